@@ -106,6 +106,8 @@ pub struct Conn {
     /// Whether cwnd, and not the application or the receiver, limits what is sent; in slow start, whether more than half
     /// of cwnd was used.
     pub is_cwnd_limited: bool,
+    /// Whether cwnd was exhausted in the latest window, in slow start as elsewhere (Linux: `tp->is_cwnd_limited`).
+    pub is_cwnd_exhausted: bool,
     /// Whether the receiver's window leaves no room for a segment.
     pub is_receiver_limited: bool,
     /// Whether the application has lately not kept the pipe full.
@@ -124,6 +126,12 @@ pub struct RateSample {
     pub prior_delivered: Packets,
     /// Segments delivered since then.
     pub delivered: Packets,
+    /// Segments deemed lost since then.
+    pub lost: Packets,
+    /// Segments since then whose acknowledgement reported a mark, as in [`Conn::delivered_ce`].
+    pub delivered_ce: Packets,
+    /// [`Conn::inflight`] when that segment was sent, itself included.
+    pub inflight_at_send: Packets,
     /// The longer of the time it took to send them and the time it took to acknowledge them. None: the sample is shorter
     /// than the connection's smallest round-trip time, or has no start, and says nothing.
     pub interval: Option<Span>,
@@ -136,6 +144,17 @@ impl RateSample {
     pub fn rate(&self, mss: Bytes) -> Option<Rate> {
         self.interval.map(|interval| Rate::of(Bytes(self.delivered.0 * mss.0), interval))
     }
+}
+
+/// A segment that was just deemed lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LostSegment {
+    /// [`Conn::inflight`] when it was sent, itself included.
+    pub inflight_at_send: Packets,
+    /// Segments deemed lost since it was sent, itself included.
+    pub lost: Packets,
+    /// Whether the application limited what was sent when it left.
+    pub is_app_limited: bool,
 }
 
 /// An ACK that the controller may act on.
@@ -152,6 +171,10 @@ pub struct Ack {
     /// Whether the receiver has probably delayed this ACK: it covers a single segment, not a full-sized one, and nothing
     /// else was delivered since that was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
     pub is_delayed: bool,
+    /// Whether it reports a mark.
+    pub is_marked: bool,
+    /// Whether it answers a loss probe's copy, and it is not known yet if that has repaired a loss.
+    pub is_probe_answer: bool,
     /// The delivery-rate sample, if this ACK newly delivers anything.
     pub rate: Option<RateSample>,
 }
@@ -182,6 +205,12 @@ pub trait Controller: Debug + Send {
         Ecn::Ect0
     }
 
+    /// Whether it wants [`Controller::on_lost`]. For such a controller the connection also looks on every ACK, and not only
+    /// when the application writes, for whether the application limits what is sent: the kernel that has BBRv3 does both.
+    fn watches_losses(&self) -> bool {
+        false
+    }
+
     /// The handshake is complete. [`Conn::srtt`] may hold its round-trip time.
     fn on_established(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
@@ -202,6 +231,13 @@ pub trait Controller: Debug + Send {
     fn ssthresh_on_mark(&mut self, conn: &Conn, window: &Window) -> Packets {
         self.ssthresh(conn, window)
     }
+
+    /// A segment was deemed lost. Comes for each of an ACK's, before [`Controller::ssthresh`] and [`Controller::on_ack`].
+    fn on_lost(&mut self, _conn: &Conn, _segment: &LostSegment, _window: &mut Window, _rng: &mut dyn Rng) {}
+
+    /// A loss probe's copy has repaired the loss of a segment that nothing else had reported. `is_app_limited`: whether the
+    /// application limited what was sent when the segment left.
+    fn on_probe_repair(&mut self, _conn: &Conn, _is_app_limited: bool, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// The state of recovery is about to become `next`; [`Conn::state`] is still the old one.
     fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {}

@@ -20,6 +20,8 @@
 //! | [`Controller::on_ack`] | `cong_avoid`, `cong_control` |
 //! | [`Controller::ssthresh`], [`Controller::ssthresh_on_mark`] | `ssthresh` |
 //! | [`Controller::on_state`] | `set_state` |
+//! | [`Controller::on_lost`] | `skb_marked_lost` of the kernel that has BBRv3 |
+//! | [`Controller::on_probe_repair`] | `cwnd_event(CA_EVENT_TLP_RECOVERY)`, likewise |
 //! | [`Controller::on_transmit_start`] | `cwnd_event(CA_EVENT_TX_START)` |
 //! | [`Controller::undo`] | `undo_cwnd` |
 //!
@@ -30,12 +32,14 @@
 //! # Ok::<(), thalweg_cc::BuildError>(())
 //! ```
 
+mod aggregation;
 mod bbr;
 mod bbr_cpu;
 mod catalog;
 mod controller;
 mod cubic;
 mod dctcp;
+mod fixed_point;
 mod growth;
 mod jiffies;
 mod max_filter;
@@ -43,6 +47,6 @@ mod param;
 mod reno;
 
 pub use catalog::{BuildError, CATALOG, Entry, build};
-pub use controller::{Ack, CaState, Conn, Controller, EcnFeedback, RateSample, Window};
+pub use controller::{Ack, CaState, Conn, Controller, EcnFeedback, LostSegment, RateSample, Window};
 pub use jiffies::{Hz, Jiffies};
 pub use param::Param;

@@ -1,7 +1,7 @@
 //! How much is to be under way, and how much will be?
 
-use super::fixed_point::{Bandwidth, Gain};
 use super::state::{Bbr, Mode};
+use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Packets};
 

@@ -29,12 +29,12 @@
 //! | `probe_bw` | Is there more bandwidth? |
 //! | `probe_rtt` | What is the round-trip time without queues? |
 //! | `policer` | Does a policer limit the rate? |
-//! | `aggregation` | How many packets are acknowledged in a bunch? |
 //! | `inflight` | How much is to be under way, and how much will be? |
 //! | `window` | How large is cwnd? |
 //! | `pacing` | At which rate may packets leave? |
-//! | `fixed_point` | In which numbers does BBR calculate? |
 //! | `wrapped` | What may an algorithm around BBR see and change? |
+//! | `crate::aggregation` | How many packets are acknowledged in a bunch? |
+//! | `crate::fixed_point` | In which numbers does BBR calculate? |
 //!
 //! Sources: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14
 //! (2016); draft-cardwell-iccrg-bbr-congestion-control-00 (2017); behaviour of Linux 6.x (`tcp_bbr`).
@@ -63,8 +63,6 @@
 //! `min_rtt_us` (0 before the first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far),
 //! `lt_bw_in_use` (whether the policer's rate is used), `extra_acked_packets` (the largest bunch).
 
-mod aggregation;
-mod fixed_point;
 mod inflight;
 mod min_rtt;
 mod pacing;
@@ -79,8 +77,9 @@ mod window;
 mod wrapped;
 
 use crate::{Ack, CaState, Conn, Controller, Param, Window};
-pub(crate) use fixed_point::Bandwidth;
-use fixed_point::Gain;
+
+use crate::aggregation::HALF_WINDOW_ROUNDS;
+use crate::fixed_point::{Bandwidth, Gain};
 use min_rtt::MinRtt;
 use policer::{Evidence, Finding};
 use rand_core::Rng;
@@ -132,7 +131,12 @@ impl Bbr {
             self.max_bw.update(self.round.count, bw);
         }
         let bw = self.bandwidth();
-        self.aggregation.update(conn.delivered_at, ack.acked, self.round.is_start, bw, window.cwnd);
+        if ack.acked > Packets::ZERO {
+            if self.round.is_start {
+                self.aggregation.begin_round(HALF_WINDOW_ROUNDS);
+            }
+            self.aggregation.update(conn.delivered_at, ack.acked, bw, window.cwnd);
+        }
     }
 
     fn look_for_policer(&mut self, conn: &Conn, has_loss: bool, is_app_limited: bool, rng: &mut dyn Rng) {

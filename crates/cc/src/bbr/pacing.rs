@@ -3,8 +3,8 @@
 //! At the pacing gain times the bandwidth, less 1 %. Until the pipe is full the rate never falls, for the first samples
 //! are of the initial window's pauses and not of the path.
 
-use super::fixed_point::{Bandwidth, Gain};
 use super::state::Bbr;
+use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::Span;
 

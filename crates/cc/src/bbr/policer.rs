@@ -12,8 +12,8 @@
 //!     +-----------------+------------------------------------------------------------------+  48 rounds
 //! ```
 
-use super::fixed_point::{Bandwidth, Gain};
 use crate::Conn;
+use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::{Packets, Span};
 
 /// Fewest rounds in an interval, and most.

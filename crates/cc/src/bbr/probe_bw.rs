@@ -12,7 +12,7 @@
 //! packets are lost, the drain ends sooner when the queue is gone. Flows enter at a random phase other than the drain, so
 //! that those that share a bottleneck do not probe together.
 
-use super::fixed_point::Gain;
+use crate::fixed_point::Gain;
 use rand_core::Rng;
 use thalweg_units::{Span, Time};
 

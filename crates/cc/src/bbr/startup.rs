@@ -4,7 +4,7 @@
 //! pipe is deemed full: one round in which the queue fills, and two in case it was the receive window's growth, another
 //! flow or a burst of ACKs that hid the bandwidth. Rounds in which the application limited the rate say nothing.
 
-use super::fixed_point::{Bandwidth, Gain};
+use crate::fixed_point::{Bandwidth, Gain};
 
 /// Rounds without growth that make a full pipe.
 const ROUNDS: u32 = 3;

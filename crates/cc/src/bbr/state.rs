@@ -1,13 +1,13 @@
 //! The state of BBR.
 
-use super::aggregation::Aggregation;
-use super::fixed_point::{Bandwidth, Gain};
 use super::min_rtt::MinRtt;
 use super::policer::Policer;
 use super::probe_bw::{Cycle, PHASES};
 use super::recovery::Recovery;
 use super::round::Round;
 use super::startup::FullPipe;
+use crate::aggregation::Aggregation;
+use crate::fixed_point::{Bandwidth, Gain};
 use crate::max_filter::MaxFilter;
 use thalweg_units::Packets;
 

@@ -4,10 +4,10 @@
 //! is acknowledged. Losses do not lower it below what is delivered: in the first round of recovery a packet leaves for
 //! each that arrives (packet conservation), then cwnd grows again, and after recovery it is what it was.
 
-use super::fixed_point::{Bandwidth, Gain};
 use super::inflight::INITIAL_CWND;
 use super::recovery::is_recovering;
 use super::state::{Bbr, MIN_CWND, Mode};
+use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Ack, CaState, Conn, Window};
 use thalweg_units::Packets;
 

@@ -1,8 +1,8 @@
 //! What may an algorithm around BBR see and change?
 
-use super::fixed_point::Gain;
 use super::state::Bbr;
 use crate::Conn;
+use crate::fixed_point::Gain;
 use thalweg_units::Span;
 
 /// What BBR takes the path for, in the kernel's words.

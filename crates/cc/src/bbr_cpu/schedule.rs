@@ -8,7 +8,7 @@
 //! Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6).
 
 use super::rule::{BW_SHIFT, Input, Output, mode};
-use crate::bbr::Bandwidth;
+use crate::fixed_point::Bandwidth;
 use thalweg_units::Bytes;
 
 /// A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their ACKs come

@@ -3,7 +3,7 @@
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
-use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, RateSample, Window};
+use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, LostSegment, RateSample, Window};
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
 /// Most packets under way.
@@ -166,6 +166,13 @@ impl Rig {
         self.held("on_packets_acked", |rig, conn| {
             rig.controller.on_packets_acked(conn, acked, sampled_rtt, &mut rig.window);
         });
+        for number in 1..=lost.0 {
+            let segment =
+                LostSegment { inflight_at_send: prior_inflight, lost: Packets(number), is_app_limited: sample == 3 };
+            self.held("on_lost", |rig, conn| {
+                rig.controller.on_lost(conn, &segment, &mut rig.window, &mut rig.rng);
+            });
+        }
         if lost > Packets::ZERO && self.state != CaState::Loss {
             self.reduce(CaState::Recovery);
         }
@@ -173,11 +180,23 @@ impl Rig {
         let rate = RateSample {
             prior_delivered: window_back,
             delivered: self.delivered - window_back,
+            lost,
+            delivered_ce: Packets::ZERO,
+            inflight_at_send: prior_inflight,
             interval: Some(rtt).filter(|_| sample != 2),
             is_app_limited: sample == 3,
         };
         let rate = Some(rate).filter(|_| has_delivered);
-        let ack = Ack { acked, lost, prior_inflight, rtt: sampled_rtt, is_delayed, rate };
+        let ack = Ack {
+            acked,
+            lost,
+            prior_inflight,
+            rtt: sampled_rtt,
+            is_delayed,
+            is_marked: false,
+            is_probe_answer: false,
+            rate,
+        };
         self.control(&ack);
         if std::mem::take(&mut self.window.is_held_back) {
             self.is_app_limited = true;
@@ -205,6 +224,7 @@ impl Rig {
             bytes_sent: Bytes(self.next.0 * self.mss.0),
             is_receiver_limited: false,
             is_cwnd_limited: self.is_cwnd_limited,
+            is_cwnd_exhausted: self.is_cwnd_limited,
             is_app_limited: self.is_app_limited,
             is_paced: self.controller.paces(),
             next_departure: self.now + self.window.pacing_rate.time_to_send(self.mss),
@@ -256,8 +276,17 @@ impl Rig {
         assert_eq!(self.window.cwnd, before, "{what} changed cwnd in {:?}", self.state);
     }
 
+    /// Changes the state of recovery. A controller that governs recovery may restore cwnd when a state ends.
     fn enter(&mut self, next: CaState) {
-        self.held("on_state", |rig, conn| rig.controller.on_state(conn, next, &mut rig.window, &mut rig.rng));
+        let is_over = matches!(self.state, CaState::Loss | CaState::Recovery) && next == CaState::Open;
+        if self.controller.governs_recovery() && is_over {
+            let (before, conn) = (self.window.cwnd, self.conn());
+            self.controller.on_state(&conn, next, &mut self.window, &mut self.rng);
+            let after = self.window.cwnd;
+            assert!(before <= after && after <= self.largest, "on_state moved cwnd from {before} to {after}");
+        } else {
+            self.held("on_state", |rig, conn| rig.controller.on_state(conn, next, &mut rig.window, &mut rig.rng));
+        }
         self.state = next;
     }
 
@@ -323,7 +352,8 @@ impl Rig {
         let Some((cwnd, ssthresh)) = self.prior.take() else { return };
         let conn = self.conn();
         let undone = self.controller.undo(&conn, cwnd, &self.window);
-        assert!(undone >= self.window.cwnd.min(cwnd) && undone <= self.window.cwnd.max(cwnd), "undone to {undone}");
+        let most = if self.controller.governs_recovery() { self.largest } else { self.window.cwnd.max(cwnd) };
+        assert!(undone >= self.window.cwnd.min(cwnd) && undone <= most, "undone to {undone}");
         self.window.cwnd = undone;
         self.window.ssthresh = self.window.ssthresh.max(ssthresh);
         if self.state != CaState::Open {

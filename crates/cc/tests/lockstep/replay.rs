@@ -217,6 +217,7 @@ fn conn(call: &Call<'_>, hz: Hz) -> Conn {
         bytes_sent: Bytes(call.given("next")),
         is_receiver_limited: false,
         is_cwnd_limited: call.given("is_cwnd_limited") > 0,
+        is_cwnd_exhausted: call.given("is_cwnd_limited") > 0,
         is_app_limited: call.given("app_limited") > 0,
         // CUBIC alone asks, and was recorded without pacing.
         is_paced: false,
@@ -233,12 +234,18 @@ fn ack(call: &Call<'_>) -> Ack {
             prior_inflight: Packets::ZERO,
             rtt: None,
             is_delayed: false,
+            is_marked: false,
+            is_probe_answer: false,
             rate: None,
         };
     }
     let rate = call.optional("rs_delivered").map(|delivered| RateSample {
         prior_delivered: Packets(call.given("rs_prior_delivered")),
         delivered: Packets(delivered),
+        // Version 1 asks for none of these.
+        lost: Packets::ZERO,
+        delivered_ce: Packets::ZERO,
+        inflight_at_send: Packets::ZERO,
         interval: call.optional("rs_interval_us").map(Span::from_micros),
         is_app_limited: call.given("rs_is_app_limited") > 0,
     });
@@ -248,6 +255,8 @@ fn ack(call: &Call<'_>) -> Ack {
         prior_inflight: Packets(call.given("prior_inflight")),
         rtt: call.optional("rtt_us").map(Span::from_micros),
         is_delayed: call.given("rs_is_ack_delayed") > 0,
+        is_marked: false,
+        is_probe_answer: false,
         rate,
     }
 }

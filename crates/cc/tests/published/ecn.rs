@@ -34,6 +34,7 @@ fn conn(delivered: u64, marked: u64) -> Conn {
         next_bytes: Bytes((delivered + CWND.cwnd.0) * MSS.0),
         bytes_sent: Bytes((delivered + CWND.cwnd.0) * MSS.0),
         is_cwnd_limited: true,
+        is_cwnd_exhausted: true,
         is_receiver_limited: false,
         is_app_limited: false,
         is_paced: false,

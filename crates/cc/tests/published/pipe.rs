@@ -8,7 +8,7 @@ use crate::path::{Network, Path};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeSet, VecDeque};
-use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, RateSample, Window};
+use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, LostSegment, RateSample, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
 
 /// Silence after which the sender gives up on what is under way.
@@ -48,7 +48,19 @@ struct Packet {
     delivered_at: Time,
     is_app_limited: bool,
     is_lone: bool,
+    inflight_at_send: Packets,
+    lost: Packets,
     acked_at: Time,
+}
+
+/// A packet that was dropped.
+#[derive(Debug)]
+struct Dropped {
+    number: u64,
+    sequence: u64,
+    inflight_at_send: Packets,
+    lost: Packets,
+    is_app_limited: bool,
 }
 
 #[derive(Debug)]
@@ -62,8 +74,8 @@ pub struct Pipe {
     state: CaState,
     /// What is under way and will arrive, in the order of transmission.
     flight: VecDeque<Packet>,
-    /// What was dropped and is not yet deemed lost: numbers and sequences.
-    dropped: VecDeque<(u64, u64)>,
+    /// What was dropped and is not yet deemed lost.
+    dropped: VecDeque<Dropped>,
     retransmit: BTreeSet<u64>,
     arrived: BTreeSet<u64>,
     una: u64,
@@ -215,6 +227,7 @@ impl Pipe {
             next_bytes: Bytes(self.next * MSS.0),
             bytes_sent: Bytes(self.next * MSS.0),
             is_receiver_limited: false,
+            is_cwnd_exhausted: self.is_cwnd_limited,
             is_cwnd_limited: self.is_cwnd_limited
                 || (self.window.is_in_slow_start() && self.window.cwnd.0 < 2 * self.most_inflight),
             is_app_limited: self.app_limited_until > Packets::ZERO,
@@ -272,7 +285,13 @@ impl Pipe {
             self.next - 1
         });
         match self.network.carry(at, self.rng.next_u64()) {
-            None => self.dropped.push_back((self.transmissions, sequence)),
+            None => self.dropped.push_back(Dropped {
+                number: self.transmissions,
+                sequence,
+                inflight_at_send: self.inflight() + Packets(1),
+                lost: self.lost,
+                is_app_limited: self.app_limited_until > Packets::ZERO,
+            }),
             Some(acked_at) => self.flight.push_back(Packet {
                 number: self.transmissions,
                 sequence,
@@ -282,6 +301,8 @@ impl Pipe {
                 delivered_at: self.delivered_at,
                 is_app_limited: self.app_limited_until > Packets::ZERO,
                 is_lone,
+                inflight_at_send: self.inflight() + Packets(1),
+                lost: self.lost,
                 acked_at: if is_lone { acked_at + self.network.path.lone_delay } else { acked_at },
             }),
         }
@@ -321,7 +342,16 @@ impl Pipe {
         self.update_state(lost);
         let rate = self.rate_sample(&newest);
         let is_delayed = newest.is_lone && acked == Packets(1) && self.network.path.lone_delay > Span::ZERO;
-        let ack = Ack { acked, lost, prior_inflight, rtt: Some(rtt), is_delayed, rate: Some(rate) };
+        let ack = Ack {
+            acked,
+            lost,
+            prior_inflight,
+            rtt: Some(rtt),
+            is_delayed,
+            is_marked: false,
+            is_probe_answer: false,
+            rate: Some(rate),
+        };
         let conn = self.conn();
         if self.controller.governs_recovery() || self.state != CaState::Recovery {
             self.controller.on_ack(&conn, &ack, &mut self.window, &mut self.rng);
@@ -339,9 +369,23 @@ impl Pipe {
 
     fn detect_losses(&mut self, newest: u64) -> Packets {
         // What was sent earlier was dropped earlier.
-        let count = self.dropped.partition_point(|(number, _)| *number + 3 <= newest);
-        self.retransmit.extend(self.dropped.drain(..count).map(|(_, sequence)| sequence));
-        self.lost += Packets(count as u64);
+        let count = self.dropped.partition_point(|packet| packet.number + 3 <= newest);
+        self.lose(count)
+    }
+
+    /// The first `count` of what was dropped are deemed lost.
+    fn lose(&mut self, count: usize) -> Packets {
+        for packet in self.dropped.drain(..count).collect::<Vec<_>>() {
+            self.retransmit.insert(packet.sequence);
+            self.lost += Packets(1);
+            let segment = LostSegment {
+                inflight_at_send: packet.inflight_at_send,
+                lost: self.lost - packet.lost,
+                is_app_limited: packet.is_app_limited,
+            };
+            let conn = self.conn();
+            self.controller.on_lost(&conn, &segment, &mut self.window, &mut self.rng);
+        }
         Packets(count as u64)
     }
 
@@ -353,6 +397,9 @@ impl Pipe {
         RateSample {
             prior_delivered: newest.delivered,
             delivered: self.delivered - newest.delivered,
+            lost: self.lost - newest.lost,
+            delivered_ce: Packets::ZERO,
+            inflight_at_send: newest.inflight_at_send,
             interval: Some(interval).filter(|interval| Some(*interval) >= self.min_rtt),
             is_app_limited: newest.is_app_limited,
         }
@@ -383,8 +430,7 @@ impl Pipe {
         let conn = self.conn();
         self.window.ssthresh = self.controller.ssthresh(&conn, &self.window);
         self.recovery_point = self.next;
-        self.lost += Packets(self.dropped.len() as u64);
-        self.retransmit.extend(self.dropped.drain(..).map(|(_, sequence)| sequence));
+        self.lose(self.dropped.len());
         self.window.cwnd = Packets(1);
         self.enter(CaState::Loss);
     }

@@ -68,6 +68,9 @@ impl Sender {
             self.on_overtaken_ack(now, packet, prior.una, &mut facts, rng);
             return None;
         }
+        if self.board.is_watched {
+            self.check_app_limited();
+        }
         if packet.next.0 > prior.una {
             facts.is_advancing = true;
             self.episode.timeouts_in_row = 0;
@@ -83,14 +86,14 @@ impl Sender {
             if facts.is_dsack {
                 self.alert(now, rng, prior.una, &mut facts);
             }
-            self.on_probe_answer(now, rng, packet.next.0, &facts);
+            self.on_probe_answer(now, rng, packet.next.0, &mut facts);
             return None;
         }
 
         let rtts = self.remove_acked(now, packet.next.0, &prior, &mut facts);
         self.update_window(packet, &mut facts);
         self.rack.adapt_window(facts.delivery.prior_delivered(), self.rate.delivered);
-        self.on_probe_answer(now, rng, packet.next.0, &facts);
+        self.on_probe_answer(now, rng, packet.next.0, &mut facts);
         if !facts.is_not_duplicate() || facts.is_alarming() || self.state != CaState::Open {
             self.alert(now, rng, prior.una, &mut facts);
         }
@@ -140,7 +143,9 @@ impl Sender {
             prior_inflight: prior.in_flight,
             rtt,
             is_delayed: facts.is_delayed,
-            rate: self.rate.sample(now, delivered, &facts.delivery, self.rtt.min_rtt()),
+            is_marked: facts.is_marked,
+            is_probe_answer: facts.is_probe_answer,
+            rate: self.rate.sample(now, delivered, &facts.delivery, self.totals(), self.rtt.min_rtt()),
         }
     }
 
@@ -192,12 +197,14 @@ impl Sender {
     /// Takes the segments below `next` out of the scoreboard. Those that no SACK block has reported are delivered now.
     #[inline]
     fn pop_acked(&mut self, now: Time, next: u64, facts: &mut AckFacts) -> Acked {
+        let mut last_flags = Flags::default();
         let mut acked =
             Acked { segments: 0, bytes: 0, first_sent_at: None, last_sent_at: Time::ZERO, reordered_from: u64::MAX };
         while self.board.una() < next {
             let seq = self.board.una();
             let segment = self.board.pop().expect("what is below next was sent");
             let flags = segment.flags;
+            last_flags = flags;
             if flags.has(Flags::EVER_RETRANSMITTED.or(Flags::RETRANSMITTED)) {
                 facts.is_resent_acked = true;
             } else if !flags.has(Flags::SACKED) {
@@ -217,6 +224,9 @@ impl Sender {
             acked.segments += 1;
             acked.bytes += u64::from(segment.len);
             facts.is_data_acked = true;
+        }
+        if self.board.is_watched && acked.segments > 0 && !last_flags.has(Flags::SACKED) {
+            facts.delivery.count_burst(next - 1, self.board.rest_of_burst(last_flags, next));
         }
         if acked.segments > 0 {
             self.board.trim();

@@ -33,6 +33,8 @@ pub(super) struct AckFacts {
     pub is_delayed: bool,
     /// It reports marks.
     pub is_marked: bool,
+    /// It answers a loss probe's copy, and may be of the original.
+    pub is_probe_answer: bool,
     /// Its echoed timestamp.
     pub tsecr: Timestamp,
     /// Segments delivered out of order, and copies.
@@ -62,6 +64,7 @@ impl AckFacts {
             is_resent_lost: false,
             is_delayed: false,
             is_marked: false,
+            is_probe_answer: false,
             tsecr,
             out_of_order: 0,
             reordered_from: u64::MAX,

@@ -60,7 +60,7 @@ use pacer::Pacer;
 use prr::Prr;
 use rack::Rack;
 use rand_core::Rng;
-use rate::RateSampler;
+use rate::{RateSampler, Totals};
 use rtt::Rtt;
 use scoreboard::Scoreboard;
 use send_buffer::SendBuffer;
@@ -151,6 +151,8 @@ pub struct Sender {
     pacer: Pacer,
     usage: Usage,
     probe: Option<Probe>,
+    /// Whether the application limited what was sent when the segment that was last probed left.
+    is_probed_app_limited: bool,
     timer: Option<(Time, Timer)>,
     work: Work,
     counters: Counters,
@@ -214,6 +216,7 @@ impl Sender {
     pub fn new(config: SenderConfig, cc: Box<dyn Controller>) -> Sender {
         assert!((1..=65_535).contains(&config.mss.0), "a segment holds 1 to 65535 bytes, not {}", config.mss);
         Sender {
+            board: Scoreboard::new(cc.watches_losses()),
             is_governed: cc.governs_recovery(),
             is_paced: cc.paces() || config.is_paced,
             config,
@@ -226,7 +229,6 @@ impl Sender {
             },
             handshake: Handshake::Closed,
             syn_sent_at: Time::ZERO,
-            board: Scoreboard::default(),
             sndbuf: SendBuffer::default(),
             window_end: Bytes::ZERO,
             window_max: Bytes::ZERO,
@@ -241,6 +243,7 @@ impl Sender {
             pacer: Pacer::default(),
             usage: Usage::default(),
             probe: None,
+            is_probed_app_limited: false,
             timer: None,
             work: Work::default(),
             counters: Counters::default(),
@@ -322,11 +325,31 @@ impl Sender {
             bytes_sent: Bytes(self.bytes_sent),
             is_receiver_limited: self.board.next_bytes() + self.config.mss > self.window_end,
             is_cwnd_limited: self.is_cwnd_limited(),
+            is_cwnd_exhausted: self.usage.is_cwnd_limited,
             is_app_limited: self.rate.is_app_limited(),
             last_sent_jiffies: HZ.at(self.usage.last_sent_at),
             is_paced: self.is_paced,
             next_departure: self.pacer.departure,
         }
+    }
+
+    /// What is counted besides deliveries.
+    fn totals(&self) -> Totals {
+        Totals { lost: self.board.lost_total(), marked: self.counters.marked }
+    }
+
+    /// Tells the controller of the segments that were just deemed lost, if it watches them.
+    fn report_losses(&mut self, now: Time, rng: &mut dyn Rng) {
+        if self.board.newly_lost.is_empty() {
+            return;
+        }
+        let mut lost = std::mem::take(&mut self.board.newly_lost);
+        let conn = self.conn(now);
+        for segment in lost.drain(..) {
+            self.cc.on_lost(&conn, &segment, &mut self.window, rng);
+        }
+        self.board.newly_lost = lost;
+        self.obey_hold();
     }
 
     /// After a call to the controller: keeps cwnd in range and does what the controller asked for.

@@ -9,6 +9,7 @@
 use super::ecn::Congestion;
 use super::episode::is_reducing;
 use super::facts::AckFacts;
+use super::scoreboard::Flags;
 use super::{Probe, Sender};
 use rand_core::Rng;
 use thalweg_cc::CaState;
@@ -34,6 +35,7 @@ impl Sender {
     fn make_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if !self.has_sendable_data() {
             let last = self.board.next() - 1;
+            self.is_probed_app_limited = self.board.segment(last).flags.has(Flags::APP_LIMITED);
             self.probe = Some(Probe { end: self.board.next(), is_copy: true });
             self.retransmit(now, rng, last, true);
             return Some(last);
@@ -53,19 +55,28 @@ impl Sender {
     }
 
     /// An ACK up to `next` may tell what became of the probe.
-    pub(super) fn on_probe_answer(&mut self, now: Time, rng: &mut dyn Rng, next: u64, facts: &AckFacts) {
+    pub(super) fn on_probe_answer(&mut self, now: Time, rng: &mut dyn Rng, next: u64, facts: &mut AckFacts) {
         let Some(probe) = self.probe.as_ref().filter(|probe| next >= probe.end) else {
             return;
         };
         if !probe.is_copy || facts.is_dsack_of_probe {
             self.probe = None;
         } else if next > probe.end {
+            self.report_probe_repair(now, rng);
             self.begin_reduction(now, Congestion::Loss);
             self.set_state(now, rng, CaState::Cwr);
             self.end_reduction(now);
             self.try_keep_open(now, rng);
         } else if !facts.is_advancing && !facts.is_not_duplicate() && !facts.is_data_sacked {
             self.probe = None;
+        } else {
+            facts.is_probe_answer = true;
         }
+    }
+
+    fn report_probe_repair(&mut self, now: Time, rng: &mut dyn Rng) {
+        let conn = self.conn(now);
+        self.cc.on_probe_repair(&conn, self.is_probed_app_limited, &mut self.window, rng);
+        self.obey_hold();
     }
 }

@@ -5,7 +5,7 @@
 //! neither a burst of segments nor a burst of ACKs looks like a faster path. What was sent while the application kept the
 //! pipe less than full is marked, since its rate is the application's.
 
-use super::scoreboard::{Flags, Segment};
+use super::scoreboard::{Flags, Segment, since};
 use thalweg_cc::RateSample;
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
@@ -35,11 +35,31 @@ struct Newest {
     seq: u64,
     prior_delivered: u64,
     prior_at: Time,
+    prior_lost: u32,
+    prior_marked: u32,
+    inflight: u32,
     send_interval: Span,
     is_app_limited: bool,
 }
 
+/// What is counted since the connection began, besides deliveries.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Totals {
+    /// Segments deemed lost.
+    pub lost: u64,
+    /// Segments whose acknowledgement reported a mark.
+    pub marked: u64,
+}
+
 impl Delivery {
+    /// The segment `seq` was acknowledged without the `rest` of its burst: what was in flight when the whole burst had left
+    /// counts, as in Linux.
+    pub fn count_burst(&mut self, seq: u64, rest: u64) {
+        if let Some(newest) = self.newest.as_mut().filter(|newest| newest.seq == seq) {
+            newest.inflight = newest.inflight.saturating_add(rest as u32);
+        }
+    }
+
     /// How much was delivered when the most recently sent of the segments left.
     pub fn prior_delivered(&self) -> Option<u64> {
         self.newest.as_ref().map(|newest| newest.prior_delivered)
@@ -63,8 +83,11 @@ impl RateSampler {
         self.delivered_at = now;
     }
 
-    /// The segment leaves: it carries the state away.
-    pub fn stamp(&self, segment: &mut Segment) {
+    /// The segment leaves, one of `inflight` then: it carries the state away.
+    pub fn stamp(&self, segment: &mut Segment, inflight: u64, totals: Totals) {
+        segment.inflight = u32::try_from(inflight).unwrap_or(u32::MAX);
+        segment.lost = totals.lost as u32;
+        segment.delivered_ce = totals.marked as u32;
         segment.first_sent_at = self.first_sent_at;
         segment.delivered_at = self.delivered_at;
         segment.delivered = self.delivered;
@@ -86,6 +109,9 @@ impl RateSampler {
             seq,
             prior_delivered: segment.delivered,
             prior_at: segment.delivered_at,
+            prior_lost: segment.lost,
+            prior_marked: segment.delivered_ce,
+            inflight: segment.inflight,
             send_interval: segment.sent_at.since(segment.first_sent_at),
             is_app_limited: segment.flags.has(Flags::APP_LIMITED),
         });
@@ -97,6 +123,7 @@ impl RateSampler {
         now: Time,
         newly_delivered: u64,
         delivery: &Delivery,
+        totals: Totals,
         min_rtt: Option<Span>,
     ) -> Option<RateSample> {
         if self.app_limited_until.is_some_and(|until| self.delivered > until) {
@@ -112,6 +139,9 @@ impl RateSampler {
         let sample = RateSample {
             prior_delivered: Packets(newest.prior_delivered),
             delivered: Packets(self.delivered - newest.prior_delivered),
+            lost: Packets(since(totals.lost, newest.prior_lost)),
+            delivered_ce: Packets(since(totals.marked, newest.prior_marked)),
+            inflight_at_send: Packets(u64::from(newest.inflight)),
             interval: is_sound.then_some(interval),
             is_app_limited: newest.is_app_limited,
         };

@@ -42,7 +42,7 @@ impl Sender {
                 if self.try_undo_dsack(now) {
                     self.try_to_open(now, rng, facts);
                 }
-                self.find_losses(now, facts);
+                self.find_losses(now, rng, facts);
                 if self.state != CaState::Recovery {
                     if self.board.lost_out() == 0 {
                         return;
@@ -52,7 +52,7 @@ impl Sender {
             }
             CaState::Loss => {
                 self.process_loss(now, rng, facts);
-                self.find_losses(now, facts);
+                self.find_losses(now, rng, facts);
                 if self.state != CaState::Open && !facts.is_resent_lost {
                     return;
                 }
@@ -96,7 +96,7 @@ impl Sender {
         if matches!(self.state, CaState::Open | CaState::Disorder) {
             self.try_undo_dsack(now);
         }
-        self.find_losses(now, facts);
+        self.find_losses(now, rng, facts);
         if self.board.lost_out() == 0 {
             self.try_to_open(now, rng, facts);
             return false;
@@ -106,7 +106,7 @@ impl Sender {
     }
 
     /// Asks RACK, and waits for those that may still come.
-    fn find_losses(&mut self, now: Time, facts: &mut AckFacts) {
+    fn find_losses(&mut self, now: Time, rng: &mut dyn Rng, facts: &mut AckFacts) {
         if self.board.packets_out() == 0 {
             return;
         }
@@ -118,6 +118,7 @@ impl Sender {
             facts.is_timer_due = false;
         }
         facts.is_resent_lost |= self.board.retrans_out() < resent_before;
+        self.report_losses(now, rng);
     }
 
     /// RACK's reordering window now.
@@ -264,6 +265,7 @@ impl Sender {
         let is_new = !matches!(self.state, CaState::Recovery | CaState::Loss);
         let is_repeated = self.episode.timeouts_in_row > 0;
         self.mark_overdue_lost(now);
+        self.report_losses(now, rng);
         // One reduction for one window: not again if this timeout falls into a recovery that has already reduced.
         if matches!(self.state, CaState::Open | CaState::Disorder)
             || self.episode.high_seq <= self.board.una()

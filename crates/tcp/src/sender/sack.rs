@@ -99,6 +99,9 @@ impl Sender {
             facts.out_of_order += 1;
             facts.is_data_sacked = true;
         });
+        if let Some((seq, rest)) = board.joined.take() {
+            facts.delivery.count_burst(seq, rest);
+        }
     }
 }
 

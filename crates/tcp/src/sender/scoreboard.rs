@@ -11,6 +11,7 @@
 use crate::ranges::Ranges;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use thalweg_cc::LostSegment;
 use thalweg_units::{Bytes, Packets, Time};
 
 /// Facts about a segment that change while it is in the scoreboard.
@@ -72,12 +73,23 @@ pub(super) struct Segment {
     pub delivered_at: Time,
     /// Segments delivered by then.
     pub delivered: u64,
+    /// Segments in flight when it left, itself included.
+    pub inflight: u32,
+    /// Segments deemed lost by then (modulo 2^32).
+    pub lost: u32,
+    /// Segments delivered by then whose acknowledgement reported a mark (modulo 2^32).
+    pub delivered_ce: u32,
     /// Where its payload begins in the stream.
     pub offset: u64,
     /// Payload bytes.
-    pub len: u32,
+    pub len: u16,
     /// What became of it.
     pub flags: Flags,
+}
+
+/// How far the count `total` has come since a segment carried its lower half away.
+pub(super) fn since(total: u64, then: u32) -> u64 {
+    u64::from((total as u32).wrapping_sub(then))
 }
 
 /// The segments from `una` up to `next`.
@@ -94,9 +106,21 @@ pub(super) struct Scoreboard {
     bursts_out: u64,
     lost_total: u64,
     to_retransmit: BinaryHeap<Reverse<u64>>,
+    /// Whether `newly_lost` is kept.
+    pub is_watched: bool,
+    /// What was deemed lost since the controller last heard of it.
+    pub newly_lost: Vec<LostSegment>,
+    /// Of the latest segments that were selectively acknowledged as the first of their burst: the last one, and how many
+    /// the burst has beyond it.
+    pub joined: Option<(u64, u64)>,
 }
 
 impl Scoreboard {
+    /// One without segments. `is_watched`: that keeps what is newly deemed lost for the controller.
+    pub fn new(is_watched: bool) -> Scoreboard {
+        Scoreboard { is_watched, ..Scoreboard::default() }
+    }
+
     /// First segment that is not cumulatively acknowledged.
     pub fn una(&self) -> u64 {
         self.una
@@ -229,8 +253,48 @@ impl Scoreboard {
                 flags.set(Flags::SACKED);
                 self.sacked_out += 1;
             }
+            if self.is_watched {
+                self.split_at_sack(from, to);
+            }
         });
         self.sacked = sacked;
+    }
+
+    /// How many segments from `next` on left in one burst with the one before, whose flags are `before`, and were not told
+    /// apart from it since.
+    pub fn rest_of_burst(&self, before: Flags, next: u64) -> u64 {
+        let is_apart = |flags: Flags| flags.has(Flags::SACKED.or(Flags::EVER_RETRANSMITTED));
+        let mut is_end = before.has(Flags::BURST_END.or(Flags::EVER_RETRANSMITTED));
+        let mut rest = 0;
+        for segment in self.segments.range((next - self.una) as usize..) {
+            if is_end || is_apart(segment.flags) {
+                break;
+            }
+            rest += 1;
+            is_end = segment.flags.has(Flags::BURST_END);
+        }
+        rest
+    }
+
+    /// The segments from `from` up to `to` were selectively acknowledged, but not the rest of the burst that `to` is in. Where
+    /// they join what was selectively acknowledged before, the kernel with BBRv3 moves them to the buffer before, and
+    /// lowers what it has noted as in flight for the rest by their number.
+    fn split_at_sack(&mut self, from: u64, to: u64) {
+        let flags = |seq: u64| self.segments[(seq - self.una) as usize].flags;
+        let rest = self.rest_of_burst(flags(to - 1), to);
+        let mut start = to - 1;
+        while start > from && !flags(start - 1).has(Flags::BURST_END) {
+            start -= 1;
+        }
+        let is_joining = start > from || (from > self.una && flags(from - 1).has(Flags::SACKED));
+        if rest == 0 || !is_joining {
+            return;
+        }
+        self.joined = Some((to - 1, rest));
+        for seq in to..to + rest {
+            let segment = &mut self.segments[(seq - self.una) as usize];
+            segment.inflight = segment.inflight.saturating_sub((to - start) as u32);
+        }
     }
 
     /// The retransmission of `seq` is known to have arrived besides the segment itself.
@@ -260,6 +324,14 @@ impl Scoreboard {
         }
         self.lost_total += 1;
         self.to_retransmit.push(Reverse(seq));
+        if self.is_watched {
+            let segment = &self.segments[(seq - self.una) as usize];
+            self.newly_lost.push(LostSegment {
+                inflight_at_send: Packets(u64::from(segment.inflight)),
+                lost: Packets(since(self.lost_total, segment.lost)),
+                is_app_limited: segment.flags.has(Flags::APP_LIMITED),
+            });
+        }
     }
 
     /// Nothing is deemed lost any more.

@@ -155,9 +155,9 @@ impl Sender {
         true
     }
 
-    /// The application begins to write: marks the coming rate samples if it, and nothing else, has kept the pipe from being
-    /// full.
-    fn check_app_limited(&mut self) {
+    /// Marks the coming rate samples if the application, and nothing else, has kept the pipe from being full. Looked at when it
+    /// begins to write.
+    pub(super) fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;
         let in_flight = self.board.in_flight();

@@ -40,6 +40,9 @@ impl Sender {
         let Some((_, timer)) = self.timer.filter(|(at, _)| *at <= now) else {
             return;
         };
+        if self.board.is_watched {
+            self.check_app_limited();
+        }
         match (timer, self.handshake) {
             (Timer::Retransmission, Handshake::SynSent) => self.on_syn_timeout(now),
             (Timer::Retransmission, _) => self.on_retransmission_timeout(now, rng),
@@ -123,6 +126,7 @@ impl Sender {
         let before = self.board.in_flight();
         let window = self.reordering_window();
         self.rack.detect(now, &mut self.board, window);
+        self.report_losses(now, rng);
         if self.board.in_flight() != before {
             if self.state != CaState::Recovery {
                 self.enter_recovery(now, rng, false);

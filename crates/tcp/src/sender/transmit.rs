@@ -43,7 +43,7 @@ impl Sender {
                 ToReceiver::Data(Data {
                     seq: Seq(seq),
                     offset: Bytes(segment.offset),
-                    len: segment.len,
+                    len: u32::from(segment.len),
                     is_push: segment.flags.has(Flags::PUSHED),
                     ecn,
                     is_cwr,
@@ -210,7 +210,7 @@ impl Sender {
     pub(super) fn send_segment(&mut self, now: Time, rng: &mut dyn Rng) -> u64 {
         let offset = self.board.next_bytes();
         let (piece_end, _) = self.sndbuf.head().expect("there is something to send");
-        let len = (piece_end.min(self.window_end.0) - offset.0).min(self.config.mss.0) as u32;
+        let len = (piece_end.min(self.window_end.0) - offset.0).min(self.config.mss.0) as u16;
         debug_assert!(len > 0, "a segment has payload");
         self.before_data(now, rng);
         if self.board.packets_out() == 0 {
@@ -221,11 +221,14 @@ impl Sender {
             first_sent_at: now,
             delivered_at: now,
             delivered: 0,
+            inflight: 0,
+            lost: 0,
+            delivered_ce: 0,
             offset: offset.0,
             len,
             flags: Flags::default(),
         };
-        self.rate.stamp(&mut segment);
+        self.rate.stamp(&mut segment, self.board.in_flight().0 + 1, self.totals());
         let is_end_of_burst = self.pacer.left == 1;
         let is_end_of_push = self.sndbuf.on_sent(offset.0 + u64::from(len));
         let is_push = is_end_of_push || (is_end_of_burst && self.pacer.size > 1);
@@ -245,9 +248,10 @@ impl Sender {
     pub(super) fn retransmit(&mut self, now: Time, rng: &mut dyn Rng, seq: u64, is_probe: bool) {
         self.pacer.begin(now, 1);
         self.before_data(now, rng);
+        let (inflight, totals) = (self.board.in_flight().0 + 1, self.totals());
         let segment = self.board.mark_retransmitted(seq, is_probe);
         segment.sent_at = now;
-        self.rate.stamp(segment);
+        self.rate.stamp(segment, inflight, totals);
         let len = segment.len;
         self.rack.on_retransmitted(now, seq);
         self.counters.retransmits += 1;
@@ -266,11 +270,11 @@ impl Sender {
         self.usage.last_sent_at = now;
     }
 
-    fn after_data(&mut self, len: u32) {
+    fn after_data(&mut self, len: u16) {
         self.counters.segments += 1;
         self.bytes_sent += u64::from(len);
         let rate = self.pacing_rate();
-        self.pacer.on_sent(len, self.counters.segments, rate);
+        self.pacer.on_sent(u32::from(len), self.counters.segments, rate);
     }
 
     /// Nothing more may leave: is cwnd the limit, and what should the timer be?

@@ -25,6 +25,16 @@ impl Gain {
     /// A quarter more.
     pub const FULL_PIPE_GROWTH: Gain = Gain(256 * 5 / 4);
 
+    /// A gain of so many hundredths, rounded down.
+    pub const fn hundredths(value: u32) -> Gain {
+        Gain(256 * value / 100)
+    }
+
+    /// The next larger gain.
+    pub const fn next(self) -> Gain {
+        Gain(self.0 + 1)
+    }
+
     /// The gain nearest to `value`.
     pub fn of(value: f64) -> Gain {
         Gain((value * 256.0).round() as u32)
@@ -59,10 +69,19 @@ impl Bandwidth {
     /// Nothing known.
     pub const ZERO: Bandwidth = Bandwidth(0);
 
+    /// A packet per 17 s.
+    pub const SMALLEST: Bandwidth = Bandwidth(1);
+
     /// The bandwidth that carries `packets` in `span`, which is at least a microsecond: not less than the smallest, not
     /// more than the largest.
     pub fn of(packets: Packets, span: Span) -> Bandwidth {
         let value = (u128::from(packets.0) << BANDWIDTH_SHIFT) / u128::from(span.as_micros());
+        Bandwidth(u32::try_from(value).unwrap_or(u32::MAX).max(1))
+    }
+
+    /// Likewise, rounded up: so that even a low rate can be seen to grow.
+    pub fn of_rounded_up(packets: Packets, span: Span) -> Bandwidth {
+        let value = (u128::from(packets.0) << BANDWIDTH_SHIFT).div_ceil(u128::from(span.as_micros()));
         Bandwidth(u32::try_from(value).unwrap_or(u32::MAX).max(1))
     }
 

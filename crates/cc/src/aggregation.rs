@@ -4,11 +4,11 @@
 //! way the sender would run dry meanwhile, so cwnd gets room for the largest bunch: what was acknowledged beyond the
 //! bandwidth since ACKs last came no faster than it, as the maximum over 5 to 10 rounds.
 
-use super::fixed_point::Bandwidth;
+use crate::fixed_point::Bandwidth;
 use thalweg_units::{Packets, Span, Time};
 
-/// Rounds after which the older half of the window is dropped.
-const HALF_WINDOW_ROUNDS: u32 = 5;
+/// Rounds after which the older half of the window is dropped, unless the caller says otherwise.
+pub(crate) const HALF_WINDOW_ROUNDS: u32 = 5;
 
 /// The bunch is given up when it holds this many packets.
 const RESET_AT: u64 = 1 << 20;
@@ -21,7 +21,7 @@ const KEPT_BITS: u64 = 0xFFFF;
 
 /// The search for the largest bunch of ACKs.
 #[derive(Debug, Default)]
-pub(super) struct Aggregation {
+pub(crate) struct Aggregation {
     /// When the bunch began, and what it has acknowledged.
     start: Time,
     acked: Packets,
@@ -38,19 +38,18 @@ impl Aggregation {
         self.acked = Packets::ZERO;
     }
 
-    /// An ACK at `now` that delivered `acked` packets and has a valid rate sample.
-    pub fn update(&mut self, now: Time, acked: Packets, is_round_start: bool, bw: Bandwidth, cwnd: Packets) {
-        if acked == Packets::ZERO {
-            return;
+    /// A round began: after `half_window` of them the older half of the window is dropped.
+    pub fn begin_round(&mut self, half_window: u32) {
+        self.rounds += 1;
+        if self.rounds >= half_window {
+            self.rounds = 0;
+            self.current = 1 - self.current;
+            self.excess[self.current] = Packets::ZERO;
         }
-        if is_round_start {
-            self.rounds += 1;
-            if self.rounds >= HALF_WINDOW_ROUNDS {
-                self.rounds = 0;
-                self.current = 1 - self.current;
-                self.excess[self.current] = Packets::ZERO;
-            }
-        }
+    }
+
+    /// An ACK at `now` that delivered `acked` packets, at least one, and has a valid rate sample.
+    pub fn update(&mut self, now: Time, acked: Packets, bw: Bandwidth, cwnd: Packets) {
         let mut expected = bw.packets_in(Span::from_micros(now.as_micros().saturating_sub(self.start.as_micros())));
         if self.acked <= expected || self.acked + acked >= Packets(RESET_AT) {
             self.begin(now);
