@@ -3,6 +3,7 @@
 use crate::Controller;
 use crate::bbr::{self, Bbr};
 use crate::bbr_cpu::{self, BbrCpu};
+use crate::bbr3::{self, Bbr3};
 use crate::cubic::{self, Cubic};
 use crate::dctcp::{self, Dctcp};
 use crate::param::Param;
@@ -39,6 +40,12 @@ pub const CATALOG: &[Entry] = &[
         about: "BBRv1: paces at the bandwidth that it measures and keeps at most two BDPs under way",
         params: bbr::PARAMS,
         make: |value| Box::new(Bbr::new(bbr_settings(value))),
+    },
+    Entry {
+        name: "bbr3",
+        about: "BBRv3: like BBRv1 with bounds on rate and volume that losses set, and probes every 2 to 3 s",
+        params: bbr3::PARAMS,
+        make: |value| Box::new(Bbr3::new(value("variant") >= 0.5, value("ecn_low") >= 0.5)),
     },
     Entry {
         name: "bbr_cpu",

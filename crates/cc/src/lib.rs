@@ -34,6 +34,7 @@
 
 mod aggregation;
 mod bbr;
+mod bbr3;
 mod bbr_cpu;
 mod catalog;
 mod controller;

@@ -1,0 +1,53 @@
+//! What follows from losses and marks? (5.5.10)
+
+use super::bounds::LOSS_THRESHOLD;
+use super::sample::Sample;
+use super::state::{Bbr3, Mode};
+use crate::{CaState, Conn, Window};
+use thalweg_units::Packets;
+
+impl Bbr3 {
+    /// Takes bandwidth and losses; at the end of a round, draws the conclusions (UpdateCongestionSignals).
+    pub(super) fn update_congestion_signals(&mut self, sample: &Sample, window: &Window) {
+        if !sample.is_observation() {
+            return;
+        }
+        // What the application limited may be slower than the path, but never faster (5.5.4).
+        if !sample.is_app_limited || sample.bw >= self.max_bw.max() {
+            self.max_bw.update(sample.bw);
+        }
+        self.signals.is_loss_in_round |= sample.newly_lost > Packets::ZERO;
+        if self.signals.is_round_start {
+            self.adapt_short_term(window);
+            self.signals.is_loss_in_round = false;
+            self.signals.is_mark_in_round = false;
+        }
+    }
+
+    /// Something was lost (5.5.10.2, NoteLoss).
+    pub(super) fn note_loss(&mut self, conn: &Conn, window: &Window) {
+        if !self.signals.is_loss_in_round {
+            self.signals.end_delivered = conn.delivered;
+            if self.variant.undoes_state && !matches!(conn.state, CaState::Recovery | CaState::Loss) {
+                self.save_for_undo(window);
+            }
+        }
+        self.signals.is_loss_in_round = true;
+        self.signals.is_loss_in_cycle = true;
+    }
+
+    /// Whether so much was lost, of so much under way, that it was too much (5.5.10.2, IsInflightTooHigh): above 2 %.
+    pub(super) fn is_loss_too_high(lost: Packets, inflight_at_send: Packets) -> bool {
+        lost.0 > 0 && inflight_at_send.0 > 0 && lost.0 > (inflight_at_send.0 * LOSS_THRESHOLD) >> 8
+    }
+
+    /// Whether the sample says that too much was under way: by losses, or by marks.
+    pub(super) fn is_sample_too_high(&self, sample: &Sample) -> bool {
+        Bbr3::is_loss_too_high(sample.lost, sample.inflight_at_send) || self.are_marks_too_many(sample)
+    }
+
+    /// Whether the state machine is in ProbeBW.
+    pub(super) fn is_in_probe_bw(&self) -> bool {
+        self.mode == Mode::ProbeBw
+    }
+}

@@ -1,0 +1,65 @@
+//! What do marks say where they are meant for a shallow queue?
+//!
+//! Linux answers marks on routes that are known to mark at a shallow threshold, for connections with a smallest round-trip
+//! time of up to 5 ms. The volume falls by a third of the smoothed fraction of marked packets per round; more than half of
+//! them marked ends Startup after two rounds, and a probe at once. The draft leaves ECN out (3.7).
+
+use super::sample::Sample;
+use super::state::Bbr3;
+use crate::{Conn, Window};
+use thalweg_units::{Packets, Span};
+
+/// Largest smallest round-trip time at which marks are answered.
+const MAX_RTT: Span = Span::from_millis(5);
+
+/// Everything in 256ths: the weight of the newest fraction, the part of the fraction by which the volume falls, the
+/// fraction that is too much, and the part of the long-term bound by which a probe after the end of marks begins to grow.
+const UNIT: u64 = 256;
+const WEIGHT: u64 = UNIT / 16;
+const CUT: u64 = UNIT / 3;
+const THRESHOLD: u64 = UNIT / 2;
+const REPROBE: u64 = UNIT / 2;
+
+/// Rounds with too many marks that end Startup.
+const STARTUP_ROUNDS: u32 = 2;
+
+impl Bbr3 {
+    /// A round began.
+    pub(super) fn update_mark_fraction(&mut self, conn: &Conn, window: &Window) {
+        if !self.ecn.is_low {
+            return;
+        }
+        self.ecn.is_eligible |= self.min_rtt.rtt.is_some_and(|rtt| rtt <= MAX_RTT);
+        let delivered = conn.delivered.saturating_sub(self.ecn.delivered).0;
+        if !self.ecn.is_eligible || delivered == 0 {
+            return;
+        }
+        let newest = conn.delivered_ce.saturating_sub(self.ecn.marked).0 * UNIT / delivered;
+        let smoothed = (((UNIT - WEIGHT) * self.ecn.fraction) >> 8) + ((WEIGHT * newest) >> 8);
+        self.ecn.fraction = smoothed.min(UNIT);
+        (self.ecn.delivered, self.ecn.marked) = (conn.delivered, conn.delivered_ce);
+        if self.full_pipe.is_reached {
+            return;
+        }
+        self.ecn.startup_rounds = if newest >= THRESHOLD { self.ecn.startup_rounds + 1 } else { 0 };
+        if self.ecn.startup_rounds >= STARTUP_ROUNDS {
+            self.end_startup_by_congestion(conn, window);
+        }
+    }
+
+    /// Whether a probe has met too many marks.
+    pub(super) fn are_marks_too_many(&self, sample: &Sample) -> bool {
+        self.ecn.is_eligible && sample.delivered_ce.0 > (sample.delivered.0 * THRESHOLD) >> 8
+    }
+
+    /// The volume after a round with marks.
+    pub(super) fn after_marks(&self, inflight: Packets) -> Packets {
+        Packets((inflight.0 * (UNIT - ((self.ecn.fraction * CUT) >> 8))) >> 8)
+    }
+
+    /// The marks have ceased: rounds that a probe has ahead when it begins.
+    pub(super) fn reprobe_rounds(&self) -> u32 {
+        let growth = (self.long_term.map_or(u64::from(u32::MAX), |bound| bound.0) * REPROBE) >> 8;
+        growth.max(1).ilog2().min(30)
+    }
+}

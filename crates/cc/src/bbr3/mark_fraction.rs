@@ -1,0 +1,26 @@
+//! The fraction of packets that are marked.
+
+use thalweg_units::Packets;
+
+/// The smoothed fraction of packets that are marked.
+#[derive(Debug)]
+pub(super) struct MarkFraction {
+    /// Whether marks come from a shallow queue.
+    pub is_low: bool,
+    /// Whether they are answered.
+    pub is_eligible: bool,
+    /// In 256ths.
+    pub fraction: u64,
+    /// Rounds of Startup with too many marks.
+    pub startup_rounds: u32,
+    /// Delivered, and marked, when it was last computed.
+    pub delivered: Packets,
+    pub marked: Packets,
+}
+
+impl MarkFraction {
+    pub fn new(is_low: bool) -> MarkFraction {
+        let none = Packets::ZERO;
+        MarkFraction { is_low, is_eligible: false, fraction: 256, startup_rounds: 0, delivered: none, marked: none }
+    }
+}

@@ -1,0 +1,283 @@
+//! BBR, version 3: a model of the path with two more dimensions than version 1, how much it holds without loss and what it
+//! delivers at present.
+//!
+//! The long-term model says what the path can do: the highest bandwidth of the last two probes, the smallest round-trip
+//! time, and the volume at which a probe met too much loss. The short-term model says what it does now: after a loss
+//! outside of a probe, rate and volume fall by 30 % per round trip, but not below what is being delivered. The next probe
+//! forgets the short-term model.
+//!
+//! ```text
+//!             |
+//!             v
+//!   +---> STARTUP ------------+    doubles the rate each round, until the bandwidth
+//!   |         |               |    stops growing or losses are frequent
+//!   |         v               |
+//!   |       DRAIN ------------+    gives back what that queued
+//!   |         |               |
+//!   |         v               |
+//!   |   PROBE_BW              |
+//!   |    DOWN --> CRUISE      |    a bit less, until the queue is gone; then just the bandwidth
+//!   |     ^         |         |
+//!   |     |         v         |    after 2 to 3 s, or as many rounds as the BDP has packets (63 at most):
+//!   |     UP <-- REFILL ------+    a round at the bandwidth, then 25 % more
+//!   |                         |
+//!   +------ PROBE_RTT <-------+    every 5 s without a smaller round-trip time: half a BDP for 200 ms
+//! ```
+//!
+//! | file | question |
+//! | --- | --- |
+//! | `round` | When has a round trip passed? |
+//! | `max_bw` | What is the highest bandwidth of the last two probes? |
+//! | `signals`, `congestion` | What was delivered and lost in the latest round, and what follows? |
+//! | `startup`, `full_pipe` | Is the pipe full? Is the queue that Startup made gone? |
+//! | `probe_bw`, `cycle` | In which phase of ProbeBW are we, and when does the next begin? |
+//! | `long_term` | How much may be under way without much loss? |
+//! | `short_term`, `bounds` | How far do losses outside of a probe lower rate and volume? |
+//! | `probe_rtt`, `min_rtt` | What is the round-trip time without queues? |
+//! | `ecn`, `mark_fraction` | What do marks say where they are meant for a shallow queue? |
+//! | `inflight` | How much is to be under way, and how much will be? |
+//! | `window`, `recovery` | How large is cwnd, and what was it before a loss? |
+//! | `pacing` | At which rate may packets leave? |
+//! | `sample` | What does an ACK tell? |
+//! | `variant` | Where do the draft and Linux differ? |
+//! | `crate::aggregation` | How many packets are acknowledged in a bunch? |
+//! | `crate::fixed_point` | In which numbers does BBR calculate? |
+//!
+//! Sources: draft-ietf-ccwg-bbr-06 (6 July 2026), whose sections are given in parentheses; behaviour of the kernel that
+//! Google publishes with BBRv3 (its branch `v3`; the same on Linux 6.12 with the patch that distributions use).
+//!
+//! Deviations from that kernel:
+//! - Arithmetic does not wrap.
+//! - A burst is sized by the connection's own rule ([`min_burst`](crate::Controller::min_burst)); the two differ only where the
+//!   smallest round-trip time of the last 10 s is below 8 ms and above that of the last 5 minutes.
+//! - Nothing rehashes flows onto other paths (PLB).
+//!
+//! Parameters: `variant` (0 as Linux, 1 as the draft), `ecn_low` (1: marks come from a shallow queue, as Linux is told by the
+//! route feature `ecn_low`).
+//!
+//! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `phase` (of ProbeBW: 0 Up, 1 Down, 2 Cruise, 3 Refill),
+//! `bw_bps` and `max_bw_bps` (payload; the former with the short-term bound), `min_rtt_us` (0 before the first),
+//! `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far), `inflight_longterm_packets` and
+//! `inflight_shortterm_packets` (0: no bound), `extra_acked_packets` (the largest bunch).
+
+mod bounds;
+mod congestion;
+mod cycle;
+mod ecn;
+mod full_pipe;
+mod inflight;
+mod long_term;
+mod mark_fraction;
+mod max_bw;
+mod min_rtt;
+mod pacing;
+mod probe_bw;
+mod probe_rtt;
+mod recovery;
+mod round;
+mod sample;
+mod short_term;
+mod signals;
+mod startup;
+mod state;
+mod variant;
+mod window;
+
+use crate::{Ack, CaState, Conn, Controller, EcnFeedback, LostSegment, Param, Window};
+use rand_core::Rng;
+use sample::Sample;
+pub(crate) use state::Bbr3;
+use state::Mode;
+use thalweg_units::{Packets, Span};
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "variant",
+        about: "whose version 3: 0 that of Google's Linux branch, 1 that of draft-ietf-ccwg-bbr-06",
+        default: 0.0,
+        min: 0.0,
+        max: 1.0,
+        is_whole: true,
+    },
+    Param {
+        name: "ecn_low",
+        about: "whether marks come from a shallow queue and are answered (1 or 0); below 5 ms of round-trip time only",
+        default: 0.0,
+        min: 0.0,
+        max: 1.0,
+        is_whole: true,
+    },
+];
+
+impl Bbr3 {
+    /// The model and the state machine on an ACK (5.2.3).
+    fn update_model(&mut self, conn: &Conn, sample: &Sample, window: &mut Window, rng: &mut dyn Rng) {
+        self.update_congestion_signals(sample, window);
+        self.update_aggregation(conn, sample, window);
+        self.check_startup_loss(conn, sample, window);
+        self.check_full_pipe(sample);
+        self.check_drain(conn, window, rng);
+        self.update_cycle(conn, sample, window, rng);
+        self.update_min_rtt(conn, sample, window, rng);
+    }
+
+    /// As Linux does where the application limits what is sent and nothing suggests congestion: only time can have
+    /// changed anything. Returns whether the model is up to date then, and whether rate and cwnd are, too.
+    fn update_by_time_only(
+        &mut self,
+        conn: &Conn,
+        sample: &Sample,
+        window: &mut Window,
+        rng: &mut dyn Rng,
+    ) -> (bool, bool) {
+        let is_calm = self.is_at_target
+            && sample.is_app_limited
+            && sample.bw < self.max_bw.max()
+            && !self.signals.is_loss_in_round
+            && !self.signals.is_mark_in_round;
+        if !is_calm {
+            return (false, false);
+        }
+        let (mode, min_rtt) = (self.mode, self.min_rtt.rtt);
+        self.check_drain(conn, window, rng);
+        self.update_cycle(conn, sample, window, rng);
+        self.update_min_rtt(conn, sample, window, rng);
+        (true, self.mode == mode && self.min_rtt.rtt == min_rtt && self.is_at_target)
+    }
+
+    fn update_aggregation(&mut self, conn: &Conn, sample: &Sample, window: &Window) {
+        if sample.acked == Packets::ZERO || !sample.is_valid {
+            return;
+        }
+        if self.round.is_start {
+            self.aggregation.begin_round(if self.full_pipe.is_reached {
+                crate::aggregation::HALF_WINDOW_ROUNDS
+            } else {
+                1
+            });
+        }
+        self.aggregation.update(conn.delivered_at, sample.acked, self.bandwidth(), window.cwnd);
+    }
+}
+
+impl Controller for Bbr3 {
+    fn name(&self) -> &'static str {
+        "bbr3"
+    }
+
+    fn governs_recovery(&self) -> bool {
+        true
+    }
+
+    fn paces(&self) -> bool {
+        true
+    }
+
+    fn watches_losses(&self) -> bool {
+        true
+    }
+
+    fn needs_ecn(&self) -> Option<EcnFeedback> {
+        self.ecn.is_low.then_some(EcnFeedback::Dctcp)
+    }
+
+    fn on_established(&mut self, conn: &Conn, window: &mut Window, _rng: &mut dyn Rng) {
+        window.ssthresh = Packets::MAX;
+        self.begin(conn, window);
+        self.set_initial_pacing_rate(conn, window);
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
+        let sample = Sample::of(ack);
+        self.round.update(conn, &sample);
+        if self.round.is_start {
+            self.update_mark_fraction(conn, window);
+        }
+        self.signals.is_mark_in_round |= self.ecn.is_eligible && ack.is_marked;
+        self.signals.update_latest(conn, &sample);
+        let (is_modelled, is_done) = self.update_by_time_only(conn, &sample, window, rng);
+        if !is_done {
+            if !is_modelled {
+                self.update_model(conn, &sample, window, rng);
+            }
+            self.update_gains();
+            let bw = self.bandwidth();
+            self.set_pacing_rate(conn, bw, self.pacing_gain, window);
+            self.set_cwnd(conn, sample.acked, window);
+            self.bound_cwnd(window);
+        }
+        self.signals.advance_latest(&sample);
+        self.recovery.prior_state = conn.state;
+        self.signals.is_loss_in_cycle |= sample.lost > Packets::ZERO;
+        self.signals.is_mark_in_cycle |= sample.delivered_ce > Packets::ZERO;
+    }
+
+    fn on_lost(&mut self, conn: &Conn, segment: &LostSegment, window: &mut Window, rng: &mut dyn Rng) {
+        self.note_loss(conn, window);
+        self.judge_lost_segment(conn, segment, window, rng);
+    }
+
+    fn on_probe_repair(&mut self, conn: &Conn, is_app_limited: bool, window: &mut Window, rng: &mut dyn Rng) {
+        self.note_loss(conn, window);
+        self.judge_probe_repair(conn, is_app_limited, window, rng);
+    }
+
+    /// BBR does not lower cwnd on congestion; it keeps cwnd and model for afterwards (5.6.4.4, 5.5.11.1).
+    fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        self.save_for_undo(window);
+        window.ssthresh
+    }
+
+    fn on_state(&mut self, conn: &Conn, next: CaState, window: &mut Window, _rng: &mut dyn Rng) {
+        let is_leaving_recovery = conn.state == CaState::Recovery && self.variant.restores_after_recovery;
+        if next == CaState::Loss {
+            self.recovery.prior_state = CaState::Loss;
+            self.full_pipe.restart();
+            // The short-term bound, when it is set, starts from cwnd before the timeout.
+            if !self.is_probing() && self.short_term.inflight.is_none() {
+                self.short_term.inflight = Some(window.cwnd.max(self.recovery.prior_cwnd));
+            }
+        } else if self.recovery.prior_state == CaState::Loss || (is_leaving_recovery && next == CaState::Open) {
+            window.cwnd = window.cwnd.max(self.recovery.prior_cwnd);
+            self.is_at_target = false;
+        }
+    }
+
+    /// (5.4.1)
+    fn on_transmit_start(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
+        if !conn.is_app_limited {
+            return;
+        }
+        self.is_restarting = true;
+        self.aggregation.begin(conn.now);
+        match self.mode {
+            Mode::ProbeBw => self.set_pacing_rate(conn, self.bandwidth(), crate::fixed_point::Gain::UNIT, window),
+            Mode::ProbeRtt => self.leave_probe_rtt_when_due(conn, window, rng),
+            Mode::Startup | Mode::Drain => {}
+        }
+    }
+
+    fn undo(&mut self, conn: &Conn, _prior_cwnd: Packets, _window: &Window) -> Packets {
+        self.undo_loss(conn)
+    }
+
+    fn sndbuf_factor(&self) -> u64 {
+        3
+    }
+
+    fn report(&self, conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
+        let bound = |bound: Option<Packets>| bound.map_or(0.0, |bound| bound.0 as f64);
+        take("mode", f64::from(self.mode as u8));
+        take("phase", f64::from(self.cycle.phase as u8));
+        take("bw_bps", self.bandwidth().rate(conn.mss).0 as f64);
+        take("max_bw_bps", self.max_bw.max().rate(conn.mss).0 as f64);
+        take("min_rtt_us", self.min_rtt.rtt.map_or(0, Span::as_micros) as f64);
+        take("pacing_gain", self.pacing_gain.as_f64());
+        take("cwnd_gain", self.cwnd_gain.as_f64());
+        take("full_bw_reached", f64::from(u8::from(self.full_pipe.is_reached)));
+        take("round", self.round.count as f64);
+        take("inflight_longterm_packets", bound(self.long_term));
+        take("inflight_shortterm_packets", bound(self.short_term.inflight));
+        take("extra_acked_packets", self.aggregation.largest().0 as f64);
+    }
+}

@@ -1,0 +1,25 @@
+//! What is kept for the time after a loss.
+
+use crate::CaState;
+use crate::fixed_point::Bandwidth;
+use thalweg_units::Packets;
+
+/// What is kept for the time after a loss.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    /// The state of recovery at the previous ACK.
+    pub prior_state: CaState,
+    /// cwnd before recovery or ProbeRTT.
+    pub prior_cwnd: Packets,
+    pub undo: Undo,
+}
+
+/// The bounds before a loss, and what the loss has ended (5.5.11.1).
+#[derive(Debug, Default)]
+pub(super) struct Undo {
+    pub bw: Option<Bandwidth>,
+    pub short_term: Option<Packets>,
+    pub long_term: Option<Packets>,
+    pub was_startup: bool,
+    pub was_up: bool,
+}

@@ -1,0 +1,38 @@
+//! When has a round trip passed? (5.5.1)
+//!
+//! Rounds are counted in packets, not in time: one ends when a packet is acknowledged that was sent after the previous
+//! one had ended. So a round lasts one round trip, queueing included.
+
+use super::sample::Sample;
+use crate::Conn;
+use thalweg_units::Packets;
+
+/// The count of round trips.
+#[derive(Debug, Default)]
+pub(super) struct Round {
+    /// Rounds so far.
+    pub count: u64,
+    /// Whether the latest ACK began a round.
+    pub is_start: bool,
+    /// Rounds since the last probe for bandwidth, a random one more; stops at 255.
+    pub since_probe: u64,
+    /// The round ends with a packet that was sent when this much had been delivered.
+    end_delivered: Packets,
+}
+
+impl Round {
+    /// An ACK.
+    pub fn update(&mut self, conn: &Conn, sample: &Sample) {
+        self.is_start = sample.is_valid && sample.prior_delivered >= self.end_delivered;
+        if self.is_start {
+            self.restart(conn);
+            self.count += 1;
+            self.since_probe = (self.since_probe + 1).min(255);
+        }
+    }
+
+    /// Lets the round end one round trip from now.
+    pub fn restart(&mut self, conn: &Conn) {
+        self.end_delivered = conn.delivered;
+    }
+}

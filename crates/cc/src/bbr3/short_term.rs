@@ -1,0 +1,33 @@
+//! How far do losses outside of a probe lower rate and volume? (5.5.10.3)
+//!
+//! By 30 % per round with a loss, but not below what was delivered in that round. The next probe forgets it.
+
+use super::bounds::BETA;
+use super::state::Bbr3;
+use crate::Window;
+use crate::fixed_point::{Bandwidth, Gain};
+use thalweg_units::Packets;
+
+impl Bbr3 {
+    /// At the end of a round (AdaptLowerBoundsFromCongestion).
+    pub(super) fn adapt_short_term(&mut self, window: &Window) {
+        if self.is_probing() {
+            return;
+        }
+        let mut bound_by_marks = None;
+        if self.signals.is_mark_in_round {
+            let inflight = self.short_term.inflight.unwrap_or(window.cwnd);
+            self.short_term.inflight = Some(inflight);
+            bound_by_marks = Some(self.after_marks(inflight));
+        }
+        if self.signals.is_loss_in_round {
+            let bw = self.short_term.bw.unwrap_or(self.max_bw.max()).scale(Gain::from_raw(BETA as u32));
+            let inflight = Packets((self.short_term.inflight.unwrap_or(window.cwnd).0 * BETA) >> 8);
+            self.short_term.bw = Some(bw.max(self.signals.latest_bw).max(Bandwidth::SMALLEST));
+            self.short_term.inflight = Some(inflight.max(self.signals.latest_inflight));
+        }
+        if let Some(bound) = bound_by_marks {
+            self.short_term.inflight = self.short_term.inflight.map(|inflight| inflight.min(bound));
+        }
+    }
+}

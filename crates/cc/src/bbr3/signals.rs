@@ -1,0 +1,66 @@
+//! What was delivered and lost in the latest round? (5.5.10.3)
+//!
+//! A round here ends like those of `round`, but starts over with the first loss: rate and volume are measured over the
+//! whole round trip of the loss.
+
+use super::sample::Sample;
+use crate::Conn;
+use crate::fixed_point::Bandwidth;
+use thalweg_units::Packets;
+
+/// What the latest round has shown.
+#[derive(Debug, Default)]
+pub(super) struct Signals {
+    /// Highest bandwidth and largest volume delivered in the round.
+    pub latest_bw: Bandwidth,
+    pub latest_inflight: Packets,
+    /// Whether the latest ACK began a round.
+    pub is_round_start: bool,
+    pub is_loss_in_round: bool,
+    pub is_mark_in_round: bool,
+    /// Since the phase Down began.
+    pub is_loss_in_cycle: bool,
+    pub is_mark_in_cycle: bool,
+    /// The round ends with a packet that was sent when this much had been delivered.
+    pub end_delivered: Packets,
+}
+
+impl Signals {
+    /// The handshake is complete: the first round begins when the first flight is acknowledged.
+    pub fn begin(&mut self, conn: &Conn) {
+        self.end_delivered = conn.delivered + Packets(1);
+    }
+
+    /// Takes the sample into the round, first thing on an ACK (UpdateLatestDeliverySignals).
+    pub fn update_latest(&mut self, conn: &Conn, sample: &Sample) {
+        self.is_round_start = false;
+        if !sample.is_observation() {
+            return;
+        }
+        self.latest_bw = self.latest_bw.max(sample.bw);
+        self.latest_inflight = self.latest_inflight.max(sample.delivered);
+        if sample.prior_delivered >= self.end_delivered {
+            self.end_delivered = conn.delivered;
+            self.is_round_start = true;
+        }
+    }
+
+    /// Begins the next round with the sample, last thing on an ACK (AdvanceLatestDeliverySignals). An answer to a loss
+    /// probe begins none: if the probe has repaired a loss, what was delivered before is what counts.
+    pub fn advance_latest(&mut self, sample: &Sample) {
+        if self.is_round_start && !sample.is_probe_answer {
+            self.latest_bw = sample.bw;
+            self.latest_inflight = sample.delivered;
+        }
+    }
+
+    /// (ResetCongestionSignals)
+    pub fn reset(&mut self) {
+        self.is_loss_in_round = false;
+        self.is_mark_in_round = false;
+        self.is_loss_in_cycle = false;
+        self.is_mark_in_cycle = false;
+        self.latest_bw = Bandwidth::ZERO;
+        self.latest_inflight = Packets::ZERO;
+    }
+}

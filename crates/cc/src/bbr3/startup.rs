@@ -1,0 +1,87 @@
+//! Is the pipe full? Is the queue that Startup made gone? (5.3.1, 5.3.2)
+//!
+//! Startup sends ever faster while the bandwidth grows by a quarter per round. When it has not for three rounds, the pipe is
+//! deemed full; likewise when a round of recovery ends in which losses were detected by six ACKs and more than 2 % were lost.
+//! The phase Up of ProbeBW uses the same search.
+
+use super::sample::Sample;
+use super::state::{Bbr3, Mode};
+use crate::fixed_point::Gain;
+use crate::{CaState, Conn, Window};
+use rand_core::Rng;
+use thalweg_units::Packets;
+
+/// Rounds without growth that make a full pipe.
+const ROUNDS: u32 = 3;
+
+/// ACKs with losses in a round that end Startup (2.13, StartupFullLossCnt).
+const LOSS_EVENTS: u32 = 6;
+
+impl Bbr3 {
+    /// (5.3.1.2, CheckFullBWReached)
+    pub(super) fn check_full_pipe(&mut self, sample: &Sample) {
+        let is_round_start = self.round.is_start;
+        if self.full_pipe.is_now || sample.is_app_limited {
+            return;
+        }
+        if self.variant.grows_at_round_start_only && !is_round_start {
+            return;
+        }
+        if sample.bw >= self.full_pipe.baseline.scale(Gain::FULL_PIPE_GROWTH) {
+            self.full_pipe.restart_from(sample.bw);
+            return;
+        }
+        if is_round_start {
+            self.full_pipe.rounds += 1;
+            self.full_pipe.is_now = self.full_pipe.rounds >= ROUNDS;
+            self.full_pipe.is_reached |= self.full_pipe.is_now;
+        }
+    }
+
+    /// (5.3.1.3, CheckStartupHighLoss)
+    pub(super) fn check_startup_loss(&mut self, conn: &Conn, sample: &Sample, window: &Window) {
+        if self.full_pipe.is_reached {
+            return;
+        }
+        if sample.newly_lost > Packets::ZERO {
+            self.full_pipe.loss_events += 1;
+        }
+        if !self.signals.is_round_start {
+            return;
+        }
+        let is_frequent = self.full_pipe.loss_events >= LOSS_EVENTS && conn.state == CaState::Recovery;
+        if is_frequent && self.is_sample_too_high(sample) {
+            self.end_startup_by_congestion(conn, window);
+            return;
+        }
+        self.full_pipe.loss_events = 0;
+    }
+
+    /// The pipe is full, and holds no more than was delivered in the latest round.
+    pub(super) fn end_startup_by_congestion(&mut self, conn: &Conn, window: &Window) {
+        self.full_pipe.is_reached = true;
+        self.recovery.undo.was_startup = true;
+        let bdp = self.target_inflight(self.max_bw.max(), Gain::UNIT, conn, window);
+        self.long_term = Some(bdp.max(self.signals.latest_inflight));
+    }
+
+    /// Leaves Startup when the pipe is full, and Drain when the queue is gone (5.3.2, CheckDrainDone).
+    pub(super) fn check_drain(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
+        let bdp = |bbr: &Bbr3, window: &Window| bbr.target_inflight(bbr.max_bw.max(), Gain::UNIT, conn, window);
+        if self.mode == Mode::Startup && self.full_pipe.is_reached {
+            self.mode = Mode::Drain;
+            self.full_pipe.drain_round = self.round.count;
+            window.ssthresh = bdp(self, window);
+            self.signals.reset();
+        }
+        if self.mode != Mode::Drain {
+            return;
+        }
+        let rounds = self.round.count - self.full_pipe.drain_round;
+        let is_overdue = self.variant.max_drain_rounds.is_some_and(|most| rounds > most);
+        if is_overdue || self.inflight_at_departure(conn.inflight, conn, window) <= bdp(self, window) {
+            self.mode = Mode::ProbeBw;
+            self.start_down(conn, rng);
+        }
+    }
+}

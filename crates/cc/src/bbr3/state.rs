@@ -1,0 +1,129 @@
+//! The state of BBRv3.
+
+use super::bounds::ShortTerm;
+use super::cycle::{Cycle, Phase};
+use super::full_pipe::FullPipe;
+use super::mark_fraction::MarkFraction;
+use super::max_bw::MaxBandwidth;
+use super::min_rtt::MinRtt;
+use super::recovery::Recovery;
+use super::round::Round;
+use super::signals::Signals;
+use super::variant::Variant;
+use crate::aggregation::Aggregation;
+use crate::fixed_point::{Bandwidth, Gain};
+use crate::{Conn, Window};
+use thalweg_units::Packets;
+
+/// cwnd never stays below this: enough to keep a receiver that delays ACKs answering (5.6.4.3, MinPipeCwnd).
+pub(super) const MIN_CWND: Packets = Packets(4);
+
+/// 4 ln 2, the least pacing gain that doubles the rate of delivery each round; rounded up, as in Linux (2.5).
+pub(super) const STARTUP_GAIN: Gain = Gain::hundredths(277).next();
+
+/// Gain of cwnd but in the phase Up (2.6, DefaultCwndGain).
+pub(super) const CWND_GAIN: Gain = Gain::hundredths(200);
+
+/// Pacing and cwnd gain of the phase Up (5.3.3.5).
+const UP_GAIN: Gain = Gain::hundredths(125);
+const UP_CWND_GAIN: Gain = Gain::hundredths(225);
+
+/// What BBR is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Startup,
+    Drain,
+    ProbeBw,
+    ProbeRtt,
+}
+
+/// The state of BBRv3 beyond cwnd and the pacing rate.
+#[derive(Debug)]
+pub(crate) struct Bbr3 {
+    pub(super) variant: Variant,
+    pub(super) mode: Mode,
+    pub(super) pacing_gain: Gain,
+    pub(super) cwnd_gain: Gain,
+    pub(super) round: Round,
+    pub(super) max_bw: MaxBandwidth,
+    pub(super) signals: Signals,
+    pub(super) aggregation: Aggregation,
+    pub(super) full_pipe: FullPipe,
+    pub(super) cycle: Cycle,
+    pub(super) min_rtt: MinRtt,
+    pub(super) short_term: ShortTerm,
+    /// The volume under way at which a probe met too much loss, raised by later probes; none before (2.9.2,
+    /// inflight_longterm).
+    pub(super) long_term: Option<Packets>,
+    pub(super) ecn: MarkFraction,
+    pub(super) recovery: Recovery,
+    /// cwnd when the connection was established.
+    pub(super) initial_cwnd: Packets,
+    /// Whether nothing was delivered yet since the application paused.
+    pub(super) is_restarting: bool,
+    /// Whether the initial pacing rate knew the round-trip time.
+    pub(super) has_seen_rtt: bool,
+    /// Whether cwnd has reached its target and no bound has changed since.
+    pub(super) is_at_target: bool,
+}
+
+impl Bbr3 {
+    /// BBRv3 for a connection that is being established. `is_draft`: as the draft has it, and not Linux; `is_ecn_low`: marks
+    /// come from a shallow queue.
+    pub fn new(is_draft: bool, is_ecn_low: bool) -> Bbr3 {
+        Bbr3 {
+            variant: if is_draft { Variant::DRAFT } else { Variant::LINUX },
+            mode: Mode::Startup,
+            pacing_gain: STARTUP_GAIN,
+            cwnd_gain: CWND_GAIN,
+            round: Round::default(),
+            max_bw: MaxBandwidth::default(),
+            signals: Signals::default(),
+            aggregation: Aggregation::default(),
+            full_pipe: FullPipe::default(),
+            cycle: Cycle::default(),
+            min_rtt: MinRtt::default(),
+            short_term: ShortTerm::default(),
+            long_term: None,
+            ecn: MarkFraction::new(is_ecn_low),
+            recovery: Recovery::default(),
+            initial_cwnd: Packets::ZERO,
+            is_restarting: false,
+            has_seen_rtt: false,
+            is_at_target: false,
+        }
+    }
+
+    /// The handshake is complete (5.2.1).
+    pub(super) fn begin(&mut self, conn: &Conn, window: &Window) {
+        self.initial_cwnd = window.cwnd;
+        self.round.restart(conn);
+        self.min_rtt = MinRtt::new(conn);
+        self.aggregation.begin(conn.now);
+        self.signals.begin(conn);
+    }
+
+    /// The bandwidth that BBR goes by: the highest, within the short-term bound (5.5.10.3, BoundBWForModel).
+    pub(super) fn bandwidth(&self) -> Bandwidth {
+        self.short_term.bw.map_or(self.max_bw.max(), |bound| bound.min(self.max_bw.max()))
+    }
+
+    /// Whether BBR looks for more bandwidth than it knows of (5.3.3.9, IsProbingBW).
+    pub(super) fn is_probing(&self) -> bool {
+        self.mode == Mode::Startup || (self.mode == Mode::ProbeBw && self.cycle.is_raising())
+    }
+
+    /// (5.6.1)
+    pub(super) fn update_gains(&mut self) {
+        (self.pacing_gain, self.cwnd_gain) = match self.mode {
+            Mode::Startup => (STARTUP_GAIN, CWND_GAIN),
+            Mode::Drain => (self.variant.drain_gain, CWND_GAIN),
+            Mode::ProbeBw => match self.cycle.phase {
+                Phase::Up => (UP_GAIN, UP_CWND_GAIN),
+                Phase::Down => (self.variant.down_gain, CWND_GAIN),
+                Phase::Cruise | Phase::Refill => (Gain::UNIT, CWND_GAIN),
+            },
+            Mode::ProbeRtt => (Gain::UNIT, Gain::UNIT),
+        };
+    }
+}

@@ -1,0 +1,58 @@
+//! Where do the draft and Linux differ?
+//!
+//! The draft describes BBRv3 in bytes and seconds, Linux calculates in packets and 256ths; besides that they differ where
+//! this says so. What only Linux has in either variant: the shortcut while the application limits, one response per ACK that
+//! samples too much loss outside of [`LostSegment`](crate::LostSegment), and the response to ECN (off unless it is asked for).
+
+use crate::fixed_point::Gain;
+
+/// What depends on the variant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Variant {
+    /// Pacing gain of Drain (5.3.2).
+    pub drain_gain: Gain,
+    /// Rounds after which Drain ends in any case (5.3.2).
+    pub max_drain_rounds: Option<u64>,
+    /// Pacing gain of the phase Down (5.3.3.1).
+    pub down_gain: Gain,
+    /// Whether the search for a full pipe takes a higher bandwidth only at the start of a round (5.3.1.2).
+    pub grows_at_round_start_only: bool,
+    /// Whether cwnd is restored at the end of fast recovery, and not only after a timeout (5.6.4.4).
+    pub restores_after_recovery: bool,
+    /// Whether a spurious recovery that ended Startup or a probe leads back there (5.5.11.2).
+    pub undoes_state: bool,
+    /// Whether the phase Cruise begins with a short-term bound that is at most the long-term one.
+    pub cruises_below_long_term: bool,
+    /// Whether the volume that a response to loss aims at has room for bursts (5.3.3.8, TargetInflight).
+    pub targets_with_bursts: bool,
+    /// Whether departures that pacing has planned count when the volume under way is judged (5.3.3.9).
+    pub looks_ahead: bool,
+}
+
+impl Variant {
+    /// Google's Linux branch.
+    pub const LINUX: Variant = Variant {
+        drain_gain: Gain::DRAIN,
+        max_drain_rounds: None,
+        down_gain: Gain::hundredths(91),
+        grows_at_round_start_only: false,
+        restores_after_recovery: false,
+        undoes_state: false,
+        cruises_below_long_term: true,
+        targets_with_bursts: true,
+        looks_ahead: true,
+    };
+
+    /// draft-ietf-ccwg-bbr-06.
+    pub const DRAFT: Variant = Variant {
+        drain_gain: Gain::hundredths(50),
+        max_drain_rounds: Some(3),
+        down_gain: Gain::hundredths(90),
+        grows_at_round_start_only: true,
+        restores_after_recovery: true,
+        undoes_state: true,
+        cruises_below_long_term: false,
+        targets_with_bursts: false,
+        looks_ahead: false,
+    };
+}
