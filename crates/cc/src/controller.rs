@@ -126,7 +126,8 @@ pub struct RateSample {
     pub prior_delivered: Packets,
     /// Segments delivered since then.
     pub delivered: Packets,
-    /// Segments deemed lost since then.
+    /// Segments deemed lost since then. This and the next two are counted only for a controller that
+    /// [watches losses](Controller::watches_losses), and zero for others.
     pub lost: Packets,
     /// Segments since then whose acknowledgement reported a mark, as in [`Conn::delivered_ce`].
     pub delivered_ce: Packets,

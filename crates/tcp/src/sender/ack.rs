@@ -202,7 +202,7 @@ impl Sender {
             Acked { segments: 0, bytes: 0, first_sent_at: None, last_sent_at: Time::ZERO, reordered_from: u64::MAX };
         while self.board.una() < next {
             let seq = self.board.una();
-            let segment = self.board.pop().expect("what is below next was sent");
+            let (segment, counts) = self.board.pop().expect("what is below next was sent");
             let flags = segment.flags;
             last_flags = flags;
             if flags.has(Flags::EVER_RETRANSMITTED.or(Flags::RETRANSMITTED)) {
@@ -219,7 +219,7 @@ impl Sender {
                 if !is_needless {
                     self.rack.on_delivered(now, seq, segment.sent_at, flags, self.rtt.min_rtt());
                 }
-                self.rate.on_delivered(seq, &segment, &mut facts.delivery);
+                self.rate.on_delivered(seq, &segment, counts, &mut facts.delivery);
             }
             acked.segments += 1;
             acked.bytes += u64::from(segment.len);

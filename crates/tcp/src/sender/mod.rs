@@ -62,7 +62,7 @@ use rack::Rack;
 use rand_core::Rng;
 use rate::{RateSampler, Totals};
 use rtt::Rtt;
-use scoreboard::Scoreboard;
+use scoreboard::{Scoreboard, SendCounts};
 use send_buffer::SendBuffer;
 use thalweg_cc::{CaState, Conn, Controller, EcnFeedback, Hz, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
@@ -336,6 +336,15 @@ impl Sender {
     /// What is counted besides deliveries.
     fn totals(&self) -> Totals {
         Totals { lost: self.board.lost_total(), marked: self.counters.marked }
+    }
+
+    /// What a segment that leaves now carries away.
+    fn send_counts(&self) -> SendCounts {
+        if !self.board.is_watched {
+            return SendCounts::default();
+        }
+        let inflight = u32::try_from(self.board.in_flight().0 + 1).unwrap_or(u32::MAX);
+        SendCounts { inflight, lost: self.board.lost_total() as u32, delivered_ce: self.counters.marked as u32 }
     }
 
     /// Tells the controller of the segments that were just deemed lost, if it watches them.

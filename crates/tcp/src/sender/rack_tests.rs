@@ -1,7 +1,7 @@
 //! RACK's queues against a scan of everything that is under way.
 
 use super::rack::Rack;
-use super::scoreboard::{Flags, Scoreboard, Segment};
+use super::scoreboard::{Flags, Scoreboard, Segment, SendCounts};
 use proptest::prelude::*;
 use thalweg_units::{Span, Time};
 
@@ -36,9 +36,6 @@ fn segment(now: Time) -> Segment {
         first_sent_at: now,
         delivered_at: now,
         delivered: 0,
-        inflight: 0,
-        lost: 0,
-        delivered_ce: 0,
         offset: 0,
         len: 1,
         flags: Flags::default(),
@@ -83,11 +80,11 @@ proptest! {
         for (operation, pause_us) in operations {
             now += Span::from_micros(pause_us + 1);
             match operation {
-                Operation::Send(count) => (0..count).for_each(|_| board.push(segment(now))),
+                Operation::Send(count) => (0..count).for_each(|_| board.push(segment(now), SendCounts::default())),
                 Operation::Ack(count) => {
                     for _ in 0..count {
                         let seq = board.una();
-                        if let Some(segment) = board.pop().filter(|segment| !segment.flags.has(Flags::SACKED)) {
+                        if let Some((segment, _)) = board.pop().filter(|(segment, _)| !segment.flags.has(Flags::SACKED)) {
                             rack.on_delivered(now, seq, segment.sent_at, segment.flags, None);
                         }
                     }
@@ -96,14 +93,14 @@ proptest! {
                 }
                 Operation::Sack { from, length } => {
                     let start = board.una() + 1 + from;
-                    board.sack(start, start + length, |seq, segment| {
+                    board.sack(start, start + length, |seq, segment, _| {
                         rack.on_delivered(now, seq, segment.sent_at, segment.flags, None);
                     });
                 }
                 Operation::Retransmit(count) => {
                     for _ in 0..count {
                         if let Some(seq) = board.first_to_retransmit() {
-                            board.mark_retransmitted(seq, false).sent_at = now;
+                            board.mark_retransmitted(seq, false, SendCounts::default()).sent_at = now;
                             rack.on_retransmitted(now, seq);
                         }
                     }
@@ -111,7 +108,7 @@ proptest! {
                 Operation::Probe => {
                     if let Some(last) = board.next().checked_sub(1).filter(|last| *last >= board.una()) {
                         if !board.segment(last).flags.has(Flags::SACKED.or(Flags::LOST)) {
-                            board.mark_retransmitted(last, true).sent_at = now;
+                            board.mark_retransmitted(last, true, SendCounts::default()).sent_at = now;
                             rack.on_retransmitted(now, last);
                         }
                     }

@@ -5,7 +5,7 @@
 //! neither a burst of segments nor a burst of ACKs looks like a faster path. What was sent while the application kept the
 //! pipe less than full is marked, since its rate is the application's.
 
-use super::scoreboard::{Flags, Segment, since};
+use super::scoreboard::{Flags, Segment, SendCounts, since};
 use thalweg_cc::RateSample;
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
@@ -35,9 +35,7 @@ struct Newest {
     seq: u64,
     prior_delivered: u64,
     prior_at: Time,
-    prior_lost: u32,
-    prior_marked: u32,
-    inflight: u32,
+    counts: SendCounts,
     send_interval: Span,
     is_app_limited: bool,
 }
@@ -56,7 +54,7 @@ impl Delivery {
     /// counts, as in Linux.
     pub fn count_burst(&mut self, seq: u64, rest: u64) {
         if let Some(newest) = self.newest.as_mut().filter(|newest| newest.seq == seq) {
-            newest.inflight = newest.inflight.saturating_add(rest as u32);
+            newest.counts.inflight = newest.counts.inflight.saturating_add(rest as u32);
         }
     }
 
@@ -83,11 +81,8 @@ impl RateSampler {
         self.delivered_at = now;
     }
 
-    /// The segment leaves, one of `inflight` then: it carries the state away.
-    pub fn stamp(&self, segment: &mut Segment, inflight: u64, totals: Totals) {
-        segment.inflight = u32::try_from(inflight).unwrap_or(u32::MAX);
-        segment.lost = totals.lost as u32;
-        segment.delivered_ce = totals.marked as u32;
+    /// The segment leaves: it carries the state away.
+    pub fn stamp(&self, segment: &mut Segment) {
         segment.first_sent_at = self.first_sent_at;
         segment.delivered_at = self.delivered_at;
         segment.delivered = self.delivered;
@@ -98,7 +93,7 @@ impl RateSampler {
     }
 
     /// The segment was delivered. The most recently sent one of an ACK makes the sample.
-    pub fn on_delivered(&mut self, seq: u64, segment: &Segment, delivery: &mut Delivery) {
+    pub fn on_delivered(&mut self, seq: u64, segment: &Segment, counts: SendCounts, delivery: &mut Delivery) {
         if let Some(newest) = &delivery.newest {
             if (segment.sent_at, seq) <= (self.first_sent_at, newest.seq) {
                 return;
@@ -109,9 +104,7 @@ impl RateSampler {
             seq,
             prior_delivered: segment.delivered,
             prior_at: segment.delivered_at,
-            prior_lost: segment.lost,
-            prior_marked: segment.delivered_ce,
-            inflight: segment.inflight,
+            counts,
             send_interval: segment.sent_at.since(segment.first_sent_at),
             is_app_limited: segment.flags.has(Flags::APP_LIMITED),
         });
@@ -139,9 +132,9 @@ impl RateSampler {
         let sample = RateSample {
             prior_delivered: Packets(newest.prior_delivered),
             delivered: Packets(self.delivered - newest.prior_delivered),
-            lost: Packets(since(totals.lost, newest.prior_lost)),
-            delivered_ce: Packets(since(totals.marked, newest.prior_marked)),
-            inflight_at_send: Packets(u64::from(newest.inflight)),
+            lost: Packets(since(totals.lost, newest.counts.lost)),
+            delivered_ce: Packets(since(totals.marked, newest.counts.delivered_ce)),
+            inflight_at_send: Packets(u64::from(newest.counts.inflight)),
             interval: is_sound.then_some(interval),
             is_app_limited: newest.is_app_limited,
         };

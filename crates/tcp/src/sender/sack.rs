@@ -83,7 +83,7 @@ impl Sender {
         let Sender { board, rack, rate, rtt, episode, .. } = self;
         let min_rtt = rtt.min_rtt();
         let mut sacked_end = board.sacked_end();
-        board.sack(start, end, |seq, segment| {
+        board.sack(start, end, |seq, segment, counts| {
             let flags = segment.flags;
             rack.on_delivered(now, seq, segment.sent_at, flags, min_rtt);
             if !flags.has(Flags::EVER_RETRANSMITTED.or(Flags::RETRANSMITTED)) {
@@ -95,7 +95,7 @@ impl Sender {
                 facts.last_sacked_at = segment.sent_at;
             }
             sacked_end = sacked_end.max(seq + 1);
-            rate.on_delivered(seq, segment, &mut facts.delivery);
+            rate.on_delivered(seq, segment, counts, &mut facts.delivery);
             facts.out_of_order += 1;
             facts.is_data_sacked = true;
         });

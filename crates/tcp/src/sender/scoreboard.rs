@@ -73,18 +73,23 @@ pub(super) struct Segment {
     pub delivered_at: Time,
     /// Segments delivered by then.
     pub delivered: u64,
-    /// Segments in flight when it left, itself included.
-    pub inflight: u32,
-    /// Segments deemed lost by then (modulo 2^32).
-    pub lost: u32,
-    /// Segments delivered by then whose acknowledgement reported a mark (modulo 2^32).
-    pub delivered_ce: u32,
     /// Where its payload begins in the stream.
     pub offset: u64,
     /// Payload bytes.
     pub len: u16,
     /// What became of it.
     pub flags: Flags,
+}
+
+/// What a segment carries away besides the state of the deliveries, for a controller that watches losses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SendCounts {
+    /// Segments in flight when it left, itself included.
+    pub inflight: u32,
+    /// Segments deemed lost by then (modulo 2^32).
+    pub lost: u32,
+    /// Segments delivered by then whose acknowledgement reported a mark (modulo 2^32).
+    pub delivered_ce: u32,
 }
 
 /// How far the count `total` has come since a segment carried its lower half away.
@@ -106,8 +111,10 @@ pub(super) struct Scoreboard {
     bursts_out: u64,
     lost_total: u64,
     to_retransmit: BinaryHeap<Reverse<u64>>,
-    /// Whether `newly_lost` is kept.
+    /// Whether the controller watches losses: `counts`, `newly_lost` and `joined` are kept.
     pub is_watched: bool,
+    /// One for each segment.
+    counts: VecDeque<SendCounts>,
     /// What was deemed lost since the controller last heard of it.
     pub newly_lost: Vec<LostSegment>,
     /// Of the latest segments that were selectively acknowledged as the first of their burst: the last one, and how many
@@ -202,15 +209,19 @@ impl Scoreboard {
     }
 
     /// Appends the segment `next`, which was just sent.
-    pub fn push(&mut self, segment: Segment) {
+    pub fn push(&mut self, segment: Segment, counts: SendCounts) {
+        if self.is_watched {
+            self.counts.push_back(counts);
+        }
         self.next_bytes += u64::from(segment.len);
         self.bursts_out += u64::from(segment.flags.has(Flags::BURST_END));
         self.segments.push_back(segment);
     }
 
     /// Takes the first segment out, because it was acknowledged.
-    pub fn pop(&mut self) -> Option<Segment> {
+    pub fn pop(&mut self) -> Option<(Segment, SendCounts)> {
         let segment = self.segments.pop_front()?;
+        let counts = self.counts.pop_front().unwrap_or_default();
         self.una += 1;
         self.una_bytes += u64::from(segment.len);
         let flags = segment.flags;
@@ -218,7 +229,7 @@ impl Scoreboard {
         self.lost_out -= u64::from(flags.has(Flags::LOST));
         self.retrans_out -= u64::from(flags.has(Flags::RETRANSMITTED));
         self.bursts_out -= u64::from(flags.has(Flags::BURST_END));
-        Some(segment)
+        Some((segment, counts))
     }
 
     /// Ends a series of [`Scoreboard::pop`].
@@ -231,14 +242,14 @@ impl Scoreboard {
 
     /// Adds `start..end` to what is selectively acknowledged and calls `take` with every segment in it that was not,
     /// in ascending order, before its counts change.
-    pub fn sack(&mut self, start: u64, end: u64, mut take: impl FnMut(u64, &mut Segment)) {
+    pub fn sack(&mut self, start: u64, end: u64, mut take: impl FnMut(u64, &mut Segment, SendCounts)) {
         let (start, end) = (start.max(self.una), end.min(self.next()));
         // Out of `self` for the time, so that the segments can be changed while the set is.
         let mut sacked = std::mem::take(&mut self.sacked);
         sacked.insert(start, end, |from, to| {
             for seq in from..to {
                 let segment = &mut self.segments[(seq - self.una) as usize];
-                take(seq, segment);
+                take(seq, segment, self.counts.get((seq - self.una) as usize).copied().unwrap_or_default());
                 let flags = &mut segment.flags;
                 let was_lost = flags.has(Flags::LOST);
                 // A retransmission of a segment that was never deemed lost stays in flight: both copies may be.
@@ -292,8 +303,8 @@ impl Scoreboard {
         }
         self.joined = Some((to - 1, rest));
         for seq in to..to + rest {
-            let segment = &mut self.segments[(seq - self.una) as usize];
-            segment.inflight = segment.inflight.saturating_sub((to - start) as u32);
+            let counts = &mut self.counts[(seq - self.una) as usize];
+            counts.inflight = counts.inflight.saturating_sub((to - start) as u32);
         }
     }
 
@@ -325,10 +336,11 @@ impl Scoreboard {
         self.lost_total += 1;
         self.to_retransmit.push(Reverse(seq));
         if self.is_watched {
-            let segment = &self.segments[(seq - self.una) as usize];
+            let index = (seq - self.una) as usize;
+            let (segment, counts) = (&self.segments[index], &self.counts[index]);
             self.newly_lost.push(LostSegment {
-                inflight_at_send: Packets(u64::from(segment.inflight)),
-                lost: Packets(since(self.lost_total, segment.lost)),
+                inflight_at_send: Packets(u64::from(counts.inflight)),
+                lost: Packets(since(self.lost_total, counts.lost)),
                 is_app_limited: segment.flags.has(Flags::APP_LIMITED),
             });
         }
@@ -358,7 +370,10 @@ impl Scoreboard {
     }
 
     /// The segment `seq` leaves again. A loss probe's copy does not count as in flight.
-    pub fn mark_retransmitted(&mut self, seq: u64, is_probe: bool) -> &mut Segment {
+    pub fn mark_retransmitted(&mut self, seq: u64, is_probe: bool, counts: SendCounts) -> &mut Segment {
+        if let Some(kept) = self.counts.get_mut((seq - self.una) as usize) {
+            *kept = counts;
+        }
         let segment = &mut self.segments[(seq - self.una) as usize];
         segment.flags.set(Flags::EVER_RETRANSMITTED);
         segment.flags.clear(Flags::UNLISTED);

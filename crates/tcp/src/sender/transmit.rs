@@ -221,14 +221,11 @@ impl Sender {
             first_sent_at: now,
             delivered_at: now,
             delivered: 0,
-            inflight: 0,
-            lost: 0,
-            delivered_ce: 0,
             offset: offset.0,
             len,
             flags: Flags::default(),
         };
-        self.rate.stamp(&mut segment, self.board.in_flight().0 + 1, self.totals());
+        self.rate.stamp(&mut segment);
         let is_end_of_burst = self.pacer.left == 1;
         let is_end_of_push = self.sndbuf.on_sent(offset.0 + u64::from(len));
         let is_push = is_end_of_push || (is_end_of_burst && self.pacer.size > 1);
@@ -239,7 +236,7 @@ impl Sender {
             segment.flags.set(Flags::PUSHED);
         }
         let seq = self.board.next();
-        self.board.push(segment);
+        self.board.push(segment, self.send_counts());
         self.after_data(len);
         seq
     }
@@ -248,10 +245,10 @@ impl Sender {
     pub(super) fn retransmit(&mut self, now: Time, rng: &mut dyn Rng, seq: u64, is_probe: bool) {
         self.pacer.begin(now, 1);
         self.before_data(now, rng);
-        let (inflight, totals) = (self.board.in_flight().0 + 1, self.totals());
-        let segment = self.board.mark_retransmitted(seq, is_probe);
+        let counts = self.send_counts();
+        let segment = self.board.mark_retransmitted(seq, is_probe, counts);
         segment.sent_at = now;
-        self.rate.stamp(segment, inflight, totals);
+        self.rate.stamp(segment);
         let len = segment.len;
         self.rack.on_retransmitted(now, seq);
         self.counters.retransmits += 1;
