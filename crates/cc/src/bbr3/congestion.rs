@@ -3,7 +3,7 @@
 use super::bounds::LOSS_THRESHOLD;
 use super::sample::Sample;
 use super::state::{Bbr3, Mode};
-use crate::{CaState, Conn, Window};
+use crate::{Conn, Window};
 use thalweg_units::Packets;
 
 impl Bbr3 {
@@ -28,7 +28,7 @@ impl Bbr3 {
     pub(super) fn note_loss(&mut self, conn: &Conn, window: &Window) {
         if !self.signals.is_loss_in_round {
             self.signals.end_delivered = conn.delivered;
-            if self.variant.undoes_state && !matches!(conn.state, CaState::Recovery | CaState::Loss) {
+            if self.variant.undoes_state {
                 self.save_for_undo(window);
             }
         }

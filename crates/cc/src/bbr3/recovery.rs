@@ -20,6 +20,8 @@ pub(super) struct Undo {
     pub bw: Option<Bandwidth>,
     pub short_term: Option<Packets>,
     pub long_term: Option<Packets>,
+    /// The round in which they were saved.
+    pub round: Option<u64>,
     pub was_startup: bool,
     pub was_up: bool,
 }

@@ -123,7 +123,7 @@ impl Bbr3 {
                 Phase::Down => (self.variant.down_gain, CWND_GAIN),
                 Phase::Cruise | Phase::Refill => (Gain::UNIT, CWND_GAIN),
             },
-            Mode::ProbeRtt => (Gain::UNIT, Gain::UNIT),
+            Mode::ProbeRtt => (Gain::UNIT, self.variant.probe_rtt_cwnd_gain),
         };
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Variant {
     pub max_drain_rounds: Option<u64>,
     /// Pacing gain of the phase Down (5.3.3.1).
     pub down_gain: Gain,
+    /// cwnd gain of ProbeRTT (5.3.4.1), besides the cap that both have.
+    pub probe_rtt_cwnd_gain: Gain,
     /// Whether the search for a full pipe takes a higher bandwidth only at the start of a round (5.3.1.2).
     pub grows_at_round_start_only: bool,
     /// Whether cwnd is restored at the end of fast recovery, and not only after a timeout (5.6.4.4).
@@ -35,6 +37,7 @@ impl Variant {
         drain_gain: Gain::DRAIN,
         max_drain_rounds: None,
         down_gain: Gain::hundredths(91),
+        probe_rtt_cwnd_gain: Gain::UNIT,
         grows_at_round_start_only: false,
         restores_after_recovery: false,
         undoes_state: false,
@@ -48,6 +51,7 @@ impl Variant {
         drain_gain: Gain::hundredths(50),
         max_drain_rounds: Some(3),
         down_gain: Gain::hundredths(90),
+        probe_rtt_cwnd_gain: Gain::hundredths(50),
         grows_at_round_start_only: true,
         restores_after_recovery: true,
         undoes_state: true,

@@ -27,13 +27,18 @@ impl Bbr3 {
         self.recovery.prior_cwnd = kept.max(window.cwnd);
     }
 
-    /// A recovery begins that may turn out to be a mistake (SaveStateUponLoss).
+    /// A loss, or a recovery begins, that may turn out to be a mistake (SaveStateUponLoss). Where a mistake leads back to the
+    /// state before, what the first loss of a round has saved is kept: the response to it may have come already.
     pub(super) fn save_for_undo(&mut self, window: &Window) {
         self.save_cwnd(window);
+        if self.variant.undoes_state && self.recovery.undo.round == Some(self.round.count) {
+            return;
+        }
         self.recovery.undo = Undo {
             bw: self.short_term.bw,
             short_term: self.short_term.inflight,
             long_term: self.long_term,
+            round: Some(self.round.count),
             was_startup: false,
             was_up: false,
         };

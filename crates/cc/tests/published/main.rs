@@ -1,6 +1,7 @@
 //! The controllers do what their publications say, on a path that can be calculated by hand.
 
 mod bbr;
+mod bbr3;
 mod catalog;
 mod cubic;
 mod ecn;

@@ -88,6 +88,8 @@ pub struct Pipe {
     first_sent_at: Time,
     last_sent_at: Time,
     next_departure: Time,
+    /// The application's bursts count from this time and packet.
+    bursts_from: (Time, u64),
     app_limited_until: Packets,
     /// Whether cwnd was what stopped the sender in the latest window, and the most that was under way in it.
     is_cwnd_limited: bool,
@@ -130,6 +132,7 @@ impl Pipe {
             first_sent_at: Time::ZERO,
             last_sent_at: Time::ZERO + rtt,
             next_departure: Time::ZERO,
+            bursts_from: (Time::ZERO, 0),
             app_limited_until: Packets::ZERO,
             is_cwnd_limited: false,
             most_inflight: 0,
@@ -167,6 +170,27 @@ impl Pipe {
             _ => return false,
         }
         true
+    }
+
+    /// The path, to change what happens from now on.
+    pub fn path(&mut self) -> &mut Path {
+        &mut self.network.path
+    }
+
+    /// Packets sent so far: the number of the next one, for [`Path::lose`].
+    pub fn transmissions(&self) -> u64 {
+        self.transmissions
+    }
+
+    /// The time.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// From now on the application makes so many packets each time this has passed.
+    pub fn limit_application(&mut self, packets: Packets, every: Span) {
+        self.bursts_from = (self.now, self.next);
+        self.network.path.bursts = Some((packets, every));
     }
 
     /// What is sent from now on takes this long to the receiver and back.
@@ -238,8 +262,12 @@ impl Pipe {
 
     /// When the application has the next new packet.
     fn next_data(&self) -> Time {
-        let burst =
-            self.network.path.bursts.map_or(Time::ZERO, |(packets, every)| Time((1 + self.next / packets.0) * every.0));
+        let (start, first) = self.bursts_from;
+        let burst = self
+            .network
+            .path
+            .bursts
+            .map_or(Time::ZERO, |(packets, every)| start + Span((1 + (self.next - first) / packets.0) * every.0));
         match self.network.path.pause {
             Some((from, to)) if self.now.max(burst) >= from => burst.max(to),
             _ => burst,

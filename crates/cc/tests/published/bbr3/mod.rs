@@ -1,0 +1,72 @@
+//! The example test cases of draft-ietf-ccwg-bbr-06, appendix A, under their names, for both variants where they agree.
+
+mod loss;
+mod probe_bw;
+mod probe_rtt;
+mod startup;
+
+use crate::path::Path;
+use crate::pipe::{Pipe, Row};
+use thalweg_units::{MSS, Span};
+
+const STARTUP: f64 = 0.0;
+const DRAIN: f64 = 1.0;
+const PROBE_BW: f64 = 2.0;
+const PROBE_RTT: f64 = 3.0;
+
+const UP: f64 = 0.0;
+const DOWN: f64 = 1.0;
+const CRUISE: f64 = 2.0;
+const REFILL: f64 = 3.0;
+
+const LINUX: f64 = 0.0;
+const DRAFT: f64 = 1.0;
+
+/// 50 Mbit/s and 40 ms, a BDP of 173 packets, with room for four of them.
+fn usual_path() -> Path {
+    Path::new("50Mbps", "40ms", 700)
+}
+
+/// A connection over `path`.
+fn pipe(path: Path, variant: f64) -> Pipe {
+    Pipe::new(path, "bbr3", &[("variant", variant)])
+}
+
+/// The state of the machine: the phase, if it is in ProbeBW.
+fn state(row: &Row) -> (f64, Option<f64>) {
+    let mode = row.value("mode");
+    (mode, (mode == PROBE_BW).then(|| row.value("phase")))
+}
+
+/// Lets the sender send until an ACK leaves BBR in a state that `is_it`, for `limit` at most. Returns the row.
+fn wait_for(pipe: &mut Pipe, limit: &str, is_it: impl Fn(&Row) -> bool) -> Row {
+    let end = pipe.now() + limit.parse::<Span>().expect("a time");
+    let mut seen = pipe.rows.len();
+    while pipe.now() <= end {
+        pipe.step();
+        if let Some(row) = pipe.rows[seen..].iter().find(|row| is_it(row)) {
+            return row.clone();
+        }
+        seen = pipe.rows.len();
+    }
+    panic!("not within {limit}: {:?}", pipe.rows.last());
+}
+
+/// Likewise, until it is in `phase` of ProbeBW.
+fn wait_for_phase(pipe: &mut Pipe, phase: f64) -> Row {
+    wait_for(pipe, "9s", |row| state(row) == (PROBE_BW, Some(phase)))
+}
+
+/// Likewise, until it is not in the state it is in now. Returns the first row of the next state.
+fn wait_for_end(pipe: &mut Pipe, limit: &str) -> Row {
+    let present = state(pipe.rows.last().expect("rows"));
+    wait_for(pipe, limit, |row| state(row) != present)
+}
+
+/// The BDP that the model takes the path for, in packets.
+fn bdp_of(row: &Row) -> f64 {
+    row.value("max_bw_bps") / 8.0 * row.value("min_rtt_us") / 1e6 / MSS.0 as f64
+}
+
+/// Most that a target may lie above the BDP: rounding, and two packets in the phase Up.
+const ROUNDING: f64 = 3.0;
