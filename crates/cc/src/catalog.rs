@@ -45,13 +45,17 @@ pub const CATALOG: &[Entry] = &[
         name: "bbr3",
         about: "BBRv3: like BBRv1 with bounds on rate and volume that losses set, and probes every 2 to 3 s",
         params: bbr3::PARAMS,
-        make: |value| Box::new(Bbr3::new(value("variant") >= 0.5, value("ecn_low") >= 0.5)),
+        make: |value| {
+            let bbr3 = Bbr3::new(value("variant") >= 0.5, value("ecn_low") >= 0.5);
+            let rule = value("cpu_rule");
+            if rule < 0.5 { Box::new(bbr3) } else { Box::new(BbrCpu::new(bbr3, rule < 1.5)) }
+        },
     },
     Entry {
         name: "bbr_cpu",
         about: "BBRv1 for senders that share a CPU: it sends afterwards what it could not send while off CPU",
         params: bbr_cpu::PARAMS,
-        make: |value| Box::new(BbrCpu::new(bbr_settings(value), value("rule") < 0.5)),
+        make: |value| Box::new(BbrCpu::new(Bbr::new(bbr_settings(value)), value("rule") < 0.5)),
     },
     Entry {
         name: "cubic",

@@ -51,8 +51,8 @@ impl Gain {
     }
 
     /// The gain in 256ths.
-    pub fn raw(self) -> u64 {
-        u64::from(self.0)
+    pub const fn raw(self) -> u64 {
+        self.0 as u64
     }
 
     /// The gain as a number.

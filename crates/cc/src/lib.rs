@@ -46,6 +46,7 @@ mod jiffies;
 mod max_filter;
 mod param;
 mod reno;
+mod wrapped;
 
 pub use catalog::{BuildError, CATALOG, Entry, build};
 pub use controller::{Ack, CaState, Conn, Controller, EcnFeedback, LostSegment, RateSample, Window};

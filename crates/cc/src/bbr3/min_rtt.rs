@@ -33,6 +33,12 @@ impl MinRtt {
         MinRtt { rtt, seen_at: conn.jiffies, recent: rtt, recent_at: conn.jiffies, ..MinRtt::default() }
     }
 
+    /// The minima have just been confirmed.
+    pub fn refresh(&mut self, now: Jiffies) {
+        self.seen_at = now;
+        self.recent_at = now;
+    }
+
     /// Takes a sample; returns whether it is time for ProbeRTT (5.3.4.3, UpdateMinRTT).
     pub fn update(&mut self, conn: &Conn, sample: &Sample) -> bool {
         let now = conn.jiffies;

@@ -38,6 +38,7 @@
 //! | `inflight` | How much is to be under way, and how much will be? |
 //! | `window`, `recovery` | How large is cwnd, and what was it before a loss? |
 //! | `pacing` | At which rate may packets leave? |
+//! | `wrapped` | What may a rule around BBR see and change? |
 //! | `sample` | What does an ACK tell? |
 //! | `variant` | Where do the draft and Linux differ? |
 //! | `crate::aggregation` | How many packets are acknowledged in a bunch? |
@@ -53,7 +54,7 @@
 //! - Nothing rehashes flows onto other paths (PLB).
 //!
 //! Parameters: `variant` (0 as Linux, 1 as the draft), `ecn_low` (1: marks come from a shallow queue, as Linux is told by the
-//! route feature `ecn_low`).
+//! route feature `ecn_low`), `cpu_rule` (a rule for senders that share a CPU: see `bbr_cpu`).
 //!
 //! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `phase` (of ProbeBW: 0 Up, 1 Down, 2 Cruise, 3 Refill),
 //! `bw_bps` and `max_bw_bps` (payload; the former with the short-term bound), `min_rtt_us` (0 before the first),
@@ -82,6 +83,7 @@ mod startup;
 mod state;
 mod variant;
 mod window;
+mod wrapped;
 
 use crate::{Ack, CaState, Conn, Controller, EcnFeedback, LostSegment, Param, Window};
 use rand_core::Rng;
@@ -105,6 +107,14 @@ pub(crate) const PARAMS: &[Param] = &[
         default: 0.0,
         min: 0.0,
         max: 1.0,
+        is_whole: true,
+    },
+    Param {
+        name: "cpu_rule",
+        about: "what is done about a CPU that is shared: 0 nothing, 1 as in the 2BRobust paper, 2 what was missed is sent afterwards",
+        default: 0.0,
+        min: 0.0,
+        max: 2.0,
         is_whole: true,
     },
 ];

@@ -1,4 +1,4 @@
-//! BBR for senders that share a CPU: [`Bbr`], with a rule on top.
+//! BBR for senders that share a CPU: version 1 ([`Bbr`](crate::bbr::Bbr)) or 3 ([`Bbr3`](crate::bbr3::Bbr3)) with a rule on top.
 //!
 //! BBR decides as it always does. Then a rule looks at what it has decided and at what has happened since the previous ACK, and may
 //! raise the pacing rate, bound cwnd, end Startup, or put ProbeRTT off. BBR never sees the pacing rate that a rule has set.
@@ -11,7 +11,7 @@
 //!
 //! The same rules in C, around the kernel's own BBR, are in bpf/cc/bbr_cpu; tests/vectors/bbr_cpu.json holds them together.
 //!
-//! Parameters: those of BBR, and `rule` (0 `paper`, 1 `schedule`).
+//! Parameters: those of BBR, and `rule` (0 `paper`, 1 `schedule`); of version 3 `cpu_rule` (1 `paper`, 2 `schedule`).
 //!
 //! Reported, besides what BBR reports: `boosted_acks` (ACKs so far at which the rate was raised) and, by the rule `schedule`,
 //! `owed_bytes` (what pacing owes), `stall_us` (the longest of late), `stall_bw_bps` (the bandwidth between
@@ -23,8 +23,9 @@ mod schedule;
 #[cfg(test)]
 mod vectors;
 
-use crate::bbr::{self, Bbr};
-use crate::{Ack, CaState, Conn, Controller, Param, Window};
+use crate::bbr;
+use crate::wrapped::Wrapped;
+use crate::{Ack, CaState, Conn, Controller, EcnFeedback, LostSegment, Param, Window};
 use paper::Paper;
 use rand_core::Rng;
 use rule::{Input, Output};
@@ -48,20 +49,21 @@ pub(crate) const PARAMS: &[Param] = &[
 
 /// BBR and its rule.
 #[derive(Debug)]
-pub(crate) struct BbrCpu {
-    bbr: Bbr,
+pub(crate) struct BbrCpu<B> {
+    bbr: B,
     rule: Rule,
     /// The pacing rate as BBR has set it.
     bbr_pacing_rate: Rate,
     boosted_acks: u64,
 }
 
-impl BbrCpu {
+impl<B: Wrapped> BbrCpu<B> {
     /// For a connection that is being established. `is_paper`: with the paper's rule.
-    pub fn new(settings: bbr::Settings, is_paper: bool) -> BbrCpu {
+    pub fn new(bbr: B, is_paper: bool) -> BbrCpu<B> {
+        let paper = || Rule::Paper(Paper::new(B::STARTUP_GAIN, B::EXPECTED_PERCENT));
         BbrCpu {
-            bbr: Bbr::new(settings),
-            rule: if is_paper { Rule::Paper(Paper::default()) } else { Rule::Schedule(Schedule::default()) },
+            bbr,
+            rule: if is_paper { paper() } else { Rule::Schedule(Schedule::default()) },
             bbr_pacing_rate: Rate::ZERO,
             boosted_acks: 0,
         }
@@ -111,6 +113,7 @@ impl BbrCpu {
             min_rtt_us: model.min_rtt_us,
             mode: model.mode,
             full_bw_count: model.full_bw_count,
+            inflight_bound: model.inflight_bound,
         }
     }
 
@@ -163,9 +166,25 @@ impl Rule {
     }
 }
 
-impl Controller for BbrCpu {
+impl<B: Wrapped> Controller for BbrCpu<B> {
     fn name(&self) -> &'static str {
-        "bbr_cpu"
+        B::NAME_WITH_RULE
+    }
+
+    fn needs_ecn(&self) -> Option<EcnFeedback> {
+        self.bbr.needs_ecn()
+    }
+
+    fn watches_losses(&self) -> bool {
+        self.bbr.watches_losses()
+    }
+
+    fn on_lost(&mut self, conn: &Conn, segment: &LostSegment, window: &mut Window, rng: &mut dyn Rng) {
+        self.bbr.on_lost(conn, segment, window, rng);
+    }
+
+    fn on_probe_repair(&mut self, conn: &Conn, is_app_limited: bool, window: &mut Window, rng: &mut dyn Rng) {
+        self.bbr.on_probe_repair(conn, is_app_limited, window, rng);
     }
 
     fn governs_recovery(&self) -> bool {

@@ -1,12 +1,10 @@
-//! The rule of the paper that found the problem: pace with the gain of Startup while less than a BDP is under way.
+//! The rule of the paper that found the problem: pace with the gain of Startup while less than a BDP is under way; for version 3,
+//! less than 84 % of one, and less than the short-term bound.
 //!
 //! Source: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines under
 //! CPU Contention", arXiv:2601.05665v1.
 
 use super::rule::{BW_SHIFT, Input, Output, mode};
-
-/// BBR's gain in Startup in 256ths, 2/ln 2: as it rounds it.
-const HIGH_GAIN: u32 = 256 * 2885 / 1000 + 1;
 
 /// What is under way is smoothed with weight 1/4 for the new value.
 const SMOOTHING: u64 = 4;
@@ -18,13 +16,21 @@ const ROUNDS_AFTER_PROBE_RTT: u64 = 3;
 const PACING_PERCENT: u64 = 99;
 
 /// What the rule keeps of a connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(in crate::bbr_cpu) struct Paper {
+    /// BBR's pacing gain in Startup, in 256ths.
+    high_gain: u32,
+    /// The part of a BDP that is expected to be under way, in hundredths.
+    expected_percent: u64,
     smoothed_inflight: Option<u64>,
     probe_rtt_seen_us: Option<u64>,
 }
 
 impl Paper {
+    pub fn new(high_gain: u32, expected_percent: u64) -> Paper {
+        Paper { high_gain, expected_percent, smoothed_inflight: None, probe_rtt_seen_us: None }
+    }
+
     pub fn step(&mut self, input: &Input) -> Output {
         if input.mode == mode::PROBE_RTT {
             self.probe_rtt_seen_us = Some(input.now_us);
@@ -35,17 +41,18 @@ impl Paper {
         let inflight = input.inflight_bytes / input.mss;
         let smoothed = self.smoothed_inflight.map_or(inflight, |old| old - old / SMOOTHING + inflight / SMOOTHING);
         self.smoothed_inflight = Some(smoothed);
-        let bdp = (input.bw * input.min_rtt_us).div_ceil(1 << BW_SHIFT);
+        let bdp = (input.bw * input.min_rtt_us * self.expected_percent).div_ceil(100 << BW_SHIFT);
+        let expected = input.inflight_bound.map_or(bdp, |bound| bound.min(bdp));
         let is_soon_after =
             self.probe_rtt_seen_us.is_some_and(|at| input.now_us - at <= ROUNDS_AFTER_PROBE_RTT * input.srtt_us);
-        if smoothed >= bdp || is_soon_after {
+        if smoothed >= expected || is_soon_after {
             return Output::default();
         }
-        let scaled = u128::from(input.bw * input.mss * u64::from(HIGH_GAIN) / 256);
+        let scaled = u128::from(input.bw * input.mss * u64::from(self.high_gain) / 256);
         let rate = (scaled * u128::from(1_000_000 / 100 * PACING_PERCENT)) >> BW_SHIFT;
         Output {
             pacing_rate_bytes_per_s: Some((rate as u64).min(input.max_pacing_rate_bytes_per_s)),
-            pacing_gain: Some(HIGH_GAIN),
+            pacing_gain: Some(self.high_gain),
             is_boosted: true,
             ..Output::default()
         }

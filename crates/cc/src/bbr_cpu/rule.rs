@@ -59,6 +59,8 @@ pub(super) struct Input {
     pub min_rtt_us: u64,
     /// See [`mode`].
     pub mode: u8,
+    /// The short-term bound of what is under way, in packets, of a version that has one.
+    pub inflight_bound: Option<u64>,
     /// In Startup: round trips in which the bandwidth did not grow.
     pub full_bw_count: u32,
 }

@@ -2,6 +2,8 @@
 
 use super::rule::Input;
 use super::{Paper, Rule, Schedule};
+use crate::bbr::Bbr;
+use crate::wrapped::Wrapped;
 use serde_json::{Map, Value};
 
 fn set(input: &mut Input, name: &str, value: u64) {
@@ -44,7 +46,7 @@ fn the_rules_do_what_the_vectors_say() {
     let vectors: Value = serde_json::from_str(include_str!("../../../../tests/vectors/bbr_cpu.json")).expect("JSON");
     for case in vectors["cases"].as_array().expect("cases") {
         let mut rule = match case["rule"].as_str() {
-            Some("paper") => Rule::Paper(Paper::default()),
+            Some("paper") => Rule::Paper(Paper::new(Bbr::STARTUP_GAIN, Bbr::EXPECTED_PERCENT)),
             Some("schedule") => Rule::Schedule(Schedule::default()),
             other => panic!("no rule {other:?}"),
         };

@@ -1,0 +1,46 @@
+//! What may a rule around BBR see and change?
+
+use crate::{Conn, Controller};
+
+/// What BBR takes the path for, in the kernel's words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Model {
+    /// Packets per microsecond, times 2^24.
+    pub bw: u64,
+    /// [`u32::MAX`] before the first round-trip time.
+    pub min_rtt_us: u64,
+    /// 0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT.
+    pub mode: u8,
+    /// Startup's rounds without growth.
+    pub full_bw_count: u32,
+    /// The short-term bound of what is under way, in packets; none of version 1.
+    pub inflight_bound: Option<u64>,
+}
+
+/// A version of BBR that a rule may correct.
+pub(crate) trait Wrapped: Controller {
+    /// Name in the catalog of the version with a rule.
+    const NAME_WITH_RULE: &'static str;
+
+    /// Pacing gain of Startup in 256ths, as it rounds it.
+    const STARTUP_GAIN: u32;
+
+    /// The part of a BDP below which little is under way, in hundredths: below the lowest pacing gain of a flow that is left
+    /// alone.
+    const EXPECTED_PERCENT: u64;
+
+    /// What BBR takes the path for.
+    fn model(&self) -> Model;
+
+    /// The pacing gain in 256ths, until BBR sets it again.
+    fn set_pacing_gain(&mut self, gain: u32);
+
+    /// The smallest round-trip time is as it was: the time until the next ProbeRTT begins anew.
+    fn refresh_min_rtt(&mut self, conn: &Conn);
+
+    /// Startup has seen so many rounds without growth.
+    fn set_full_bw_count(&mut self, count: u32);
+
+    /// The pipe is full.
+    fn end_startup(&mut self);
+}
