@@ -15,6 +15,8 @@ pub(crate) struct Model {
     pub full_bw_count: u32,
     /// The short-term bound of what is under way, in packets; none of version 1.
     pub inflight_bound: Option<u64>,
+    /// cwnd before losses bound it, in packets; none where nothing but the model of version 1 decides.
+    pub unbounded_cwnd: Option<u64>,
 }
 
 /// A version of BBR that a rule may correct.
@@ -28,6 +30,9 @@ pub(crate) trait Wrapped: Controller {
     /// The part of a BDP below which little is under way, in hundredths: below the lowest pacing gain of a flow that is left
     /// alone.
     const EXPECTED_PERCENT: u64;
+
+    /// Stalls that cost no more than 1 in so many of the time are left to BBR, whose probing makes up for them.
+    const MISSED_RATIO: u64;
 
     /// What BBR takes the path for.
     fn model(&self) -> Model;

@@ -10,6 +10,8 @@ impl Wrapped for Bbr {
     const NAME_WITH_RULE: &'static str = "bbr_cpu";
     const STARTUP_GAIN: u32 = Gain::STARTUP.raw() as u32;
     const EXPECTED_PERCENT: u64 = 100;
+    // It probes at 1.25 times the bandwidth every eight rounds: 1 - 1/1.25.
+    const MISSED_RATIO: u64 = 5;
 
     fn model(&self) -> Model {
         Model {
@@ -18,6 +20,7 @@ impl Wrapped for Bbr {
             mode: self.mode as u8,
             full_bw_count: self.full_pipe.rounds,
             inflight_bound: None,
+            unbounded_cwnd: None,
         }
     }
 

@@ -63,6 +63,8 @@ pub(crate) struct Bbr3 {
     pub(super) is_restarting: bool,
     /// Whether the initial pacing rate knew the round-trip time.
     pub(super) has_seen_rtt: bool,
+    /// cwnd before the bounds of the model.
+    pub(super) unbounded_cwnd: Packets,
     /// Whether cwnd has reached its target and no bound has changed since.
     pub(super) is_at_target: bool,
 }
@@ -90,6 +92,7 @@ impl Bbr3 {
             initial_cwnd: Packets::ZERO,
             is_restarting: false,
             has_seen_rtt: false,
+            unbounded_cwnd: Packets::ZERO,
             is_at_target: false,
         }
     }

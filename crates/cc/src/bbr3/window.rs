@@ -99,7 +99,8 @@ impl Bbr3 {
     }
 
     /// Keeps cwnd within the bounds of the model (5.6.4.7, BoundCwndForModel).
-    pub(super) fn bound_cwnd(&self, window: &mut Window) {
+    pub(super) fn bound_cwnd(&mut self, window: &mut Window) {
+        self.unbounded_cwnd = window.cwnd;
         let long_term = match self.mode {
             Mode::ProbeBw if self.cycle.phase != Phase::Cruise => self.long_term,
             Mode::ProbeBw | Mode::ProbeRtt => self.long_term_with_headroom(),

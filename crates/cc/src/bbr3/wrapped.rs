@@ -1,6 +1,6 @@
 //! What a rule around BBR sees and changes.
 
-use super::state::{Bbr3, STARTUP_GAIN};
+use super::state::{Bbr3, Mode, STARTUP_GAIN};
 use crate::Conn;
 use crate::fixed_point::Gain;
 use crate::wrapped::{Model, Wrapped};
@@ -10,6 +10,8 @@ impl Wrapped for Bbr3 {
     const NAME_WITH_RULE: &'static str = "bbr3";
     const STARTUP_GAIN: u32 = STARTUP_GAIN.raw() as u32;
     const EXPECTED_PERCENT: u64 = 84;
+    // It probes every 2 to 3 s only, and what a stall costs in between stays lost.
+    const MISSED_RATIO: u64 = 20;
 
     fn model(&self) -> Model {
         Model {
@@ -18,6 +20,7 @@ impl Wrapped for Bbr3 {
             mode: self.mode as u8,
             full_bw_count: self.full_pipe.rounds,
             inflight_bound: self.short_term.inflight.map(|bound| bound.0),
+            unbounded_cwnd: (self.mode == Mode::ProbeBw).then_some(self.unbounded_cwnd.0),
         }
     }
 

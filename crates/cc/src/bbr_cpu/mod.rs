@@ -63,7 +63,7 @@ impl<B: Wrapped> BbrCpu<B> {
         let paper = || Rule::Paper(Paper::new(B::STARTUP_GAIN, B::EXPECTED_PERCENT));
         BbrCpu {
             bbr,
-            rule: if is_paper { paper() } else { Rule::Schedule(Schedule::default()) },
+            rule: if is_paper { paper() } else { Rule::Schedule(Schedule::new(B::MISSED_RATIO)) },
             bbr_pacing_rate: Rate::ZERO,
             boosted_acks: 0,
         }
@@ -114,6 +114,7 @@ impl<B: Wrapped> BbrCpu<B> {
             mode: model.mode,
             full_bw_count: model.full_bw_count,
             inflight_bound: model.inflight_bound,
+            unbounded_cwnd: model.unbounded_cwnd,
         }
     }
 

@@ -18,11 +18,7 @@ const STALL_US: u64 = 1000;
 /// If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself.
 const MISSED_US: u64 = 500;
 
-/// Stalls that cost no more than 1 in so many of the time are left to BBR: its probing at 1.25 times the bandwidth makes up for
-/// them, 1 - 1/1.25.
-const MISSED_RATIO: u64 = 5;
-
-/// That is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in
+/// What stalls cost is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in
 /// bunches.
 const LATELY_US: u64 = 1 << 20;
 
@@ -82,6 +78,9 @@ const MOST_BYTES: u64 = 1 << 24;
 /// What the rule keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::bbr_cpu) struct Schedule {
+    /// Stalls that cost no more than 1 in so many of the time are left to BBR.
+    missed_ratio: u64,
+
     /// The previous ACK, and what was set then; 0: there was none.
     seen_us: u64,
     /// From when on pacing let the next packet leave.
@@ -132,6 +131,10 @@ pub(in crate::bbr_cpu) struct Schedule {
 }
 
 impl Schedule {
+    pub fn new(missed_ratio: u64) -> Schedule {
+        Schedule { missed_ratio, ..Schedule::default() }
+    }
+
     /// The interval of a rate sample of `delivered` packets in `interval_us`.
     ///
     /// ACKs that wait for the CPU are handled at one moment. A sample that begins between them counts the rest of them as
@@ -241,7 +244,7 @@ impl Schedule {
                 self.missed_us += missed / self.rate;
                 self.last_stall_us = away_us;
                 self.has_stalled = true;
-                if self.missed_us * MISSED_RATIO > self.passed_us + DOUBT_US {
+                if self.missed_us * self.missed_ratio > self.passed_us + DOUBT_US {
                     let most = OWED_STALLS * self.rate * self.stall_us.max(away_us);
                     self.owed = owed.min(most as i64);
                     return true;
@@ -348,7 +351,8 @@ impl Schedule {
         if is_kept_full {
             self.owed = ((cap - input.inflight) * input.mss * US_PER_S) as i64;
         }
-        (Some(input.snd_cwnd.min(cap)), is_kept_full)
+        // What losses of bursts tell stands in the cap, and not in bounds that know nothing of stalls.
+        (Some(input.unbounded_cwnd.unwrap_or(input.snd_cwnd).min(cap)), is_kept_full)
     }
 
     /// Hands over what can be seen from outside.

@@ -47,7 +47,7 @@ fn the_rules_do_what_the_vectors_say() {
     for case in vectors["cases"].as_array().expect("cases") {
         let mut rule = match case["rule"].as_str() {
             Some("paper") => Rule::Paper(Paper::new(Bbr::STARTUP_GAIN, Bbr::EXPECTED_PERCENT)),
-            Some("schedule") => Rule::Schedule(Schedule::default()),
+            Some("schedule") => Rule::Schedule(Schedule::new(Bbr::MISSED_RATIO)),
             other => panic!("no rule {other:?}"),
         };
         let mut input = Input::default();
