@@ -6,6 +6,7 @@ use crate::bbr_cpu::{self, BbrCpu};
 use crate::bbr3::{self, Bbr3};
 use crate::cubic::{self, Cubic};
 use crate::dctcp::{self, Dctcp};
+use crate::htcp::{self, Htcp};
 use crate::param::Param;
 use crate::reno::{self, Reno};
 use std::collections::BTreeMap;
@@ -71,6 +72,12 @@ pub const CATALOG: &[Entry] = &[
             let codepoint = if value("ect1") >= 0.5 { Ecn::Ect1 } else { Ecn::Ect0 };
             Box::new(Dctcp::new(value("shift_g"), codepoint))
         },
+    },
+    Entry {
+        name: "htcp",
+        about: "H-TCP (draft-leith-tcp-htcp-06): grows faster the longer the latest congestion is ago",
+        params: htcp::PARAMS,
+        make: |value| Box::new(Htcp::new(value("use_rtt_scaling") >= 0.5, value("use_bandwidth_switch") >= 0.5)),
     },
     Entry {
         name: "reno",

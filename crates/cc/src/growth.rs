@@ -27,7 +27,7 @@ pub(crate) fn half(cwnd: Packets) -> Packets {
 
 /// Raises cwnd by one for each of the `acked` segments, up to ssthresh. Returns how many are left over for congestion
 /// avoidance.
-fn slow_start(window: &mut Window, acked: Packets) -> Packets {
+pub(crate) fn slow_start(window: &mut Window, acked: Packets) -> Packets {
     let grown = (window.cwnd + acked).min(window.ssthresh);
     let used = grown.saturating_sub(window.cwnd);
     window.cwnd = grown;

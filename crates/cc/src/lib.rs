@@ -42,6 +42,7 @@ mod cubic;
 mod dctcp;
 mod fixed_point;
 mod growth;
+mod htcp;
 mod jiffies;
 mod max_filter;
 mod param;

@@ -22,8 +22,8 @@ fn every_entry_builds_under_its_own_name_with_its_defaults() {
 #[test]
 fn an_unknown_controller_is_refused_with_those_that_there_are() {
     assert_eq!(
-        error("vegas", &[]).to_string(),
-        r#"cc: found "vegas", expected one of bbr, bbr3, bbr_cpu, cubic, dctcp, reno"#
+        error("swift", &[]).to_string(),
+        r#"cc: found "swift", expected one of bbr, bbr3, bbr_cpu, cubic, dctcp, htcp, reno"#
     );
 }
 

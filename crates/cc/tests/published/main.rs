@@ -5,6 +5,7 @@ mod bbr3;
 mod catalog;
 mod cubic;
 mod ecn;
+mod htcp;
 mod path;
 mod pipe;
 mod reno;
