@@ -9,6 +9,7 @@ use crate::dctcp::{self, Dctcp};
 use crate::htcp::{self, Htcp};
 use crate::param::Param;
 use crate::reno::{self, Reno};
+use crate::vegas::{self, Vegas};
 use std::collections::BTreeMap;
 use std::fmt;
 use thalweg_units::Ecn;
@@ -85,7 +86,22 @@ pub const CATALOG: &[Entry] = &[
         params: reno::PARAMS,
         make: |value| Box::new(Reno::new(value("beta_ecn"))),
     },
+    Entry {
+        name: "vegas",
+        about: "Vegas (JSAC 1995): keeps 2 to 4 segments in the queue, by the round-trip time",
+        params: vegas::PARAMS,
+        make: |value| Box::new(Vegas::new(vegas_thresholds(value))),
+    },
 ];
+
+/// A parameter that only takes whole numbers from zero on.
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+fn vegas_thresholds(value: &dyn Fn(&str) -> f64) -> vegas::Thresholds {
+    vegas::Thresholds { alpha: whole(value("alpha")), beta: whole(value("beta")), gamma: whole(value("gamma")) }
+}
 
 fn bbr_settings(value: &dyn Fn(&str) -> f64) -> bbr::Settings {
     bbr::Settings {

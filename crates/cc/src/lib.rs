@@ -47,6 +47,7 @@ mod jiffies;
 mod max_filter;
 mod param;
 mod reno;
+mod vegas;
 mod wrapped;
 
 pub use catalog::{BuildError, CATALOG, Entry, build};

@@ -9,3 +9,4 @@ mod htcp;
 mod path;
 mod pipe;
 mod reno;
+mod vegas;
