@@ -4,6 +4,7 @@ use crate::Controller;
 use crate::bbr::{self, Bbr};
 use crate::bbr_cpu::{self, BbrCpu};
 use crate::bbr3::{self, Bbr3};
+use crate::bic::{self, Bic};
 use crate::cubic::{self, Cubic};
 use crate::dctcp::{self, Dctcp};
 use crate::htcp::{self, Htcp};
@@ -60,6 +61,12 @@ pub const CATALOG: &[Entry] = &[
         make: |value| Box::new(BbrCpu::new(Bbr::new(bbr_settings(value)), value("rule") < 0.5)),
     },
     Entry {
+        name: "bic",
+        about: "BIC (INFOCOM 2004): after a loss, a binary search for the window at which it struck",
+        params: bic::PARAMS,
+        make: |value| Box::new(Bic::new(bic_settings(value))),
+    },
+    Entry {
         name: "cubic",
         about: "CUBIC (RFC 9438): after a loss, a cubic function of time back to the window at which it struck",
         params: cubic::PARAMS,
@@ -97,6 +104,17 @@ pub const CATALOG: &[Entry] = &[
 /// A parameter that only takes whole numbers from zero on.
 fn whole(value: f64) -> u64 {
     value as u64
+}
+
+fn bic_settings(value: &dyn Fn(&str) -> f64) -> bic::Settings {
+    bic::Settings {
+        is_fast_converging: value("fast_convergence") >= 0.5,
+        max_increment: whole(value("max_increment")),
+        low_window: whole(value("low_window")),
+        beta: whole(value("beta")),
+        initial_ssthresh: whole(value("initial_ssthresh")),
+        smooth_part: whole(value("smooth_part")),
+    }
 }
 
 fn vegas_thresholds(value: &dyn Fn(&str) -> f64) -> vegas::Thresholds {

@@ -36,6 +36,7 @@ mod aggregation;
 mod bbr;
 mod bbr3;
 mod bbr_cpu;
+mod bic;
 mod catalog;
 mod controller;
 mod cubic;

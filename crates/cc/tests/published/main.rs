@@ -2,6 +2,7 @@
 
 mod bbr;
 mod bbr3;
+mod bic;
 mod catalog;
 mod cubic;
 mod ecn;

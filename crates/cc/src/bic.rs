@@ -1,0 +1,248 @@
+//! BIC: after congestion, a binary search for the window at which it struck, and beyond it a search for a new one.
+//!
+//! ```text
+//!   growth per round trip, with d = |W_max - cwnd|
+//!     cwnd <= low_window              1                            as Reno
+//!     cwnd < W_max                    min(d / 4, max_increment)    within 8 segments: 4 / smooth_part
+//!     cwnd < W_max + 4                4 / smooth_part
+//!     cwnd < W_max + 3 max_increment  d / 3
+//!     otherwise                       max_increment
+//!   congestion
+//!     W_max = cwnd                    cwnd (1 + beta) / 2 if cwnd is below the W_max before, with fast_convergence
+//!     ssthresh = max(beta cwnd, 2)    cwnd / 2 if cwnd <= low_window
+//! ```
+//!
+//! Growth is multiplied by the average number of segments per ACK, which makes up for ACKs that the receiver has delayed.
+//!
+//! Source: Xu, Harfoush and Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks" (INFOCOM 2004):
+//! binary search increase, additive increase, slow start beyond W_max, fast convergence; behaviour of Linux 6.1 (`tcp_bic`).
+//!
+//! Deviations from the paper, all of them Linux's:
+//! - The search goes a quarter of the way to W_max, not half; S_max is 16 and not 32; the smallest increment is 4 / smooth_part
+//!   and not 0.01; beta is 819/1024 = 0.8 and not 0.875.
+//! - The growth is turned into a whole number of acknowledged segments per step, and holds for up to 1/32 s while cwnd stays.
+//! - Before the first congestion cwnd grows by at least 5 % per round trip.
+//! - ACKs of several segments count as several, besides the factor. The average starts at 2, and stays at 31/16 in whole 16ths
+//!   where every segment is acknowledged by itself. So growth is about twice what the table says with most receivers.
+//! - A timeout forgets W_max.
+//!
+//! Reported: `w_max_packets` (0 before the first congestion), `acks_per_step` (acknowledged segments that raise cwnd by one),
+//! `packets_per_ack`.
+
+use crate::growth::{self, AdditiveIncrease, UNIT};
+use crate::jiffies::{Hz, Jiffies};
+use crate::{Ack, CaState, Conn, Controller, Param, Window};
+use rand_core::Rng;
+use thalweg_units::{Packets, Span};
+
+/// The search goes this part of the distance per round trip: a quarter.
+const SEARCH_DIVISOR: u64 = 4;
+
+/// The average number of segments per ACK is in 16ths.
+const RATIO_UNIT: u64 = 16;
+
+/// An answer holds for the whole ticks in 1/32 s while cwnd does not change.
+const REFRESHES_PER_SECOND: u64 = 32;
+
+/// Most segments per step before the first congestion: 5 % per round trip.
+const MAX_FIRST_STEP: u64 = 20;
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "fast_convergence",
+        about: "whether a window that did not come back to W_max makes room for others (1 or 0)",
+        default: 1.0,
+        min: 0.0,
+        max: 1.0,
+        is_whole: true,
+    },
+    Param {
+        name: "max_increment",
+        about: "most segments by which cwnd grows per round trip",
+        default: 16.0,
+        min: 1.0,
+        max: 1000.0,
+        is_whole: true,
+    },
+    Param {
+        name: "low_window",
+        about: "window in segments up to which it is Reno",
+        default: 14.0,
+        min: 0.0,
+        max: 10_000.0,
+        is_whole: true,
+    },
+    Param {
+        name: "beta",
+        about: "1024 times the factor by which congestion multiplies the window",
+        default: 819.0,
+        min: 512.0,
+        max: 1000.0,
+        is_whole: true,
+    },
+    Param {
+        name: "initial_ssthresh",
+        about: "slow-start threshold of a new connection in segments; 0: unlimited",
+        default: 0.0,
+        min: 0.0,
+        max: 1_000_000.0,
+        is_whole: true,
+    },
+    Param {
+        name: "smooth_part",
+        about: "round trips that the last four segments before W_max take",
+        default: 20.0,
+        min: 4.0,
+        max: 1000.0,
+        is_whole: true,
+    },
+];
+
+/// What can be set of BIC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub is_fast_converging: bool,
+    pub max_increment: u64,
+    pub low_window: u64,
+    /// In 1024ths.
+    pub beta: u64,
+    /// Zero: unlimited.
+    pub initial_ssthresh: u64,
+    pub smooth_part: u64,
+}
+
+/// The state of BIC beyond cwnd and ssthresh.
+#[derive(Debug)]
+pub(crate) struct Bic {
+    settings: Settings,
+    increase: AdditiveIncrease,
+    search: Search,
+}
+
+/// What a timeout forgets.
+#[derive(Debug)]
+struct Search {
+    /// The window at which congestion last struck, less if windows are shrinking; zero before the first time.
+    w_max: u64,
+    /// cwnd and time of the last answer.
+    answered_cwnd: u64,
+    answered_at: Jiffies,
+    /// The answer: acknowledged segments per step.
+    per_step: u64,
+    /// 16 times the average number of segments per ACK.
+    per_ack: u64,
+}
+
+impl Search {
+    fn new() -> Search {
+        Search { w_max: 0, answered_cwnd: 0, answered_at: Jiffies(0), per_step: 0, per_ack: 2 * RATIO_UNIT }
+    }
+
+    /// Acknowledged segments that raise `cwnd` by one, at least 1.
+    fn acks_per_step(&mut self, settings: &Settings, now: Jiffies, hz: Hz, cwnd: u64) -> Packets {
+        let lifetime = u64::from(hz.0) / REFRESHES_PER_SECOND;
+        if self.answered_cwnd != cwnd || now.since(self.answered_at).0 > lifetime {
+            self.answered_cwnd = cwnd;
+            self.answered_at = now;
+            self.per_step = self.compute(settings, cwnd);
+        }
+        Packets(self.per_step)
+    }
+
+    fn compute(&self, settings: &Settings, cwnd: u64) -> u64 {
+        if cwnd <= settings.low_window {
+            return cwnd;
+        }
+        let mut per_step = if cwnd < self.w_max {
+            steps_below(settings, cwnd, self.w_max - cwnd)
+        } else {
+            steps_above(settings, cwnd, cwnd - self.w_max)
+        };
+        if self.w_max == 0 {
+            per_step = per_step.min(MAX_FIRST_STEP);
+        }
+        (per_step * RATIO_UNIT / self.per_ack).max(1)
+    }
+}
+
+/// Binary search towards W_max, which is `missing` segments away.
+fn steps_below(settings: &Settings, cwnd: u64, missing: u64) -> u64 {
+    let distance = missing / SEARCH_DIVISOR;
+    if distance > settings.max_increment {
+        cwnd / settings.max_increment
+    } else if distance <= 1 {
+        cwnd * settings.smooth_part / SEARCH_DIVISOR
+    } else {
+        cwnd / distance
+    }
+}
+
+/// Away from W_max, which was passed by `excess` segments: slowly at first, then faster, then linearly.
+fn steps_above(settings: &Settings, cwnd: u64, excess: u64) -> u64 {
+    if excess < SEARCH_DIVISOR {
+        cwnd * settings.smooth_part / SEARCH_DIVISOR
+    } else if excess < settings.max_increment * (SEARCH_DIVISOR - 1) {
+        cwnd * (SEARCH_DIVISOR - 1) / excess
+    } else {
+        cwnd / settings.max_increment
+    }
+}
+
+impl Bic {
+    /// BIC with these settings.
+    pub fn new(settings: Settings) -> Bic {
+        Bic { settings, increase: AdditiveIncrease::default(), search: Search::new() }
+    }
+}
+
+impl Controller for Bic {
+    fn name(&self) -> &'static str {
+        "bic"
+    }
+
+    fn on_established(&mut self, _conn: &Conn, window: &mut Window, _rng: &mut dyn Rng) {
+        if self.settings.initial_ssthresh > 0 {
+            window.ssthresh = Packets(self.settings.initial_ssthresh).max(Packets(2));
+        }
+    }
+
+    fn on_packets_acked(&mut self, conn: &Conn, packets: Packets, _rtt: Option<Span>, _window: &mut Window) {
+        if conn.state == CaState::Open {
+            self.search.per_ack = self.search.per_ack - self.search.per_ack / RATIO_UNIT + packets.0;
+        }
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, _rng: &mut dyn Rng) {
+        let Some(acked) = growth::beyond_slow_start(conn, ack, window) else { return };
+        let per_step = self.search.acks_per_step(&self.settings, conn.jiffies, conn.hz, window.cwnd.0);
+        self.increase.grow(window, per_step, acked);
+    }
+
+    fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        let Settings { is_fast_converging, low_window, beta, .. } = self.settings;
+        let cwnd = window.cwnd.0;
+        self.increase.reset();
+        self.search.w_max = if cwnd < self.search.w_max && is_fast_converging {
+            growth::scale(cwnd, UNIT + beta, 2 * UNIT)
+        } else {
+            cwnd
+        };
+        if cwnd <= low_window {
+            return growth::half(window.cwnd);
+        }
+        Packets(growth::scale(cwnd, beta, UNIT)).max(Packets(2))
+    }
+
+    fn on_state(&mut self, _conn: &Conn, next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {
+        if next == CaState::Loss {
+            self.search = Search::new();
+            self.increase.reset();
+        }
+    }
+
+    fn report(&self, _conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
+        take("w_max_packets", self.search.w_max as f64);
+        take("acks_per_step", self.search.per_step as f64);
+        take("packets_per_ack", self.search.per_ack as f64 / RATIO_UNIT as f64);
+    }
+}
