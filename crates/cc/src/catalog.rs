@@ -8,12 +8,13 @@ use crate::bic::{self, Bic};
 use crate::cubic::{self, Cubic};
 use crate::dctcp::{self, Dctcp};
 use crate::htcp::{self, Htcp};
+use crate::illinois::{self, Illinois};
 use crate::param::Param;
 use crate::reno::{self, Reno};
 use crate::vegas::{self, Vegas};
 use std::collections::BTreeMap;
 use std::fmt;
-use thalweg_units::Ecn;
+use thalweg_units::{Ecn, Packets};
 
 /// Makes a controller from a function that gives a parameter's value by its name.
 type Make = fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>;
@@ -86,6 +87,12 @@ pub const CATALOG: &[Entry] = &[
         about: "H-TCP (draft-leith-tcp-htcp-06): grows faster the longer the latest congestion is ago",
         params: htcp::PARAMS,
         make: |value| Box::new(Htcp::new(value("use_rtt_scaling") >= 0.5, value("use_bandwidth_switch") >= 0.5)),
+    },
+    Entry {
+        name: "illinois",
+        about: "Illinois (2008): backs off on losses; the queueing delay sets by how much, and how fast it grows",
+        params: illinois::PARAMS,
+        make: |value| Box::new(Illinois::new(Packets(whole(value("win_thresh"))), whole(value("theta")))),
     },
     Entry {
         name: "reno",

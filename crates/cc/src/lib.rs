@@ -44,6 +44,7 @@ mod dctcp;
 mod fixed_point;
 mod growth;
 mod htcp;
+mod illinois;
 mod jiffies;
 mod max_filter;
 mod param;

@@ -7,6 +7,7 @@ mod catalog;
 mod cubic;
 mod ecn;
 mod htcp;
+mod illinois;
 mod path;
 mod pipe;
 mod reno;

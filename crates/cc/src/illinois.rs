@@ -1,0 +1,252 @@
+//! Illinois: losses say when to back off; the queueing delay says by how much, and how fast to grow.
+//!
+//! ```text
+//!   alpha                                beta
+//!    10 |--.                             1/2 |              .------
+//!       |   \                                |          .
+//!       |     ' .                            |      .
+//!   0.3 |           ' - . _ _            1/8 |---.
+//!       +------------------> da              +------------------> da
+//!        d1                dm                    d2        d3     dm
+//!
+//!   growth       cwnd += alpha per round trip     da: average queueing delay of the latest round trip
+//!   congestion   ssthresh = max(cwnd (1 - beta), 2)    dm: largest queueing delay
+//! ```
+//!
+//! alpha = k1 / (k2 + da) and beta = k3 + k4 da between their limits, with d1 = dm / 100, d2 = dm / 10 and d3 = 8 dm / 10. Both
+//! are set once per round trip, below `win_thresh` segments to Reno's. After a delay above d1, alpha is at its largest only after
+//! `theta` round trips below.
+//!
+//! Source: Liu, Basar and Srikant, "TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for High-Speed Networks"
+//! (Performance Evaluation 65, 2008); behaviour of Linux 6.1 (`tcp_illinois`).
+//!
+//! Deviations from the paper, all of them Linux's:
+//! - alpha is an integer in 128ths and beta in 64ths; the largest alpha is 10, and the smallest 0.3.
+//! - Before the first round trip is over, alpha is 10.
+//! - What the ACK that raises cwnd leaves over does not count towards the next step.
+//!
+//! Deviation from Linux: cwnd grows by at most what the ACK acknowledges. With less than ten segments, Linux lets it grow by more
+//! until a round trip has set alpha to 1.
+//!
+//! Reported: `alpha` (segments per round trip), `beta`, `queueing_delay_us` (da of the latest round trip),
+//! `max_queueing_delay_us`.
+
+use crate::growth;
+use crate::{Ack, CaState, Conn, Controller, Param, Window};
+use rand_core::Rng;
+use thalweg_units::{Bytes, Packets, Span};
+
+/// alpha is in this unit.
+const ALPHA_UNIT: u64 = 128;
+const ALPHA_MIN: u64 = 3 * ALPHA_UNIT / 10;
+const ALPHA_MAX: u64 = 10 * ALPHA_UNIT;
+
+/// beta is in this unit.
+const BETA_UNIT: u64 = 64;
+const BETA_MIN: u64 = BETA_UNIT / 8;
+const BETA_MAX: u64 = BETA_UNIT / 2;
+
+/// Longer round-trip times count as this one, in microseconds: 3.4 s.
+const RTT_LIMIT: u64 = u32::MAX as u64 / ALPHA_MAX;
+
+pub(crate) const PARAMS: &[Param] = &[
+    Param {
+        name: "win_thresh",
+        about: "window in segments below which it is Reno",
+        default: 15.0,
+        min: 1.0,
+        max: 10_000.0,
+        is_whole: true,
+    },
+    Param {
+        name: "theta",
+        about: "round trips with little delay before growth is at its fastest again",
+        default: 5.0,
+        min: 1.0,
+        max: 255.0,
+        is_whole: true,
+    },
+];
+
+/// The state of Illinois beyond cwnd and ssthresh.
+#[derive(Debug)]
+pub(crate) struct Illinois {
+    win_thresh: Packets,
+    theta: u64,
+    /// 128 times the segments by which cwnd grows per round trip.
+    alpha: u64,
+    /// 64 times the fraction of the window that congestion takes.
+    beta: u64,
+    /// Segments that the latest ACK acknowledged, until they are counted as credit.
+    acked: u64,
+    /// Acknowledged segments that have not yet raised cwnd.
+    credit: u64,
+    delays: Delays,
+    /// Whether the delay was above d1 since alpha was last at its largest.
+    is_delayed: bool,
+    /// Round trips below d1 since then.
+    quiet_rounds: u64,
+}
+
+/// Round-trip times, in microseconds.
+#[derive(Debug, Default)]
+struct Delays {
+    /// Smallest and largest of the connection; none before the first sample.
+    range: Option<(u64, u64)>,
+    /// Sum and number of the samples of the round trip.
+    sum: u64,
+    count: u64,
+    /// The round trip ends when more than this is acknowledged.
+    round_end: Bytes,
+    /// Average queueing delay of the latest round trip that had samples.
+    average: u64,
+}
+
+impl Delays {
+    fn sample(&mut self, rtt: u64) {
+        let rtt = rtt.min(RTT_LIMIT);
+        let (smallest, largest) = self.range.unwrap_or((rtt, rtt));
+        self.range = Some((smallest.min(rtt), largest.max(rtt)));
+        self.sum += rtt;
+        self.count += 1;
+    }
+
+    /// The largest queueing delay: dm.
+    fn max(&self) -> u64 {
+        self.range.map_or(0, |(smallest, largest)| largest - smallest)
+    }
+
+    /// The average queueing delay of the round trip: da; none without samples.
+    fn take_average(&mut self) -> Option<u64> {
+        let (smallest, _) = self.range?;
+        let average = self.sum.checked_div(self.count)?;
+        self.average = average - smallest;
+        Some(self.average)
+    }
+
+    fn begin_round(&mut self, conn: &Conn) {
+        self.round_end = conn.next_bytes;
+        self.sum = 0;
+        self.count = 0;
+    }
+}
+
+impl Illinois {
+    /// Illinois that is Reno below `win_thresh`, and grows fastest after `theta` round trips with little delay.
+    pub fn new(win_thresh: Packets, theta: u64) -> Illinois {
+        Illinois {
+            win_thresh,
+            theta,
+            alpha: ALPHA_MAX,
+            beta: BETA_MAX,
+            acked: 0,
+            credit: 0,
+            delays: Delays::default(),
+            is_delayed: false,
+            quiet_rounds: 0,
+        }
+    }
+
+    /// A round trip has ended.
+    fn update(&mut self, cwnd: Packets) {
+        if cwnd < self.win_thresh {
+            self.alpha = ALPHA_UNIT;
+            self.beta = BETA_MAX;
+        } else if let Some(average) = self.delays.take_average() {
+            let max = self.delays.max();
+            self.alpha = self.alpha_at(average, max);
+            self.beta = beta_at(average, max);
+        }
+    }
+
+    fn alpha_at(&mut self, average: u64, max: u64) -> u64 {
+        let low = max / 100;
+        if average <= low {
+            if self.is_delayed {
+                self.quiet_rounds += 1;
+                if self.quiet_rounds < self.theta {
+                    return self.alpha;
+                }
+            }
+            self.quiet_rounds = 0;
+            self.is_delayed = false;
+            return ALPHA_MAX;
+        }
+        self.is_delayed = true;
+        let (max, average) = (max - low, average - low);
+        max * ALPHA_MAX / (max + average * (ALPHA_MAX - ALPHA_MIN) / ALPHA_MIN)
+    }
+}
+
+fn beta_at(average: u64, max: u64) -> u64 {
+    let (low, high) = (max / 10, 8 * max / 10);
+    if average <= low {
+        BETA_MIN
+    } else if average >= high || high <= low {
+        BETA_MAX
+    } else {
+        (BETA_MIN * high + (BETA_MAX - BETA_MIN) * average - BETA_MAX * low) / (high - low)
+    }
+}
+
+impl Controller for Illinois {
+    fn name(&self) -> &'static str {
+        "illinois"
+    }
+
+    fn on_established(&mut self, conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {
+        self.delays.begin_round(conn);
+    }
+
+    fn on_packets_acked(&mut self, _conn: &Conn, packets: Packets, rtt: Option<Span>, _window: &mut Window) {
+        self.acked = packets.0;
+        if let Some(rtt) = rtt {
+            self.delays.sample(rtt.as_micros());
+        }
+    }
+
+    fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, _rng: &mut dyn Rng) {
+        if conn.una_bytes > self.delays.round_end {
+            self.update(window.cwnd);
+            self.delays.begin_round(conn);
+        }
+        if !conn.is_cwnd_limited {
+            return;
+        }
+        if window.is_in_slow_start() {
+            growth::slow_start(window, ack.acked);
+            return;
+        }
+        self.credit += self.acked;
+        self.acked = 1;
+        let steps = growth::scale(self.credit, self.alpha, ALPHA_UNIT) / window.cwnd.0;
+        if steps > 0 {
+            window.cwnd += Packets(steps).min(ack.acked);
+            self.credit = 0;
+        }
+    }
+
+    fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
+        self.credit = 0;
+        let reduction = growth::scale(window.cwnd.0, self.beta, BETA_UNIT);
+        window.cwnd.saturating_sub(Packets(reduction)).max(Packets(2))
+    }
+
+    fn on_state(&mut self, conn: &Conn, next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {
+        if next == CaState::Loss {
+            self.alpha = ALPHA_UNIT;
+            self.beta = BETA_MAX;
+            self.quiet_rounds = 0;
+            self.is_delayed = false;
+            self.credit = 0;
+            self.delays.begin_round(conn);
+        }
+    }
+
+    fn report(&self, _conn: &Conn, take: &mut dyn FnMut(&'static str, f64)) {
+        take("alpha", self.alpha as f64 / ALPHA_UNIT as f64);
+        take("beta", self.beta as f64 / BETA_UNIT as f64);
+        take("queueing_delay_us", self.delays.average as f64);
+        take("max_queueing_delay_us", self.delays.max() as f64);
+    }
+}
