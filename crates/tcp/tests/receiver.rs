@@ -70,20 +70,23 @@ impl Bench {
     }
 
     fn pushed_data(&mut self, seq: u64, len: u32, tsval: Timestamp, is_push: bool) -> Vec<Shown> {
+        let data = Data { is_push, ..self.made(seq, len, tsval) };
+        self.receiver.on_packet(self.now, &ToReceiver::Data(data));
+        self.acks()
+    }
+
+    fn made(&self, seq: u64, len: u32, tsval: Timestamp) -> Data {
         let seq = self.before + seq - FIRST;
-        let offset = Bytes(seq * MSS);
-        let data = Data {
+        Data {
             seq: Seq(seq),
-            offset,
+            offset: Bytes(seq * MSS),
             len,
-            is_push,
+            is_push: false,
             ecn: Ecn::NotEct,
             is_cwr: false,
             tsval,
             tsecr: Timestamp::at(self.now - ms(20)),
-        };
-        self.receiver.on_packet(self.now, &ToReceiver::Data(data));
-        self.acks()
+        }
     }
 
     fn acks(&mut self) -> Vec<Shown> {
@@ -120,6 +123,18 @@ fn a_repeated_syn_is_answered_with_the_echo_of_the_first() {
         let answer = receiver.poll_transmit(at_ms(10 + tick));
         assert!(matches!(answer, Some(ToSender::SynAck(answer)) if answer.tsecr == Timestamp(5)), "{answer:?}");
     }
+}
+
+#[test]
+fn one_ack_answers_segments_that_were_merged() {
+    let mut bench = Bench::warm();
+    bench.wait(ms(1));
+    let merged: Vec<Data> = (100..110).map(|seq| bench.made(seq, MSS as u32, Timestamp::at(bench.now))).collect();
+    bench.receiver.on_merged(bench.now, &merged);
+    let acks: Vec<u64> = bench.acks().iter().map(|ack| ack.next).collect();
+    assert_eq!(acks, [110]);
+    let each: Vec<u64> = (110..120).flat_map(|seq| bench.segment(seq)).map(|ack| ack.next).collect();
+    assert_eq!(each, [112, 114, 116, 118, 120], "the same one by one");
 }
 
 #[test]

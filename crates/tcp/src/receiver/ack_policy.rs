@@ -33,6 +33,8 @@ pub(super) struct AckPolicy {
     pub(super) is_forced: bool,
     /// Whether a short segment has come, or one that carries the PSH flag.
     pub(super) is_pushed: bool,
+    /// Whether more of the same merged packet follows: no ACK is decided before its last segment.
+    pub(super) is_merged: bool,
     /// When a delayed ACK is due.
     pub(super) due: Option<Time>,
     /// When the timer expires that was last set for one. An ACK that is sent does not stop it, and a compressed one does not
@@ -59,6 +61,7 @@ impl Default for AckPolicy {
             is_scheduled: false,
             is_forced: false,
             is_pushed: false,
+            is_merged: false,
             due: None,
             timer: None,
             duplicates: 0,

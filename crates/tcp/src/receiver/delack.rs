@@ -32,7 +32,7 @@ const COMPRESSED_DELAY_MAX: Span = Span::from_millis(1);
 impl Receiver {
     /// A segment has come: is it time for an ACK?
     pub(super) fn decide_ack(&mut self, now: Time) {
-        if !self.acks.is_scheduled {
+        if !self.acks.is_scheduled || self.acks.is_merged {
             return;
         }
         if self.is_second_segment_waiting() || self.acks.quick > 0 || self.acks.is_forced {
@@ -46,7 +46,7 @@ impl Receiver {
 
     /// The application has read: is it time for an ACK now?
     pub(super) fn decide_ack_after_read(&mut self, now: Time) {
-        if !self.acks.is_scheduled {
+        if !self.acks.is_scheduled || self.acks.is_merged {
             return;
         }
         let is_drained = !self.stream.has_gap();

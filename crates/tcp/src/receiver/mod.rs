@@ -124,6 +124,17 @@ impl Receiver {
         }
     }
 
+    /// Segments have arrived that receive offload has merged, in order: one ACK is decided for all of them. Then poll.
+    pub fn on_merged(&mut self, now: Time, segments: &[Data]) {
+        let Some((last, others)) = segments.split_last() else { return };
+        self.acks.is_merged = true;
+        for data in others {
+            self.on_packet(now, &ToReceiver::Data(*data));
+        }
+        self.acks.is_merged = false;
+        self.on_packet(now, &ToReceiver::Data(*last));
+    }
+
     /// The next packet that leaves at `now`; to be called until there is none.
     pub fn poll_transmit(&mut self, _now: Time) -> Option<ToSender> {
         self.outbox.pop_front()
