@@ -55,6 +55,7 @@
 //!     policer: None,
 //!     aggregation: None,
 //!     ack_thinning: None,
+//!     offloads: false,
 //!     profile: None,
 //! };
 //! let mut link = Link::new(&config, &plan::Traces::default(), 1)?;

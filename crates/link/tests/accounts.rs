@@ -129,6 +129,7 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
                 policer,
                 aggregation,
                 ack_thinning: None,
+                offloads: false,
                 profile: None,
             };
             (config, trace_ms)

@@ -209,6 +209,7 @@ fn link(rtt: Span) -> Link {
         policer: None,
         aggregation: None,
         ack_thinning: None,
+        offloads: false,
         profile: None,
     }
 }
@@ -221,6 +222,8 @@ fn host() -> Host {
         cpu: None,
         co_tenants: 0,
         kernel: None,
+        offloads: false,
+        interrupt_coalescing_ns: Span::ZERO,
         qdisc: None,
     }
 }

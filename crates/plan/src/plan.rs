@@ -176,6 +176,10 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub ack_thinning: Option<u32>,
+    /// Whether segments that reach the link back to back are merged: queued, dropped and sent as one packet.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub offloads: bool,
     /// Name in [`Plan::profiles`] of how delay and loss change; absent or null: they do not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
@@ -318,6 +322,14 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub kernel: Option<Kernel>,
+    /// Whether its network card merges segments that arrive back to back.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub offloads: bool,
+    /// How long its network card collects packets that arrive, from the first one on, before the host handles them.
+    #[serde(default, skip_serializing_if = "is_no_time")]
+    #[schemars(extend("x-left-out" = true, "default" = 0))]
+    pub interrupt_coalescing_ns: Span,
     /// Queue discipline of its own interface; absent or null: the one that its kernel gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
@@ -362,6 +374,10 @@ impl Kernel {
 /// Whether a number is left out of what is written: so experiments that do without it keep their ids.
 fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+fn is_no_time(time: &Span) -> bool {
+    *time == Span::ZERO
 }
 
 fn is_false(value: &bool) -> bool {

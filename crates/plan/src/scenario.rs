@@ -123,6 +123,10 @@ pub struct Path {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duplicate: f64,
+    /// Whether the router merges segments of a connection that reach it back to back (GRO): its queue counts, drops and sends
+    /// what was merged, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments after the queue.
+    #[serde(default)]
+    pub offloads: bool,
     /// The way back. Without it, it has no limit of rate and loses nothing.
     pub reverse: Option<Reverse>,
 }
@@ -172,6 +176,9 @@ pub struct Reverse {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duplicate: f64,
+    /// Whether the router merges segments that reach it back to back, as path.offloads.
+    #[serde(default)]
+    pub offloads: bool,
 }
 
 /// Conditions from a time on; those that a step does not set stay as they are.
@@ -360,6 +367,23 @@ pub struct Host {
     /// Every packet leaves the host after a random delay between zero and this, in order.
     #[schemars(extend("format" = "time"))]
     pub delay_jitter: Option<String>,
+    /// Whether the network card merges segments of a connection that arrive back to back (GRO), so that one acknowledgement
+    /// answers all of them. Hosts send in bursts as with segmentation offload (TSO) with and without this key.
+    pub offloads: Option<bool>,
+    /// How long the network card collects packets that arrive, from the first one on, before it interrupts the host, which then
+    /// handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
+    #[schemars(extend("format" = "time"))]
+    pub interrupt_coalescing: Option<String>,
+    /// Parameters of a kind of network card, with their sources; every key of the host overrides one.
+    pub preset: Option<HostPreset>,
+}
+
+/// Kinds of network cards.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub enum HostPreset {
+    /// A 10 Gbit/s card of a server of 2019, with the settings that its Linux driver starts with.
+    #[serde(rename = "nic-2019")]
+    Nic2019,
 }
 
 /// A flow: one connection, or a series or a number of like ones.

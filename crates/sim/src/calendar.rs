@@ -20,6 +20,8 @@ pub(crate) enum SimEvent {
     ReceiverTimer { connection: usize },
     /// A host may go on with what waits for its CPU.
     Cpu { host: usize },
+    /// A host handles the packets that its network card has collected.
+    Interrupt { host: usize },
     /// A UDP source sends its next packet.
     Background { source: usize },
 }

@@ -12,8 +12,8 @@
 //!
 //! What is modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of [`thalweg_cc`],
 //! flows that repeat, arrive at random, carry requests and have a longer way than others, UDP at a constant rate, sending
-//! hosts that share a CPU with others. What is left out: the time that hosts with a CPU of their own need to handle packets,
-//! links between hosts and bottleneck (they are infinitely fast).
+//! hosts that share a CPU with others, network cards and routers that merge and collect packets. What is left out: the time that
+//! hosts with a CPU of their own need to handle packets, links between hosts and bottleneck (they are infinitely fast).
 //!
 //! The simulator is deterministic: the same experiment gives the same rows, in the same order. Everything random comes from
 //! the experiment's seed, in streams of its own for each purpose, so that a change of one flow's algorithm does not
@@ -34,8 +34,10 @@ mod connection;
 mod connections;
 mod cpu;
 mod error;
+mod interrupts;
 mod invalid;
 mod ledger;
+mod offloads;
 mod packet;
 mod rows;
 mod shared_cpu;
@@ -137,6 +139,7 @@ pub const HONOURS: &[&str] = &[
     "path.reorder.ratio",
     "path.reorder.delay",
     "path.duplicate",
+    "path.offloads",
     "path.reverse",
     "path.reverse.rate",
     "path.reverse.steps",
@@ -207,6 +210,7 @@ pub const HONOURS: &[&str] = &[
     "path.reverse.reorder.ratio",
     "path.reverse.reorder.delay",
     "path.reverse.duplicate",
+    "path.reverse.offloads",
     "host.*.cpu_share",
     "host.*.cpu_slice",
     "host.*.cpu_per_packet",
@@ -218,6 +222,9 @@ pub const HONOURS: &[&str] = &[
     "host.*.sndbuf_max",
     "host.*.rcvbuf_max",
     "host.*.delay_jitter",
+    "host.*.offloads",
+    "host.*.interrupt_coalescing",
+    "host.*.preset",
     "flow.name",
     "flow.cc",
     "flow.cc_params",

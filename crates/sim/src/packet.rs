@@ -1,15 +1,18 @@
 //! Packets on the links.
 
-use thalweg_tcp::{ToReceiver, ToSender};
+use thalweg_tcp::{Data, ToReceiver, ToSender};
 use thalweg_units::{Bytes, Ecn, MTU};
 
 /// A packet on either link. Data takes the forward link, acknowledgements the reverse one; for flows that go up it is the other
 /// way round.
 ///
+/// `Merged` are consecutive segments that receive offload has merged, at least two.
+///
 /// Links and hosts move it as a box: a pointer is much cheaper to move from queue to queue than a packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Packet {
     Data { connection: usize, packet: ToReceiver },
+    Merged { connection: usize, segments: Vec<Data> },
     Ack { connection: usize, packet: ToSender },
     Udp { source: usize },
 }
@@ -19,6 +22,9 @@ impl Packet {
     pub(crate) fn wire_size(&self) -> Bytes {
         match self {
             Packet::Data { packet, .. } => packet.wire_size(),
+            Packet::Merged { segments, .. } => {
+                Bytes(segments.iter().map(|it| ToReceiver::Data(*it).wire_size().0).sum())
+            }
             Packet::Ack { packet, .. } => packet.wire_size(),
             Packet::Udp { .. } => MTU,
         }
@@ -27,7 +33,9 @@ impl Packet {
     /// The connection that it belongs to.
     pub(crate) fn connection(&self) -> Option<usize> {
         match self {
-            Packet::Data { connection, .. } | Packet::Ack { connection, .. } => Some(*connection),
+            Packet::Data { connection, .. } | Packet::Merged { connection, .. } | Packet::Ack { connection, .. } => {
+                Some(*connection)
+            }
             Packet::Udp { .. } => None,
         }
     }
@@ -36,7 +44,9 @@ impl Packet {
 impl thalweg_link::Packet for Box<Packet> {
     fn flow(&self) -> u64 {
         match **self {
-            Packet::Data { connection, .. } | Packet::Ack { connection, .. } => connection as u64,
+            Packet::Data { connection, .. } | Packet::Merged { connection, .. } | Packet::Ack { connection, .. } => {
+                connection as u64
+            }
             // The highest bit keeps UDP sources apart from connections.
             Packet::Udp { source } => (1 << 63) | source as u64,
         }
@@ -45,13 +55,16 @@ impl thalweg_link::Packet for Box<Packet> {
     fn ecn(&self) -> Ecn {
         match &**self {
             Packet::Data { packet, .. } => packet.ecn(),
+            Packet::Merged { segments, .. } => segments[0].ecn,
             Packet::Ack { .. } | Packet::Udp { .. } => Ecn::NotEct,
         }
     }
 
     fn mark_ce(&mut self) {
-        if let Packet::Data { packet, .. } = &mut **self {
-            packet.mark_ce();
+        match &mut **self {
+            Packet::Data { packet, .. } => packet.mark_ce(),
+            Packet::Merged { segments, .. } => segments.iter_mut().for_each(|segment| segment.ecn = Ecn::Ce),
+            Packet::Ack { .. } | Packet::Udp { .. } => {}
         }
     }
 

@@ -8,6 +8,7 @@ use crate::cpu::{Cpu, Task};
 use crate::error::Error;
 use crate::invalid;
 use crate::ledger::{Ledger, Side};
+use crate::offloads::{self, Card};
 use crate::packet::Packet;
 use crate::rows::Rows;
 use rand_core::SeedableRng;
@@ -16,7 +17,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use thalweg_cc::EcnFeedback;
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
-use thalweg_tcp::{KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
+use thalweg_tcp::{Data, KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::{Changes, SampleRow, Sink};
 use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
 use thalweg_units::{Span, Time};
@@ -27,6 +28,10 @@ struct Direction {
     link: Link<Box<Packet>>,
     stream: Stream,
     ends: Ends,
+    /// Whether packets that reach the link at the same instant are merged.
+    is_merging: bool,
+    /// The packet that the next one may be merged with.
+    merged: Option<Box<Packet>>,
 }
 
 /// An experiment under way.
@@ -45,6 +50,8 @@ pub struct Simulation {
     waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
     /// One for each host, in the order of their names; none: it has a CPU whenever it needs one.
     pub(crate) cpus: Vec<Option<Cpu>>,
+    /// One for each host, in the order of their names; none: it handles each packet as it arrives.
+    pub(crate) cards: Vec<Option<Card>>,
     receiver_outbox: Outbox<Box<Packet>>,
     /// Memory of packets that have arrived, for new ones: what was used last is still in the caches.
     #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
@@ -85,16 +92,19 @@ impl Simulation {
         let outboxes = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
         let cpus = experiment.hosts.values().zip(streams.cpus);
         let cpus = cpus.map(|(host, mut stream)| host.cpu.map(|cpu| Cpu::new(&cpu, &mut stream))).collect();
+        let is_merging = experiment.forward.offloads || experiment.reverse.offloads;
+        let cards = experiment.hosts.values().map(|host| Card::new(host, is_merging)).collect();
         let sources = experiment.background.iter().zip(streams.sources);
         let mut simulation = Simulation {
             now: Time::ZERO,
             calendar: Calendar::default(),
-            forward: Direction { link: forward, stream: streams.forward, ends: Ends::default() },
-            reverse: Direction { link: reverse, stream: streams.reverse, ends: Ends::default() },
+            forward: Direction::new(forward, streams.forward, experiment.forward.offloads),
+            reverse: Direction::new(reverse, streams.reverse, experiment.reverse.offloads),
             receiver: host_index(experiment, "receiver"),
             outboxes,
             waiting_hosts: BinaryHeap::new(),
             cpus,
+            cards,
             receiver_outbox,
             spare: Vec::new(),
             connections: Connections::default(),
@@ -139,6 +149,7 @@ impl Simulation {
         while let Some(event) = self.calendar.take(next) {
             self.happen(event, sink);
         }
+        self.forward_merged();
         if self.next_sample.is_some_and(|at| at <= next) {
             self.sample(sink);
             self.last_sample = Some(next);
@@ -227,6 +238,7 @@ impl Simulation {
                 }
             }
             SimEvent::Cpu { host } => self.on_turn(host, sink),
+            SimEvent::Interrupt { host } => self.on_interrupt(host, sink),
             SimEvent::ReceiverTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 let host = connection.receiving_host;
@@ -356,19 +368,20 @@ impl Simulation {
 
     fn arrive_at_receiver(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
         self.forward.ends.received += 1;
-        // The host `receiver` always has its CPU.
-        self.take(packet, sink);
+        self.arrive(self.receiver, packet, sink);
     }
 
     fn arrive_at_sender(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
         self.reverse.ends.received += 1;
         let host = match *packet {
             Packet::Ack { connection, .. } => self.connections[connection].as_ref().map(|it| it.host),
-            Packet::Data { connection, .. } => self.connections[connection].as_ref().map(|it| it.receiving_host),
+            Packet::Data { connection, .. } | Packet::Merged { connection, .. } => {
+                self.connections[connection].as_ref().map(|it| it.receiving_host)
+            }
             Packet::Udp { .. } => None,
         };
         if let Some(host) = host {
-            self.assign(host, Task::Arrival(packet), sink);
+            self.arrive(host, packet, sink);
         }
     }
 
@@ -376,6 +389,7 @@ impl Simulation {
     fn take(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
         match &*packet {
             Packet::Data { connection, packet } => self.receive(*connection, packet),
+            Packet::Merged { connection, segments } => self.receive_merged(*connection, segments),
             Packet::Ack { connection, packet } => self.receive_ack(*connection, packet, sink),
             Packet::Udp { .. } => {}
         }
@@ -396,6 +410,13 @@ impl Simulation {
     fn receive(&mut self, id: usize, packet: &ToReceiver) {
         let Some(connection) = &mut self.connections[id] else { return };
         connection.receiver.on_packet(self.now, packet);
+        self.after_receiver(id);
+    }
+
+    /// A connection's receiving end takes segments that were merged.
+    fn receive_merged(&mut self, id: usize, segments: &[Data]) {
+        let Some(connection) = &mut self.connections[id] else { return };
+        connection.receiver.on_merged(self.now, segments);
         self.after_receiver(id);
     }
 
@@ -481,13 +502,35 @@ impl Simulation {
     }
 
     fn enter_forward(&mut self, packet: Box<Packet>) {
+        if let Some(packet) = self.forward.merge(packet) {
+            self.send_forward(packet);
+        }
+    }
+
+    fn enter_reverse(&mut self, packet: Box<Packet>) {
+        if let Some(packet) = self.reverse.merge(packet) {
+            self.send_reverse(packet);
+        }
+    }
+
+    /// Nothing more reaches the links at this instant.
+    fn forward_merged(&mut self) {
+        if let Some(packet) = self.forward.merged.take() {
+            self.send_forward(packet);
+        }
+        if let Some(packet) = self.reverse.merged.take() {
+            self.send_reverse(packet);
+        }
+    }
+
+    fn send_forward(&mut self, packet: Box<Packet>) {
         let size = packet.wire_size();
         let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.forward_extra);
         self.forward.link.send(self.now, packet, size, extra, &mut self.forward.stream);
     }
 
-    fn enter_reverse(&mut self, packet: Box<Packet>) {
+    fn send_reverse(&mut self, packet: Box<Packet>) {
         let size = packet.wire_size();
         let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.reverse_extra);
@@ -566,6 +609,24 @@ fn host_index(experiment: &Experiment, name: &str) -> usize {
 }
 
 impl Direction {
+    fn new(link: Link<Box<Packet>>, stream: Stream, is_merging: bool) -> Direction {
+        Direction { link, stream, ends: Ends::default(), is_merging, merged: None }
+    }
+
+    /// Takes a packet for its link; returns what may enter the link now.
+    #[inline]
+    fn merge(&mut self, packet: Box<Packet>) -> Option<Box<Packet>> {
+        if !self.is_merging {
+            return Some(packet);
+        }
+        if self.merged.as_mut().is_some_and(|merged| offloads::merge(merged, &packet)) {
+            // It counts as one from here on.
+            self.ends.sent -= 1;
+            return None;
+        }
+        self.merged.replace(packet)
+    }
+
     /// Its books at a moment; `waiting` packets are in its hosts.
     fn side(&mut self, now: Time, waiting: u64) -> Side {
         let stats = self.link.stats(now);

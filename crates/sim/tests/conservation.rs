@@ -138,6 +138,7 @@ prop_compose! {
         (first, second) in (flow("first"), flow("second")),
         (udp, udp_up) in (prop::option::of(1u64..20), any::<bool>()),
         (start_jitter, cpu) in (0u64..50, prop::option::of(cpu())),
+        (offloads, path_offloads, coalescing) in (any::<bool>(), any::<bool>(), prop_oneof![Just(0u64), 1u64..2_000]),
         queue in queue(),
     ) -> Experiment {
         let mut experiment = support::experiment();
@@ -152,6 +153,7 @@ prop_compose! {
             link.reorder = reorder;
             link.reorder_delay_ns = Span::from_millis(rtt).scale(1, 8);
             link.jitter_ns = Span::from_micros(jitter);
+            link.offloads = path_offloads;
         }
         experiment.forward.capacity = capacity;
         experiment.forward.buffer = buffer;
@@ -160,6 +162,8 @@ prop_compose! {
         experiment.reverse.buffer = reverse_buffer;
         for host in experiment.hosts.values_mut() {
             host.delay_jitter_ns = Span::from_micros(host_jitter);
+            host.offloads = offloads;
+            host.interrupt_coalescing_ns = Span::from_micros(coalescing);
         }
         experiment.hosts.get_mut("sender").expect("there is one").cpu = cpu;
         experiment.flows = vec![first, second];

@@ -343,6 +343,8 @@ class Link(Table):
     """Packets leave together; absent or null: each leaves alone."""
     ack_thinning: Annotated[int, Field(ge=0, le=4294967295)] | None = Field(default=None, exclude_if=not_)
     """One in this number of acknowledgements of a connection is forwarded; absent or null: all are."""
+    offloads: bool = Field(default=False, exclude_if=not_)
+    """Whether segments that reach the link back to back are merged: queued, dropped and sent as one packet."""
     profile: str | None = Field(default=None, exclude_if=not_)
     """Name in `Plan::profiles` of how delay and loss change; absent or null: they do not."""
 
@@ -381,6 +383,10 @@ class Host(Table):
     """Generation of its kernel; absent or null: the newest that the simulator models, or the one that a real engine
     has.
     """
+    offloads: bool = Field(default=False, exclude_if=not_)
+    """Whether its network card merges segments that arrive back to back."""
+    interrupt_coalescing_ns: Span = Field(default=0, exclude_if=not_)
+    """How long its network card collects packets that arrive, from the first one on, before the host handles them."""
     qdisc: str | None = Field(default=None, exclude_if=not_)
     """Queue discipline of its own interface; absent or null: the one that its kernel gives it."""
 

@@ -177,6 +177,7 @@ def _link(link: models.Path | models.Reverse, folder: Path, traces: Traces, rtt_
         reorder_delay_ns=held_back_ns,
         policer=_policer(link.policer),
         aggregation=_aggregation(link.aggregation),
+        offloads=link.offloads,
         ack_thinning=link.ack_thinning if isinstance(link, models.Reverse) else None,
         profile=_profile(link, folder, traces, delay),
     )
@@ -271,6 +272,8 @@ def _host(host: models.Host) -> plan.Host:
         co_tenants=host.co_tenants or 0,
         kernel=host.kernel,
         qdisc=host.qdisc,
+        offloads=bool(host.offloads),
+        interrupt_coalescing_ns=quantities.time(host.interrupt_coalescing) if host.interrupt_coalescing else 0,
     )
 
 

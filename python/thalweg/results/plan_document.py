@@ -95,6 +95,7 @@ class LinkDocument(TypedDict):
     reorder_delay_ns: int
     policer: NotRequired[PolicerDocument | None]
     aggregation: NotRequired[AggregationDocument | None]
+    offloads: NotRequired[bool]
     profile: NotRequired[str | None]
 
 
@@ -114,6 +115,8 @@ class HostDocument(TypedDict):
     cpu: NotRequired[CpuDocument | None]
     co_tenants: NotRequired[int]
     qdisc: NotRequired[str | None]
+    offloads: NotRequired[bool]
+    interrupt_coalescing_ns: NotRequired[int]
 
 
 class LoadDocument(TypedDict):

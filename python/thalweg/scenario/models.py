@@ -195,6 +195,8 @@ class Reverse(Table):
     """Packets that are held back so that later ones overtake them."""
     duplicate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Ratio of packets that arrive twice."""
+    offloads: bool = False
+    """Whether the router merges segments that reach it back to back, as path.offloads."""
 
 
 class Path(Table):
@@ -238,12 +240,20 @@ class Path(Table):
     """Packets that are held back so that later ones overtake them: a ratio, or a table with the delay."""
     duplicate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Ratio of packets that arrive twice."""
+    offloads: bool = False
+    """Whether the router merges segments of a connection that reach it back to back (GRO): its queue counts, drops and
+    sends what was merged, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments after
+    the queue.
+    """
     reverse: Reverse | None = None
     """The way back. Without it, it has no limit of rate and loses nothing."""
 
 
 Kernel = Literal["6.1", "6.12", "6.18"]
 """Generations of Linux, named after long-term kernels."""
+
+HostPreset = Literal["nic-2019"]
+"""Kinds of network cards."""
 
 
 class Host(Table):
@@ -286,6 +296,17 @@ class Host(Table):
     """
     delay_jitter: Time | None = None
     """Every packet leaves the host after a random delay between zero and this, in order."""
+    offloads: bool | None = None
+    """Whether the network card merges segments of a connection that arrive back to back (GRO), so that one
+    acknowledgement answers all of them. Hosts send in bursts as with segmentation offload (TSO) with and without this
+    key.
+    """
+    interrupt_coalescing: Time | None = None
+    """How long the network card collects packets that arrive, from the first one on, before it interrupts the host,
+    which then handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
+    """
+    preset: HostPreset | None = None
+    """Parameters of a kind of network card, with their sources; every key of the host overrides one."""
 
 
 class CcTable(Table):

@@ -1,4 +1,4 @@
-"""Presets of [path]: parameters of kinds of access networks."""
+"""Presets: parameters of kinds of access networks, for [path], and of network cards, for hosts."""
 
 import tomllib
 from functools import cache
@@ -11,26 +11,40 @@ CAPACITIES = ("rate", "steps", "trace")
 
 
 @cache
-def _presets() -> dict[str, dict[str, TomlValue]]:
-    return tomllib.loads((files("thalweg") / "data" / "path_presets.toml").read_text("utf-8"))
+def _presets(kind: str) -> dict[str, dict[str, TomlValue]]:
+    return tomllib.loads((files("thalweg") / "data" / f"{kind}_presets.toml").read_text("utf-8"))
 
 
-def source(name: str) -> str:
-    """Return where the figures of a preset come from."""
-    return str(_presets()[name]["source"])
+def source(address: str, name: str) -> str | None:
+    """Return where the figures of a preset come from; None for keys that are not presets.
 
-
-def expand(path: TomlValue) -> TomlValue:
-    """Return a path with the keys of its preset that it does not set itself.
-
-    >>> expand({"preset": "geo", "rate": "20Mbps"})["rtt"]
-    '650ms'
+    >>> source("path.rtt", "10ms")
     """
-    if not isinstance(path, dict) or path.get("preset") not in _presets():
-        return path
-    preset = _presets()[str(path["preset"])]["path"]
+    kind, _, key = address.partition(".")
+    if kind not in ("path", "host") or key.rpartition(".")[2] != "preset":
+        return None
+    return str(_presets(kind)[name]["source"])
+
+
+def expand(key: str, value: TomlValue) -> TomlValue:
+    """Return `path` or `host` with the keys of presets that the scenario does not set itself; any other key as it is.
+
+    >>> expand("path", {"preset": "geo", "rate": "20Mbps"})["rtt"]
+    '650ms'
+    >>> expand("host", {"sender": {"preset": "nic-2019"}, "receiver": {}})["sender"]["offloads"]
+    True
+    """
+    if key == "host" and isinstance(value, dict):
+        return {name: _expand(key, host) for name, host in value.items()}
+    return _expand(key, value) if key == "path" else value
+
+
+def _expand(kind: str, own: TomlValue) -> TomlValue:
+    if not isinstance(own, dict) or own.get("preset") not in _presets(kind):
+        return own
+    preset = _presets(kind)[str(own["preset"])][kind]
     assert isinstance(preset, dict), "a table in the data file"
-    return _merge(preset, path)
+    return _merge(preset, own)
 
 
 def _merge(preset: Raw, own: Raw) -> Raw:

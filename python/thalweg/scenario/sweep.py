@@ -111,8 +111,8 @@ def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[
     below: dict[str, list[int]] = {}
     for number, place in enumerate(places):
         below.setdefault(str(place[0]), []).append(number)
-    if "path" not in below and "path" in base:
-        base["path"] = presets.expand(base["path"])
+    for key in base.keys() - below.keys():
+        base[key] = presets.expand(key, base[key])
     known: dict[tuple[str, tuple[Value, ...]], TomlValue | None] = {}
     for assignment in points(swept):
         values, scenario = tuple(assignment.values()), base.copy()
@@ -122,7 +122,7 @@ def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[
                 part = base.get(key)
                 for number in numbers:
                     part = _put(part, places[number][1:], values[number])
-                known[variant] = presets.expand(part) if key == "path" else part
+                known[variant] = part if part is None else presets.expand(key, part)
             scenario[key] = known[variant]
         yield assignment, scenario
 

@@ -146,13 +146,20 @@ fn of_real_paths() -> Vec<&'static str> {
     keys
 }
 
+/// Keys that only the simulator honours: real network cards and routers have settings of their own, and `engine.offloads`
+/// switches the offloads of all hosts and of the path together.
+const SIM_ONLY: &[&str] =
+    &["path.offloads", "path.reverse.offloads", "host.*.offloads", "host.*.interrupt_coalescing", "host.*.preset"];
+
 /// What the simulator honours but for `not_honoured`, what every engine with a real kernel does, and what only this engine does.
 /// Of the generations of kernels, those of its own `releases`.
 pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
     let ours: Vec<&str> =
         releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();
     let is_ours = |key: &str| key.strip_prefix("host.*.kernel=").is_none_or(|name| ours.contains(&name));
-    let shared = thalweg_sim::HONOURS.iter().filter(|key| !not_honoured.contains(key) && is_ours(key));
+    let shared = thalweg_sim::HONOURS
+        .iter()
+        .filter(|key| !SIM_ONLY.contains(key) && !not_honoured.contains(key) && is_ours(key));
     let mut keys: Vec<&'static str> = shared.copied().collect();
     for key in of_real_paths().into_iter().chain(own.iter().copied()) {
         if !keys.contains(&key) {

@@ -163,6 +163,7 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         policer: None,
         aggregation: None,
         ack_thinning: None,
+        offloads: false,
         profile: None,
     };
     let host = Host {
@@ -172,6 +173,8 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         cpu: None,
         co_tenants: 0,
         kernel: None,
+        offloads: false,
+        interrupt_coalescing_ns: Span::ZERO,
         qdisc: None,
     };
     let flow = Flow::new("bulk", cc, Load::Unlimited);

@@ -23,6 +23,7 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         policer: None,
         aggregation: None,
         ack_thinning: None,
+        offloads: false,
         profile: None,
     };
     let host = Host {
@@ -32,6 +33,8 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         cpu: None,
         co_tenants: 0,
         kernel: None,
+        offloads: false,
+        interrupt_coalescing_ns: Span::ZERO,
         qdisc: None,
     };
     Experiment {

@@ -22,6 +22,7 @@ pub fn plain() -> plan::Link {
         policer: None,
         aggregation: None,
         ack_thinning: None,
+        offloads: false,
         profile: None,
     }
 }

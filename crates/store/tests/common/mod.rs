@@ -25,6 +25,7 @@ pub fn link(capacity: Capacity) -> Link {
         policer: None,
         aggregation: None,
         ack_thinning: None,
+        offloads: false,
         profile: None,
     }
 }

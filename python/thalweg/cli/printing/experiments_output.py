@@ -89,7 +89,8 @@ def _others(scenario: Raw, swept: Collection[str], document: Document) -> list[l
 def _other(address: str, value: TomlValue, folder: Path) -> str:
     if address == "path.reverse.trace":
         return _trace(folder, str(value))
-    return f"{value}: {presets.source(str(value))}" if address == "path.preset" else _value(value)
+    source = presets.source(address, str(value))
+    return f"{value}: {source}" if source else _value(value)
 
 
 class _Rows:

@@ -160,6 +160,7 @@ def _impairments(points: Sequence[ExperimentDocument], direction: LinkName, wher
         _ratios([link["duplicate"] for link in links], "arrive twice"),
         _policers(links),
         _aggregations(links),
+        _either([link.get("offloads", False) for link in links], "segments that arrive back to back are merged"),
         "delay or loss change over time" if any(link.get("profile") for link in links) else "",
     ]
     text = _listed([each for each in found if each])
@@ -222,6 +223,15 @@ def _hosts(points: Sequence[ExperimentDocument]) -> list[str]:
             )
         )
         limits += _processors(hosts)
+        limits.append(_either([host.get("offloads", False) for host in hosts], "receive offload"))
+        limits.append(
+            optional(
+                [host.get("interrupt_coalescing_ns", 0) for host in hosts],
+                _time,
+                lambda text: f"a network card that collects packets for {text}",
+                "or one that does not",
+            )
+        )
         qdiscs = [host.get("qdisc") for host in hosts]
         if any(qdiscs):
             named = texts(qdisc for qdisc in qdiscs if qdisc)
@@ -229,6 +239,11 @@ def _hosts(points: Sequence[ExperimentDocument]) -> list[str]:
         if text := _listed([limit for limit in limits if limit]):
             sentences.append(f"The host {name} has {text}.")
     return sentences
+
+
+def _either(settings: Sequence[bool], what: str) -> str:
+    """Say that something is on at all points or at some; nothing if it is off."""
+    return what + ("" if all(settings) else ", or not") if any(settings) else ""
 
 
 def _processors(hosts: Sequence[HostDocument]) -> list[str]:

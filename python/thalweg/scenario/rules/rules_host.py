@@ -1,4 +1,4 @@
-"""Rules of [host.NAME]: the keys that say how scarce its CPU is, and its queue discipline."""
+"""Rules of [host.NAME]: its CPU, its queue discipline and its network card."""
 
 import re
 from fractions import Fraction
@@ -28,6 +28,9 @@ LONGEST_PERIOD_NS = 60 * 10**9
 WITH_SHARE = ("cpu_slice", "cpu_per_packet", "cpu_per_ack")
 """Keys that say something only beside a share."""
 
+LONGEST_COALESCING_NS = 100_000_000
+"""Longer than any network card waits: drivers allow 10 ms or so."""
+
 KEYS = ("cpu_share", *WITH_SHARE, "co_tenants")
 
 QDISC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}")
@@ -39,6 +42,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
     for name, host in values.table(raw, "host").items():
         if not isinstance(host, dict):
             continue
+        _coalescing(host, name, mistakes)
         given = [key for key in KEYS if key in host]
         if name == "receiver" and given:
             mistakes.add(
@@ -83,6 +87,20 @@ def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) ->
             found=qdisc,
             expected="1 to 15 letters, digits, dashes and underscores; its parameters are the kernel's standard ones",
             hint='qdisc = "fq"',
+        )
+
+
+def _coalescing(host: Raw, name: str, mistakes: Mistakes) -> None:
+    """Check how long the network card collects packets."""
+    interval_ns = values.quantity(host, "interrupt_coalescing", quantities.time, "0s")
+    if interval_ns is not None and interval_ns > LONGEST_COALESCING_NS:
+        mistakes.add(
+            "out-of-range",
+            ("host", name, "interrupt_coalescing"),
+            f"`host.{name}.interrupt_coalescing` is too long",
+            found=str(host["interrupt_coalescing"]),
+            expected='a time from "0us" to "100ms"',
+            hint='interrupt_coalescing = "50us"',
         )
 
 

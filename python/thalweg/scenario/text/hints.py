@@ -34,6 +34,7 @@ USUAL: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "cpu_per_packet": TINY,
     "cpu_per_ack": TINY,
     "delay_jitter": TINY,
+    "interrupt_coalescing": TINY,
     "sizes": SMALL,
     "quantum": (("B", "1B", "1MB"),),
     "flow.size": LARGE,

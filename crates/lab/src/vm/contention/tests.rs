@@ -13,6 +13,8 @@ fn host(cpu: Option<Cpu>, co_tenants: u32) -> Host {
         cpu,
         co_tenants,
         kernel: None,
+        offloads: false,
+        interrupt_coalescing_ns: Span::ZERO,
         qdisc: None,
     }
 }

@@ -1,0 +1,30 @@
+//! Packets that arrive at hosts: at once, or when the host's network card interrupts it.
+
+use crate::calendar::SimEvent;
+use crate::cpu::Task;
+use crate::packet::Packet;
+use crate::simulation::Simulation;
+use thalweg_trace::Sink;
+
+impl Simulation {
+    /// A packet arrives at a host.
+    pub(crate) fn arrive(&mut self, host: usize, packet: Box<Packet>, sink: &mut dyn Sink) {
+        let Some(card) = &mut self.cards[host] else { return self.assign(host, Task::Arrival(packet), sink) };
+        if card.arrivals.is_empty() {
+            card.alarm.set(Some(self.now + card.interval), SimEvent::Interrupt { host }, &mut self.calendar);
+        }
+        card.arrivals.push_back(packet);
+    }
+
+    /// A host handles the packets that its card has collected.
+    pub(crate) fn on_interrupt(&mut self, host: usize, sink: &mut dyn Sink) {
+        let now = self.now;
+        let Some(card) = &mut self.cards[host] else { return };
+        if !card.alarm.ring(now) {
+            return;
+        }
+        for packet in card.take() {
+            self.assign(host, Task::Arrival(packet), sink);
+        }
+    }
+}

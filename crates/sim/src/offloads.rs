@@ -1,0 +1,107 @@
+//! Receive offload (GRO) and interrupt coalescing: what a network card and its driver do to packets that arrive.
+//!
+//! ```text
+//!  arrivals        x  x x    x               x x
+//!                  |<- interval ->|          |<- interval ->|
+//!  handled                        xxxx                      xx
+//! ```
+//!
+//! The first packet after a pause starts a timer; when it expires, the host handles all packets that have arrived until then.
+//! With an interval of zero it handles what arrives at the same instant. With receive offload, consecutive segments of a
+//! connection among these become one packet of at most 64 KiB, for which the receiver decides on one acknowledgement.
+//! Segments merge under the conditions of Linux: the next one in order, the same timestamps, the same ECN field, full-sized
+//! but for the last one, and none after a PSH flag, with which senders end a burst. Acknowledgements without data are handled
+//! together, one by one.
+//!
+//! A router with receive offload merges what its hosts send at the same instant. It queues, drops and sends merged packets as
+//! one, as a Linux router does, whose card splits them after the queue.
+//!
+//! Left out: adaptive intervals, limits of a poll (`NAPI` budget), timeouts of held packets (`gro_flush_timeout`), and the rate
+//! of the links between hosts and bottleneck.
+//!
+//! Source: Linux `net/core/gro.c`, `net/ipv4/tcp_offload.c`; ethtool(8), `rx-usecs`.
+
+use crate::calendar::Alarm;
+use crate::packet::Packet;
+use std::collections::VecDeque;
+use thalweg_plan::plan;
+use thalweg_tcp::{Data, ToReceiver};
+use thalweg_units::{Bytes, HEADER, MSS, Span};
+
+/// Largest merged packet, with the headers of one: GRO_LEGACY_MAX_SIZE.
+const MERGED_MAX: Bytes = Bytes(65_536);
+
+/// The network card of a host, on its receiving side.
+#[derive(Debug)]
+pub(crate) struct Card {
+    merges: bool,
+    pub(crate) interval: Span,
+    pub(crate) arrivals: VecDeque<Box<Packet>>,
+    pub(crate) alarm: Alarm,
+}
+
+impl Card {
+    /// The card of a host; none: the host handles each packet as it arrives. `may_be_merged`: a router merges packets.
+    pub(crate) fn new(host: &plan::Host, may_be_merged: bool) -> Option<Card> {
+        let (merges, interval) = (host.offloads, host.interrupt_coalescing_ns);
+        let is_needed = merges || interval > Span::ZERO || may_be_merged;
+        is_needed.then(|| Card { merges, interval, arrivals: VecDeque::new(), alarm: Alarm::default() })
+    }
+
+    /// Takes the packets that the host handles now.
+    pub(crate) fn take(&mut self) -> VecDeque<Box<Packet>> {
+        let mut packets = VecDeque::new();
+        for packet in std::mem::take(&mut self.arrivals) {
+            match *packet {
+                Packet::Merged { connection, segments } => {
+                    for data in segments {
+                        let segment = Packet::Data { connection, packet: ToReceiver::Data(data) };
+                        self.add(Box::new(segment), &mut packets);
+                    }
+                }
+                _ => self.add(packet, &mut packets),
+            }
+        }
+        packets
+    }
+
+    /// Adds a packet to those that the host handles: to the latest one of its connection if it merges with that.
+    fn add(&self, packet: Box<Packet>, packets: &mut VecDeque<Box<Packet>>) {
+        let connection = packet.connection();
+        let latest = packets.iter_mut().rev().find(|it| self.merges && it.connection() == connection);
+        if !latest.is_some_and(|latest| merge(latest, &packet)) {
+            packets.push_back(packet);
+        }
+    }
+}
+
+/// Adds a segment to a packet if receive offload does; whether it did.
+pub(crate) fn merge(packet: &mut Packet, next: &Packet) -> bool {
+    let Packet::Data { connection, packet: ToReceiver::Data(next) } = next else { return false };
+    match packet {
+        Packet::Data { connection: own, packet: ToReceiver::Data(last) }
+            if own == connection && continues(last, next) =>
+        {
+            *packet = Packet::Merged { connection: *connection, segments: vec![*last, *next] };
+            true
+        }
+        Packet::Merged { connection: own, segments } if own == connection => {
+            let size = HEADER + Bytes(segments.len() as u64 * MSS.0 + u64::from(next.len));
+            let fits = size <= MERGED_MAX && segments.last().is_some_and(|last| continues(last, next));
+            if fits {
+                segments.push(*next);
+            }
+            fits
+        }
+        _ => false,
+    }
+}
+
+fn continues(last: &Data, next: &Data) -> bool {
+    !last.is_push
+        && u64::from(last.len) == MSS.0
+        && next.seq.0 == last.seq.0 + 1
+        && (next.tsval, next.tsecr) == (last.tsval, last.tsecr)
+        && next.ecn == last.ecn
+        && !next.is_cwr
+}

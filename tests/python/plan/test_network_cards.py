@@ -1,0 +1,63 @@
+"""What network cards of hosts and offloads of a path resolve to."""
+
+from pathlib import Path
+
+import pytest
+from made_up_engines import KERNEL, SIM
+from thalweg import plan, scenario
+from thalweg.engine import Engine
+from thalweg.errors import ThalwegErrors
+from thalweg.plan.models import Experiment
+
+ENGINE = type(SIM)(
+    **{
+        **vars(SIM),
+        "honours": SIM.honours | {"path.offloads", "host.*.offloads", "host.*.interrupt_coalescing", "host.*.preset"},
+    }
+)
+FLOW = '[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
+
+
+def experiments(tmp_path: Path, hosts: str, path: str = "", engine: Engine = ENGINE) -> list[Experiment]:
+    text = f'name = "x"\n[path]\nrate = "500Mbps"\nrtt = "10ms"\n{path}\n{FLOW}{hosts}'
+    (tmp_path / "x.toml").write_text(text)
+    return plan.make(scenario.load(tmp_path / "x.toml"), engine, {"sim": ENGINE, "kernel": KERNEL}).experiments
+
+
+def card(experiment: Experiment, name: str) -> tuple[bool, int]:
+    host = experiment.hosts[name]
+    return host.offloads, host.interrupt_coalescing_ns
+
+
+def test_without_these_keys_a_plan_has_none_of_them(tmp_path: Path) -> None:
+    (plain,) = experiments(tmp_path, "")
+    assert card(plain, "sender") == (False, 0)
+    assert not plain.forward.offloads
+    document = plain.model_dump_json()
+    assert "offloads" not in document.replace('"offloads":false,"record"', "")
+    assert "interrupt_coalescing" not in document
+
+
+def test_a_preset_is_a_card_whose_keys_the_host_overrides(tmp_path: Path) -> None:
+    hosts = '[host.sender]\npreset = "nic-2019"\n[host.receiver]\npreset = "nic-2019"\ninterrupt_coalescing = "20us"\n'
+    (made,) = experiments(tmp_path, hosts, "offloads = true")
+    assert card(made, "sender") == (True, 83_000)
+    assert card(made, "receiver") == (True, 20_000)
+    assert (made.forward.offloads, made.reverse.offloads) == (True, False)
+
+
+def test_a_sweep_over_a_host_expands_its_preset(tmp_path: Path) -> None:
+    hosts = '[host.sender]\npreset = "nic-2019"\n[sweep]\n"host.sender.interrupt_coalescing" = ["0us", "50us"]\n'
+    assert [card(made, "sender") for made in experiments(tmp_path, hosts)] == [(True, 0), (True, 50_000)]
+
+
+def test_an_interval_beyond_any_card_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegErrors) as caught:
+        experiments(tmp_path, '[host.sender]\ninterrupt_coalescing = "1s"\n')
+    assert "`host.sender.interrupt_coalescing` is too long" in caught.value.text()
+
+
+def test_an_engine_with_real_cards_refuses_them(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegErrors) as caught:
+        experiments(tmp_path, "[host.sender]\noffloads = true\n", engine=KERNEL)
+    assert "does not honour `host.sender.offloads`" in caught.value.text()
