@@ -91,6 +91,7 @@ def _sweep(
         errors += _in_sweep(found, address, document)
     set_by_sweep = {name_of(place, raw) for place in places.values()}
     right: dict[str, list[Value]] = {}
+    reported: set[tuple[str | None, ...]] = set()
     for address, choices in swept.items():
         if around := next((each for each in places if _is_around(places[each], places[address])), None):
             errors += _in_sweep([_twice(address, around)], address, document)
@@ -99,7 +100,8 @@ def _sweep(
         for value in choices:
             found = list(structure.check(document, sweep.put(rest, places[address], value)).values())
             wrong = [each for each in found if _identity(each) not in known and not _is_set(each, set_by_sweep)]
-            errors += _in_sweep(wrong, address, document)
+            errors += _in_sweep([each for each in wrong if _identity(each) not in reported], address, document)
+            reported |= {_identity(each) for each in wrong}
             if not wrong:
                 right[address].append(value)
     return {address: choices for address, choices in right.items() if choices}, set_by_sweep, errors

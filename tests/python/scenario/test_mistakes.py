@@ -187,6 +187,8 @@ CASES = {
     "sweep of an unknown key of a flow": GOOD + '[sweep]\n"flow.medium.ccc" = ["bbr"]\n',
     "sweep of a whole table": GOOD + '[sweep]\n"flow.medium.repeat" = ["x"]\n',
     "sweep of the name": GOOD + '[sweep]\n"name" = ["x"]\n',
+    "sweep of a parameter of a queue that is only a name": GOOD.replace("[path]", '[path]\nqueue = "codel"')
+    + '[sweep]\n"path.queue.limit" = [10, 20]\n',
     "sweep without values": GOOD + '[sweep]\n"path.buffer" = []\n',
     "sweep of a key without quotes": GOOD + '[sweep]\nflow.medium.cc = ["bbr"]\n',
     "sweep with hundreds of mistakes": GOOD
