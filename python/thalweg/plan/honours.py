@@ -1,15 +1,17 @@
 """What an engine cannot do is an error that says who can: nothing falls back in silence.
 
 An engine lists the keys that it honours (`path.rate`, `host.*.sndbuf_max`), and of keys that choose between things the
-choices (`path.queue=fifo`, `flow.cc=name`). A key that no engine lists is declared but not built yet.
+choices (`path.queue=fifo`, `flow.cc=name`; of a trace the format, `path.trace=csv`). A key that no engine lists is
+declared but not built yet.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
-from thalweg.scenario import sweep
+from thalweg.scenario import sweep, traces
 from thalweg.scenario.document import Document, Raw, TomlValue, Value
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
@@ -37,10 +39,11 @@ def check(
             if error:
                 found.setdefault((str(error.place), error.message), error)
 
-    note(_honoured(place, value, base, engine, others) for place, value in _leaves(base, ()))
+    folder = document.file.parent
+    note(_honoured(place, _meant(place, value, folder), base, engine, others) for place, value in _leaves(base, ()))
     for address, values in swept.items():
         place = sweep.locate(address, document.raw)
-        note(_honoured(place, value, base, engine, others) for value in values)
+        note(_honoured(place, _meant(place, value, folder), base, engine, others) for value in values)
     for index, flow in tables(base, "flow"):
         address = name_of(("flow", index, "cc"), base)
         names = swept.get(address, [flow.get("cc")])
@@ -82,6 +85,13 @@ def _leaves(value: TomlValue, place: Place) -> Iterator[tuple[Place, TomlValue]]
         yield place, value
 
 
+def _meant(place: Place, value: TomlValue, folder: Path) -> TomlValue:
+    """Return what an engine has to honour: of a trace its format, `csv` or `mahimahi`; else the value."""
+    if place[0] != "path" or place[-1] != "trace" or not isinstance(value, str):
+        return value
+    return "csv" if isinstance(traces.read(folder / value), traces.Conditions) else "mahimahi"
+
+
 def _honoured(
     place: Place, value: TomlValue, raw: Raw, engine: Engine, others: Mapping[str, Engine]
 ) -> ThalwegError | None:
@@ -94,7 +104,8 @@ def _honoured(
     if _lists_choices(engine, key) and choice not in engine.honours:
         who = [other.name for other in others.values() if choice in other.honours]
         choices = sorted(each.partition("=")[2] for each in engine.honours if each.startswith(f"{key}="))
-        error = _error("not-honoured", f"`{name} = {show(value)}`", name, who, engine, None)
+        what = f"`{name}` in the format {value}" if key.endswith(".trace") else f"`{name} = {show(value)}`"
+        error = _error("not-honoured", what, name, who, engine, None)
         error.expected = words.one_of(choices)
         return error
     return None

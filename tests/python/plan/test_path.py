@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from made_up_engines import KERNEL, SIM
 from thalweg import plan, scenario
-from thalweg.errors import ThalwegError
+from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.plan.models import Experiment, Plan
 
 FLOW = '[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
@@ -134,6 +134,20 @@ def test_a_file_that_is_not_complete_gzip_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError) as caught:
         planned(tmp_path, 'trace = "x.gz"\nrtt = "40ms"')
     assert "gzip cannot decompress it" in caught.value.text()
+
+
+def test_an_engine_may_honour_one_format_of_traces(tmp_path: Path) -> None:
+    (tmp_path / "x.up").write_text("1\n2\n")
+    (tmp_path / "x.csv").write_text("t_s,rate_bps\n0,10000000\n1,2000000\n")
+    (tmp_path / "x.toml").write_text(f'name = "x"\n[path]\ntrace = "x.csv"\nrtt = "40ms"\n{FLOW}')
+    document = scenario.load(tmp_path / "x.toml")
+    rates = type(SIM)(**{**vars(SIM), "honours": SIM.honours | {"path.trace=csv"}})
+    (made,) = plan.make(document, rates, {"sim": rates}).experiments
+    assert made.forward.capacity.kind == "profile"
+    (tmp_path / "x.toml").write_text(document.text.replace("x.csv", "x.up"))
+    with pytest.raises(ThalwegErrors) as caught:
+        plan.make(scenario.load(tmp_path / "x.toml"), rates, {"sim": rates})
+    assert "`path.trace` in the format mahimahi" in caught.value.text()
 
 
 def test_a_preset_sets_what_the_scenario_does_not(tmp_path: Path) -> None:

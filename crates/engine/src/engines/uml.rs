@@ -13,11 +13,11 @@ pub struct UmlEngine;
 const RESULT_VERSION: u32 = 4;
 
 /// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow could
-/// set, queue disciplines play the path, and programs take no time.
+/// set, queue disciplines play the path and have rates, no single opportunities to send, and programs take no time.
 const NOT_HONOURED: &[&str] = &[
     "flow.cc_params",
-    "path.trace",
-    "path.reverse.trace",
+    "path.trace=mahimahi",
+    "path.reverse.trace=mahimahi",
     "host.*.cpu_share",
     "host.*.cpu_slice",
     "host.*.cpu_per_packet",

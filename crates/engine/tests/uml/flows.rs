@@ -1,7 +1,7 @@
 //! What flows do in virtual time.
 
-use crate::common::{events, names};
-use crate::stage::{Outcome, acked_bytes, experiment, flow, number};
+use crate::common::{Bench, events, names, plan_of};
+use crate::stage::{Outcome, acked_bytes, experiment, flow, number, text};
 use crate::{bench, is_available};
 use serde_json::{Value, json};
 
@@ -242,4 +242,29 @@ fn an_upload_delays_a_download_as_in_the_simulator() {
 
 fn simulated_total(experiment: Value) -> f64 {
     simulated(experiment).iter().sum()
+}
+
+#[test]
+fn a_path_whose_conditions_change_carries_what_each_of_them_allows() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = of("cubic", 1);
+    experiment["forward"]["capacity"] = json!({"kind": "profile"});
+    experiment["forward"]["profile"] = json!("drive");
+    let point = |at_ms: u64, mbps: u64| json!({"at_ns": at_ms * 1_000_000, "rate_bps": mbps * 1_000_000, "delay_ns": null, "loss": null});
+    let mut plan = plan_of([experiment]);
+    plan["engine"] = json!("uml");
+    plan["profiles"] = json!({"drive": {"period_ns": null, "points": [point(0, 10), point(750, 2)]}});
+    let bench = Bench::with(&plan);
+    let output = bench.run("run", &[]).output().unwrap();
+    let rows = Outcome::new(bench, &output).rows("queue");
+    let sent_by = |t_us: f64| {
+        let sent = rows.iter().filter(|row| row["link"] == text("forward") && number(&row["t_us"]) <= t_us);
+        sent.map(|row| number(&row["sent_bytes"])).fold(0.0, f64::max)
+    };
+    let (first, second) = (sent_by(750_000.0), sent_by(1_500_000.0) - sent_by(750_000.0));
+    // 10 Mbit/s and 2 Mbit/s for 0.75 s each; slow start fills less of the first.
+    assert!((600_000.0..=937_500.0).contains(&first), "{first} bytes");
+    assert!((170_000.0..=200_000.0).contains(&second), "{second} bytes");
 }

@@ -13,9 +13,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
-use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link};
+use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Traces};
 use thalweg_trace::Sink;
-use thalweg_units::{Bytes, MTU, Rate};
+use thalweg_units::{Bytes, MTU, Span};
 
 /// How long a guest may give no sign of life. Its first process gives one every 50 ms of virtual time once the hosts are
 /// at work, which is a fraction of a second at any rate that a path can have; before that it boots and makes a network,
@@ -60,7 +60,7 @@ pub fn run(
         traces: job.traces.clone(),
         traits: traits.clone(),
     };
-    let mut guest = Guest::start(kernel, engine, memory_mib(job.experiment), &task, job.is_cancelled)?;
+    let mut guest = Guest::start(kernel, engine, memory_mib(job.experiment, job.traces), &task, job.is_cancelled)?;
     let status = guest.wait(job.is_cancelled)?;
     let mut rows = Rows::new(job.experiment, sink);
     let last = guest.listen(&mut |word| match word {
@@ -261,21 +261,30 @@ fn no_word() -> Error {
 
 /// What a guest needs: every packet that the path can hold, several times (in the sender's buffer, on its way, in the
 /// receiver's), and itself.
-fn memory_mib(experiment: &Experiment) -> u64 {
+fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
     /// Memory of a packet over its size, in the three places where it can be.
     const TIMES: u64 = 6;
-    let held = |link: &Link| {
-        let Capacity::Steps { steps } = &link.capacity else { return Bytes::ZERO };
-        let rate = steps.iter().map(|step| step.rate_bps).max().unwrap_or(Rate::ZERO);
-        let buffer = match link.buffer {
+    let forward = &experiment.forward;
+    let points = |link: &Link| link.profile.as_ref().and_then(|name| traces.profiles.get(name)).map(|it| &it.points);
+    let rate = match &forward.capacity {
+        Capacity::Steps { steps } => steps.iter().map(|step| step.rate_bps).max(),
+        Capacity::Profile {} => points(forward).and_then(|points| points.iter().filter_map(|it| it.rate_bps).max()),
+        Capacity::Unlimited | Capacity::Trace { .. } => None,
+    };
+    let longest = |link: &Link| {
+        let delays = points(link).into_iter().flatten().filter_map(|point| point.delay_ns);
+        delays.fold(link.delay_ns, Span::max)
+    };
+    let rtt = experiment.rtt_ns.max(longest(forward) + longest(&experiment.reverse));
+    let far = experiment.flows.iter().map(|flow| flow.extra_rtt_ns).max().unwrap_or_default();
+    let held = rate.map_or(0, |rate| {
+        let buffer = match forward.buffer {
             Buffer::Bytes { bytes } => bytes,
             Buffer::Packets { packets } => Bytes(packets.0.saturating_mul(MTU.0)),
         };
-        let far = experiment.flows.iter().map(|flow| flow.extra_rtt_ns).max().unwrap_or_default();
-        Bytes(rate.bytes_in(experiment.rtt_ns + far).0.saturating_add(buffer.0))
-    };
-    let held = held(&experiment.forward).0.saturating_mul(TIMES) >> 20;
-    (LEAST_MEMORY_MIB + held).min(MOST_MEMORY_MIB)
+        rate.bytes_in(rtt + far).0.saturating_add(buffer.0)
+    });
+    (LEAST_MEMORY_MIB + (held.saturating_mul(TIMES) >> 20)).min(MOST_MEMORY_MIB)
 }
 
 #[cfg(test)]
