@@ -47,8 +47,10 @@ fn walk(root: &Value, schema: &Value, key: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What capabilities may say besides what the schema enumerates: the algorithm is one of those listed in `cc`.
-const FREE: [&str; 1] = ["flow.cc=name"];
+/// What capabilities may say besides what the schema enumerates: the algorithm is one of those listed in `cc`, and a trace has one
+/// of these formats.
+const FREE: [&str; 5] =
+    ["flow.cc=name", "path.trace=csv", "path.trace=mahimahi", "path.reverse.trace=csv", "path.reverse.trace=mahimahi"];
 
 #[test]
 fn every_key_that_an_engine_honours_is_declared_and_listed_once() {
