@@ -1,0 +1,73 @@
+//! `thalweg-agent`: what thalweg does on servers. It loads congestion controllers into the kernel and looks after them
+//! (`thalweg-agent cc`), records what connections do (`thalweg-agent record`), and chooses their algorithms (`thalweg-agent tune`). What it does and its exit codes are described in
+//! `docs/reference/agent.md`.
+//!
+//! A module uses only those below it: `tune`, `record` (the daemon), `show` (what it answers), `flow` (the kernel's side), `cc`.
+
+mod arguments;
+mod cc;
+mod check;
+mod files;
+mod flow;
+#[cfg(test)]
+mod fuzz;
+mod keeper;
+mod libbpf_log;
+mod log;
+mod notify;
+mod object;
+mod record;
+mod requirements;
+mod show;
+mod signals;
+mod text;
+mod tune;
+
+use arguments::{Arguments, Cc, Command};
+use clap::Parser;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+use text::printable;
+use thalweg_store::{Exit, Problem};
+
+/// Runs the command that the process's arguments name, and returns its exit code.
+pub fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    log::set_level(arguments.log_level);
+    match run(arguments.command) {
+        Ok(()) => Exit::Finished.into(),
+        Err(problem) => {
+            log::error(&problem.to_string());
+            problem.exit.into()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Problem> {
+    match command {
+        Command::Cc(Cc::Load { what, rule, keep }) => cc::load(&what, rule.as_deref(), keep, &mut say),
+        Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut say),
+        Command::Cc(Cc::List { json }) => say(&cc::list(json)?),
+        Command::Cc(Cc::Status { json }) => say(&cc::status(json)?),
+        Command::Check { json } => check::check(json, &mut say),
+        Command::TuneKeeper { link: _, grace_ms, socket: _ } => keeper::keep(Duration::from_millis(grace_ms)),
+        Command::CcRehearse => cc::rehearsal::run(),
+        Command::Record(options) => record::record(&options, &signals::Signals::catch()?),
+        Command::Tune(options) => tune::tune(&options, &mut say),
+        Command::Status { json, socket } => say(&show::status::status(&socket, json)?),
+        Command::Top { sort, once: true, socket } => say(&show::top::once(&socket, sort)?),
+        Command::Top { sort, once: false, socket } => show::top::live(&socket, sort),
+    }
+}
+
+/// Prints a result at once: somebody may be waiting for it. A reader that has seen enough (`| head`) is no error.
+fn say(text: &str) -> Result<(), Problem> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Problem::failed("output", "standard output", &error, "a reader", "send it somewhere with room"))
+        }
+        _ => Ok(()),
+    }
+}
