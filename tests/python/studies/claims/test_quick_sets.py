@@ -2,10 +2,12 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
 from thalweg import engine, studies
+from thalweg.engine import Engine
 from thalweg.studies import Study
 from thalweg.studies.claims.planned_part import prepare
 
@@ -41,9 +43,15 @@ quick = { repetitions = 2 }
 """
 
 
+@cache
+def engines() -> dict[str, Engine]:
+    """The engines, asked for once: each query starts the engine, which probes this machine."""
+    return engine.capabilities().engines
+
+
 def planned(study: Study, name: str, part: str, *, quick: bool) -> list[tuple[str, int]]:
     """The buffer and the repetition of each experiment that an engine runs of a part, if it is here."""
-    known = engine.capabilities().engines
+    known = engines()
     plan = prepare(study, part, replace(known[name], available=True), known, quick=quick).plan
     return [(str(each.sweep.get("path.buffer")), each.repetition) for each in plan.experiments] if plan else []
 
@@ -51,7 +59,7 @@ def planned(study: Study, name: str, part: str, *, quick: bool) -> list[tuple[st
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_quick_set_is_larger_than_the_full_one(name: str) -> None:
     study = studies.load(STUDIES[name])
-    for each in engine.capabilities().engines:
+    for each in engines():
         for part in study.claims.parts:
             full, quick = (planned(study, each, part, quick=which) for which in (False, True))
             assert len(quick) <= len(full), (each, part)
@@ -71,7 +79,7 @@ def test_what_only_the_quick_set_shortens_is_told(tmp_path: Path) -> None:
     (tmp_path / "alone.toml").write_text(SCENARIO)
     shorter = CLAIMS.replace("quick = { repetitions = 5,", 'quick = { duration = "1s", repetitions = 5,')
     (tmp_path / "claims.toml").write_text(shorter.replace("set = { repetitions = 3 }", 'set = { duration = "1.5s" }'))
-    study, known = studies.load(tmp_path), engine.capabilities().engines
+    study, known = studies.load(tmp_path), engines()
 
     def scaled(name: str, *, quick: bool) -> str:
         return prepare(study, "alone", replace(known[name], available=True), known, quick=quick).scaled
