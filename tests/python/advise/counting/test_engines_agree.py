@@ -1,5 +1,6 @@
 """A cluster of processes counts what DuckDB counts, to the last one."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -27,6 +28,21 @@ def spark(spark_cluster: str) -> Iterator[Callable[[], Spark]]:
     yield lambda: Spark(spark_cluster, SETTINGS)
     assert SparkSession.getActiveSession(), "a session that was there before stays"
     first.close()
+
+
+def test_work_is_shared_by_several_processes(spark: Callable[[], Spark]) -> None:
+    from pyspark.sql import SparkSession
+
+    spark()
+    session = SparkSession.getActiveSession()
+    assert session.range(1000).selectExpr("sum(id)").collect()[0][0] == 499_500
+
+    def who(numbers):  # type: ignore[no-untyped-def]
+        return [os.getpid() for _ in numbers]
+
+    seen = set(session.sparkContext.parallelize(range(64), 16).mapPartitions(who).collect())
+    assert os.getpid() not in seen
+    assert len(seen) >= 2
 
 
 TABLE = """\
