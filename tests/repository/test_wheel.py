@@ -16,7 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
-STUDY = "itc18-mixed-workload"
+STUDY = "bpftune-arms"
+"""The one that takes least: all of them are reproduced by `make studies`."""
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -76,4 +77,4 @@ def test_an_installed_wheel_reproduces_a_study(clean: Path, tmp_path: Path) -> N
     done = run(clean / "thalweg", "reproduce", STUDY, "--quick", cwd=tmp_path, **home)
     assert re.search(r"^sim: \d+ of \d+ claims hold", done.stdout, flags=re.MULTILINE), done.stdout
     page = tmp_path / "runs" / "studies" / STUDY / "sim-quick.html"
-    assert "Haile" in page.read_text()
+    assert "Maguire" in page.read_text()

@@ -15,11 +15,12 @@ from thalweg import synth
 ROWS = 150_000
 
 
-@pytest.fixture
-def fleet(tmp_path: Path) -> tuple[BadFleet, int]:
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[BadFleet, int]:
     """Two weeks of five PoPs, by day and PoP, with bad files of all kinds among them; and how many rows count."""
-    synth.write(synth.make(synth.Settings(ROWS, days=14, truth="none")), tmp_path)
-    folder = tmp_path / synth.RECORDS
+    place = tmp_path_factory.mktemp("fleet")
+    synth.write(synth.make(synth.Settings(ROWS, days=14, truth="none")), place)
+    folder = place / synth.RECORDS
     files = sorted(folder.rglob("*.parquet"))
     counts = {file: pq.read_metadata(file).num_rows for file in files}
     assert len(files) > 300
