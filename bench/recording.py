@@ -34,7 +34,7 @@ PARTS = ("slowdown", "kernel", "memory")
 def main() -> None:
     """Measure what the arguments ask for."""
     parser = argparse.ArgumentParser(description="Measure what `thalweg-agent record` costs a server.")
-    parser.add_argument("--quick", action="store_true", help="a second or two of each: does it work?")
+    parser.add_argument("--quick", action="store_true", help="half a second or two of each: does it work?")
     parser.add_argument("--only", choices=PARTS, help="measure this alone")
     parser.add_argument("--windows", type=int, default=slowdown.WINDOWS, help="for the slowdown (default: %(default)s)")
     parser.add_argument("--open", type=int, default=OPEN, help="connections for the memory (default: %(default)s)")
@@ -52,7 +52,7 @@ def main() -> None:
         machine = Machine(folder, stack)
         print("recording:")
         if "slowdown" in parts:
-            windows, window_s = (2, 1.0) if chosen.quick else (chosen.windows, slowdown.WINDOW_S)
+            windows, window_s = (2, 0.4) if chosen.quick else (chosen.windows, slowdown.WINDOW_S)
             if not nginx():
                 print("bench: nginx is left out: there is none; to fetch it: tools/bootstrap nginx", file=sys.stderr)
             for load in slowdown.LOADS:
@@ -61,7 +61,7 @@ def main() -> None:
                 seen = slowdown.measure(machine, load, windows, window_s)
                 found[load.name] = slowdown.report(seen, load, window_s)
         if "kernel" in parts:
-            windows, window_s = (1, 1.0) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
+            windows, window_s = (1, 0.4) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
             for place in price.places():
                 print(f"  connections {place.name}:")
                 found[f"cost {place.name}"] = price.measure(machine, place, windows, window_s).report()

@@ -215,7 +215,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
             told[case.name] = report(case, measure(case, Path(folder), count, alone, ["--policy", chosen.policy]))
     if chosen.only in (None, "cost"):
-        windows, window_s = (1, 1.0) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
+        windows, window_s = (1, 0.4) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
         for place in price.places():
             told[f"cost {place.name}"] = cost(place, windows, window_s)
     if chosen.out:
