@@ -62,7 +62,7 @@ fn changed(experiment: &Value, random: &mut Xoshiro256PlusPlus) -> Value {
         json!({"kind": "poisson", "mean_gap_ns": 10_000_000, "until": null, "count": null}),
     ][below(3)]
     .clone();
-    experiment["flows"][0]["cc"] = json!(["reno", "cubic", "bbr", "bbr_cpu"][below(4)]);
+    experiment["flows"][0]["cc"] = json!(["reno", "cubic", "bbr", "bbr3", "bbr_cpu"][below(5)]);
     experiment["duration_ns"] = [json!(null), json!(1_000_000_000_u64)][below(2)].clone();
     let mut places = Vec::new();
     leaves(&experiment, String::new(), &mut places);
