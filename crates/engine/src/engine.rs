@@ -4,6 +4,17 @@ pub use thalweg_lab::run::{Failure, Job, Outcome, Performance};
 
 use thalweg_trace::Sink;
 
+/// What an engine can record of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// Nothing.
+    Nothing,
+    /// Rows of the table `packets`.
+    Rows,
+    /// Rows, and a capture of the packets themselves.
+    Capture,
+}
+
 /// What carries the packets.
 pub trait Engine: Sync {
     /// Name in a plan.
@@ -34,9 +45,9 @@ pub trait Engine: Sync {
         false
     }
 
-    /// Whether it can record packets where the scenario asks for it.
-    fn records(&self) -> bool {
-        false
+    /// What it can record of packets where the scenario asks for it.
+    fn records(&self) -> Records {
+        Records::Nothing
     }
 
     /// Runs an experiment, and stops soon after it is cancelled.

@@ -87,10 +87,12 @@ mod packet;
 mod policer;
 mod profile;
 mod queue;
+mod record;
 mod stats;
 mod thinning;
 
 pub use error::LinkError;
 pub use link::{Link, Sent};
 pub use packet::Packet;
+pub use record::{DropCause, Fate, Outcome};
 pub use stats::Stats;

@@ -9,6 +9,7 @@ use crate::packet::Packet;
 use crate::policer::Policer;
 use crate::profile::Profile;
 use crate::queue::{Discipline, Item, Tally};
+use crate::record::{DropCause, Fate, Outcome};
 use crate::stats::Stats;
 use crate::thinning::Thinning;
 use rand_core::Rng;
@@ -111,6 +112,7 @@ impl<P: Packet> Link<P> {
     /// If `now` is earlier than the call before.
     pub fn send<R: Rng + ?Sized>(&mut self, now: Time, packet: P, size: Bytes, extra_delay: Span, rng: &mut R) -> Sent {
         self.advance(now);
+        let number = self.counters.offered.0 as u32;
         self.counters.offered += Packets(1);
 
         if let Some(probability) = self.profile.loss.as_ref().and_then(|loss| loss.at(now)) {
@@ -125,11 +127,14 @@ impl<P: Packet> Link<P> {
 
         if is_lost {
             self.counters.lost += Packets(1);
+            self.tally.record(number, Fate::Dropped(DropCause::Random));
             return Sent::Lost;
         }
         let item = |packet, drawn: Drawn| Item {
             packet,
             size,
+            number,
+            is_marked: false,
             enqueued: now,
             jitter: drawn.jitter,
             offset: extra_delay + drawn.hold,
@@ -195,6 +200,20 @@ impl<P: Packet> Link<P> {
             marked: self.tally.marked,
             ..self.counters
         }
+    }
+
+    /// Records from now on what becomes of each packet; [`Link::outcomes`] returns it.
+    pub fn record(&mut self) {
+        self.tally.log.get_or_insert_default();
+    }
+
+    /// What has become of packets since this was last called, in the order in which it was known; empty unless it is recorded.
+    pub fn outcomes(&mut self) -> Vec<Outcome> {
+        let offered = self.counters.offered.0;
+        // The packet of this number that was offered last.
+        let number = |low: u32| offered - 1 - u64::from((offered as u32).wrapping_sub(1).wrapping_sub(low));
+        let log = self.tally.log.as_mut().map(std::mem::take).unwrap_or_default();
+        log.into_iter().map(|(low, fate)| (number(low), fate)).collect()
     }
 
     /// What the link could have carried from 0 to `now`; nothing if it has no limit.
@@ -273,10 +292,13 @@ impl<P: Packet> Link<P> {
     }
 
     /// Whether the policer, if it stands here, lets a packet pass; counts it otherwise.
-    fn conforms(&mut self, is_after: bool, now: Time, size: Bytes) -> bool {
+    fn conforms(&mut self, is_after: bool, now: Time, item: &Item<P>) -> bool {
         let Some(policer) = self.policer.as_mut().filter(|policer| policer.is_after == is_after) else { return true };
-        let conforms = policer.passes(now, size);
-        self.counters.policed += Packets(u64::from(!conforms));
+        let conforms = policer.passes(now, item.size);
+        if !conforms {
+            self.counters.policed += Packets(1);
+            self.tally.record(item.number, Fate::Dropped(DropCause::Policed));
+        }
         conforms
     }
 
@@ -304,7 +326,7 @@ impl<P: Packet> Link<P> {
     /// Enqueues a packet that thinning has let pass.
     #[inline(always)] // As `enqueue`.
     fn enqueue_passed(&mut self, now: Time, item: Item<P>) -> Sent {
-        if !self.conforms(false, now, item.size) {
+        if !self.conforms(false, now, &item) {
             return Sent::Policed;
         }
         let Discipline::Fifo(fifo) = &mut self.queue else { return self.enqueue_managed(now, item) };
@@ -312,10 +334,11 @@ impl<P: Packet> Link<P> {
             self.begin(now, false, item);
             return Sent::Queued;
         }
+        let number = item.number;
         if fifo.push(item) {
             return Sent::Queued;
         }
-        self.tally.drop_at_limit();
+        self.tally.drop_at_limit(number);
         Sent::Dropped
     }
 
@@ -333,11 +356,13 @@ impl<P: Packet> Link<P> {
     /// Begins to send a packet. When it arrives is known at once, since the capacity knows its future.
     #[inline(always)] // As `enqueue`.
     fn begin(&mut self, start: Time, is_back_to_back: bool, item: Item<P>) {
-        self.counters.sojourn += item.sojourn(start);
+        let sojourn = item.sojourn(start);
+        self.counters.sojourn += sojourn;
         let Some(End { departure, due }) = self.occupy(start, is_back_to_back, item.size, item.jitter) else { return };
-        if !self.conforms(true, departure, item.size) {
+        if !self.conforms(true, departure, &item) {
             return;
         }
+        self.tally.record(item.number, Fate::Left { sojourn, is_marked: item.is_marked });
         let due = match &mut self.aggregation {
             Some(aggregation) => aggregation.departure(due, item.size),
             None => due,

@@ -97,7 +97,7 @@ pub struct Choices {
     pub traffic: Generator,
     /// Whether segmentation and receive offloads stay on along the path.
     pub offloads: bool,
-    /// Whether every packet offered to the path is recorded, as rows and as a capture.
+    /// Whether every packet offered to the path is recorded: as rows, and as a capture where packets are real.
     pub record: bool,
 }
 

@@ -546,8 +546,8 @@ pub struct Engine {
     /// Whether segmentation and receive offloads stay on along the path. Off, the queue counts packets; on, it counts
     /// segments of up to 64 kB, as on a host whose network card splits them.
     pub offloads: Option<bool>,
-    /// Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and as a
-    /// capture that Wireshark reads.
+    /// Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and on real
+    /// engines as a capture that Wireshark reads.
     pub record: Option<bool>,
 }
 

@@ -39,6 +39,7 @@ mod invalid;
 mod ledger;
 mod offloads;
 mod packet;
+mod recording;
 mod rows;
 mod shared_cpu;
 mod simulation;
@@ -257,11 +258,11 @@ pub const HONOURS: &[&str] = &[
     "background.start",
     "background.stop",
     "background.direction",
+    "engine.record",
     // Choices that a simulator does not have to make.
     "engine.link",
     "engine.traffic",
     "engine.offloads",
-    "engine.record",
     "sweep",
 ];
 

@@ -10,6 +10,7 @@ use crate::invalid;
 use crate::ledger::{Ledger, Side};
 use crate::offloads::{self, Card};
 use crate::packet::Packet;
+use crate::recording::Recording;
 use crate::rows::Rows;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
@@ -32,6 +33,7 @@ struct Direction {
     is_merging: bool,
     /// The packet that the next one may be merged with.
     merged: Option<Box<Packet>>,
+    recording: Option<Recording>,
 }
 
 /// An experiment under way.
@@ -84,9 +86,12 @@ impl Simulation {
         let streams = Randomness::new(experiment);
         let link = |name, config, seed| Link::new(config, traces, seed).map_err(|error| Error::link(name, &error));
         let [forward_seed, reverse_seed] = streams.queues;
-        let forward = link("forward", &experiment.forward, forward_seed)?;
+        let mut forward = link("forward", &experiment.forward, forward_seed)?;
         let link = |name, config, seed| Link::new(config, traces, seed).map_err(|error| Error::link(name, &error));
-        let reverse = link("reverse", &experiment.reverse, reverse_seed)?;
+        let mut reverse = link("reverse", &experiment.reverse, reverse_seed)?;
+        let recordings = [("forward", &mut forward), ("reverse", &mut reverse)];
+        let [forward_recording, reverse_recording] =
+            recordings.map(|(name, link)| Recording::new(experiment, name, link));
         let receiver_outbox = Outbox::new(experiment.hosts["receiver"].delay_jitter_ns, streams.receiver);
         let hosts = experiment.hosts.values().zip(streams.hosts);
         let outboxes = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
@@ -98,8 +103,8 @@ impl Simulation {
         let mut simulation = Simulation {
             now: Time::ZERO,
             calendar: Calendar::default(),
-            forward: Direction::new(forward, streams.forward, experiment.forward.offloads),
-            reverse: Direction::new(reverse, streams.reverse, experiment.reverse.offloads),
+            forward: Direction::new(forward, streams.forward, experiment.forward.offloads, forward_recording),
+            reverse: Direction::new(reverse, streams.reverse, experiment.reverse.offloads, reverse_recording),
             receiver: host_index(experiment, "receiver"),
             outboxes,
             waiting_hosts: BinaryHeap::new(),
@@ -150,6 +155,8 @@ impl Simulation {
             self.happen(event, sink);
         }
         self.forward_merged();
+        self.forward.emit_packets(sink);
+        self.reverse.emit_packets(sink);
         if self.next_sample.is_some_and(|at| at <= next) {
             self.sample(sink);
             self.last_sample = Some(next);
@@ -171,6 +178,12 @@ impl Simulation {
         }
         if self.last_sample != Some(self.now) {
             self.emit_queues(sink);
+        }
+        for Direction { link, recording, .. } in [&mut self.forward, &mut self.reverse] {
+            link.stats(self.now);
+            if let Some(recording) = recording.take() {
+                recording.finish(link, sink);
+            }
         }
         let packets = self.forward.link.stats(self.now).sent_packets + self.reverse.link.stats(self.now).sent_packets;
         Summary { simulated: self.now.since(Time::ZERO), packets: packets.0 }
@@ -524,17 +537,15 @@ impl Simulation {
     }
 
     fn send_forward(&mut self, packet: Box<Packet>) {
-        let size = packet.wire_size();
         let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.forward_extra);
-        self.forward.link.send(self.now, packet, size, extra, &mut self.forward.stream);
+        self.forward.offer(self.now, packet, extra);
     }
 
     fn send_reverse(&mut self, packet: Box<Packet>) {
-        let size = packet.wire_size();
         let connection = packet.connection().and_then(|id| self.connections[id].as_ref());
         let extra = connection.map_or(Span::ZERO, |connection| connection.reverse_extra);
-        self.reverse.link.send(self.now, packet, size, extra, &mut self.reverse.stream);
+        self.reverse.offer(self.now, packet, extra);
     }
 
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
@@ -609,8 +620,25 @@ fn host_index(experiment: &Experiment, name: &str) -> usize {
 }
 
 impl Direction {
-    fn new(link: Link<Box<Packet>>, stream: Stream, is_merging: bool) -> Direction {
-        Direction { link, stream, ends: Ends::default(), is_merging, merged: None }
+    fn new(link: Link<Box<Packet>>, stream: Stream, is_merging: bool, recording: Option<Recording>) -> Direction {
+        Direction { link, stream, ends: Ends::default(), is_merging, merged: None, recording }
+    }
+
+    /// Offers a packet to the link.
+    #[inline]
+    fn offer(&mut self, now: Time, packet: Box<Packet>, extra: Span) {
+        let size = packet.wire_size();
+        self.link.send(now, packet, size, extra, &mut self.stream);
+        if let Some(recording) = &mut self.recording {
+            recording.offer(now, size, &mut self.link);
+        }
+    }
+
+    /// Emits rows of packets, where they are recorded.
+    fn emit_packets(&mut self, sink: &mut dyn Sink) {
+        if let Some(recording) = &mut self.recording {
+            recording.emit(&mut self.link, sink);
+        }
     }
 
     /// Takes a packet for its link; returns what may enter the link now.

@@ -78,17 +78,27 @@ impl<'a> Tables<'a> {
         packets + samples.rows_in_memory() + state.rows_in_memory() + queue.rows_in_memory() + flows.rows_in_memory()
     }
 
-    /// Begins the table of the experiment's packets and their capture, and says where the capture is to be written. It
-    /// gets its name together with the tables. Without this, rows of packets are dropped.
+    /// Begins the table of the experiment's packets. Without this, their rows are dropped.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn begin_capture(&mut self) -> Result<&Path, Error> {
-        let [table, capture] = recorded_paths(self.place.directory, &self.place.id);
+    pub fn begin_packets(&mut self) -> Result<(), Error> {
+        let [table, _] = recorded_paths(self.place.directory, &self.place.id);
         let error = |path: &Path, source| Error::io(self.place.directory, path, source);
         let folder = recorded_folder(self.place.directory);
         fs::create_dir_all(&folder).map_err(|source| error(&folder, source))?;
         self.packets = Some(TableFile::create(&table, &BTreeMap::new(), &[]).map_err(|source| error(&table, source))?);
+        Ok(())
+    }
+
+    /// Begins the capture of the experiment's packets, and says where it is to be written. It gets its name together with the
+    /// tables. Comes after [`Tables::begin_packets`], which makes the folder.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn begin_capture(&mut self) -> Result<&Path, Error> {
+        let [_, capture] = recorded_paths(self.place.directory, &self.place.id);
+        let error = |path: &Path, source| Error::io(self.place.directory, path, source);
         let pending = Pending::create(&capture).map_err(|source| error(&capture, source))?;
         Ok(self.capture.insert(pending).path())
     }

@@ -166,6 +166,7 @@ fn recorded_packets_become_a_table_and_a_capture_or_nothing() {
     let directory = open(temporary.path(), &run);
     let whole = files(temporary.path());
     let mut tables = directory.begin(id, &sweep(), false).unwrap();
+    tables.begin_packets().unwrap();
     let capture = tables.begin_capture().unwrap().to_owned();
     assert_ne!(capture.extension().unwrap_or_default(), "pcapng", "readers must not take it for a whole capture");
     fs::write(&capture, "half").unwrap();

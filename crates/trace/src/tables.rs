@@ -181,11 +181,17 @@ table! {
         key: t_us: u64,
         /// Number of the packet in its direction, from 0.
         key: number: u64,
-        /// What became of it: queued, dropped (the queue had no room) or lost (at random).
+        /// What became of it: queued, dropped (by the queue), lost (at random) or policed.
         : fate: &'static str,
         /// Its size, IP header included.
         : size_bytes: u64,
         /// Bytes in the queue after it, the packet being sent not counted.
         : backlog_bytes: u64,
+        /// Why it was dropped: random, policed, full (the queue's limit was reached) or early (the queue discipline chose to, before that); empty: it was not, or the engine cannot tell.
+        : cause: Option<&'static str>,
+        /// Time in the queue; empty: it has not left the queue, or the engine cannot tell.
+        : sojourn_us: Option<u64>,
+        /// Whether the queue has set its ECN field to CE; empty: it has not left the queue, or the engine cannot tell.
+        : marked: Option<bool>,
     }
 }

@@ -536,7 +536,7 @@ class Choices(Table):
     offloads: bool
     """Whether segmentation and receive offloads stay on along the path."""
     record: bool
-    """Whether every packet offered to the path is recorded, as rows and as a capture."""
+    """Whether every packet offered to the path is recorded: as rows, and as a capture where packets are real."""
 
 
 class Experiment(Table):

@@ -226,11 +226,32 @@ TABLES: dict[str, Table] = {
                 "string",
                 False,
                 False,
-                "What became of it: queued, dropped (the queue had no room) or lost (at random).",
+                "What became of it: queued, dropped (by the queue), lost (at random) or policed.",
             ),
             Column("size_bytes", "u64", False, False, "Its size, IP header included."),
             Column(
                 "backlog_bytes", "u64", False, False, "Bytes in the queue after it, the packet being sent not counted."
+            ),
+            Column(
+                "cause",
+                "string",
+                True,
+                False,
+                "Why it was dropped: random, policed, full (the queue's limit was reached) or early (the queue discipline chose to, before that); empty: it was not, or the engine cannot tell.",
+            ),
+            Column(
+                "sojourn_us",
+                "u64",
+                True,
+                False,
+                "Time in the queue; empty: it has not left the queue, or the engine cannot tell.",
+            ),
+            Column(
+                "marked",
+                "bool",
+                True,
+                False,
+                "Whether the queue has set its ECN field to CE; empty: it has not left the queue, or the engine cannot tell.",
             ),
         ),
     ),

@@ -433,8 +433,8 @@ class Engine(Table):
     segments of up to 64 kB, as on a host whose network card splits them.
     """
     record: bool | None = None
-    """Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and as a
-    capture that Wireshark reads.
+    """Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and on real
+    engines as a capture that Wireshark reads.
     """
 
 

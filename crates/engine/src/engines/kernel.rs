@@ -1,6 +1,6 @@
 //! This machine's own TCP, in network namespaces.
 
-use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use thalweg_lab::bbr_cpu::{self, BBR_CPU};
@@ -76,8 +76,8 @@ impl Engine for KernelEngine {
         true
     }
 
-    fn records(&self) -> bool {
-        true
+    fn records(&self) -> Records {
+        Records::Capture
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {

@@ -1,6 +1,6 @@
 //! The simulator. It needs nothing of the machine, and the same experiment gives the same tables.
 
-use crate::engine::{Controller, Engine, Failure, Job, Outcome, Performance};
+use crate::engine::{Controller, Engine, Failure, Job, Outcome, Performance, Records};
 use std::collections::BTreeMap;
 use thalweg_trace::Sink;
 
@@ -37,6 +37,10 @@ impl Engine for SimEngine {
 
     fn honours(&self) -> &'static [&'static str] {
         thalweg_sim::HONOURS
+    }
+
+    fn records(&self) -> Records {
+        Records::Rows
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {

@@ -1,7 +1,7 @@
 //! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
 
 use super::kernel::{cannot_run, controller, honours, this_program, unavailable};
-use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
 use std::sync::LazyLock;
 use thalweg_lab::bbr_cpu::BBR_CPU;
 use thalweg_lab::run::{self, HostSetup};
@@ -95,8 +95,8 @@ impl Engine for VmEngine {
         true
     }
 
-    fn records(&self) -> bool {
-        true
+    fn records(&self) -> Records {
+        Records::Capture
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {

@@ -1,7 +1,7 @@
 //! What a run does when an experiment misbehaves: with engines that misbehave on purpose.
 
 use super::*;
-use crate::engine::{Controller, Failure, Job, Outcome, Performance};
+use crate::engine::{Controller, Failure, Job, Outcome, Performance, Records};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -81,8 +81,8 @@ impl Engine for Doubtful {
     fn honours(&self) -> &'static [&'static str] {
         &[]
     }
-    fn records(&self) -> bool {
-        true
+    fn records(&self) -> Records {
+        Records::Capture
     }
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
         (job.log)(&format!("# {}\nip link add {}\n", job.id, job.experiment.repetition));
@@ -97,6 +97,9 @@ impl Engine for Doubtful {
                 fate: "queued",
                 size_bytes: 1500,
                 backlog_bytes: 0,
+                cause: None,
+                sojourn_us: None,
+                marked: None,
             });
         }
         Ok(Outcome {

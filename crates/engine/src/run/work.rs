@@ -1,7 +1,7 @@
 //! Experiments, several at a time. Each runs on one thread; what it gives does not depend on the others.
 
 use super::guard;
-use crate::engine::{Engine, Failure, Job, Outcome};
+use crate::engine::{Engine, Failure, Job, Outcome, Records};
 use crate::engine_events::{EngineEvent, Output, seconds};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -105,8 +105,12 @@ impl<'a> Work<'a> {
             let mut tables = self.directory.begin(&id.id, &experiment.sweep, experiment.has_up_flows())?;
             let health = tables.health();
             let stop = || self.must_stop() || health.is_lost();
-            let must_record = experiment.engine.record && self.engine.records();
-            let capture = must_record.then(|| tables.begin_capture().map(Path::to_owned)).transpose()?;
+            let records = if experiment.engine.record { self.engine.records() } else { Records::Nothing };
+            if records != Records::Nothing {
+                tables.begin_packets()?;
+            }
+            let must_capture = records == Records::Capture;
+            let capture = must_capture.then(|| tables.begin_capture().map(Path::to_owned)).transpose()?;
             let job = Job {
                 experiment,
                 id: id.id.as_str(),

@@ -4,8 +4,9 @@ use crate::diag;
 use crate::protocol::{Connection, FlowReport, HostEvent, LINKS, SampleReport, StateReport};
 use crate::relay::capture::Captured;
 use std::sync::Arc;
+use thalweg_link::DropCause;
 use thalweg_plan::labels::{FlowLabels, RowLabels};
-use thalweg_plan::plan::Experiment;
+use thalweg_plan::plan::{Experiment, Queue};
 use thalweg_trace::{FlowRow, PacketRow, SampleRow, Sink, StateRow};
 
 /// States of loss recovery, by the numbers that the kernel gives them (enum tcp_ca_state in include/uapi/linux/tcp.h).
@@ -18,12 +19,15 @@ pub struct Rows<'a> {
     transfers: Vec<FlowReport>,
     /// Packets that have left each direction's queue so far.
     sent: [u64; 2],
+    /// Whether each direction's queue drops packets only where its limit is reached.
+    drops_when_full: [bool; 2],
 }
 
 impl<'a> Rows<'a> {
     /// No rows yet.
     pub fn new(experiment: &Experiment, sink: &'a mut dyn Sink) -> Rows<'a> {
-        Rows { labels: RowLabels::of(experiment), sink, transfers: Vec::new(), sent: [0; 2] }
+        let drops_when_full = [&experiment.forward, &experiment.reverse].map(|link| link.queue == Queue::Fifo {});
+        Rows { labels: RowLabels::of(experiment), sink, transfers: Vec::new(), sent: [0; 2], drops_when_full }
     }
 
     /// Takes what a host reports.
@@ -57,15 +61,26 @@ impl<'a> Rows<'a> {
 
     /// Hands over the row of a recorded packet.
     pub fn packet(&mut self, packet: Captured) {
+        let link = usize::from(!packet.is_forward);
+        let cause = match packet.fate {
+            "lost" => Some(DropCause::Random),
+            "policed" => Some(DropCause::Policed),
+            "dropped" if self.drops_when_full[link] => Some(DropCause::Full),
+            _ => None,
+        };
         self.sink.packet(PacketRow {
             experiment: self.labels.experiment,
             repetition: self.labels.repetition,
-            link: LINKS[usize::from(!packet.is_forward)],
+            link: LINKS[link],
             t_us: packet.t.as_micros(),
             number: packet.number,
             fate: packet.fate,
             size_bytes: packet.size_bytes.0,
             backlog_bytes: packet.backlog_bytes.0,
+            cause: cause.map(DropCause::name),
+            // Known only after the packet was captured.
+            sojourn_us: None,
+            marked: None,
         });
     }
 

@@ -27,9 +27,10 @@ impl<P: Packet> Codel<P> {
     }
 
     pub fn push(&mut self, _now: Time, item: Item<P>, tally: &mut Tally) -> bool {
+        let number = item.number;
         let fits = self.items.push(item);
         if !fits {
-            tally.drop_at_limit();
+            tally.drop_at_limit(number);
         }
         fits
     }

@@ -81,7 +81,7 @@ impl State {
                     self.drop_next = self.after(law, self.drop_next);
                     break;
                 }
-                tally.drop_early();
+                tally.drop_early(item.as_ref().map_or(0, |item| item.number));
                 (item, is_late) = self.next(law, now, pop);
                 if is_late {
                     self.drop_next = self.after(law, self.drop_next);
@@ -91,7 +91,7 @@ impl State {
             }
         } else if is_late {
             if !(law.ecn && item.as_mut().is_some_and(|item| tally.try_mark(item))) {
-                tally.drop_early();
+                tally.drop_early(item.as_ref().map_or(0, |item| item.number));
                 item = self.next(law, now, pop).0;
             }
             self.enter_dropping(law, now);

@@ -78,7 +78,7 @@ impl<P: Packet> Dualpi2<P> {
     pub fn push(&mut self, now: Time, item: Item<P>, tally: &mut Tally) -> bool {
         self.catch_up(now);
         if self.packets() >= self.limit {
-            tally.drop_at_limit();
+            tally.drop_at_limit(item.number);
             return false;
         }
         match item.packet.ecn() {
@@ -99,7 +99,7 @@ impl<P: Packet> Dualpi2<P> {
                 return None;
             };
             if backlog >= MIN_BACKLOG && self.drops(serves_low_latency, &mut item, tally) {
-                tally.drop_early();
+                tally.drop_early(item.number);
                 continue;
             }
             if serves_low_latency && item.packet.ecn() != Ecn::Ce && item.sojourn(now) > self.step {

@@ -63,7 +63,7 @@ impl<P: Packet> Fq<P> {
         let index = self.hash.bucket(item.packet.flow());
         let flow = &mut self.flows[index];
         if self.packets >= self.limit || flow.items.packets() >= self.flow_limit {
-            tally.drop_at_limit();
+            tally.drop_at_limit(item.number);
             return false;
         }
         if !self.rounds.is_listed(index) {

@@ -128,7 +128,7 @@ impl<P: Packet> FqCodel<P> {
             count += 1;
             self.packets -= Packets(1);
             self.bytes -= item.size;
-            tally.drop_at_limit();
+            tally.drop_at_limit(item.number);
         }
         state.count_overflow(count);
         index

@@ -78,7 +78,7 @@ impl<P: Packet> FqPie<P> {
         let memory = self.bytes + item.size + Bytes(OVERHEAD.0.saturating_mul(self.packets.0 + 1));
         if self.packets >= self.limit || memory > self.memory_limit {
             flow.controller.note_drop();
-            tally.drop_at_limit();
+            tally.drop_at_limit(item.number);
             return false;
         }
         let backlog = flow.items.bytes();

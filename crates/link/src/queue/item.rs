@@ -8,6 +8,10 @@ use thalweg_units::{Bytes, Span, Time};
 pub(crate) struct Item<P> {
     pub packet: P,
     pub size: Bytes,
+    /// Its number among the packets that were offered to the link, modulo 2^32.
+    pub number: u32,
+    /// Whether this queue has marked it.
+    pub is_marked: bool,
     /// When it was offered to the queue.
     pub enqueued: Time,
     /// Added to the propagation delay, within the order of packets.
@@ -27,6 +31,7 @@ impl<P: Packet> Item<P> {
         let is_capable = self.packet.ecn().is_capable();
         if is_capable {
             self.packet.mark_ce();
+            self.is_marked = true;
         }
         is_capable
     }

@@ -106,9 +106,10 @@ impl<P: Packet> Discipline<P> {
     pub fn push(&mut self, now: Time, item: Item<P>, tally: &mut Tally) -> bool {
         of_discipline!(self,
             fifo => {
-                let fits = fifo.push(item);
+                let number = item.number;
+        let fits = fifo.push(item);
                 if !fits {
-                    tally.drop_at_limit();
+                    tally.drop_at_limit(number);
                 }
                 fits
             },

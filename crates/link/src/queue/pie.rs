@@ -94,7 +94,7 @@ impl Controller {
             return true;
         }
         self.note_drop();
-        tally.drop_early();
+        tally.drop_early(item.number);
         false
     }
 
@@ -207,7 +207,7 @@ impl<P: Packet> Pie<P> {
         self.catch_up(now);
         if self.items.packets() >= self.limit {
             self.controller.note_drop();
-            tally.drop_at_limit();
+            tally.drop_at_limit(item.number);
             return false;
         }
         let backlog = self.items.bytes();

@@ -69,12 +69,13 @@ impl<P: Packet> Red<P> {
     pub fn push(&mut self, now: Time, mut item: Item<P>, tally: &mut Tally) -> bool {
         self.average_at(now);
         if self.decide() == Action::Hit && !(self.ecn && tally.try_mark(&mut item)) {
-            tally.drop_early();
+            tally.drop_early(item.number);
             return false;
         }
+        let number = item.number;
         let fits = self.items.push(item);
         if !fits {
-            tally.drop_at_limit();
+            tally.drop_at_limit(number);
         }
         fits
     }

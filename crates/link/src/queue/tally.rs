@@ -2,11 +2,12 @@
 
 use super::item::Item;
 use crate::packet::Packet;
+use crate::record::{DropCause, Fate};
 use thalweg_plan::plan::Buffer;
 use thalweg_units::{MTU, Packets};
 
 /// Packets that a discipline has dropped and marked so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// Dropped, for whatever reason.
     pub dropped: Packets,
@@ -14,18 +15,30 @@ pub(crate) struct Tally {
     pub early: Packets,
     /// Marked CE.
     pub marked: Packets,
+    /// What became of packets, by number, since this was last taken; `None`: nobody records it.
+    pub log: Option<Vec<(u32, Fate)>>,
 }
 
 impl Tally {
     /// Counts a packet that exceeded the limit.
-    pub fn drop_at_limit(&mut self) {
+    pub fn drop_at_limit(&mut self, number: u32) {
         self.dropped += Packets(1);
+        self.record(number, Fate::Dropped(DropCause::Full));
     }
 
     /// Counts a packet that the discipline chose to drop.
-    pub fn drop_early(&mut self) {
+    pub fn drop_early(&mut self, number: u32) {
         self.dropped += Packets(1);
         self.early += Packets(1);
+        self.record(number, Fate::Dropped(DropCause::Early));
+    }
+
+    /// Records what became of a packet.
+    #[inline]
+    pub fn record(&mut self, number: u32, fate: Fate) {
+        if let Some(log) = &mut self.log {
+            log.push((number, fate));
+        }
     }
 
     /// Marks the packet if it is ECN-capable and counts that; returns whether it is.

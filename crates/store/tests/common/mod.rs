@@ -151,6 +151,9 @@ pub fn packet(number: u64) -> PacketRow {
         fate: "queued",
         size_bytes: 1500,
         backlog_bytes: 3000,
+        cause: None,
+        sojourn_us: None,
+        marked: None,
     }
 }
 
@@ -197,6 +200,7 @@ pub fn commit_recorded(
     rows: impl FnOnce(&mut dyn Sink),
 ) -> Result<(), Error> {
     let mut tables = directory.begin(id, &sweep(), true)?;
+    tables.begin_packets()?;
     fs::write(tables.begin_capture()?, capture).unwrap();
     rows(&mut tables);
     tables.commit()

@@ -1,0 +1,45 @@
+//! What became of each packet, for who wants a record: known when the packet leaves the queue, or is dropped.
+
+use thalweg_units::Span;
+
+/// Why a packet did not pass the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// Lost at random.
+    Random,
+    /// The policer's bucket did not hold it.
+    Policed,
+    /// The queue's limit was reached.
+    Full,
+    /// The queue discipline chose to drop it while the limit was not reached.
+    Early,
+}
+
+impl DropCause {
+    /// Its name in the table `packets`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DropCause::Random => "random",
+            DropCause::Policed => "policed",
+            DropCause::Full => "full",
+            DropCause::Early => "early",
+        }
+    }
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It has left the queue.
+    Left {
+        /// Its time in the queue.
+        sojourn: Span,
+        /// Whether the queue has set its ECN field to CE.
+        is_marked: bool,
+    },
+    /// It was dropped.
+    Dropped(DropCause),
+}
+
+/// What became of a packet, by its number among those that were offered, from 0. A copy has the number of its original.
+pub type Outcome = (u64, Fate);

@@ -1,0 +1,81 @@
+//! Rows of the table `packets`: what became of each packet that was offered to a link.
+//!
+//! A row is emitted when the packet leaves the queue or is dropped; at the end of the experiment, if it is still there. A packet
+//! that the link duplicates has one row, of its original. A packet that a router has merged is one packet.
+
+use crate::packet::Packet;
+use std::collections::BTreeMap;
+use thalweg_link::{DropCause, Fate, Link};
+use thalweg_plan::plan::Experiment;
+use thalweg_trace::{PacketRow, Sink};
+use thalweg_units::{Bytes, Time};
+
+/// What is recorded of a direction.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    experiment: u64,
+    repetition: u64,
+    link: &'static str,
+    offered: u64,
+    /// Packets of which it is not known what becomes of them, by number.
+    pending: BTreeMap<u64, PacketRow>,
+}
+
+impl Recording {
+    /// A recording of a direction, if the experiment asks for it.
+    pub(crate) fn new(experiment: &Experiment, name: &'static str, link: &mut Link<Box<Packet>>) -> Option<Recording> {
+        if !experiment.engine.record {
+            return None;
+        }
+        link.record();
+        let (number, repetition) = (experiment.experiment.into(), experiment.repetition.into());
+        Some(Recording { experiment: number, repetition, link: name, offered: 0, pending: BTreeMap::new() })
+    }
+
+    /// A packet was offered to the link.
+    pub(crate) fn offer(&mut self, now: Time, size: Bytes, link: &mut Link<Box<Packet>>) {
+        let row = PacketRow {
+            experiment: self.experiment,
+            repetition: self.repetition,
+            link: self.link,
+            t_us: now.as_micros(),
+            number: self.offered,
+            fate: "queued",
+            size_bytes: size.0,
+            backlog_bytes: link.stats(now).backlog_bytes.0,
+            cause: None,
+            sojourn_us: None,
+            marked: None,
+        };
+        self.pending.insert(self.offered, row);
+        self.offered += 1;
+    }
+
+    /// Emits the rows of packets of which it has become known.
+    pub(crate) fn emit(&mut self, link: &mut Link<Box<Packet>>, sink: &mut dyn Sink) {
+        for (number, fate) in link.outcomes() {
+            let Some(mut row) = self.pending.remove(&number) else { continue };
+            match fate {
+                Fate::Left { sojourn, is_marked } => {
+                    row.sojourn_us = Some(sojourn.as_micros());
+                    row.marked = Some(is_marked);
+                }
+                Fate::Dropped(cause) => {
+                    row.cause = Some(cause.name());
+                    row.fate = match cause {
+                        DropCause::Random => "lost",
+                        DropCause::Policed => "policed",
+                        DropCause::Full | DropCause::Early => "dropped",
+                    };
+                }
+            }
+            sink.packet(row);
+        }
+    }
+
+    /// The experiment has ended: emits the other rows.
+    pub(crate) fn finish(mut self, link: &mut Link<Box<Packet>>, sink: &mut dyn Sink) {
+        self.emit(link, sink);
+        self.pending.into_values().for_each(|row| sink.packet(row));
+    }
+}
