@@ -53,6 +53,9 @@ enum tcp_ca_event { CA_EVENT_TX_START };
 /* Anyone may choose the algorithm, as anyone may choose the kernel's BBR. */
 #define TCP_CONG_NON_RESTRICTED 1
 
+/* The slow start threshold of a connection that has not left slow start. */
+#define TCP_INFINITE_SSTHRESH 0x7fffffff
+
 /* When programs of type sock_ops are called, as far as they want to be. */
 enum {
 	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
@@ -73,6 +76,8 @@ enum { SOL_TCP = 6, TCP_CONGESTION = 13, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008 };
 
 enum {
 	TCP_ESTABLISHED = 1,
+	TCP_SYN_SENT = 2,
+	TCP_SYN_RECV = 3,
 	TCP_FIN_WAIT1 = 4,
 	TCP_FIN_WAIT2 = 5,
 	TCP_CLOSE = 7,
@@ -111,6 +116,7 @@ struct ns_common {
 
 struct netns_ipv4 {
 	const struct tcp_congestion_ops *tcp_congestion_control;
+	u8 sysctl_tcp_min_tso_segs;
 };
 
 struct net {
@@ -162,6 +168,9 @@ struct sock_common {
 
 enum sock_flags { SOCK_DONE = 1 };
 
+/* Who paces: nobody; TCP itself. */
+enum { SK_PACING_NONE, SK_PACING_NEEDED };
+
 struct sock {
 	struct sock_common __sk_common;
 	int sk_err;
@@ -205,6 +214,7 @@ struct tcp_sock {
 	u32 mss_cache;
 	u32 snd_cwnd;
 	u32 snd_cwnd_cnt;
+	u32 snd_cwnd_clamp;
 	u32 snd_ssthresh;
 	u32 prior_cwnd;
 	u32 packets_out;
@@ -238,6 +248,7 @@ struct tcp_sock {
 	struct tcp_rack rack;
 	u32 write_seq;
 	u64 tcp_mstamp;
+	u64 first_tx_mstamp;
 	u64 delivered_mstamp;
 	u64 tcp_clock_cache;
 	u64 tcp_wstamp_ns;

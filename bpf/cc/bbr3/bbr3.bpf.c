@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * bbr3: BBR version 3 for kernels without it. This file connects the algorithm (bbr3.h) to the kernel: it reads the
+ * socket, calls the algorithm, and writes window and pacing rate.
+ *
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. docs/reference/agent.md has the cost per ACK
+ * (bench/acks.py measures it), docs/concepts/bbr3.md what the kernel's own version 3 knows and this does not. The
+ * loader (thalweg-agent) creates one of the two registrations below: `cong_control` has two arguments up to Linux 6.9,
+ * and four from 6.10.
+ */
+#include "kernel.h"
+#include "bbr3.h"
+#include "inflight_ring.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* What is kept of a connection. */
+struct flow {
+	struct bbr3 bbr;
+	struct bbr3_ring ring;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+/* What `thalweg-agent cc status` shows (crates/agent/src/cc/counters.rs), per CPU. */
+struct counters {
+	u64 flows_begun;
+	u64 flows_ended;
+	u64 acks;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct counters);
+} counters SEC(".maps");
+
+static __always_inline struct counters *counters_here(void)
+{
+	u32 only = 0;
+
+	return bpf_map_lookup_elem(&counters, &only);
+}
+
+static __always_inline struct flow *flow_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&flows, sk, NULL, 0);
+}
+
+static __always_inline u32 inflight_of(const struct tcp_sock *tp)
+{
+	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
+}
+
+/* Are packets that are sent now no measure of the bandwidth? */
+static __always_inline u32 is_limited(const struct tcp_sock *tp, const struct flow *flow)
+{
+	return tp->app_limited || bbr3_is_marked(&flow->bbr, tp->delivered);
+}
+
+/* What every call needs. */
+static __always_inline void read_socket(struct sock *sk, struct bbr3_ack *ack)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	u64 clock_ns = tp->tcp_clock_cache, departure_ns = tp->tcp_wstamp_ns;
+
+	ack->now_us = tp->tcp_mstamp;
+	ack->pacing_delay_us = departure_ns > clock_ns ? (departure_ns - clock_ns) / 1000 : 0;
+	ack->max_pacing_rate = sk->sk_max_pacing_rate;
+	ack->pacing_shift = sk->sk_pacing_shift;
+	ack->mss = tp->mss_cache;
+	ack->srtt_us = tp->srtt_us >> 3;
+	ack->inflight = inflight_of(tp);
+	ack->delivered = tp->delivered;
+	ack->lost = tp->lost;
+	ack->cwnd_clamp = tp->snd_cwnd_clamp;
+	ack->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	ack->is_cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+	ack->pacing_rate = sk->sk_pacing_rate;
+	ack->cwnd = tp->snd_cwnd;
+	ack->ssthresh = 0;
+}
+
+static __always_inline void read_sample(struct sock *sk, const struct rate_sample *rs, struct bbr3_ack *ack)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	long interval_us = rs->interval_us, rtt_us = rs->rtt_us;
+	s32 delivered = rs->delivered;
+
+	ack->delivered_us = tp->delivered_mstamp;
+	ack->interval_us = interval_us > 0 && delivered >= 0 ? interval_us : 0;
+	ack->sample_delivered = delivered > 0 ? delivered : 0;
+	ack->prior_delivered = rs->prior_delivered;
+	ack->prior_inflight = rs->prior_in_flight;
+	ack->acked = rs->acked_sacked;
+	ack->losses = rs->losses;
+	ack->rtt_us = rtt_us >= 0 ? rtt_us : BBR3_INFINITE;
+	ack->is_app_limited = rs->is_app_limited;
+	ack->is_ack_delayed = rs->is_ack_delayed;
+}
+
+/* What was in flight when the packet was sent that is the last one to be acknowledged. */
+static __always_inline void read_ring(struct sock *sk, struct flow *flow, struct bbr3_ack *ack)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	struct bbr3_moment *moment;
+
+	bbr3_ring_settle(&flow->ring, tp->data_segs_out, ack->srtt_us);
+	moment = bbr3_ring_find(&flow->ring, bbr3_ring_time(tp->first_tx_mstamp));
+	ack->tx_in_flight = moment ? moment->inflight : 0;
+	ack->tx_lost = moment ? moment->lost : 0;
+	ack->tx_is_app_limited = moment ? moment->is_app_limited : 0;
+}
+
+static __always_inline void write_socket(struct sock *sk, const struct bbr3_ack *ack)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	if (sk->sk_pacing_rate != ack->pacing_rate)
+		sk->sk_pacing_rate = ack->pacing_rate;
+	if (tp->snd_cwnd != ack->cwnd)
+		tp->snd_cwnd = ack->cwnd;
+	if (ack->ssthresh)
+		tp->snd_ssthresh = ack->ssthresh;
+}
+
+/* A connection begins, or has another algorithm no longer. */
+static __always_inline void begin(struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+	struct bbr3_ack ack = {};
+
+	if (!flow)
+		return;
+	read_socket(sk, &ack);
+	bbr3_on_init(&flow->bbr, &ack, tp->rtt_min.s[0].v, tp->prior_cwnd, bpf_get_prandom_u32());
+	flow->ring.sent = tp->data_segs_out;
+	write_socket(sk, &ack);
+	if (sk->sk_pacing_status == SK_PACING_NONE)
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+}
+
+/*
+ * The verifier checks a global function once, for any input. Inlined, the algorithm would have too many paths for it.
+ * It wants the null checks, too.
+ */
+__noinline int bbr3_handle_ack(struct bbr3 *it, struct bbr3_ack *ack)
+{
+	if (it && ack)
+		bbr3_on_ack(it, ack);
+	return 0;
+}
+
+/*
+ * One ACK. Without state, for want of memory, the window stays as it is until there is some. The ACK that opens a
+ * connection comes before its start.
+ */
+static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs)
+{
+	struct counters *counters = counters_here();
+	struct flow *flow = flow_of(sk);
+	u8 state = sk->__sk_common.skc_state;
+	struct bbr3_ack ack = {};
+
+	if (!flow) {
+		if (state != TCP_SYN_SENT && state != TCP_SYN_RECV)
+			begin(sk);
+		return;
+	}
+	read_socket(sk, &ack);
+	read_sample(sk, rs, &ack);
+	read_ring(sk, flow, &ack);
+	bbr3_handle_ack(&flow->bbr, &ack);
+	write_socket(sk, &ack);
+	if (counters)
+		counters->acks++;
+}
+
+SEC("struct_ops")
+void BPF_PROG(bbr3_main, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs)
+{
+	on_ack(sk, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(bbr3_main_6_9, struct sock *sk, const struct rate_sample *rs)
+{
+	on_ack(sk, rs);
+}
+
+SEC("struct_ops")
+void BPF_PROG(bbr3_init, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct counters *counters = counters_here();
+
+	/* It may have had this algorithm before, and another one in between. */
+	bpf_sk_storage_delete(&flows, sk);
+	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
+	begin(sk);
+	if (counters)
+		counters->flows_begun++;
+}
+
+SEC("struct_ops")
+void BPF_PROG(bbr3_release, struct sock *sk)
+{
+	struct counters *counters = counters_here();
+
+	if (counters)
+		counters->flows_ended++;
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(bbr3_ssthresh, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *flow = flow_of(sk);
+	struct bbr3_ack ack = {};
+
+	if (flow) {
+		read_socket(sk, &ack);
+		bbr3_on_recovery(&flow->bbr, &ack);
+	}
+	return tp->snd_ssthresh;
+}
+
+SEC("struct_ops")
+void BPF_PROG(bbr3_set_state, struct sock *sk, u8 new_state)
+{
+	struct flow *flow = flow_of(sk);
+	struct bbr3_ack ack = {};
+
+	if (!flow)
+		return;
+	read_socket(sk, &ack);
+	if (new_state == TCP_CA_Loss)
+		read_ring(sk, flow, &ack);
+	bbr3_on_ca_state(&flow->bbr, &ack, new_state);
+	write_socket(sk, &ack);
+}
+
+SEC("struct_ops")
+void BPF_PROG(bbr3_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct bbr3_ack ack = {};
+	struct flow *flow;
+
+	if (ca_event != CA_EVENT_TX_START)
+		return;
+	flow = flow_of(sk);
+	if (!flow || !is_limited(tp, flow))
+		return;
+	read_socket(sk, &ack);
+	bbr3_on_restart(&flow->bbr, &ack);
+	write_socket(sk, &ack);
+}
+
+SEC("struct_ops")
+u32 BPF_PROG(bbr3_undo_cwnd, struct sock *sk)
+{
+	/* Read before the branch: the compiler would merge this load with another one, which the verifier refuses. */
+	u32 cwnd = ((struct tcp_sock *)sk)->snd_cwnd;
+	struct flow *flow = flow_of(sk);
+
+	return flow ? bbr3_on_undo(&flow->bbr) : cwnd;
+}
+
+/* Called before packets are sent. From Linux 5.18 on TCP itself sizes bursts by rate and RTT as version 3 does. */
+SEC("struct_ops")
+u32 BPF_PROG(bbr3_min_tso_segs, struct sock *sk)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+	struct flow *flow = flow_of(sk);
+
+	if (flow) {
+		u64 clock_ns = tp->tcp_clock_cache, departure_ns = tp->tcp_wstamp_ns;
+		struct bbr3_moment now = {
+			.at = (departure_ns > clock_ns ? departure_ns : clock_ns) >> BBR3_RING_TIME_SHIFT,
+			.inflight = inflight_of(tp),
+			.lost = tp->lost,
+			.is_app_limited = is_limited(tp, flow),
+		};
+
+		bbr3_ring_on_send(&flow->ring, &now, tp->data_segs_out, tp->srtt_us >> 3);
+	}
+	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+}
+
+/* Buffer for three windows: BBR may grow the window during loss recovery, too. */
+SEC("struct_ops")
+u32 BPF_PROG(bbr3_sndbuf_expand, struct sock *sk)
+{
+	return 3;
+}
+
+/* The two registrations differ in `cong_control` alone. */
+#define REGISTRATION(main)                                                                                             \
+	{                                                                                                              \
+		.init = (void *)bbr3_init,                                                                             \
+		.release = (void *)bbr3_release,                                                                       \
+		.cong_control = (void *)main,                                                                          \
+		.ssthresh = (void *)bbr3_ssthresh,                                                                     \
+		.set_state = (void *)bbr3_set_state,                                                                   \
+		.cwnd_event = (void *)bbr3_cwnd_event,                                                                 \
+		.undo_cwnd = (void *)bbr3_undo_cwnd,                                                                   \
+		.min_tso_segs = (void *)bbr3_min_tso_segs,                                                             \
+		.sndbuf_expand = (void *)bbr3_sndbuf_expand,                                                           \
+		.flags = TCP_CONG_NON_RESTRICTED,                                                                      \
+		.name = "bbr3",                                                                                        \
+	}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops bbr3 = REGISTRATION(bbr3_main);
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops bbr3_6_9 = REGISTRATION(bbr3_main_6_9);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * BBR version 3, after draft-ietf-ccwg-bbr (revision 007dbe1 of the working group's repository). Function and section
+ * names in comments are the draft's. Where the draft and Linux's version 3 differ, this follows Linux:
+ *
+ *                       here                                       draft
+ *   DRAIN               gain 0.344                                 gain 0.5, at most three round trips
+ *   PROBE_BW_DOWN       gain 0.906                                 gain 0.90
+ *   PROBE_RTT           every 5 s                                  every 10 s, window computed at its start
+ *   full pipe           growth counts at each ACK                  growth counts once per round trip
+ *   undo                restores bounds and window                 restores the state as well
+ *   start of CRUISE     inflight_shortterm <= inflight_longterm    no such bound
+ *
+ *          STARTUP ---> DRAIN ---> PROBE_BW: DOWN ---> CRUISE ---> REFILL ---> UP ---> DOWN ...
+ *              ^                      ^
+ *              +----- PROBE_RTT ------+     from any state every 5 s, for 200 ms
+ *
+ * Plain integer C without the kernel's types and helpers, so that tests compile it as an ordinary program: bbr3.bpf.c
+ * fills `struct bbr3_ack` from the socket, calls bbr3_on_ack(), and writes cwnd and pacing rate back.
+ */
+#ifndef THALWEG_BBR3_H
+#define THALWEG_BBR3_H
+
+#include "fixed_point.h"
+
+enum bbr3_state {
+	BBR3_STARTUP,
+	BBR3_DRAIN,
+	BBR3_PROBE_BW_DOWN,
+	BBR3_PROBE_BW_CRUISE,
+	BBR3_PROBE_BW_REFILL,
+	BBR3_PROBE_BW_UP,
+	BBR3_PROBE_RTT,
+};
+
+/* What do ACKs that arrive now say about the last bandwidth probe? */
+enum bbr3_ack_phase {
+	BBR3_ACKS_INIT,            /* nothing */
+	BBR3_ACKS_REFILLING,       /* the pipe is being filled */
+	BBR3_ACKS_PROBE_STARTING,  /* nothing yet: what is acknowledged was sent before */
+	BBR3_ACKS_PROBE_FEEDBACK,  /* how the path takes the probe */
+	BBR3_ACKS_PROBE_STOPPING,  /* the same; the probe has ended */
+};
+
+/* States of Linux's loss recovery that matter here. */
+enum { BBR3_CA_OPEN, BBR3_CA_RECOVERY = 3, BBR3_CA_LOSS = 4 };
+
+/* The model of the path and the state machine: what is kept of a connection. */
+struct bbr3 {
+	uint64_t cycle_us;             /* when the phase of PROBE_BW began that is timed */
+	uint64_t min_rtt_at_us;        /* when min_rtt was measured */
+	uint64_t probe_rtt_min_at_us;  /* when probe_rtt_min was measured, or PROBE_RTT ended */
+	uint64_t probe_rtt_done_us;    /* end of PROBE_RTT; 0: too much is still in flight */
+	uint64_t extra_acked_since_us; /* start of the interval over which extra_acked is counted */
+
+	uint32_t max_bw[2];  /* largest delivery rate of the previous cycle, and of this one */
+	uint32_t bw_latest;  /* largest delivery rate of the latest round trip */
+	uint32_t bw_shortterm;
+	uint32_t full_bw;    /* what the next delivery rate has to exceed by 25 % */
+	uint32_t min_rtt_us; /* over 10 s */
+	uint32_t probe_rtt_min_us; /* over 5 s */
+
+	uint32_t inflight_latest; /* largest amount of data delivered in the latest round trip */
+	uint32_t inflight_shortterm;
+	uint32_t inflight_longterm;
+	uint32_t up_acked;               /* ACKed since inflight_longterm last grew */
+	uint32_t up_acked_per_increment; /* ACKed for each packet by which it grows */
+
+	uint32_t next_round_delivered; /* the round ends when a packet is acknowledged that was sent after this */
+	uint32_t loss_round_delivered; /* likewise for the round over which losses are counted */
+	uint32_t lost_seen;            /* losses that have been handled */
+	uint32_t marked_from;          /* packets are marked that are sent between these counts of delivered ones */
+	uint32_t marked_until;
+	uint32_t probe_wait_us;
+	uint32_t random;
+
+	uint32_t prior_cwnd; /* last good one before loss recovery or PROBE_RTT */
+	uint32_t init_cwnd;
+	uint32_t undo_bw_shortterm;
+	uint32_t undo_inflight_shortterm;
+	uint32_t undo_inflight_longterm;
+
+	uint32_t extra_acked[2]; /* largest ones of two windows of round trips */
+	uint32_t extra_acked_delivered;
+
+	uint8_t state;
+	uint8_t ack_phase;
+	uint8_t prior_ca_state;
+	uint8_t full_bw_count;
+	uint8_t up_rounds;
+	uint8_t rounds_since_probe;
+	uint8_t loss_events_in_round;
+	uint8_t extra_acked_rounds;
+	uint8_t extra_acked_slot;
+	uint8_t is_round_start;
+	uint8_t is_loss_round_start;
+	uint8_t is_loss_in_round;
+	uint8_t is_full_bw_now;
+	uint8_t is_full_bw_reached;
+	uint8_t is_probe_sample;        /* do samples come from a bandwidth probe? */
+	uint8_t was_probe_too_high;     /* has the last probe caused too much loss? */
+	uint8_t was_probe_precautionary; /* has the last probe ended at inflight_longterm, as a precaution? */
+	uint8_t is_probe_rtt_round_done;
+	uint8_t is_idle_restart;
+	uint8_t has_rtt;
+	uint8_t has_marked;
+};
+
+/* The connection at an ACK or another event. The last members are changed. */
+struct bbr3_ack {
+	uint64_t now_us;
+	uint64_t delivered_us;     /* when data was last delivered */
+	uint64_t pacing_delay_us;  /* until pacing lets the next packet leave */
+	uint64_t max_pacing_rate;  /* bytes per second */
+	uint32_t pacing_shift;
+	uint32_t mss;
+	uint32_t srtt_us;          /* 0: unknown */
+	uint32_t inflight;         /* packets */
+	uint32_t delivered;        /* packets since the start */
+	uint32_t lost;             /* packets since the start */
+	uint32_t cwnd_clamp;
+	uint32_t ca_state;
+	uint32_t is_cwnd_limited;
+
+	/* Rate sample. */
+	uint64_t interval_us; /* 0: no sample */
+	uint32_t sample_delivered;
+	uint32_t prior_delivered;
+	uint32_t prior_inflight;
+	uint32_t acked;        /* packets that this ACK acknowledges, selectively or not */
+	uint32_t losses;       /* packets that this ACK shows to be lost */
+	uint32_t rtt_us;       /* BBR3_INFINITE: none */
+	uint32_t is_app_limited;
+	uint32_t is_ack_delayed;
+	uint32_t bw;           /* delivery rate; bbr3_on_ack() computes it */
+	uint32_t burst;        /* segments that leave at once; bbr3_measure_burst() computes it */
+
+	/* When the most recently sent packet was sent that this ACK acknowledges, by inflight_ring.h. */
+	uint32_t tx_in_flight; /* packets in flight with it; 0: unknown */
+	uint32_t tx_lost;      /* packets lost until then */
+	uint32_t tx_is_app_limited;
+
+	/* Results. */
+	uint64_t pacing_rate;
+	uint32_t cwnd;
+	uint32_t ssthresh; /* 0: as it is */
+};
+
+/* `left` before `right`, for counters that wrap around. */
+BBR3_INLINE uint32_t bbr3_is_before(uint32_t left, uint32_t right)
+{
+	return (int32_t)(left - right) < 0;
+}
+
+BBR3_INLINE uint32_t bbr3_is_in_probe_bw(const struct bbr3 *it)
+{
+	return it->state >= BBR3_PROBE_BW_DOWN && it->state <= BBR3_PROBE_BW_UP;
+}
+
+/* Does the flow try to find more bandwidth? (draft: IsProbingBW) */
+BBR3_INLINE uint32_t bbr3_is_probing_bw(const struct bbr3 *it)
+{
+	return it->state == BBR3_STARTUP || it->state == BBR3_PROBE_BW_REFILL || it->state == BBR3_PROBE_BW_UP;
+}
+
+#include "limited.h"
+#include "round.h"
+#include "bandwidth.h"
+#include "window.h"
+#include "pacing.h"
+#include "aggregation.h"
+#include "bounds.h"
+#include "full_pipe.h"
+#include "probe_bw.h"
+#include "losses.h"
+#include "startup.h"
+#include "drain.h"
+#include "probe_rtt.h"
+#include "events.h"
+
+/* One ACK (section "Per-ACK Steps"). */
+BBR3_INLINE void bbr3_on_ack(struct bbr3 *it, struct bbr3_ack *ack)
+{
+	ack->bw = bbr3_delivery_rate(ack->sample_delivered, ack->interval_us);
+	bbr3_measure_burst(it, ack);
+	bbr3_apply_marks(it, ack);
+	bbr3_note_losses(it, ack);
+	bbr3_update_round(it, ack);
+	bbr3_update_latest_delivery(it, ack);
+	bbr3_update_congestion_signals(it, ack);
+	bbr3_update_aggregation(it, ack);
+	bbr3_check_startup_loss(it, ack);
+	bbr3_check_full_pipe(it, ack);
+	bbr3_check_drain(it, ack);
+	bbr3_update_probe_bw(it, ack);
+	bbr3_update_min_rtt(it, ack);
+	bbr3_check_probe_rtt(it, ack);
+	bbr3_set_pacing_rate(it, ack, bbr3_pacing_gain(it));
+	bbr3_measure_burst(it, ack);
+	bbr3_set_cwnd(it, ack);
+	bbr3_advance_latest_delivery(it, ack);
+	it->prior_ca_state = ack->ca_state;
+}
+
+#endif

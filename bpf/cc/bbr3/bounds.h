@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Short-term bounds: what losses outside of bandwidth probes leave of bandwidth and data in flight until the next probe
+ * (section "When not Probing for Bandwidth"). Included by bbr3.h.
+ */
+#ifndef THALWEG_BBR3_BOUNDS_H
+#define THALWEG_BBR3_BOUNDS_H
+
+/* draft: ResetShortTermModel */
+BBR3_INLINE void bbr3_reset_shortterm(struct bbr3 *it)
+{
+	it->bw_shortterm = BBR3_INFINITE;
+	it->inflight_shortterm = BBR3_INFINITE;
+}
+
+/* draft: ResetCongestionSignals */
+BBR3_INLINE void bbr3_reset_congestion_signals(struct bbr3 *it)
+{
+	it->is_loss_in_round = 0;
+	it->bw_latest = 0;
+	it->inflight_latest = 0;
+}
+
+/*
+ * Near the start of an ACK. Rounds of losses are counted apart: they begin with the first loss
+ * (UpdateLatestDeliverySignals).
+ */
+BBR3_INLINE void bbr3_update_latest_delivery(struct bbr3 *it, const struct bbr3_ack *ack)
+{
+	it->is_loss_round_start = 0;
+	if (!ack->interval_us || !ack->acked)
+		return;
+	it->bw_latest = bbr3_max(it->bw_latest, ack->bw);
+	it->inflight_latest = bbr3_max(it->inflight_latest, ack->sample_delivered);
+	if (!bbr3_is_before(ack->prior_delivered, it->loss_round_delivered)) {
+		it->loss_round_delivered = ack->delivered;
+		it->is_loss_round_start = 1;
+	}
+}
+
+/* At the end of an ACK (draft: AdvanceLatestDeliverySignals). */
+BBR3_INLINE void bbr3_advance_latest_delivery(struct bbr3 *it, const struct bbr3_ack *ack)
+{
+	if (!it->is_loss_round_start)
+		return;
+	it->bw_latest = ack->bw;
+	it->inflight_latest = ack->sample_delivered;
+}
+
+/* Once per round with losses: not below what the path has just delivered (InitLowerBounds, LossLowerBounds). */
+BBR3_INLINE void bbr3_adapt_shortterm(struct bbr3 *it, const struct bbr3_ack *ack)
+{
+	if (bbr3_is_probing_bw(it) || !it->is_loss_in_round)
+		return;
+	if (it->bw_shortterm == BBR3_INFINITE)
+		it->bw_shortterm = bbr3_max_bw(it);
+	if (it->inflight_shortterm == BBR3_INFINITE)
+		it->inflight_shortterm = ack->cwnd;
+	it->bw_shortterm = bbr3_max(bbr3_max(it->bw_latest, bbr3_scale(it->bw_shortterm, BBR3_BETA)), 1);
+	it->inflight_shortterm = bbr3_max(it->inflight_latest, bbr3_scale(it->inflight_shortterm, BBR3_BETA));
+}
+
+/* draft: UpdateCongestionSignals */
+BBR3_INLINE void bbr3_update_congestion_signals(struct bbr3 *it, const struct bbr3_ack *ack)
+{
+	if (!ack->interval_us || !ack->acked)
+		return;
+	bbr3_update_max_bw(it, ack->bw, ack->is_app_limited);
+	it->is_loss_in_round |= ack->losses != 0;
+	if (!it->is_loss_round_start)
+		return;
+	bbr3_adapt_shortterm(it, ack);
+	it->is_loss_in_round = 0;
+}
+
+#endif

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The integer arithmetic of BBR version 3: no state, one formula per function. test/vectors/fixed_point.txt lists
+ * inputs and results.
+ *
+ * Units: bandwidth in packets per microsecond times 2^24, gains and fractions in 1/256, data in packets, times in
+ * microseconds. The draft counts bytes; Linux counts packets, and so does this program.
+ *
+ * Included by bbr3.h.
+ */
+#ifndef THALWEG_BBR3_FIXED_POINT_H
+#define THALWEG_BBR3_FIXED_POINT_H
+
+#include <stdint.h>
+
+/* A subprogram of its own would cost a call, and the verifier would know less about its arguments. */
+#define BBR3_INLINE static inline __attribute__((always_inline))
+
+#define BBR3_BW_SHIFT 24
+#define BBR3_BW_UNIT (1ULL << BBR3_BW_SHIFT)
+#define BBR3_GAIN_SHIFT 8
+#define BBR3_UNIT (1 << BBR3_GAIN_SHIFT)
+
+/* No bound, no RTT sample yet. */
+#define BBR3_INFINITE UINT32_MAX
+
+/* 4: two packets in each direction with a receiver that acknowledges every other packet (draft: MinPipeCwnd). */
+#define BBR3_MIN_CWND 4
+
+/* 2 %: a higher loss rate says that too much is in flight (draft: LossThresh). 5/256 = 1.95 %, as Linux rounds it. */
+#define BBR3_LOSS_THRESHOLD (BBR3_UNIT * 2 / 100)
+
+/* 0.7: what remains of a bound after congestion (draft: Beta); Linux subtracts 30 %, rounded down. */
+#define BBR3_BETA (BBR3_UNIT - BBR3_UNIT * 30 / 100)
+
+/* 0.15: share of inflight_longterm that is left to other flows (draft: Headroom). */
+#define BBR3_HEADROOM (BBR3_UNIT * 15 / 100)
+
+/*
+ * 1.25: bandwidth that grows by less has reached a plateau (section "Exiting Acceleration Based on Bandwidth Plateau").
+ */
+#define BBR3_FULL_BW_GROWTH (BBR3_UNIT * 5 / 4)
+
+/* 1 %: how far below the bandwidth to pace, so that queues drain (draft: PacingMarginPercent). */
+#define BBR3_PACING_MARGIN_PERCENT 1
+
+/* Between bandwidth probes: 2 to 3 seconds, or up to 63 round trips (section "Time Scale for Bandwidth Probing"). */
+#define BBR3_PROBE_WAIT_BASE_US 2000000
+#define BBR3_PROBE_WAIT_RANDOM_US 1000000
+#define BBR3_PROBE_WAIT_RANDOM_ROUNDS 2
+#define BBR3_PROBE_MAX_ROUNDS 63
+
+/* inflight_longterm grows by at most 2^30 packets in a round trip of PROBE_BW_UP. */
+#define BBR3_MAX_UP_ROUNDS 30
+
+/*
+ * A burst may last 2^-10 s at the pacing rate, plus 64 KB halved for every 512 us of min_rtt; Linux sizes bursts this
+ * way.
+ */
+#define BBR3_TSO_RTT_SHIFT 9
+#define BBR3_TSO_MAX_BYTES 65536
+/* What Linux subtracts for headers: MAX_TCP_HEADER in a usual configuration, and 1. */
+#define BBR3_TSO_HEADER_BYTES 321
+#define BBR3_TSO_MIN_SEGMENTS 2
+
+BBR3_INLINE uint32_t bbr3_min(uint32_t left, uint32_t right)
+{
+	return left < right ? left : right;
+}
+
+BBR3_INLINE uint32_t bbr3_max(uint32_t left, uint32_t right)
+{
+	return left > right ? left : right;
+}
+
+/* A 64-bit result in 32 bits: what does not fit is the largest value below "infinite". */
+BBR3_INLINE uint32_t bbr3_saturate(uint64_t value)
+{
+	return value < BBR3_INFINITE ? value : BBR3_INFINITE - 1;
+}
+
+/* `value` times a gain, rounded down. */
+BBR3_INLINE uint32_t bbr3_scale(uint32_t value, uint32_t gain)
+{
+	return bbr3_saturate((uint64_t)value * gain >> BBR3_GAIN_SHIFT);
+}
+
+/*
+ * Delivery rate of `delivered` packets in `interval_us`, rounded up so that it can grow at low rates; 0 without an
+ * interval.
+ */
+BBR3_INLINE uint32_t bbr3_delivery_rate(uint32_t delivered, uint64_t interval_us)
+{
+	if (!interval_us)
+		return 0;
+	return bbr3_saturate((((uint64_t)delivered << BBR3_BW_SHIFT) + interval_us - 1) / interval_us);
+}
+
+/* gain x bandwidth x min_rtt in packets, rounded up. Below 2^30 packets nothing overflows at the highest gain. */
+BBR3_INLINE uint32_t bbr3_bdp(uint32_t bw, uint32_t min_rtt_us, uint32_t gain)
+{
+	uint64_t scaled = (uint64_t)bw * min_rtt_us * gain >> BBR3_GAIN_SHIFT;
+
+	return bbr3_saturate((scaled + BBR3_BW_UNIT - 1) >> BBR3_BW_SHIFT);
+}
+
+/* Packets that `bw` delivers in `interval_us`, rounded down. */
+BBR3_INLINE uint32_t bbr3_delivered_in(uint32_t bw, uint64_t interval_us)
+{
+	return bbr3_saturate((uint64_t)bw * interval_us >> BBR3_BW_SHIFT);
+}
+
+/*
+ * gain x bandwidth less the margin, in bytes per second; at least 1. Fits 64 bits up to 2.9 Tbit/s at a gain of 2.89.
+ */
+BBR3_INLINE uint64_t bbr3_pacing_rate(uint32_t bw, uint32_t mss, uint32_t gain)
+{
+	uint64_t rate = (uint64_t)bw * mss * gain >> BBR3_GAIN_SHIFT;
+
+	rate = rate * (1000000 / 100 * (100 - BBR3_PACING_MARGIN_PERCENT)) >> BBR3_BW_SHIFT;
+	return rate ? rate : 1;
+}
+
+/* Segments of a burst at this pacing rate. */
+BBR3_INLINE uint32_t bbr3_burst(uint64_t pacing_rate, uint32_t pacing_shift, uint32_t min_rtt_us, uint32_t mss)
+{
+	uint32_t halvings = min_rtt_us >> BBR3_TSO_RTT_SHIFT;
+	uint64_t bytes = pacing_rate >> (pacing_shift & 63);
+
+	if (halvings < 32)
+		bytes += BBR3_TSO_MAX_BYTES >> halvings;
+	if (bytes > BBR3_TSO_MAX_BYTES - BBR3_TSO_HEADER_BYTES)
+		bytes = BBR3_TSO_MAX_BYTES - BBR3_TSO_HEADER_BYTES;
+	return bbr3_max(mss ? bytes / mss : 0, BBR3_TSO_MIN_SEGMENTS);
+}
+
+/* Does the loss rate say that too much was in flight? 0 in flight: unknown (draft: IsInflightTooHigh). */
+BBR3_INLINE uint32_t bbr3_is_loss_too_high(uint32_t lost, uint32_t tx_in_flight)
+{
+	return tx_in_flight && lost > bbr3_scale(tx_in_flight, BBR3_LOSS_THRESHOLD);
+}
+
+/*
+ * At what amount in flight did the loss rate cross the threshold? `size` packets were lost at once; with them `lost`
+ * packets since the first of them was sent, when `tx_in_flight` were in flight (draft: InflightAtLoss).
+ */
+BBR3_INLINE uint32_t bbr3_inflight_at_loss(uint32_t tx_in_flight, uint32_t lost, uint32_t size)
+{
+	uint32_t inflight_before = tx_in_flight > size ? tx_in_flight - size : 0;
+	uint32_t lost_before = lost > size ? lost - size : 0;
+	/* Lost packets that the threshold allows, rounded up. */
+	uint32_t budget =
+		bbr3_saturate(((uint64_t)inflight_before * BBR3_LOSS_THRESHOLD + BBR3_UNIT - 1) >> BBR3_GAIN_SHIFT);
+	uint64_t prefix = 0;
+
+	if (lost_before < budget)
+		prefix = ((uint64_t)(budget - lost_before) << BBR3_GAIN_SHIFT) / (BBR3_UNIT - BBR3_LOSS_THRESHOLD);
+	return bbr3_saturate(inflight_before + prefix);
+}
+
+/* inflight_longterm without the headroom (draft: InflightWithHeadroom). */
+BBR3_INLINE uint32_t bbr3_with_headroom(uint32_t inflight_longterm)
+{
+	if (inflight_longterm == BBR3_INFINITE)
+		return BBR3_INFINITE;
+	if (inflight_longterm <= BBR3_MIN_CWND)
+		return BBR3_MIN_CWND;
+	return bbr3_max(inflight_longterm - bbr3_max(bbr3_scale(inflight_longterm, BBR3_HEADROOM), 1), BBR3_MIN_CWND);
+}
+
+/*
+ * ACKed packets for each packet by which inflight_longterm grows, in this round of PROBE_BW_UP
+ * (RaiseInflightLongtermSlope).
+ */
+BBR3_INLINE uint32_t bbr3_acked_per_increment(uint32_t cwnd, uint32_t up_rounds)
+{
+	return bbr3_max(cwnd >> bbr3_min(up_rounds, BBR3_MAX_UP_ROUNDS), 1);
+}
+
+/* The next pseudo-random number. Only its high bits are used, which are the good ones of such a generator. */
+BBR3_INLINE uint32_t bbr3_random(uint32_t previous)
+{
+	return previous * 1664525 + 1013904223;
+}
+
+/* A number from 0 to `below` - 1 for a random one of 32 bits. */
+BBR3_INLINE uint32_t bbr3_random_below(uint32_t random, uint32_t below)
+{
+	return (uint64_t)random * below >> 32;
+}
+
+/* How long to wait before the next bandwidth probe (draft: PickProbeWait). */
+BBR3_INLINE uint32_t bbr3_probe_wait_us(uint32_t random)
+{
+	return BBR3_PROBE_WAIT_BASE_US + bbr3_random_below(random, BBR3_PROBE_WAIT_RANDOM_US);
+}
+
+/* How many round trips that wait may last at most, by what is wanted in flight (draft: IsRenoCoexistenceProbeTime). */
+BBR3_INLINE uint32_t bbr3_probe_rounds(uint32_t target_inflight)
+{
+	return bbr3_min(target_inflight, BBR3_PROBE_MAX_ROUNDS);
+}
+
+#endif

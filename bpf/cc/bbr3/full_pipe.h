@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Is the pipe full? (section "Exiting Acceleration Based on Bandwidth Plateau") Included by bbr3.h. */
+#ifndef THALWEG_BBR3_FULL_PIPE_H
+#define THALWEG_BBR3_FULL_PIPE_H
+
+/* Rounds without growth: one for the receiver's window to grow, one to fill it, one to see the delivery rate. */
+#define BBR3_FULL_BW_ROUNDS 3
+
+/* Starts again with `bw` as what has to grow (draft: ResetFullBW). */
+BBR3_INLINE void bbr3_reset_full_bw(struct bbr3 *it, uint32_t bw)
+{
+	it->full_bw = bw;
+	it->full_bw_count = 0;
+	it->is_full_bw_now = 0;
+}
+
+/* draft: CheckFullBWReached. Growth counts at any ACK, as in Linux; its absence once per round. */
+BBR3_INLINE void bbr3_check_full_pipe(struct bbr3 *it, const struct bbr3_ack *ack)
+{
+	if (it->is_full_bw_now || ack->is_app_limited)
+		return;
+	if (ack->bw >= bbr3_scale(it->full_bw, BBR3_FULL_BW_GROWTH)) {
+		bbr3_reset_full_bw(it, ack->bw);
+		return;
+	}
+	if (!it->is_round_start)
+		return;
+	it->full_bw_count++;
+	it->is_full_bw_now = it->full_bw_count >= BBR3_FULL_BW_ROUNDS;
+	it->is_full_bw_reached |= it->is_full_bw_now;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What was in flight when a packet was sent. A patched kernel keeps that with each packet; here a ring keeps it of
+ * moments.
+ *
+ * The kernel asks for the size of a burst before it sends (min_tso_segs). What is in flight then, and what is sent
+ * until it asks again, makes an entry. When a packet is acknowledged, the kernel knows when it was sent; the last entry
+ * from before counts. Between two entries is at least 1/32 of a round trip, so that the ring covers two. Included by
+ * bbr3.bpf.c and its test.
+ */
+#ifndef THALWEG_BBR3_INFLIGHT_RING_H
+#define THALWEG_BBR3_INFLIGHT_RING_H
+
+#include "fixed_point.h"
+
+#define BBR3_RING_ENTRIES 64
+#define BBR3_RING_SPACING_SHIFT 5
+#define BBR3_RING_TIME_SHIFT 10
+
+struct bbr3_moment {
+	uint32_t at;       /* nanoseconds / 1024: a shift costs less than a division */
+	uint32_t inflight; /* packets, with those that were sent then */
+	uint32_t lost;     /* packets since the start */
+	uint32_t is_app_limited;
+};
+
+struct bbr3_ring {
+	uint32_t next;     /* count of entries that have been written */
+	uint32_t latest;   /* number of the entry of the packet that was acknowledged last */
+	uint32_t sent;     /* packets sent since the start, before `pending` */
+	uint32_t has_pending;
+	struct bbr3_moment pending; /* of the last call; `inflight` without what was sent since */
+	struct bbr3_moment entries[BBR3_RING_ENTRIES];
+};
+
+/*
+ * The time of a packet, of which microseconds are known, for bbr3_ring_find(): rounded up, so that its own entry is not
+ * later.
+ */
+BBR3_INLINE uint32_t bbr3_ring_time(uint64_t us)
+{
+	return (us * 1000 + 999) >> BBR3_RING_TIME_SHIFT;
+}
+
+BBR3_INLINE struct bbr3_moment *bbr3_ring_at(struct bbr3_ring *ring, uint32_t number)
+{
+	return &ring->entries[number % BBR3_RING_ENTRIES];
+}
+
+/* `sent` packets were sent since the start: if some of them after the last call, that becomes an entry. */
+BBR3_INLINE void bbr3_ring_settle(struct bbr3_ring *ring, uint32_t sent, uint32_t srtt_us)
+{
+	uint32_t count = sent - ring->sent;
+	struct bbr3_moment *entry;
+
+	if (!ring->has_pending || !count)
+		return;
+	ring->has_pending = 0;
+	if (ring->next) {
+		entry = bbr3_ring_at(ring, ring->next - 1);
+		if (ring->pending.at - entry->at < srtt_us >> BBR3_RING_SPACING_SHIFT)
+			return;
+	}
+	entry = bbr3_ring_at(ring, ring->next);
+	*entry = ring->pending;
+	entry->inflight += count;
+	ring->next++;
+	if (ring->next - ring->latest > BBR3_RING_ENTRIES)
+		ring->latest = ring->next - BBR3_RING_ENTRIES;
+}
+
+/* Packets are about to be sent. */
+BBR3_INLINE void bbr3_ring_on_send(struct bbr3_ring *ring, const struct bbr3_moment *now, uint32_t sent,
+				   uint32_t srtt_us)
+{
+	bbr3_ring_settle(ring, sent, srtt_us);
+	ring->pending = *now;
+	ring->sent = sent;
+	ring->has_pending = 1;
+}
+
+/* The entry for a packet that was sent at `sent_at`, which grows from call to call. 0: there is none yet. */
+BBR3_INLINE struct bbr3_moment *bbr3_ring_find(struct bbr3_ring *ring, uint32_t sent_at)
+{
+	uint32_t step;
+
+	if (!ring->next)
+		return 0;
+	/* The bound is for the verifier. */
+	for (step = 0; step < BBR3_RING_ENTRIES; step++) {
+		if (ring->next - ring->latest < 2)
+			break;
+		if ((int32_t)(sent_at - bbr3_ring_at(ring, ring->latest + 1)->at) < 0)
+			break;
+		ring->latest++;
+	}
+	return bbr3_ring_at(ring, ring->latest);
+}
+
+#endif

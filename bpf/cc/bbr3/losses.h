@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Packets that the kernel has marked as lost (section "Probing for Bandwidth In ProbeBW").
+ *
+ * A patched kernel calls version 3 for each lost packet and remembers what was in flight when it was sent. Here the
+ * count of lost packets says that there are new ones, and the record of the packet that was acknowledged last stands in
+ * for theirs: losses are found when a packet arrives that was sent shortly after them. Included by bbr3.h.
+ */
+#ifndef THALWEG_BBR3_LOSSES_H
+#define THALWEG_BBR3_LOSSES_H
+
+/* draft: NoteLoss, HandleLostPacket */
+BBR3_INLINE void bbr3_note_losses(struct bbr3 *it, const struct bbr3_ack *ack)
+{
+	uint32_t size = ack->lost - it->lost_seen;
+	uint32_t lost = ack->lost - ack->tx_lost;
+
+	if (!size)
+		return;
+	it->lost_seen = ack->lost;
+	if (!it->is_loss_in_round)
+		it->loss_round_delivered = ack->delivered;
+	it->is_loss_in_round = 1;
+	if (it->is_probe_sample && bbr3_is_loss_too_high(lost, ack->tx_in_flight)) {
+		uint32_t inflight = bbr3_inflight_at_loss(ack->tx_in_flight, lost, size);
+
+		bbr3_handle_too_high(it, ack, inflight, ack->tx_is_app_limited);
+	}
+}
+
+#endif
