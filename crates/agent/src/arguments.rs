@@ -91,10 +91,10 @@ pub enum Command {
 pub enum Cc {
     /// Register an algorithm with the kernel; it ends with this command (Ctrl-C), unless --keep
     #[command(
-        after_help = "Examples:\n  sudo thalweg-agent cc load bbr_cpu\n  sudo thalweg-agent cc load mine.bpf.o --keep"
+        after_help = "Examples:\n  sudo thalweg-agent cc load bbr_cpu\n  sudo thalweg-agent cc load bbr3\n  sudo thalweg-agent cc load mine.bpf.o --keep"
     )]
     Load {
-        /// bbr_cpu, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
+        /// bbr_cpu, bbr3, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
         #[arg(value_name = "NAME|FILE")]
         what: OsString,
         /// Which rule bbr_cpu follows

@@ -1,12 +1,12 @@
-//! What `bbr_cpu` counts: read from its map in the kernel.
+//! What the algorithms that the agent carries count: read from their maps in the kernel.
 
 use super::RULES;
-use super::object::RULE_MAP;
+use super::built_in::RULE_MAP;
 use super::registered::Registered;
 use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
 
-/// The sums over all CPUs, since the algorithm was loaded: `struct counters` in bpf/cc/bbr_cpu/bbr_cpu.bpf.c.
+/// The sums over all CPUs, since the algorithm was loaded: `struct counters` in bpf/cc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Connections that have taken it.
@@ -15,26 +15,27 @@ pub struct Counters {
     pub flows_ended: u64,
     /// ACKs that it has handled.
     pub acks: u64,
-    /// ACKs at which its rule has changed what BBR does.
-    pub boosted_acks: u64,
+    /// ACKs at which the rule of `bbr_cpu` has changed what BBR does; `None` for other algorithms.
+    pub boosted_acks: Option<u64>,
 }
 
-/// Members of the kernel's structure.
-const MEMBERS: usize = 4;
+/// Members of the structures in the kernel: with `boosted_acks`, and without.
+const MEMBERS: [usize; 2] = [4, 3];
 
 impl Counters {
-    /// The counters of an algorithm; none if it does not count as `bbr_cpu` does.
+    /// The counters of an algorithm; `None` if it is not one that the agent carries.
     pub fn of(algorithm: &Registered) -> Option<Counters> {
-        let map = algorithm.used_map("counters", 8 * MEMBERS as u32)?;
-        let cpus = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-        let mut sums = [0u64; MEMBERS];
-        for cpu in cpus {
+        let (members, map) = MEMBERS.into_iter().find_map(|members| {
+            let size = u32::try_from(8 * members).expect("a small structure");
+            Some((members, algorithm.used_map("counters", size)?))
+        })?;
+        let mut sums = vec![0u64; members];
+        for cpu in map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?? {
             for (sum, bytes) in sums.iter_mut().zip(cpu.chunks_exact(8)) {
                 *sum += u64::from_ne_bytes(bytes.try_into().expect("chunks of eight"));
             }
         }
-        let [flows_begun, flows_ended, acks, boosted_acks] = sums;
-        Some(Counters { flows_begun, flows_ended, acks, boosted_acks })
+        Some(Counters { flows_begun: sums[0], flows_ended: sums[1], acks: sums[2], boosted_acks: sums.get(3).copied() })
     }
 
     /// Connections that use it now.

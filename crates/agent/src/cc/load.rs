@@ -4,7 +4,7 @@ use super::kernel::StructOpsKernel;
 use super::object::Algorithm;
 use super::registered::{Registered, State};
 use super::rehearsal::rehearse;
-use super::{BBR_CPU, settings, unload};
+use super::{BUILT_IN, BuiltIn, settings, unload};
 use crate::files;
 use crate::log;
 use crate::notify;
@@ -67,13 +67,17 @@ pub fn load(
 /// # Errors
 /// If the machine lacks something, or the file is no algorithm.
 fn find(what: &OsStr, rule: Option<&str>) -> Result<(StructOpsKernel, Algorithm), Problem> {
-    let is_ours = what == BBR_CPU;
-    if !is_ours {
-        check_file(what, rule)?;
+    let built_in = BuiltIn::find(what);
+    check_rule(built_in, rule)?;
+    if built_in.is_none() {
+        check_file(what)?;
     }
     requirements::check_files(FILES_OF_CC)?;
     let kernel = StructOpsKernel::look()?;
-    let algorithm = if is_ours { Algorithm::bbr_cpu(&kernel, rule)? } else { open_file(Path::new(what))? };
+    let algorithm = match built_in {
+        Some(built_in) => built_in.open(&kernel, rule)?,
+        None => open_file(Path::new(what))?,
+    };
     Ok((kernel, algorithm))
 }
 
@@ -131,35 +135,35 @@ fn open_file(path: &Path) -> Result<Algorithm, Problem> {
             &place,
             error,
             "a compiled BPF object",
-            "check the path; `cc load bbr_cpu` needs no file",
+            "check the path; `cc load bbr_cpu` and `cc load bbr3` need no file",
         )
     })?;
     rehearse(&bytes, &place)?;
     Algorithm::read(&bytes, &place)
 }
 
-fn check_file(what: &OsStr, rule: Option<&str>) -> Result<(), Problem> {
+fn check_file(what: &OsStr) -> Result<(), Problem> {
     let place = what.to_string_lossy();
     let is_name = !place.contains(['/', '.']) && !Path::new(what).exists();
-    if is_name {
-        return Err(Problem::refused(
-            "unknown-algorithm",
-            &place,
-            "neither an algorithm of ours nor a file",
-            "bbr_cpu, or the path of a compiled BPF object",
-            "thalweg-agent cc load bbr_cpu",
-        ));
+    if !is_name {
+        return Ok(());
     }
-    if rule.is_some() {
-        return Err(Problem::refused(
-            "rule-of-file",
-            "--rule",
-            "a file",
-            "bbr_cpu, which alone has rules",
-            "leave out --rule",
-        ));
+    let names = BUILT_IN.map(|one| one.name).join(", ");
+    Err(Problem::refused(
+        "unknown-algorithm",
+        &place,
+        "neither an algorithm of the agent nor a file",
+        &format!("{names}, or the path of a compiled BPF object"),
+        "thalweg-agent cc load bbr_cpu",
+    ))
+}
+
+fn check_rule(built_in: Option<&BuiltIn>, rule: Option<&str>) -> Result<(), Problem> {
+    if rule.is_none() || built_in.is_some_and(|one| one.has_rules) {
+        return Ok(());
     }
-    Ok(())
+    let found = built_in.map_or("a file", |one| one.name);
+    Err(Problem::refused("rule-of-file", "--rule", found, "bbr_cpu, which alone has rules", "leave out --rule"))
 }
 
 /// Is the name free, or taken by what an earlier loader has left?

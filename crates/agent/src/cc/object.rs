@@ -1,54 +1,24 @@
 //! A compiled BPF program that holds one congestion controller: opened, prepared for the running kernel, loaded.
 
-use super::kernel::StructOpsKernel;
-use super::{BBR_CPU, DEFAULT_RULE, RULES};
 use crate::{libbpf_log, object};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::{MapType, Object, OpenObject};
-use std::ffi::OsStr;
 use thalweg_store::Problem;
-
-/// `bbr_cpu` as the agent carries it.
-const BBR_CPU_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o"));
-
-/// Its registration for kernels whose `cong_control` has four arguments, and for those with two.
-const BBR_CPU_MAPS: [(usize, &str); 2] = [(4, "bbr_cpu"), (2, "bbr_cpu_6_9")];
-
-/// The map that holds the number of its rule, and nothing else.
-pub const RULE_MAP: &str = ".rodata.rule";
 
 /// An algorithm that is about to be loaded.
 pub struct Algorithm {
     /// The name under which it will be registered.
     pub name: String,
-    open: OpenObject,
-    place: String,
+    /// The object.
+    pub(super) open: OpenObject,
+    /// What names it in errors.
+    pub(super) place: String,
+    /// Does it call the kernel's own BBR?
+    pub(super) calls_bbr: bool,
 }
 
 impl Algorithm {
-    /// Opens the algorithm that the agent carries.
-    ///
-    /// # Errors
-    /// If the kernel lacks what it needs.
-    pub fn bbr_cpu(kernel: &StructOpsKernel, rule: Option<&str>) -> Result<Algorithm, Problem> {
-        kernel.need_bbr()?;
-        let arguments = kernel.cong_control_arguments()?;
-        let rule = rule.unwrap_or(DEFAULT_RULE);
-        let rule = RULES.iter().position(|name| *name == rule).expect("the command line takes only these");
-        let mut open = object::open(BBR_CPU_OBJECT, BBR_CPU)?;
-        for mut map in open.maps_mut() {
-            let name = map.name().to_owned();
-            if let Some((takes, _)) = BBR_CPU_MAPS.iter().find(|(_, theirs)| name == OsStr::new(theirs)) {
-                map.set_autocreate(*takes == arguments).expect("maps are not created yet");
-            } else if name == RULE_MAP {
-                let number = u32::try_from(rule).expect("there are few rules").to_ne_bytes();
-                map.initial_value_mut().expect("a section of data has a value").copy_from_slice(&number);
-            }
-        }
-        Ok(Algorithm { name: BBR_CPU.to_owned(), open, place: BBR_CPU.to_owned() })
-    }
-
     /// Opens a program of which these are the bytes; `place` names it in errors.
     ///
     /// # Errors
@@ -72,7 +42,7 @@ impl Algorithm {
             (Some(_), others) => return Err(wrong(format!("{} struct_ops maps", others + 1))),
         };
         let name = name.ok_or_else(|| wrong("a struct_ops map of something else, or without a name".to_owned()))?;
-        Ok(Algorithm { name, open, place: place.to_owned() })
+        Ok(Algorithm { name, open, place: place.to_owned(), calls_bbr: false })
     }
 
     /// Has the kernel check and take the programs. Nothing is registered yet. Without `with_link` a registration will stay
@@ -85,7 +55,7 @@ impl Algorithm {
             let flags = if with_link { libbpf_sys_flags::BPF_F_LINK } else { 0 };
             map.set_map_flags(flags).expect("maps are not created yet");
         }
-        object::load(self.open, &self.place).map_err(|problem| refused_by_kernel(&self.place, problem))
+        object::load(self.open, &self.place).map_err(|problem| refused_by_kernel(self.calls_bbr, problem))
     }
 }
 
@@ -96,9 +66,9 @@ mod libbpf_sys_flags {
 }
 
 /// A reason of the kernel's that has a better explanation than the verifier's words.
-fn refused_by_kernel(place: &str, problem: Problem) -> Problem {
+fn refused_by_kernel(calls_bbr: bool, problem: Problem) -> Problem {
     let words = libbpf_log::last(usize::MAX).unwrap_or_default();
-    if place == BBR_CPU && words.contains("CO-RE relocation") {
+    if calls_bbr && words.contains("CO-RE relocation") {
         return Problem::missing(
             "other-bbr",
             "this kernel's BBR",

@@ -69,10 +69,12 @@ fn text(algorithm: &Algorithm) -> String {
     let rule = algorithm.rule.map(|rule| format!(", rule {rule}")).unwrap_or_default();
     let mut text = format!("{}: {state}{rule}\n", algorithm.name);
     if let Some(counters) = &algorithm.counters {
-        let share = 100.0 * counters.boosted_acks as f64 / counters.acks.max(1) as f64;
         text += &format!("  connections   {} now, {} in all\n", counters.live_flows(), counters.flows_begun);
         text += &format!("  ACKs          {}\n", counters.acks);
-        text += &format!("  boosted ACKs  {} ({share:.1} %)\n", counters.boosted_acks);
+        if let Some(boosted) = counters.boosted_acks {
+            let share = 100.0 * boosted as f64 / counters.acks.max(1) as f64;
+            text += &format!("  boosted ACKs  {boosted} ({share:.1} %)\n");
+        }
     }
     text
 }

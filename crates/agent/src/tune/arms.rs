@@ -1,6 +1,6 @@
 //! Which algorithms there are to choose from.
 
-use crate::cc::settings;
+use crate::cc::{BUILT_IN, settings};
 use std::io;
 use thalweg_policy::MAX_ARMS;
 use thalweg_store::Problem;
@@ -68,7 +68,9 @@ impl Offer {
         let place = "--arms";
         if let Some(unknown) = names.iter().find(|name| !self.available.contains(name)) {
             let how = match unknown.as_str() {
-                "bbr_cpu" => "sudo thalweg-agent cc load bbr_cpu --keep".to_owned(),
+                name if BUILT_IN.iter().any(|one| one.name == name) => {
+                    format!("sudo thalweg-agent cc load {name} --keep")
+                }
                 name => format!("if this kernel has it: sudo modprobe tcp_{name}"),
             };
             let expected = format!("one of {}, which are available", self.available.join(", "));
@@ -136,6 +138,7 @@ mod tests {
         assert!(unknown.expected.contains("reno, bbr, cubic, dctcp, htcp"), "{unknown}");
         assert!(unknown.hint.contains("modprobe tcp_vegas"));
         assert!(refusal(&["cubic", "bbr_cpu"]).hint.contains("cc load bbr_cpu"));
+        assert!(refusal(&["cubic", "bbr3"]).hint.contains("cc load bbr3"));
         assert_eq!(refusal(&["bbr", "reno"]).code, "bad-arms");
         assert_eq!(refusal(&["cubic", "bbr", "bbr"]).code, "bad-arms");
         let of_bbr =

@@ -24,6 +24,8 @@ fn names_and_files_that_are_no_algorithm_are_refused() {
     assert_refused(&load(&stage.object("bbr_cpu")), 2, "not-an-algorithm", "SEC(\".struct_ops.link\")");
     let done = stage.agent(&["cc", "load", &stage.object("fixed_window"), "--rule", "paper"]);
     assert_refused(&done, 2, "rule-of-file", "leave out --rule");
+    let done = stage.agent(&["cc", "load", "bbr3", "--rule", "paper"]);
+    assert_refused(&done, 2, "rule-of-file", "leave out --rule");
     let done = stage.agent(&["cc", "load", "bbr_cpu", "--rule", "magic"]);
     assert_eq!(done.code, Some(2));
     assert!(done.error.contains("paper"), "the rules that there are: {}", done.error);

@@ -25,7 +25,9 @@ impl Stage {
         std::fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).expect("a copy of the agent");
         let status = stage.agent(&["cc", "status"]);
         let why = match status.code {
-            Some(0) if status.out.contains("bbr_cpu") => "bbr_cpu is in use on this machine".to_owned(),
+            Some(0) if ["bbr_cpu:", "bbr3:"].iter().any(|name| status.out.contains(name)) => {
+                "bbr_cpu or bbr3 is in use on this machine".to_owned()
+            }
             Some(0) => return Some(stage),
             _ => status.error,
         };
@@ -104,7 +106,7 @@ impl Stage {
 impl Drop for Stage {
     /// A test that fails leaves nothing registered.
     fn drop(&mut self) {
-        for name in ["bbr_cpu", "fixed_window", "rejected"] {
+        for name in ["bbr_cpu", "bbr3", "fixed_window", "rejected"] {
             self.agent(&["cc", "unload", name]);
         }
     }

@@ -1,4 +1,4 @@
-//! Connections that use `bbr_cpu`.
+//! Connections that use the algorithms that the agent carries.
 
 use crate::common::{Namespace, wait_until};
 use crate::stage::Stage;
@@ -50,30 +50,46 @@ fn socket_algorithms(namespace: &Namespace) -> String {
     namespace.output(&["ss", "-Htin", "state", "established", "dport", "=", "5201"])
 }
 
-#[test]
-fn an_ordinary_users_transfer_is_handled_and_counted() {
-    let Some(stage) = Stage::new() else { return };
+/// Loads an algorithm, sends with it, and takes it back. Returns what `cc status` reports while it sends.
+fn send_and_unload(algorithm: &str) -> Option<Value> {
+    let stage = Stage::new()?;
     let (sender, receiver) = Namespace::pair();
-    let loader = stage.load("bbr_cpu");
-    assert!(loader.said.contains("bbr_cpu: registered"), "{}", loader.said);
-    assert_eq!(count(stage.registered("bbr_cpu").as_ref(), "flows_begun"), 0);
+    let loader = stage.load(algorithm);
+    assert!(loader.said.contains(&format!("{algorithm}: registered")), "{}", loader.said);
+    assert_eq!(count(stage.registered(algorithm).as_ref(), "flows_begun"), 0);
 
-    let transfer = Transfer::start(&sender, &receiver, "bbr_cpu");
-    wait_until("ACKs are counted", || count(stage.registered("bbr_cpu").as_ref(), "acks") > 1000);
-    let registered = stage.registered("bbr_cpu");
+    let transfer = Transfer::start(&sender, &receiver, algorithm);
+    wait_until("ACKs are counted", || count(stage.registered(algorithm).as_ref(), "acks") > 1000);
+    let registered = stage.registered(algorithm);
     assert!(count(registered.as_ref(), "flows_begun") >= 1, "{registered:?}");
-    assert_eq!(registered.unwrap()["held_by"][0], loader.pid());
-    assert!(socket_algorithms(&sender).contains("bbr_cpu"));
+    assert_eq!(registered.as_ref().unwrap()["held_by"][0], loader.pid());
+    assert!(socket_algorithms(&sender).contains(algorithm));
 
     drop(transfer);
     wait_until("the connections have ended", || {
-        let now = stage.registered("bbr_cpu");
+        let now = stage.registered(algorithm);
         count(now.as_ref(), "flows_ended") == count(now.as_ref(), "flows_begun")
     });
     let (code, said) = loader.end(Signal::TERM);
     assert_eq!(code, Some(0));
     assert!(said.contains("taken back"), "{said}");
-    assert_eq!(stage.listed("bbr_cpu"), None);
+    assert_eq!(stage.listed(algorithm), None);
+    registered
+}
+
+#[test]
+fn an_ordinary_users_transfer_is_handled_and_counted() {
+    if let Some(registered) = send_and_unload("bbr_cpu") {
+        assert!(registered["counters"]["boosted_acks"].is_u64(), "{registered:?}");
+    }
+}
+
+#[test]
+fn version_3_of_bbr_handles_and_counts_a_transfer() {
+    if let Some(registered) = send_and_unload("bbr3") {
+        assert!(registered["counters"]["boosted_acks"].is_null(), "it has no rule that could step in: {registered:?}");
+        assert!(registered["rule"].is_null(), "{registered:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,89 @@
+//! The algorithms that the agent carries.
+
+use super::kernel::StructOpsKernel;
+use super::object::Algorithm;
+use super::{DEFAULT_RULE, RULES};
+use crate::object;
+use libbpf_rs::OpenObject;
+use std::ffi::OsStr;
+use thalweg_store::Problem;
+
+/// An algorithm that the agent carries.
+#[derive(Debug)]
+pub struct BuiltIn {
+    /// Its name.
+    pub name: &'static str,
+    object: &'static [u8],
+    /// Its registrations, by the number of arguments of the kernel's `cong_control`.
+    registrations: [(usize, &'static str); 2],
+    /// Does it call the kernel's own BBR?
+    calls_bbr: bool,
+    /// Does it follow one of several rules?
+    pub has_rules: bool,
+}
+
+/// The kernel's BBR with a rule for senders that share a CPU: bpf/cc/bbr_cpu.
+pub const BBR_CPU: BuiltIn = BuiltIn {
+    name: "bbr_cpu",
+    object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o")),
+    registrations: [(4, "bbr_cpu"), (2, "bbr_cpu_6_9")],
+    calls_bbr: true,
+    has_rules: true,
+};
+
+/// BBR version 3: bpf/cc/bbr3.
+pub const BBR3: BuiltIn = BuiltIn {
+    name: "bbr3",
+    object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr3.bpf.o")),
+    registrations: [(4, "bbr3"), (2, "bbr3_6_9")],
+    calls_bbr: false,
+    has_rules: false,
+};
+
+/// All of them.
+pub const BUILT_IN: [&BuiltIn; 2] = [&BBR_CPU, &BBR3];
+
+/// The map that holds the number of the rule, and nothing else.
+pub const RULE_MAP: &str = ".rodata.rule";
+
+impl BuiltIn {
+    /// The algorithm of this name.
+    pub fn find(name: &OsStr) -> Option<&'static BuiltIn> {
+        BUILT_IN.into_iter().find(|one| name == one.name)
+    }
+
+    /// Opens it for the running kernel.
+    ///
+    /// # Errors
+    /// If the kernel lacks what it needs.
+    pub fn open(&self, kernel: &StructOpsKernel, rule: Option<&str>) -> Result<Algorithm, Problem> {
+        if self.calls_bbr {
+            kernel.need_bbr()?;
+        }
+        let arguments = kernel.cong_control_arguments()?;
+        let mut open = object::open(self.object, self.name)?;
+        self.select_registration(&mut open, arguments);
+        if self.has_rules {
+            set_rule(&mut open, rule.unwrap_or(DEFAULT_RULE));
+        }
+        let (name, place) = (self.name.to_owned(), self.name.to_owned());
+        Ok(Algorithm { name, open, place, calls_bbr: self.calls_bbr })
+    }
+
+    /// Of the registrations the loader creates the one for this kernel.
+    fn select_registration(&self, open: &mut OpenObject, arguments: usize) {
+        for mut map in open.maps_mut() {
+            let name = map.name().to_owned();
+            if let Some((takes, _)) = self.registrations.iter().find(|(_, theirs)| name == OsStr::new(theirs)) {
+                map.set_autocreate(*takes == arguments).expect("maps are not created yet");
+            }
+        }
+    }
+}
+
+fn set_rule(open: &mut OpenObject, rule: &str) {
+    let number = RULES.iter().position(|name| *name == rule).expect("the command line takes only these");
+    let number = u32::try_from(number).expect("there are few rules").to_ne_bytes();
+    let mut map = open.maps_mut().find(|map| map.name() == RULE_MAP).expect("a program with rules has this section");
+    map.initial_value_mut().expect("a section of data has a value").copy_from_slice(&number);
+}
