@@ -33,6 +33,6 @@ pub mod uml;
 pub mod vm;
 mod wakeup;
 
-pub use algorithms::bbr_cpu;
+pub use algorithms::built_in;
 pub use error::Error;
 pub use uml as guest;

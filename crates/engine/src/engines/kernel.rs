@@ -3,7 +3,7 @@
 use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
 use std::path::PathBuf;
 use std::sync::LazyLock;
-use thalweg_lab::bbr_cpu::{self, BBR_CPU};
+use thalweg_lab::built_in::{self, BUILT_IN};
 use thalweg_lab::net::probe;
 use thalweg_lab::run::{self, HostSetup};
 use thalweg_plan::plan;
@@ -65,7 +65,7 @@ impl Engine for KernelEngine {
             return Vec::new();
         }
         let engine = std::env::current_exe().unwrap_or_default();
-        bbr_cpu::why_not(&engine).into_iter().map(|why| Lack::of(BBR_CPU, why)).collect()
+        BUILT_IN.into_iter().filter_map(|name| Some(Lack::of(name, built_in::why_not(name, &engine)?))).collect()
     }
 
     fn honours(&self) -> &'static [&'static str] {
@@ -175,6 +175,7 @@ pub(super) fn controller(name: String) -> Controller {
         "reno" => "NewReno, as in this kernel.",
         "cubic" => "CUBIC with HyStart, as in this kernel.",
         "bbr" => "BBR, in the version of this kernel.",
+        "bbr3" => "BBR version 3, as an eBPF program.",
         _ => "A congestion control of this kernel.",
     };
     Controller { about: about.to_owned(), name, params: Vec::new() }

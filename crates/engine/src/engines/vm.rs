@@ -3,7 +3,7 @@
 use super::kernel::{cannot_run, controller, honours, this_program, unavailable};
 use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
 use std::sync::LazyLock;
-use thalweg_lab::bbr_cpu::BBR_CPU;
+use thalweg_lab::built_in::{BBR_CPU, BUILT_IN};
 use thalweg_lab::run::{self, HostSetup};
 use thalweg_lab::vm::Guests;
 use thalweg_trace::Sink;
@@ -43,7 +43,7 @@ static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {
     Guests::open(&engine).map_err(|error| unavailable(&error))
 });
 
-/// A congestion control of the guests' kernel, or the one that the agent brings along.
+/// A congestion control of the guests' kernel, or one that the agent carries.
 fn guests_controller(name: String) -> Controller {
     if name != BBR_CPU {
         return controller(name);
@@ -83,8 +83,8 @@ impl Engine for VmEngine {
     }
 
     fn lacks(&self) -> Vec<Lack> {
-        let why = FOUND.as_ref().ok().and_then(Guests::why_no_bbr_cpu);
-        why.into_iter().map(|why| Lack::of(BBR_CPU, why)).collect()
+        let Ok(guests) = FOUND.as_ref() else { return Vec::new() };
+        BUILT_IN.into_iter().filter_map(|name| Some(Lack::of(name, guests.why_not(name)?))).collect()
     }
 
     fn honours(&self) -> &'static [&'static str] {

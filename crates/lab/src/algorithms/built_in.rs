@@ -1,6 +1,6 @@
-//! `bbr_cpu` on this machine's own kernel: why it is not there, and what to type.
+//! The algorithms that the agent carries, on this machine's own kernel: why one is not there, and what to type.
 //!
-//! The agent, which loads it, says best what a kernel lacks, but it has to be root for that. Here is what anybody can see.
+//! The agent, which loads them, reports best what a kernel lacks, but it has to be root for that. Here is what any user can see.
 
 use super::agent::{AGENT, agent};
 use crate::error::Error;
@@ -8,16 +8,27 @@ use crate::net::{probe, sysctl};
 use std::fs;
 use std::path::Path;
 
-/// The algorithm that the agent brings along.
+/// BBR with a rule for senders that share a CPU.
 pub const BBR_CPU: &str = "bbr_cpu";
 
-/// The oldest kernel that it is made for.
+/// BBR version 3.
+pub const BBR3: &str = "bbr3";
+
+/// The algorithms that the agent carries.
+pub const BUILT_IN: [&str; 2] = [BBR_CPU, BBR3];
+
+/// Does the agent carry an algorithm of this name?
+pub fn is_built_in(name: &str) -> bool {
+    BUILT_IN.contains(&name)
+}
+
+/// The oldest kernel that they are made for.
 const FLOOR: (u32, u32) = (6, 1);
 
-/// The kernel's own BBR, which it is built upon.
+/// The kernel's own BBR, which `bbr_cpu` calls.
 const BBR: &str = "bbr";
 
-/// What to do about a kernel that cannot have it.
+/// What to do about a kernel that cannot have one.
 const ELSEWHERE: &str = "or run it in a guest: --engine vm";
 
 /// What can be seen of a machine.
@@ -35,10 +46,10 @@ struct Machine {
     agent: Option<String>,
 }
 
-/// Why this machine's kernel does not have it; nothing: it has it. `engine` is this program.
-pub fn why_not(engine: &Path) -> Option<Error> {
+/// Why this machine's kernel does not have the algorithm `name`; `None`: it has it. `engine` is this program.
+pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
     let known = probe::algorithms();
-    if known.iter().any(|name| name == BBR_CPU) {
+    if known.iter().any(|one| one == name) {
         return None;
     }
     let release = probe::release();
@@ -51,7 +62,7 @@ pub fn why_not(engine: &Path) -> Option<Error> {
         agent: call_of_agent(engine),
         release,
     };
-    Some(explain(&machine))
+    Some(explain(name, &machine))
 }
 
 /// How the agent is called from a shell.
@@ -62,7 +73,7 @@ fn call_of_agent(engine: &Path) -> Option<String> {
     Some(if is_on_path { AGENT.to_owned() } else { place.display().to_string() })
 }
 
-fn explain(machine: &Machine) -> Error {
+fn explain(name: &str, machine: &Machine) -> Error {
     let Machine { release, has_types, has_jit, may_have_bbr, agent } = machine;
     if version(release).is_some_and(|version| version < FLOOR) {
         let message = format!("it needs Linux {}.{} or newer, and this is {release}", FLOOR.0, FLOOR.1);
@@ -77,7 +88,7 @@ fn explain(machine: &Machine) -> Error {
         let message = "it needs the kernel's compiler of eBPF, and net.core.bpf_jit_enable is 0";
         return Error::new("unknown-cc", message, "sudo sysctl net.core.bpf_jit_enable=1");
     }
-    if !may_have_bbr {
+    if name == BBR_CPU && !may_have_bbr {
         let message = format!(
             "it is built upon the kernel's own BBR (CONFIG_TCP_CONG_BBR), which Linux {release} has here neither built in nor \
              as the module tcp_bbr"
@@ -86,10 +97,10 @@ fn explain(machine: &Machine) -> Error {
     }
     let message = "it is not loaded";
     match agent {
-        Some(agent) => Error::new("unknown-cc", message, format!("sudo {agent} cc load {BBR_CPU} --keep")),
+        Some(agent) => Error::new("unknown-cc", message, format!("sudo {agent} cc load {name} --keep")),
         None => {
             let hint = format!(
-                "get {AGENT} (docs/reference/agent.md; make agent in a source tree), then: sudo {AGENT} cc load {BBR_CPU} --keep"
+                "get {AGENT} (docs/reference/agent.md; make agent in a source tree), then: sudo {AGENT} cc load {name} --keep"
             );
             Error::new("unknown-cc", message, hint)
         }
@@ -118,10 +129,10 @@ mod tests {
 
     #[test]
     fn where_it_could_be_loaded_the_command_is_told() {
-        let error = explain(&machine());
+        let error = explain(BBR_CPU, &machine());
         assert_eq!(error.message, "it is not loaded");
         assert_eq!(error.hint, "sudo thalweg-agent cc load bbr_cpu --keep");
-        let error = explain(&Machine { agent: None, ..machine() });
+        let error = explain(BBR_CPU, &Machine { agent: None, ..machine() });
         assert!(error.hint.contains("make agent") && error.hint.contains("cc load bbr_cpu"), "{error}");
     }
 
@@ -130,7 +141,7 @@ mod tests {
         let lacks = |change: fn(&mut Machine)| {
             let mut machine = machine();
             change(&mut machine);
-            let error = explain(&machine);
+            let error = explain(BBR_CPU, &machine);
             assert!(!error.hint.contains("cc load"), "there is nothing to load yet: {error}");
             error.message
         };
@@ -140,6 +151,12 @@ mod tests {
         assert!(lacks(|it| it.has_types = false).contains("CONFIG_DEBUG_INFO_BTF"));
         assert!(lacks(|it| it.has_jit = false).contains("net.core.bpf_jit_enable is 0"));
         assert!(lacks(|it| it.may_have_bbr = false).contains("CONFIG_TCP_CONG_BBR"));
+    }
+
+    #[test]
+    fn version_3_needs_no_bbr_of_the_kernel() {
+        let error = explain(BBR3, &Machine { may_have_bbr: false, ..machine() });
+        assert_eq!(error.hint, "sudo thalweg-agent cc load bbr3 --keep");
     }
 
     #[test]

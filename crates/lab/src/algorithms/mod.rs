@@ -1,7 +1,7 @@
 //! Congestion controls: what each needs (a module, an eBPF object, the agent) and where that is found.
 
 mod agent;
-pub mod bbr_cpu;
+pub mod built_in;
 mod needs;
 
 pub(crate) use agent::{agent, no_agent};

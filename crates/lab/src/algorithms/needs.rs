@@ -1,8 +1,8 @@
-//! Congestion controls of a guest that its kernel does not have by itself: modules and eBPF of one's own, and `bbr_cpu`.
+//! Congestion controls that a guest's kernel does not have: modules and eBPF of the user, and what the agent carries.
 //!
 //! eBPF is loaded inside by `thalweg-agent`, which stands in the guest's first file system if it is on the machine.
 
-use super::bbr_cpu::BBR_CPU;
+use super::built_in::{BBR_CPU, is_built_in};
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -89,7 +89,7 @@ pub(crate) fn algorithm_of(flow: &Flow) -> Result<Algorithm, Error> {
     let name = flow.cc.clone();
     let rule = rule_of(flow)?;
     Ok(match &flow.cc_file {
-        None if name == BBR_CPU => Algorithm::Agent { what: name.clone(), name, rule },
+        None if is_built_in(&name) => Algorithm::Agent { what: name.clone(), name, rule },
         None => Algorithm::Kernel { name },
         Some(CcFile { kind: CcFileKind::Module, .. }) => {
             Algorithm::Module { file: format!("{FOLDER}/{name}.ko"), name }
@@ -129,6 +129,7 @@ fn read(flow: &Flow, file: &CcFile) -> Result<Vec<u8>, Error> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::built_in::BBR3;
     use super::*;
 
     fn experiment(change: impl FnOnce(&mut [Flow])) -> Experiment {
@@ -182,6 +183,17 @@ mod tests {
             flows[0].cc_params.insert(RULE.to_owned(), 0.0);
         });
         assert_eq!(elsewhere.code, "not-honoured");
+    }
+
+    #[test]
+    fn version_3_is_loaded_by_the_agent_and_has_no_rule() {
+        let (algorithms, _) = needed(&experiment(|flows| flows[0].cc = BBR3.to_owned()), &[0]).unwrap();
+        assert_eq!(algorithms, [Algorithm::Agent { name: BBR3.to_owned(), what: BBR3.to_owned(), rule: None }]);
+        let error = error(|flows| {
+            flows[0].cc = BBR3.to_owned();
+            flows[0].cc_params.insert(RULE.to_owned(), 0.0);
+        });
+        assert_eq!(error.code, "not-honoured");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! machine can decide.
 
 use super::{HostSetup, Job};
-use crate::algorithms::bbr_cpu::{self, BBR_CPU};
+use crate::algorithms::built_in;
 use crate::error::Error;
 use crate::net::{probe, qdisc};
 use crate::vm::{Guests, contention};
@@ -174,7 +174,7 @@ fn is_endless(flow: &Flow) -> bool {
 fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result<(), Error> {
     let Some(flow) = flows.iter().find(|flow| !usable.contains(&flow.cc)) else { return Ok(()) };
     let (name, cc, usable) = (&flow.name, &flow.cc, usable.join(", "));
-    let why = if cc == BBR_CPU { bbr_cpu::why_not(engine) } else { None };
+    let why = if built_in::is_built_in(cc) { built_in::why_not(cc, engine) } else { None };
     if let Some(why) = why {
         let message = format!("flows.{name}.cc: this kernel has no `{cc}`: {}", why.message);
         return Err(Error::new(&why.code, message, why.hint));

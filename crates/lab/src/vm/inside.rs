@@ -6,7 +6,7 @@ use super::image::initramfs;
 use super::image::modules::{self, Module};
 use super::order::{Order, PORT, Qdisc, Traits};
 use crate::algorithms::Algorithm;
-use crate::algorithms::bbr_cpu::BBR_CPU;
+use crate::algorithms::built_in::BUILT_IN;
 use crate::error::Error;
 use crate::net::{self, probe, sysctl};
 use crate::protocol::HostEvent;
@@ -172,7 +172,8 @@ fn traits(modules: &mut Modules) -> Traits {
         let _ = modules.load(&name);
     }
     let has_agent = Path::new("/").join(initramfs::AGENT).exists();
-    let agent_fails = has_agent.then(|| load_with_agent(BBR_CPU, None).err()).flatten();
+    let fails = |name: &str| Some((name.to_owned(), load_with_agent(name, None).err()?));
+    let agent_fails = BUILT_IN.into_iter().filter(|_| has_agent).filter_map(fails).collect();
     Traits { release: probe::release(), algorithms: probe::algorithms(), agent_fails }
 }
 

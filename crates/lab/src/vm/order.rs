@@ -3,6 +3,7 @@
 use super::image::modules::Module;
 use crate::algorithms::Algorithm;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a guest is to do: a file in its first file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,8 +43,8 @@ pub(crate) struct Traits {
     pub release: String,
     /// Congestion controls that a connection can be given.
     pub algorithms: Vec<String>,
-    /// Why the agent cannot load its algorithm there; nothing: it can, or there is no agent.
-    pub agent_fails: Option<String>,
+    /// Algorithms that the agent cannot load there, and why; empty where there is no agent.
+    pub agent_fails: BTreeMap<String, String>,
 }
 
 /// Name of the port that joins a guest with the engine.

@@ -2,7 +2,7 @@
 
 use super::qemu::{self, Accelerator, Card};
 use super::{probe, sys};
-use crate::algorithms::bbr_cpu::BBR_CPU;
+use crate::algorithms::built_in::is_built_in;
 use crate::algorithms::{self, Algorithm};
 use crate::error::Error;
 use crate::net::{GUEST_TAP, Network, Place};
@@ -58,15 +58,15 @@ impl Guests {
         &self.found.traits.algorithms
     }
 
-    /// Why they do not have the algorithm that the agent brings along; nothing: they have it.
-    pub fn why_no_bbr_cpu(&self) -> Option<Error> {
-        if self.algorithms().iter().any(|name| name == BBR_CPU) {
+    /// Why they do not have the algorithm `name` that the agent carries; `None`: they have it.
+    pub fn why_not(&self, name: &str) -> Option<Error> {
+        if self.algorithms().iter().any(|known| known == name) {
             return None;
         }
         if !self.base.has_agent {
             return Some(algorithms::no_agent());
         }
-        let said = self.found.traits.agent_fails.as_deref()?;
+        let said = self.found.traits.agent_fails.get(name)?;
         // What the agent advises is for a machine, not for a guest.
         let why = said.split(" hint: ").next().unwrap_or(said).trim_start_matches("thalweg-agent: ");
         Some(Error::new("unknown-cc", why, "thalweg kernel fetch gets a kernel that can have it"))
@@ -81,9 +81,9 @@ impl Guests {
         match algorithms::algorithm_of(flow)? {
             Algorithm::Module { .. } => Ok(()),
             Algorithm::Kernel { name } if is_there(&name) => Ok(()),
-            Algorithm::Agent { name, .. } => {
-                let why = if name == BBR_CPU {
-                    self.why_no_bbr_cpu()
+            Algorithm::Agent { name, what, .. } => {
+                let why = if is_built_in(&what) {
+                    self.why_not(&name)
                 } else {
                     (!self.base.has_agent).then(algorithms::no_agent)
                 };
