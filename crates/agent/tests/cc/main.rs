@@ -2,9 +2,11 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod engine;
 mod guests;
 mod keeping;
 mod kernels;
+mod lossy;
 #[path = "../common/kernels.rs"]
 mod on_kernels;
 mod refusals;
