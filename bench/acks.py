@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measure what `bbr_cpu` costs for each ACK, by the kernel's own account.
+"""Measure what `bbr_cpu` and `bbr3` cost for each ACK, by the kernel's own account.
 
     make bench                              with the others, as root
     .venv/bin/python bench/acks.py          a quarter of a minute
     ... --transfers 2 --out FILE
 
-A sender paces 400 Mbit/s over loopback in a network namespace of its own. The rules take turns, a transfer each, so
-that all meet the same machine; medians count. What BBR itself does for an ACK is in the numbers, and so are the two
-clocks that the kernel reads to measure.
+A sender paces 400 Mbit/s over loopback in a network namespace of its own. The algorithms take turns, a transfer each,
+so that all run under the same load; medians count. Of `bbr_cpu` the kernel's BBR is in the numbers, and of all the two
+clock reads of the kernel's account.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import statistics
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,26 +27,30 @@ from typing import Any
 from recorder.machine import AGENT, ended, run
 from recorder.price import accounts
 
-RULES = ("schedule", "paper")
+ALGORITHMS = {
+    "bbr_cpu schedule": ("bbr_cpu", "--rule", "schedule"),
+    "bbr_cpu paper": ("bbr_cpu", "--rule", "paper"),
+    "bbr3": ("bbr3",),
+}
+"""What is measured, and the arguments of `cc load`."""
 TRANSFERS = 8
 SIZE = 50_000_000
 RATE = 50_000_000
 """Bytes a second: 400 Mbit/s."""
-ON_EACH_ACK = "bbr_cpu_main"
 SO_MAX_PACING_RATE = 47
 CLONE_NEWNET = 0x40000000
 
 
 def main() -> None:
     """Measure, print, and write where that is asked for."""
-    parser = argparse.ArgumentParser(description="Measure what bbr_cpu costs for each ACK.")
-    parser.add_argument("--transfers", type=int, default=TRANSFERS, help="for each rule (default: %(default)s)")
+    parser = argparse.ArgumentParser(description="Measure what bbr_cpu and bbr3 cost for each ACK.")
+    parser.add_argument("--transfers", type=int, default=TRANSFERS, help="for each algorithm (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
-    why_not = None if os.geteuid() == 0 else "root alone may load bbr_cpu"
+    why_not = None if os.geteuid() == 0 else "root alone may load them"
     why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
     if why_not:
-        print(f"bench: bbr_cpu is left out: {why_not}", file=sys.stderr)
+        print(f"bench: bbr_cpu and bbr3 are left out: {why_not}", file=sys.stderr)
         return
     # For the sockets below; Python knows `unshare` from 3.12 on.
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
@@ -54,44 +58,44 @@ def main() -> None:
     run("ip", "link", "set", "lo", "up", "mtu", "1500")
     # As many ACKs as a network card without help would see.
     run("ethtool", "-K", "lo", "gso", "off", "tso", "off", "gro", "off")
-    costs: dict[str, list[float]] = {rule: [] for rule in RULES}
+    costs: dict[str, list[float]] = {name: [] for name in ALGORITHMS}
     acks: list[int] = []
     with accounts():
         for _ in range(chosen.transfers):
-            for rule in RULES:
-                with loaded(rule):
-                    transfer()
-                    runs, run_ns = account()
-                costs[rule].append(run_ns / runs)
+            for name, (algorithm, *options) in ALGORITHMS.items():
+                with loaded(algorithm, options):
+                    transfer(algorithm)
+                    runs, run_ns = account(algorithm)
+                costs[name].append(run_ns / runs)
                 acks.append(runs)
-    print(f"bbr_cpu: ns for an ACK, {chosen.transfers} transfers of about {statistics.median(acks):.0f} ACKs each")
-    for rule, found in costs.items():
-        print(f"  {rule:<9} {statistics.median(found):.0f} (from {min(found):.0f} to {max(found):.0f})")
+    print(f"ns for an ACK, {chosen.transfers} transfers of about {statistics.median(acks):.0f} ACKs each")
+    for name, found in costs.items():
+        print(f"  {name:<16} {statistics.median(found):.0f} (from {min(found):.0f} to {max(found):.0f})")
     if chosen.out:
         chosen.out.write_text(json.dumps({"ns_per_ack": costs, "acks": acks}, indent=2) + "\n")
 
 
 @contextmanager
-def loaded(rule: str) -> Iterator[None]:
-    """Have bbr_cpu registered with a rule."""
-    line = [str(AGENT), "cc", "load", "bbr_cpu", "--rule", rule]
+def loaded(algorithm: str, options: Sequence[str]) -> Iterator[None]:
+    """Have an algorithm registered."""
+    line = [str(AGENT), "cc", "load", algorithm, *options]
     loader: subprocess.Popen[Any] = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
     with ended(loader):
         assert loader.stdout is not None
         if "registered" not in loader.stdout.readline():
-            raise SystemExit("bench: bbr_cpu does not load; what it said is above")
+            raise SystemExit(f"bench: {algorithm} does not load; what it said is above")
         yield
         loader.terminate()
         loader.wait()
 
 
-def transfer() -> None:
-    """Send so much with bbr_cpu, and have it taken."""
+def transfer(algorithm: str) -> None:
+    """Send with an algorithm, and receive."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         taker = threading.Thread(target=take, args=(listening,))
         taker.start()
         with socket.create_connection(listening.getsockname()) as sender:
-            sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"bbr_cpu")
+            sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, algorithm.encode())
             sender.setsockopt(socket.SOL_SOCKET, SO_MAX_PACING_RATE, RATE)
             sender.sendall(bytes(SIZE))
         taker.join()
@@ -106,9 +110,9 @@ def take(listening: socket.socket) -> None:
             pass
 
 
-def account() -> tuple[int, int]:
-    """Return how often bbr_cpu has handled an ACK since it was loaded, and the nanoseconds that took."""
-    programs = json.loads(run("bpftool", "--json", "prog", "show", "name", ON_EACH_ACK))
+def account(algorithm: str) -> tuple[int, int]:
+    """Return how often an algorithm has handled an ACK since it was loaded, and the nanoseconds that took."""
+    programs = json.loads(run("bpftool", "--json", "prog", "show", "name", f"{algorithm}_main"))
     # Where connections still use what was loaded before, the kernel has both: the newest has the highest number.
     newest = max(programs if isinstance(programs, list) else [programs], key=lambda program: program["id"])
     return newest["run_cnt"], newest["run_time_ns"]
