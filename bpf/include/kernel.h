@@ -264,6 +264,7 @@ struct tcp_sock {
 struct rate_sample {
 	u32 prior_delivered;
 	s32 delivered;
+	s32 delivered_ce;
 	long interval_us;
 	long rtt_us;
 	int losses;

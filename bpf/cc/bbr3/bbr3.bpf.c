@@ -86,6 +86,8 @@ static __always_inline void read_socket(struct sock *sk, struct bbr3_ack *ack)
 	ack->cwnd_clamp = tp->snd_cwnd_clamp;
 	ack->ca_state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 	ack->is_cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+	ack->has_ecn = tp->ecn_flags & TCP_ECN_OK;
+	ack->delivered_ce = tp->delivered_ce;
 	ack->pacing_rate = sk->sk_pacing_rate;
 	ack->cwnd = tp->snd_cwnd;
 	ack->ssthresh = 0;
@@ -100,6 +102,7 @@ static __always_inline void read_sample(struct sock *sk, const struct rate_sampl
 	ack->delivered_us = tp->delivered_mstamp;
 	ack->interval_us = interval_us > 0 && delivered >= 0 ? interval_us : 0;
 	ack->sample_delivered = delivered > 0 ? delivered : 0;
+	ack->sample_ce = bpf_core_field_exists(rs->delivered_ce) && rs->delivered_ce > 0 ? rs->delivered_ce : 0;
 	ack->prior_delivered = rs->prior_delivered;
 	ack->prior_inflight = rs->prior_in_flight;
 	ack->acked = rs->acked_sacked;

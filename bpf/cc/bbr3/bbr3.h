@@ -71,6 +71,9 @@ struct bbr3 {
 	uint32_t lost_seen;            /* losses that have been handled */
 	uint32_t marked_from;          /* packets are marked that are sent between these counts of delivered ones */
 	uint32_t marked_until;
+	uint32_t ce_seen;              /* ECN marks that have been counted */
+	uint32_t alpha_delivered;      /* packets, and marks among them, when ecn_alpha was updated */
+	uint32_t alpha_delivered_ce;
 	uint32_t probe_wait_us;
 	uint32_t random;
 
@@ -83,6 +86,7 @@ struct bbr3 {
 	uint32_t extra_acked[2]; /* largest ones of two windows of round trips */
 	uint32_t extra_acked_delivered;
 
+	uint16_t ecn_alpha; /* average share of marked packets, in 1/256 */
 	uint8_t state;
 	uint8_t ack_phase;
 	uint8_t prior_ca_state;
@@ -104,6 +108,11 @@ struct bbr3 {
 	uint8_t is_idle_restart;
 	uint8_t has_rtt;
 	uint8_t has_marked;
+	uint8_t ecn_rounds; /* of STARTUP, with too many marks */
+	uint8_t is_ecn_eligible;
+	uint8_t is_ecn_in_round;
+	uint8_t has_ecn_in_cycle;
+	uint8_t has_loss_in_cycle;
 };
 
 /* The connection at an ACK or another event. The last members are changed. */
@@ -121,10 +130,13 @@ struct bbr3_ack {
 	uint32_t cwnd_clamp;
 	uint32_t ca_state;
 	uint32_t is_cwnd_limited;
+	uint32_t has_ecn;          /* have both ends agreed on ECN? */
+	uint32_t delivered_ce;     /* packets that were marked, since the start */
 
 	/* Rate sample. */
 	uint64_t interval_us; /* 0: no sample */
 	uint32_t sample_delivered;
+	uint32_t sample_ce; /* marked among them */
 	uint32_t prior_delivered;
 	uint32_t prior_inflight;
 	uint32_t acked;        /* packets that this ACK acknowledges, selectively or not */
@@ -169,11 +181,12 @@ BBR3_INLINE uint32_t bbr3_is_probing_bw(const struct bbr3 *it)
 #include "window.h"
 #include "pacing.h"
 #include "aggregation.h"
+#include "startup.h"
+#include "ecn.h"
 #include "bounds.h"
 #include "full_pipe.h"
 #include "probe_bw.h"
 #include "losses.h"
-#include "startup.h"
 #include "drain.h"
 #include "probe_rtt.h"
 #include "events.h"
@@ -186,6 +199,7 @@ BBR3_INLINE void bbr3_on_ack(struct bbr3 *it, struct bbr3_ack *ack)
 	bbr3_apply_marks(it, ack);
 	bbr3_note_losses(it, ack);
 	bbr3_update_round(it, ack);
+	bbr3_update_ecn(it, ack);
 	bbr3_update_latest_delivery(it, ack);
 	bbr3_update_congestion_signals(it, ack);
 	bbr3_update_aggregation(it, ack);
@@ -199,6 +213,7 @@ BBR3_INLINE void bbr3_on_ack(struct bbr3 *it, struct bbr3_ack *ack)
 	bbr3_measure_burst(it, ack);
 	bbr3_set_cwnd(it, ack);
 	bbr3_advance_latest_delivery(it, ack);
+	bbr3_note_cycle(it, ack);
 	it->prior_ca_state = ack->ca_state;
 }
 

@@ -17,6 +17,9 @@ BBR3_INLINE void bbr3_reset_shortterm(struct bbr3 *it)
 BBR3_INLINE void bbr3_reset_congestion_signals(struct bbr3 *it)
 {
 	it->is_loss_in_round = 0;
+	it->is_ecn_in_round = 0;
+	it->has_loss_in_cycle = 0;
+	it->has_ecn_in_cycle = 0;
 	it->bw_latest = 0;
 	it->inflight_latest = 0;
 }
@@ -47,17 +50,29 @@ BBR3_INLINE void bbr3_advance_latest_delivery(struct bbr3 *it, const struct bbr3
 	it->inflight_latest = ack->sample_delivered;
 }
 
-/* Once per round with losses: not below what the path has just delivered (InitLowerBounds, LossLowerBounds). */
-BBR3_INLINE void bbr3_adapt_shortterm(struct bbr3 *it, const struct bbr3_ack *ack)
+/* After losses: not below what the path has just delivered (draft: InitLowerBounds, LossLowerBounds). */
+BBR3_INLINE void bbr3_cut_shortterm(struct bbr3 *it)
 {
-	if (bbr3_is_probing_bw(it) || !it->is_loss_in_round)
-		return;
 	if (it->bw_shortterm == BBR3_INFINITE)
 		it->bw_shortterm = bbr3_max_bw(it);
-	if (it->inflight_shortterm == BBR3_INFINITE)
-		it->inflight_shortterm = ack->cwnd;
 	it->bw_shortterm = bbr3_max(bbr3_max(it->bw_latest, bbr3_scale(it->bw_shortterm, BBR3_BETA)), 1);
 	it->inflight_shortterm = bbr3_max(it->inflight_latest, bbr3_scale(it->inflight_shortterm, BBR3_BETA));
+}
+
+/* Once per round (draft: AdaptLowerBoundsFromCongestion). */
+BBR3_INLINE void bbr3_adapt_shortterm(struct bbr3 *it, const struct bbr3_ack *ack)
+{
+	uint32_t ecn_bound = BBR3_INFINITE;
+
+	if (bbr3_is_probing_bw(it) || !(it->is_loss_in_round || it->is_ecn_in_round))
+		return;
+	if (it->inflight_shortterm == BBR3_INFINITE)
+		it->inflight_shortterm = ack->cwnd;
+	if (it->is_ecn_in_round)
+		ecn_bound = bbr3_ecn_bound(it);
+	if (it->is_loss_in_round)
+		bbr3_cut_shortterm(it);
+	it->inflight_shortterm = bbr3_min(it->inflight_shortterm, ecn_bound);
 }
 
 /* draft: UpdateCongestionSignals */
@@ -71,6 +86,7 @@ BBR3_INLINE void bbr3_update_congestion_signals(struct bbr3 *it, const struct bb
 		return;
 	bbr3_adapt_shortterm(it, ack);
 	it->is_loss_in_round = 0;
+	it->is_ecn_in_round = 0;
 }
 
 #endif

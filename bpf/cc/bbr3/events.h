@@ -13,6 +13,10 @@ BBR3_INLINE void bbr3_on_init(struct bbr3 *it, struct bbr3_ack *ack, uint32_t mi
 	it->next_round_delivered = ack->delivered;
 	it->loss_round_delivered = ack->delivered + 1;
 	it->lost_seen = ack->lost;
+	it->ecn_alpha = BBR3_UNIT;
+	it->ce_seen = ack->delivered_ce;
+	it->alpha_delivered = ack->delivered;
+	it->alpha_delivered_ce = ack->delivered_ce;
 	it->min_rtt_us = min_rtt_us;
 	it->min_rtt_at_us = ack->now_us;
 	it->probe_rtt_min_us = min_rtt_us;

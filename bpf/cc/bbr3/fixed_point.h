@@ -177,6 +177,45 @@ BBR3_INLINE uint32_t bbr3_acked_per_increment(uint32_t cwnd, uint32_t up_rounds)
 	return bbr3_max(cwnd >> bbr3_min(up_rounds, BBR3_MAX_UP_ROUNDS), 1);
 }
 
+/* Share of marked packets, in 1/256. */
+BBR3_INLINE uint32_t bbr3_ce_ratio(uint32_t marked, uint32_t delivered)
+{
+	return bbr3_min(((uint64_t)marked << BBR3_GAIN_SHIFT) / delivered, BBR3_UNIT);
+}
+
+/* The average share of marks with a new one of weight 1/16 (Linux: ecn_alpha). */
+BBR3_INLINE uint32_t bbr3_ecn_alpha(uint32_t alpha, uint32_t ratio)
+{
+	const uint32_t weight = BBR3_UNIT / 16;
+
+	alpha = ((BBR3_UNIT - weight) * alpha >> BBR3_GAIN_SHIFT) + (weight * ratio >> BBR3_GAIN_SHIFT);
+	return bbr3_min(alpha, BBR3_UNIT);
+}
+
+/* The logarithm to the base 2, rounded down; 0 of 0. */
+BBR3_INLINE uint32_t bbr3_log2(uint32_t value)
+{
+	uint32_t result = 0;
+
+	if (value >> 16) {
+		value >>= 16;
+		result += 16;
+	}
+	if (value >> 8) {
+		value >>= 8;
+		result += 8;
+	}
+	if (value >> 4) {
+		value >>= 4;
+		result += 4;
+	}
+	if (value >> 2) {
+		value >>= 2;
+		result += 2;
+	}
+	return result + (value >> 1);
+}
+
 /* The next pseudo-random number. Only its high bits are used, which are the good ones of such a generator. */
 BBR3_INLINE uint32_t bbr3_random(uint32_t previous)
 {

@@ -21,11 +21,34 @@ BBR3_INLINE void bbr3_note_losses(struct bbr3 *it, const struct bbr3_ack *ack)
 	if (!it->is_loss_in_round)
 		it->loss_round_delivered = ack->delivered;
 	it->is_loss_in_round = 1;
+	it->has_loss_in_cycle = 1;
 	if (it->is_probe_sample && bbr3_is_loss_too_high(lost, ack->tx_in_flight)) {
 		uint32_t inflight = bbr3_inflight_at_loss(ack->tx_in_flight, lost, size);
 
 		bbr3_handle_too_high(it, ack, inflight, ack->tx_is_app_limited);
 	}
+}
+
+/*
+ * ACKs with losses in a round trip that end STARTUP (draft: StartupFullLossCnt). The count stops at the second number.
+ */
+#define BBR3_STARTUP_LOSS_EVENTS 6
+#define BBR3_STARTUP_LOSS_EVENTS_MAX 15
+
+/* Section "Exiting Startup Based on Packet Loss" (draft: CheckStartupHighLoss). */
+BBR3_INLINE void bbr3_check_startup_loss(struct bbr3 *it, const struct bbr3_ack *ack)
+{
+	if (it->is_full_bw_reached)
+		return;
+	if (ack->losses && it->loss_events_in_round < BBR3_STARTUP_LOSS_EVENTS_MAX)
+		it->loss_events_in_round++;
+	if (!it->is_loss_round_start)
+		return;
+	if (ack->ca_state == BBR3_CA_RECOVERY && it->loss_events_in_round >= BBR3_STARTUP_LOSS_EVENTS &&
+	    bbr3_is_too_high(it, ack))
+		bbr3_end_startup(it, ack);
+	else
+		it->loss_events_in_round = 0;
 }
 
 #endif

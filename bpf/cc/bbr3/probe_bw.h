@@ -36,10 +36,10 @@ BBR3_INLINE void bbr3_start_cruise(struct bbr3 *it)
 }
 
 /* draft: StartProbeBW_REFILL */
-BBR3_INLINE void bbr3_start_refill(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_INLINE void bbr3_start_refill(struct bbr3 *it, const struct bbr3_ack *ack, uint32_t up_rounds)
 {
 	bbr3_reset_shortterm(it);
-	it->up_rounds = 0;
+	it->up_rounds = up_rounds;
 	it->up_acked = 0;
 	it->was_probe_precautionary = 0;
 	it->ack_phase = BBR3_ACKS_REFILLING;
@@ -114,7 +114,7 @@ BBR3_INLINE uint32_t bbr3_end_probe_samples(struct bbr3 *it, const struct bbr3_a
 		bbr3_advance_max_bw(it);
 	if (!it->was_probe_precautionary || it->was_probe_too_high)
 		return 0;
-	bbr3_start_refill(it, ack);
+	bbr3_start_refill(it, ack, 0);
 	return 1;
 }
 
@@ -127,7 +127,7 @@ BBR3_INLINE uint32_t bbr3_adapt_longterm(struct bbr3 *it, const struct bbr3_ack 
 		else if (it->ack_phase == BBR3_ACKS_PROBE_STOPPING && bbr3_end_probe_samples(it, ack))
 			return 1;
 	}
-	if (bbr3_is_loss_too_high(ack->lost - ack->tx_lost, ack->tx_in_flight)) {
+	if (bbr3_is_too_high(it, ack)) {
 		if (it->is_probe_sample)
 			bbr3_handle_too_high(it, ack, ack->tx_in_flight, ack->is_app_limited);
 		return 0;
@@ -185,8 +185,10 @@ BBR3_INLINE void bbr3_update_probe_bw(struct bbr3 *it, const struct bbr3_ack *ac
 	switch (it->state) {
 	case BBR3_PROBE_BW_DOWN:
 	case BBR3_PROBE_BW_CRUISE:
-		if (bbr3_is_time_to_probe(it, ack))
-			bbr3_start_refill(it, ack);
+		if (bbr3_is_time_to_reprobe(it, ack))
+			bbr3_start_refill(it, ack, bbr3_reprobe_rounds(it));
+		else if (bbr3_is_time_to_probe(it, ack))
+			bbr3_start_refill(it, ack, 0);
 		else if (it->state == BBR3_PROBE_BW_DOWN && inflight <= bbr3_with_headroom(it->inflight_longterm) &&
 			 inflight <= bbr3_inflight(it, ack, bbr3_max_bw(it)))
 			bbr3_start_cruise(it);
