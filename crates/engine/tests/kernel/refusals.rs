@@ -35,7 +35,7 @@ fn an_algorithm_that_the_kernel_lacks_is_refused_with_those_that_it_has() {
 }
 
 #[test]
-fn without_bbr_cpu_the_reason_and_what_to_do_are_told() {
+fn without_an_algorithm_of_the_agent_the_reason_and_what_to_do_are_reported() {
     if !is_available() {
         return;
     }
@@ -44,22 +44,27 @@ fn without_bbr_cpu_the_reason_and_what_to_do_are_told() {
     let told = Command::new(ENGINE).args(["capabilities", "--json"]).env(place.0, place.1).output().unwrap();
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();
     let kernel = told["engines"].as_array().unwrap().iter().find(|engine| engine["name"] == "kernel").unwrap();
-    let is_it = |one: &&Value| one["name"] == "bbr_cpu";
-    let Some(lack) = kernel["lacks"].as_array().unwrap().iter().find(is_it) else {
-        assert!(kernel["cc"].as_array().unwrap().iter().any(|one| is_it(&one)), "it is there, or lacking: {kernel}");
-        not_tested("the error for a missing bbr_cpu", "it is loaded on this machine");
-        return;
-    };
-    let (why, hint) = (lack["why"].as_str().unwrap(), lack["hint"].as_str().unwrap());
-    if why == "it is not loaded" {
-        assert_eq!(hint, "sudo /opt/thalweg-agent cc load bbr_cpu --keep");
+    for name in ["bbr_cpu", "bbr3"] {
+        let is_it = |one: &&Value| one["name"] == name;
+        let Some(lack) = kernel["lacks"].as_array().unwrap().iter().find(is_it) else {
+            assert!(
+                kernel["cc"].as_array().unwrap().iter().any(|one| is_it(&one)),
+                "it is there, or lacking: {kernel}"
+            );
+            not_tested("the error for a missing algorithm of the agent", &format!("{name} is loaded on this machine"));
+            continue;
+        };
+        let (why, hint) = (lack["why"].as_str().unwrap(), lack["hint"].as_str().unwrap());
+        if why == "it is not loaded" {
+            assert_eq!(hint, format!("sudo /opt/thalweg-agent cc load {name} --keep"));
+        }
+        let mut experiment = experiment();
+        experiment["flows"][0]["cc"] = json!(name);
+        let bench = bench([experiment]);
+        let output = bench.run("run", &[]).env(place.0, place.1).output().unwrap();
+        let failed = events(&output).into_iter().find(|event| event["event"] == "failed").unwrap();
+        check(&failed, "unknown-cc", &["flows.large.cc", &format!("this kernel has no `{name}`"), why, hint]);
     }
-    let mut experiment = experiment();
-    experiment["flows"][0]["cc"] = json!("bbr_cpu");
-    let bench = bench([experiment]);
-    let output = bench.run("run", &[]).env(place.0, place.1).output().unwrap();
-    let failed = events(&output).into_iter().find(|event| event["event"] == "failed").unwrap();
-    check(&failed, "unknown-cc", &["flows.large.cc", "this kernel has no `bbr_cpu`", why, hint]);
 }
 
 #[test]

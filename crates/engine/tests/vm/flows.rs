@@ -107,21 +107,30 @@ fn a_module_of_ones_own_is_loaded_and_one_that_registers_something_else_is_told(
     assert!(message.contains("westwood"), "{message}");
 }
 
-#[test]
-fn the_agent_gives_guests_bbr_for_senders_that_share_a_cpu() {
+/// Sends with an algorithm of the agent in a guest, and checks that it uses the path.
+fn send_with(cc: &str, params: Value) {
     if !is_available() {
         return;
     }
     let vm = capabilities(&mut Command::new(ENGINE));
-    let has = |name: &str| vm["cc"].as_array().unwrap().iter().any(|cc| cc["name"] == name);
-    if !has("bbr_cpu") {
-        not_tested("bbr_cpu in guests", "thalweg-agent is not beside thalweg-engine, nor on the PATH");
+    if !vm["cc"].as_array().unwrap().iter().any(|one| one["name"] == cc) {
+        not_tested(&format!("{cc} in guests"), "thalweg-agent is not beside thalweg-engine, nor on the PATH");
         return;
     }
     let mut experiment = experiment();
-    experiment["flows"] = json!([flow("large", "bbr_cpu")]);
-    experiment["flows"][0]["cc_params"] = json!({"rule": 0.0});
+    experiment["flows"] = json!([flow("large", cc)]);
+    experiment["flows"][0]["cc_params"] = params;
     let outcome = outcome(experiment);
     let share = acked_bytes(&outcome.flow("large")) / CAPACITY;
     assert!((0.3..=0.97).contains(&share), "{share} of the capacity");
+}
+
+#[test]
+fn the_agent_gives_guests_bbr_for_senders_that_share_a_cpu() {
+    send_with("bbr_cpu", json!({"rule": 0.0}));
+}
+
+#[test]
+fn the_agent_gives_guests_version_3_of_bbr() {
+    send_with("bbr3", json!({}));
 }
