@@ -13,7 +13,7 @@
 #define BBR3_EXTRA_ACKED_RESET (1 << 20)
 
 /* Counts the rounds of a window of the filter. */
-BBR3_INLINE void bbr3_advance_extra_acked(struct bbr3 *it)
+BBR3_RARE void bbr3_advance_extra_acked(struct bbr3 *it)
 {
 	uint32_t rounds = it->is_full_bw_reached ? BBR3_EXTRA_ACKED_ROUNDS : 1;
 

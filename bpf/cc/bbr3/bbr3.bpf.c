@@ -75,7 +75,8 @@ static __always_inline void read_socket(struct sock *sk, struct bbr3_ack *ack)
 	u64 clock_ns = tp->tcp_clock_cache, departure_ns = tp->tcp_wstamp_ns;
 
 	ack->now_us = tp->tcp_mstamp;
-	ack->pacing_delay_us = departure_ns > clock_ns ? (departure_ns - clock_ns) / 1000 : 0;
+	/* A multiplication instead of a division: 2^32 / 1000, rounded up. */
+	ack->pacing_delay_us = departure_ns > clock_ns ? (u64)(u32)(departure_ns - clock_ns) * 4294968 >> 32 : 0;
 	ack->max_pacing_rate = sk->sk_max_pacing_rate;
 	ack->pacing_shift = sk->sk_pacing_shift;
 	ack->mss = tp->mss_cache;

@@ -45,53 +45,15 @@ enum bbr3_ack_phase {
 /* States of Linux's loss recovery that matter here. */
 enum { BBR3_CA_OPEN, BBR3_CA_RECOVERY = 3, BBR3_CA_LOSS = 4 };
 
-/* The model of the path and the state machine: what is kept of a connection. */
+/*
+ * The model of the path and the state machine: what is kept of a connection. What every ACK needs comes first, so that
+ * it touches few cache lines.
+ */
 struct bbr3 {
-	uint64_t cycle_us;             /* when the phase of PROBE_BW began that is timed */
-	uint64_t min_rtt_at_us;        /* when min_rtt was measured */
-	uint64_t probe_rtt_min_at_us;  /* when probe_rtt_min was measured, or PROBE_RTT ended */
-	uint64_t probe_rtt_done_us;    /* end of PROBE_RTT; 0: too much is still in flight */
-	uint64_t extra_acked_since_us; /* start of the interval over which extra_acked is counted */
-
-	uint32_t max_bw[2];  /* largest delivery rate of the previous cycle, and of this one */
-	uint32_t bw_latest;  /* largest delivery rate of the latest round trip */
-	uint32_t bw_shortterm;
-	uint32_t full_bw;    /* what the next delivery rate has to exceed by 25 % */
-	uint32_t min_rtt_us; /* over 10 s */
-	uint32_t probe_rtt_min_us; /* over 5 s */
-
-	uint32_t inflight_latest; /* largest amount of data delivered in the latest round trip */
-	uint32_t inflight_shortterm;
-	uint32_t inflight_longterm;
-	uint32_t up_acked;               /* ACKed since inflight_longterm last grew */
-	uint32_t up_acked_per_increment; /* ACKed for each packet by which it grows */
-
-	uint32_t next_round_delivered; /* the round ends when a packet is acknowledged that was sent after this */
-	uint32_t loss_round_delivered; /* likewise for the round over which losses are counted */
-	uint32_t lost_seen;            /* losses that have been handled */
-	uint32_t marked_from;          /* packets are marked that are sent between these counts of delivered ones */
-	uint32_t marked_until;
-	uint32_t ce_seen;              /* ECN marks that have been counted */
-	uint32_t alpha_delivered;      /* packets, and marks among them, when ecn_alpha was updated */
-	uint32_t alpha_delivered_ce;
-	uint32_t probe_wait_us;
-	uint32_t random;
-
-	uint32_t prior_cwnd; /* last good one before loss recovery or PROBE_RTT */
-	uint32_t init_cwnd;
-	uint32_t undo_bw_shortterm;
-	uint32_t undo_inflight_shortterm;
-	uint32_t undo_inflight_longterm;
-
-	uint32_t extra_acked[2]; /* largest ones of two windows of round trips */
-	uint32_t extra_acked_delivered;
-
-	uint16_t ecn_alpha; /* average share of marked packets, in 1/256 */
 	uint8_t state;
 	uint8_t ack_phase;
 	uint8_t prior_ca_state;
 	uint8_t full_bw_count;
-	uint8_t up_rounds;
 	uint8_t rounds_since_probe;
 	uint8_t loss_events_in_round;
 	uint8_t extra_acked_rounds;
@@ -101,18 +63,58 @@ struct bbr3 {
 	uint8_t is_loss_in_round;
 	uint8_t is_full_bw_now;
 	uint8_t is_full_bw_reached;
-	uint8_t is_probe_sample;        /* do samples come from a bandwidth probe? */
-	uint8_t was_probe_too_high;     /* has the last probe caused too much loss? */
+	uint8_t is_probe_sample;         /* do samples come from a bandwidth probe? */
+	uint8_t was_probe_too_high;      /* has the last probe caused too much loss? */
 	uint8_t was_probe_precautionary; /* has the last probe ended at inflight_longterm, as a precaution? */
 	uint8_t is_probe_rtt_round_done;
 	uint8_t is_idle_restart;
 	uint8_t has_rtt;
 	uint8_t has_marked;
-	uint8_t ecn_rounds; /* of STARTUP, with too many marks */
 	uint8_t is_ecn_eligible;
 	uint8_t is_ecn_in_round;
 	uint8_t has_ecn_in_cycle;
 	uint8_t has_loss_in_cycle;
+
+	uint32_t next_round_delivered; /* the round ends when a packet is acknowledged that was sent after this */
+	uint32_t loss_round_delivered; /* likewise for the round over which losses are counted */
+	uint32_t lost_seen;            /* losses that have been handled */
+	uint32_t ce_seen;              /* ECN marks that have been counted */
+	uint32_t max_bw[2];            /* largest delivery rate of the previous cycle, and of this one */
+	uint32_t bw_latest;            /* largest delivery rate of the latest round trip */
+	uint32_t bw_shortterm;
+	uint32_t full_bw; /* what the next delivery rate has to exceed by 25 % */
+	uint32_t inflight_latest; /* largest amount of data delivered in the latest round trip */
+	uint32_t inflight_shortterm;
+	uint32_t inflight_longterm;
+	uint32_t min_rtt_us;       /* over 10 s */
+	uint32_t probe_rtt_min_us; /* over 5 s */
+	uint32_t extra_acked[2];   /* largest ones of two windows of round trips */
+	uint32_t extra_acked_delivered;
+	uint32_t probe_wait_us;
+	uint32_t burst;            /* segments that leave at once; bbr3_measure_burst() computes it */
+	uint32_t burst_min_rtt_us; /* what that rests on */
+	uint64_t burst_rate;
+	uint64_t cycle_us;             /* when the phase of PROBE_BW began that is timed */
+	uint64_t min_rtt_at_us;        /* when min_rtt was measured */
+	uint64_t probe_rtt_min_at_us;  /* when probe_rtt_min was measured, or PROBE_RTT ended */
+	uint64_t extra_acked_since_us; /* start of the interval over which extra_acked is counted */
+
+	uint64_t probe_rtt_done_us; /* end of PROBE_RTT; 0: too much is still in flight */
+	uint32_t up_acked;               /* ACKed since inflight_longterm last grew */
+	uint32_t up_acked_per_increment; /* ACKed for each packet by which it grows */
+	uint32_t marked_from;            /* packets are marked that are sent between these counts of delivered ones */
+	uint32_t marked_until;
+	uint32_t alpha_delivered; /* packets, and marks among them, when ecn_alpha was updated */
+	uint32_t alpha_delivered_ce;
+	uint32_t random;
+	uint32_t init_cwnd;
+	uint32_t prior_cwnd; /* last good one before loss recovery or PROBE_RTT */
+	uint32_t undo_bw_shortterm;
+	uint32_t undo_inflight_shortterm;
+	uint32_t undo_inflight_longterm;
+	uint16_t ecn_alpha; /* average share of marked packets, in 1/256 */
+	uint8_t ecn_rounds; /* of STARTUP, with too many marks */
+	uint8_t up_rounds;
 };
 
 /* The connection at an ACK or another event. The last members are changed. */
@@ -145,7 +147,6 @@ struct bbr3_ack {
 	uint32_t is_app_limited;
 	uint32_t is_ack_delayed;
 	uint32_t bw;           /* delivery rate; bbr3_on_ack() computes it */
-	uint32_t burst;        /* segments that leave at once; bbr3_measure_burst() computes it */
 
 	/* When the most recently sent packet was sent that this ACK acknowledges, by inflight_ring.h. */
 	uint32_t tx_in_flight; /* packets in flight with it; 0: unknown */
@@ -195,7 +196,6 @@ BBR3_INLINE uint32_t bbr3_is_probing_bw(const struct bbr3 *it)
 BBR3_INLINE void bbr3_on_ack(struct bbr3 *it, struct bbr3_ack *ack)
 {
 	ack->bw = bbr3_delivery_rate(ack->sample_delivered, ack->interval_us);
-	bbr3_measure_burst(it, ack);
 	bbr3_apply_marks(it, ack);
 	bbr3_note_losses(it, ack);
 	bbr3_update_round(it, ack);

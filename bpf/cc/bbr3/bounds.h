@@ -51,7 +51,7 @@ BBR3_INLINE void bbr3_advance_latest_delivery(struct bbr3 *it, const struct bbr3
 }
 
 /* After losses: not below what the path has just delivered (draft: InitLowerBounds, LossLowerBounds). */
-BBR3_INLINE void bbr3_cut_shortterm(struct bbr3 *it)
+BBR3_RARE void bbr3_cut_shortterm(struct bbr3 *it)
 {
 	if (it->bw_shortterm == BBR3_INFINITE)
 		it->bw_shortterm = bbr3_max_bw(it);

@@ -21,7 +21,7 @@
 #define BBR3_ECN_REPROBE (BBR3_UNIT / 2)
 
 /* Counts the marks of a round trip. Returns their share; BBR3_INFINITE: unknown, or marks do not matter. */
-BBR3_INLINE uint32_t bbr3_update_ecn_alpha(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_RARE uint32_t bbr3_update_ecn_alpha(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	uint32_t delivered = ack->delivered - it->alpha_delivered, ratio;
 
@@ -45,7 +45,7 @@ BBR3_INLINE void bbr3_update_ecn(struct bbr3 *it, const struct bbr3_ack *ack)
 
 		it->ecn_rounds = is_high && !it->is_full_bw_reached ? it->ecn_rounds + 1 : 0;
 		if (it->ecn_rounds >= BBR3_ECN_STARTUP_ROUNDS)
-			bbr3_end_startup(it, ack);
+			bbr3_end_startup(it);
 	}
 	if (it->is_ecn_eligible && ack->delivered_ce != it->ce_seen)
 		it->is_ecn_in_round = 1;

@@ -26,6 +26,7 @@ BBR3_INLINE void bbr3_on_init(struct bbr3 *it, struct bbr3_ack *ack, uint32_t mi
 	it->up_acked_per_increment = BBR3_INFINITE;
 	bbr3_reset_shortterm(it);
 	bbr3_init_pacing_rate(it, ack);
+	bbr3_measure_burst(it, ack);
 }
 
 /* The connection sends again after a silence (section "Restarting From Idle"). */
@@ -64,7 +65,6 @@ BBR3_INLINE uint32_t bbr3_on_undo(struct bbr3 *it)
 BBR3_INLINE void bbr3_on_ca_state(struct bbr3 *it, struct bbr3_ack *ack, uint32_t ca_state)
 {
 	if (ca_state == BBR3_CA_LOSS) {
-		bbr3_measure_burst(it, ack);
 		bbr3_note_losses(it, ack);
 		it->prior_ca_state = BBR3_CA_LOSS;
 		bbr3_reset_full_bw(it, 0);

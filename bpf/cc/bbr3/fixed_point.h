@@ -16,6 +16,9 @@
 /* A subprogram of its own would cost a call, and the verifier would know less about its arguments. */
 #define BBR3_INLINE static inline __attribute__((always_inline))
 
+/* What few ACKs need is a subprogram: the code of the others stays dense, which counts where caches are cold. */
+#define BBR3_RARE static __attribute__((noinline, unused))
+
 #define BBR3_BW_SHIFT 24
 #define BBR3_BW_UNIT (1ULL << BBR3_BW_SHIFT)
 #define BBR3_GAIN_SHIFT 8

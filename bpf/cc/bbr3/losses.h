@@ -46,7 +46,7 @@ BBR3_INLINE void bbr3_check_startup_loss(struct bbr3 *it, const struct bbr3_ack 
 		return;
 	if (ack->ca_state == BBR3_CA_RECOVERY && it->loss_events_in_round >= BBR3_STARTUP_LOSS_EVENTS &&
 	    bbr3_is_too_high(it, ack))
-		bbr3_end_startup(it, ack);
+		bbr3_end_startup(it);
 	else
 		it->loss_events_in_round = 0;
 }

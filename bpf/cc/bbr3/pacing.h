@@ -36,7 +36,7 @@ BBR3_INLINE uint64_t bbr3_capped_rate(const struct bbr3_ack *ack, uint32_t bw, u
 }
 
 /* The rate before there is a delivery rate: a window per RTT, times the gain of STARTUP (draft: InitPacingRate). */
-BBR3_INLINE void bbr3_init_pacing_rate(struct bbr3 *it, struct bbr3_ack *ack)
+BBR3_RARE void bbr3_init_pacing_rate(struct bbr3 *it, struct bbr3_ack *ack)
 {
 	uint32_t rtt_us = ack->srtt_us ? ack->srtt_us : BBR3_NOMINAL_RTT_US;
 

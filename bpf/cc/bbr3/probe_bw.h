@@ -16,7 +16,7 @@ BBR3_INLINE void bbr3_pick_probe_wait(struct bbr3 *it)
 }
 
 /* draft: StartProbeBW_DOWN */
-BBR3_INLINE void bbr3_start_down(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_RARE void bbr3_start_down(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	bbr3_reset_congestion_signals(it);
 	it->up_acked_per_increment = BBR3_INFINITE;
@@ -36,7 +36,7 @@ BBR3_INLINE void bbr3_start_cruise(struct bbr3 *it)
 }
 
 /* draft: StartProbeBW_REFILL */
-BBR3_INLINE void bbr3_start_refill(struct bbr3 *it, const struct bbr3_ack *ack, uint32_t up_rounds)
+BBR3_RARE void bbr3_start_refill(struct bbr3 *it, const struct bbr3_ack *ack, uint32_t up_rounds)
 {
 	bbr3_reset_shortterm(it);
 	it->up_rounds = up_rounds;
@@ -56,7 +56,7 @@ BBR3_INLINE void bbr3_raise_slope(struct bbr3 *it, const struct bbr3_ack *ack)
 }
 
 /* draft: StartProbeBW_UP */
-BBR3_INLINE void bbr3_start_up(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_RARE void bbr3_start_up(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->is_probe_sample = 1;
 	it->ack_phase = BBR3_ACKS_PROBE_STARTING;
@@ -74,7 +74,7 @@ BBR3_INLINE uint32_t bbr3_is_held_by_longterm(const struct bbr3 *it, const struc
 }
 
 /* draft: ProbeInflightLongtermUpward */
-BBR3_INLINE void bbr3_raise_longterm(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_RARE void bbr3_raise_longterm(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (!bbr3_is_held_by_longterm(it, ack))
 		return;
@@ -92,7 +92,7 @@ BBR3_INLINE void bbr3_raise_longterm(struct bbr3 *it, const struct bbr3_ack *ack
 /*
  * A probe has caused too much loss: `inflight` is what the path takes. Once per probe (draft: HandleInflightTooHigh).
  */
-BBR3_INLINE void bbr3_handle_too_high(struct bbr3 *it, const struct bbr3_ack *ack, uint32_t inflight,
+BBR3_RARE void bbr3_handle_too_high(struct bbr3 *it, const struct bbr3_ack *ack, uint32_t inflight,
 				      uint32_t is_app_limited)
 {
 	it->was_probe_too_high = 1;
@@ -104,7 +104,7 @@ BBR3_INLINE void bbr3_handle_too_high(struct bbr3 *it, const struct bbr3_ack *ac
 }
 
 /* A round after a probe its last samples have come. Returns whether the next probe begins at once. */
-BBR3_INLINE uint32_t bbr3_end_probe_samples(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_RARE uint32_t bbr3_end_probe_samples(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->is_probe_sample = 0;
 	it->ack_phase = BBR3_ACKS_INIT;
@@ -149,7 +149,7 @@ BBR3_INLINE uint32_t bbr3_inflight_at_departure(const struct bbr3 *it, const str
 	uint32_t delivered = bbr3_delivered_in(bbr3_bw(it), ack->pacing_delay_us);
 
 	if (bbr3_pacing_gain(it) > BBR3_UNIT)
-		inflight += ack->burst;
+		inflight += it->burst;
 	return inflight > delivered ? inflight - delivered : 0;
 }
 
@@ -190,7 +190,7 @@ BBR3_INLINE void bbr3_update_probe_bw(struct bbr3 *it, const struct bbr3_ack *ac
 		else if (bbr3_is_time_to_probe(it, ack))
 			bbr3_start_refill(it, ack, 0);
 		else if (it->state == BBR3_PROBE_BW_DOWN && inflight <= bbr3_with_headroom(it->inflight_longterm) &&
-			 inflight <= bbr3_inflight(it, ack, bbr3_max_bw(it)))
+			 inflight <= bbr3_inflight(it, bbr3_max_bw(it)))
 			bbr3_start_cruise(it);
 		break;
 	case BBR3_PROBE_BW_REFILL:

@@ -17,7 +17,7 @@ BBR3_INLINE uint32_t bbr3_has_passed(uint64_t now_us, uint64_t since_us, uint32_
 }
 
 /* Back to probing for bandwidth (section "Exiting ProbeRTT"). */
-BBR3_INLINE void bbr3_exit_probe_rtt(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_RARE void bbr3_exit_probe_rtt(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	bbr3_reset_shortterm(it);
 	if (it->is_full_bw_reached) {
@@ -39,7 +39,7 @@ BBR3_INLINE void bbr3_check_probe_rtt_done(struct bbr3 *it, struct bbr3_ack *ack
 }
 
 /* draft: HandleProbeRTT */
-BBR3_INLINE void bbr3_handle_probe_rtt(struct bbr3 *it, struct bbr3_ack *ack)
+BBR3_RARE void bbr3_handle_probe_rtt(struct bbr3 *it, struct bbr3_ack *ack)
 {
 	bbr3_mark_limited(it, ack);
 	if (!it->probe_rtt_done_us) {
@@ -56,7 +56,7 @@ BBR3_INLINE void bbr3_handle_probe_rtt(struct bbr3 *it, struct bbr3_ack *ack)
 }
 
 /* draft: EnterProbeRTT */
-BBR3_INLINE void bbr3_enter_probe_rtt(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_RARE void bbr3_enter_probe_rtt(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->state = BBR3_PROBE_RTT;
 	bbr3_save_cwnd(it, ack);

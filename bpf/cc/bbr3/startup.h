@@ -4,10 +4,10 @@
 #define THALWEG_BBR3_STARTUP_H
 
 /* The queue is too long: the pipe counts as full, and what is in flight is bounded (draft: CheckStartupHighLoss). */
-BBR3_INLINE void bbr3_end_startup(struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_RARE void bbr3_end_startup(struct bbr3 *it)
 {
 	it->is_full_bw_reached = 1;
-	it->inflight_longterm = bbr3_max(bbr3_inflight(it, ack, bbr3_max_bw(it)), it->inflight_latest);
+	it->inflight_longterm = bbr3_max(bbr3_inflight(it, bbr3_max_bw(it)), it->inflight_latest);
 }
 
 #endif

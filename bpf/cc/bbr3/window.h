@@ -14,10 +14,14 @@
 /* More is allowed in flight for aggregated ACKs by at most what the path delivers in 100 ms. */
 #define BBR3_EXTRA_ACKED_MAX_US 100000
 
-/* Bursts follow the pacing rate and min_rtt: to be called when these have changed. */
-BBR3_INLINE void bbr3_measure_burst(const struct bbr3 *it, struct bbr3_ack *ack)
+/* Bursts follow pacing rate and min_rtt. Both change rarely: most ACKs do without the division. */
+BBR3_INLINE void bbr3_measure_burst(struct bbr3 *it, const struct bbr3_ack *ack)
 {
-	ack->burst = bbr3_burst(ack->pacing_rate, ack->pacing_shift, it->min_rtt_us, ack->mss);
+	if (it->burst && it->burst_rate == ack->pacing_rate && it->burst_min_rtt_us == it->min_rtt_us)
+		return;
+	it->burst = bbr3_burst(ack->pacing_rate, ack->pacing_shift, it->min_rtt_us, ack->mss);
+	it->burst_rate = ack->pacing_rate;
+	it->burst_min_rtt_us = it->min_rtt_us;
 }
 
 /* gain x BDP; the initial window before there is an RTT sample (draft: BDPMultiple). */
@@ -27,23 +31,23 @@ BBR3_INLINE uint32_t bbr3_bdp_multiple(const struct bbr3 *it, uint32_t bw, uint3
 }
 
 /* draft: QuantizationBudget */
-BBR3_INLINE uint32_t bbr3_quantize(const struct bbr3 *it, const struct bbr3_ack *ack, uint32_t inflight)
+BBR3_INLINE uint32_t bbr3_quantize(const struct bbr3 *it, uint32_t inflight)
 {
-	inflight = bbr3_max(inflight, BBR3_OFFLOAD_BURSTS * ack->burst);
+	inflight = bbr3_max(inflight, BBR3_OFFLOAD_BURSTS * it->burst);
 	inflight = bbr3_max(inflight, BBR3_MIN_CWND);
 	return it->state == BBR3_PROBE_BW_UP ? inflight + 2 : inflight;
 }
 
 /* What fills the path once (draft: Inflight). */
-BBR3_INLINE uint32_t bbr3_inflight(const struct bbr3 *it, const struct bbr3_ack *ack, uint32_t bw)
+BBR3_INLINE uint32_t bbr3_inflight(const struct bbr3 *it, uint32_t bw)
 {
-	return bbr3_quantize(it, ack, bbr3_bdp_multiple(it, bw, BBR3_UNIT));
+	return bbr3_quantize(it, bbr3_bdp_multiple(it, bw, BBR3_UNIT));
 }
 
 /* The BDP, unless congestion has cut the window (draft: TargetInflight). */
 BBR3_INLINE uint32_t bbr3_target_inflight(const struct bbr3 *it, const struct bbr3_ack *ack)
 {
-	return bbr3_min(bbr3_inflight(it, ack, bbr3_bw(it)), ack->cwnd);
+	return bbr3_min(bbr3_inflight(it, bbr3_bw(it)), ack->cwnd);
 }
 
 BBR3_INLINE uint32_t bbr3_probe_rtt_cwnd(const struct bbr3 *it)
@@ -59,7 +63,7 @@ BBR3_INLINE uint32_t bbr3_aggregation_allowance(const struct bbr3 *it)
 }
 
 /* draft: UpdateMaxInflight */
-BBR3_INLINE uint32_t bbr3_max_inflight(const struct bbr3 *it, const struct bbr3_ack *ack)
+BBR3_INLINE uint32_t bbr3_max_inflight(const struct bbr3 *it)
 {
 	uint32_t gain = BBR3_CWND_GAIN;
 
@@ -67,7 +71,7 @@ BBR3_INLINE uint32_t bbr3_max_inflight(const struct bbr3 *it, const struct bbr3_
 		gain = BBR3_CWND_GAIN_UP;
 	else if (it->state == BBR3_PROBE_RTT)
 		gain = BBR3_UNIT;
-	return bbr3_quantize(it, ack, bbr3_saturate((uint64_t)bbr3_bdp_multiple(it, bbr3_bw(it), gain) +
+	return bbr3_quantize(it, bbr3_saturate((uint64_t)bbr3_bdp_multiple(it, bbr3_bw(it), gain) +
 						    bbr3_aggregation_allowance(it)));
 }
 
@@ -89,7 +93,7 @@ BBR3_INLINE void bbr3_set_cwnd(const struct bbr3 *it, struct bbr3_ack *ack)
 	uint32_t cwnd = ack->cwnd;
 
 	if (ack->acked) {
-		uint32_t target = bbr3_max_inflight(it, ack);
+		uint32_t target = bbr3_max_inflight(it);
 
 		if (it->is_full_bw_reached)
 			cwnd = bbr3_min(cwnd + ack->acked, target);
