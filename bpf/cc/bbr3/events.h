@@ -65,12 +65,16 @@ BBR3_INLINE uint32_t bbr3_on_undo(struct bbr3 *it)
 BBR3_INLINE void bbr3_on_ca_state(struct bbr3 *it, struct bbr3_ack *ack, uint32_t ca_state)
 {
 	if (ca_state == BBR3_CA_LOSS) {
+		uint32_t cwnd = ack->cwnd;
+
+		/* The window is cut already: bounds rest on the one before. */
+		ack->cwnd = bbr3_max(cwnd, it->prior_cwnd);
 		bbr3_note_losses(it, ack);
 		it->prior_ca_state = BBR3_CA_LOSS;
 		bbr3_reset_full_bw(it, 0);
-		/* The window is cut already: the bound is to begin with the one before. */
 		if (!bbr3_is_probing_bw(it) && it->inflight_shortterm == BBR3_INFINITE)
-			it->inflight_shortterm = bbr3_max(ack->cwnd, it->prior_cwnd);
+			it->inflight_shortterm = ack->cwnd;
+		ack->cwnd = cwnd;
 	} else if (it->prior_ca_state == BBR3_CA_LOSS) {
 		bbr3_restore_cwnd(it, ack);
 	}

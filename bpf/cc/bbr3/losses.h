@@ -23,7 +23,8 @@ BBR3_INLINE void bbr3_note_losses(struct bbr3 *it, const struct bbr3_ack *ack)
 	it->is_loss_in_round = 1;
 	it->has_loss_in_cycle = 1;
 	if (it->is_probe_sample && bbr3_is_loss_too_high(lost, ack->tx_in_flight)) {
-		uint32_t inflight = bbr3_inflight_at_loss(ack->tx_in_flight, lost, size);
+		/* The threshold was crossed within one burst, however many packets turn out to be lost at once. */
+		uint32_t inflight = bbr3_inflight_at_loss(ack->tx_in_flight, lost, bbr3_min(size, it->burst));
 
 		bbr3_handle_too_high(it, ack, inflight, ack->tx_is_app_limited);
 	}

@@ -173,7 +173,6 @@ static int connection(const char *name)
 		bbr3_on_ack(&flow, &input);
 		printf("%s\n", states[flow.state]);
 	} else if (!strcmp(name, "rto")) {
-		bbr3_on_recovery(&flow, &input);
 		bbr3_on_ca_state(&flow, &input, BBR3_CA_LOSS);
 	} else if (!strcmp(name, "restart")) {
 		bbr3_on_restart(&flow, &input);
