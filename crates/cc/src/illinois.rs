@@ -23,10 +23,9 @@
 //! Deviations from the paper, all of them Linux's:
 //! - alpha is an integer in 128ths and beta in 64ths; the largest alpha is 10, and the smallest 0.3.
 //! - Before the first round trip is over, alpha is 10.
+//! - A window that losses have taken below ten segments grows by up to 10 / cwnd segments for each that is acknowledged, more than
+//!   in slow start, until a round trip below `win_thresh` is over.
 //! - What the ACK that raises cwnd leaves over does not count towards the next step.
-//!
-//! Deviation from Linux: cwnd grows by at most what the ACK acknowledges. With less than ten segments, Linux lets it grow by more
-//! until a round trip has set alpha to 1.
 //!
 //! Reported: `alpha` (segments per round trip), `beta`, `queueing_delay_us` (da of the latest round trip),
 //! `max_queueing_delay_us`.
@@ -221,7 +220,7 @@ impl Controller for Illinois {
         self.acked = 1;
         let steps = growth::scale(self.credit, self.alpha, ALPHA_UNIT) / window.cwnd.0;
         if steps > 0 {
-            window.cwnd += Packets(steps).min(ack.acked);
+            window.cwnd += Packets(steps);
             self.credit = 0;
         }
     }

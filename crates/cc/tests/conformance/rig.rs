@@ -9,6 +9,11 @@ use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 /// Most packets under way.
 const MOST: u64 = 1_000_000;
 
+/// Segments by which Illinois may raise a window of one segment for each that is acknowledged, as in Linux; and those that it had
+/// saved up where alpha jumps from its smallest value to its largest.
+const ILLINOIS_GROWTH: u64 = 10;
+const ILLINOIS_SAVED: u64 = 34;
+
 /// Something that happens.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
@@ -265,7 +270,9 @@ impl Rig {
         self.controller.on_ack(&conn, ack, &mut self.window, &mut self.rng);
         let floor = if governs { Packets(4).max(self.inflight).max(self.largest) } else { before };
         // One more where segments acknowledged earlier had not raised cwnd, and a step has become cheaper since.
-        let most = floor + ack.acked + Packets(1);
+        let is_illinois = self.controller.name() == "illinois";
+        let (fastest, saved) = if is_illinois { (ILLINOIS_GROWTH, ILLINOIS_SAVED) } else { (1, 1) };
+        let most = floor + Packets(ack.acked.0 * fastest + saved);
         assert!(self.window.cwnd <= most, "from {before} to {}, for {:?}", self.window.cwnd, ack);
     }
 
