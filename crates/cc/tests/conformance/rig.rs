@@ -360,8 +360,18 @@ impl Rig {
         let Some((cwnd, ssthresh)) = self.prior.take() else { return };
         let conn = self.conn();
         let undone = self.controller.undo(&conn, cwnd, &self.window);
-        let most = if self.controller.governs_recovery() { self.largest } else { self.window.cwnd.max(cwnd) };
-        assert!(undone >= self.window.cwnd.min(cwnd) && undone <= most, "undone to {undone}");
+        let (least, most) = match self.controller.name() {
+            // It goes back to the window that it has kept, which may be that before ProbeRTT.
+            "bbr3" => (Packets(1), self.largest),
+            _ if self.controller.governs_recovery() => (self.window.cwnd.min(cwnd), self.largest),
+            _ => (self.window.cwnd.min(cwnd), self.window.cwnd.max(cwnd)),
+        };
+        assert!(
+            (least..=most).contains(&undone),
+            "{} undone from {} to {undone}; before the reduction it was {cwnd}",
+            self.controller.name(),
+            self.window.cwnd
+        );
         self.window.cwnd = undone;
         self.window.ssthresh = self.window.ssthresh.max(ssthresh);
         if self.state != CaState::Open {
