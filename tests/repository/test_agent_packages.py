@@ -152,10 +152,11 @@ def test_the_service_records_with_the_rights_of_its_unit(installed: Machine) -> 
 
 @pytest.fixture
 def container() -> Iterator[str]:
-    """The server's address of an open connection in another network namespace, of another user's process."""
+    """The server's address of an open connection in another network namespace, of another user's process. No connection
+    of this machine has the same, as one with 127.0.0.1 and the same port might."""
     script = (
         "import socket, sys\n"
-        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "server = socket.create_server(('127.84.72.87', 0))\n"
         "client = socket.create_connection(server.getsockname())\n"
         "accepted = server.accept()\n"
         "print('{}:{}'.format(*server.getsockname()), flush=True)\n"
