@@ -13,7 +13,7 @@ ones are to be had in a break."""
 
 LATER = {"full": ("3",)}
 """Versions whose recordings still stand beside the present one. Each study's page shows the version of each set. The
-full sets are to be recorded with version 5: `thalweg reproduce all --record`, about an hour on two cores."""
+full sets of cdn-pop and imc19-when-to-use-bbr are to be recorded with version 5: `thalweg reproduce NAME --record`."""
 
 
 @pytest.mark.parametrize("size", LIMITS_S)
