@@ -79,7 +79,7 @@ impl Bandwidth {
         Bandwidth(u32::try_from(value).unwrap_or(u32::MAX).max(1))
     }
 
-    /// Likewise, rounded up: so that even a low rate can be seen to grow.
+    /// [`of`](Self::of), rounded up instead of down, so that growth of a low rate shows.
     pub fn of_rounded_up(packets: Packets, span: Span) -> Bandwidth {
         let value = (u128::from(packets.0) << BANDWIDTH_SHIFT).div_ceil(u128::from(span.as_micros()));
         Bandwidth(u32::try_from(value).unwrap_or(u32::MAX).max(1))

@@ -47,6 +47,7 @@ mod htcp;
 mod illinois;
 mod jiffies;
 mod max_filter;
+mod pacing;
 mod param;
 mod reno;
 mod vegas;

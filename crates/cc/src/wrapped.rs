@@ -31,7 +31,7 @@ pub(crate) trait Wrapped: Controller {
     /// alone.
     const EXPECTED_PERCENT: u64;
 
-    /// Stalls that cost no more than 1 in so many of the time are left to BBR, whose probing makes up for them.
+    /// Stalls that cost at most one part in this many of the time are left to BBR, whose probing makes up for them.
     const MISSED_RATIO: u64;
 
     /// What BBR takes the path for.
@@ -43,7 +43,7 @@ pub(crate) trait Wrapped: Controller {
     /// The smallest round-trip time is as it was: the time until the next ProbeRTT begins anew.
     fn refresh_min_rtt(&mut self, conn: &Conn);
 
-    /// Startup has seen so many rounds without growth.
+    /// Sets the number of Startup's rounds without growth.
     fn set_full_bw_count(&mut self, count: u32);
 
     /// The pipe is full.

@@ -31,9 +31,9 @@
 //! | `policer` | Does a policer limit the rate? |
 //! | `inflight` | How much is to be under way, and how much will be? |
 //! | `window` | How large is cwnd? |
-//! | `pacing` | At which rate may packets leave? |
 //! | `wrapped` | What may an algorithm around BBR see and change? |
 //! | `crate::aggregation` | How many packets are acknowledged in a bunch? |
+//! | `crate::pacing` | At which rate may packets leave? |
 //! | `crate::fixed_point` | In which numbers does BBR calculate? |
 //!
 //! Sources: Cardwell, Cheng, Gunn, Hassas Yeganeh, Jacobson, "BBR: Congestion-Based Congestion Control", ACM Queue 14
@@ -65,7 +65,6 @@
 
 mod inflight;
 mod min_rtt;
-mod pacing;
 mod policer;
 mod probe_bw;
 mod probe_rtt;
@@ -223,7 +222,7 @@ impl Controller for Bbr {
         self.min_rtt = MinRtt::new(conn);
         self.policer.reset(conn);
         self.aggregation.begin(conn.now);
-        self.set_initial_pacing_rate(conn, window);
+        self.pacing.begin(conn, window);
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
@@ -233,7 +232,7 @@ impl Controller for Bbr {
         self.update_min_rtt(conn, ack, window, rng);
         self.update_gains();
         let bw = self.bandwidth();
-        self.set_pacing_rate(conn, bw, self.pacing_gain, window);
+        self.pacing.set(conn, bw, self.pacing_gain, self.full_pipe.is_reached, window);
         self.set_cwnd(conn, ack, bw, self.cwnd_gain, window);
     }
 
@@ -262,7 +261,10 @@ impl Controller for Bbr {
         self.aggregation.begin(conn.now);
         match self.mode {
             // The queue is gone: the bandwidth itself fills the pipe again without making one.
-            Mode::ProbeBw => self.set_pacing_rate(conn, self.bandwidth(), Gain::UNIT, window),
+            Mode::ProbeBw => {
+                let bw = self.bandwidth();
+                self.pacing.set(conn, bw, Gain::UNIT, self.full_pipe.is_reached, window);
+            }
             Mode::ProbeRtt => self.leave_probe_rtt_when_due(conn, window, rng),
             Mode::Startup | Mode::Drain => {}
         }
@@ -307,7 +309,7 @@ impl Controller for Bbr {
         take("pacing_gain", self.pacing_gain.raw());
         take("cwnd_gain", self.cwnd_gain.raw());
         take("idle_restart", u64::from(self.is_restarting));
-        take("has_seen_rtt", u64::from(self.has_seen_rtt));
+        take("has_seen_rtt", u64::from(self.pacing.has_seen_rtt()));
         self.min_rtt.kernel_words(take);
         self.round.kernel_words(take);
         self.cycle.kernel_words(take);

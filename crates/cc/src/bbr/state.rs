@@ -9,6 +9,7 @@ use super::startup::FullPipe;
 use crate::aggregation::Aggregation;
 use crate::fixed_point::{Bandwidth, Gain};
 use crate::max_filter::MaxFilter;
+use crate::pacing::Pacing;
 use thalweg_units::Packets;
 
 /// Rounds for which a maximum of the bandwidth counts: a cycle of ProbeBW and two more.
@@ -56,8 +57,7 @@ pub(crate) struct Bbr {
     pub(super) recovery: Recovery,
     /// Whether nothing was delivered yet since the application paused.
     pub(super) is_restarting: bool,
-    /// Whether the initial pacing rate knew the round-trip time.
-    pub(super) has_seen_rtt: bool,
+    pub(super) pacing: Pacing,
 }
 
 impl Bbr {
@@ -78,7 +78,7 @@ impl Bbr {
             min_rtt: MinRtt::default(),
             recovery: Recovery::default(),
             is_restarting: false,
-            has_seen_rtt: false,
+            pacing: Pacing::new(Gain::STARTUP),
         }
     }
 

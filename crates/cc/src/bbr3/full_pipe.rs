@@ -25,7 +25,7 @@ impl FullPipe {
         self.restart_from(Bandwidth::ZERO);
     }
 
-    /// Likewise, and growth is measured from `baseline`.
+    /// The search begins anew, and growth is measured from `baseline`.
     pub fn restart_from(&mut self, baseline: Bandwidth) {
         self.baseline = baseline;
         self.rounds = 0;

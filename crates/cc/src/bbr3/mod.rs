@@ -37,11 +37,11 @@
 //! | `ecn`, `mark_fraction` | What do marks say where they are meant for a shallow queue? |
 //! | `inflight` | How much is to be under way, and how much will be? |
 //! | `window`, `recovery` | How large is cwnd, and what was it before a loss? |
-//! | `pacing` | At which rate may packets leave? |
 //! | `wrapped` | What may a rule around BBR see and change? |
 //! | `sample` | What does an ACK tell? |
 //! | `variant` | Where do the draft and Linux differ? |
 //! | `crate::aggregation` | How many packets are acknowledged in a bunch? |
+//! | `crate::pacing` | At which rate may packets leave? |
 //! | `crate::fixed_point` | In which numbers does BBR calculate? |
 //!
 //! Sources: draft-ietf-ccwg-bbr-06 (6 July 2026), whose sections are given in parentheses; behaviour of the kernel that
@@ -71,7 +71,6 @@ mod long_term;
 mod mark_fraction;
 mod max_bw;
 mod min_rtt;
-mod pacing;
 mod probe_bw;
 mod probe_rtt;
 mod recovery;
@@ -85,6 +84,7 @@ mod variant;
 mod window;
 mod wrapped;
 
+use crate::fixed_point::Gain;
 use crate::{Ack, CaState, Conn, Controller, EcnFeedback, LostSegment, Param, Window};
 use rand_core::Rng;
 use sample::Sample;
@@ -194,7 +194,7 @@ impl Controller for Bbr3 {
     fn on_established(&mut self, conn: &Conn, window: &mut Window, _rng: &mut dyn Rng) {
         window.ssthresh = Packets::MAX;
         self.begin(conn, window);
-        self.set_initial_pacing_rate(conn, window);
+        self.pacing.begin(conn, window);
     }
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
@@ -212,7 +212,7 @@ impl Controller for Bbr3 {
             }
             self.update_gains();
             let bw = self.bandwidth();
-            self.set_pacing_rate(conn, bw, self.pacing_gain, window);
+            self.pacing.set(conn, bw, self.pacing_gain, self.full_pipe.is_reached, window);
             self.set_cwnd(conn, sample.acked, window);
             self.bound_cwnd(window);
         }
@@ -261,7 +261,10 @@ impl Controller for Bbr3 {
         self.is_restarting = true;
         self.aggregation.begin(conn.now);
         match self.mode {
-            Mode::ProbeBw => self.set_pacing_rate(conn, self.bandwidth(), crate::fixed_point::Gain::UNIT, window),
+            Mode::ProbeBw => {
+                let bw = self.bandwidth();
+                self.pacing.set(conn, bw, Gain::UNIT, self.full_pipe.is_reached, window);
+            }
             Mode::ProbeRtt => self.leave_probe_rtt_when_due(conn, window, rng),
             Mode::Startup | Mode::Drain => {}
         }

@@ -12,6 +12,7 @@ use super::signals::Signals;
 use super::variant::Variant;
 use crate::aggregation::Aggregation;
 use crate::fixed_point::{Bandwidth, Gain};
+use crate::pacing::Pacing;
 use crate::{Conn, Window};
 use thalweg_units::Packets;
 
@@ -61,8 +62,7 @@ pub(crate) struct Bbr3 {
     pub(super) initial_cwnd: Packets,
     /// Whether nothing was delivered yet since the application paused.
     pub(super) is_restarting: bool,
-    /// Whether the initial pacing rate knew the round-trip time.
-    pub(super) has_seen_rtt: bool,
+    pub(super) pacing: Pacing,
     /// cwnd before the bounds of the model.
     pub(super) unbounded_cwnd: Packets,
     /// Whether cwnd has reached its target and no bound has changed since.
@@ -91,7 +91,7 @@ impl Bbr3 {
             recovery: Recovery::default(),
             initial_cwnd: Packets::ZERO,
             is_restarting: false,
-            has_seen_rtt: false,
+            pacing: Pacing::new(STARTUP_GAIN),
             unbounded_cwnd: Packets::ZERO,
             is_at_target: false,
         }

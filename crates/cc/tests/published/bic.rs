@@ -18,15 +18,9 @@ fn open_path(lose: &[u64]) -> Path {
     path
 }
 
-/// The rows right before and right after cwnd was reduced, for every time it was.
-fn reductions(pipe: &Pipe) -> Vec<(&Row, &Row)> {
-    let enters = |pair: &&[Row]| pair[0].state != CaState::Recovery && pair[1].state == CaState::Recovery;
-    pipe.rows.windows(2).filter(enters).map(|pair| (&pair[0], &pair[1])).collect()
-}
-
 /// The first row at which `is_wanted` after the first recovery, and cwnd one round trip later.
 fn growth_from(pipe: &Pipe, is_wanted: impl Fn(&Row) -> bool) -> (u64, u64) {
-    let loss = reductions(pipe)[0].1.at;
+    let loss = pipe.reductions()[0].1.at;
     let wanted = |row: &&Row| row.at > loss && row.state == CaState::Open && is_wanted(row);
     let row = pipe.rows.iter().find(wanted).expect("cwnd gets there");
     let later = pipe.row_at(Time(row.at.0 + 100_000_000));
@@ -42,7 +36,7 @@ fn assert_close(found: f64, expected: f64, tolerance: f64) {
 fn a_loss_multiplies_cwnd_by_four_fifths() {
     let mut pipe = Pipe::new(open_path(&[400]), "bic", &[]);
     pipe.run_until(at("2s"));
-    let (before, after) = reductions(&pipe)[0];
+    let (before, after) = pipe.reductions()[0];
     assert_eq!(after.ssthresh.0, before.cwnd.0 * 819 / 1024);
     assert_eq!(after.value("w_max_packets"), before.cwnd.0 as f64);
 }
@@ -51,14 +45,14 @@ fn a_loss_multiplies_cwnd_by_four_fifths() {
 fn a_small_window_is_renos() {
     let mut pipe = Pipe::new(open_path(&[0]), "bic", &[]);
     pipe.run_until(at("1500ms"));
-    let (before, after) = reductions(&pipe)[0];
+    let (before, after) = pipe.reductions()[0];
     assert!(before.cwnd <= Packets(14), "{}", before.cwnd);
     assert_eq!(after.ssthresh.0, before.cwnd.0 / 2);
     assert_eq!(growth_from(&pipe, |_| true).1, 1);
 
     let mut pipe = Pipe::new(open_path(&[0]), "bic", &[("low_window", 0.0)]);
     pipe.run_until(at("1500ms"));
-    let (before, after) = reductions(&pipe)[0];
+    let (before, after) = pipe.reductions()[0];
     assert_eq!(after.ssthresh.0, before.cwnd.0 * 819 / 1024);
 }
 
@@ -67,7 +61,7 @@ fn far_below_w_max_cwnd_grows_by_the_largest_increment() {
     for increment in [16.0, 8.0] {
         let mut pipe = Pipe::new(open_path(&[1_000]), "bic", &[("max_increment", increment)]);
         pipe.run_until(at("4s"));
-        let w_max = reductions(&pipe)[0].0.cwnd.0;
+        let w_max = pipe.reductions()[0].0.cwnd.0;
         let (cwnd, gained) = growth_from(&pipe, |_| true);
         assert!(w_max - cwnd > 128, "far below");
         assert_close(gained as f64, increment * PER_ACK, 0.1);
@@ -78,7 +72,7 @@ fn far_below_w_max_cwnd_grows_by_the_largest_increment() {
 fn near_w_max_a_round_trip_covers_a_quarter_of_the_distance() {
     let mut pipe = Pipe::new(open_path(&[1_000]), "bic", &[]);
     pipe.run_until(at("5s"));
-    let w_max = reductions(&pipe)[0].0.cwnd.0;
+    let w_max = pipe.reductions()[0].0.cwnd.0;
     for distance in [40, 24] {
         let (_, gained) = growth_from(&pipe, |row| row.cwnd.0 + distance >= w_max);
         // The distance shrinks all the time while the round trip lasts.
@@ -92,9 +86,9 @@ fn beyond_w_max_four_segments_take_smooth_part_round_trips() {
     for smooth_part in [20.0, 40.0] {
         let mut pipe = Pipe::new(open_path(&[1_000]), "bic", &[("smooth_part", smooth_part)]);
         pipe.run_until(at("8s"));
-        let w_max = reductions(&pipe)[0].0.cwnd.0;
+        let w_max = pipe.reductions()[0].0.cwnd.0;
         let reached = |cwnd: u64| {
-            let loss = reductions(&pipe)[0].1.at;
+            let loss = pipe.reductions()[0].1.at;
             let row = pipe.rows.iter().find(|row| row.at > loss && row.state == CaState::Open && row.cwnd.0 >= cwnd);
             row.expect("cwnd gets there").at
         };
@@ -107,7 +101,7 @@ fn beyond_w_max_four_segments_take_smooth_part_round_trips() {
 fn beyond_w_max_growth_accelerates_to_the_largest_increment() {
     let mut pipe = Pipe::new(open_path(&[1_000]), "bic", &[]);
     pipe.run_until(at("8s"));
-    let w_max = reductions(&pipe)[0].0.cwnd.0;
+    let w_max = pipe.reductions()[0].0.cwnd.0;
     let gained = |excess| growth_from(&pipe, |row| row.cwnd.0 >= w_max + excess).1 as f64;
     assert!(gained(0) <= 1.0, "{}", gained(0));
     // A third of the distance from W_max, which grows all the time.
@@ -120,7 +114,7 @@ fn a_window_that_did_not_come_back_makes_room_for_others() {
     let w_max = |params: &[(&str, f64)]| {
         let mut pipe = Pipe::new(open_path(&[1_000, 8_000]), "bic", params);
         pipe.run_until(at("5s"));
-        let [(first, _), (before, after)] = reductions(&pipe)[..] else { panic!("two losses") };
+        let [(first, _), (before, after)] = pipe.reductions()[..] else { panic!("two losses") };
         assert!(before.cwnd < first.cwnd);
         (before.cwnd.0, after.value("w_max_packets"))
     };

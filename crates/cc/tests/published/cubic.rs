@@ -17,12 +17,6 @@ fn open_path(lose: &[u64]) -> Path {
     path
 }
 
-/// The rows right before and right after cwnd was reduced, for every time it was.
-fn reductions(pipe: &Pipe) -> Vec<(&Row, &Row)> {
-    let enters = |pair: &&[Row]| pair[0].state != CaState::Recovery && pair[1].state == CaState::Recovery;
-    pipe.rows.windows(2).filter(enters).map(|pair| (&pair[0], &pair[1])).collect()
-}
-
 /// The first row of congestion avoidance after `row`: where the epoch begins.
 fn epoch<'a>(pipe: &'a Pipe, row: &Row) -> &'a Row {
     let is_in_epoch = |next: &&Row| next.at > row.at && next.state == CaState::Open && next.value("k_s") > 0.0;
@@ -37,7 +31,7 @@ fn later(row: &Row, seconds: f64) -> Time {
 fn a_loss_multiplies_cwnd_by_seven_tenths() {
     let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
     pipe.run_until(at("2s"));
-    let (before, after) = reductions(&pipe)[0];
+    let (before, after) = pipe.reductions()[0];
     assert_eq!(after.cwnd.0, before.cwnd.0 * 717 / 1024);
     assert!((after.cwnd.0 as f64 / before.cwnd.0 as f64 - 0.7).abs() < 0.001);
     assert_eq!(after.value("w_max_packets"), before.cwnd.0 as f64);
@@ -47,7 +41,7 @@ fn a_loss_multiplies_cwnd_by_seven_tenths() {
 fn k_is_the_cube_root_of_what_was_lost_over_c() {
     let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
     pipe.run_until(at("3s"));
-    let start = epoch(&pipe, reductions(&pipe)[0].1);
+    let start = epoch(&pipe, pipe.reductions()[0].1);
     let expected = ((start.value("w_max_packets") - start.cwnd.0 as f64) / C).cbrt();
     assert!((start.value("k_s") / expected - 1.0).abs() < 0.01, "{} and not {expected}", start.value("k_s"));
 }
@@ -56,7 +50,7 @@ fn k_is_the_cube_root_of_what_was_lost_over_c() {
 fn cwnd_follows_the_cubic_function_of_time() {
     let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
     pipe.run_until(at("15s"));
-    let start = epoch(&pipe, reductions(&pipe)[0].1);
+    let start = epoch(&pipe, pipe.reductions()[0].1);
     let (w_max, k) = (start.value("w_max_packets"), start.value("k_s"));
     assert!(k > 5.0, "a curve that lasts: {k}");
     // Around its plateau and well beyond it, where it has grown by half.
@@ -74,7 +68,7 @@ fn a_window_that_did_not_come_back_makes_room_for_others() {
     // The second loss comes a second after the first, long before cwnd is back at W_max.
     let mut pipe = Pipe::new(open_path(&[400, 3_000]), "cubic", NO_HYSTART);
     pipe.run_until(at("4s"));
-    let [(first, _), (before, after)] = reductions(&pipe)[..] else { panic!("two losses") };
+    let [(first, _), (before, after)] = pipe.reductions()[..] else { panic!("two losses") };
     assert!(before.cwnd < first.cwnd);
 
     // Whole segments, rounded down.
@@ -88,7 +82,7 @@ fn a_short_path_grows_no_slower_than_reno_would() {
     path.lose.insert(34);
     let mut pipe = Pipe::new(path, "cubic", NO_HYSTART);
     pipe.run_until(at("1.3s"));
-    let start = epoch(&pipe, reductions(&pipe)[0].1);
+    let start = epoch(&pipe, pipe.reductions()[0].1);
     let (from, to) = (start.cwnd.0 as f64, pipe.row_at(later(start, 1.0)).cwnd.0 as f64);
     // RFC 9438, section 4.3: 3 (1 - 0.7) / (1 + 0.7) = 0.53 segments per round trip; there are 200.
     let gained = (to - from) / 200.0;

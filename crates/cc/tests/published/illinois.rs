@@ -19,17 +19,11 @@ fn bottleneck() -> Path {
     path
 }
 
-/// The rows right before and right after cwnd was reduced, for every time it was.
-fn reductions(pipe: &Pipe) -> Vec<(&Row, &Row)> {
-    let enters = |pair: &&[Row]| pair[0].state != CaState::Recovery && pair[1].state == CaState::Recovery;
-    pipe.rows.windows(2).filter(enters).map(|pair| (&pair[0], &pair[1])).collect()
-}
-
 #[test]
 fn without_queueing_delay_a_loss_takes_an_eighth_and_ten_segments_come_back_per_round_trip() {
     let mut pipe = Pipe::new(open_path(400), "illinois", &[]);
     pipe.run_until(at("4s"));
-    let (before, after) = reductions(&pipe)[0];
+    let (before, after) = pipe.reductions()[0];
     assert_eq!(after.ssthresh.0, before.cwnd.0 - before.cwnd.0 / 8);
     let from = pipe.row_at(at("2s")).cwnd.0;
     let gained = (pipe.row_at(at("3s")).cwnd.0 - from) as f64 / 10.0;
@@ -42,7 +36,7 @@ fn small_windows_are_renos() {
     let alpha_and_loss = |params: &[(&str, f64)]| {
         let mut pipe = Pipe::new(open_path(60), "illinois", params);
         pipe.run_until(at("1500ms"));
-        let (before, after) = reductions(&pipe)[0];
+        let (before, after) = pipe.reductions()[0];
         let open = pipe.rows.last().expect("rows");
         (after.ssthresh.0 as f64 / before.cwnd.0 as f64, open.value("alpha"))
     };
@@ -91,7 +85,7 @@ fn growth_and_backoff_are_the_papers_functions_of_the_queueing_delay() {
 fn a_full_queue_takes_half_the_window() {
     let mut pipe = Pipe::new(bottleneck(), "illinois", &[]);
     pipe.run_until(at("40s"));
-    let (before, after) = *reductions(&pipe).last().expect("the buffer overflows");
+    let (before, after) = *pipe.reductions().last().expect("the buffer overflows");
     assert!((after.ssthresh.0 as f64 / before.cwnd.0 as f64 - 0.5).abs() < 0.01, "{before:?} {after:?}");
 }
 

@@ -208,6 +208,12 @@ impl Pipe {
         self.network.path.policer = Some((rate, burst));
     }
 
+    /// The rows right before and right after cwnd was reduced, for every time it was.
+    pub fn reductions(&self) -> Vec<(&Row, &Row)> {
+        let enters = |pair: &&[Row]| pair[0].state != CaState::Recovery && pair[1].state == CaState::Recovery;
+        self.rows.windows(2).filter(enters).map(|pair| (&pair[0], &pair[1])).collect()
+    }
+
     /// The last row at or before `at`.
     pub fn row_at(&self, at: Time) -> &Row {
         let after = self.rows.partition_point(|row| row.at <= at);

@@ -52,12 +52,12 @@ fn wait_for(pipe: &mut Pipe, limit: &str, is_it: impl Fn(&Row) -> bool) -> Row {
     panic!("not within {limit}: {:?}", pipe.rows.last());
 }
 
-/// Likewise, until it is in `phase` of ProbeBW.
+/// Runs `pipe` until it is in `phase` of ProbeBW.
 fn wait_for_phase(pipe: &mut Pipe, phase: f64) -> Row {
     wait_for(pipe, "9s", |row| state(row) == (PROBE_BW, Some(phase)))
 }
 
-/// Likewise, until it is not in the state it is in now. Returns the first row of the next state.
+/// Runs `pipe` until it is in another state than now. Returns the first row of the next state.
 fn wait_for_end(pipe: &mut Pipe, limit: &str) -> Row {
     let present = state(pipe.rows.last().expect("rows"));
     wait_for(pipe, limit, |row| state(row) != present)

@@ -1,0 +1,47 @@
+//! At which rate may BBR's packets leave?
+//!
+//! At the pacing gain times the bandwidth, less 1 % (draft-ietf-ccwg-bbr, 5.6.2). Until the pipe is full the rate never
+//! falls, for the first samples are of the initial window's pauses and not of the path.
+
+use crate::fixed_point::{Bandwidth, Gain};
+use crate::{Conn, Window};
+use thalweg_units::Span;
+
+/// What sets the pacing rate.
+#[derive(Debug)]
+pub(crate) struct Pacing {
+    startup_gain: Gain,
+    /// Whether the initial pacing rate knew the round-trip time.
+    has_seen_rtt: bool,
+}
+
+impl Pacing {
+    /// Nothing is paced yet.
+    pub fn new(startup_gain: Gain) -> Pacing {
+        Pacing { startup_gain, has_seen_rtt: false }
+    }
+
+    /// Whether the initial pacing rate knew the round-trip time.
+    pub fn has_seen_rtt(&self) -> bool {
+        self.has_seen_rtt
+    }
+
+    /// Before the first rate sample: the startup gain times a window per round trip, or per millisecond if no
+    /// round-trip time is known.
+    pub fn begin(&mut self, conn: &Conn, window: &mut Window) {
+        let rtt = conn.srtt.map_or(Span::from_millis(1), |srtt| srtt.max(Span::from_micros(1)));
+        self.has_seen_rtt |= conn.srtt.is_some();
+        window.pacing_rate = Bandwidth::of(window.cwnd, rtt).pacing_rate(conn.mss, self.startup_gain);
+    }
+
+    /// Paces at `gain` times `bw`; until the pipe is full only if that is faster.
+    pub fn set(&mut self, conn: &Conn, bw: Bandwidth, gain: Gain, is_pipe_full: bool, window: &mut Window) {
+        let rate = bw.pacing_rate(conn.mss, gain);
+        if !self.has_seen_rtt && conn.srtt.is_some() {
+            self.begin(conn, window);
+        }
+        if is_pipe_full || rate > window.pacing_rate {
+            window.pacing_rate = rate;
+        }
+    }
+}
