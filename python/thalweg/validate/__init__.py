@@ -14,7 +14,7 @@ from thalweg.validate.comparison import EngineComparison
 from thalweg.validate.errors import ERRORS, Error, Overall, overall
 from thalweg.validate.goals import GOALS, Disagreement, JudgedGoal, disagreements, judge
 from thalweg.validate.grid import Grid, load_grid, ready_made
-from thalweg.validate.page import page
+from thalweg.validate.page import page, rows_csv
 from thalweg.validate.part import EngineSide, GridPart
 
 __all__ = [
@@ -37,4 +37,5 @@ __all__ = [
     "overall",
     "page",
     "ready_made",
+    "rows_csv",
 ]

@@ -1,8 +1,10 @@
-"""A comparison as a page of Markdown, to be committed and read: values beside errors, and why they differ.
+"""A comparison as a page of Markdown, to be committed and read, and its rows as a CSV file beside it.
 
 The same runs give the same bytes: dates and versions are those of the run directories.
 """
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
 
 from thalweg import printable
@@ -10,15 +12,56 @@ from thalweg.validate import words
 from thalweg.validate.compare import GridCell
 from thalweg.validate.comparison import EngineComparison
 from thalweg.validate.errors import ERRORS
-from thalweg.validate.part import GridPart
 
 Row = Sequence[str]
 
 
-def page(comparison: EngineComparison, command: str) -> str:
-    """Write the page; `command` is what makes it again."""
+UNITS = {"goodput": "bit/s", "rtt_mean": "s", "completion_time": "s"}
+"""Units of the values in the CSV file. Measures that are missing here are fractions of 1."""
+
+
+def page(comparison: EngineComparison, command: str, rows_name: str) -> str:
+    """Return the page.
+
+    Args:
+        comparison: What was compared.
+        command: The command that writes the page again.
+        rows_name: Name of the CSV file that `rows_csv` fills, beside the page.
+    """
     return "\n".join([*_head(comparison, command), *_goals(comparison), *_overall(comparison), *_ranked(comparison),
-                      *_left_out(comparison), *_parts(comparison)]).rstrip() + "\n"  # fmt: skip
+                      *_left_out(comparison), *_parts(comparison, rows_name)]).rstrip() + "\n"  # fmt: skip
+
+
+def rows_csv(comparison: EngineComparison) -> str:
+    """Return a CSV table with a row per compared cell and measure.
+
+    Columns: `part`; `point`, the swept keys and their values; `flow`, empty for the whole path; `cc`; `measure`; `unit`
+    of the two values, empty for fractions of 1; `value` of the first engine; `reference`, the value of the second;
+    `error`, whose kind is `error_kind` (`relative` and `points` are fractions of 1, `factor` is a ratio), empty where
+    the reference leaves nothing to compare with; `within_noise`, 1 if the error is no larger than what repetitions
+    leave uncertain, else 0.
+    """
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["part", "point", "flow", "cc", "measure", "unit", "value", "reference", "error", "error_kind",
+                    "within_noise"])  # fmt: skip
+    for part in comparison.parts:
+        for cell in comparison.cells:
+            if cell.scenario == part.name and cell.state == "compared":
+                table.writerows(_cell_rows(cell))
+    return text.getvalue()
+
+
+def _cell_rows(cell: GridCell) -> Iterator[Row]:
+    point = " ".join(f"{words.short(key)}={printable.plain(each)}" for key, each in cell.point.items())
+    for measure, compared in cell.measures.items():
+        yield [cell.scenario, point, cell.flow or "", cell.cc or "", measure, UNITS.get(measure, ""),
+               _number(compared.first), _number(compared.second), _number(compared.error), ERRORS[measure].kind,
+               str(int(compared.within_noise))]  # fmt: skip
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.5g}"
 
 
 def _head(comparison: EngineComparison, command: str) -> Iterator[str]:
@@ -119,30 +162,19 @@ def _left_out(comparison: EngineComparison) -> Iterator[str]:
         yield ""
 
 
-def _parts(comparison: EngineComparison) -> Iterator[str]:
+def _parts(comparison: EngineComparison, rows_name: str) -> Iterator[str]:
+    yield "## Parts"
+    yield ""
+    yield f"[{rows_name}]({rows_name}) has both values and the error of every row."
+    yield ""
     for part in comparison.parts:
-        mine = [cell for cell in comparison.cells if cell.scenario == part.name and cell.state == "compared"]
-        yield f"## Part {part.name}"
+        rows = sum(
+            len(cell.measures) for cell in comparison.cells if cell.scenario == part.name and cell.state == "compared"
+        )
+        yield f"### Part {part.name}"
         yield ""
-        yield " ".join(part.about.split())
+        yield " ".join(part.about.split()) + f" Values compared: {rows}."
         yield ""
-        if mine:
-            yield from _of_part(comparison, part, mine)
-            yield ""
-
-
-def _of_part(comparison: EngineComparison, part: GridPart, cells: Sequence[GridCell]) -> Iterator[str]:
-    """Write a line per cell and measure: both values, and the error."""
-    keys = [words.short(key) for key in part.sweep_keys]
-    headings = [*keys, "flow", "cc", "measure", *comparison.engines, "error"]
-    rows = [
-        [*(printable.plain(cell.point[key]) for key in part.sweep_keys), words.flow(cell), cell.cc or "",
-         ERRORS[measure].title, words.value(measure, compared.first), words.value(measure, compared.second),
-         (words.NOISE if compared.within_noise else "") + words.error(measure, compared.error)]
-        for cell in cells
-        for measure, compared in cell.measures.items()
-    ]  # fmt: skip
-    yield from _table(headings, rows, numbers=range(len(headings) - 3, len(headings)))
 
 
 def _table(headings: Row, rows: Sequence[Row], numbers: Sequence[int]) -> Iterator[str]:

@@ -42,7 +42,9 @@ def command(
     ] = None,
     retry_untrustworthy: Retry = False,
     check: Annotated[bool, typer.Option("--check", help="Fail, with exit code 1, if a goal is not met.")] = False,
-    page: Annotated[Path | None, option("--page", "FILE", "Write the result as a page of Markdown, too.")] = None,
+    page: Annotated[
+        Path | None, option("--page", "FILE", "Write a page of Markdown, and its rows as CSV.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every cell as JSON.")] = False,
 ) -> None:
     """Compare two engines on a grid of scenarios.
@@ -89,6 +91,14 @@ def command(
 
 def _check_place(page: Path) -> None:
     """Refuse a page that cannot be written before anything is run for it."""
+    if page.suffix == ".csv":
+        raise ThalwegError(
+            "not-a-page",
+            f"the page `{page}` has the name of the CSV file that is written beside it",
+            place="--page",
+            hint=f"--page {page.with_suffix('.md')}",
+            exit_code=Exit.CANNOT_WRITE,
+        )
     if page.is_dir() or not page.parent.is_dir():
         raise ThalwegError(
             "no-folder",
@@ -111,11 +121,13 @@ def _command(first: str, second: str, grids: Sequence[str], repetitions: int | N
 
 
 def _write(place: Path, comparison: "EngineComparison", command: str) -> None:
-    from thalweg.validate import page
+    from thalweg.validate import page, rows_csv
 
     named = place.name if place.is_absolute() else place.as_posix()
-    place.write_text(page(comparison, f"{command} {shlex.quote(named)}"), encoding="utf-8")
-    output.talk(f"page: {place}")
+    rows = place.with_suffix(".csv")
+    rows.write_text(rows_csv(comparison), encoding="utf-8")
+    place.write_text(page(comparison, f"{command} {shlex.quote(named)}", rows.name), encoding="utf-8")
+    output.talk(f"page: {place}, rows: {rows}")
     for each in comparison.stale:
         output.talk(f"a known reason explains nothing any more, remove it: {each.pattern}")
 

@@ -1,5 +1,6 @@
 """`thalweg validate` as a user sees it, with the real simulator on both sides."""
 
+import csv
 import json
 import os
 import signal
@@ -162,13 +163,28 @@ def test_check_fails_where_nothing_could_be_judged(thalweg: Thalweg, tmp_path: P
 def test_the_page_is_the_same_for_the_same_runs(thalweg: Thalweg, tmp_path: Path) -> None:
     words = ["validate", "sim", "sim", "--grid", "grid.toml", "--out", str(tmp_path / "runs")]
     assert thalweg(*words, "--page", "page.md").returncode == 0
-    page = (tmp_path / "page.md").read_text()
+    page, rows = (tmp_path / "page.md").read_text(), (tmp_path / "page.csv").read_text()
     assert thalweg(*words, "--threads", "1", "--page", "page.md").returncode == 0
     assert (tmp_path / "page.md").read_text() == page
+    assert (tmp_path / "page.csv").read_text() == rows
     assert "`thalweg validate sim sim --grid grid.toml --page page.md`" in page
     assert str(tmp_path) not in page
-    assert "| 0.5bdp | large | cubic | goodput |" in page
     assert "3 in 1 parts, 6 of 6 rows compared" in page
+    assert "[page.csv](page.csv)" in page
+    table = list(csv.DictReader(rows.splitlines()))
+    assert f"Values compared: {len(table)}." in page
+    goodput = next(row for row in table if row["measure"] == "goodput")
+    assert goodput["point"].startswith("buffer=0.5bdp")
+    assert (goodput["flow"], goodput["cc"], goodput["unit"]) == ("large", "cubic", "bit/s")
+    assert 1e6 < float(goodput["value"]) < 1e9
+    assert (goodput["error"], goodput["within_noise"]) == ("0", "0")
+
+
+def test_the_name_of_the_table_beside_the_page_is_no_name_for_the_page(thalweg: Thalweg, tmp_path: Path) -> None:
+    done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--page", "page.csv")
+    assert done.returncode == Exit.CANNOT_WRITE
+    assert "hint: --page page.md" in done.stderr
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_page_that_cannot_be_written_is_refused_before_anything_runs(thalweg: Thalweg, tmp_path: Path) -> None:
