@@ -1,14 +1,15 @@
-"""Pages of the studies: one for each, and a front page with every claim of all of them.
+"""Pages of the studies: one for each with every claim, and a front page that counts verdicts.
 
 They are made from what a study claims (claims.toml) and what was found last (found.json), and run nothing.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from thalweg import engine
 from thalweg.run import duration
-from thalweg.studies import UNJUDGED, Judged, Study
+from thalweg.studies import Judged, Study
 from thalweg.studies.claims.models import Claim, StudyPart
 from thalweg.studies.pages import texts
 from thalweg.studies.running import recorded_results
@@ -30,31 +31,38 @@ Found = Mapping[str, Mapping[str, Any]]
 
 
 def front(studies: Sequence[Study]) -> str:
-    """Write the front page."""
-    lines = ["# Every claim of every study", "", NOTE, "", study_words.INTRODUCTION.strip(), ""]
+    """Return the front page: what claims are, and how many of each study hold."""
+    lines = ["# Studies", "", NOTE, "", study_words.INTRODUCTION.strip(), ""]
     lines += ["## At a glance", "", *_counts(studies), "", *_together(studies)]
-    for study in studies:
-        lines += [f"## {study.claims.title}", "", f"{_cite(study)} [This study]({study.name}.md).", ""]
-        lines += [*_claims(study), ""]
-    return "\n".join(lines)
+    lines += ["## Sources", ""]
+    lines += [f"- [{study.claims.title}]({study.name}.md): {_cite(study)}" for study in studies]
+    return "\n".join(lines) + "\n"
 
 
 def page(study: Study) -> str:
-    """Write the page of a study."""
+    """Return the page of a study: its story, how to repeat it, and every claim."""
     claims, known = study.claims, _engines(study)
     lines = [f"# {claims.title}", "", NOTE, "", claims.about.strip(), "", f"The source: {_cite(study)}", ""]
-    if study.story:
-        story = f"../../studies/{study.name}/README.md"
-        lines += [f"[The story]({story}) tells what was done differently, and what was found, in plain words.", ""]
-    lines += ["How claims are judged, and what the words mean, stands on [the front page](README.md).", ""]
-    lines += ["## To repeat it", "", "```sh", f"thalweg reproduce {study.name} --quick      # a first look"]
-    lines += [f"thalweg reproduce {study.name}              # as in the tables below"]
+    lines += [*_story(study), "## To repeat it", "", "```sh"]
+    lines += [f"thalweg reproduce {study.name} --quick      # a first look"]
+    lines += [f"thalweg reproduce {study.name}              # as in the list of claims"]
     others = [name for name in known if name != engine.DEFAULT]
     lines += [f"thalweg reproduce {study.name} --engine {name}" for name in others]
     lines += ["```", "", *_made(study), "", "## Parts", "", *_parts(study), "", "## Claims", ""]
+    lines += ["[The front page](README.md) says how claims are judged, and what the words mean.", ""]
     for claim in claims.claims:
         lines += [*_claim(study, claim), ""]
     return "\n".join(lines)
+
+
+def _story(study: Study) -> list[str]:
+    """Return the study's README.md without its title, with links that work from docs/studies."""
+    if not study.story:
+        return []
+    body = study.story.partition("\n")[2].strip()
+    body = body.replace(f"](../../docs/studies/{study.name}.md)", "](#claims)").replace("](../../docs/studies/", "](")
+    body = re.sub(r"\]\(\.\./([a-z0-9-]+)/README\.md\)", r"](\1.md)", body.replace("](../../docs/", "](../"))
+    return [body, ""]
 
 
 def _engines(study: Study) -> dict[str, Found]:
@@ -91,28 +99,6 @@ def _together(studies: Sequence[Study]) -> Iterator[str]:
     quick, full = (duration(sum(filter(None, each))) for each in took.values())
     yield f"On the simulator all of them together took {quick} with `--quick`, and {full} without, on two cores."
     yield ""
-
-
-def _claims(study: Study) -> Iterator[str]:
-    known = _engines(study)
-    yield f"| Claim | In the source | {' | '.join(known)} |" if known else "| Claim | In the source |"
-    yield "| --- | --- |" + " --- |" * len(known)
-    for claim in study.claims.claims:
-        cells = [_cell(study, claim, of_engine) for of_engine in known.values()]
-        link = f"[{_text(claim.text)}]({study.name}.md#{claim.id})"
-        yield "| " + " | ".join([link, _text(texts.paper(claim)), *cells]) + " |"
-
-
-def _cell(study: Study, claim: Claim, of_engine: Found) -> str:
-    size, recorded = _best(of_engine)
-    entry = recorded["claims"].get(claim.id)
-    if entry is None:
-        return "not judged yet"
-    judged = _judged(entry)
-    text = f"{SIGNS[judged.verdict]} **{judged.verdict}**"
-    value = "" if judged.verdict in UNJUDGED else _text(texts.ours(judged, texts.unit(claim)))
-    text += f"<br>{value}" if value else ""
-    return text + (" (quick)" if size == "quick" else "")
 
 
 def _made(study: Study) -> Iterator[str]:
@@ -158,11 +144,14 @@ def _claim(study: Study, claim: Claim) -> Iterator[str]:
         yield f"- **How far to trust it**: {_text(claim.trust)}"
     yield f"- **Asked of our number**: {_text(texts.asked(claim))}"
     for name, of_engine in _engines(study).items():
-        for size, recorded in sorted(of_engine.items()):
-            if entry := recorded["claims"].get(claim.id):
-                judged = _judged(entry)
-                said = [f"{SIGNS[judged.verdict]} {judged.verdict}", texts.ours(judged, texts.unit(claim)), judged.note]
-                yield f"- **{name}**, {size}: {_text('; '.join(filter(None, said)))}"
+        size, recorded = _best(of_engine)
+        entry = recorded["claims"].get(claim.id)
+        if not entry:
+            yield f"- **{name}**: not judged yet"
+            continue
+        judged = _judged(entry)
+        found = [f"{SIGNS[judged.verdict]} {judged.verdict}", texts.ours(judged, texts.unit(claim)), judged.note]
+        yield f"- **{name}**{', quick' if size == 'quick' else ''}: {_text('; '.join(filter(None, found)))}"
     if claim.reason:
         yield f"- **Why**: {_text(claim.reason)}"
 

@@ -1,14 +1,13 @@
-"""What the front page of the studies says above its tables."""
+"""The introduction of the front page of the studies."""
 
 INTRODUCTION = """\
-Papers say how TCP behaves. This page says which of their sentences we could make come true with an engine of ours,
-and which we could not. It is written for a reader who believes neither the papers nor us.
+Each study repeats the experiments of a paper, and judges what the paper claims. This page explains how, and counts the
+verdicts; the page of a study has its story and every claim.
 
-**What a row is.** A *claim* is one sentence of a source, turned into a number with bounds: "loses more than half"
+**What a claim is.** A *claim* is one sentence of a source, turned into a number with bounds: "loses more than half"
 became a ratio that must be at most 0.5. The bounds come from the source and stand beside the claim with their reason,
-in the study's `claims.toml`. A claim that fails stays in the table. Where we know why it fails, its page says so, and
-how that was found out; where we do not, it says nothing. Where a source is known not to replicate, the claim's page
-says that, too.
+in the study's `claims.toml`. A claim that fails stays in the list. Where we know why it fails, its page gives the
+reason, and how it was found. Where a source is known not to replicate, the claim says so.
 
 **What an interval is.** Each number is a mean over repetitions that differ by their seed, and comes with the interval
 in which the true mean lies with 95 % confidence, from the spread of the repetitions (Student's t; for a ratio of two
@@ -42,7 +41,7 @@ What they share, the shape of the path and the traffic, may still be. [How far a
 general](../reference/agreement.md) was measured on a grid. Where an engine runs fewer points or a slower link than
 the paper had, the study's page says so under *scaled*.
 
-**To repeat it.** One command runs every study on the simulator, prints these tables, and fails if a claim that held
+**To repeat it.** One command runs every study on the simulator, prints its claims, and fails if a claim that held
 no longer does:
 
 ```sh
@@ -53,5 +52,5 @@ thalweg reproduce all --check              # everything
 Add `--engine uml` for real Linux TCP, once `thalweg kernel build` has made its kernel. The simulator gives the same
 numbers on every machine. Every change of the project runs the quick set before it lands.
 
-Columns are engines. *quick* says that only the quick set was recorded there.
+The table counts the full set, or the quick one where only that was recorded.
 """
