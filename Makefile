@@ -99,6 +99,11 @@ studies: setup ## run every study's quick set on the simulator: fails if a claim
 generate: setup ## write again what is generated: models, JSON Schema, reference docs, the studies' pages
 	$(PY) tools/generate.py
 
+.PHONY: docs
+docs: setup ## build the documentation as a site in dist/site: open dist/site/index.html, no server needed
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --quiet
+	@echo "the site: file://$$PWD/dist/site/index.html"
+
 .PHONY: agent
 agent: setup ## build thalweg-agent into .venv/bin: loads congestion controllers in eBPF
 	@tools/bootstrap bpf agent

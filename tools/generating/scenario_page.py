@@ -75,6 +75,8 @@ def _default(node: Schema) -> str:
     if node.get("default") in (None, [], {}, ""):
         return "none"
     value = node["default"]
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
     return f'`"{value}"`' if isinstance(value, str) else f"`{value:g}`"
 
 

@@ -1,0 +1,1 @@
+"""Building the documentation as a site."""
