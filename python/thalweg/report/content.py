@@ -116,6 +116,14 @@ class Sweep:
             for flow in entry["flows"]
         }
 
+    def even_share(self, point: Point, flow: str, other: str) -> float:
+        """Return the share of a flow among two if each of their parallel copies had the same."""
+        entry = next(
+            entry for entry in self._runs[point.run].plan["experiments"] if entry["experiment"] == point.experiment
+        )
+        copies = {each["name"]: each.get("count", 1) for each in entry["flows"]}
+        return copies.get(flow, 1) / (copies.get(flow, 1) + copies.get(other, 1))
+
     def text(self, point: Point) -> str:
         """Name a point by what varies, the run included if there are several."""
         place = point_text(point.values, self.axes)

@@ -13,8 +13,8 @@ from thalweg.report.text.numbers import scale_for
 from thalweg.results import open_run
 
 WIDTHS = [1280, 390]
-CHARTS = 8 + 4 + 3
-"""Bars of 3 measures of 2 flows and 2 of the path; 4 time series; 3 distributions."""
+CHARTS = 3 + 2 + 4 + 3
+"""3 measures with the flows together; 2 of the path; 4 time series; 3 distributions."""
 
 
 @pytest.fixture(scope="session")
@@ -30,6 +30,9 @@ def test_every_chart_is_drawn_without_complaints_or_requests(
     browser: Browser, study: Path, width: int, scheme: str
 ) -> None:
     watched = Watched(browser, study / "report.html", width, color_scheme=scheme).drawn()
+    for chart in watched.page.locator("[data-figure]").all():
+        chart.scroll_into_view_if_needed()
+        chart.locator("svg.marks").wait_for()
     boxes = [svg.bounding_box() for svg in watched.page.locator(".chart-wrapper svg").all()]
     assert len(boxes) == CHARTS
     for box in boxes:
@@ -189,13 +192,13 @@ def test_a_keyboard_zooms_moves_and_resets(browser: Browser, study: Path) -> Non
 def test_a_flow_that_is_switched_off_is_gone_and_comes_back(browser: Browser, study: Path) -> None:
     watched = Watched(browser, study / "report.html").drawn()
     page = watched.page
-    lines = page.locator('[data-kind="rate"] .mark-line path')
+    lines, legend = page.locator('[data-kind="rate"] .mark-line path'), page.locator("#point-legend")
     assert lines.count() == 2
-    page.get_by_role("checkbox", name="medium").uncheck()
+    legend.get_by_role("checkbox", name="medium").uncheck()
     page.wait_for_function("() => document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
-    page.get_by_role("checkbox", name="large").uncheck()
+    legend.get_by_role("checkbox", name="large").uncheck()
     page.get_by_text("No flow that is shown has this.").first.wait_for()
-    page.get_by_role("checkbox", name="medium").check()
+    legend.get_by_role("checkbox", name="medium").check()
     page.wait_for_function("() => document.querySelectorAll('[data-kind=rate] .mark-line path').length === 1")
     assert watched.complaints == []
     page.close()
@@ -270,7 +273,10 @@ def test_two_engines_are_panels_of_one_chart_and_a_choice_of_the_detail(browser:
     report.write([sim.write(), kernel.write()], tmp_path / "report.html")
     watched = Watched(browser, tmp_path / "report.html").drawn()
     page = watched.page
-    labels = page.locator("#charts .chart").first.locator("svg text").all_text_contents()
+    chart = page.locator("#charts .chart").first
+    chart.scroll_into_view_if_needed()
+    chart.locator("svg.marks").wait_for()
+    labels = chart.locator("svg text").all_text_contents()
     assert len([text for text in labels if text.startswith("sim")]) == 4
     assert len([text for text in labels if text.startswith("kernel")]) == 4
     assert page.locator("#upkeep tbody tr").all_inner_texts()[0].startswith("kernel\tLateness")

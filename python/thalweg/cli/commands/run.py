@@ -1,5 +1,6 @@
 """`thalweg run`: scenario in, run directory and report out."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ from thalweg import engine
 from thalweg.cli import guest_kernel, retry, typed
 from thalweg.cli.options import EngineName, File, Overrides, option
 from thalweg.cli.prepared import prepare
-from thalweg.cli.printing import evidence, output
+from thalweg.cli.printing import evidence, output, results_table
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
 from thalweg.run import Outcome, Progress, default_directory, execute, real_time_s
@@ -24,6 +25,8 @@ EPILOG = "Example: thalweg run scenarios/quickstart.toml --set path.buffer=2bdp"
 
 REPORT = "report.html"
 """Name of the report in a run directory."""
+MAX_LINES = 30
+"""Lines of the table that is printed at the end; `thalweg results` prints all."""
 
 
 def command(
@@ -44,7 +47,7 @@ def command(
 ) -> None:
     """Run a scenario, and write a report.
 
-    The results are in a run directory, whose place is printed at the end.
+    Ends with the table that `thalweg results` prints, and the paths of the run directory and the report.
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """
@@ -131,9 +134,29 @@ def _as_json(
     }
 
 
+def _print_numbers(directory: Path) -> None:
+    """Print the table of `thalweg results`, as far as it is short; nothing if the run has no numbers."""
+    from thalweg import analysis
+    from thalweg.results import open_run
+
+    try:
+        run = open_run(directory)
+        summary = analysis.summary(run, measures=results_table.MEASURES)
+    except ThalwegError:
+        return  # the reason is part of what is printed below
+    if not summary.height:
+        return
+    table, left_out = results_table.lines(summary, run.sweep_keys, MAX_LINES)
+    output.data(table)
+    rest = f"{left_out} more lines: thalweg results {shlex.quote(str(directory))}; " if left_out else ""
+    output.talk(f"{rest}n repetitions; {analysis.METHOD}")
+
+
 def _print(
     outcome: Outcome, directory: Path, report: Path | None, marks: "Sequence[Untrustworthy]", cautions: Sequence[str]
 ) -> None:
+    if outcome.present + outcome.finished:
+        _print_numbers(directory)
     output.data(f"run     {directory}")
     if report:
         output.data(f"report  {report}")

@@ -42,9 +42,7 @@ def command(
     ] = None,
     retry_untrustworthy: Retry = False,
     check: Annotated[bool, typer.Option("--check", help="Fail, with exit code 1, if a goal is not met.")] = False,
-    page: Annotated[
-        Path | None, option("--page", "FILE", "Write a page of Markdown, and its rows as CSV.")
-    ] = None,
+    page: Annotated[Path | None, option("--page", "FILE", "Write a page of Markdown, and its rows as CSV.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every cell as JSON.")] = False,
 ) -> None:
     """Compare two engines on a grid of scenarios.

@@ -5,8 +5,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from thalweg import printable
-from thalweg.cli.commands.results import UNITS
 from thalweg.cli.printing import evidence, output
+from thalweg.cli.printing.results_table import UNITS
 from thalweg.errors import Exit
 
 if TYPE_CHECKING:

@@ -5,16 +5,17 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from thalweg import analysis
-from thalweg.analysis import MEASURES
+from thalweg.analysis import MEASURES, Axis
 from thalweg.analysis.tables.series import spread
 from thalweg.report.content import Content, LabelledRun, Measurements, Sweep
 from thalweg.report.drawing.charts import templates
 from thalweg.report.drawing.colours import PATH, colours
-from thalweg.report.drawing.layout import layout
+from thalweg.report.drawing.layout import MOST_PANELS, layout
 from thalweg.report.page_json import PageJson
 from thalweg.report.text.findings import subject
 from thalweg.report.text.labels import key_title, setting, short_values, value_text
 from thalweg.report.text.numbers import rounded, scale_for
+from thalweg.report.text.sentences import along, main_axis
 from thalweg.report.text.timelines import Timelines, timelines
 
 MOST_FLOWS = 8
@@ -35,12 +36,28 @@ class Chart:
     title: str
 
 
+TOGETHER = ("goodput", "completion_time", "retransmit_ratio")
+"""Measures of flows that have charts."""
+
+
+def line_axis(sweep: Sweep) -> Axis | None:
+    """Return the axis over which all flows stand in one chart; None if each needs a chart of its own."""
+    axis = main_axis(sweep)
+    if axis is None or not 1 < len(sweep.flows) <= MOST_FLOWS:
+        return None
+    return axis if len(along(sweep, axis)) <= MOST_PANELS else None
+
+
 def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
-    """Say which bar charts there are: a measure each, and a flow each unless flows lie along x."""
+    """Return the bar charts: a measure each, and a flow each unless the flows share a chart or lie along x."""
+    every = charts(sweep, measurements)
+    return [chart for chart in every if chart.measure not in TOGETHER] if line_axis(sweep) else every
+
+
+def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
+    """Return what is drawn over the sweep: a measure each, and a flow each unless flows lie along x."""
     flows: Sequence[str | None] = sweep.flows[:MOST_FLOWS] if sweep.axes else [None]
-    wanted: list[tuple[str, str | None]] = [
-        (measure, flow) for measure in ("goodput", "completion_time", "retransmit_ratio") for flow in flows
-    ]
+    wanted: list[tuple[str, str | None]] = [(measure, flow) for measure in TOGETHER for flow in flows]
     first = sweep.flows[0] if sweep.flows else None
     if sweep.axes or sweep.is_of_several_runs:  # of a single point they would be charts of one bar
         is_sized = bool(sweep.axes) and first in measurements.sized_flows

@@ -9,24 +9,83 @@ import polars as pl
 from thalweg import analysis
 from thalweg.analysis import MEASURES, QUANTITIES
 from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
-from thalweg.report.drawing.embed import Chart
-from thalweg.report.drawing.embed import figures as charts
+from thalweg.report.drawing.embed import TOGETHER, Chart, charts, line_axis
+from thalweg.report.drawing.embed import figures as bar_charts
 from thalweg.report.drawing.figure import Figure, Scaled, quantity_axis
 from thalweg.report.drawing.layout import MOST_PANELS, Layout, layout
 from thalweg.report.page_json import PageJson
 from thalweg.report.text.labels import setting, short_values
+from thalweg.report.text.sentences import along, flow_name
 from thalweg.results import Run
 
 LEAST_VALUES = 3
 """Values of both dimensions that a heat map needs: fewer are easier to read as bars."""
 MOST_POINTS = 24
 """Of more points of the sweep, the first ones have figures of their own."""
+LOG_RANGE = 8
+"""Ratio of the largest to the smallest value from which on an axis is logarithmic."""
 
 
 def sweep_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Give the bars over the sweep: a figure per measure, and per value of axes that are too many for panels."""
+    """Return the figures over the sweep: the flows together where they can be, else bars of a flow and measure each."""
     plan = layout(sweep.axes, len(sweep.labels))
-    return [figure for chart in charts(sweep, measurements) for figure in _bars(sweep, measurements, plan, chart)]
+    bars = [figure for chart in bar_charts(sweep, measurements) for figure in _bars(sweep, measurements, plan, chart)]
+    return [*flow_figures(sweep, measurements), *bars]
+
+
+def flow_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
+    """Return a figure per measure with a line for each flow over the main axis, a panel per value of the others."""
+    axis = line_axis(sweep)
+    if axis is None:
+        return []
+    title, short = short_values(axis)
+    numbers = [_number(text) for text in short]
+    is_numeric = None not in numbers
+    place: dict[str, float | str] = dict(
+        zip(map(str, axis.values), numbers if is_numeric else short, strict=True)  # type: ignore[arg-type]
+    )
+    positive = [number for number in numbers if number]
+    is_log = is_numeric and len(positive) == len(numbers) and max(positive) >= LOG_RANGE * min(positive)
+    figures = []
+    for measure in (MEASURES[name] for name in TOGETHER):
+        rows = [
+            {
+                "x": place[str(point.values[axis.key])],
+                "y": cell.mean,
+                "low": cell.low,
+                "high": cell.high,
+                "series": flow_name(sweep, flow),
+                "panel": " · ".join(series.settings),
+            }
+            for series in along(sweep, axis)
+            for flow in sweep.flows
+            for point in series.points
+            if (cell := measurements.cell(point, measure.name, flow))
+        ]
+        if rows:
+            figures.append(
+                Figure(
+                    slug(f"flows-{measure.name}"),
+                    f"{measure.title} of each flow",
+                    "lines",
+                    pl.DataFrame(rows, infer_schema_length=None),
+                    x=Scaled(title, is_log=is_log),
+                    y=Scaled(measure.title, measure.unit),
+                )
+            )
+    return figures
+
+
+def _number(text: str) -> float | None:
+    """Return the number that a value of an axis is, or None.
+
+    >>> _number("0.5"), _number("40ms")
+    (0.5, None)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:

@@ -11,11 +11,12 @@ from thalweg.report.drawing.colours import colours
 from thalweg.report.drawing.draw import draw, packed
 from thalweg.report.drawing.embed import Distributions, data, figures
 from thalweg.report.drawing.figure import Figure
-from thalweg.report.drawing.sweeps import heat_maps
+from thalweg.report.drawing.sweeps import flow_figures, heat_maps
 from thalweg.report.offline import render
 from thalweg.report.page_json import PageJson
 from thalweg.report.text.cautions import cautions
 from thalweg.report.text.findings import findings
+from thalweg.report.text.sentences import sentences
 from thalweg.report.text.shares import share_lines
 from thalweg.report.text.table import table
 from thalweg.report.text.timelines import present
@@ -27,12 +28,12 @@ from thalweg.results import Run
 def page(content: Content) -> str:
     """Write the whole page."""
     runs, sweep, measurements = content.runs, content.sweep, content.measurements
-    maps = heat_maps(sweep, measurements)
-    drawings = [draw(figure) for figure in maps]
+    together, maps = flow_figures(sweep, measurements), heat_maps(sweep, measurements)
+    drawings = [draw(figure) for figure in [*together, *maps]]
     embedded = data(content)
     return render(
         "page.html.j2",
-        ["common.js", "page.js", *(["figures.js"] if maps else [])],
+        ["common.js", "page.js", *(["figures.js"] if drawings else [])],
         {**embedded, "figures": [packed(drawing) for drawing in drawings], "choices": _choices(maps)},
         flows=sweep.flows,
         all_flows=sweep.all_flows,
@@ -40,10 +41,12 @@ def page(content: Content) -> str:
         scenarios=_scenarios(runs, sweep.flows),
         runs=[_provenance(each) for each in runs],
         cautions=cautions(runs, sweep, measurements),
+        sentences=sentences(sweep, measurements),
         findings=findings(sweep, measurements),
         table=table(sweep, measurements),
         figures=figures(sweep, measurements),
-        maps=list(zip(maps, drawings, strict=True)),
+        together=together,
+        maps=list(zip(maps, drawings[len(together) :], strict=True)),
         upkeep=lines(runs),
         shares=share_lines(runs),
         quantities=present(embedded["series"]["entries"]),

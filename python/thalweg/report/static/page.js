@@ -254,7 +254,7 @@
 
   const drawCharts = async () => {
     const theme = look();
-    for (const element of all("#charts .chart")) await drawBars(element, theme);
+    for (const element of all("#charts .bars .chart")) await drawBars(element, theme);
   };
 
   // --- choices -----------------------------------------------------------------------------------------------------

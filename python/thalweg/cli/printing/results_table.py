@@ -1,0 +1,60 @@
+"""The table of a run's numbers: a line per point of the sweep and flow."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from thalweg import printable
+from thalweg.cli.printing import output
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SHOWN = {"goodput": "goodput", "completion_time": "completion time", "retransmit_ratio": "retransmits"}
+"""Measures of a flow in the table, and their headings."""
+
+OF_COPIES = {"copies_jain": "Jain of copies"}
+"""Measures that are shown besides where a flow has parallel copies."""
+
+MEASURES = (*SHOWN, *OF_COPIES)
+"""Measures that the table needs."""
+
+UNITS = {"bit/s": ("Mbit/s", 1e6), "s": ("s", 1.0), "ratio": ("%", 0.01), "count": ("", 1.0)}
+"""Shown unit of a measure's unit, and its size in it."""
+
+
+def lines(summary: "pl.DataFrame", keys: Sequence[str], limit: int | None = None) -> tuple[str, int]:
+    """Return the table, with a line per point and flow, and the number of lines left out.
+
+    Args:
+        summary: Rows of `thalweg.analysis.summary` with the measures `MEASURES`.
+        keys: Swept keys.
+        limit: Maximum number of lines; None: all.
+    """
+    from thalweg import analysis
+
+    of_copies = summary.filter(measure=next(iter(OF_COPIES))).height
+    shown = {**SHOWN, **(OF_COPIES if of_copies else {})}
+    measured: dict[tuple[object, ...], dict[str, tuple[int, str]]] = {}
+    for row in summary.to_dicts():
+        if row["flow"] is not None and row["measure"] in shown:
+            line = (row["experiment"], *(row[key] for key in keys), row["flow"], row["cc"])
+            estimate = _estimate(row["unit"], row["mean"], row["low"], row["high"])
+            measured.setdefault(line, {})[row["measure"]] = row["n"], estimate
+    headings = [*keys, "flow", "cc", "n"]
+    headings += [f"{title} ({UNITS[analysis.MEASURES[measure].unit][0]})" for measure, title in shown.items()]
+    rows = []
+    for (_, *names), measures in list(measured.items())[:limit]:
+        n = max((n for n, _ in measures.values()), default=0)
+        estimates = [measures[measure][1] if measure in measures else "-" for measure in shown]
+        rows.append([*map(printable.plain, names), str(n), *estimates])
+    return output.table(headings, rows, numbers=[len(keys) + 2]), len(measured) - len(rows)
+
+
+def _estimate(unit: str, mean: float | None, low: float | None, high: float | None) -> str:
+    """Write a mean with its interval."""
+    if mean is None:
+        return "-"
+    size = UNITS[unit][1]
+    if low is None or high is None:
+        return f"{mean / size:.4g}"
+    return f"{mean / size:.4g} [{low / size:.4g}, {high / size:.4g}]"

@@ -1,0 +1,301 @@
+"""Findings as sentences, derived from the confidence intervals by fixed rules.
+
+A difference is stated where the intervals show it; where they do not, the sentence says so. The rules:
+
+- Share: two flows without a size compete. At each point the share's interval lies above the even share, below it, or
+  contains it. Where it turns from above to below along the main axis, the sentence names the values between which, or
+  at which, the two are even.
+- Algorithm: where the sweep sets a flow's algorithm, the algorithm with the best mean leads at a point if its interval
+  overlaps none of the others.
+- Link, queue and retransmissions: the extremes over all points.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from thalweg.analysis import MEASURES, Axis
+from thalweg.report.content import Cell, Measurements, Point, Sweep
+from thalweg.report.text.labels import joined, key_title, setting, value_text
+from thalweg.report.text.numbers import NARROW
+
+MAX_SERIES = 4
+"""Combinations of the other axes of a sweep that have a sentence of their own; more are counted."""
+MAX_FLOWS = 4
+"""Flows that the sentence about retransmissions names."""
+FULL = 0.95
+"""Utilisation from which on a link counts as full."""
+ONE_REPETITION = " (without intervals: it may be chance)"
+
+
+def sentences(sweep: Sweep, measurements: Measurements) -> list[str]:
+    """Return the findings of a report, the most important one first."""
+    if not sweep.points:
+        return []
+    return [
+        *_shares(sweep, measurements),
+        *_algorithms(sweep, measurements),
+        *_link(sweep, measurements),
+        *_queue(sweep, measurements),
+        *_retransmissions(sweep, measurements),
+    ]
+
+
+def main_axis(sweep: Sweep) -> Axis | None:
+    """Return the axis that sentences and charts follow: the ordered one with most values."""
+    ordered = [axis for axis in sweep.axes if axis.is_ordered and None not in axis.values]
+    return max(ordered, key=lambda axis: len(axis.values), default=None)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points that differ in the main axis alone, in its order."""
+
+    settings: tuple[str, ...]
+    """The engine, if there are several, and the other axes with their values."""
+    points: list[Point]
+
+    @property
+    def where(self) -> str:
+        """The settings in a sentence; empty if there are none."""
+        return ", ".join(self.settings)
+
+
+def along(sweep: Sweep, axis: Axis) -> list[Series]:
+    """Return the points of a sweep as series along an axis."""
+    others = [other for other in sweep.axes if other.key != axis.key]
+    order = {str(value): place for place, value in enumerate(axis.values)}
+    series: dict[tuple[str, ...], list[Point]] = {}
+    for point in sweep.points:
+        parts = [sweep.labels[point.run]] if sweep.is_of_several_runs else []
+        parts += [setting(other.key, point.values.get(other.key)) for other in others]
+        series.setdefault(tuple(parts), []).append(point)
+    return [
+        Series(settings, sorted(points, key=lambda point: order[str(point.values[axis.key])]))
+        for settings, points in series.items()
+    ]
+
+
+def competitors(sweep: Sweep, measurements: Measurements) -> tuple[str, str] | None:
+    """Return the two flows of a scenario if both send without end, so that their shares can be compared."""
+    if len(sweep.all_flows) != 2 or measurements.sized_flows & set(sweep.all_flows):
+        return None
+    first, second = sweep.all_flows
+    shares = [measurements.cell(point, "share", first) for point in sweep.points]
+    return (first, second) if any(cell and 0 < cell.mean < 1 for cell in shares) else None
+
+
+def flow_name(sweep: Sweep, flow: str) -> str:
+    """Name a flow with its algorithm, unless the sweep sets that or the name has it already."""
+    ccs = {cc for (_, _, name), cc in sweep.ccs.items() if name == flow}
+    cc = ccs.pop() if len(ccs) == 1 else ""
+    return f"{flow} ({cc})" if cc and cc.lower() not in flow.lower() else flow
+
+
+def _shares(sweep: Sweep, measurements: Measurements) -> list[str]:
+    pair = competitors(sweep, measurements)
+    if pair is None:
+        return []
+    axis = main_axis(sweep)
+    groups = along(sweep, axis) if axis else [Series((sweep.text(point),), [point]) for point in sweep.points]
+    if len(groups) > MAX_SERIES:
+        return [_counted_shares(sweep, measurements, pair)]
+    found = (_share(sweep, measurements, pair, axis, series) for series in groups)
+    return [sentence for sentence in found if sentence]
+
+
+def _share(
+    sweep: Sweep, measurements: Measurements, pair: tuple[str, str], axis: Axis | None, series: Series
+) -> str | None:
+    measured = [(point, cell) for point in series.points if (cell := measurements.cell(point, "share", pair[0]))]
+    if not measured:
+        return None
+    first, second = (flow_name(sweep, flow) for flow in pair)
+    begin = f"{series.where}: " if series.where else ""
+    (start, start_cell), (end, end_cell) = measured[0], measured[-1]
+    signs = [_sign(cell, sweep.even_share(point, *pair)) for point, cell in measured]
+    if axis is None or len(measured) == 1:
+        remark = {0: "; no difference is shown", None: ONE_REPETITION}.get(signs[0], "")
+        return f"{begin}{first} takes {_per_cent(start_cell.mean)} of the bytes, {second} the rest{remark}."
+    values = [value_text(point.values[axis.key]) for point, _ in measured]
+    text = (
+        f"{begin}{first} takes {_per_cent(start_cell.mean)} of the bytes at"
+        f" {setting(axis.key, start.values[axis.key])} and {_per_cent(end_cell.mean)} at {values[-1]}"
+    )
+    even = sweep.even_share(end, *pair)
+    return text + _evenness(signs, values, second, key_title(axis.key), even) + "."
+
+
+def _sign(cell: Cell, even: float) -> int | None:
+    """Return 1 if a share is above the even one, -1 if below, 0 if neither is shown, None without an interval."""
+    if cell.low is None or cell.high is None:
+        return None
+    return int(cell.low > even) - int(cell.high < even)
+
+
+def _evenness(signs: Sequence[int | None], values: Sequence[str], other: str, key: str, even: float) -> str:
+    """Return what the signs along an axis come to.
+
+    >>> _evenness([1, 1, 0, -1], ["0.5bdp", "1bdp", "2bdp", "8bdp"], "theirs", "buffer", 0.5)
+    '; the two are even at 2bdp'
+    >>> _evenness([1, -1], ["0.5bdp", "8bdp"], "theirs", "buffer", 0.5)
+    '; the two are even between 0.5bdp and 8bdp'
+    >>> _evenness([1, 1], ["0.5bdp", "8bdp"], "theirs", "buffer", 0.5)
+    '; it has more than theirs at every buffer'
+    >>> _evenness([0, -1, 0], ["1bdp", "2bdp", "4bdp"], "theirs", "buffer", 0.5)
+    '; no difference is shown at 1bdp and 4bdp'
+    """
+    if None in signs:
+        return ONE_REPETITION
+    what = other if even == 0.5 else f"an even share of {_per_cent(even)}"
+    if set(signs) == {0}:
+        return f"; no difference is shown at any {key}"
+    if len(set(signs)) == 1:
+        return f"; it has {'more' if signs[0] == 1 else 'less'} than {what} at every {key}"
+    undecided = [value for sign, value in zip(signs, values, strict=True) if sign == 0]
+    shown = [sign for sign in signs if sign]
+    turns = sum(one != next_ for one, next_ in pairwise(shown))
+    if turns == 1 and not undecided:
+        place = next(i for i, (one, next_) in enumerate(pairwise(signs)) if one != next_)
+        return f"; the two are even between {values[place]} and {values[place + 1]}"
+    if turns == 1 and 0 not in (signs[0], signs[-1]) and _is_one_run(signs):
+        return f"; the two are even at {joined(undecided)}"
+    return f"; no difference is shown at {joined(undecided)}" if undecided else ""
+
+
+def _is_one_run(signs: Sequence[int | None]) -> bool:
+    """Return whether the points without a difference stand beside one another, between the two signs."""
+    places = [i for i, sign in enumerate(signs) if sign == 0]
+    return places[-1] - places[0] + 1 == len(places) and signs[places[0] - 1] != signs[places[-1] + 1]
+
+
+def _counted_shares(sweep: Sweep, measurements: Measurements, pair: tuple[str, str]) -> str:
+    signs = [
+        _sign(cell, sweep.even_share(point, *pair))
+        for point in sweep.points
+        if (cell := measurements.cell(point, "share", pair[0]))
+    ]
+    first, second = (flow_name(sweep, flow) for flow in pair)
+    if None in signs:
+        means = [cell.mean for point in sweep.points if (cell := measurements.cell(point, "share", pair[0]))]
+        range_ = f"{_per_cent(min(means))} to {_per_cent(max(means))}"
+        return f"{first} takes {range_} of the bytes, {second} the rest{ONE_REPETITION}."
+    return (
+        f"{first} takes more than its even share at {signs.count(1)} of {len(signs)} points, and less at"
+        f" {signs.count(-1)}; at {signs.count(0)} no difference to {second} is shown."
+    )
+
+
+def _algorithms(sweep: Sweep, measurements: Measurements) -> list[str]:
+    found = []
+    for flow in sweep.flows:
+        axis = next((axis for axis in sweep.axes if axis.key == f"flow.{flow}.cc"), None)
+        measure = "completion_time" if flow in measurements.sized_flows else "goodput"
+        if axis and (text := _algorithm(sweep, measurements, flow, axis, measure)):
+            found.append(text)
+    return found
+
+
+def _algorithm(sweep: Sweep, measurements: Measurements, flow: str, axis: Axis, measure: str) -> str | None:
+    wins: dict[str, int] = {}
+    groups = [
+        cells
+        for series in along(sweep, axis)
+        if len(
+            cells := {
+                value_text(point.values[axis.key]): cell
+                for point in series.points
+                if (cell := measurements.cell(point, measure, flow))
+            }
+        )
+        > 1
+    ]
+    if not groups:
+        return None
+    title = f"{MEASURES[measure].title} of {flow}"
+    extreme = "shortest" if measure == "completion_time" else "highest"
+    if len(groups) == 1:
+        scale = measurements.scales[measure]
+        listed = joined([f"{scale.with_unit(cell.mean)} with {cc}" for cc, cell in groups[0].items()])
+        leader = _leader(groups[0], measure)
+        remark = ONE_REPETITION if any(cell.low is None for cell in groups[0].values()) else ""
+        remark = remark or ("" if leader else "; no algorithm leads beyond the intervals")
+        return f"{title} is {listed}{remark}."
+    for cells in groups:
+        leader = _leader(cells, measure)
+        if leader:
+            wins[leader] = wins.get(leader, 0) + 1
+    if not wins:
+        return f"{title}: no algorithm leads beyond the intervals at any of {len(groups)} points."
+    ranked = sorted(wins.items(), key=lambda item: -item[1])
+    first, *others = [f"with {cc} at {count}" for cc, count in ranked]
+    rest = len(groups) - sum(wins.values())
+    text = f"{title} is {extreme} {first} of {len(groups)} points" + "".join(f", {each}" for each in others)
+    return text + (f"; at {rest} no algorithm leads beyond the intervals." if rest else ".")
+
+
+def _leader(cells: dict[str, Cell], measure: str) -> str | None:
+    """Return the algorithm whose interval is better than that of every other one."""
+    is_less_better = measure == "completion_time"
+    ranked = sorted(cells.items(), key=lambda item: item[1].mean, reverse=not is_less_better)
+    name, best = ranked[0]
+    for _, other in ranked[1:]:
+        if best.low is None or best.high is None or other.low is None or other.high is None:
+            return None
+        if (best.high >= other.low) if is_less_better else (best.low <= other.high):
+            return None
+    return name
+
+
+def _link(sweep: Sweep, measurements: Measurements) -> list[str]:
+    found = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, "utilisation"))]
+    if not found:
+        return []
+    low, high = (choose(found, key=lambda pair: pair[1].mean) for choose in (min, max))
+    if len(found) == 1:
+        return [f"The link is {_per_cent(low[1].mean)} full."]
+    if low[1].mean >= FULL:
+        return [f"The link is at least {_per_cent(low[1].mean)} full at every point."]
+    return [
+        f"The link is {_per_cent(low[1].mean)} full at {sweep.text(low[0])}, and {_per_cent(high[1].mean)} at"
+        f" {sweep.text(high[0])}."
+    ]
+
+
+def _queue(sweep: Sweep, measurements: Measurements) -> list[str]:
+    found = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, "queueing_delay"))]
+    if not found:
+        return []
+    scale = measurements.scales["queueing_delay"]
+    low, high = (choose(found, key=lambda pair: pair[1].mean) for choose in (min, max))
+    if len(found) == 1:
+        return [f"A packet waits {scale.with_unit(low[1].mean)} in the queue on average."]
+    return [
+        f"A packet waits {scale.with_unit(low[1].mean)} in the queue on average at {sweep.text(low[0])}, and"
+        f" {scale.with_unit(high[1].mean)} at {sweep.text(high[0])}."
+    ]
+
+
+def _retransmissions(sweep: Sweep, measurements: Measurements) -> list[str]:
+    worst = []
+    for flow in sweep.flows[:MAX_FLOWS]:
+        cells = [
+            (point, cell) for point in sweep.points if (cell := measurements.cell(point, "retransmit_ratio", flow))
+        ]
+        if cells:
+            point, cell = max(cells, key=lambda pair: pair[1].mean)
+            where = f" (at {sweep.text(point)})" if len(sweep.points) > 1 and cell.mean else ""
+            worst.append(f"{flow_name(sweep, flow)} {_per_cent(cell.mean)}{where}")
+    if not worst:
+        return []
+    at_most = "at most " if len(sweep.points) > 1 else ""
+    return [f"Retransmissions, of all segments sent: {at_most}{joined(worst)}."]
+
+
+def _per_cent(ratio: float) -> str:
+    """Write a ratio in per cent.
+
+    >>> [_per_cent(ratio) for ratio in (0.844, 0.0532, 0.00042, 0.0)]
+    ['84\\u202f%', '5.3\\u202f%', '0.042\\u202f%', '0\\u202f%']
+    """
+    return f"{ratio * 100:.2g}{NARROW}%" if ratio < 0.995 else f"{ratio * 100:.0f}{NARROW}%"
