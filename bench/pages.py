@@ -98,7 +98,7 @@ def make(folder: Path, settings: list[str]) -> tuple[Path, Path]:
 
 
 def opened(browser: Browser, file: Path, selector: str) -> float:
-    """Give the seconds until a page is drawn."""
+    """Return the seconds until a page is drawn."""
     with browser.new_context(viewport={"width": 1280, "height": 900}) as context:
         page = context.new_page()
         began = time.perf_counter()

@@ -75,11 +75,11 @@ class Found:
     status: str = ""
 
     def judged(self, case: Case) -> list[Fetched]:
-        """Give the connections that count."""
+        """Return the connections that count."""
         return self._treated(self._first(case) + (FOLLOWED if case.turns else SETTLED))
 
     def learning(self, case: Case) -> list[Fetched]:
-        """Give all, those by which was learned among them: from the first one on, or from where the path has turned."""
+        """Return all connections, those that the tuner learned from included, from the start or from the change on."""
         return self._treated(self._first(case))
 
     def _first(self, case: Case) -> int:

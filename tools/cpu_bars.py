@@ -85,7 +85,7 @@ class Runner:
         self.count = 0
 
     def __call__(self, scenario: str, keys: dict[str, Any]) -> dict[str, Point]:
-        """Give a point for each algorithm that the scenario sweeps."""
+        """Return a point for each algorithm that the scenario sweeps."""
         self.count += 1
         out = self.folder / str(self.count)
         command = [sys.executable, "-m", "thalweg", "run", str(ROOT / "scenarios" / "cpu" / f"{scenario}.toml")]
@@ -124,7 +124,7 @@ def _repetition(rows: pl.DataFrame, backlog: pl.Series) -> Point:
 
 
 def contended(run: Runner, cell: str) -> Iterator[tuple[str, dict[str, Point], list[tuple[str, bool]]]]:
-    """Give what came out at a slice and period, without and with random loss."""
+    """Return what came out at a slice and period, without and with random loss."""
     slice_ms, period_ms = (float(part) for part in cell.split("/"))
     keys = {"host.sender.cpu_slice": f'"{slice_ms:g}ms"', "host.sender.cpu_share": round(slice_ms / period_ms, 6)}
     points = run("contended", keys)
@@ -159,7 +159,7 @@ def loaded() -> Iterator[None]:
 
 
 def whole(run: Runner) -> Iterator[tuple[str, dict[str, Point], list[tuple[str, bool]]]]:
-    """Give what came out on a whole CPU, alone and beside cubic."""
+    """Return what came out on a whole CPU, alone and beside cubic."""
     with loaded() if run.engine == "kernel" else nullcontext():
         points, beside = run("whole", {}), run("neighbour", {})
     bbr, cured = points["bbr"], points["bbr_cpu"]

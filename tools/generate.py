@@ -23,7 +23,7 @@ from thalweg import engine, studies  # noqa: E402
 
 
 def outputs() -> Iterator[tuple[Path, str]]:
-    """Give every generated file with its content."""
+    """Return every generated file with its content."""
     scenario, plan, tables = engine.schema("scenario"), engine.schema("plan"), engine.schema("columns")
     package = ROOT / "python" / "thalweg"
     docs = ROOT / "docs"
@@ -45,7 +45,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
 
 
 def stale() -> list[Path]:
-    """Give the files that differ from what would be generated."""
+    """Return the files that differ from what would be generated."""
     return [file for file, text in outputs() if not file.exists() or file.read_text(encoding="utf-8") != text]
 
 

@@ -113,7 +113,7 @@ def main() -> int:
 
 
 def read() -> dict[str, Any]:
-    """Give the numbers that are there, by truth."""
+    """Return the numbers that are there, by truth."""
     found: dict[str, Any] = json.loads(NUMBERS.read_text(encoding="utf-8"))["truths"]
     return found
 
@@ -232,13 +232,13 @@ def of_the_whole(tried: Sequence[Trial]) -> dict[str, Any]:
 
 
 def false_share(trial: Trial) -> float:
-    """Give the share of the named that are false; 0, if none is named. Its mean is what is promised."""
+    """Return the share of the named that are false; 0, if none is named. Its mean is what is promised."""
     named = sum(look.named is not None for look in trial.looks)
     return sum(look.is_false for look in trial.looks) / named if named else 0.0
 
 
 def at_least(hits: int, of: int) -> float:
-    """Give the lower end of the 95 % interval of a share (Clopper and Pearson 1934).
+    """Return the lower end of the 95 % interval of a share (Clopper and Pearson 1934).
 
     >>> round(at_least(100, 100), 3), at_least(0, 100)
     (0.964, 0.0)
@@ -247,7 +247,7 @@ def at_least(hits: int, of: int) -> float:
 
 
 def at_most(hits: int, of: int) -> float:
-    """Give the upper end.
+    """Return the upper end.
 
     >>> round(at_most(0, 100), 3), at_most(100, 100)
     (0.036, 1.0)

@@ -36,7 +36,7 @@ OBJECTS = 8
 """Transfers of an experiment, one after the other."""
 DURATION_S = 60
 """An object that takes longer counts with the rate that it had reached."""
-LEAST_US = 10e6
+MIN_US = 10e6
 """For how long it has to have run for that."""
 DUEL_S = 30
 DUELS = 3
@@ -79,7 +79,7 @@ def outcomes(population: Mapping[str, Any], folder: Path) -> Document:
 
 
 def cells(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> Iterator[Document]:
-    """Give a cell for each CPU, arm and size."""
+    """Return a cell for each CPU, arm and size."""
     for cpu in ("whole", "shared"):
         sweep = {
             "flow.object.cc": population["arms"],
@@ -133,7 +133,7 @@ def objects(
 
 
 def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> dict[str, float]:
-    """Give what a CUBIC connection gets beside an endless one of each arm, over what it gets beside CUBIC."""
+    """Return what a CUBIC connection gets beside an endless one of each arm, over what it gets beside CUBIC."""
     found = run(
         {
             "name": f"policy-{kind['name']}-duel",
@@ -154,12 +154,12 @@ def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Pa
 
 
 def path(kind: Mapping[str, Any]) -> Document:
-    """Give the path of a kind, as a scenario has it."""
+    """Return the path of a kind, as a scenario has it."""
     return {key: kind[key] for key in ("rate", "rtt", "buffer", "loss")}
 
 
 def scaled(rate: str, factor: float) -> int:
-    """Give a part of a rate, in bits per second.
+    """Return a part of a rate, in bits per second.
 
     >>> scaled("40Mbps", 0.3)
     12000000
@@ -180,12 +180,12 @@ def run(document: Document, folder: Path) -> pl.DataFrame:
 
 
 def rows(flows: pl.DataFrame, kind: Mapping[str, Any]) -> list[list[int]]:
-    """Give the transfers of a cell, in the order in which they were sent."""
+    """Return the transfers of a cell, in the order in which they were sent."""
     empty_path_us = quantities.time(kind["rtt"]) / 1e3
     made = []
     for row in flows.sort("experiment", "repetition", "connection").iter_rows(named=True):
         elapsed_us = row["end_us"] - row["start_us"]
-        if not row["acked_bytes"] or (not row["completed"] and elapsed_us < LEAST_US):
+        if not row["acked_bytes"] or (not row["completed"] and elapsed_us < MIN_US):
             continue
         fct_us = row["fct_us"] or elapsed_us * row["size_bytes"] / row["acked_bytes"]
         rtt_min_us = row["rtt_min_us"] or empty_path_us

@@ -50,7 +50,7 @@ def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sa
 
 
 def peer_arguments(experiment: Experiment, seconds: float) -> list[str]:
-    """Give the same dumbbell in the words of `bench/ns3/dumbbell.cc`."""
+    """Return the same dumbbell in the words of `bench/ns3/dumbbell.cc`."""
     link = experiment.forward
     # The cases hold nothing else; what they come to hold shall not be measured against something different.
     assert isinstance(link.capacity, CapacitySteps)

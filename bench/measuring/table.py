@@ -42,7 +42,7 @@ class Row:
     peer: Sequence[Side]
 
     def as_json(self) -> dict[str, Any]:
-        """Give everything that was measured, and the medians that the table shows."""
+        """Return everything that was measured, and the medians that the table shows."""
         values: dict[str, Any] = {"case": self.case, "target_packets_per_cpu_s": self.target}
         for name, runs in (("ours", self.ours), ("peer", self.peer)):
             values[name] = {"speed_packets_per_cpu_s": _median(runs), "runs": [asdict(run) for run in runs]}

@@ -103,7 +103,7 @@ class ThalwegError(Exception):
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, str | int | None]:
-        """Give the error as what `--json` prints."""
+        """Return the error as what `--json` prints."""
         source = self.source or Source("")
         return {
             "code": self.code,

@@ -12,7 +12,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def ends_with_parent() -> Callable[[], None]:
-    """Give what a new process does to be asked to end when this one dies, even of a SIGKILL.
+    """Return what a new process does to be asked to end when this one dies, even of a SIGKILL.
 
     Without it an engine or a compiler would go on, unseen, and hold the folder that it writes.
     """

@@ -31,7 +31,7 @@ class Scratch:
         self.folder, self._lock = _made(parent, prefix)
 
     def __enter__(self) -> Path:
-        """Give its path."""
+        """Return its path."""
         return self.folder
 
     def __exit__(self, *error: object) -> None:

@@ -89,7 +89,7 @@ def _rotten(whole: bytes) -> bytes:
 
 
 def _rows(chance: random.Random, count: int, first: int, pop: str) -> list[dict[str, object]]:
-    """Give a transfer and the end of each of some connections, with two algorithms that are alike."""
+    """Return a transfer and the end of each of some connections, with two algorithms that are alike."""
     rows: list[dict[str, object]] = []
     for number in range(first, first + count // 2):
         fct_us = round(SECOND * chance.lognormvariate(0, 0.5))

@@ -34,5 +34,5 @@ class Watched:
         return self
 
     def overflow(self) -> int:
-        """Give by how many pixels the page is wider than its window."""
+        """Return by how many pixels the page is wider than its window."""
         return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

@@ -9,7 +9,7 @@ from thalweg.advise.counting import buckets
 
 
 def at_every_edge() -> list[int]:
-    """Give the numbers around the edges of all classes."""
+    """Return the numbers around the edges of all classes."""
     edges = buckets.lows(np.arange(40 * buckets.PER_OCTAVE))
     return sorted({int(np.ceil(edge)) + step for edge in edges for step in (-1, 0, 1)} - {-1})
 

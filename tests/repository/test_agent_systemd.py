@@ -25,7 +25,7 @@ RIGHTS = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21}
 """Of the unit, with their numbers (capabilities(7))."""
 FILTERED = "2"
 """A process whose system calls are filtered, in /proc/PID/status."""
-MOST_EXPOSED = 3.0
+MAX_EXPOSED = 3.0
 """Of 10, by systemd's own account of what a service could do. It calls less than 5 OK."""
 
 TRAFFIC = """\
@@ -279,7 +279,7 @@ def test_between_a_kill_and_the_next_start_the_second_process_holds_what_was_cho
 
 @pytest.mark.parametrize("unit", [AGENT, TUNE])
 def test_systemd_finds_the_service_little_exposed(installed: Machine, unit: str) -> None:
-    bound = f"--threshold={10 * MOST_EXPOSED:.0f}"
+    bound = f"--threshold={10 * MAX_EXPOSED:.0f}"
     path = str(Path(UNIT).with_name(unit))
     line = installed.command("systemd-analyze", "security", "--offline=true", bound, path)
     done = subprocess.run(line, capture_output=True, text=True, check=False)

@@ -53,7 +53,7 @@ def _without_quotes(code: str) -> str:
 
 
 def _in_order(defs: dict[str, Schema]) -> Iterator[str]:
-    """Give the names so that each comes after those that it uses."""
+    """Return the names so that each comes after those that it uses."""
     done: set[str] = set()
 
     def visit(name: str) -> Iterator[str]:

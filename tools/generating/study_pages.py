@@ -66,13 +66,13 @@ def _story(study: Study) -> list[str]:
 
 
 def _engines(study: Study) -> dict[str, Found]:
-    """Give what engines found, in the order in which they are shown."""
+    """Return what engines found, in the order in which they are shown."""
     engines = recorded_results.read(study)
     return {name: engines[name] for name in (*(n for n in ORDER if n in engines), *sorted(engines.keys() - set(ORDER)))}
 
 
 def _best(of_engine: Found) -> tuple[str, Mapping[str, Any]]:
-    """Give the larger set that was recorded, and its name."""
+    """Return the larger set that was recorded, and its name."""
     size = "full" if "full" in of_engine else "quick"
     return size, of_engine[size]
 

@@ -36,5 +36,5 @@ def forget_untrustworthy(directory: Path) -> None:
 
 
 def command() -> str:
-    """Give the command that runs untrustworthy experiments again."""
+    """Return the command that runs untrustworthy experiments again."""
     return typed.again() if FLAG in typed.words() else f"{typed.again()} {FLAG}"

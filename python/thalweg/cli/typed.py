@@ -5,10 +5,10 @@ import sys
 
 
 def words() -> list[str]:
-    """Give what the user typed; bytes of names that are no UTF-8 are escaped."""
+    """Return what the user typed; bytes of names that are no UTF-8 are escaped."""
     return ["thalweg", *(word.encode(errors="backslashreplace").decode() for word in sys.argv[1:])]
 
 
 def again() -> str:
-    """Give it as a shell takes it."""
+    """Return it as a shell takes it."""
     return shlex.join(words())

@@ -135,7 +135,7 @@ class _Build:
         return self.folder / "objects"
 
     def _make(self, tree: Path) -> list[str]:
-        """Give the call of make, which all targets share; the tree is not written."""
+        """Return the call of make, which all targets share; the tree is not written."""
         for path in (tree, self.folder):
             if re.search(r"[\s:]", str(path)):
                 raise ThalwegError(
@@ -191,7 +191,7 @@ class _Build:
 
 
 def _key(source: KernelSource, options: dict[str, str], registers_bytes: int) -> str:
-    """Give what tells this kernel from every other one."""
+    """Return what tells this kernel from every other one."""
     parts = [RECIPE, source.identity, fragment.write(options), toolchain.compiler()]
     if registers_bytes > registers.USUAL_BYTES:
         parts.append(str(registers_bytes))

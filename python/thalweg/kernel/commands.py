@@ -105,7 +105,7 @@ def read(command: Sequence[str]) -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """Give the environment of a build: ours, without what others would change in it."""
+    """Return the environment of a build: ours, without what others would change in it."""
     kept = {
         name: value
         for name, value in os.environ.items()

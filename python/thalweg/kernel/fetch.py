@@ -210,7 +210,7 @@ def _keep_modules(modules: Path, target: Path) -> None:
 
 
 def _name(release: str, found: AptPackage) -> str:
-    """Give the release; with a part of the checksum if another package of the same release is there."""
+    """Return the release; with a part of the checksum if another package of the same release is there."""
     there = {each.name: each for each in guests.kernels()}.get(release)
     if there is None or there.package_sha256 == found.checksum:
         return release
@@ -219,7 +219,7 @@ def _name(release: str, found: AptPackage) -> str:
 
 @contextmanager
 def _fetching() -> Iterator[Path]:
-    """Give a new folder to fetch into, and remove it at the end; only one fetch goes on at a time."""
+    """Return a new folder to fetch into, and remove it at the end; only one fetch goes on at a time."""
     with (guests.place() / "lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in guests.place().glob(f"{guests.FETCHING}*/"):

@@ -114,7 +114,7 @@ def write(options: Mapping[str, str]) -> str:
 
 
 def wrapper(kconfig: str, ticks: str) -> str:
-    """Give a tree's top Kconfig with a definition of HZ that comes before the one of UML, which knows only 100.
+    """Return a tree's top Kconfig with a definition of HZ that comes before the one of UML, which knows only 100.
 
     Of several defaults Kconfig takes the first; the tree itself stays as it is.
     """

@@ -72,7 +72,7 @@ class GuestKernel(KeptKernel):
 
 
 def place() -> Path:
-    """Give the folder of all that guests need; it need not exist."""
+    """Return the folder of all that guests need; it need not exist."""
     return store.place().with_name("vm")
 
 
@@ -89,14 +89,14 @@ def read(folder: Path) -> GuestKernel | None:
 
 
 def kernels() -> list[GuestKernel]:
-    """Give all kernels, the one that was fetched last first."""
+    """Return all kernels, the one that was fetched last first."""
     folder = place() / "kernels"
     found = (read(each) for each in (folder.iterdir() if folder.is_dir() else ()))
     return sorted((each for each in found if each), key=lambda each: (each.fetched, each.name), reverse=True)
 
 
 def current() -> GuestKernel | None:
-    """Give the one that guests run if nobody says otherwise."""
+    """Return the one that guests run if nobody says otherwise."""
     return read((place() / "current").resolve())
 
 

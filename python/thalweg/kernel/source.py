@@ -47,7 +47,7 @@ class KernelSource(Protocol):
         """A checksum of it, as far as it is known before it is fetched."""
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
-        """Give the tree and the SHA-256 of the source; `folder` is for what is fetched."""
+        """Return the tree and the SHA-256 of the source; `folder` is for what is fetched."""
 
     def check_unchanged(self) -> None:
         """Raise `ThalwegError` if the source is another one than at the beginning."""
@@ -144,7 +144,7 @@ class SourceTree:
         return cls(tree, _about(tree), tree_sha256(tree))
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
-        """Give the tree where it is."""
+        """Return the tree where it is."""
         return self.folder, self.identity
 
     def check_unchanged(self) -> None:
@@ -203,7 +203,7 @@ def version_of(tree: Path) -> str | None:
 
 
 def tree_sha256(tree: Path) -> str:
-    """Give one checksum over names and contents of all files of a tree of which a program can be made.
+    """Return one checksum over names and contents of all files of a tree of which a program can be made.
 
     That reads a gigabyte: three seconds where it is in memory, ten where it is not. Times of files and git's own
     word would be faster, but neither says what is in a file that was changed and not committed.
@@ -234,7 +234,7 @@ def tree_sha256(tree: Path) -> str:
 
 
 def newest(names: list[str]) -> str | None:
-    """Give the package with the highest version.
+    """Return the package with the highest version.
 
     >>> newest(["linux-source-6.1", "linux-source-6.12", "linux-source-tools"])
     'linux-source-6.12'

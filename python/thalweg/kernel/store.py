@@ -107,7 +107,7 @@ class Kernel(KeptKernel):
 
 
 def place() -> Path:
-    """Give the folder of all kernels; it need not exist."""
+    """Return the folder of all kernels; it need not exist."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache") / "thalweg" / "uml"
 
@@ -124,14 +124,14 @@ def read(folder: Path) -> Kernel | None:
 
 
 def kernels() -> list[Kernel]:
-    """Give all kernels, the newest first."""
+    """Return all kernels, the newest first."""
     folders = place().iterdir() if place().is_dir() else ()
     found = (read(folder) for folder in folders if not folder.is_symlink() and folder.is_dir() and _is_kept(folder))
     return sorted((kernel for kernel in found if kernel), key=lambda kernel: (kernel.built, kernel.name), reverse=True)
 
 
 def current() -> Kernel | None:
-    """Give the kernel that the engine takes, if there is one."""
+    """Return the kernel that the engine takes, if there is one."""
     folder = os.environ.get(VARIABLE)
     return read(Path(folder) if folder else (place() / "current").resolve())
 
@@ -177,7 +177,7 @@ def replace(made: Path, target: Path) -> Path:
 
 @contextmanager
 def building() -> Iterator[Path]:
-    """Give a new folder to build in, and remove it at the end; only one build goes on at a time.
+    """Return a new folder to build in, and remove it at the end; only one build goes on at a time.
 
     What builds that were killed have left is removed first. Raises `ThalwegError` if another build goes on.
     """
@@ -204,7 +204,7 @@ def building() -> Iterator[Path]:
 
 
 def sha256(file: Path) -> str:
-    """Give the SHA-256 of a file in hexadecimal."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 

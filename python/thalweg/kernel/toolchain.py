@@ -67,7 +67,7 @@ def check(folder: Path, *, needs_source: bool) -> None:
 
 
 def compiler() -> str:
-    """Give what names the compiler and the linker: other ones make another program."""
+    """Return what names the compiler and the linker: other ones make another program."""
     return "\n".join(_first_line([program, "--version"]) for program in ("gcc", "ld"))
 
 

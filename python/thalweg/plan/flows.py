@@ -71,7 +71,7 @@ def _repeat(repeat: models.Repeat | None, load: plan.Load) -> plan.Repeat:
 
 
 def _mean_bytes(load: plan.Load) -> Fraction:
-    """Give the mean of what a connection carries."""
+    """Return the mean of what a connection carries."""
     if isinstance(load, plan.LoadRequests):
         return Fraction(load.size_bytes * (load.count or 1))
     if isinstance(load, plan.LoadSizes):

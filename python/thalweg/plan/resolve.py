@@ -133,7 +133,7 @@ def _read(key: str, raw: Raw) -> Any:
 
 
 def in_time(text: str, rtt_ns: int) -> int:
-    """Give a time or a number of round-trip times in nanoseconds, rounded down.
+    """Return a time or a number of round-trip times in nanoseconds, rounded down.
 
     >>> in_time("0.5rtt", 45_000_001)
     22500000
@@ -215,7 +215,7 @@ def _profile(link: models.Path | models.Reverse, folder: Path, traces: Traces, d
 def _capacity(
     link: models.Path | models.Reverse, folder: Path, traces: Traces
 ) -> tuple[plan.Capacity, Fraction | None]:
-    """Give the capacity, and the rate that a BDP counts in."""
+    """Return the capacity, and the rate that a BDP counts in."""
     if link.rate is not None:
         return _constant(link.rate)
     steps = [
@@ -257,7 +257,7 @@ def _loss(loss: models.Loss) -> plan.Loss:
 
 
 def _reorder(reorder: models.Reorder, rtt_ns: int) -> tuple[float, int]:
-    """Give the ratio of packets that are held back, and for how long."""
+    """Return the ratio of packets that are held back, and for how long."""
     if isinstance(reorder, models.ReorderTable):
         return reorder.ratio, in_time(reorder.delay, rtt_ns)
     return reorder, rtt_ns // REORDER_RTT_SHARE

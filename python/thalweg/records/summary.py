@@ -21,7 +21,7 @@ COUNTED = ("kind", "source", "machine", "cc", "close", "direction", "ip_version"
 BINS_S = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 TRIES = 5
 """Times that records are read before giving up: the agent merges its files once an hour, in milliseconds."""
-MOST_BINS = 200
+MAX_BINS = 200
 """Counts over time have at most so many steps."""
 
 
@@ -220,8 +220,8 @@ def _bin_s(first: int | None, last: int | None) -> int:
     112
     """
     length_s = ((last or 0) - (first or 0)) / 1e6
-    longest = BINS_S[-1] * (int(length_s / BINS_S[-1] / MOST_BINS) + 1)
-    return next((step for step in BINS_S if length_s / step < MOST_BINS), longest)
+    longest = BINS_S[-1] * (int(length_s / BINS_S[-1] / MAX_BINS) + 1)
+    return next((step for step in BINS_S if length_s / step < MAX_BINS), longest)
 
 
 def _over_time(rows: pl.LazyFrame, bin_s: int) -> pl.LazyFrame:

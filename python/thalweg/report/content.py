@@ -15,7 +15,7 @@ from thalweg.report.text.numbers import Scale, scale_for
 from thalweg.results import Run, open_run
 from thalweg.results.plan_document import SweptValue
 
-MOST_FLOWS = 40
+MAX_FLOWS = 40
 """Flows with names of their own of which a page can show each."""
 
 NEGLIGIBLE = 0.01
@@ -104,7 +104,7 @@ class Sweep:
     @cached_property
     def flows(self) -> list[str]:
         """Names of the flows that are shown: of very many, some that are spread evenly."""
-        return spread(self.all_flows, MOST_FLOWS)
+        return spread(self.all_flows, MAX_FLOWS)
 
     @cached_property
     def ccs(self) -> dict[tuple[int, int, str], str]:

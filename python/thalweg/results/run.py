@@ -118,7 +118,7 @@ class Run:
         return [sweeps[number] for number in sorted(sweeps)]
 
     def points(self) -> pl.DataFrame:
-        """Give the points of the sweep: `experiment` and a column per sweep key, in the order of the scenario."""
+        """Return the points of the sweep: `experiment` and a column per sweep key, in the order of the scenario."""
         numbers = sorted({entry["experiment"] for entry in self.plan["experiments"]})
         columns = {"experiment": pl.Series(numbers, dtype=pl.UInt64)}
         for key in self.sweep_keys:
@@ -172,11 +172,11 @@ class Run:
         )
 
     def flows(self) -> pl.DataFrame:
-        """Give one row per transfer, the sweep's columns attached."""
+        """Return one row per transfer, the sweep's columns attached."""
         return self.with_sweep(self.collect(self.scan("flows")))
 
     def samples(self) -> pl.DataFrame:
-        """Give the connections at moments."""
+        """Return the connections at moments."""
         return self.collect(self.scan("samples"))
 
     def state(self) -> pl.DataFrame:
@@ -184,11 +184,11 @@ class Run:
         return self.collect(self.scan("state"))
 
     def queue(self) -> pl.DataFrame:
-        """Give the two directions of the path at moments."""
+        """Return the two directions of the path at moments."""
         return self.collect(self.scan("queue"))
 
     def packets(self) -> pl.DataFrame:
-        """Give the packets offered to the path; there are none unless the scenario asked for `engine.record`."""
+        """Return the packets offered to the path; there are none unless the scenario asked for `engine.record`."""
         return self.collect(self.scan("packets"))
 
     @cached_property

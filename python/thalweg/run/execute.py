@@ -111,7 +111,7 @@ def _execute(
 
 
 def real_time_s(plan: Plan, engine: Engine) -> float | None:
-    """Give what the experiments take one after another on an engine that works in real time; else nothing is known.
+    """Return what the experiments take one after another on an engine that works in real time; else nothing is known.
 
     An experiment without a duration ends when its flows do, which nobody knows before.
     """

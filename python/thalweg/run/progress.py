@@ -16,7 +16,7 @@ from thalweg.engine_output import EngineEvent
 LINE_EVERY_S = 10.0
 """How often a line is written where there is no terminal: a log of a long run stays readable."""
 
-MOST_TOLD = 5
+MAX_LISTED = 5
 """Failures, and experiments not to be trusted, that are told one by one; the rest is counted at the end."""
 
 
@@ -107,9 +107,9 @@ class Progress:
     def _tell(self, kind: str, text: str) -> None:
         """Tell one of possibly many things; lines after the first are indented, so that it stays one thing."""
         self._told[kind] += 1
-        if self._told[kind] <= MOST_TOLD:
+        if self._told[kind] <= MAX_LISTED:
             self._say(text.strip().replace("\n", "\n  "))
-        elif self._told[kind] == MOST_TOLD + 1:
+        elif self._told[kind] == MAX_LISTED + 1:
             self._say("further ones like that are counted at the end")
 
     def _say(self, text: str) -> None:

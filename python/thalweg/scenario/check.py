@@ -22,10 +22,10 @@ from thalweg.scenario.rules import (
 )
 from thalweg.scenario.sweep import Assignment
 
-MOST_MISTAKES = 20
+MAX_MISTAKES = 20
 """Mistakes of single points of a sweep that are told; the others would bury them."""
 
-MOST_EXPERIMENTS = 1_000_000
+MAX_EXPERIMENTS = 1_000_000
 """More experiments than this are a slip: at ten a second on each of two cores they would take half a day."""
 
 
@@ -131,13 +131,13 @@ def _in_sweep(errors: Sequence[ThalwegError], address: str, document: Document) 
 def _too_many(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]]) -> ThalwegError | None:
     repetitions = base.get("repetitions")
     many = prod(map(len, swept.values())) * (repetitions if isinstance(repetitions, int) else 1)
-    if many <= MOST_EXPERIMENTS:
+    if many <= MAX_EXPERIMENTS:
         return None
     return ThalwegError(
         "too-many-experiments",
         f"the sweep and its repetitions make {many} experiments",
         place="sweep",
-        expected=f"{MOST_EXPERIMENTS} at most",
+        expected=f"{MAX_EXPERIMENTS} at most",
         hint="sweep fewer keys at once, or give them fewer values",
         source=document.source(("sweep",)),
     )
@@ -248,9 +248,9 @@ def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], 
                     at.setdefault(mistake, []).append(assignment)
             for error in mistakes.errors:
                 in_files.setdefault((error.source, error.message), error)
-    errors = [_error(mistake, where, points, document) for mistake, where in list(at.items())[:MOST_MISTAKES]]
-    if len(at) > MOST_MISTAKES:
-        errors.append(_more(len(at) - MOST_MISTAKES, errors[-1].source))
+    errors = [_error(mistake, where, points, document) for mistake, where in list(at.items())[:MAX_MISTAKES]]
+    if len(at) > MAX_MISTAKES:
+        errors.append(_more(len(at) - MAX_MISTAKES, errors[-1].source))
     return [*errors, *in_files.values()]
 
 

@@ -15,7 +15,7 @@ class Purpose(IntEnum):
 
 
 def stream(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:
-    """Give the stream of a purpose at a place.
+    """Return the stream of a purpose at a place.
 
     >>> stream(1, Purpose.CLIENTS).integers(1000) == stream(1, Purpose.CLIENTS).integers(1000)
     np.True_

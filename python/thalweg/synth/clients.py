@@ -66,7 +66,7 @@ def draw(seed: int, spread: Spread) -> Clients:
 
 
 def address(kind: int, number: int) -> str:
-    """Give the network of a class's client: of private and documentation addresses, which nobody has.
+    """Return the network of a class's client: of private and documentation addresses, which nobody has.
 
     >>> address(0, 1), address(2, 300), address(2, 4)
     ('10.0.1.0/24', '10.33.44.0/24', '2001:db8:2004::/48')
@@ -77,7 +77,7 @@ def address(kind: int, number: int) -> str:
 
 
 def networks(kind: int) -> Iterator[tuple[str, str]]:
-    """Give the networks that hold a class's clients, each with its country; one lies within another.
+    """Return the networks that hold a class's clients, each with its country; one lies within another.
 
     >>> list(networks(1))
     [('10.16.0.0/12', 'XA'), ('10.16.0.0/14', 'XB'), ('2001:db8:1000::/36', 'XA')]

@@ -39,7 +39,7 @@ GROUP_ROWS = 131_072
 ROWS_PER_CONNECTION = 2.75
 """About; if it is more, what was drawn too much is thrown away, and if it is less, there is a second try."""
 
-LEAST_ROWS_PER_CONNECTION = 2
+MIN_ROWS_PER_CONNECTION = 2
 """A transfer and the end."""
 
 Listener = Callable[[int, int], None]
@@ -149,7 +149,7 @@ def tables(world: World, piece: Piece) -> Iterator[pa.Table]:
 
 def _fitting(world: World, piece: Piece, wanted: int, luck: Floats, chance: np.random.Generator) -> tuple[Drawn, int]:
     """Draw connections of as many rows as wanted, and say how many rows are left."""
-    for count in (int(wanted / ROWS_PER_CONNECTION) + 1, wanted // LEAST_ROWS_PER_CONNECTION + 1):
+    for count in (int(wanted / ROWS_PER_CONNECTION) + 1, wanted // MIN_ROWS_PER_CONNECTION + 1):
         drawn = draw(world, piece, count, luck, chance)
         total = np.cumsum(drawn.rows)
         if total[-1] >= wanted:

@@ -121,5 +121,5 @@ def planted_pool(kind: PathClass, ratio: float) -> Pool:
 
 
 def _dense(values: Floats, transfers: int) -> Floats:
-    """Give every object of a connection the same."""
+    """Repeat the value of each connection for all of its transfers."""
     return np.repeat(values.reshape(-1, CONNECTIONS, 1), transfers, axis=2)

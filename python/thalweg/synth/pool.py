@@ -51,17 +51,17 @@ class Pool:
         return int(self.fct_us.shape[1])
 
     def cell(self, rate: Integers, rtt: Integers, loss: Integers, size: Integers, arm: Integers) -> Integers:
-        """Give the numbers of cells."""
+        """Return the numbers of cells."""
         return np.ravel_multi_index((rate, rtt, loss, size, arm), self.shape).astype(np.int64)
 
 
 def path_rtts_us(kind: PathClass) -> Floats:
-    """Give the round-trip time of the empty path, by its number on the axis."""
+    """Return the round-trip time of the empty path, by its number on the axis."""
     return np.array([quantities.time(text) / 1e3 for text in kind.rtts])
 
 
 def sizes_bytes(kind: PathClass) -> Integers:
-    """Give the sizes of objects, by their numbers on the axis."""
+    """Return the sizes of objects, by their numbers on the axis."""
     return np.array([quantities.size(text) for text in kind.sizes], dtype=np.int64)
 
 

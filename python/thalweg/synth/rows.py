@@ -71,13 +71,13 @@ def table(world: World, piece: Piece, drawn: Drawn, first: int, empty: int) -> p
 
 
 def schema() -> pa.Schema:
-    """Give the columns of such a table: texts have a dictionary, which readers do not see."""
+    """Return the columns of such a table: texts have a dictionary, which readers do not see."""
     coded = pa.dictionary(pa.int32(), pa.string())
     return pa.schema([field.with_type(coded) if field.type == pa.string() else field for field in SCHEMA])
 
 
 def _shared(world: World, piece: Piece, drawn: Drawn) -> dict[str, Array]:
-    """Give what all rows of a connection have."""
+    """Return what all rows of a connection have."""
     count = len(drawn.arm)
     version = world.clients.ip_version[world.local[piece.pop].numbers[drawn.local]]
     nothing = np.zeros(count, dtype=np.int32)

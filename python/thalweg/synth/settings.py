@@ -22,7 +22,7 @@ FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 SIZE_LIMIT_BYTES = 3_000_000
 """Smaller objects are told by their completion time, others by their throughput, as Shah (2019) does."""
 
-MOST_DAYS = 366
+MAX_DAYS = 366
 
 
 @dataclass(frozen=True)

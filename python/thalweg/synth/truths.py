@@ -43,7 +43,7 @@ class Mixture:
         )
 
     def times(self, weight: float) -> "Mixture":
-        """Give it another weight among others."""
+        """Return a copy with another weight."""
         return Mixture(self.weights * weight, self.medians, self.sd)
 
     @property
@@ -135,7 +135,7 @@ def _sum(mixtures: Iterator[Mixture]) -> Mixture:
 
 
 def _mixtures(world: World, number: int, metric: str) -> tuple[Mixture, Mixture]:
-    """Give the distributions of a class's transfers that a metric is about, without and with the treatment."""
+    """Return the distributions of a class's transfers that a metric is about, without and with the treatment."""
     spread = world.planted.spread
     sd = float(np.hypot(spread.hour, spread.transfer))
     found = []
@@ -173,7 +173,7 @@ def _distinct(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 
 def _paths(world: World, number: int) -> Iterator[tuple[int, int, int, Floats, Floats]]:
-    """Give the paths of a class's clients, with the weights and factors of those who have it.
+    """Return the paths of a class's clients, with the weights and factors of those who have it.
 
     Clients with the same factor are one. What a client weighs in its PoP counts by the PoP's share of all connections.
     """

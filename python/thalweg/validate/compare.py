@@ -148,7 +148,7 @@ def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
 
 
 def _failures(side: EngineSide, experiment: int) -> dict[int, str]:
-    """Give what failed, by repetition: from the run directory if something in it is complete, else as it was told."""
+    """Return what failed, by repetition: from the run directory if something in it is complete, else as it was told."""
     if side.status:
         return {each.repetition: each.message for each in side.status.failures if each.experiment == experiment}
     told = side.outcome.failed if side.outcome else []

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-LITTLE_RETRANSMITTED = 0.001
+MIN_RETRANSMIT_RATIO = 0.001
 """Ratio of retransmits below which it counts as this much. One segment in a thousand costs nobody any goodput, and
 whether a drop-tail queue drops 2 or 8 packets of 20,000 is chance: their ratio would be the largest error of all."""
 
@@ -28,12 +28,12 @@ class Error:
     """From the value and the reference's; None where the reference leaves nothing to compare with."""
 
     def size(self, error: float) -> float:
-        """Give how large an error is, whatever its direction."""
+        """Return how large an error is, whatever its direction."""
         return max(error, 1 / error) if self.kind == "factor" else abs(error)
 
 
 def relative(value: float, reference: float) -> float | None:
-    """Give the difference as a share of the reference.
+    """Return the difference as a share of the reference.
 
     >>> relative(18.0, 20.0), relative(0.0, 0.0), relative(1.0, 0.0)
     (-0.1, 0.0, None)
@@ -44,7 +44,7 @@ def relative(value: float, reference: float) -> float | None:
 
 
 def points(value: float, reference: float) -> float | None:
-    """Give the difference of two shares.
+    """Return the difference of two shares.
 
     >>> points(0.5, 0.75)
     -0.25
@@ -53,12 +53,12 @@ def points(value: float, reference: float) -> float | None:
 
 
 def factor(value: float, reference: float) -> float | None:
-    """Give the ratio of two ratios of retransmits, neither taken as less than `LITTLE_RETRANSMITTED`.
+    """Return the ratio of two ratios of retransmits, neither taken as less than `MIN_RETRANSMIT_RATIO`.
 
     >>> factor(0.02, 0.01), factor(0.0, 0.0), factor(0.0, 0.0004), factor(0.0, 0.004)
     (2.0, 1.0, 1.0, 0.25)
     """
-    return max(value, LITTLE_RETRANSMITTED) / max(reference, LITTLE_RETRANSMITTED)
+    return max(value, MIN_RETRANSMIT_RATIO) / max(reference, MIN_RETRANSMIT_RATIO)
 
 
 ERRORS: dict[str, Error] = {
@@ -85,7 +85,7 @@ class Overall:
 
 
 def overall(errors: Iterable[tuple[str, float]]) -> list[Overall]:
-    """Give median and 90th percentile of the sizes of errors, from pairs of measure and error."""
+    """Return median and 90th percentile of the sizes of errors, from pairs of measure and error."""
     sizes: dict[str, list[float]] = {}
     for measure, error in errors:
         sizes.setdefault(measure, []).append(ERRORS[measure].size(error))

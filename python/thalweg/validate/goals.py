@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from thalweg.validate.compare import ComparedMeasure, GridCell, PointKind
-from thalweg.validate.errors import ERRORS, LITTLE_RETRANSMITTED
+from thalweg.validate.errors import ERRORS, MIN_RETRANSMIT_RATIO
 
 Statistic = Literal["median", "mean", "90th percentile"]
 GoalVerdict = Literal["met", "not met", "not enough"]
@@ -113,7 +113,7 @@ def _counts(measure: str, compared: ComparedMeasure) -> bool:
         return False
     if measure != "retransmit_ratio":
         return True
-    return max(compared.first or 0.0, compared.second or 0.0) > LITTLE_RETRANSMITTED
+    return max(compared.first or 0.0, compared.second or 0.0) > MIN_RETRANSMIT_RATIO
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Disagreement:
 
 
 def disagreements(cells: Sequence[GridCell]) -> list[Disagreement]:
-    """Give the errors that are large one by one, the largest first.
+    """Return the errors that are large one by one, the largest first.
 
     Where shares are compared, goodput says the same again, and of a starved flow as a huge percentage: it is left out.
     """

@@ -42,7 +42,7 @@ class Grid:
 
 
 def ready_made() -> dict[str, Path]:
-    """Give the ready-made scenarios by name."""
+    """Return the ready-made scenarios by name."""
     return {file.stem: file for file in sorted(FOLDER.glob("*.toml"))}
 
 

@@ -90,7 +90,7 @@ def _reason(entry: ReasonEntry) -> KnownReason:
 
 
 def explain(disagreement: Disagreement, reasons: Sequence[KnownReason]) -> str | None:
-    """Give the first reason that covers a disagreement."""
+    """Return the first reason that covers a disagreement."""
     cell, measure = disagreement.cell, disagreement.measure
     return next((each.reason for each in reasons if each.covers(cell, measure)), None)
 
@@ -98,7 +98,7 @@ def explain(disagreement: Disagreement, reasons: Sequence[KnownReason]) -> str |
 def stale(
     reasons: Sequence[KnownReason], found: Sequence[Disagreement], cells: Sequence[GridCell], *, is_whole: bool
 ) -> list[KnownReason]:
-    """Give the entries that explain nothing any more.
+    """Return the entries that explain nothing any more.
 
     Only what was compared can tell: entries about other parts are not judged, and such as cover no cell only where all
     of their part was compared.

@@ -15,7 +15,7 @@ from thalweg.advise import Answer, Design, Question, advise
 from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES
 from thalweg.report.pages import advice as page
 
-MOST_BYTES = 5_000_000
+MAX_BYTES = 5_000_000
 
 WIDE = 1280
 """Pixels: here the table of verdicts needs no scrolling to the side."""
@@ -78,7 +78,7 @@ def test_the_page_begins_with_the_answer_and_names_what_was_left_out(found: tupl
     assert answer.headline in html
     assert html.index('id="map"') < html.index('id="parts"') < html.index("torn.parquet was left out")
     assert "What to change to bbr first" in html
-    assert file.stat().st_size < MOST_BYTES
+    assert file.stat().st_size < MAX_BYTES
 
 
 def test_the_page_says_how_many_rows_something_else_had_chosen_for(tmp_path: Path) -> None:

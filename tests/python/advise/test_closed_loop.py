@@ -106,7 +106,7 @@ def test_the_policy_changes_whom_the_advice_names_and_nobody_else(loop: Loop) ->
 
 
 def effects(answer: Answer) -> Iterator[tuple[str, str, Effect]]:
-    """Give what was predicted: class, metric, and the effect on the median."""
+    """Return what was predicted: class, metric, and the effect on the median."""
     for part in answer.parts:
         for metric, comparison in part.comparisons.items():
             if part.title in CLASS_OF and comparison.difference and comparison.difference.median:

@@ -12,7 +12,7 @@ from thalweg.records import read, summarise
 from thalweg.report.drawing.records_figures import figures
 from thalweg.report.pages import records as page
 
-MOST_BYTES = 5_000_000
+MAX_BYTES = 5_000_000
 """What a page may weigh, whatever the number of rows."""
 
 
@@ -116,7 +116,7 @@ def test_a_page_of_very_many_rows_is_small(tmp_path: Path) -> None:
     many.drop("n").write_parquet(tmp_path / "a.parquet")
     html = page.html(summarise(read([tmp_path])), [tmp_path])
     assert many.height == 400_000
-    assert len(html.encode()) < MOST_BYTES
+    assert len(html.encode()) < MAX_BYTES
     assert "Figures show the 8 algorithms" in html
 
 

@@ -64,7 +64,7 @@ def planned(tmp_path: Path, text: str, engines: tuple[Engine, Engine] = (SIM, KE
 
 
 def ran(tmp_path: Path, side: EngineSide, fill: Any = None, failed: Sequence[dict[str, Any]] = ()) -> None:
-    """Give a side the run directory that `fill` makes up."""
+    """Write the run directory of a side, with the rows that `fill` adds."""
     assert side.plan
     name = side.engine.name
     run = MadeUpRun(tmp_path / name, side.plan.model_dump()["experiments"], engine=name)

@@ -14,7 +14,7 @@ from thalweg.advise.statistics.effects import Effect
 MIN_NETWORKS = 10.0
 """Effective number of networks below which a class of destinations gets no verdict."""
 
-MOST_OF_EFFECT = 0.5
+MAJOR_SHARE = 0.5
 """A network that adds more than this share of the effect carries it."""
 
 
@@ -58,7 +58,7 @@ class Networks:
         log = math.log(effect.ratio)
         known = () if self.effective is None else self.heavy
         found = max(known, key=lambda each: each.adds_to(log), default=None)
-        return found if found and found.adds_to(log) > MOST_OF_EFFECT * abs(log) else None
+        return found if found and found.adds_to(log) > MAJOR_SHARE * abs(log) else None
 
 
 ByMetric = Mapping[int, Networks]

@@ -100,7 +100,7 @@ class Comparison:
         return any(row.verdict not in ("copies", "too few") for row in self.rows)
 
     def of(self, verdict: Verdict) -> list[Compared]:
-        """Give the rows with a verdict."""
+        """Return the rows with a verdict."""
         return [row for row in self.rows if row.verdict == verdict]
 
     @property

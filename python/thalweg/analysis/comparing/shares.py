@@ -43,7 +43,7 @@ def is_of_a_share(name: str) -> bool:
 
 
 def shares(run: Run) -> list[CpuShare]:
-    """Give what each sending host got, for each amount that it was given, the largest first.
+    """Return what each sending host got, for each amount that it was given, the largest first.
 
     Untrustworthy experiments count, as for all that engines measure of themselves.
     """

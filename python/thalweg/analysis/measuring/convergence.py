@@ -32,7 +32,7 @@ STAY_US = 1_000_000
 def convergence_times(
     of_experiment: Sequence[Copy], planned: ExperimentDocument, sample_interval_us: int, window: Window
 ) -> dict[str, float | None]:
-    """Give the time in s that each flow took; None if it did not get there, or no share can be told.
+    """Return the time in s that each flow took; None if it did not get there, or no share can be told.
 
     `planned` is the experiment in the plan.
     """
@@ -70,7 +70,7 @@ class _Shares:
         self.changes = sorted(moments)
 
     def of(self, own: Sequence[Copy], at_us: float) -> float:
-        """Give the share of the copies `own` from `at_us` on, in bit/s."""
+        """Return the share of the copies `own` from `at_us` on, in bit/s."""
         rate = [bps for since, bps in self.steps if since <= at_us][-1]
         rate -= sum(bps for start, stop, bps in self.background if start <= at_us < stop)
         return rate * _active(own, at_us) / max(1, _active(self.copies, at_us))

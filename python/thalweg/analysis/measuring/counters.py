@@ -49,7 +49,7 @@ class Copy:
     direction: str = "down"
 
     def at(self, counter: str, moments_us: Numbers) -> Numbers:
-        """Give what all its connections had counted by each moment."""
+        """Return what all its connections had counted by each moment."""
         total = np.zeros(len(moments_us))
         for connection in self.connections:
             total += np.interp(moments_us, connection.t_us, getattr(connection, counter))
@@ -65,7 +65,7 @@ Copies = Mapping[tuple[int, int], Sequence[Copy]]
 
 
 def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
-    """Give what several copies together had counted by each moment."""
+    """Return what several copies together had counted by each moment."""
     found = np.zeros(len(moments_us))
     for copy in copies:
         found += copy.at(counter, moments_us)
@@ -73,7 +73,7 @@ def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
 
 
 def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
-    """Give the copies of every flow that began, by experiment and repetition.
+    """Return the copies of every flow that began, by experiment and repetition.
 
     `samples` needs the columns `SAMPLED` only; both tables may hold many experiments.
     """
@@ -104,7 +104,7 @@ def by_flow(of_experiment: Iterable[Copy]) -> Mapping[str, list[Copy]]:
 
 
 def _knots(flows: pl.DataFrame, samples: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Give a row per connection and moment at which its counters are known; no counter ever falls."""
+    """Return a row per connection and moment at which its counters are known; no counter ever falls."""
     ordered = flows.sort(*keys, "transfer")
     after = [pl.col(name).cum_sum().over(keys).alias(name) for name in COUNTERS]
     before = [(pl.col(name).cum_sum().over(keys) - pl.col(name)).alias(name) for name in COUNTERS]

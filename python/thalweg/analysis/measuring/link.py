@@ -52,7 +52,7 @@ class Bottleneck:
         return sent / possible if possible > 0 else None
 
     def within(self, window: Window) -> "Bottleneck | None":
-        """Give the part of it within a window; None where that has no length."""
+        """Return the part of it within a window; None where that has no length."""
         start, end = max(window.from_us, self.t_us[0]), min(window.to_us, self.t_us[-1])
         if end <= start:
             return None
@@ -72,7 +72,7 @@ class Bottleneck:
         )
 
     def waits_s(self, window: Window) -> Numbers:
-        """Give how long a packet would have waited that had come at each sample within the window.
+        """Return how long a packet would have waited that had come at each sample within the window.
 
         That is until the link could have carried the backlog that it found, at the rates that the link had from then
         on; after the last sample it is taken to go on as in the last second. Nothing where the link has no limit.
@@ -103,7 +103,7 @@ class Bottleneck:
 
 
 def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, int], Bottleneck]:
-    """Give a link of every experiment that has two samples of it or more, by experiment and repetition."""
+    """Return a link of every experiment that has two samples of it or more, by experiment and repetition."""
     links = {}
     of_link = queue.filter(pl.col("link") == link).sort(*EXPERIMENT, "t_us")
     for (experiment, repetition), rows in of_link.group_by(*EXPERIMENT, maintain_order=True):
@@ -120,7 +120,7 @@ def bottlenecks(queue: pl.DataFrame, link: str = "forward") -> dict[tuple[int, i
 
 
 def path_measures(links: Mapping[tuple[int, int], Bottleneck], window: Window) -> pl.DataFrame:
-    """Give a row per experiment and repetition, with a column per measure of the path; the window has to overlap."""
+    """Return a row per experiment and repetition, with a column per measure of the path; the window has to overlap."""
     rows = []
     for (experiment, repetition), link in links.items():
         part = link.within(window)

@@ -60,7 +60,7 @@ FROM_QUEUE = {*PATH_MEASURES, *UP_MEASURES, "utilisation_while_active"}
 def repetitions(
     run: Run, window: tuple[float, float] | None = None, measures: Collection[str] | None = None
 ) -> pl.DataFrame:
-    """Give measures of every trustworthy experiment: experiment, repetition, flow, cc, measure, unit, value.
+    """Return measures of every trustworthy experiment: experiment, repetition, flow, cc, measure, unit, value.
 
     Measures of the path have no flow and no cc. A measure without meaning in an experiment (the completion time of a
     transfer that was not completed) has an empty value. With `window`, two times in s since the start of the
@@ -130,12 +130,12 @@ class _Reader:
         return _tidy([of_flows, of_path], self.wanted)
 
     def _copies(self, flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
-        """Give the copies of flows of the experiments that were sampled: of others nothing is known in between."""
+        """Return the copies of flows of the experiments that were sampled: of others nothing is known in between."""
         sampled = flows.join(samples.select(EXPERIMENT).unique(), on=EXPERIMENT, how="semi", maintain_order="left")
         return copies(sampled, samples)
 
     def _rates_over_time(self, of_experiments: Copies) -> pl.DataFrame:
-        """Give what follows from how the rate of a flow changes."""
+        """Return what follows from how the rate of a flow changes."""
         rows = []
         for (experiment, repetition), found in of_experiments.items():
             planned = self.planned[experiment]

@@ -12,12 +12,12 @@ from thalweg.analysis.tables.window import Window
 BIN_US = 100_000
 """Time over which a goodput is taken: several round trips of usual paths, and short enough to see a stall."""
 
-FEWEST_BINS = 10
+MIN_BINS = 10
 """Goodputs below which their variation is no measure of a flow."""
 
 
 def bin_us(sample_interval_us: int) -> int:
-    """Give the time over which a goodput is taken, a multiple of the time between samples.
+    """Return the time over which a goodput is taken, a multiple of the time between samples.
 
     >>> bin_us(10_000), bin_us(30_000), bin_us(1_000_000)
     (100000, 120000, 1000000)
@@ -26,14 +26,14 @@ def bin_us(sample_interval_us: int) -> int:
 
 
 def stability(copies: Sequence[Copy], sample_interval_us: int, window: Window) -> float | None:
-    """Give the coefficient of variation of a flow's goodput after its start-up, over bins within the window.
+    """Return the coefficient of variation of a flow's goodput after its start-up, over bins within the window.
 
     Start-up ends with the first bin in which the flow reaches its own mean goodput. None with too few bins.
     """
     start, end = min(copy.start_us for copy in copies), max(copy.end_us for copy in copies)
     width = bin_us(sample_interval_us)
     edges: Numbers = np.arange(math.ceil(start / width), math.floor(end / width) + 1, dtype=np.float64) * width
-    if len(edges) <= FEWEST_BINS:
+    if len(edges) <= MIN_BINS:
         return None
     goodputs = np.diff(total(copies, "acked_bytes", edges))
     mean = float(np.diff(total(copies, "acked_bytes", np.array([start, end])))[0]) / (end - start) * width
@@ -41,6 +41,6 @@ def stability(copies: Sequence[Copy], sample_interval_us: int, window: Window) -
     begin = reached[0] + 1 if len(reached) else 0
     inside = (edges[:-1] >= window.from_us) & (edges[1:] <= window.to_us)
     steady = goodputs[begin:][inside[begin:]]
-    if len(steady) < FEWEST_BINS or steady.mean() <= 0:
+    if len(steady) < MIN_BINS or steady.mean() <= 0:
         return None
     return float(steady.std(ddof=1) / steady.mean())

@@ -19,7 +19,7 @@ ENDS = ("low", "high")
 
 
 def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Give the mean over repetitions of every measure, or of those that are named, tidy.
+    """Return the mean over repetitions of every measure, or of those that are named, tidy.
 
     Who has `values`, as `repetitions` gives them, need not have them read again.
 

@@ -13,7 +13,7 @@ FLOW_MEASURES = ["goodput", "share", "retransmits", "retransmit_ratio"]
 
 
 def window_measures(of_experiments: Copies, window: Window) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Give a row per experiment, repetition and flow that was active within the window; and `jain` per experiment.
+    """Return a row per experiment, repetition and flow that was active within the window; and `jain` per experiment.
 
     Shares and indices are those within one direction.
     """

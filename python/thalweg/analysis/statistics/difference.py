@@ -59,7 +59,7 @@ def difference(first: Estimate, second: Estimate) -> Difference:
 
 
 def half_width(first: Estimate, second: Estimate) -> float | None:
-    """Give half the width of the 95 % interval of the difference of two means; None where one has no interval.
+    """Return half the width of the 95 % interval of the difference of two means; None where one has no interval.
 
     >>> half_width(Estimate(3, 2.0, 2.0, 2.0, 2.0), Estimate(3, 1.0, 1.0, 1.0, 1.0))
     0.0
@@ -89,7 +89,7 @@ def _is_same(first: Estimate, second: Estimate) -> bool:
 
 
 def _rarest(n: int, m: int) -> float:
-    """Give the probability that n and m values fall apart like that by chance: one of all ways to deal them, or two."""
+    """Return the probability that n and m values separate completely by chance."""
     return min(1.0, 2 / math.comb(n + m, n))
 
 
@@ -121,7 +121,7 @@ def _quantile(first: Estimate, second: Estimate, v: float, w: float) -> float:
 
 
 def _freedom(first: Estimate, second: Estimate, v: float, w: float) -> float:
-    """Give the degrees of freedom by Welch and Satterthwaite; `v` and `w` are the variances of the two means."""
+    """Return the degrees of freedom by Welch and Satterthwaite; `v` and `w` are the variances of the two means."""
     return (v + w) ** 2 / (v**2 / (first.n - 1) + w**2 / (second.n - 1))
 
 

@@ -64,7 +64,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 
 def summarise(values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    """Give n, mean, low, high and median of the column `value` for each group; empty values are left out."""
+    """Return n, mean, low, high and median of the column `value` for each group; empty values are left out."""
     known = values.drop_nulls("value")
     aggregates = [
         pl.len().alias("n"),

@@ -102,7 +102,7 @@ def within(run: Run, key: str) -> Pairing:
 
 
 def _points(run: Run, keys: Sequence[str], where: PointValues | None = None) -> dict[tuple[SweptValue, ...], list[int]]:
-    """Give the numbers of the points by the values of some keys."""
+    """Return the numbers of the points by the values of some keys."""
     found: dict[tuple[SweptValue, ...], list[int]] = {}
     for row in run.points().to_dicts():
         if all(row[key] == value for key, value in (where or {}).items()):

@@ -46,12 +46,12 @@ KEYS = {
 
 
 def derived(run: Run) -> pl.DataFrame:
-    """Give a row per point of the sweep: `experiment` and the derived keys, in the order of the scenario."""
+    """Return a row per point of the sweep: `experiment` and the derived keys, in the order of the scenario."""
     return derived_from(run.plan)
 
 
 def derived_from(plan: PlanDocument) -> pl.DataFrame:
-    """Give the same from a plan as it stands in run.json."""
+    """Return the same from a plan as it stands in run.json."""
     points = {each["experiment"]: each for each in plan["experiments"]}
     rows = [{"experiment": number} | _derive(points[number], plan) for number in sorted(points)]
     return pl.DataFrame(rows, schema={"experiment": pl.UInt64} | dict.fromkeys(KEYS, pl.Float64))
@@ -82,7 +82,7 @@ def _profile_rates(link: LinkDocument, plan: PlanDocument) -> tuple[list[tuple[i
 
 
 def rates(run: Run) -> pl.DataFrame:
-    """Give the rate of both links as it changes: experiment, direction, t_us (since when), rate_bps, in order of time.
+    """Return the changes of both links' rates in order of time: experiment, direction, t_us (since when), rate_bps.
 
     A trace has its mean rate from the start on; a link without limit has no rate.
     """
@@ -99,7 +99,7 @@ def rates(run: Run) -> pl.DataFrame:
 
 
 def base_rtts(run: Run) -> pl.DataFrame:
-    """Give each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s."""
+    """Return each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s."""
     points = {each["experiment"]: each for each in run.plan["experiments"]}
     rows = [
         (number, flow["name"], of_flow(flow), (point["rtt_ns"] + flow["extra_rtt_ns"]) / SECOND_NS)

@@ -10,12 +10,12 @@ MICROSECONDS = 1e6
 BITS = 8
 """Bits in a byte."""
 
-FEWEST_FOR_QUARTILES = 4
+MIN_FOR_QUARTILES = 4
 """Completion times below which their quartiles say nothing."""
 
 
 def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
-    """Give a row per experiment, repetition and flow, with a column per measure; empty where it has no meaning.
+    """Return a row per experiment, repetition and flow, with a column per measure; empty where it has no meaning.
 
     `start_us` and `end_us` say when the flow was active: from its first start to its last end. `direction` is the
     flow's; shares are those of one direction.
@@ -35,7 +35,7 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
         completed_s.mean().alias("completion_time"),
         completed_s.quantile(0.5, "linear").alias("completion_time_p50"),
         completed_s.quantile(0.95, "linear").alias("completion_time_p95"),
-        pl.when(completed_s.count() >= FEWEST_FOR_QUARTILES)
+        pl.when(completed_s.count() >= MIN_FOR_QUARTILES)
         .then(_ratio(completed_s.quantile(0.75, "linear") - completed_s.quantile(0.25, "linear"), completed_s.median()))
         .alias("jitter"),
         pl.len().cast(pl.Float64).alias("transfers"),
@@ -54,7 +54,7 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _weighted(column: str) -> pl.Expr:
-    """Give the mean of the transfers' values in s, each weighted with the segments that it sent."""
+    """Return the mean of the transfers' values in s, each weighted with the segments that it sent."""
     known = pl.col(column).is_not_null() & (pl.col("segments") > 0)
     weight = pl.col("segments").filter(known)
     return _ratio((pl.col(column).filter(known) * weight).sum(), weight.sum() * MICROSECONDS)

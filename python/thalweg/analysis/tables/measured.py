@@ -20,7 +20,7 @@ class OwnMeasure:
 
 
 def measured(run: Run) -> list[OwnMeasure]:
-    """Give each thing that the engine measured, in the order in which it first told them.
+    """Return each thing that the engine measured, in the order in which it first told them.
 
     Untrustworthy experiments count: these numbers are what shows why they are.
     """

@@ -8,7 +8,7 @@ from thalweg.analysis.tables.window import Window
 
 
 def sample_measures(samples: pl.DataFrame, rates: pl.DataFrame, rtts: pl.DataFrame, window: Window) -> pl.DataFrame:
-    """Give a row per experiment, repetition and flow that was sampled within the window.
+    """Return a row per experiment, repetition and flow that was sampled within the window.
 
     `rates` has the links' rates by experiment and direction from moments on, `rtts` direction and RTT of the empty
     path by experiment and flow.

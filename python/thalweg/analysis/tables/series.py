@@ -221,7 +221,7 @@ def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[
 
 
 def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, size: float, limit: int) -> list[Line]:
-    """Give a line per connection; the longer a connection, the more of the points it gets."""
+    """Return a line per connection; the longer a connection, the more of the points it gets."""
     points = sum(connection.height for connection in connections)
     return [
         _thinned(flow, connection, column, size, max(4, limit * connection.height // max(1, points)))
@@ -241,7 +241,7 @@ def spread(items: list[T], most: int) -> list[T]:
 
 
 def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:
-    """Give the rate (bit/s) at which the flow's bytes were acknowledged, all its connections together, in equal bins.
+    """Return the rate (bit/s) at which the flow's bytes were acknowledged, all its connections together, in equal bins.
 
     Bytes between two samples of a connection are spread evenly over the time between them; those before a connection's
     first sample are left out, since when they began is not known.

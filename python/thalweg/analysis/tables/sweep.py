@@ -31,7 +31,7 @@ class Axis:
 
 
 def axes(points: pl.DataFrame, keys: Sequence[str]) -> list[Axis]:
-    """Give an axis per key that has more than one value among the points."""
+    """Return an axis per key that has more than one value among the points."""
     found = [_axis(key, points[key].drop_nulls().unique(maintain_order=True).to_list()) for key in keys]
     return [axis for axis in found if len(axis.values) > 1]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from thalweg.analysis import Comparison
     from thalweg.results import Run
 
-MOST_ALONE = 5
+MAX_ALONE = 5
 """Things without a partner that are named; the others are counted."""
 
 EPILOG = "Example: thalweg compare runs/before runs/after --tolerance 5%"
@@ -130,7 +130,7 @@ def _talk_of(cautions: Sequence[str], alone: Sequence[str]) -> None:
     """Print what should make the reader doubt the comparison, and what is not in it."""
     for caution in cautions:
         output.talk(caution)
-    for line in output.counted(alone)[:MOST_ALONE]:
+    for line in output.counted(alone)[:MAX_ALONE]:
         output.talk(f"not compared:{line[5:]}")
-    if len(alone) > MOST_ALONE:
-        output.talk(f"not compared: {len(alone) - MOST_ALONE} more")
+    if len(alone) > MAX_ALONE:
+        output.talk(f"not compared: {len(alone) - MAX_ALONE} more")

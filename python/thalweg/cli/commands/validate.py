@@ -109,7 +109,7 @@ def _check_place(page: Path) -> None:
 
 
 def _command(first: str, second: str, grids: Sequence[str], repetitions: int | None, *, quick: bool) -> str:
-    """Give the command that compares the same again, wherever its results are written."""
+    """Return the command that compares the same again, wherever its results are written."""
     words = ["thalweg", "validate", first, second]
     for name in grids:
         words += ["--grid", name]

@@ -8,7 +8,7 @@ from thalweg.cli.printing import output
 if TYPE_CHECKING:
     from thalweg.advise import Answer, Comparison
 
-MOST_PARTS = 20
+MAX_PARTS = 20
 """In the table; `--json` has them all."""
 WIDTH = 100
 """Lines of text are broken here."""
@@ -25,7 +25,7 @@ NUMBERS = ("gain (%)", "samples", "networks", RECEIVER_LIMITED)
 def table(answer: "Answer") -> str:
     """Write a row per part and metric, and a reason per part."""
     treatment, control = answer.question.treatment, answer.question.control
-    shown = answer.parts[:MOST_PARTS]
+    shown = answer.parts[:MAX_PARTS]
     compared = [(part, metric, each) for part in shown for metric, each in part.comparisons.items()]
     limits = [_receiver_limited(each) for _, _, each in compared]
     headings = [

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from thalweg.analysis import Compared, Comparison
     from thalweg.results import Run
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 """Rows that are shown unless all are asked for."""
 
 EVIDENCE = {code: extent for extent, code in evidence.CODES.items()}
@@ -27,7 +27,7 @@ METHOD = (
 def show(runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: float, *, every: bool) -> None:
     """Print a sentence, and the rows that say most."""
     output.data(_sentence(found, by, tolerance))
-    shown = found.rows if every else found.real[:MOST_ROWS]
+    shown = found.rows if every else found.real[:MAX_ROWS]
     if shown:
         output.data("")
         output.data(_table(shown, by))

@@ -64,7 +64,7 @@ def talk_of_left_out(files: Sequence["LeftOutFile"]) -> None:
 
 
 def console() -> "Console":
-    """Give the terminal of standard error; NO_COLOR and pipes are respected."""
+    """Return the terminal of standard error; NO_COLOR and pipes are respected."""
     from rich.console import Console
 
     return Console(stderr=True)

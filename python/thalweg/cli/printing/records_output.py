@@ -39,9 +39,9 @@ SENTENCES = {
     "ip_version": "IP version",
 }
 """Columns whose counts are printed where they have more than one value, and what stands before them."""
-MOST_VALUES = 6
+MAX_VALUES = 6
 """Of more values, the others are counted together."""
-MOST_NEVER = 12
+MAX_NEVER = 12
 """Of more columns that no row has, their number is enough."""
 MOSTLY = 0.05
 """Columns that fewer rows leave empty are not worth a line."""
@@ -64,7 +64,7 @@ def show(summary: "Summary") -> None:
 
 
 def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> dict[str, object]:
-    """Give everything that a summary holds."""
+    """Return everything that a summary holds."""
     from thalweg.records import SIZES
 
     return {
@@ -123,9 +123,9 @@ def _number(count: int, what: str, behind: str = "") -> str:
 def _shares(counts: "Sequence[Count]") -> str:
     rows = [count.connections + count.transfers for count in counts]
     total = sum(rows)
-    parts = [f"{count.value} {_share(n / total)}" for count, n in zip(counts[:MOST_VALUES], rows, strict=False)]
-    if len(counts) > MOST_VALUES:
-        parts.append(f"{len(counts) - MOST_VALUES} others {_share(sum(rows[MOST_VALUES:]) / total)}")
+    parts = [f"{count.value} {_share(n / total)}" for count, n in zip(counts[:MAX_VALUES], rows, strict=False)]
+    if len(counts) > MAX_VALUES:
+        parts.append(f"{len(counts) - MAX_VALUES} others {_share(sum(rows[MAX_VALUES:]) / total)}")
     return ", ".join(parts)
 
 
@@ -177,7 +177,7 @@ def _per_cent(share: float | None) -> str:
 def _missing(summary: "Summary") -> str:
     """Name the columns that no row has, and those that many rows leave empty."""
     never = [each.column for each in summary.missing if _least(each) == 1]
-    named = ", ".join(never) if len(never) <= MOST_NEVER else f"{len(never)} columns, which --json and --out name"
+    named = ", ".join(never) if len(never) <= MAX_NEVER else f"{len(never)} columns, which --json and --out name"
     lines = [f"empty in every row: {named}"] if never else []
     some = [each for each in summary.missing if each.means and _most(each) >= MOSTLY and _least(each) < 1]
     if some:
@@ -199,7 +199,7 @@ def _share(share: float | None) -> str:
 
 
 def _spread(spread: "Spread") -> dict[str, object]:
-    """Give a measure of one algorithm; values are in bit/s, seconds, ratios and BDP."""
+    """Return a measure of one algorithm; values are in bit/s, seconds, ratios and BDP."""
     return {
         "rows": spread.n,
         "stands_for": spread.stands_for,

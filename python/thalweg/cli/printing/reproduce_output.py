@@ -61,7 +61,7 @@ def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figu
 def as_json(
     study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None, *, quick: bool
 ) -> dict[str, object]:
-    """Give everything that was found."""
+    """Return everything that was found."""
     return {
         "study": study.name,
         "quick": quick,

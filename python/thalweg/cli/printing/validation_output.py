@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from thalweg.analysis import Evidence
     from thalweg.validate import ComparedMeasure, EngineComparison, GridPart
 
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 """Disagreements that are printed; `--json` and the page have all of them."""
 
 
@@ -36,8 +36,8 @@ def show(comparison: "EngineComparison") -> None:
     tables.show(tables.of_overall(comparison.overall), is_terminal=is_terminal)
     if comparison.disagreements:
         many = len(comparison.disagreements)
-        shown = comparison.disagreements[:MOST_SHOWN]
-        rest = f", the {MOST_SHOWN} largest of {many}" if many > MOST_SHOWN else ""
+        shown = comparison.disagreements[:MAX_SHOWN]
+        rest = f", the {MAX_SHOWN} largest of {many}" if many > MAX_SHOWN else ""
         output.data(f"\ndisagreements{rest}")
         tables.show(tables.of_disagreements(comparison, shown), is_terminal=is_terminal)
     output.data("\nboth engines in one report, with time series")
@@ -48,7 +48,7 @@ def show(comparison: "EngineComparison") -> None:
 
 
 def reports(parts: Sequence["GridPart"]) -> list[str]:
-    """Give the command for a report of both sides of each part that has two."""
+    """Return the command for a report of both sides of each part that has two."""
     lines = []
     for part in parts:
         there = dict.fromkeys(str(side.directory) for side in part.sides if side.summary is not None)
@@ -58,7 +58,7 @@ def reports(parts: Sequence["GridPart"]) -> list[str]:
 
 
 def as_json(comparison: "EngineComparison", held: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, object]:
-    """Give everything as docs/reference/validation.md describes it."""
+    """Return everything as docs/reference/validation.md describes it."""
     return {
         "engines": list(comparison.engines),
         "reference": comparison.engines[1],

@@ -110,7 +110,7 @@ def of_disagreements(comparison: "EngineComparison", shown: Sequence["Disagreeme
 
 
 def notes(cells: Sequence["GridCell"]) -> list[tuple[str, int]]:
-    """Give what is to be known of rows, and of how many."""
+    """Return what is to be known of rows, and of how many."""
     return [
         (note.strip().replace("\n", "\n    "), many)
         for note, many in Counter(note for cell in cells for note in cell.notes).items()

@@ -31,7 +31,7 @@ MADE_BYTES = 32
 LARGEST_KEY = 4096
 """Bytes of a file with a key."""
 
-LEAST_BYTES = 16
+MIN_BYTES = 16
 """Bytes that a key has at least: fewer could be tried out."""
 OTHERS = 0o077
 """Rights of others than the owner of a file."""
@@ -187,12 +187,12 @@ def _key(file: Path) -> bytes:
             expected="mode 0600",
             hint=f"chmod 600 {shlex.quote(str(file))}",
         )
-    if len(text) % 2 or len(text) < 2 * LEAST_BYTES or not set(text) <= set(string.hexdigits):
+    if len(text) % 2 or len(text) < 2 * MIN_BYTES or not set(text) <= set(string.hexdigits):
         raise ThalwegError(
             "bad-key",
             f"`{file}` holds no key",
             place="--key",
-            expected=f"at least {2 * LEAST_BYTES} hexadecimal digits",
+            expected=f"at least {2 * MIN_BYTES} hexadecimal digits",
             hint=f"a new one: {make}",
         )
     return bytes.fromhex(text)

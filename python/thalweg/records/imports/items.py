@@ -139,7 +139,7 @@ class CsvReader(Protocol[CsvRow_co]):
 def rows_of_csv(
     reader: CsvReader[CsvRow], text: "Lines", is_row: Callable[[CsvRow], bool], *, skipped: int = 0
 ) -> Iterator[tuple[int, CsvRow] | Item]:
-    """Give the rows of a reader of CSV with the numbers of their lines; one that cannot be read becomes an item.
+    """Return the rows of a reader of CSV with the numbers of their lines; one that cannot be read becomes an item.
 
     A quote that is opened and not closed makes one row of all lines behind it, up to the longest field. These lines
     count as not read: `is_row` tells whether a row has the fields that it should. `skipped` is the number of lines
@@ -217,7 +217,7 @@ class Lines:
         return text
 
     def piece(self) -> str:
-        """Give the next line, or as much of a long one as is read at a time; at the end nothing."""
+        """Return the next line, or as much of a long one as is read at a time; at the end nothing."""
         if self._ahead is not None:
             piece, self._ahead = self._ahead, None
             return piece
@@ -260,12 +260,12 @@ class SourceFile:
         return self.path.stat().st_mtime_ns // 1000
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Give the lines with their numbers, from 1, without their ends."""
+        """Return the lines with their numbers, from 1, without their ends."""
         for number, line in enumerate(self.text, 1):
             yield number, line.rstrip("\r\n")
 
     def number(self, line: int) -> int:
-        """Give a line a number that no line of another file has, as far as 32 bits of a file's name can tell."""
+        """Return a line number that differs between files: 32 bits of it are a hash of the file's name."""
         return zlib.crc32(str(self.path).encode(errors="surrogateescape")) << 32 | line
 
 

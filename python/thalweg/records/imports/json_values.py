@@ -23,7 +23,7 @@ BETWEEN = " \t\r\n,[]"
 def values_of_json(
     first: int, pieces: Iterator[str], decoder: json.JSONDecoder | None = None
 ) -> Iterator[tuple[int, JsonValue | Item]]:
-    """Give each value with the number of the line on which it begins; the first piece is of line `first`.
+    """Return each value with the number of the line on which it begins; the first piece is of line `first`.
 
     What cannot be read is an `Item` that says why, and ends it: nobody knows where the next value would begin.
     """
@@ -61,7 +61,7 @@ def values_of_json(
 
 
 def _more(pieces: Iterator[str], least: int) -> str:
-    """Give more pieces than so many characters, as long as there are any."""
+    """Return further pieces joined: more than `least` characters, or all that are left."""
     found: list[str] = []
     size = 0
     while size <= least and (piece := next(pieces, "")):

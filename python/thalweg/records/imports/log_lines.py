@@ -57,7 +57,7 @@ class LineForm:
         """Each field with the literal text behind it, and first the literal text at the beginning."""
 
     def read(self, line: str) -> dict[str, str]:
-        """Give the fields of a line by their names; raises `Unread` if the line has another form."""
+        """Return the fields of a line by their names; raises `Unread` if the line has another form."""
         found: dict[str, str] = {}
         place = 0
         for field, literal in self.steps:
@@ -92,7 +92,7 @@ def _with_ports(parts: Sequence[FormPart]) -> Iterator[FormPart]:
 
 
 def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
-    """Give each field with the literal text behind it, and first the literal text at the very beginning."""
+    """Return each field with the literal text behind it, and first the literal text at the very beginning."""
     if parts and isinstance(parts[0], str):
         yield None, parts[0]
     for number, part in enumerate(parts):

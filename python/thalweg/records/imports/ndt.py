@@ -154,7 +154,7 @@ def _decoded(text: str) -> JsonValue:
 
 
 def _first(text: Lines) -> tuple[int, str]:
-    """Give the first line that is not empty, or a piece of it, with its number."""
+    """Return the first line that is not empty, or a piece of it, with its number."""
     for number in itertools.count(1):
         piece = text.piece()
         if not piece or piece.strip():
@@ -169,7 +169,7 @@ class _Row:
         self._row = row
 
     def first(self, *paths: str) -> JsonValue:
-        """Give the first of these fields that there is."""
+        """Return the first of these fields that there is."""
         for path in paths:
             value: JsonValue = self._row
             for name in path.split("."):
@@ -179,12 +179,12 @@ class _Row:
         return None
 
     def number(self, unit: float, *paths: str) -> float | None:
-        """Give the first of these as a number in another unit."""
+        """Return the first of these as a number in another unit."""
         value = self.first(*paths)
         return None if value is None else values.number(str(value), unit)
 
     def time(self, *paths: str) -> int | None:
-        """Give the first of these as UNIX time in microseconds."""
+        """Return the first of these as UNIX time in microseconds."""
         value = self.first(*paths)
         return None if value is None else times.instant(str(value))
 
@@ -217,7 +217,7 @@ def _end(side: str, row: _Row, name: str) -> ImportedRow:
 
 
 def _summary(row: _Row) -> ImportedRow:
-    """Give what the table `a` says."""
+    """Return what the table `a` says."""
     cc = row.first("a.CongestionControl", "CongestionControl")
     return {
         "cc": None if cc is None else str(cc),
@@ -226,7 +226,7 @@ def _summary(row: _Row) -> ImportedRow:
 
 
 def _series(download: JsonValue) -> list[JsonObject]:
-    """Give the server's measurements in the order of time."""
+    """Return the server's measurements in the order of time."""
     measured = download.get("ServerMeasurements") if isinstance(download, dict) else None
     if isinstance(measured, str):
         try:
@@ -237,7 +237,7 @@ def _series(download: JsonValue) -> list[JsonObject]:
 
 
 def _counters(series: Sequence[JsonObject]) -> ImportedRow:
-    """Give the counters of the last TCP_INFO, and the last model of BBR; their units are the kernel's."""
+    """Return the counters of the last TCP_INFO, and the last model of BBR; their units are the kernel's."""
     info = _last(series, "TCPInfo")
     if info is None:
         return {}
@@ -276,7 +276,7 @@ def _last(series: Sequence[JsonObject], name: str) -> JsonObject | None:
 
 
 def _marks(series: Sequence[JsonObject]) -> ImportedRow:
-    """Give the bytes acknowledged some seconds after the opening, on a line between the two looks around them."""
+    """Return the bytes acknowledged some seconds after the opening, on a line between the two looks around them."""
     points = [(0, 0)]
     for each in series:
         info = each.get("TCPInfo")

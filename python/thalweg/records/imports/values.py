@@ -7,7 +7,7 @@ from thalweg.records.imports.items import Unread
 
 LARGEST = 2**64 - 1
 """What a column of whole numbers can hold."""
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 """Digits of that."""
 
 NOTHING = frozenset(("", "-", "null", "NULL", "None", "NA", "N/A", "\\N"))
@@ -70,7 +70,7 @@ def count(text: str, unit: float = 1.0) -> int | None:
     >>> count("0.204", 1e6), count("12")
     (204000, 12)
     """
-    if text.isdecimal() and text.isascii() and unit == 1.0 and len(text) <= MOST_DIGITS:
+    if text.isdecimal() and text.isascii() and unit == 1.0 and len(text) <= MAX_DIGITS:
         value = int(text)
     else:
         amount = number(text, unit)

@@ -122,7 +122,7 @@ class Varnish:
         digits = {name: pl.col("info").str.extract(f" {name}=([0-9]+) ") for name in named.values()}
         is_plain = [
             (pl.col("info").str.count_matches(f" {name}=", literal=True) < 2)
-            & (found.str.len_bytes() < values.MOST_DIGITS - 1).fill_null(True)
+            & (found.str.len_bytes() < values.MAX_DIGITS - 1).fill_null(True)
             for name, found in digits.items()
         ]
         frame = frame.with_columns(
@@ -200,4 +200,4 @@ def _info(text: str) -> dict[str, int]:
     152000
     """
     pairs = (word.partition("=") for word in text.split())
-    return {name: int(value) for name, _, value in pairs if value.isdecimal() and len(value) <= values.MOST_DIGITS}
+    return {name: int(value) for name, _, value in pairs if value.isdecimal() and len(value) <= values.MAX_DIGITS}

@@ -103,7 +103,7 @@ class RecordFile:
             self._temporary.chmod(0o666 & ~_umask())
 
     def finish(self, name: str) -> tuple[Path, bool]:
-        """Give the file its name; says as well whether there was one of that name, which is replaced.
+        """Rename the finished file, and return its path and whether it replaced another one.
 
         Raises `ThalwegError` if the folder cannot be written.
         """

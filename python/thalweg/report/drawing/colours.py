@@ -33,7 +33,7 @@ PATH = Colour("#5c6773", "#9aa7b5")
 
 
 def colours(ccs: Iterable[str]) -> dict[str, Colour]:
-    """Give each congestion control its colour; those without one of their own take turns, in alphabetical order.
+    """Assign a colour to each congestion control; those without one of their own take turns, in alphabetical order.
 
     >>> colours(["bbr", "mine"])["mine"] == colours(["mine", "cubic"])["mine"]
     True
@@ -44,7 +44,7 @@ def colours(ccs: Iterable[str]) -> dict[str, Colour]:
 
 
 def line_colours(names: Iterable[str]) -> dict[str, Colour]:
-    """Give the lines of a figure their colours: a congestion control its own, others those that are left, in turn.
+    """Assign colours to the lines of a figure: a congestion control has its own, others take those that are left.
 
     >>> line_colours(["bbr", "equation"])["bbr"] == colours(["bbr"])["bbr"]
     True

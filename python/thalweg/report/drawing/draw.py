@@ -21,11 +21,11 @@ PATTERNS = [[1, 0], [6, 3], [2, 2], [9, 3, 2, 3]]
 THEORY = [[5, 3], [2, 2], [9, 3, 2, 3], [1, 3]]
 """Dashes of theory."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
-MOST_POINTS = 25
+MAX_POINTS = 25
 """Of more values along x, lines have no marks at them."""
-MOST_WHISKERS = 12
+MAX_WHISKERS = 12
 """Of more values along x, intervals are bands."""
-MOST_TICKS = 8
+MAX_TICKS = 8
 """Of more values along a logarithmic axis, ticks stand at powers of ten."""
 OUTLIER = 2.0
 """Where the farthest value is this many times as far from the middle as nearly all cells, colours end earlier."""
@@ -76,7 +76,7 @@ def draw(figure: Figure) -> Drawing:
 
 
 def packed(drawing: Drawing) -> PageJson:
-    """Give a drawing as JSON for a page's script: rows as columns, texts in them as numbers of distinct values."""
+    """Return a drawing as JSON for a page's script: rows as columns, texts in them as numbers of distinct values."""
     names = _unique([name for row in drawing.rows for name in row])
     columns: dict[str, list[object]] = {name: [row.get(name) for row in drawing.rows] for name in names}
     texts = {}
@@ -107,7 +107,7 @@ def packed(drawing: Drawing) -> PageJson:
 
 
 def _placed(rows: pl.DataFrame) -> pl.DataFrame:
-    """Give every row the name of its line and of its panel; an engine is named where there are several."""
+    """Add the name of its line and of its panel to every row; the engine is named where there are several."""
     engines = rows["engine"].drop_nulls().n_unique() if "engine" in rows.columns else 0
     parts = [pl.col("panel").cast(pl.String)] if "panel" in rows.columns else []
     parts += [pl.col("engine").cast(pl.String)] if engines > 1 else []
@@ -151,8 +151,8 @@ def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
         Layers(
             groups=len(rows) > len({(row["x"], row["panel"]) for row in rows}),
             intervals=any(row["low"] is not None for row in rows),
-            bands=distinct > MOST_WHISKERS and not is_text,
-            points=distinct <= MOST_POINTS,
+            bands=distinct > MAX_WHISKERS and not is_text,
+            points=distinct <= MAX_POINTS,
             theory=bool(theory),
         ),
     )
@@ -163,7 +163,7 @@ def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _low(figure: Figure, low: float, mean: float) -> float:
-    """Give the lower end of an interval as it is drawn: what cannot be negative starts at 0, or just below its mean."""
+    """Return the lower end of an interval as it is drawn: on a logarithmic axis above 0."""
     if figure.y.is_log and low <= 0:
         return mean / 2
     return low
@@ -302,7 +302,7 @@ def _ticks(side: Scaled, values: list[float], is_text: bool) -> list[float] | No
     if is_text:
         return None
     distinct = sorted(set(values))
-    return distinct if side.is_log and len(distinct) <= MOST_TICKS else _decades(side, values)
+    return distinct if side.is_log and len(distinct) <= MAX_TICKS else _decades(side, values)
 
 
 def _decades(side: Scaled, values: list[float]) -> list[float] | None:
@@ -311,7 +311,7 @@ def _decades(side: Scaled, values: list[float]) -> list[float] | None:
         return None
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
     factors = (1, 2, 5) if high - low <= 2 else (1,)
-    every = max(1, math.ceil((high - low) / MOST_TICKS))
+    every = max(1, math.ceil((high - low) / MAX_TICKS))
     return [float(f"{factor}e{power}") for power in range(low, high + 1, every) for factor in factors]
 
 

@@ -10,7 +10,7 @@ from thalweg.analysis.tables.series import spread
 from thalweg.report.content import Content, LabelledRun, Measurements, Sweep
 from thalweg.report.drawing.charts import templates
 from thalweg.report.drawing.colours import PATH, colours
-from thalweg.report.drawing.layout import MOST_PANELS, layout
+from thalweg.report.drawing.layout import MAX_PANELS, layout
 from thalweg.report.page_json import PageJson
 from thalweg.report.text.findings import subject
 from thalweg.report.text.labels import key_title, setting, short_values, value_text
@@ -18,11 +18,11 @@ from thalweg.report.text.numbers import rounded, scale_for
 from thalweg.report.text.sentences import along, main_axis
 from thalweg.report.text.timelines import Timelines, timelines
 
-MOST_FLOWS = 8
+MAX_FLOWS = 8
 """Of more flows, the first ones have charts over the sweep."""
 VALUES_BUDGET = 100_000
 """Values of all distributions together: about 700 kB of the page."""
-FEWEST_VALUES = 12
+MIN_VALUES = 12
 """Values of a distribution below which it says little."""
 
 
@@ -43,9 +43,9 @@ TOGETHER = ("goodput", "completion_time", "retransmit_ratio")
 def line_axis(sweep: Sweep) -> Axis | None:
     """Return the axis over which all flows stand in one chart; None if each needs a chart of its own."""
     axis = main_axis(sweep)
-    if axis is None or not 1 < len(sweep.flows) <= MOST_FLOWS:
+    if axis is None or not 1 < len(sweep.flows) <= MAX_FLOWS:
         return None
-    return axis if len(along(sweep, axis)) <= MOST_PANELS else None
+    return axis if len(along(sweep, axis)) <= MAX_PANELS else None
 
 
 def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
@@ -56,7 +56,7 @@ def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
 
 def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
     """Return what is drawn over the sweep: a measure each, and a flow each unless flows lie along x."""
-    flows: Sequence[str | None] = sweep.flows[:MOST_FLOWS] if sweep.axes else [None]
+    flows: Sequence[str | None] = sweep.flows[:MAX_FLOWS] if sweep.axes else [None]
     wanted: list[tuple[str, str | None]] = [(measure, flow) for measure in TOGETHER for flow in flows]
     first = sweep.flows[0] if sweep.flows else None
     if sweep.axes or sweep.is_of_several_runs:  # of a single point they would be charts of one bar
@@ -96,7 +96,7 @@ class PageData(TypedDict):
 
 
 def data(content: Content) -> PageData:
-    """Give everything that the page's script reads."""
+    """Return everything that the page's script reads."""
     sweep, measurements = content.sweep, content.measurements
     plan = layout(sweep.axes, len(content.runs))
     hues = colours(sweep.ccs.values())
@@ -175,8 +175,8 @@ def _distributions(
             for experiment, flow, measure, values in frame.iter_rows():
                 if flow in flows:
                     rows.append((index[number, experiment], flows[flow], measure, values))
-    rows = spread(rows, VALUES_BUDGET // FEWEST_VALUES)
-    most = max(FEWEST_VALUES, VALUES_BUDGET // max(1, len(rows)))
+    rows = spread(rows, VALUES_BUDGET // MIN_VALUES)
+    most = max(MIN_VALUES, VALUES_BUDGET // max(1, len(rows)))
     titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput", "rtt": "Smoothed RTT"}
     units = {"completion_time": "s", "transfer_goodput": "bit/s", "rtt": "s"}
     largest = {measure: max((row[3][-1] for row in rows if row[2] == measure), default=1.0) for measure in titles}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from thalweg.analysis import Axis
 
-MOST_PANELS = 12
+MAX_PANELS = 12
 """Of more panels, axes are chosen by the reader until at most this many are left."""
 
 FLOW = "flow"
@@ -39,7 +39,7 @@ def layout(axes: Sequence[Axis], runs: int) -> Layout:
     panels: list[int] = []
     count = runs
     for i in rest:
-        if count * len(axes[i].values) > MOST_PANELS:
+        if count * len(axes[i].values) > MAX_PANELS:
             break
         panels.append(i)
         count *= len(axes[i].values)

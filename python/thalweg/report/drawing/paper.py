@@ -21,7 +21,7 @@ WIDTH = 460
 """Pixels (96 per inch) of one panel alone: about the width of a text column."""
 HEIGHT = 230
 PANEL_WIDTH, PANEL_HEIGHT = 210, 130
-MOST_COLUMNS = 3
+MAX_COLUMNS = 3
 CELL_WIDTH, CELL_HEIGHT = 40, 24
 LETTER = 5.6
 """Width of a letter of a label in pixels, about."""
@@ -154,10 +154,10 @@ def filled(part: object, values: Mapping[str, object]) -> object:
 
 def _size(spec: PageJson, drawing: Drawing) -> int:
     """Set the size of each panel; return the number of panels in a row."""
-    most_columns = MOST_COLUMNS
+    most_columns = MAX_COLUMNS
     if drawing.kind == "heatmap":
         width, height = CELL_WIDTH * len(drawing.x_domain), CELL_HEIGHT * len(drawing.y_domain)
-        most_columns = max(1, int(MOST_COLUMNS * (PANEL_WIDTH + 20) / max(1, width)))
+        most_columns = max(1, int(MAX_COLUMNS * (PANEL_WIDTH + 20) / max(1, width)))
     else:
         width, height = (WIDTH, HEIGHT) if len(drawing.panels) < 2 else (PANEL_WIDTH, PANEL_HEIGHT)
     inside(spec, "spec").update(width=width, height=height)

@@ -8,7 +8,7 @@ import polars as pl
 from thalweg.records import MEASURES, SIZES, Algorithm, Spread, Summary
 from thalweg.report.drawing.figure import AxisUnit, Figure, Scaled
 
-MOST_LINES = 8
+MAX_LINES = 8
 """Algorithms that have a line of their own: those with the most rows."""
 FEWEST = 5
 """Values below which a distribution says nothing."""
@@ -28,7 +28,7 @@ UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "
 
 def figures(summary: Summary) -> list[Figure]:
     """Draw what a summary has."""
-    shown = list(summary.algorithms.values())[:MOST_LINES]
+    shown = list(summary.algorithms.values())[:MAX_LINES]
     distributions = (
         _distribution(shown, "goodput", "Goodput of transfers", "goodput"),
         _sizes(shown),
@@ -84,7 +84,7 @@ def _cdf(name: str, title: str, rows: pl.DataFrame, axis: str, measure: str, abo
 
 
 def _rows(lines: Sequence[tuple[str, str, Spread]]) -> pl.DataFrame:
-    """Give the points of curves; of few values there is none, and a curve of zeros alone has no place on the axis."""
+    """Return the points of curves; of few values there is none, and a curve of zeros alone has no place on the axis."""
     points = [
         (panel, cc, value, share)
         for panel, cc, spread in lines

@@ -12,15 +12,15 @@ from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
 from thalweg.report.drawing.embed import TOGETHER, Chart, charts, line_axis
 from thalweg.report.drawing.embed import figures as bar_charts
 from thalweg.report.drawing.figure import Figure, Scaled, quantity_axis
-from thalweg.report.drawing.layout import MOST_PANELS, Layout, layout
+from thalweg.report.drawing.layout import MAX_PANELS, Layout, layout
 from thalweg.report.page_json import PageJson
 from thalweg.report.text.labels import setting, short_values
 from thalweg.report.text.sentences import along, flow_name
 from thalweg.results import Run
 
-LEAST_VALUES = 3
+MIN_VALUES = 3
 """Values of both dimensions that a heat map needs: fewer are easier to read as bars."""
-MOST_POINTS = 24
+MAX_POINTS = 24
 """Of more points of the sweep, the first ones have figures of their own."""
 LOG_RANGE = 8
 """Ratio of the largest to the smallest value from which on an axis is logarithmic."""
@@ -89,8 +89,8 @@ def _number(text: str) -> float | None:
 
 
 def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Give a heat map per measure where the sweep has two ordered dimensions with enough values, else none."""
-    ordered = [i for i, axis in enumerate(sweep.axes) if axis.is_ordered and len(axis.values) >= LEAST_VALUES]
+    """Return a heat map per measure where the sweep has two ordered dimensions with enough values, else none."""
+    ordered = [i for i, axis in enumerate(sweep.axes) if axis.is_ordered and len(axis.values) >= MIN_VALUES]
     if len(ordered) < 2:
         return []
     x, y = sorted(ordered, key=lambda i: (-len(sweep.axes[i].values), i))[:2]
@@ -98,7 +98,7 @@ def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:
     panels: list[int] = []
     count = len(sweep.labels)
     for i in sorted(rest, key=lambda i: len(sweep.axes[i].values)):
-        if count * len(sweep.axes[i].values) > MOST_PANELS:
+        if count * len(sweep.axes[i].values) > MAX_PANELS:
             break
         panels.append(i)
         count *= len(sweep.axes[i].values)
@@ -107,8 +107,8 @@ def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:
 
 
 def point_figures(runs: Sequence[LabelledRun], sweep: Sweep) -> Iterator[Figure]:
-    """Give the distributions and time series of the first points of the sweep."""
-    points = sweep.points[:MOST_POINTS]
+    """Return the distributions and time series of the first points of the sweep."""
+    points = sweep.points[:MAX_POINTS]
     for number, labelled in enumerate(runs):
         run = labelled.run
         wanted = {point.experiment: point for point in points if point.run == number}

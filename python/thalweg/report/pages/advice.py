@@ -15,10 +15,10 @@ from thalweg.report.pages.records_table import period
 from thalweg.report.text.labels import NOTHING
 from thalweg.report.text.numbers import scale_for
 
-MOST_PARTS = 1000
+MAX_PARTS = 1000
 """Rows of the table, about: more would make the page heavy; `--json` has all."""
 
-MOST_LEFT_OUT = 20
+MAX_LEFT_OUT = 20
 """Files that are left out and named; the others are counted."""
 
 
@@ -59,7 +59,7 @@ def html(answer: Answer, places: Sequence[Path]) -> str:
     """Write the page as text."""
     drawn = [(figure, draw(figure), number) for number, figure in enumerate(figures(answer))]
     question = answer.question
-    rows = [row for part in answer.parts[:MOST_PARTS] for row in _rows(part, answer)]
+    rows = [row for part in answer.parts[:MAX_PARTS] for row in _rows(part, answer)]
     return render(
         "advice.html.j2",
         ["common.js", "figures.js", "parts.js"],
@@ -70,7 +70,7 @@ def html(answer: Answer, places: Sequence[Path]) -> str:
         places=[str(place) for place in places],
         rows=rows,
         has_limits=any(row.limited is not None for row in rows),
-        hidden=max(0, len(answer.parts) - MOST_PARTS),
+        hidden=max(0, len(answer.parts) - MAX_PARTS),
         maps=[each for each in drawn if each[0].kind == "heatmap"],
         figures=[each for each in drawn if each[0].kind != "heatmap"],
         left_out=_left_out(answer),
@@ -92,9 +92,9 @@ def _left_out(answer: Answer) -> list[str]:
             f"{answer.untouched:,} rows were left out: an application, a route or the administrator chose the algorithm"
             " of their connections, and nobody knows by what."
         )
-    said += [f"{each.file.name} was left out: {each.why}." for each in answer.left_out[:MOST_LEFT_OUT]]
-    if len(answer.left_out) > MOST_LEFT_OUT:
-        said.append(f"{len(answer.left_out) - MOST_LEFT_OUT} more files were left out.")
+    said += [f"{each.file.name} was left out: {each.why}." for each in answer.left_out[:MAX_LEFT_OUT]]
+    if len(answer.left_out) > MAX_LEFT_OUT:
+        said.append(f"{len(answer.left_out) - MAX_LEFT_OUT} more files were left out.")
     return said
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from thalweg.records import MEASURES, SIZES, Count, Missing, Summary
 from thalweg.report.drawing.colours import line_colours
 from thalweg.report.drawing.draw import draw, packed
-from thalweg.report.drawing.records_figures import MOST_LINES, figures
+from thalweg.report.drawing.records_figures import MAX_LINES, figures
 from thalweg.report.files import put
 from thalweg.report.offline import render
 from thalweg.report.pages.records_table import MEANS, cells, period
@@ -40,11 +40,11 @@ WORDS = {
 }
 """Values of columns, and how a person says them."""
 
-MOST_VALUES = 12
+MAX_VALUES = 12
 """Of more values, the others are counted together."""
 SURE = 30
 """Rows of an algorithm below which its quantiles say little."""
-MOST_LEFT_OUT = 20
+MAX_LEFT_OUT = 20
 """Of more files that were left out, the others are counted."""
 
 
@@ -86,7 +86,7 @@ def html(summary: Summary, places: Sequence[Path]) -> str:
         cautions=list(_cautions(summary)),
         counts=[(title, _shares(summary.counts[column], column)) for column, title in TITLES.items()],
         algorithms=_algorithms(summary),
-        hues=line_colours(list(summary.algorithms)[:MOST_LINES]),
+        hues=line_colours(list(summary.algorithms)[:MAX_LINES]),
         times=_times(summary),
         never=[each for each in summary.missing if _least(each) == 1],
         missing=[each for each in summary.missing if _least(each) < 1],
@@ -121,19 +121,19 @@ def _cautions(summary: Summary) -> Iterator[str]:
         yield f"Fewer than {SURE} rows: {', '.join(few)}. Their quantiles say little."
     if "unknown" in summary.algorithms:
         yield "Of some rows the congestion control is not known: they are counted as unknown."
-    hidden = list(summary.algorithms)[MOST_LINES:]
+    hidden = list(summary.algorithms)[MAX_LINES:]
     if hidden:
-        yield f"Figures show the {MOST_LINES} algorithms with the most rows, and not {', '.join(hidden)}."
+        yield f"Figures show the {MAX_LINES} algorithms with the most rows, and not {', '.join(hidden)}."
     for kind, rows in summary.unknown_kinds.items():
         yield f"{rows:,} rows of the kind {kind}, which this version of thalweg does not know, were left out."
     left_out = [f"{each.file.name} was left out: {each.why}." for each in summary.left_out]
-    yield from left_out[:MOST_LEFT_OUT]
-    if len(left_out) > MOST_LEFT_OUT:
-        yield f"{len(left_out) - MOST_LEFT_OUT} more files were left out."
+    yield from left_out[:MAX_LEFT_OUT]
+    if len(left_out) > MAX_LEFT_OUT:
+        yield f"{len(left_out) - MAX_LEFT_OUT} more files were left out."
 
 
 def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
-    """Give values with how many rows have them, and which share that is of what they stand for."""
+    """Return values with how many rows have them, and which share that is of what they stand for."""
     total = sum(each.connections_stand_for + each.transfers_stand_for for each in counts)
     words = WORDS.get(column, {})
 
@@ -142,9 +142,9 @@ def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
         weight = sum(each.connections_stand_for + each.transfers_stand_for for each in some)
         return title, f"{rows:,}", per_cent(weight / total)
 
-    shown = [line(words.get(each.value, each.value), [each]) for each in counts[:MOST_VALUES]]
-    if len(counts) > MOST_VALUES:
-        shown.append(line(f"{len(counts) - MOST_VALUES} others", counts[MOST_VALUES:]))
+    shown = [line(words.get(each.value, each.value), [each]) for each in counts[:MAX_VALUES]]
+    if len(counts) > MAX_VALUES:
+        shown.append(line(f"{len(counts) - MAX_VALUES} others", counts[MAX_VALUES:]))
     return shown
 
 

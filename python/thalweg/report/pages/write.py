@@ -6,7 +6,7 @@ from pathlib import Path
 from thalweg.errors import ThalwegError
 from thalweg.report.content import Content
 from thalweg.report.drawing.paper import save
-from thalweg.report.drawing.sweeps import MOST_POINTS, heat_maps, point_figures, sweep_figures
+from thalweg.report.drawing.sweeps import MAX_POINTS, heat_maps, point_figures, sweep_figures
 from thalweg.report.files import put
 from thalweg.report.pages.page import page
 
@@ -23,7 +23,7 @@ def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tup
         *heat_maps(sweep, measurements),
         *point_figures(content.runs, sweep),
     ]
-    return save(drawn, directory, form), max(0, len(sweep.points) - MOST_POINTS)
+    return save(drawn, directory, form), max(0, len(sweep.points) - MAX_POINTS)
 
 
 def write(run_dirs: Sequence[Path], output: Path) -> None:

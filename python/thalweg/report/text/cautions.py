@@ -8,7 +8,7 @@ from thalweg import analysis
 from thalweg.analysis.comparing.evidence import are
 from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
 
-MOST_ITEMS = 20
+MAX_ITEMS = 20
 """Of more items of a list, the rest is counted."""
 
 
@@ -105,6 +105,6 @@ def _place(sweep: Sweep, number: int, experiment: int, repetition: int) -> str:
 
 
 def _shortened(items: list[str]) -> list[str]:
-    if len(items) <= MOST_ITEMS:
+    if len(items) <= MAX_ITEMS:
         return items
-    return [*items[:MOST_ITEMS], f"and {len(items) - MOST_ITEMS} more"]
+    return [*items[:MAX_ITEMS], f"and {len(items) - MAX_ITEMS} more"]

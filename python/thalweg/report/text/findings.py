@@ -10,7 +10,7 @@ PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay", "queuein
 """Measures of which less is better."""
 
 
-MOST_FLOWS = 8
+MAX_FLOWS = 8
 """Of more flows, the first ones have findings of their own: the table has all."""
 
 
@@ -36,7 +36,7 @@ class Finding:
 def findings(sweep: Sweep, measurements: Measurements) -> list[Finding]:
     """Choose what says most: per flow its completion time if it completes several transfers, else its goodput."""
     chosen: list[tuple[str, str | None]] = []
-    flows = sweep.flows[:MOST_FLOWS]
+    flows = sweep.flows[:MAX_FLOWS]
     for flow in flows:
         chosen.append(("completion_time" if _completes_several(measurements, flow) else "goodput", flow))
     chosen += [("retransmit_ratio", flow) for flow in flows]

@@ -9,7 +9,7 @@ from thalweg.report.text.labels import NOTHING, key_title, value_text
 FLOW_MEASURES = ("goodput", "completion_time", "retransmit_ratio", "copies_jain", "utilisation_while_active")
 PATH_MEASURES = ("utilisation", "queueing_delay", "utilisation_up", "queueing_delay_up")
 
-MOST_ROWS = 1300
+MAX_ROWS = 1300
 """Rows that a page shows, about: more would make it heavy, and nobody reads them."""
 
 
@@ -77,7 +77,7 @@ def table(sweep: Sweep, measurements: Measurements) -> NumbersTable:
     path_measures = [measure for measure in PATH_MEASURES if measurements.has(measure)]
     rows = []
     points = sweep.points_side_by_side
-    most = max(1, MOST_ROWS // max(1, len(sweep.flows)))
+    most = max(1, MAX_ROWS // max(1, len(sweep.flows)))
     for point in points[:most]:
         head = [value_text(point.values.get(axis.key)) for axis in sweep.axes]
         if sweep.is_of_several_runs:

@@ -66,7 +66,7 @@ class Timelines(TypedDict):
 
 
 def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tuple[int, int], int]) -> Timelines:
-    """Give the time series of one repetition of each point, as many points and as fine as the page has room for."""
+    """Return the time series of one repetition of each point, as many points and as fine as the page has room for."""
     candidates = _candidates(runs, flows)
     curves = max(1, len(flows)) * (len(QUANTITIES) - 1) + 1
     around = AROUND_BYTES * len(QUANTITIES)

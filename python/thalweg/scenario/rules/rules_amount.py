@@ -15,10 +15,10 @@ from thalweg.scenario.text import quantities
 SHORTEST_SAMPLE_INTERVAL_NS = 1000
 """Tables give moments in whole microseconds."""
 
-MOST_SAMPLES = 10_000_000
+MAX_SAMPLES = 10_000_000
 """Samples of flows in one experiment; with the rows of other tables they take some 6 GB until they are written."""
 
-MOST_ARRIVALS = 10_000_000
+MAX_ARRIVALS = 10_000_000
 """Connections of a flow in one experiment, as for `repeat.count`."""
 
 
@@ -37,12 +37,12 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
         _samples(raw, interval, mistakes)
     for index, flow in values.tables(raw, "flow"):
         arrivals = _arrivals(flow, _active_ns(flow, raw))
-        if arrivals > MOST_ARRIVALS:
+        if arrivals > MAX_ARRIVALS:
             mistakes.add(
                 "out-of-range",
                 ("flow", index, "repeat", "rate"),
                 f"about {int(arrivals)} connections of `flow.{flow.get('name', index)}` would arrive",
-                expected=f"{MOST_ARRIVALS} at most in an experiment",
+                expected=f"{MAX_ARRIVALS} at most in an experiment",
                 hint="choose a lower rate, or a shorter duration",
             )
 
@@ -54,14 +54,14 @@ def _samples(raw: Raw, interval_ns: int, mistakes: Mistakes) -> None:
     ]
     active_ns = sum(_active_ns(flow, raw) * _copies(flow) for flow in lasting)
     samples = active_ns // interval_ns
-    if samples > MOST_SAMPLES:
+    if samples > MAX_SAMPLES:
         mistakes.add(
             "out-of-range",
             ("sample_interval",),
             f"an experiment would take {samples} samples of its flows",
             found=str(raw.get("sample_interval", "10ms")),
-            expected=f"{MOST_SAMPLES} samples at most",
-            hint=f'sample_interval = "{_round_time(active_ns // MOST_SAMPLES)}", or "0s" for no time series',
+            expected=f"{MAX_SAMPLES} samples at most",
+            hint=f'sample_interval = "{_round_time(active_ns // MAX_SAMPLES)}", or "0s" for no time series',
         )
 
 

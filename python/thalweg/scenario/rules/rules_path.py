@@ -16,7 +16,7 @@ from thalweg.scenario.text.quantities import PacketCount
 
 CAPACITIES = ("rate", "steps", "trace")
 
-LEAST_BUFFER_BYTES = {"sndbuf_max": 4608, "rcvbuf_max": 2304}
+MIN_BUFFER_BYTES = {"sndbuf_max": 4608, "rcvbuf_max": 2304}
 """Linux goes no lower (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines): less would be taken for this."""
 
 
@@ -286,7 +286,7 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                     f"`host.{name}.{key}` has no effect: the host {verb} no data, as no flow of it goes {way}",
                     hint=f"it belongs to {others}" if others else None,
                 )
-        for key, least in LEAST_BUFFER_BYTES.items():
+        for key, least in MIN_BUFFER_BYTES.items():
             size = values.quantity(host, key, quantities.size)
             if size is not None and size < least:
                 mistakes.add(

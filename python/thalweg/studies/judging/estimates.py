@@ -27,7 +27,7 @@ SEED = 20180913
 WORSE_WHEN_MORE = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
 """Measures of which less is better, besides all times; harm counts the other way round there."""
 
-MOST_EXPONENT = 60.0
+MAX_EXPONENT = 60.0
 """Draws on a logarithmic scale end here: e to this power is no number that anything measures."""
 
 
@@ -193,7 +193,7 @@ class Quantities:
         )
 
     def _finished(self, centre: Numbers) -> Numbers:
-        powers = np.exp(np.clip(centre, -MOST_EXPONENT, MOST_EXPONENT))
+        powers = np.exp(np.clip(centre, -MAX_EXPONENT, MAX_EXPONENT))
         return self.finish(np.where(self.is_log, powers, centre))
 
 
