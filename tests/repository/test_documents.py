@@ -48,6 +48,16 @@ def test_the_scenario_of_the_readme_is_valid(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_the_output_that_the_readme_shows_is_what_the_command_prints(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    (tmp_path / "duel.toml").write_text(re.findall(r"```toml\n(.*?)```", readme, flags=re.DOTALL)[0])
+    shown = re.search(r"\$ thalweg run duel.toml\n(.*?)```", readme, flags=re.DOTALL)
+    assert shown
+    command = [Path(sys.executable).with_name("thalweg"), "run", "duel.toml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert [line.rstrip() for line in done.stdout.splitlines()] == shown[1].splitlines()
+
+
 def test_every_target_that_a_document_tells_to_make_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     for document in DOCUMENTS:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SHOWN = {"goodput": "goodput", "completion_time": "completion time", "retransmit_ratio": "retransmits"}
-"""Measures of a flow in the table, and their headings."""
+"""Measures of a flow in the table, and their headings; one that no flow has is left out."""
 
 OF_COPIES = {"copies_jain": "Jain of copies"}
 """Measures that are shown besides where a flow has parallel copies."""
@@ -32,8 +32,8 @@ def lines(summary: "pl.DataFrame", keys: Sequence[str], limit: int | None = None
     """
     from thalweg import analysis
 
-    of_copies = summary.filter(measure=next(iter(OF_COPIES))).height
-    shown = {**SHOWN, **(OF_COPIES if of_copies else {})}
+    present = set(summary.drop_nulls("mean")["measure"])
+    shown = {measure: title for measure, title in {**SHOWN, **OF_COPIES}.items() if measure in present}
     measured: dict[tuple[object, ...], dict[str, tuple[int, str]]] = {}
     for row in summary.to_dicts():
         if row["flow"] is not None and row["measure"] in shown:
