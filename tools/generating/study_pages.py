@@ -4,6 +4,7 @@ They are made from what a study claims (claims.toml) and what was found last (fo
 """
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,9 @@ SIGNS = {"holds": "✓", "does not hold": "✗", "not settled": "~", "cannot run
 COLUMNS = ("holds", "does not hold", "not settled", "cannot run here")
 """Verdicts that are counted: the larger set that was recorded is, and little stays with the quick one."""
 
+WIDTH = 118
+"""Columns of a line of prose."""
+
 Found = Mapping[str, Mapping[str, Any]]
 """What one engine found: size, then what."""
 
@@ -36,7 +40,7 @@ def front(studies: Sequence[Study]) -> str:
     lines += ["## At a glance", "", *_counts(studies), "", *_together(studies)]
     lines += ["## Sources", ""]
     lines += [f"- [{study.claims.title}]({study.name}.md): {_cite(study)}" for study in studies]
-    return "\n".join(lines) + "\n"
+    return "\n".join(line for text in lines for line in _wrapped(text)) + "\n"
 
 
 def page(study: Study) -> str:
@@ -52,7 +56,15 @@ def page(study: Study) -> str:
     lines += ["[The front page](README.md) says how claims are judged, and what the words mean.", ""]
     for claim in claims.claims:
         lines += [*_claim(study, claim), ""]
-    return "\n".join(lines)
+    return "\n".join(line for text in lines for line in _wrapped(text))
+
+
+def _wrapped(text: str) -> list[str]:
+    """Return a paragraph or an item of a list as lines that fit; tables and texts with line breaks stay as they are."""
+    if len(text) <= WIDTH or "\n" in text or text.startswith("|"):
+        return [text]
+    indent = " " * (len(text) - len(text.lstrip(" -")))
+    return textwrap.wrap(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def _story(study: Study) -> list[str]:
