@@ -78,6 +78,7 @@ PYTHON: Mapping[str, set[str]] = {
     "report": {"analysis", "records", "advise"},
     "validate": {"run", "analysis"},
     "studies": {"run", "analysis", "report", "policy_file", "advise", "synth"},
+    "api": {"run", "report"},
     "kernel": set(),
     "synth": {"run", "results", "records"},
     "cli": {"studies", "validate", "kernel", "synth"},

@@ -8,9 +8,26 @@ The layers, each importing only what stands before it:
 - `thalweg.results`: reads run directories; imports nothing of ours;
 - `thalweg.analysis`: numbers with their uncertainty, from run directories;
 - `thalweg.report`: one HTML file;
-- `thalweg.cli`: the command line; nobody imports it.
+- `thalweg.api`: the Python API, whose names `thalweg` offers itself: `load_scenario`, `open_run`;
+- `thalweg.cli`: the command line.
 
 `thalweg.errors` and `thalweg.engine` may be imported by all.
 """
 
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from thalweg.api import Result, Scenario, load_scenario, open_run
+
+__all__ = ["Result", "Scenario", "__version__", "load_scenario", "open_run"]
+
 __version__ = "0.2.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import the API when it is used: the command line needs none of it at its start."""
+    if name in __all__:
+        from thalweg import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module `thalweg` has no attribute `{name}`")

@@ -1,0 +1,256 @@
+"""The Python API: load a scenario, run it, read its tables as polars frames, plot.
+
+    import thalweg
+
+    scenario = thalweg.load_scenario("scenarios/quickstart.toml", {"path.rtt": "80ms"})
+    result = scenario.run()
+    result.summary(["goodput"])        # a polars frame: a row per point of the sweep and flow, with 95 % intervals
+    result.samples()                   # a table of the run directory as a polars frame
+    result.plot("goodput")             # an Altair chart
+    result.write_report("quickstart.html")
+
+docs/guide/python.md is the guide. What is documented here stays: a change is announced in CHANGELOG.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from thalweg import engine as engines
+from thalweg import plan, results, scenario
+from thalweg.errors import Exit, ThalwegError
+from thalweg.results import Run
+from thalweg.run import Outcome, default_directory, execute
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+    from thalweg.engine_output import EngineEvent
+
+Table = Literal["flows", "samples", "state", "queue", "packets"]
+"""Tables of a run directory; docs/reference/columns.md describes their columns."""
+
+PATH = "(path)"
+"""Stands for the path where a chart names flows."""
+
+
+class Result:
+    """A run directory: its tables, its measures, and charts of them."""
+
+    def __init__(self, run: Run) -> None:
+        """Wrap an open run directory; `open_run` and `Scenario.run` return results."""
+        self._run = run
+
+    def __repr__(self) -> str:
+        """Return the engine and the run directory."""
+        return f"Result({self._run.engine}, {str(self.directory)!r})"
+
+    @property
+    def directory(self) -> Path:
+        """The run directory."""
+        return self._run.path
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that ran it."""
+        return self._run.engine
+
+    @property
+    def sweep_keys(self) -> Sequence[str]:
+        """Keys that the sweep sets; each is a column of every frame."""
+        return self._run.sweep_keys
+
+    @property
+    def cautions(self) -> list[str]:
+        """What limits the evidence: missing or untrustworthy experiments, and repetitions that are copies."""
+        from thalweg import analysis
+
+        return analysis.cautions(self._run)
+
+    def table(self, name: Table) -> "pl.DataFrame":
+        """Return a table of all complete experiments, with a column per swept key.
+
+        Args:
+            name: `flows` (a row per transfer), `samples` (per connection and moment), `state` (values of an
+                algorithm), `queue` (per direction and moment) or `packets` (only with `engine.record`).
+        """
+        frame: pl.DataFrame = getattr(self._run, name)()
+        return frame if set(self.sweep_keys) <= set(frame.columns) else self._run.with_sweep(frame)
+
+    def summary(self, measures: Sequence[str] | None = None) -> "pl.DataFrame":
+        """Return the means over repetitions with their 95 % confidence intervals.
+
+        Args:
+            measures: Names of measures (docs/reference/analysis.md); None: all.
+
+        Returns:
+            A row per point of the sweep, flow and measure. Columns: `experiment`, the swept keys, `flow` (null for the
+            path), `cc`, `measure`, `unit`, `n`, `mean`, `low`, `high` (null without an interval), `median`, `copies`.
+
+        Raises:
+            ThalwegError: A measure is unknown.
+        """
+        from thalweg import analysis
+
+        _known(measures or [])
+        return analysis.summary(self._run, measures=measures)
+
+    def repetitions(self, measures: Sequence[str] | None = None) -> "pl.DataFrame":
+        """Return every measure of every repetition: the values behind `summary`."""
+        from thalweg import analysis
+
+        _known(measures or [])
+        return analysis.repetitions(self._run, measures=measures)
+
+    def plot(self, measure: str = "goodput") -> "alt.LayerChart | alt.FacetChart":
+        """Return an Altair chart of a measure over the swept key with most values, a line per flow with its intervals.
+
+        Further swept keys become panels. Without a sweep, the flows lie along x.
+        """
+        import altair as alt
+        import polars as pl
+
+        summary = self.summary([measure])
+        keys = [key for key in self.sweep_keys if summary[key].n_unique() > 1]
+        x = max(keys, key=lambda key: summary[key].n_unique(), default="flow")
+        panels = [key for key in keys if key != x]
+        title, unit = _title(measure)
+        rows = [
+            {
+                "x": row[x] if x != "flow" else row["flow"] or PATH,
+                "flow": row["flow"] or PATH,
+                "mean": row["mean"],
+                "low": row["low"],
+                "high": row["high"],
+                "panel": ", ".join(f"{key} {row[key]}" for key in panels),
+            }
+            for row in summary.to_dicts()
+        ]
+        base = alt.Chart(pl.DataFrame(rows, infer_schema_length=None)).encode(
+            x=alt.X("x:O", title=x, sort=list(dict.fromkeys(row["x"] for row in rows))), color=alt.Color("flow:N")
+        )
+        y = alt.Y("mean:Q", title=f"{title} ({unit})" if unit else title)
+        layers = alt.layer(base.mark_line(point=True).encode(y=y), base.mark_rule().encode(y="low:Q", y2="high:Q"))
+        return layers.facet(facet="panel:N", columns=2) if panels else layers
+
+    def write_report(self, file: str | PathLike[str]) -> Path:
+        """Write the report as one HTML file, and return its path."""
+        from thalweg import report
+
+        report.write([self.directory], Path(file))
+        return Path(file)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A checked scenario."""
+
+    document: scenario.Document
+    file: Path
+    settings: Mapping[str, Any]
+
+    def run(
+        self,
+        engine: str = engines.DEFAULT,
+        out: str | PathLike[str] | None = None,
+        threads: int | None = None,
+    ) -> Result:
+        """Run what is missing of the scenario, and return the results.
+
+        Args:
+            engine: `sim`, `kernel`, `uml` or `vm`.
+            out: Run directory; by default `runs/NAME-ENGINE-HASH`, so that the same scenario is not run twice.
+            threads: Experiments at a time; by default one per core, or one on an engine in real time.
+
+        Raises:
+            ThalwegError: The engine cannot run here or refuses the scenario, or an experiment failed.
+            KeyboardInterrupt: It was interrupted; what is finished stays, and running it again resumes.
+        """
+        known = engines.capabilities(engine)
+        planned = plan.make(self.document, engines.choose(engine, known), known.engines)
+        directory = Path(out) if out else default_directory(planned)
+        outcome = execute(planned, directory, binary=known.binary, threads=threads, command=self._command(engine))
+        if outcome.exit_code is Exit.INTERRUPTED:
+            raise KeyboardInterrupt
+        if outcome.failed:
+            raise _failed(outcome, directory)
+        return open_run(directory)
+
+    def _command(self, engine: str) -> list[str]:
+        """Return the command that runs the same; the run directory keeps it."""
+        settings = [word for key, value in self.settings.items() for word in ("--set", f"{key}={_literal(value)}")]
+        return ["thalweg", "run", str(self.file), "--engine", engine, *settings]
+
+
+def load_scenario(file: str | PathLike[str], settings: Mapping[str, Any] | None = None) -> Scenario:
+    """Read and check a scenario.
+
+    Args:
+        file: A TOML file.
+        settings: Values that replace the file's, by key, such as `{"path.rtt": "80ms"}`; a list is swept.
+
+    Raises:
+        ThalwegError: The file cannot be read, or has a mistake.
+        ThalwegErrors: It has several; all are listed.
+    """
+    values = dict(settings or {})
+    return Scenario(scenario.load(file, values), Path(file), values)
+
+
+def open_run(directory: str | PathLike[str]) -> Result:
+    """Open a run directory.
+
+    Raises:
+        ThalwegError: It is not a run directory, or nothing in it is complete.
+    """
+    return Result(results.open_run(directory))
+
+
+def _known(measures: Sequence[str]) -> None:
+    from thalweg.analysis import MEASURES
+
+    unknown = [name for name in measures if name not in MEASURES]
+    if unknown:
+        raise ThalwegError(
+            "unknown-measure",
+            f"there is no measure `{unknown[0]}`",
+            expected=", ".join(MEASURES),
+        )
+
+
+def _title(measure: str) -> tuple[str, str]:
+    from thalweg.analysis import MEASURES
+
+    unit = MEASURES[measure].unit
+    return MEASURES[measure].title, "" if unit in ("ratio", "count") else unit
+
+
+def _failed(outcome: Outcome, directory: Path) -> ThalwegError:
+    first: EngineEvent = outcome.failed[0]
+    return ThalwegError(
+        "experiments-failed",
+        f"{len(outcome.failed)} of {outcome.experiments} experiments failed",
+        found=f"experiment {first['experiment']}, repetition {first['repetition']}: {first['message']}",
+        hint=f"what is complete is in {directory}: thalweg.open_run({str(directory)!r})",
+        exit_code=Exit.FAILED,
+    )
+
+
+def _literal(value: object) -> str:
+    """Write a value as `--set` takes it.
+
+    >>> _literal("80ms"), _literal([0.1, 1]), _literal(True)
+    ('80ms', '[0.1, 1]', 'true')
+    """
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_element(each) for each in value)}]"
+    return value if isinstance(value, str) else _element(value)
+
+
+def _element(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else f"{value}"
