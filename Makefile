@@ -64,6 +64,7 @@ lint: setup ## formatting, lints, types, layers, generated files
 	$(PY) -m ruff format --check --quiet .
 	$(PY) -m mypy
 	$(PY) tools/check_layers.py
+	$(PY) tools/check_words.py
 	$(PY) tools/generate.py --check
 
 .PHONY: test-rust

@@ -1,0 +1,67 @@
+"""The check of words refuses what is not plain English, and its limits only fall."""
+
+import tomllib
+from pathlib import Path
+
+import check_words
+import pytest
+
+LIST = """\
+[[pattern]]
+name = "nobody"
+regex = '\\b[Nn]obody\\b'
+instead = "the subject"
+limit = 1
+
+[[pattern]]
+name = "Give"
+regex = '\"\"\"Give '
+instead = "`Return`"
+suffixes = [".py"]
+limit = 0
+
+[[allowed]]
+pattern = "nobody"
+file = "accounts.md"
+reason = "the name of a user of Unix"
+"""
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    file = tmp_path / "words.toml"
+    file.write_text(LIST)
+    return file
+
+
+def messages(listed: Path, **files: str) -> list[str]:
+    texts = {name.replace("_", "."): text.splitlines() for name, text in files.items()}
+    return list(check_words.violations(check_words.patterns(listed), texts))
+
+
+def test_a_use_above_the_limit_is_named_with_what_to_write(listed: Path) -> None:
+    first, *places = messages(listed, a_rs="// Nobody knows.\n// ok\n// nobody else", b_md='"""Give it')
+    assert first == "`nobody`: 1 more than the 1 left to rewrite; write the subject"
+    assert places == ["    a.rs:1: // Nobody knows.", "    a.rs:3: // nobody else"]
+
+
+def test_a_limit_that_is_too_high_is_refused_and_can_be_lowered(listed: Path) -> None:
+    assert messages(listed) == ["`nobody`: 0 uses are left, fewer than 1: check_words.py --lower"]
+    check_words.lower(check_words.patterns(listed), {}, listed)
+    assert [pattern.limit for pattern in check_words.patterns(listed)] == [0, 0]
+    assert messages(listed) == []
+
+
+def test_a_pattern_of_one_kind_of_file_and_an_allowed_file_are_respected(listed: Path) -> None:
+    found = messages(listed, a_py='def f():\n    """Give it."""\n# nobody', accounts_md="nobody nobody")
+    assert found[0].startswith("`Give`: 1 more than the 0 left")
+    assert len(found) == 2
+
+
+def test_every_exception_has_a_reason_and_a_pattern() -> None:
+    listed = tomllib.loads(check_words.FILE.read_text())
+    names = {each["name"] for each in listed["pattern"]}
+    for each in listed.get("allowed", ()):
+        assert each["pattern"] in names
+        assert len(each["reason"]) > 10
+        assert (check_words.ROOT / each["file"]).is_file()

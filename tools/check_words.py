@@ -1,0 +1,125 @@
+"""Checks that new text is written in plain, standard English.
+
+`tools/words.toml` lists patterns that are refused, each with what to write instead, and the places where one is allowed
+with a reason. A pattern whose uses are not all rewritten yet has a limit: the number of uses that are left. The limit
+can only fall: more uses fail the check, and so do fewer, until the limit is lowered.
+
+    python tools/check_words.py            prints every violation, and fails when there is one
+    python tools/check_words.py --lower    lowers limits to the number of uses that are left
+"""
+
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+FILE = Path(__file__).parent / "words.toml"
+SUFFIXES = {".py", ".rs", ".c", ".h", ".md", ".toml", ".j2", ".js", ".css", ".service", ".sh", ""}
+"""Suffixes of the files that are checked; names without a suffix are scripts and the Makefile."""
+SKIPPED = ("tools/words.toml", "LICENSE", "LICENSES/", "Cargo.lock", "tests/repository/test_words.py", "bpf/include/")
+"""Files, or beginnings of their paths, that are not checked."""
+MAX_SHOWN = 10
+"""Uses that are printed for a pattern."""
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A refused pattern."""
+
+    name: str
+    regex: re.Pattern[str]
+    instead: str
+    suffixes: Sequence[str]
+    """Suffixes of the files where it is refused; empty: all."""
+    limit: int
+    """Uses that are left to rewrite."""
+    allowed: frozenset[str]
+    """Files where it is allowed; the list gives the reasons."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A place where a pattern occurs."""
+
+    file: str
+    line: int
+    text: str
+
+
+def patterns(file: Path = FILE) -> list[Pattern]:
+    """Read the list of patterns."""
+    listed = tomllib.loads(file.read_text())
+    allowed = [(each["pattern"], each["file"]) for each in listed.get("allowed", ())]
+    return [
+        Pattern(
+            each["name"],
+            re.compile(each["regex"]),
+            each["instead"],
+            each.get("suffixes", ()),
+            each.get("limit", 0),
+            frozenset(path for name, path in allowed if name == each["name"]),
+        )
+        for each in listed["pattern"]
+    ]
+
+
+def texts(root: Path = ROOT) -> dict[str, list[str]]:
+    """Return the lines of every checked file by its path."""
+    listed = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout
+    names = [name for name in listed.splitlines() if Path(name).suffix in SUFFIXES and not name.startswith(SKIPPED)]
+    return {name: (root / name).read_text(errors="replace").splitlines() for name in names if (root / name).is_file()}
+
+
+def uses(pattern: Pattern, files: dict[str, list[str]]) -> Iterator[Use]:
+    """Yield the uses of a pattern outside of the files where it is allowed."""
+    for name, lines in files.items():
+        if name in pattern.allowed or (pattern.suffixes and Path(name).suffix not in pattern.suffixes):
+            continue
+        for number, line in enumerate(lines, 1):
+            for _ in pattern.regex.finditer(line):
+                yield Use(name, number, line.strip())
+
+
+def violations(listed: Sequence[Pattern], files: dict[str, list[str]]) -> Iterator[str]:
+    """Yield a message for each pattern whose number of uses is not its limit."""
+    for pattern in listed:
+        found = list(uses(pattern, files))
+        if len(found) > pattern.limit:
+            more = len(found) - pattern.limit
+            yield f"`{pattern.name}`: {more} more than the {pattern.limit} left to rewrite; write {pattern.instead}"
+            yield from (f"    {use.file}:{use.line}: {use.text[:100]}" for use in found[:MAX_SHOWN])
+        elif len(found) < pattern.limit:
+            yield f"`{pattern.name}`: {len(found)} uses are left, fewer than {pattern.limit}: check_words.py --lower"
+
+
+def lower(listed: Sequence[Pattern], files: dict[str, list[str]], file: Path = FILE) -> None:
+    """Lower the limits in the list to the number of uses that are left."""
+    text = file.read_text()
+    for pattern in listed:
+        count = sum(1 for _ in uses(pattern, files))
+        if count < pattern.limit:
+            begin = text.index(f'name = "{pattern.name}"')
+            text = text[:begin] + text[begin:].replace(f"limit = {pattern.limit}\n", f"limit = {count}\n", 1)
+    file.write_text(text)
+
+
+def main() -> int:
+    """Print all violations; the exit code says whether there were any."""
+    listed, files = patterns(), texts()
+    if "--lower" in sys.argv:
+        lower(listed, files)
+        listed = patterns()
+    found = list(violations(listed, files))
+    for message in found:
+        print(message, file=sys.stderr)
+    if not found:
+        print(f"words: {len(listed)} patterns, {sum(each.limit for each in listed)} uses left to rewrite")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
