@@ -4,7 +4,7 @@
 //! way the sender would run dry meanwhile, so cwnd gets room for the largest bunch: what was acknowledged beyond the
 //! bandwidth since ACKs last came no faster than it, as the maximum over 5 to 10 rounds.
 
-use crate::fixed_point::Bandwidth;
+use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::{Packets, Span, Time};
 
 /// Rounds after which the older half of the window is dropped, unless the caller says otherwise.
@@ -77,8 +77,8 @@ impl Aggregation {
         self.excess[0].max(self.excess[1])
     }
 
-    /// The room that cwnd gets at a bandwidth of `bw`.
-    pub fn room(&self, bw: Bandwidth) -> Packets {
-        self.largest().min(bw.packets_in(MAX_ROOM))
+    /// The room that cwnd gets at a bandwidth of `bw`: `gain` times the largest excess.
+    pub fn room(&self, bw: Bandwidth, gain: Gain) -> Packets {
+        Packets((self.largest().0 * gain.raw()) >> 8).min(bw.packets_in(MAX_ROOM))
     }
 }

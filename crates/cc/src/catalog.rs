@@ -43,7 +43,7 @@ pub const CATALOG: &[Entry] = &[
         name: "bbr",
         about: "BBRv1: paces at the bandwidth that it measures and keeps at most two BDPs under way",
         params: bbr::PARAMS,
-        make: |value| Box::new(Bbr::new(bbr_settings(value))),
+        make: |value| Box::new(Bbr::new(bbr::Settings::of(value))),
     },
     Entry {
         name: "bbr3",
@@ -59,7 +59,7 @@ pub const CATALOG: &[Entry] = &[
         name: "bbr_cpu",
         about: "BBRv1 for senders that share a CPU: it sends afterwards what it could not send while off CPU",
         params: bbr_cpu::PARAMS,
-        make: |value| Box::new(BbrCpu::new(Bbr::new(bbr_settings(value)), value("rule") < 0.5)),
+        make: |value| Box::new(BbrCpu::new(Bbr::new(bbr::Settings::of(value)), value("rule") < 0.5)),
     },
     Entry {
         name: "bic",
@@ -126,14 +126,6 @@ fn bic_settings(value: &dyn Fn(&str) -> f64) -> bic::Settings {
 
 fn vegas_thresholds(value: &dyn Fn(&str) -> f64) -> vegas::Thresholds {
     vegas::Thresholds { alpha: whole(value("alpha")), beta: whole(value("beta")), gamma: whole(value("gamma")) }
-}
-
-fn bbr_settings(value: &dyn Fn(&str) -> f64) -> bbr::Settings {
-    bbr::Settings {
-        pacing_gain: value("pacing_gain"),
-        cwnd_gain: value("cwnd_gain"),
-        is_policer_detected: value("policer_detection") >= 0.5,
-    }
 }
 
 /// Why a controller cannot be built.
@@ -207,6 +199,9 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
+/// Former names of parameters, which are still accepted, and the names that take precedence.
+const FORMER_NAMES: &[(&str, &str)] = &[("pacing_gain", "probe_gain")];
+
 /// Makes the controller `name` with `params` in place of its defaults.
 ///
 /// # Errors
@@ -223,7 +218,13 @@ pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Contr
     }
     let value = |key: &str| {
         let default = || entry.params.iter().find(|param| param.name == key).map(|param| param.default);
-        params.get(key).copied().or_else(default).expect("a controller asks only for parameters that it declares")
+        let former = FORMER_NAMES.iter().find(|(_, param)| *param == key).and_then(|(former, _)| params.get(*former));
+        params
+            .get(key)
+            .or(former)
+            .copied()
+            .or_else(default)
+            .expect("a controller asks only for parameters that it declares")
     };
     Ok((entry.make)(&value))
 }

@@ -16,6 +16,8 @@ const PACING_MARGIN_PERCENT: u128 = 1;
 pub(crate) struct Gain(u32);
 
 impl Gain {
+    /// Nothing.
+    pub const ZERO: Gain = Gain(0);
     /// Neither faster nor slower.
     pub const UNIT: Gain = Gain(256);
     /// 2/ln 2, the least that doubles the rate of delivery each round; rounded up, as in Linux.

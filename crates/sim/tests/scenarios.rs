@@ -278,3 +278,33 @@ fn what_cannot_be_is_refused_with_its_place() {
     );
     assert_eq!(refused(&|it| it.forward.capacity = Capacity::Steps { steps: Vec::new() }), "forward.capacity.steps");
 }
+
+#[test]
+fn the_probing_clock_of_bbr_counts_round_trips_or_time() {
+    let probes = |rtt: Span, params: &[(&str, f64)]| {
+        let mut experiment = bulk(MBPS_20, rtt, 2.0, &["bbr"], 24);
+        experiment.sample_interval_ns = Span::from_millis(5);
+        experiment.flows[0].cc_params = params.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
+        let rows = run(&experiment);
+        assert!(share(&rows.flows[0], MBPS_20) > 0.8, "{params:?}: {:?}", rows.flows[0]);
+        let is_probe = |row: &&StateRow| row.key == "pacing_gain" && row.value == 1.25 && row.t_us > 3_000_000;
+        let starts: Vec<u64> = rows.state.iter().filter(is_probe).map(|row| row.t_us).collect();
+        starts.windows(2).map(|pair| (pair[1] - pair[0]) / 1000).collect::<Vec<u64>>()
+    };
+    let by_time = [("probe_clock", 1.0), ("probe_interval_ms", 1_000.0), ("probe_rtt_interval_s", 60.0)];
+    for rtt in [Span::from_millis(20), Span::from_millis(80)] {
+        let intervals = probes(rtt, &by_time);
+        assert!(intervals.len() >= 19 && intervals.iter().all(|ms| (995..=1_010).contains(ms)), "{rtt}: {intervals:?}");
+    }
+    let by_round_trips = probes(Span::from_millis(20), &by_time[2..]);
+    // Eight phases of 20 ms or a little more.
+    let median = {
+        let mut sorted = by_round_trips.clone();
+        sorted.sort_unstable();
+        sorted[sorted.len() / 2]
+    };
+    assert!((160..200).contains(&median), "{by_round_trips:?}");
+    let jittered = probes(Span::from_millis(20), &[by_time[0], by_time[1], by_time[2], ("probe_jitter", 0.3)]);
+    assert!(jittered.iter().all(|ms| (695..=1_310).contains(ms)), "{jittered:?}");
+    assert!(jittered.iter().any(|ms| *ms < 900) && jittered.iter().any(|ms| *ms > 1_100), "{jittered:?}");
+}

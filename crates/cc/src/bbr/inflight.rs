@@ -1,6 +1,6 @@
 //! How much is to be under way, and how much will be?
 
-use super::state::{Bbr, Mode};
+use super::state::Bbr;
 use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Packets};
@@ -29,7 +29,7 @@ impl Bbr {
     pub(super) fn with_headroom(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let with_bursts = target.0.saturating_add(3 * burst(conn, window).0);
         let even = with_bursts.saturating_add(with_bursts % 2);
-        let probe = if self.mode == Mode::ProbeBw && self.cycle.is_probing() { 2 } else { 0 };
+        let probe = if self.is_probing() { 2 } else { 0 };
         Packets(even) + Packets(probe)
     }
 

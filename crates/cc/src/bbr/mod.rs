@@ -30,7 +30,9 @@
 //! | `probe_rtt` | What is the round-trip time without queues? |
 //! | `policer` | Does a policer limit the rate? |
 //! | `inflight` | How much is to be under way, and how much will be? |
+//! | `loss_bound` | How far do losses bound what is in flight? |
 //! | `window` | How large is cwnd? |
+//! | `settings` | What can be set, and what has Linux? |
 //! | `wrapped` | What may an algorithm around BBR see and change? |
 //! | `crate::aggregation` | How many packets are acknowledged in a bunch? |
 //! | `crate::pacing` | At which rate may packets leave? |
@@ -56,62 +58,38 @@
 //! - The policer's search takes two rates within 4 kbit/s for the same at any speed. An overload that leaves next to nothing
 //!   in two intervals looks like a policer, and holds BBR at a few kbit/s for 48 rounds, which are long then.
 //!
-//! Parameters: `pacing_gain` sets the probing gain g of ProbeBW; the drain after it gets 2 - g. `cwnd_gain` applies in
-//! ProbeBW. `policer_detection` 0 leaves the policer out.
+//! Parameters: see `settings`. With their defaults BBR is Linux's.
 //!
 //! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `bw_bps` (payload, the policer's if in use),
 //! `min_rtt_us` (0 before the first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far),
-//! `lt_bw_in_use` (whether the policer's rate is used), `extra_acked_packets` (the largest bunch).
+//! `lt_bw_in_use` (whether the policer's rate is used), `extra_acked_packets` (the largest bunch), and
+//! `inflight_bound_packets` (once losses bound cwnd, which they do only with `loss_threshold` below 1).
 
 mod inflight;
+mod loss_bound;
 mod min_rtt;
 mod policer;
 mod probe_bw;
 mod probe_rtt;
 mod recovery;
 mod round;
+mod settings;
 mod startup;
 mod state;
 mod window;
 mod wrapped;
 
-use crate::{Ack, CaState, Conn, Controller, Param, Window};
+use crate::{Ack, CaState, Conn, Controller, Window};
 
 use crate::aggregation::HALF_WINDOW_ROUNDS;
 use crate::fixed_point::{Bandwidth, Gain};
 use min_rtt::MinRtt;
 use policer::{Evidence, Finding};
 use rand_core::Rng;
+pub(crate) use settings::{PARAMS, Settings};
+pub(crate) use state::Bbr;
 use state::Mode;
-pub(crate) use state::{Bbr, Settings};
 use thalweg_units::Packets;
-
-pub(crate) const PARAMS: &[Param] = &[
-    Param {
-        name: "pacing_gain",
-        about: "gain of the probing phase of ProbeBW; the draining phase gets 2 minus it",
-        default: 1.25,
-        min: 1.0,
-        max: 1.9,
-        is_whole: false,
-    },
-    Param {
-        name: "cwnd_gain",
-        about: "cwnd in ProbeBW, in bandwidth-delay products",
-        default: 2.0,
-        min: 1.0,
-        max: 3.9,
-        is_whole: false,
-    },
-    Param {
-        name: "policer_detection",
-        about: "whether to look for a policer, and hold its rate for 48 rounds (1 or 0)",
-        default: 1.0,
-        min: 0.0,
-        max: 1.0,
-        is_whole: true,
-    },
-];
 
 impl Bbr {
     /// Rounds, policer, bandwidth and bunches of ACKs: what a sample of the delivery rate tells.
@@ -122,12 +100,13 @@ impl Bbr {
         self.round.update(conn, &sample);
         if self.round.is_start {
             self.recovery.is_conserving = false;
+            self.max_bw_clock.on_round(conn.delivered_at);
         }
         self.look_for_policer(conn, ack.lost > Packets::ZERO, sample.is_app_limited, rng);
         let bw = Bandwidth::of(sample.delivered, interval);
         // What the application limited may be slower than the path, but never faster.
         if !sample.is_app_limited || bw >= self.max_bw.max() {
-            self.max_bw.update(self.round.count, bw);
+            self.max_bw.update(self.max_bw_clock.ticks, bw);
         }
         let bw = self.bandwidth();
         if ack.acked > Packets::ZERO {
@@ -139,7 +118,7 @@ impl Bbr {
     }
 
     fn look_for_policer(&mut self, conn: &Conn, has_loss: bool, is_app_limited: bool, rng: &mut dyn Rng) {
-        if !self.is_policer_detected {
+        if !self.settings.is_policer_detected {
             return;
         }
         let seen = Evidence {
@@ -156,9 +135,9 @@ impl Bbr {
     }
 
     /// Goes on in the cycle of ProbeBW when the phase has done its work.
-    fn update_cycle(&mut self, conn: &Conn, ack: &Ack, window: &Window) {
+    fn update_cycle(&mut self, conn: &Conn, ack: &Ack, window: &Window, rng: &mut dyn Rng) {
         if self.mode == Mode::ProbeBw && self.is_phase_over(conn, ack, window) {
-            self.cycle.advance(conn.delivered_at);
+            self.cycle.advance(conn.delivered_at, rng);
         }
     }
 
@@ -166,7 +145,7 @@ impl Bbr {
         let is_full_length = self.cycle.is_full_length(conn.delivered_at, self.min_rtt.rtt);
         // The gain that was in force, which is 1 while a policer's rate is used.
         let gain = self.pacing_gain;
-        if gain == Gain::UNIT {
+        if gain == Gain::UNIT || self.cycle.is_cruising_at(gain) {
             return is_full_length;
         }
         let inflight = self.inflight_at_departure(ack.prior_inflight, conn, window);
@@ -193,11 +172,12 @@ impl Bbr {
     }
 
     fn update_gains(&mut self) {
+        let settings = &self.settings;
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
-            Mode::Startup => (Gain::STARTUP, Gain::STARTUP),
-            Mode::Drain => (Gain::DRAIN, Gain::STARTUP),
-            Mode::ProbeBw if self.policer.bandwidth().is_some() => (Gain::UNIT, self.probe_cwnd_gain),
-            Mode::ProbeBw => (self.cycle.gain(), self.probe_cwnd_gain),
+            Mode::Startup => (settings.startup_gain, settings.startup_cwnd_gain),
+            Mode::Drain => (settings.drain_gain, settings.startup_cwnd_gain),
+            Mode::ProbeBw if self.policer.bandwidth().is_some() => (Gain::UNIT, settings.probe_cwnd_gain),
+            Mode::ProbeBw => (self.cycle.gain(), settings.probe_cwnd_gain),
             Mode::ProbeRtt => (Gain::UNIT, Gain::UNIT),
         };
     }
@@ -227,7 +207,8 @@ impl Controller for Bbr {
 
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
         self.update_bandwidth(conn, ack, window, rng);
-        self.update_cycle(conn, ack, window);
+        self.loss_bound.update(conn, ack, self.round.is_start, self.is_probing());
+        self.update_cycle(conn, ack, window, rng);
         self.update_startup(conn, ack, window, rng);
         self.update_min_rtt(conn, ack, window, rng);
         self.update_gains();
@@ -296,6 +277,10 @@ impl Controller for Bbr {
         take("round", self.round.count as f64);
         take("lt_bw_in_use", truth(self.policer.bandwidth().is_some()));
         take("extra_acked_packets", self.aggregation.largest().0 as f64);
+        // Only where losses are set to bound cwnd.
+        if let Some(bound) = self.loss_bound.packets() {
+            take("inflight_bound_packets", bound.0 as f64);
+        }
     }
 
     fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {

@@ -1,7 +1,7 @@
 //! Is there more bandwidth?
 //!
-//! ProbeBW cycles through eight phases of pacing gain: one that probes by sending faster, one that drains the queue which
-//! that made, six that cruise.
+//! ProbeBW cycles through phases of pacing gain: one that probes by sending faster, one that drains the queue which that
+//! made, and then it cruises. Linux cruises for six phases:
 //!
 //! ```text
 //!   gain  1.25  0.75  1  1  1  1  1  1
@@ -11,64 +11,184 @@
 //! A phase lasts one minimum round-trip time; the probe lasts longer until the pipe holds as much more as it asks for or
 //! packets are lost, the drain ends sooner when the queue is gone. Flows enter at a random phase other than the drain, so
 //! that those that share a bottleneck do not probe together.
+//!
+//! With the clock [`Clock::Time`] a single cruising phase lasts until the next probe is due.
 
 use crate::fixed_point::Gain;
 use rand_core::Rng;
 use thalweg_units::{Span, Time};
 
-/// Phases of a cycle.
-pub(super) const PHASES: usize = 8;
+/// Rounds for which Linux's maximum of the bandwidth counts: a cycle of 8 phases and 2 more.
+pub(super) const BANDWIDTH_ROUNDS: u64 = 10;
+
+/// The phase that probes, the one that drains, and the first that cruises.
+const PROBE: u64 = 0;
+const DRAIN: u64 = 1;
+const CRUISE: u64 = 2;
+
+/// What counts the time from one probe to the next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Clock {
+    /// This number of cruising phases of a minimum round-trip time each.
+    RoundTrips(u64),
+    /// This time.
+    Time(Span),
+}
+
+/// Gains and times of ProbeBW.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Probing {
+    pub probe: Gain,
+    pub drain: Gain,
+    pub cruise: Gain,
+    pub clock: Clock,
+    /// Share of the clock's time by which it varies at random, either way.
+    pub jitter: Gain,
+}
+
+impl Probing {
+    /// `value` with its jitter: uniform from `value` less its share to `value` plus it. Draws no random number without
+    /// jitter.
+    fn jittered(&self, value: u64, rng: &mut dyn Rng) -> u64 {
+        if self.jitter == Gain::ZERO {
+            return value;
+        }
+        let spread = self.spread(value);
+        value - spread + below(2 * spread + 1, rng)
+    }
+
+    fn spread(&self, value: u64) -> u64 {
+        (value * self.jitter.raw() + 128) >> 8
+    }
+}
+
+/// A random number below `limit`, which is at most 2^32.
+fn below(limit: u64, rng: &mut dyn Rng) -> u64 {
+    (u64::from(rng.next_u32()) * limit) >> 32
+}
 
 /// The cycle of gains.
 #[derive(Debug)]
 pub(super) struct Cycle {
-    gains: [Gain; PHASES],
-    phase: usize,
+    probing: Probing,
+    phase: u64,
     phase_start: Time,
+    /// Phases of this cycle.
+    phases: u64,
+    /// When the next probe is due by the clock that counts time, in whole microseconds as Linux's clock.
+    next_probe_us: u64,
 }
 
 impl Cycle {
-    /// A cycle that probes with `probe`, and drains with its complement.
-    pub fn new(probe: Gain) -> Cycle {
-        let mut gains = [Gain::UNIT; PHASES];
-        gains[0] = probe;
-        gains[1] = probe.complement();
-        Cycle { gains, phase: 0, phase_start: Time::ZERO }
+    /// A cycle that has not begun.
+    pub fn new(probing: Probing) -> Cycle {
+        let phases = phases(probing.clock);
+        Cycle { probing, phase: PROBE, phase_start: Time::ZERO, phases, next_probe_us: 0 }
     }
 
     /// The phase's gain.
     pub fn gain(&self) -> Gain {
-        self.gains[self.phase]
+        match self.phase {
+            PROBE => self.probing.probe,
+            DRAIN => self.probing.drain,
+            _ => self.probing.cruise,
+        }
     }
 
     /// The members of `struct bbr` that are kept here.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
-        take("cycle_idx", self.phase as u64);
+        take("cycle_idx", self.phase);
         take("cycle_mstamp", self.phase_start.as_micros());
     }
 
     /// Whether the phase is the one that probes.
     pub fn is_probing(&self) -> bool {
-        self.phase == 0
+        self.phase == PROBE
     }
 
-    /// Enters at a random phase: any but the drain.
+    /// Whether the phase is one that cruises, and `gain` the gain of these.
+    pub fn is_cruising_at(&self, gain: Gain) -> bool {
+        self.phase >= CRUISE && gain == self.probing.cruise
+    }
+
+    /// Enters at a random phase: any but the drain. By the clock that counts time, at a random time before the next probe.
     pub fn enter(&mut self, now: Time, rng: &mut dyn Rng) {
-        let below = (u64::from(rng.next_u32()) * (PHASES as u64 - 1)) >> 32;
-        // The six cruising phases and the probe: 7 down to 2, and 0.
-        self.phase = PHASES - 1 - below as usize;
-        self.advance(now);
+        self.phases = phases(self.probing.clock);
+        if let Clock::Time(interval) = self.probing.clock {
+            self.phase = CRUISE;
+            self.phase_start = now;
+            self.next_probe_us = now.as_micros() + below(interval.as_micros(), rng);
+            return;
+        }
+        // The cruising phases and the probe: the last down to 2, and 0.
+        self.phase = self.phases - 1 - below(self.phases - 1, rng);
+        self.advance(now, rng);
     }
 
-    /// Goes on to the next phase.
-    pub fn advance(&mut self, now: Time) {
-        self.phase = (self.phase + 1) % PHASES;
+    /// Begins the next phase.
+    pub fn advance(&mut self, now: Time, rng: &mut dyn Rng) {
+        self.phase = if self.phase + 1 < self.phases { self.phase + 1 } else { PROBE };
         self.phase_start = now;
+        if self.phase == PROBE {
+            match self.probing.clock {
+                Clock::RoundTrips(cruising) => self.phases = CRUISE + self.probing.jittered(cruising, rng),
+                Clock::Time(interval) => {
+                    self.next_probe_us = now.as_micros() + self.probing.jittered(interval.as_micros(), rng);
+                }
+            }
+        }
     }
 
-    /// Whether the phase has lasted longer than the minimum round-trip time.
+    /// Whether the phase has lasted longer than the minimum round-trip time; when cruising by the clock that counts time,
+    /// whether the next probe is due.
     pub fn is_full_length(&self, now: Time, min_rtt: Option<Span>) -> bool {
+        if self.phase >= CRUISE && matches!(self.probing.clock, Clock::Time(_)) {
+            return now.as_micros() >= self.next_probe_us;
+        }
         let lasted_us = now.as_micros().saturating_sub(self.phase_start.as_micros());
         min_rtt.is_some_and(|min_rtt| lasted_us > min_rtt.as_micros())
+    }
+}
+
+fn phases(clock: Clock) -> u64 {
+    match clock {
+        Clock::RoundTrips(cruising) => CRUISE + cruising,
+        Clock::Time(_) => CRUISE + 1,
+    }
+}
+
+/// The clock of the bandwidth's maximum, which lasts for 10 of its ticks. Linux's ticks once a round. Where probes are further
+/// apart it ticks less often, so that the maximum holds a probe.
+#[derive(Debug)]
+pub(super) struct BandwidthClock {
+    /// Ticks so far.
+    pub ticks: u64,
+    /// Rounds for which a maximum counts.
+    length: u64,
+    /// Tenths of a tick since the latest, times `length`.
+    progress: u64,
+    /// The least time between two ticks, and when the next one may be.
+    min_tick_us: u64,
+    next_tick_us: u64,
+}
+
+impl BandwidthClock {
+    /// The clock that fits a cycle.
+    pub fn new(probing: &Probing) -> BandwidthClock {
+        let (length, min_tick_us) = match probing.clock {
+            Clock::RoundTrips(cruising) => (CRUISE + cruising + probing.spread(cruising) + 2, 0),
+            Clock::Time(interval) => (0, (interval.as_micros() + probing.spread(interval.as_micros())) / 8),
+        };
+        BandwidthClock { ticks: 0, length: length.max(BANDWIDTH_ROUNDS), progress: 0, min_tick_us, next_tick_us: 0 }
+    }
+
+    /// A round began.
+    pub fn on_round(&mut self, now: Time) {
+        self.progress += BANDWIDTH_ROUNDS;
+        if self.progress >= self.length && now.as_micros() >= self.next_tick_us {
+            self.progress %= self.length;
+            self.next_tick_us = now.as_micros() + self.min_tick_us;
+            self.ticks += 1;
+        }
     }
 }

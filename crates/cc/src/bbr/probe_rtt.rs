@@ -1,26 +1,21 @@
 //! What is the round-trip time without queues?
 //!
 //! The smallest of the last 10 s. If nothing as small was seen for that long, ProbeRTT lowers cwnd to 4 packets for at
-//! least 200 ms and one round, so that the queue drains and the path shows its round-trip time again; flows that share a
+//! least 200 ms and one round (all of these can be set), so that the queue drains and the path shows its round-trip time again; flows that share a
 //! bottleneck fall into step with one another.
 
 use super::min_rtt::whole_micros;
-use super::state::{Bbr, MIN_CWND, Mode};
+use super::state::{Bbr, Mode};
+use crate::fixed_point::Gain;
 use crate::{Ack, Conn, Window};
 use rand_core::Rng;
-use thalweg_units::{Span, Time};
-
-/// For how long a minimum counts.
-const WINDOW_SECONDS: u64 = 10;
-
-/// For how long cwnd is low.
-const DURATION: Span = Span::from_millis(200);
+use thalweg_units::{Packets, Time};
 
 impl Bbr {
     /// Takes the ACK's round-trip time into the minimum; enters, keeps up and leaves ProbeRTT.
     pub(super) fn update_min_rtt(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
         let now = conn.jiffies;
-        let is_expired = now > self.min_rtt.seen_at + conn.hz.seconds(WINDOW_SECONDS);
+        let is_expired = now > self.min_rtt.seen_at + conn.hz.covering(self.settings.probe_rtt.interval);
         if let Some(rtt) = ack.rtt.map(whole_micros) {
             let is_lower = self.min_rtt.rtt.is_none_or(|min_rtt| rtt < min_rtt);
             if is_lower || (is_expired && !ack.is_delayed) {
@@ -41,11 +36,20 @@ impl Bbr {
         }
     }
 
+    /// cwnd in ProbeRTT.
+    pub(super) fn probe_rtt_cwnd(&self) -> Packets {
+        let settings = &self.settings.probe_rtt;
+        if settings.bdp_share == Gain::ZERO {
+            return settings.cwnd;
+        }
+        settings.cwnd.max(self.bdp(self.bandwidth(), settings.bdp_share))
+    }
+
     fn keep_inflight_low(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         window.is_held_back = true;
         if self.min_rtt.done_at.is_none() {
-            if conn.inflight <= MIN_CWND {
-                self.min_rtt.done_at = Some(conn.jiffies + conn.hz.covering(DURATION));
+            if conn.inflight <= self.probe_rtt_cwnd() {
+                self.min_rtt.done_at = Some(conn.jiffies + conn.hz.covering(self.settings.probe_rtt.duration));
                 self.min_rtt.is_round_done = false;
                 self.round.restart(conn);
             }

@@ -1,19 +1,18 @@
 //! The state of BBR.
 
+use super::loss_bound::LossBound;
 use super::min_rtt::MinRtt;
 use super::policer::Policer;
-use super::probe_bw::{Cycle, PHASES};
+use super::probe_bw::{BANDWIDTH_ROUNDS, BandwidthClock, Cycle};
 use super::recovery::Recovery;
 use super::round::Round;
+use super::settings::Settings;
 use super::startup::FullPipe;
 use crate::aggregation::Aggregation;
 use crate::fixed_point::{Bandwidth, Gain};
 use crate::max_filter::MaxFilter;
 use crate::pacing::Pacing;
 use thalweg_units::Packets;
-
-/// Rounds for which a maximum of the bandwidth counts: a cycle of ProbeBW and two more.
-const BANDWIDTH_ROUNDS: u64 = PHASES as u64 + 2;
 
 /// cwnd never stays below this but after losses: enough to keep a receiver that delays ACKs answering.
 pub(super) const MIN_CWND: Packets = Packets(4);
@@ -28,33 +27,23 @@ pub(super) enum Mode {
     ProbeRtt,
 }
 
-/// What can be set.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settings {
-    /// Gain of the probing phase of ProbeBW.
-    pub pacing_gain: f64,
-    /// cwnd in ProbeBW, in BDPs.
-    pub cwnd_gain: f64,
-    /// Whether to look for a policer.
-    pub is_policer_detected: bool,
-}
-
 /// The state of BBR beyond cwnd and the pacing rate.
 #[derive(Debug)]
 pub(crate) struct Bbr {
-    pub(super) probe_cwnd_gain: Gain,
-    pub(super) is_policer_detected: bool,
+    pub(super) settings: Settings,
     pub(super) mode: Mode,
     pub(super) pacing_gain: Gain,
     pub(super) cwnd_gain: Gain,
     pub(super) round: Round,
     pub(super) max_bw: MaxFilter<Bandwidth>,
+    pub(super) max_bw_clock: BandwidthClock,
     pub(super) policer: Policer,
     pub(super) aggregation: Aggregation,
     pub(super) full_pipe: FullPipe,
     pub(super) cycle: Cycle,
     pub(super) min_rtt: MinRtt,
     pub(super) recovery: Recovery,
+    pub(super) loss_bound: LossBound,
     /// Whether nothing was delivered yet since the application paused.
     pub(super) is_restarting: bool,
     pub(super) pacing: Pacing,
@@ -64,22 +53,28 @@ impl Bbr {
     /// BBR for a connection that is being established.
     pub fn new(settings: Settings) -> Bbr {
         Bbr {
-            probe_cwnd_gain: Gain::of(settings.cwnd_gain),
-            is_policer_detected: settings.is_policer_detected,
+            settings,
             mode: Mode::Startup,
-            pacing_gain: Gain::STARTUP,
-            cwnd_gain: Gain::STARTUP,
+            pacing_gain: settings.startup_gain,
+            cwnd_gain: settings.startup_cwnd_gain,
             round: Round::default(),
             max_bw: MaxFilter::new(BANDWIDTH_ROUNDS, Bandwidth::ZERO),
+            max_bw_clock: BandwidthClock::new(&settings.probing),
             policer: Policer::default(),
             aggregation: Aggregation::default(),
             full_pipe: FullPipe::default(),
-            cycle: Cycle::new(Gain::of(settings.pacing_gain)),
+            cycle: Cycle::new(settings.probing),
             min_rtt: MinRtt::default(),
             recovery: Recovery::default(),
+            loss_bound: LossBound::new(settings.losses),
             is_restarting: false,
-            pacing: Pacing::new(Gain::STARTUP),
+            pacing: Pacing::new(settings.startup_gain),
         }
+    }
+
+    /// Whether a probing phase of ProbeBW is in progress.
+    pub(super) fn is_probing(&self) -> bool {
+        self.mode == Mode::ProbeBw && self.cycle.is_probing()
     }
 
     /// The bandwidth that BBR goes by.

@@ -2,7 +2,8 @@
 //!
 //! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches. It grows towards that by what
 //! is acknowledged. Losses do not lower it below what is delivered: in the first round of recovery a packet leaves for
-//! each that arrives (packet conservation), then cwnd grows again, and after recovery it is what it was.
+//! each that arrives (packet conservation), then cwnd grows again, and after recovery it is what it was, unless losses are set
+//! to bound it.
 
 use super::inflight::INITIAL_CWND;
 use super::recovery::is_recovering;
@@ -30,8 +31,9 @@ impl Bbr {
             };
         }
         if self.mode == Mode::ProbeRtt {
-            window.cwnd = window.cwnd.min(MIN_CWND);
+            window.cwnd = window.cwnd.min(self.probe_rtt_cwnd());
         }
+        window.cwnd = window.cwnd.min(self.loss_bound.max_cwnd(self.is_probing()));
     }
 
     /// cwnd as loss and the state of recovery have it.
@@ -52,7 +54,8 @@ impl Bbr {
 
     fn towards_target(&self, conn: &Conn, ack: &Ack, cwnd: Packets, bdp: Packets, window: &Window) -> Packets {
         let full = self.full_pipe.is_reached;
-        let bunches = if full { self.aggregation.room(self.bandwidth()) } else { Packets::ZERO };
+        let bunches =
+            if full { self.aggregation.room(self.bandwidth(), self.settings.aggregation_gain) } else { Packets::ZERO };
         let target = self.with_headroom(bdp + bunches, conn, window);
         if full {
             return (cwnd + ack.acked).min(target);

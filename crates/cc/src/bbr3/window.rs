@@ -75,7 +75,7 @@ impl Bbr3 {
     pub(super) fn set_cwnd(&mut self, conn: &Conn, acked: Packets, window: &mut Window) {
         if acked > Packets::ZERO {
             let bw = self.bandwidth();
-            let target = self.bdp(bw, self.cwnd_gain) + self.aggregation.room(bw);
+            let target = self.bdp(bw, self.cwnd_gain) + self.aggregation.room(bw, Gain::UNIT);
             let target = self.with_bursts(target, conn, window);
             window.cwnd = self.towards(target, acked, window.cwnd).max(MIN_CWND);
         }

@@ -33,19 +33,24 @@ use schedule::Schedule;
 use thalweg_units::{Packets, Rate, Span};
 
 /// The parameters: BBR's, and the rule.
-pub(crate) const PARAMS: &[Param] = &[
-    bbr::PARAMS[0],
-    bbr::PARAMS[1],
-    bbr::PARAMS[2],
-    Param {
-        name: "rule",
-        about: "what is done about a CPU that is shared: 0 as in the 2BRobust paper, 1 what was missed is sent afterwards",
-        default: 1.0,
-        min: 0.0,
-        max: 1.0,
-        is_whole: true,
-    },
-];
+pub(crate) const PARAMS: &[Param] = &{
+    let mut params = [RULE; bbr::PARAMS.len() + 1];
+    let mut index = 0;
+    while index < bbr::PARAMS.len() {
+        params[index] = bbr::PARAMS[index];
+        index += 1;
+    }
+    params
+};
+
+const RULE: Param = Param {
+    name: "rule",
+    about: "what is done about a CPU that is shared: 0 as in the 2BRobust paper, 1 what was missed is sent afterwards",
+    default: 1.0,
+    min: 0.0,
+    max: 1.0,
+    is_whole: true,
+};
 
 /// BBR and its rule.
 #[derive(Debug)]

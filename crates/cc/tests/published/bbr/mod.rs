@@ -4,6 +4,7 @@ mod policer;
 mod probe_bw;
 mod probe_rtt;
 mod recovery;
+mod settings;
 mod startup;
 
 use crate::path::Path;

@@ -1,0 +1,95 @@
+//! How far do losses bound what is in flight?
+//!
+//! Linux's BBR does not respond to losses. With a threshold, a round trip that loses a larger share of its packets bounds cwnd
+//! to a share of what was in flight. A probe raises the bound by a quarter of what is acknowledged; other phases leave
+//! headroom below it. The round trip after a reduction does not count: what was lost in it was sent before.
+
+use super::state::MIN_CWND;
+use crate::fixed_point::Gain;
+use crate::{Ack, Conn};
+use thalweg_units::Packets;
+
+/// log2 of the unit of the threshold.
+const THRESHOLD_SHIFT: u32 = 16;
+
+/// log2 of the unit of the bound.
+const BOUND_SHIFT: u32 = 8;
+
+/// What a packet that is acknowledged in a probe adds to the bound: a quarter.
+const GROWTH: u64 = (1 << BOUND_SHIFT) / 4;
+
+/// The bound does not grow beyond this number of packets.
+const MAX_BOUND: u64 = 1 << 32;
+
+/// The response to losses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossResponse {
+    /// Share of packets above which a round trip counts, in units of 2^-16.
+    pub threshold: u64,
+    /// The bound as a share of what was in flight.
+    pub beta: Gain,
+    /// Share of the bound that stays free except while probing.
+    pub headroom: Gain,
+}
+
+/// The bound of what is in flight.
+#[derive(Debug)]
+pub(super) struct LossBound {
+    response: LossResponse,
+    /// Packets, in units of 2^-8; none before the first round trip that counts.
+    bound: Option<u64>,
+    /// The most that was in flight in the round.
+    peak: Packets,
+    /// The connection when the round began.
+    start_lost: Packets,
+    start_delivered: Packets,
+    /// Whether the round shows losses of before the reduction.
+    is_settling: bool,
+}
+
+impl LossBound {
+    /// No bound yet.
+    pub fn new(response: LossResponse) -> LossBound {
+        let none = Packets::ZERO;
+        LossBound { response, bound: None, peak: none, start_lost: none, start_delivered: none, is_settling: false }
+    }
+
+    /// An ACK. `is_probing`: it is in a probing phase.
+    pub fn update(&mut self, conn: &Conn, ack: &Ack, is_round_start: bool, is_probing: bool) {
+        self.peak = self.peak.max(ack.prior_inflight);
+        if let Some(bound) = self.bound.as_mut().filter(|_| is_probing) {
+            *bound = (*bound + ack.acked.0 * GROWTH).min(MAX_BOUND << BOUND_SHIFT);
+        }
+        if is_round_start {
+            self.end_round(conn);
+        }
+    }
+
+    fn end_round(&mut self, conn: &Conn) {
+        let lost = conn.lost.saturating_sub(self.start_lost).0;
+        let delivered = conn.delivered.saturating_sub(self.start_delivered).0;
+        let is_excessive = lost << THRESHOLD_SHIFT > self.response.threshold * (lost + delivered);
+        let is_reduced = is_excessive && !self.is_settling;
+        if is_reduced {
+            let peak = self.peak.0 << BOUND_SHIFT;
+            let from = self.bound.map_or(peak, |bound| bound.min(peak));
+            self.bound = Some(((from * self.response.beta.raw()) >> 8).max(MIN_CWND.0 << BOUND_SHIFT));
+        }
+        self.is_settling = is_reduced;
+        self.peak = Packets::ZERO;
+        self.start_lost = conn.lost;
+        self.start_delivered = conn.delivered;
+    }
+
+    /// The most that cwnd may be. `is_probing`: in a probing phase.
+    pub fn max_cwnd(&self, is_probing: bool) -> Packets {
+        let Some(bound) = self.bound else { return Packets::MAX };
+        let share = if is_probing { 256 } else { 256 - self.response.headroom.raw() };
+        Packets((bound * share) >> 8 >> BOUND_SHIFT).max(MIN_CWND)
+    }
+
+    /// The bound in packets; none before the first round trip that counts.
+    pub fn packets(&self) -> Option<Packets> {
+        self.bound.map(|bound| Packets(bound >> BOUND_SHIFT))
+    }
+}

@@ -1,0 +1,197 @@
+//! What can be set, and what Linux has.
+//!
+//! With its default each parameter leaves BBR as Linux has it, bit for bit. Gains are kept in Linux's 256ths.
+
+use super::loss_bound::LossResponse;
+use super::probe_bw::{Clock, Probing};
+use crate::Param;
+use crate::fixed_point::Gain;
+use thalweg_units::{Packets, Span};
+
+/// The lowest pacing gain of a phase: below it a slow path would wait for seconds until the next packet may leave.
+const MIN_GAIN: f64 = 0.1;
+
+pub(crate) const PARAMS: &[Param] = &[
+    number("probe_gain", "pacing gain of ProbeBW's probing phase (Linux: 1.25)", 1.25, 1.0, 1.9),
+    number("pacing_gain", "former name of probe_gain, which takes precedence", 1.25, 1.0, 1.9),
+    number(
+        "probe_drain_gain",
+        "pacing gain of the phase after a probe, at least 0.1; 0: 2 minus probe_gain (Linux: 0.75)",
+        0.0,
+        0.0,
+        1.0,
+    ),
+    number("cruise_gain", "pacing gain of ProbeBW's cruising phases (Linux: 1)", 1.0, 0.5, 1.25),
+    whole(
+        "cruise_phases",
+        "cruising phases from a probe's drain to the next probe, of a minimum RTT each; \
+         the bandwidth is the maximum of the last 10 round trips, or of as many as a cycle has and 2 more (Linux: 6)",
+        6.0,
+        0.0,
+        62.0,
+    ),
+    whole(
+        "probe_clock",
+        "what counts the time between probes: 0 round trips (cruise_phases; Linux), 1 time (probe_interval_ms)",
+        0.0,
+        0.0,
+        1.0,
+    ),
+    number(
+        "probe_interval_ms",
+        "time from one probe to the next with probe_clock 1, in milliseconds; \
+         the bandwidth is the maximum of the last 1.25 intervals, 10 round trips at least (Linux: none)",
+        2500.0,
+        10.0,
+        60_000.0,
+    ),
+    number(
+        "probe_jitter",
+        "how much the time between probes varies at random, as a share of it either way (Linux: 0)",
+        0.0,
+        0.0,
+        1.0,
+    ),
+    number("cwnd_gain", "cwnd in ProbeBW, in bandwidth-delay products (Linux: 2)", 2.0, 1.0, 3.9),
+    number("drain_gain", "pacing gain of Drain (Linux: 88/256, which is 0.34375)", 0.34375, MIN_GAIN, 0.95),
+    number("startup_gain", "pacing gain of Startup (Linux: 739/256, which is 2.885 rounded)", 2.885, 1.3, 3.9),
+    number(
+        "startup_cwnd_gain",
+        "cwnd in Startup and Drain, in bandwidth-delay products (Linux: 739/256, which is 2.885 rounded)",
+        2.885,
+        1.3,
+        3.9,
+    ),
+    number(
+        "probe_rtt_interval_s",
+        "time without a smaller round-trip time after which ProbeRTT begins, in seconds (Linux: 10)",
+        10.0,
+        0.5,
+        3600.0,
+    ),
+    whole(
+        "probe_rtt_duration_ms",
+        "how long ProbeRTT keeps cwnd low, in milliseconds (Linux: 200)",
+        200.0,
+        1.0,
+        10_000.0,
+    ),
+    whole("probe_rtt_cwnd", "cwnd in ProbeRTT, in packets (Linux: 4)", 4.0, 2.0, 1000.0),
+    number(
+        "probe_rtt_bdp_share",
+        "cwnd in ProbeRTT as a share of the bandwidth-delay product, where that is more than probe_rtt_cwnd (Linux: 0)",
+        0.0,
+        0.0,
+        1.0,
+    ),
+    number(
+        "loss_threshold",
+        "share of a round trip's packets above which losses bound cwnd; 1: never (Linux)",
+        1.0,
+        0.0,
+        1.0,
+    ),
+    number(
+        "loss_beta",
+        "the bound after such a round trip, as a share of what was in flight; a probe raises it by a quarter per round trip \
+         (Linux: none)",
+        0.7,
+        0.1,
+        1.0,
+    ),
+    number("headroom", "share of the bound that cwnd leaves free except while probing (Linux: none)", 0.0, 0.0, 0.9),
+    number(
+        "aggregation_gain",
+        "cwnd allowance for ACKs in bunches, as a multiple of the largest bunch of the last 5 to 10 round trips (Linux: 1)",
+        1.0,
+        0.0,
+        3.9,
+    ),
+    whole(
+        "policer_detection",
+        "whether to look for a policer, and hold its rate for 48 rounds (1 or 0; Linux: 1)",
+        1.0,
+        0.0,
+        1.0,
+    ),
+];
+
+const fn number(name: &'static str, about: &'static str, default: f64, min: f64, max: f64) -> Param {
+    Param { name, about, default, min, max, is_whole: false }
+}
+
+const fn whole(name: &'static str, about: &'static str, default: f64, min: f64, max: f64) -> Param {
+    Param { name, about, default, min, max, is_whole: true }
+}
+
+/// Values of the parameters, in the units in which BBR calculates.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(super) probing: Probing,
+    pub(super) probe_cwnd_gain: Gain,
+    pub(super) drain_gain: Gain,
+    pub(super) startup_gain: Gain,
+    pub(super) startup_cwnd_gain: Gain,
+    pub(super) probe_rtt: ProbeRtt,
+    pub(super) losses: LossResponse,
+    pub(super) aggregation_gain: Gain,
+    pub(super) is_policer_detected: bool,
+}
+
+/// When ProbeRTT begins, and what it does.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ProbeRtt {
+    /// For how long a minimum of the round-trip time counts.
+    pub interval: Span,
+    /// For how long cwnd is low.
+    pub duration: Span,
+    /// The least cwnd.
+    pub cwnd: Packets,
+    /// The least cwnd in BDPs.
+    pub bdp_share: Gain,
+}
+
+impl Settings {
+    /// The settings that `value` returns for the names of [`PARAMS`].
+    pub fn of(value: &dyn Fn(&str) -> f64) -> Settings {
+        let gain = |name| Gain::of(value(name));
+        Settings {
+            probing: probing(value),
+            probe_cwnd_gain: gain("cwnd_gain"),
+            drain_gain: gain("drain_gain"),
+            startup_gain: gain("startup_gain"),
+            startup_cwnd_gain: gain("startup_cwnd_gain"),
+            probe_rtt: ProbeRtt {
+                interval: micros(1e6 * value("probe_rtt_interval_s")),
+                duration: micros(1e3 * value("probe_rtt_duration_ms")),
+                cwnd: Packets(value("probe_rtt_cwnd") as u64),
+                bdp_share: gain("probe_rtt_bdp_share"),
+            },
+            losses: LossResponse {
+                threshold: (65_536.0 * value("loss_threshold")).round() as u64,
+                beta: gain("loss_beta"),
+                headroom: gain("headroom"),
+            },
+            aggregation_gain: gain("aggregation_gain"),
+            is_policer_detected: value("policer_detection") >= 0.5,
+        }
+    }
+}
+
+fn probing(value: &dyn Fn(&str) -> f64) -> Probing {
+    let probe = Gain::of(value("probe_gain"));
+    let drain = value("probe_drain_gain");
+    let interval = micros(1e3 * value("probe_interval_ms"));
+    let is_timed = value("probe_clock") >= 0.5;
+    Probing {
+        probe,
+        drain: if drain == 0.0 { probe.complement() } else { Gain::of(drain.max(MIN_GAIN)) },
+        cruise: Gain::of(value("cruise_gain")),
+        clock: if is_timed { Clock::Time(interval) } else { Clock::RoundTrips(value("cruise_phases") as u64) },
+        jitter: Gain::of(value("probe_jitter")),
+    }
+}
+
+fn micros(value: f64) -> Span {
+    Span::from_micros(value.round() as u64)
+}
