@@ -79,9 +79,10 @@ PYTHON: Mapping[str, set[str]] = {
     "validate": {"run", "analysis"},
     "studies": {"run", "analysis", "report", "policy_file", "advise", "synth"},
     "api": {"run", "report"},
+    "search": {"run", "analysis", "report"},
     "kernel": set(),
     "synth": {"run", "results", "records"},
-    "cli": {"studies", "validate", "kernel", "synth"},
+    "cli": {"studies", "validate", "search", "kernel", "synth"},
     "__main__": {"cli"},
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""

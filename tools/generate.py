@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "python"))
 
 from generating import columns, exit_codes, models, scenario_page, study_pages  # noqa: E402
 from thalweg import engine, studies  # noqa: E402
+from thalweg.search.schema import with_searches  # noqa: E402
 
 
 def outputs() -> Iterator[tuple[Path, str]]:
@@ -32,7 +33,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
     yield _formatted(package / "plan" / "models.py", models.module(plan, "plan"))
     yield package / "plan" / "plan.schema.json", _json(plan)
     yield _formatted(package / "results" / "columns.py", columns.module(tables))
-    yield docs / "schema" / "scenario.schema.json", _json(scenario)
+    yield docs / "schema" / "scenario.schema.json", _json(with_searches(scenario))
     yield docs / "reference" / "scenario.md", scenario_page.page(scenario)
     yield docs / "reference" / "columns.md", columns.page(tables)
     records = docs / "reference" / "records.md"

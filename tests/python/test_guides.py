@@ -90,6 +90,14 @@ def test_the_commands_about_advice_work_in_their_order(tmp_path: Path) -> None:
     assert "[[rules]]" in (tmp_path / "policy.toml").read_text()
 
 
+def test_the_commands_that_search_work_in_their_order(tmp_path: Path) -> None:
+    """The durations are shorter, and the bound is as loose as that makes it: its budget stays as the guide has it."""
+    changes = {"optimise-bbr.toml": ('duration = "5s"\nrepetitions = 5', 'duration = "500ms"\nrepetitions = 2')}
+    follow("search-for-parameters.md", tmp_path, changes)
+    (page,) = (tmp_path / "runs").glob("optimise-bbr-search-*/search.html")
+    assert "24 candidates" not in page.read_text(), "it is that of the larger budget"
+
+
 @pytest.mark.usefixtures("kernel")
 def test_the_commands_of_the_real_kernel_work_in_their_order(tmp_path: Path) -> None:
     follow("real-kernel.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "1500ms"')})

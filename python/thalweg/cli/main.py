@@ -33,6 +33,7 @@ COMMANDS = (
     Lazy("results", "thalweg.cli.commands.results", "Print the numbers of a run."),
     Lazy("report", "thalweg.cli.commands.report", "Write the report of runs again."),
     Lazy("compare", "thalweg.cli.commands.compare", "Say which differences are real."),
+    Lazy("optimise", "thalweg.cli.commands.optimise", "Search for the best parameters of a scenario."),
     Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments can be repeated here."),
     Lazy("reproduce", "thalweg.cli.commands.reproduce", "Run a paper's experiments, and judge its claims."),
     Lazy("validate", "thalweg.cli.commands.validate", "Compare two engines on a grid of scenarios."),

@@ -11,9 +11,9 @@ from pathlib import Path
 from thalweg.scenario.check import check as _check
 from thalweg.scenario.check import overridden
 from thalweg.scenario.departures import departures
-from thalweg.scenario.document import Document, Replacements, read
+from thalweg.scenario.document import Document, Replacements, read, set_searches_aside
 
-__all__ = ["Document", "departures", "load", "overridden"]
+__all__ = ["Document", "checked", "departures", "load", "overridden"]
 
 
 def load(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
@@ -21,6 +21,13 @@ def load(file: str | PathLike[str], settings: Replacements | None = None) -> Doc
 
     Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.
     """
-    document = overridden(read(Path(file)), settings or {})
+    return checked(overridden(set_searches_aside(read(Path(file))), settings or {}))
+
+
+def checked(document: Document) -> Document:
+    """Check a document, and return it.
+
+    Raises `ThalwegErrors` with every mistake.
+    """
     _check(document)
     return document

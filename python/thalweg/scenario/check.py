@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 
@@ -314,4 +315,4 @@ def overridden(document: Document, settings: Replacements) -> Document:
                 raw["sweep"] = {key: each for key, each in swept.items() if key != address}
     if errors:
         raise ThalwegErrors(errors)
-    return Document(document.file, document.text, raw, frozenset(places))
+    return replace(document, raw=raw, not_in_file=frozenset(places))

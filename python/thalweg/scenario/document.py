@@ -3,7 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +16,9 @@ from thalweg.scenario.positions import Place
 
 READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
 """Folder of the scenarios that come with thalweg."""
+
+OF_SEARCHES = ("search", "fuzz")
+"""Tables of a scenario file that are about searches: engines, sweeps and the schema of scenarios do not know them."""
 
 Value = bool | int | float | str
 """A value that a key of a scenario can have at one point of a sweep."""
@@ -39,6 +42,8 @@ class Document:
     raw: Raw
     not_in_file: frozenset[Place] = field(default=frozenset())
     """Places that the command line has set."""
+    searches: Raw = field(default_factory=dict)
+    """The tables of searches, unchecked; `raw` is without them."""
 
     @property
     def swept(self) -> dict[str, list[Value]]:
@@ -59,6 +64,13 @@ class Document:
         if any(place[: len(other)] == other for other in self.not_in_file):
             return Source("--set")
         return Source(str(self.file), positions.line_of(place, self._lines))
+
+
+def set_searches_aside(document: Document) -> Document:
+    """Move the tables of searches out of `raw`."""
+    searches = {name: document.raw[name] for name in OF_SEARCHES if name in document.raw}
+    raw = {name: value for name, value in document.raw.items() if name not in searches}
+    return replace(document, raw=raw, searches=searches)
 
 
 def read(file: Path) -> Document:

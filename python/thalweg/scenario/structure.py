@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from thalweg.errors import ThalwegError
-from thalweg.scenario.document import Document, Raw, TomlValue
+from thalweg.scenario.document import OF_SEARCHES, Document, Raw, TomlValue
 from thalweg.scenario.models import Scenario
 from thalweg.scenario.places import Schema, describe, header_of, name_of, resolve, schema, show, walk
 from thalweg.scenario.positions import Place
@@ -129,6 +129,7 @@ class _Finding:
 def _unknown_key(finding: _Finding) -> ThalwegError:
     key, place = finding.key, finding.place
     known = list(_table(finding.details["loc"][:-1]).get("properties", {}))
+    known += OF_SEARCHES if not place[1:] else ()
     return ThalwegError(
         "unknown-key",
         f"unknown key `{key}` in {finding.header}",

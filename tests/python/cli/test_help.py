@@ -13,7 +13,7 @@ Thalweg = Callable[..., Any]
 
 COMMANDS = [
     "check", "run", "results", "report", "compare", "validate", "records", "import", "advise", "schema", "doctor",
-    "kernel", "synth", "policy",
+    "kernel", "synth", "policy", "optimise",
 ]  # fmt: skip
 
 

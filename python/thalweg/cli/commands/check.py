@@ -12,7 +12,8 @@ from thalweg import collector, engine
 from thalweg.cli.options import EngineName, File, Overrides
 from thalweg.cli.prepared import load, plan_for
 from thalweg.cli.printing import experiments_output, output
-from thalweg.plan import copies_warning
+from thalweg.plan import Plan, copies_warning
+from thalweg.scenario import Document
 
 EPILOG = "Example: thalweg check scenarios/quickstart.toml"
 
@@ -35,6 +36,7 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
     plan, known = plan_for(document, engine_name)
     if warning := copies_warning(plan, known.engines[plan.engine]):
         output.talk(f"warning: {warning}")
+    search = _search(document, plan) if "search" in document.searches else None
     if as_json:
         output.data_json(plan.model_dump())
         return
@@ -45,6 +47,20 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
         f"{file} is right: {_count(many, 'experiment')} ({_count(len(points), 'point')}, "
         f"{_count(each, 'repetition')} each) for the engine {plan.engine}"
     )
+    if search:
+        output.talk(search)
+
+
+def _search(document: Document, plan: Plan) -> str:
+    """Check the table [search], and say what it stands for."""
+    from thalweg.cli.printing import search_output
+    from thalweg.search.table import Search
+
+    search = Search.of(document)
+    points = {each.experiment: each.sweep for each in plan.experiments}.values()
+    held_out = sum(any(point[key] in values for key, values in search.held_out.items()) for point in points)
+    repetitions = len(plan.experiments) // len(points)
+    return search_output.would(search, len(points) - held_out, held_out, repetitions)
 
 
 def _count(number: int, what: str) -> str:

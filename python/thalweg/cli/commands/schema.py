@@ -1,5 +1,6 @@
 """`thalweg schema`: what scenarios, plans and tables consist of, for editors and programs."""
 
+import json
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Annotated
@@ -28,4 +29,9 @@ def command(
         return
     layer = "plan" if plan else "scenario"
     text = files(f"thalweg.{layer}").joinpath(f"{layer}.schema.json").read_text(encoding="utf-8")
-    output.data(text.rstrip())
+    if plan:
+        output.data(text.rstrip())
+        return
+    from thalweg.search.schema import with_searches
+
+    output.data_json(with_searches(json.loads(text)))

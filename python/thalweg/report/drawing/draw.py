@@ -11,7 +11,7 @@ import polars as pl
 
 from thalweg.report.drawing.colours import Colour, line_colours
 from thalweg.report.drawing.figure import Figure, Scaled
-from thalweg.report.drawing.plots import Layers, PlotSide, heatmap, marks, series, steps
+from thalweg.report.drawing.plots import Layers, PlotSide, heatmap, marks, parallel, series, steps
 from thalweg.report.page_json import PageJson
 from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import Scale, rounded, scale_for
@@ -72,6 +72,8 @@ def draw(figure: Figure) -> Drawing:
         return _steps(figure, table)
     if figure.kind == "series":
         return _series(figure, table)
+    if figure.kind == "parallel":
+        return _parallel(figure, table)
     return _marks(figure, table)
 
 
@@ -285,6 +287,27 @@ def _series(figure: Figure, table: pl.DataFrame) -> Drawing:
     lines, panels = _lines(_texts(table["name"])), _texts(table["place"])
     spec = series(PlotSide("time (s)"), PlotSide(_title(figure.y, y)))
     return Drawing(figure.kind, spec, rows, panels, lines, [], [], _description(figure, lines, panels))
+
+
+def _parallel(figure: Figure, table: pl.DataFrame) -> Drawing:
+    ends = [{"x": row["x"], "y": row["y"], "end": row["end"], "panel": ""}
+            for row in table.drop_nulls("end").iter_rows(named=True)]  # fmt: skip
+    crossings = table.filter(pl.col("end").is_null()).drop_nulls("y")
+    rows = [
+        {
+            "x": row["x"],
+            "y": rounded(row["y"]),
+            "series": row["name"],
+            "line": row["line"],
+            "text": row["text"],
+            "panel": "",
+        }
+        for row in crossings.iter_rows(named=True)
+    ]
+    lines = _lines(_texts(crossings["name"]))
+    return Drawing(
+        figure.kind, parallel(), rows + ends, [""], lines, _texts(table["x"]), [], _description(figure, lines, [])
+    )
 
 
 def _scale(side: Scaled, values: pl.Series) -> Scale:

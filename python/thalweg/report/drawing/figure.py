@@ -9,6 +9,7 @@ Their columns depend on the kind:
 | heatmap | x, y, value, low, high | a cell per pair of x and y |
 | cdf | value, share | the share (0 to 1) of the values that are at most `value` |
 | series | t_s, value, flow | a curve over time per flow; per connection with a column `line` that tells them apart |
+| parallel | x, y, line, text, end | lines over the axes x, crossed at y (0 to 1); rows with an `end` are labels |
 
 All kinds may have the columns series (a line or a group of bars; not heatmap), panel (a part of the figure) and engine;
 a column that is not there is the same everywhere. x (and y of a heatmap) may be numbers or texts: numbers have their
@@ -25,15 +26,18 @@ from thalweg.analysis.tables.series import SampledQuantity
 from thalweg.errors import ThalwegError
 
 FigureKind = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
+DrawnKind = Literal[FigureKind, "parallel"]
+"""Kinds that pages have; studies choose among the others."""
 AxisUnit = Literal["", "bit/s", "s", "B", "ratio", "count"]
 
-COLUMNS: dict[FigureKind, tuple[str, ...]] = {
+COLUMNS: dict[DrawnKind, tuple[str, ...]] = {
     "lines": ("x", "y", "low", "high"),
     "points": ("x", "y", "low", "high"),
     "bars": ("x", "y", "low", "high"),
     "heatmap": ("x", "y", "value", "low", "high"),
     "cdf": ("value", "share"),
     "series": ("t_s", "value", "flow"),
+    "parallel": ("x", "y", "line", "text", "end"),
 }
 """Columns that the rows of each kind must have."""
 
@@ -65,7 +69,7 @@ class Figure:
     id: str
     """A name for files and links: letters, digits, `-` and `_`."""
     title: str
-    kind: FigureKind
+    kind: DrawnKind
     rows: pl.DataFrame
     x: Scaled = Scaled()
     y: Scaled = Scaled()

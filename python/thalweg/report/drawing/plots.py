@@ -143,6 +143,32 @@ def series(x: PlotSide, y: PlotSide) -> PageJson:
     return _facet({"layer": [{"mark": mark, "encoding": encoding}]})
 
 
+def parallel() -> PageJson:
+    """Lines that cross several axes; what an axis ranges over is written at its ends."""
+    along = {
+        "field": "x",
+        "type": "ordinal",
+        "scale": {"domain": ["@x_domain"], "type": "point", "padding": 0.35},
+        "axis": {"title": None, "labelAngle": 0, "labelOverlap": False, "grid": True, "labelLimit": 0},
+    }
+    up = {"field": "y", "type": "quantitative", "scale": {"domain": [-0.1, 1.1]}, "axis": None}
+    line = {"type": "line", "strokeWidth": 1.3, "opacity": 0.55, "aria": False}
+    detail = {"field": "line", "type": "nominal"}
+    crossing = [{"filter": "datum.end === null"}]
+    tip = [{"field": "line", "type": "nominal", "title": "candidate"},
+           {"field": "x", "type": "ordinal", "title": "of"}, _TEXT | {"title": "value"}]  # fmt: skip
+    point = {"type": "point", "filled": True, "size": 22, "opacity": 0.8}
+    base = {"x": along, "y": up, "color": _COLOUR, "detail": detail}
+    text = {"type": "text", "fontSize": 10, "color": "@ink", "baseline": "middle", "aria": False}
+    end = {"x": along, "y": up, "text": {"field": "end", "type": "nominal"}}
+    return _facet({"layer": [
+        {"mark": line, "transform": crossing, "encoding": base},
+        {"mark": point, "transform": crossing, "encoding": base | {"tooltip": tip}},
+        {"mark": text, "transform": [{"filter": "datum.end !== null"}],
+         "encoding": end},
+    ]})  # fmt: skip
+
+
 def _along(side: PlotSide, zero: bool = False) -> PageJson:
     axis: PageJson = {"title": side.title, "labelOverlap": "greedy", "labelSeparation": 5}
     if side.is_text:

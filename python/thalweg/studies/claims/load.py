@@ -13,11 +13,11 @@ from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.scenario import Document
 from thalweg.scenario.document import read
 from thalweg.scenario.mistakes import Mistakes, by_line
+from thalweg.scenario.model_mistakes import Described, translate
 from thalweg.scenario.positions import dotted
 from thalweg.scenario.text import words
 from thalweg.studies.claims import check_claims
 from thalweg.studies.claims.models import Claims
-from thalweg.studies.claims.schema_mistakes import translate
 
 READY_MADE = Path(str(files("thalweg") / "data" / "studies")).resolve()
 """Folder of the studies that come with thalweg."""
@@ -25,6 +25,18 @@ READY_MADE = Path(str(files("thalweg") / "data" / "studies")).resolve()
 CLAIMS = "claims.toml"
 STORY = "README.md"
 FOUND = "found.json"
+
+CALLED = {
+    "PaperFigure": "Figure",
+    "PolicyRange": "Range",
+    "PolicyRule": "Rule",
+    "RecordsPart": "Records",
+    "StudyMeasure": "Made",
+    "StudyPart": "Part",
+}
+"""Tables whose class has another name than errors have for them."""
+
+CHECKED = Described(Claims, CLAIMS, CALLED)
 
 ALL = "all"
 """Stands for every ready-made study."""
@@ -89,7 +101,7 @@ def load(folder: Path) -> Study:
     try:
         claims = Claims.model_validate(document.raw)
     except ValidationError as error:
-        raise ThalwegErrors(_errors(translate(error, Claims, document.raw), document)) from None
+        raise ThalwegErrors(_errors(translate(error, CHECKED, document.raw), document)) from None
     documents = {
         name: scenario.load(folder / part.scenario)
         for name, part in claims.parts.items()

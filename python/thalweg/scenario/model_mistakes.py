@@ -1,5 +1,7 @@
-"""Translates what pydantic finds wrong in a claims.toml: what was found, what was expected, and what to type."""
+"""Translates what pydantic finds wrong in a TOML table: what was found, what was expected, and what to type."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, get_args
 
@@ -12,18 +14,19 @@ from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 
-CALLED = {
-    "PaperFigure": "Figure",
-    "PolicyRange": "Range",
-    "PolicyRule": "Rule",
-    "RecordsPart": "Records",
-    "StudyMeasure": "Made",
-    "StudyPart": "Part",
-}
-"""Tables whose class has another name than errors have for them."""
+
+@dataclass(frozen=True)
+class Described:
+    """How errors describe what was checked."""
+
+    model: type[BaseModel]
+    top: str
+    """What contains the keys of the top: a file, or a table with its brackets."""
+    called: Mapping[str, str] = field(default_factory=dict)
+    """Models whose class has another name than errors have for them."""
 
 
-def translate(error: ValidationError, model: type[BaseModel], raw: Raw) -> Mistakes:
+def translate(error: ValidationError, checked: Described, raw: Raw) -> Mistakes:
     """Return what pydantic found, one mistake per place."""
     mistakes = Mistakes()
     seen: set[Place] = set()
@@ -31,17 +34,17 @@ def translate(error: ValidationError, model: type[BaseModel], raw: Raw) -> Mista
         place = _place(details["loc"], raw)
         if place not in seen:
             seen.add(place)
-            _translate(details, place, model, mistakes)
+            _translate(details, place, checked, mistakes)
     return mistakes
 
 
-def _translate(details: ErrorDetails, place: Place, model: type[BaseModel], mistakes: Mistakes) -> None:
+def _translate(details: ErrorDetails, place: Place, checked: Described, mistakes: Mistakes) -> None:
     kind, context = details["type"], details.get("ctx", {})
     name, found = dotted(place), show(details["input"])
     if kind == "extra_forbidden":
-        known = _keys(model, place[:-1])
+        known = _keys(checked.model, place[:-1])
         key = str(place[-1])
-        around = dotted(place[:-1]) or "claims.toml"
+        around = dotted(place[:-1]) or checked.top
         mistakes.add(
             "unknown-key",
             place,
@@ -51,7 +54,7 @@ def _translate(details: ErrorDetails, place: Place, model: type[BaseModel], mist
             hint=words.did_you_mean(key, known),
         )
     elif kind == "missing":
-        around = dotted(place[:-1]) or "claims.toml"
+        around = dotted(place[:-1]) or checked.top
         mistakes.add("missing-key", place, f"`{place[-1]}` is missing in {around}", hint=f"add `{place[-1]} = ...`")
     elif kind == "literal_error":
         choices = [each.strip(" '") for each in context["expected"].replace(" or ", ", ").split(",")]
@@ -70,7 +73,8 @@ def _translate(details: ErrorDetails, place: Place, model: type[BaseModel], mist
     else:
         expected = details["msg"][0].lower() + details["msg"][1:]
         if kind == "model_type":
-            expected = expected.replace(context["class_name"], CALLED.get(context["class_name"], context["class_name"]))
+            name_of_class = context["class_name"]
+            expected = expected.replace(name_of_class, checked.called.get(name_of_class, name_of_class))
         mistakes.add("wrong-type", place, f"`{name}` is {found}", found=found, expected=expected)
 
 

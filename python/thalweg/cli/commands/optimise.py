@@ -1,0 +1,187 @@
+"""`thalweg optimise`: search for the parameters of a scenario that reach its objectives best."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thalweg import engine
+from thalweg.cli import prepared, typed
+from thalweg.cli.options import EngineName, File, Overrides, option
+from thalweg.cli.printing import evidence, output
+from thalweg.errors import Exit, ThalwegError
+from thalweg.plan import copies_warning
+from thalweg.run.directory import RUNS
+
+if TYPE_CHECKING:
+    from thalweg.cli.printing.search_progress import SearchProgress
+    from thalweg.search.outcome import Outcome
+    from thalweg.search.planning import Planner
+    from thalweg.search.searching import Searching
+
+EPILOG = "Example: thalweg optimise scenarios/optimise-bbr.toml"
+
+PAGE = "search.html"
+"""Name of the page in the directory of a search."""
+
+
+def command(
+    file: File,
+    engine_name: EngineName = engine.DEFAULT,
+    confirm: Annotated[
+        str | None, option("--confirm", "ENGINE", "Run the best candidates on this engine, too: uml, kernel or vm.")
+    ] = None,
+    budget: Annotated[int | None, option("--budget", "N", "Another number of candidates.", min=1)] = None,
+    out: Annotated[Path | None, option("--out", "DIR", "Directory. [default: runs/NAME-search-HASH]")] = None,
+    threads: Annotated[
+        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
+    ] = None,
+    seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
+    repetitions: Annotated[int | None, option("--repetitions", "N", "Most repetitions of a point.", min=1)] = None,
+    overrides: Overrides = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Search for the best parameters of a scenario.
+
+    The table [search] of the scenario names parameters, objectives, constraints and held-out points. Prints the best
+    candidates, compares them with the scenario as it is at the held-out points, and writes a page.
+
+    The same command goes on where it was interrupted; typed in several terminals at once, the processes share the work.
+    """
+    from thalweg.search.planning import Planner, fingerprint
+    from thalweg.search.table import Search
+
+    document = prepared.load(file, overrides or [], seed, repetitions)
+    search = Search.of(document)
+    search = replace(search, budget=budget or search.budget)
+    plan, known = prepared.plan_for(document, engine_name)
+    planner = Planner(search, known.engines[plan.engine], known)
+    planners = [planner, *([_confirming(planner, confirm)] if confirm else [])]
+    if warning := copies_warning(plan, planner.engine):
+        output.talk(f"warning: {warning}")
+    name = fingerprint(planner)
+    directory = out or RUNS / f"{plan.name}-search-{name}"
+    _take(directory, name)
+    raise typer.Exit(_search(planners, directory, threads, as_json=as_json))
+
+
+def _confirming(planner: "Planner", name: str) -> "Planner":
+    """Plan for the engine that confirms: what it cannot run is an error before the search, not after it."""
+    known = engine.capabilities()
+    other = replace(planner, engine=engine.choose(name, known), known=known)
+    try:
+        other.plan({each.address: each.ends[0] for each in planner.search.parameters}, "held out")
+    except ThalwegError as problem:
+        for error in problem.errors:
+            error.message = f"for --confirm {name}: {error.message}"
+            error.source = planner.search.document.source(("search", "parameters", error.place or ""))
+        raise
+    return other
+
+
+def _take(directory: Path, name: str) -> None:
+    """Make the directory of a search, or check that it is that of this one."""
+    mark = directory / "search.id"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        present = mark.read_text(encoding="utf-8").strip() if mark.exists() else None
+        if present is None and any(each.name != "search.id" for each in directory.iterdir()):
+            present = "none"
+        if present is None:
+            mark.write_text(f"{name}\n", encoding="utf-8")
+    except OSError as error:
+        raise ThalwegError(
+            "cannot-write",
+            f"`{directory}` cannot be written: {(error.strerror or str(error)).lower()}",
+            place=str(directory),
+            hint="name another place with --out",
+            exit_code=Exit.CANNOT_WRITE,
+        ) from None
+    if present not in (None, name):
+        raise ThalwegError(
+            "other-search",
+            f"`{directory}` holds something else than this search",
+            place=str(directory),
+            expected="an empty directory, or that of the same scenario, seed and engine; the budget may differ",
+            hint="name another directory with --out, or leave --out away",
+        )
+
+
+def _search(planners: "list[Planner]", directory: Path, threads: int | None, *, as_json: bool) -> Exit:
+    from thalweg.cli.printing.search_progress import SearchProgress
+    from thalweg.search import outcome as found
+    from thalweg.search.measuring import Interrupted, Lab
+    from thalweg.search.searching import Searching
+    from thalweg.search.store import Store
+
+    planner = planners[0]
+    with SearchProgress(output.console(), planner.search) as progress:
+        store = Store(directory, planner.search, planner.seed)
+        lab = Lab(planner.known.binary, directory / "alone", threads, typed.words(), progress.event)
+        searching = Searching(planner, lab, directory, store, progress.candidates)
+        try:
+            outcome = _finish(searching, planners, progress)
+        except (Interrupted, KeyboardInterrupt):
+            done = len(store.evaluated())
+            progress.end()
+            budget = planner.search.budget
+            output.talk(f"interrupted: {done} of {budget} candidates are evaluated; to go on: {typed.again()}")
+            return Exit.INTERRUPTED
+    with store.exclusive():
+        problem = _write(outcome, directory)
+    if as_json:
+        output.data_json({"run": str(directory), "page": str(directory / PAGE), **found.as_json(outcome),
+                          "command": typed.words()})  # fmt: skip
+    else:
+        from thalweg.cli.printing import search_output
+
+        search_output.show(outcome, directory, None if problem else directory / PAGE)
+    if problem:
+        raise problem
+    return _code(outcome)
+
+
+def _finish(searching: "Searching", planners: "list[Planner]", progress: "SearchProgress") -> "Outcome":
+    """Search, and verify what is best on each engine."""
+    from thalweg.search.outcome import Outcome
+    from thalweg.search.verifying import verify, winners
+
+    candidates = searching.run()
+    planner = planners[0]
+    best = winners(candidates, planner.search)
+    verified = []
+    for each in planners if best else []:
+        is_first = each is planner
+        folder = searching.folder / ("held-out" if is_first else f"confirm-{each.engine.name}")
+        lab = searching.lab if is_first else replace(searching.lab, folder=folder / "alone")
+        with searching.store.exclusive():
+            verified.append(verify(each, lab, folder, best, partial(progress.verifying, each.engine.name)))
+    default = searching.store.default
+    assert default, "it was evaluated first"
+    return Outcome(planner, default, candidates, searching.store.importances(), verified)
+
+
+def _write(outcome: "Outcome", directory: Path) -> ThalwegError | None:
+    """Write all that was found; what was found is worth printing even where that is not possible."""
+    from thalweg.report.files import cannot_write
+    from thalweg.search import page
+    from thalweg.search.outcome import write
+
+    try:
+        write(outcome, directory)
+        page.write(outcome, directory / PAGE, typed.again())
+    except OSError as error:
+        hint = f"free some space, then: {typed.again()}"
+        return cannot_write(directory, "what was found", error.strerror or str(error), hint)
+    except ThalwegError as error:
+        return error
+    return None
+
+
+def _code(outcome: "Outcome") -> Exit:
+    if not outcome.shown:
+        return Exit.FAILED
+    is_missing = outcome.failed or any(one.failed for each in outcome.verified for one in each.candidates)
+    return evidence.worst([Exit.INCOMPLETE if is_missing else Exit.FINE])

@@ -1,0 +1,57 @@
+"""What a search found, on a terminal; and what a search would do."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thalweg.cli import typed
+from thalweg.cli.printing import evidence, output
+from thalweg.search import outcome as found
+
+if TYPE_CHECKING:
+    from thalweg.search.outcome import Outcome
+    from thalweg.search.table import Search
+
+
+def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
+    """Print where everything is, the best candidates, and how they do at held-out points."""
+    output.data(f"search  {directory}")
+    if page:
+        output.data(f"page    {page}")
+    output.data(f"again   {typed.again()}")
+    what = "Pareto front" if len(outcome.search.objectives) > 1 else "best candidates"
+    stopped = sum(bool(each.stopped) for each in outcome.candidates)
+    output.data(
+        f"\n{what} of {len(outcome.candidates)} candidates ({stopped} stopped early), mean and 95 % interval:\n"
+    )
+    headings, rows = found.best_table(outcome)
+    output.data(output.table(headings, rows, numbers=range(1, len(headings))))
+    for each in outcome.verified:
+        where = "held-out points" if each.is_held_out else "the points of the search, with other seeds"
+        output.data(f"\nat {where}, on {each.engine}:\n")
+        headings, rows = found.verified_table(outcome.search, each)
+        output.data(output.table(headings, rows, numbers=range(1, len(headings))))
+        headings, rows = found.difference_table(each)
+        if rows:
+            output.data("\nbeside the default (p after Holm's correction):\n")
+            output.data(output.table(headings, rows, numbers=(3, 4, 5, 6)))
+    for caution in outcome.cautions:
+        output.talk(evidence.sentence(caution))
+
+
+def would(search: "Search", points: int, held_out: int, repetitions: int) -> str:
+    """Say what a search would do."""
+    parameters = ", ".join(f"{each.address} from {each.span}" for each in search.parameters)
+    goals = ", ".join(f"{'maximise' if each.is_maximised else 'minimise'} {each.name}" for each in search.objectives)
+    lines = [f"[search] {search.budget} candidates: {parameters}", f"  {goals}"]
+    lines += [f"  subject to {each.text}" for each in search.constraints]
+    most = search.budget * points * repetitions
+    held = f"{held_out or 'none'} held out"
+    lines.append(
+        f"  {_count(points, 'point')} for the search, {held}, at most {_count(repetitions, 'repetition')} each"
+    )
+    lines.append(f"  {most} experiments at most, and those at the held-out points")
+    return "\n".join(lines)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

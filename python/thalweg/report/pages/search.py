@@ -1,0 +1,49 @@
+"""The page of a search for parameters: the best candidates, how they verify, and how the search went."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from thalweg.report.drawing.draw import draw, packed
+from thalweg.report.drawing.figure import Figure
+from thalweg.report.offline import render
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of texts."""
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    about: str = ""
+    verdicts: bool = False
+    """Whether the last column is a verdict."""
+
+
+@dataclass(frozen=True)
+class SearchPage:
+    """Everything that the page of a search shows."""
+
+    name: str
+    about: str
+    headline: str
+    """What came out, in a sentence."""
+    facts: Sequence[tuple[str, str]]
+    """What was searched: pairs of a term and its description."""
+    tables: Sequence[PageTable]
+    figures: Sequence[Figure]
+    command: str
+    cautions: Sequence[str] = field(default=())
+    method: str = ""
+
+
+def html(page: SearchPage) -> str:
+    """Write the page as text."""
+    drawings = [draw(figure) for figure in page.figures]
+    return render(
+        "search.html.j2",
+        ["common.js", "figures.js"],
+        {"choices": [], "figures": [packed(drawing) for drawing in drawings]},
+        page=page,
+        figures=list(zip(page.figures, drawings, strict=True)),
+    )

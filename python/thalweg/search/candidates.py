@@ -1,0 +1,140 @@
+"""A candidate's values, and when enough repetitions of it were run.
+
+Every repetition is one value of each objective: that of its points, reduced as the scenario says. A candidate begins
+with a few repetitions. After each round, the differences from the best candidate until then are taken repetition by
+repetition, which have the same seeds, and it stops when the 95 % interval of their mean shows that it is worse, or when
+its constraint is broken beyond its interval. What may be the best gets all repetitions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil
+
+from thalweg import analysis
+from thalweg.analysis import Estimate
+from thalweg.scenario.document import Value
+from thalweg.search.table import Search
+
+FIRST = 3
+"""Repetitions before anything is judged: an interval of fewer says next to nothing."""
+
+GROWTH = 1.5
+"""By how much the repetitions grow from round to round."""
+
+PerRepetition = Sequence[float | None]
+"""Values of one quantity, by repetition; None: it has no value there."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A candidate that was evaluated, or the scenario as it is written."""
+
+    number: int | None
+    """None: the default, the scenario as it is written."""
+    settings: dict[str, Value]
+    values: Sequence[PerRepetition] = ()
+    """By quantity: objectives, then constraints."""
+    stopped: str = ""
+    """Why it did not get all repetitions; empty if it did."""
+    failed: str = ""
+    """Why it has no values."""
+    estimates: Sequence[Estimate | None] = field(init=False)
+    """By quantity; None: no repetition has a value."""
+
+    def __post_init__(self) -> None:
+        """Estimate the mean of each quantity once."""
+        known = [[value for value in of_one if value is not None] for of_one in self.values]
+        estimates = [analysis.estimate(values) if values else None for values in known]
+        object.__setattr__(self, "estimates", estimates)
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return "default" if self.number is None else str(self.number)
+
+    @property
+    def repetitions(self) -> int:
+        """Repetitions that were run."""
+        return max((len(values) for values in self.values), default=0)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether every quantity has a value."""
+        return not self.failed and bool(self.values) and all(self.estimates)
+
+    def excesses(self, search: Search) -> list[float]:
+        """Return by how much each constraint is broken, on the mean; at most 0 where it is kept."""
+        of_constraints = self.estimates[len(search.objectives) :]
+        return [
+            constraint.excess(found.mean) if found else float("inf")
+            for constraint, found in zip(search.constraints, of_constraints, strict=True)
+        ]
+
+    def is_feasible(self, search: Search) -> bool:
+        """Return whether it has values, and keeps every constraint on the mean."""
+        return self.is_measured and all(excess <= 0 for excess in self.excesses(search))
+
+    def objectives(self, search: Search) -> list[float]:
+        """Return the mean of each objective of a measured candidate."""
+        return [found.mean for found in self.estimates[: len(search.objectives)] if found]
+
+
+def rounds(most: int) -> list[int]:
+    """Return how many repetitions a candidate has after each round.
+
+    >>> rounds(10), rounds(2)
+    ([3, 5, 8, 10], [2])
+    """
+    counts = [min(FIRST, most)]
+    while counts[-1] < most:
+        counts.append(min(most, ceil(counts[-1] * GROWTH)))
+    return counts
+
+
+def dominates(first: Sequence[float], second: Sequence[float], search: Search) -> bool:
+    """Return whether the first is better in one objective at least, and worse in none."""
+    pairs = list(zip(search.objectives, first, second, strict=True))
+    return any(goal.is_better(one, two) for goal, one, two in pairs) and not any(
+        goal.is_better(two, one) for goal, one, two in pairs
+    )
+
+
+def front(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
+    """Return the feasible candidates that no other one dominates: of one objective, the best alone.
+
+    Of candidates with the same settings, the first one is meant.
+    """
+    feasible = [each for each in candidates if each.is_feasible(search) and not each.stopped]
+    distinct = list({tuple(each.settings.items()): each for each in reversed(feasible)}.values())[::-1]
+    means = [each.objectives(search) for each in distinct]
+    return [
+        each for each, own in zip(distinct, means, strict=True)
+        if not any(dominates(other, own, search) for other in means)
+    ]  # fmt: skip
+
+
+def reason_to_stop(candidate: Candidate, best: Sequence[Candidate], search: Search) -> str:
+    """Say why a candidate needs no more repetitions; empty if it may be one of the best."""
+    of_constraints = candidate.values[len(search.objectives) :]
+    for constraint, values in zip(search.constraints, of_constraints, strict=True):
+        excess = analysis.estimate([constraint.excess(value) for value in values if value is not None] or [0.0])
+        if best and excess.low is not None and excess.low > 0:
+            return f"breaks {constraint.text}"
+    for other in best:
+        if all(
+            _is_worse(candidate.values[number], other.values[number], is_maximised=objective.is_maximised)
+            for number, objective in enumerate(search.objectives)
+        ):
+            return f"worse than {other.name}"
+    return ""
+
+
+def _is_worse(own: PerRepetition, other: PerRepetition, *, is_maximised: bool) -> bool:
+    """Return whether the interval of the differences, repetition by repetition, lies on the worse side of zero."""
+    lost = [
+        (two - one) * (1 if is_maximised else -1)
+        for one, two in zip(own, other, strict=False)
+        if one is not None and two is not None
+    ]
+    found = analysis.estimate(lost) if lost else None
+    return found is not None and found.low is not None and found.low > 0

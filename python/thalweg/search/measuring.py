@@ -1,0 +1,134 @@
+"""What a candidate's experiments come to: a value of each objective and constraint for every repetition."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.engine_output import EngineEvent
+from thalweg.errors import Exit, ThalwegError
+from thalweg.plan import Plan
+from thalweg.results import open_run
+from thalweg.run import Outcome, execute
+from thalweg.search import locks
+from thalweg.search.planning import alone, digest, points
+from thalweg.search.terms import HARM, Constraint, Objective, Term
+
+ALONE_MEASURE = "goodput"
+"""What harm compares: goodput beside the others, and alone."""
+
+At = tuple[int, int]
+"""A point and a repetition."""
+
+Values = Mapping[Term, Mapping[At, float]]
+"""Values of measures; an experiment without one is not there."""
+
+
+class Interrupted(Exception):
+    """The engine was asked to stop: what is finished is kept."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Runs plans on an engine, and reads what comes out."""
+
+    binary: Path
+    folder: Path
+    """Where run directories of flows alone are kept."""
+    threads: int | None = None
+    command: Sequence[str] = ()
+    listener: Callable[[EngineEvent], None] = field(default=lambda event: None)
+    _alone_known: dict[tuple[Path, int | None], Mapping[At, float]] = field(default_factory=dict)
+    """Values of flows alone that were read already."""
+
+    def run(self, plan: Plan, directory: Path, repetitions: int | None = None) -> Outcome:
+        """Run the first repetitions of every point that are not there yet; None: all.
+
+        Raises `Interrupted` when the user asked to stop.
+        """
+        due = None
+        if repetitions is not None:
+            due = [(each.experiment, each.repetition) for each in plan.experiments if each.repetition < repetitions]
+        outcome = execute(
+            plan,
+            directory,
+            binary=self.binary,
+            threads=self.threads,
+            command=self.command,
+            listener=self.listener,
+            due=due,
+        )
+        if outcome.exit_code is Exit.INTERRUPTED:
+            raise Interrupted
+        return outcome
+
+    def measure(self, plan: Plan, directory: Path, terms: Sequence[Term], repetitions: int | None = None) -> Values:
+        """Run a plan as `run` does, and read measures of all its finished experiments.
+
+        Raises:
+            Interrupted: The user asked to stop.
+            ThalwegError: An experiment failed, or the run cannot be read.
+        """
+        raise_failed(self.run(plan, directory, repetitions))
+        values = dict(read(directory, [term for term in terms if term.measure != HARM]))
+        for term in terms:
+            if term.measure == HARM:
+                beside = Term(ALONE_MEASURE, term.flow)
+                values[term] = _harm(read(directory, [beside])[beside], self._alone(plan, beside, repetitions))
+        return values
+
+    def _alone(self, plan: Plan, term: Term, repetitions: int | None) -> Mapping[At, float]:
+        """Run the flow of a term alone; candidates that leave the flow and its path as they are share that run."""
+        by_itself = alone(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
+        directory = self.folder / f"{term.flow}-{digest(by_itself.model_dump_json())}"
+        if (directory, repetitions) not in self._alone_known:
+            with locks.exclusive(directory.with_suffix(".lock")):
+                raise_failed(self.run(by_itself, directory, repetitions))
+            self._alone_known[directory, repetitions] = read(directory, [term])[term]
+        return self._alone_known[directory, repetitions]
+
+
+def raise_failed(outcome: Outcome) -> None:
+    """Raise a `ThalwegError` with the first failure, if any experiment failed."""
+    if outcome.failed:
+        first = outcome.failed[0]
+        raise ThalwegError("experiments-failed", str(first["message"]).strip().splitlines()[0], exit_code=Exit.FAILED)
+
+
+def read(directory: Path, terms: Sequence[Term]) -> Values:
+    """Read measures of a run directory; untrustworthy experiments have none."""
+    if not terms:
+        return {}
+    frame = analysis.repetitions(open_run(directory), measures={term.measure for term in terms})
+    found: dict[Term, dict[At, float]] = {}
+    for term in terms:
+        of_flow = pl.col("flow").eq_missing(pl.lit(term.flow, pl.String))
+        rows = frame.filter(pl.col("measure") == term.measure, of_flow).drop_nulls("value")
+        found[term] = {(row[0], row[1]): row[2] for row in rows.select("experiment", "repetition", "value").iter_rows()}
+    return found
+
+
+def by_repetition(values: Values, quantity: Objective | Constraint, at: Sequence[int]) -> list[float | None]:
+    """Reduce the points `at` to one value per repetition; None for a repetition that lacks the value of a point."""
+    of_term = values[quantity.term]
+    count = max((repetition for _, repetition in of_term), default=-1) + 1
+    reduced: list[float | None] = []
+    for repetition in range(count):
+        present = [of_term[point, repetition] for point in at if (point, repetition) in of_term]
+        reduced.append(quantity.reduce(present) if len(present) == len(at) else None)
+    return reduced
+
+
+def all_quantities(
+    values: Values, quantities: Sequence[Objective | Constraint], plan: Plan
+) -> list[list[float | None]]:
+    """Reduce all points of a plan, for each quantity."""
+    at = points(plan)
+    return [by_repetition(values, quantity, at) for quantity in quantities]
+
+
+def _harm(beside: Mapping[At, float], by_itself: Mapping[At, float]) -> dict[At, float]:
+    found = {at: analysis.harm(value, by_itself[at], True) for at, value in beside.items() if at in by_itself}
+    return {at: value for at, value in found.items() if value is not None}

@@ -1,0 +1,254 @@
+"""What a search found, as a document, as a table of all candidates, and in words."""
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from thalweg.analysis import Estimate
+from thalweg.report.files import replace as write_file
+from thalweg.report.text.labels import NOTHING, value_text
+from thalweg.report.text.numbers import Scale, scale_for
+from thalweg.search.candidates import Candidate, front
+from thalweg.search.planning import Planner
+from thalweg.search.table import Search
+from thalweg.search.terms import Constraint, Objective
+from thalweg.search.verifying import Verified, winners
+
+DOCUMENT, CANDIDATES = "search.json", "candidates.parquet"
+
+BROKEN = " broken"
+"""Follows a value that breaks its constraint."""
+
+FORMAT = 1
+"""The form of the document."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that a search found."""
+
+    planner: Planner
+    default: Candidate
+    candidates: Sequence[Candidate]
+    importances: Sequence[dict[str, float]] = ()
+    """By objective, then parameter."""
+    verified: Sequence[Verified] = field(default=())
+
+    @property
+    def search(self) -> Search:
+        """What was searched."""
+        return self.planner.search
+
+    @property
+    def front(self) -> list[Candidate]:
+        """The Pareto front; of one objective, the best candidate."""
+        return front(self.candidates, self.search)
+
+    @property
+    def shown(self) -> list[Candidate]:
+        """The candidates of the table: the front, or the best ones of one objective."""
+        return self.front if len(self.search.objectives) > 1 else winners(self.candidates, self.search)
+
+    @property
+    def failed(self) -> list[Candidate]:
+        """Candidates without values."""
+        return [each for each in self.candidates if each.failed]
+
+    @property
+    def cautions(self) -> list[str]:
+        """What a reader should know before believing the numbers."""
+        found = []
+        if self.default.failed:
+            found.append(f"the default has no values: {self.default.failed}")
+        if self.failed:
+            first = self.failed[0]
+            found.append(
+                f"{len(self.failed)} of {len(self.candidates)} candidates failed; {first.name}: {first.failed}"
+            )
+        if self.planner.repetitions == 1:
+            found.append("each point was tried once, so that nothing has an interval: set repetitions to 3 or more")
+        if not self.shown and len(self.failed) < len(self.candidates):
+            found.append("no candidate keeps every constraint")
+        for each in self.verified:
+            if not each.is_held_out:
+                found.append(
+                    f"no points are held out: on {each.engine} the best candidates were run at the points of the"
+                    " search, with other seeds"
+                )
+            for one in each.candidates:
+                if one.failed:
+                    which = "the default" if one.number is None else f"candidate {one.name}"
+                    found.append(f"on {each.engine}, {which} has no values: {one.failed}")
+        return found
+
+
+def write(outcome: Outcome, folder: Path) -> None:
+    """Write the document and the table of all candidates; the same search writes the same bytes.
+
+    Raises `OSError` if they cannot be written.
+    """
+    buffer = io.BytesIO()
+    frame(outcome).write_parquet(buffer)
+    write_file(folder / CANDIDATES, buffer.getvalue())
+    write_file(folder / DOCUMENT, (json.dumps(as_json(outcome), indent=2) + "\n").encode())
+
+
+def frame(outcome: Outcome) -> pl.DataFrame:
+    """Return a row per candidate, as docs/reference/searches.md documents it."""
+    search, best = outcome.search, {each.number for each in outcome.front}
+    columns: dict[str, list[object]] = {
+        "candidate": [each.number for each in outcome.candidates],
+        "state": [
+            "failed" if each.failed else "stopped" if each.stopped else "complete" for each in outcome.candidates
+        ],
+        "why": [each.failed or each.stopped or None for each in outcome.candidates],
+        "repetitions": [each.repetitions for each in outcome.candidates],
+        "feasible": [each.is_feasible(search) if each.is_measured else None for each in outcome.candidates],
+        "best": [each.number in best for each in outcome.candidates],
+    }
+    for parameter in search.parameters:
+        columns[parameter.address] = [each.settings[parameter.address] for each in outcome.candidates]
+    for number, quantity in enumerate(search.quantities):
+        found = [each.estimates[number] if each.is_measured else None for each in outcome.candidates]
+        columns[quantity.name] = [each.mean if each else None for each in found]
+        columns[f"{quantity.name} low"] = [each.low if each else None for each in found]
+        columns[f"{quantity.name} high"] = [each.high if each else None for each in found]
+    return pl.DataFrame(columns, strict=False, infer_schema_length=None)
+
+
+def as_json(outcome: Outcome) -> dict[str, object]:
+    """Return what `--json` prints, and the run directory keeps."""
+    search = outcome.search
+    return {
+        "format": FORMAT,
+        "scenario": str(search.document.raw["name"]),
+        "engine": {"name": outcome.planner.engine.name, "version": outcome.planner.engine.version},
+        "seed": outcome.planner.seed,
+        "budget": search.budget,
+        "parameters": {each.address: each.span for each in search.parameters},
+        "quantities": [_described(each) for each in search.quantities],
+        "evaluated": len(outcome.candidates),
+        "failed": len(outcome.failed),
+        "feasible": sum(each.is_feasible(search) for each in outcome.candidates),
+        "default": _as_json(outcome.default, search),
+        "best": [_as_json(each, search) for each in outcome.shown],
+        "importances": list(outcome.importances),
+        "verified": [
+            {
+                "engine": each.engine,
+                "version": each.version,
+                "held_out": each.is_held_out,
+                "points": list(each.points),
+                "candidates": [_as_json(one, search) for one in each.candidates],
+                "differences": [asdict(row) for row in each.rows],
+            }
+            for each in outcome.verified
+        ],
+        "cautions": outcome.cautions,
+    }
+
+
+def _described(quantity: Objective | Constraint) -> dict[str, object]:
+    if isinstance(quantity, Constraint):
+        return {"name": quantity.name, "unit": quantity.term.unit, "constraint": quantity.text}
+    goal = "maximise" if quantity.is_maximised else "minimise"
+    return {"name": quantity.name, "unit": quantity.term.unit, "goal": goal}
+
+
+def _as_json(candidate: Candidate, search: Search) -> dict[str, object]:
+    estimates = candidate.estimates or [None] * len(search.quantities)
+    return {
+        "candidate": candidate.number,
+        "settings": candidate.settings,
+        "repetitions": candidate.repetitions,
+        "feasible": candidate.is_feasible(search) if candidate.is_measured else None,
+        "failed": candidate.failed or None,
+        "values": {
+            quantity.name: asdict(found) if found else None
+            for quantity, found in zip(search.quantities, estimates, strict=True)
+        },
+    }
+
+
+def best_table(outcome: Outcome) -> tuple[list[str], list[list[str]]]:
+    """Write the default and the best candidates with their intervals: headings and rows of texts."""
+    return _table(outcome.search, [outcome.default, *outcome.shown])
+
+
+def verified_table(search: Search, verified: Verified) -> tuple[list[str], list[list[str]]]:
+    """Write the default and the best candidates over all held-out points of an engine."""
+    return _table(search, verified.candidates)
+
+
+def _table(search: Search, candidates: Sequence[Candidate]) -> tuple[list[str], list[list[str]]]:
+    scales = [_scale(quantity, number, candidates) for number, quantity in enumerate(search.quantities)]
+    headings = ["candidate", *(each.title for each in search.parameters)]
+    headings += [_with_unit(quantity.name, scale) for quantity, scale in zip(search.quantities, scales, strict=True)]
+    rows = []
+    for each in candidates:
+        settings = search.written if each.number is None else each.settings
+        cells = [each.name, *(value_text(settings.get(one.address)) for one in search.parameters)]
+        estimates = each.estimates if each.is_measured else [None] * len(scales)
+        for quantity, found, scale in zip(search.quantities, estimates, scales, strict=True):
+            is_broken = found and isinstance(quantity, Constraint) and quantity.excess(found.mean) > 0
+            cells.append(_estimated(found, scale) + (BROKEN if is_broken else ""))
+        rows.append([*cells, str(each.repetitions)])
+    return [*headings, "repetitions"], rows
+
+
+def difference_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
+    """Write what the best candidates are better or worse at than the default, point by point."""
+    headings = ["candidate", "of", "at", "default", "candidate's", "change", "p", "verdict"]
+    rows = []
+    for row in verified.rows:
+        halves = [_half(each) for each in (row.default, row.found)]
+        scale = scale_for(row.unit, [row.default.mean, row.found.mean], [each for each in halves if each is not None])
+        unit = f" {scale.unit}" if scale.unit else ""
+        values = [_estimated(each, scale) + unit for each in (row.default, row.found)]
+        change = _change(row.difference.value, row.difference.low, row.difference.high, scale)
+        p = NOTHING if row.p is None else f"{row.p:.2g}"
+        rows.append([row.candidate, row.quantity, row.point, *values, change, p, row.verdict])
+    return headings, rows
+
+
+def objective_text(search: Search, candidate: Candidate) -> str:
+    """Write the objectives of a candidate for a line of progress."""
+    texts = []
+    for objective, found in zip(search.objectives, candidate.estimates, strict=False):
+        if found:
+            scale = scale_for(objective.term.unit, [found.mean])
+            texts.append(f"{objective.name} {scale.text(found.mean)}{f' {scale.unit}' if scale.unit else ''}")
+    return ", ".join(texts)
+
+
+def _scale(quantity: Objective | Constraint, number: int, candidates: Sequence[Candidate]) -> Scale:
+    found = [one for each in candidates if each.is_measured and (one := each.estimates[number])]
+    halves = [half for one in found if (half := _half(one)) is not None]
+    return scale_for(quantity.term.unit, [one.mean for one in found], halves)
+
+
+def _half(estimate: Estimate) -> float | None:
+    return None if estimate.low is None or estimate.high is None else (estimate.high - estimate.low) / 2
+
+
+def _with_unit(name: str, scale: Scale) -> str:
+    return f"{name} ({scale.unit})" if scale.unit else name
+
+
+def _estimated(found: Estimate | None, scale: Scale) -> str:
+    if found is None:
+        return NOTHING
+    half = scale.half_width(found.low, found.high)
+    return scale.text(found.mean) + (f" ± {half}" if half else "")
+
+
+def _change(value: float, low: float | None, high: float | None, scale: Scale) -> str:
+    def signed(number: float) -> str:
+        text = f"{number / scale.size:+.{scale.decimals}f}"
+        return text if text.strip("+-0.") else f"{0:.{scale.decimals}f}"
+
+    return signed(value) + (f" ({signed(low)} to {signed(high)})" if low is not None and high is not None else "")

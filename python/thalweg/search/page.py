@@ -1,0 +1,237 @@
+"""A search as the page that shows it."""
+
+from math import log
+from pathlib import Path
+
+import polars as pl
+
+from thalweg.report.drawing.figure import AxisUnit, Figure, Scaled
+from thalweg.report.files import put
+from thalweg.report.pages.search import PageTable, SearchPage, html
+from thalweg.report.text.labels import key_title, value_text
+from thalweg.report.text.numbers import amount, per_cent
+from thalweg.search import outcome as texts
+from thalweg.search.candidates import Candidate
+from thalweg.search.outcome import Outcome
+from thalweg.search.parameters import Parameter, number_of
+from thalweg.search.terms import Constraint, Objective
+from thalweg.search.verifying import ALL_POINTS
+
+BEST, OTHER, INFEASIBLE, DEFAULT = "best", "other candidates", "breaks a constraint", "default"
+"""What candidates are called in figures, the most important first."""
+
+METHOD = (
+    "Every repetition is one value of an objective: that of its points, reduced as named. Intervals are 95 % confidence"
+    " intervals of the mean over repetitions (Student t); candidates have the same seeds. Differences at held-out"
+    " points have Welch's test with Holm's correction. docs/reference/searches.md defines the rules."
+)
+
+NUMBER_UNITS: dict[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio"}
+
+ORDER = pl.Enum([OTHER, INFEASIBLE, BEST, DEFAULT])
+"""In which order they are drawn: the last ones lie on top."""
+
+BELOW, ABOVE = -0.07, 1.07
+"""Where the ends of an axis are written, whose values lie between 0 and 1."""
+
+
+def write(outcome: Outcome, file: Path, command: str) -> None:
+    """Write the page; `command` is what makes it again.
+
+    Raises `ThalwegError` if it cannot be written.
+    """
+    put(file, html(as_page(outcome, command)), "the search's page", "free some space; then type the same command again")
+
+
+def as_page(outcome: Outcome, command: str) -> SearchPage:
+    """Put together what the page of a search shows."""
+    search = outcome.search
+    return SearchPage(
+        name=str(search.document.raw["name"]),
+        about=str(search.document.raw.get("about", "")),
+        headline=_headline(outcome),
+        facts=_facts(outcome),
+        tables=_tables(outcome),
+        figures=_figures(outcome) if any(each.is_measured for each in outcome.candidates) else [],
+        command=command,
+        cautions=[f"{text[:1].upper()}{text[1:]}." for text in outcome.cautions],
+        method=METHOD,
+    )
+
+
+def _headline(outcome: Outcome) -> str:
+    if not outcome.shown:
+        return "No candidate has values and keeps every constraint."
+    if len(outcome.search.objectives) > 1:
+        return f"{len(outcome.front)} of {len(outcome.candidates)} candidates are on the Pareto front."
+    best = outcome.shown[0]
+    settings = ", ".join(
+        f"{each.title} {value_text(best.settings[each.address])}" for each in outcome.search.parameters
+    )
+    verdicts = []
+    for each in outcome.verified:
+        where = "held-out points" if each.is_held_out else "the same points, with other seeds"
+        verdicts += [
+            f"On {each.engine}, beside the default at {where}: {row.quantity} {row.verdict}"
+            for row in each.rows
+            if row.candidate == best.name and row.point == ALL_POINTS
+        ]
+    return f"The best of {len(outcome.candidates)} candidates: {settings}" + (
+        f". {'; '.join(verdicts).capitalize()}." if verdicts else "."
+    )
+
+
+def _facts(outcome: Outcome) -> list[tuple[str, str]]:
+    search = outcome.search
+    facts = [(each.title, each.span) for each in search.parameters]
+    facts += [("maximise" if each.is_maximised else "minimise", each.name) for each in search.objectives]
+    facts += [("subject to", each.text) for each in search.constraints]
+    facts += [
+        ("held out", f"{key_title(key)}: {', '.join(map(value_text, values))}")
+        for key, values in search.held_out.items()
+    ]
+    stopped = sum(bool(each.stopped) for each in outcome.candidates)
+    facts.append(
+        ("candidates", f"{len(outcome.candidates)}, of which {stopped} stopped early and {len(outcome.failed)} failed")
+    )
+    return [*facts, ("engine", f"{outcome.planner.engine.name}, seed {outcome.planner.seed}")]
+
+
+def _tables(outcome: Outcome) -> list[PageTable]:
+    is_one = len(outcome.search.objectives) == 1
+    headings, rows = texts.best_table(outcome)
+    tables = [
+        PageTable("Best candidates" if is_one else "Pareto front", headings, rows, "At the points of the search.")
+    ]
+    for each in outcome.verified:
+        where = "Held-out points" if each.is_held_out else "Other seeds"
+        headings, rows = texts.verified_table(outcome.search, each)
+        tables.append(PageTable(f"{where} on {each.engine}", headings, rows, f"Points: {'; '.join(each.points)}."))
+        headings, rows = texts.difference_table(each)
+        if rows:
+            about = "The candidate's value less the default's, with its interval; p after Holm's correction."
+            tables.append(PageTable(f"Beside the default on {each.engine}", headings, rows, about, verdicts=True))
+    return tables
+
+
+def _figures(outcome: Outcome) -> list[Figure]:
+    figures = [_trace(outcome, number) for number in range(len(outcome.search.objectives))]
+    if len(outcome.search.quantities) > 1:
+        figures.insert(0, _scatter(outcome, 0, 1))
+    if any(outcome.importances):
+        figures.append(_importance(outcome))
+    return [*figures, _parallel(outcome)]
+
+
+def _kind(candidate: Candidate, outcome: Outcome) -> str:
+    if candidate.number is None:
+        return DEFAULT
+    if not candidate.is_feasible(outcome.search):
+        return INFEASIBLE
+    return BEST if candidate.number in {each.number for each in outcome.shown} else OTHER
+
+
+def _measured(outcome: Outcome) -> list[Candidate]:
+    return [each for each in (*outcome.candidates, outcome.default) if each.is_measured]
+
+
+def _axis(quantity: Objective | Constraint) -> Scaled:
+    return Scaled(quantity.name, NUMBER_UNITS.get(quantity.term.unit, ""))
+
+
+def _scatter(outcome: Outcome, along: int, up: int) -> Figure:
+    search = outcome.search
+    first, second = search.quantities[along], search.quantities[up]
+    rows = []
+    for each in _measured(outcome):
+        x, y = each.estimates[along], each.estimates[up]
+        if x and y:
+            rows.append((x.mean, y.mean, y.low, y.high, _kind(each, outcome)))
+    is_front = up < len(search.objectives)
+    schema = pl.Schema(dict.fromkeys(("x", "y", "low", "high"), pl.Float64()) | {"series": ORDER})
+    frame = pl.DataFrame(rows, schema, orient="row").sort("series", maintain_order=True)
+    about = "Every candidate, with the interval of the vertical value. "
+    about += (
+        f"No candidate is {'above' if search.objectives[1].is_maximised else 'below'} and to the"
+        f" {'right' if search.objectives[0].is_maximised else 'left'} of one on the front."
+        if is_front
+        else f"A candidate has to keep {search.constraints[0].text}."
+    )
+    title = "Pareto front" if is_front else f"{first.name} and {second.name}"
+    return Figure("front", title, "points", frame, x=_axis(first), y=_axis(second), about=about)
+
+
+def _trace(outcome: Outcome, number: int) -> Figure:
+    objective = outcome.search.objectives[number]
+    best: Candidate | None = None
+    rows = []
+    for each in outcome.candidates:
+        if each.is_feasible(outcome.search) and not each.stopped:
+            own = each.objectives(outcome.search)[number]
+            if best is None or objective.is_better(own, best.objectives(outcome.search)[number]):
+                best = each
+        if best is not None and (found := best.estimates[number]):
+            rows.append((each.number, found.mean, found.low, found.high, "best until then"))
+    schema = {"x": pl.Int64, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
+    frame = pl.DataFrame(rows, schema, orient="row")
+    title, about = f"Best until each candidate: {objective.name}", "Of candidates that keep every constraint."
+    return Figure(f"trace-{number}", title, "lines", frame, x=Scaled("candidate"), y=_axis(objective), about=about)
+
+
+def _importance(outcome: Outcome) -> Figure:
+    titles = {each.address: each.title for each in outcome.search.parameters}
+    rows = [
+        (titles[address], share, None, None, objective.name)
+        for objective, shares in zip(outcome.search.objectives, outcome.importances, strict=True)
+        for address, share in sorted(shares.items(), key=lambda each: -each[1])
+    ]
+    schema = {"x": pl.String, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
+    frame = pl.DataFrame(rows, schema, orient="row")
+    about = "fANOVA over all candidates with values: the share of the objective's variance within the searched ranges."
+    y = Scaled("share of the variance explained", "ratio")
+    return Figure("importance", "Importance of the parameters", "bars", frame, x=Scaled("parameter"), y=y, about=about)
+
+
+def _parallel(outcome: Outcome) -> Figure:
+    """Draw every candidate as a line over the parameters and the quantities."""
+    search = outcome.search
+    measured = [each for each in _measured(outcome) if each.number is not None]
+    kinds = {each.name: _kind(each, outcome) for each in measured}
+    rows: list[tuple[str, float, str | None, str, str | None, str]] = []
+    for parameter in search.parameters:
+        title, ends = parameter.title, [value_text(end) for end in parameter.ends]
+        rows += [(title, BELOW, None, "", ends[0], OTHER), (title, ABOVE, None, "", ends[-1], OTHER)]
+        for each in measured:
+            text = value_text(each.settings[parameter.address])
+            rows.append((title, _height(parameter, each), each.name, text, None, kinds[each.name]))
+    for number, quantity in enumerate(search.quantities):
+        means = {each.name: found.mean for each in measured if (found := each.estimates[number])}
+        low, high = min(means.values()), max(means.values())
+        rows.append((quantity.name, BELOW, None, "", _shown(low, quantity), OTHER))
+        rows.append((quantity.name, ABOVE, None, "", _shown(high, quantity), OTHER))
+        for name, mean in means.items():
+            place = (mean - low) / (high - low) if high > low else 0.5
+            rows.append((quantity.name, place, name, _shown(mean, quantity), None, kinds[name]))
+    axes = [*(each.title for each in search.parameters), *(each.name for each in search.quantities)]
+    texts_of = dict.fromkeys(("line", "text", "end"), pl.String())
+    schema = pl.Schema({"x": pl.Enum(axes), "y": pl.Float64(), **texts_of, "series": ORDER})
+    frame = pl.DataFrame(rows, schema, orient="row").sort("x", "series", maintain_order=True)
+    about = "A line is a candidate: its parameters, then what they came to."
+    return Figure("parallel", "All candidates, axis by axis", "parallel", frame, about=about)
+
+
+def _height(parameter: Parameter, candidate: Candidate) -> float:
+    """Return where a candidate crosses the axis of a parameter, from 0 to 1."""
+    value = candidate.settings[parameter.address]
+    if parameter.kind == "choice":
+        return list(parameter.choices).index(value) / (len(parameter.choices) - 1)
+    number = number_of(value) or 0.0
+    low, high = parameter.low, parameter.high
+    if parameter.is_log:
+        return log(number / low) / log(high / low)
+    return (number - low) / (high - low)
+
+
+def _shown(value: float, quantity: Objective | Constraint) -> str:
+    unit = quantity.term.unit
+    return amount(value, unit) if unit in ("bit/s", "s") else per_cent(value) if unit == "ratio" else f"{value:.4g}"

@@ -1,0 +1,158 @@
+"""Parameters of a search: what each can be, and how a value becomes one of the scenario.
+
+Quantities are searched as numbers in their base unit, and written with that unit. Values have four significant digits,
+so that what a table shows is what was tried.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, log10
+from typing import TYPE_CHECKING, Literal, cast
+
+from thalweg.analysis import quantity
+from thalweg.report.text.labels import key_title
+from thalweg.scenario.document import Value
+from thalweg.scenario.places import show
+from thalweg.scenario.text.quantities import rate_text, time_text
+from thalweg.search.terms import TermError
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+Kind = Literal["number", "whole", "choice", "rate", "size", "time", "rtt", "bdp", "packets", "arrivals"]
+"""What a parameter's values are: a plain number, one of a list, or a quantity."""
+
+WHOLE: tuple[Kind, ...] = ("whole", "packets")
+"""Kinds whose values are whole numbers."""
+
+DIGITS = 4
+"""Significant digits of a value."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A key of the scenario, and the values among which a search chooses."""
+
+    address: str
+    kind: Kind
+    low: float = 0.0
+    """In the base unit of `kind`."""
+    high: float = 0.0
+    is_log: bool = False
+    choices: Sequence[Value] = ()
+    """The values of a choice."""
+
+    def distribution(self) -> "BaseDistribution":
+        """Return what Optuna samples from."""
+        from optuna import distributions
+
+        if self.kind == "choice":
+            return distributions.CategoricalDistribution(list(self.choices))
+        if self.kind in WHOLE:
+            return distributions.IntDistribution(round(self.low), round(self.high), log=self.is_log)
+        return distributions.FloatDistribution(self.low, self.high, log=self.is_log)
+
+    def setting(self, sampled: Value) -> Value:
+        """Return the scenario's value for one that was sampled.
+
+        >>> Parameter("path.buffer", "bdp", 0.5, 8).setting(1.23456)
+        '1.235bdp'
+        """
+        if self.kind == "choice":
+            return sampled
+        if self.kind == "whole":
+            return int(sampled)
+        rounded = min(max(_significant(float(sampled)), self.low), self.high)
+        return written(rounded, self.kind)
+
+    @property
+    def ends(self) -> Sequence[Value]:
+        """The values to check before the search: the ends of a range, or every choice."""
+        return self.choices if self.kind == "choice" else (self.setting(self.low), self.setting(self.high))
+
+    @property
+    def title(self) -> str:
+        """Its name in tables and figures.
+
+        >>> Parameter("flow.ours.cc_params.pacing_gain", "number").title, Parameter("path.buffer", "bdp").title
+        ('pacing_gain of ours', 'buffer')
+        """
+        return key_title(self.address).removeprefix("cc_params.")
+
+    @property
+    def span(self) -> str:
+        """The values in words, for people."""
+        if self.kind == "choice":
+            return ", ".join(_shown(value) for value in self.choices)
+        low, high = map(_shown, self.ends)
+        return f"{low} to {high}{' (log)' if self.is_log else ''}"
+
+
+def ranged(address: str, ends: Sequence[Value], *, is_log: bool, is_whole: bool = False) -> Parameter:
+    """Read the two ends of a range: numbers, or quantities of one kind.
+
+    Raises `TermError` if they are anything else.
+    """
+    expected = "two numbers, or two quantities of one kind, the smaller one first"
+    if len(ends) != 2:
+        raise TermError(
+            f"`{address}` has {len(ends)} ends", expected, "several values to choose from: { choices = [...] }"
+        )
+    kinds: list[Kind] = []
+    numbers = []
+    for end in ends:
+        found = quantity(end) if isinstance(end, str) else ("number", float(end))
+        if found is None or isinstance(end, bool):
+            raise TermError(f"`{address}` cannot range to {show(end)}", expected, "choices: { choices = [...] }")
+        kinds.append("whole" if is_whole else cast(Kind, found[0]))
+        numbers.append(found[1])
+    if kinds[0] != kinds[1]:
+        raise TermError(f"`{address}` ranges from a {kinds[0]} to a {kinds[1]}", expected)
+    low, high = numbers
+    if not low < high:
+        raise TermError(f"`{address}` ranges from {show(ends[0])} to {show(ends[1])}", expected)
+    if is_log and low <= 0:
+        raise TermError(f"`{address}` begins at {show(ends[0])}", "a low end above 0 for the scale log")
+    return Parameter(address, kinds[0], low, high, is_log)
+
+
+def number_of(value: Value | None) -> float | None:
+    """Return a setting as a number in its base unit; None for texts and truth values.
+
+    >>> number_of("20ms"), number_of(3), number_of("bbr")
+    (0.02, 3.0, None)
+    """
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    found = quantity(value)
+    return found[1] if found else None
+
+
+def written(value: float, kind: Kind) -> Value:
+    """Return a number of a kind, in its base unit, as the scenario writes it.
+
+    >>> written(0.02, "time"), written(2.5, "bdp"), written(0.5, "number")
+    ('20ms', '2.5bdp', 0.5)
+    """
+    return value if kind == "number" else _text(value, kind)
+
+
+def _shown(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _significant(value: float) -> float:
+    return value if value == 0 else round(value, DIGITS - 1 - floor(log10(abs(value))))
+
+
+def _text(value: float, kind: Kind) -> str:
+    if kind == "rate":
+        return rate_text(round(value))
+    if kind == "time":
+        return time_text(round(Fraction(value) * 10**9))
+    if kind in ("size", "packets"):
+        return f"{round(value)}{'B' if kind == 'size' else 'packets'}"
+    return f"{value:.10g}{'/s' if kind == 'arrivals' else kind}"

@@ -1,0 +1,104 @@
+"""From a candidate to its plans: the points that the search sees, and those that are held out.
+
+A candidate is the scenario with its parameters set. Parameters are not keys of the sweep, so every candidate has the
+same seeds at the same point and repetition: what differs between two candidates is not their luck.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from thalweg import plan, scenario
+from thalweg.engine import Capabilities, Engine
+from thalweg.plan import Plan
+from thalweg.scenario.document import Value
+from thalweg.search.table import Search
+
+Side = Literal["seen", "held out"]
+"""Which points of the sweep: those of the search, or the others."""
+
+Settings = Mapping[str, Value]
+"""Values of parameters, by address."""
+
+DIGITS = 8
+"""Hexadecimal digits of a hash in a name."""
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans candidates of a search for an engine."""
+
+    search: Search
+    engine: Engine
+    known: Capabilities
+
+    def plan(self, settings: Settings, side: Side) -> Plan:
+        """Plan a candidate's experiments at the points of a side; without settings, those of the scenario as written.
+
+        Where nothing is held out, the held-out points are those of the search with other seeds.
+
+        Raises `ThalwegErrors` if the scenario has mistakes with these settings, or the engine does not honour them.
+        """
+        values = dict(settings)
+        if side == "held out" and not self.search.held_out:
+            values["seed"] = self.next_seed
+        document = scenario.checked(scenario.overridden(self.search.document, values))
+        whole = plan.make(document, self.engine, self.known.engines)
+        experiments = [each for each in whole.experiments if self._is_of(side, each.sweep)]
+        return whole.model_copy(update={"experiments": experiments})
+
+    @property
+    def seed(self) -> int:
+        """The scenario's seed."""
+        given = self.search.document.raw.get("seed", 1)
+        return given if isinstance(given, int) else 1
+
+    @property
+    def next_seed(self) -> int:
+        """The seed of points that stand for held-out ones."""
+        return self.seed + 1 if self.seed < 2**53 - 1 else 0
+
+    @property
+    def repetitions(self) -> int:
+        """Repetitions of each point, at most."""
+        given = self.search.document.raw.get("repetitions", 1)
+        return given if isinstance(given, int) else 1
+
+    def _is_of(self, side: Side, point: Mapping[str, object]) -> bool:
+        held_out = self.search.held_out
+        if not held_out:
+            return True
+        is_held_out = any(point[address] in values for address, values in held_out.items())
+        return is_held_out == (side == "held out")
+
+
+def alone(whole: Plan, flow: str) -> Plan:
+    """Plan the same experiments without all other flows: what the flow gets by itself."""
+    experiments = [
+        each.model_copy(update={"flows": [one for one in each.flows if one.name == flow]}) for each in whole.experiments
+    ]
+    return whole.model_copy(update={"experiments": experiments})
+
+
+def points(whole: Plan) -> list[int]:
+    """Return the numbers of the points of a plan."""
+    return list(dict.fromkeys(each.experiment for each in whole.experiments))
+
+
+def digest(*parts: str) -> str:
+    """Name what is described by texts.
+
+    >>> digest("a", "b") == digest("ab")
+    False
+    """
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGITS]
+
+
+def fingerprint(planner: Planner) -> str:
+    """Name a search: whoever changes anything but the budget gets another one."""
+    search = planner.search
+    sides: Sequence[Side] = ("seen", "held out")
+    plans = [planner.plan({}, side).model_copy(update={"scenario_toml": ""}).model_dump_json() for side in sides]
+    said = [repr(each) for each in (*search.parameters, *search.objectives, *search.constraints)]
+    return digest(*plans, *said, planner.engine.name, planner.engine.version)

@@ -1,0 +1,18 @@
+"""The JSON Schema of scenario files with the tables of searches, for editors."""
+
+from typing import Any
+
+from thalweg.search.table import NAME, SearchTable
+
+TABLES = {NAME: SearchTable}
+"""The tables of searches, by their names in a scenario."""
+
+
+def with_searches(scenario: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a scenario, to which the tables of searches are added."""
+    properties, definitions = dict(scenario["properties"]), dict(scenario["$defs"])
+    for name, model in TABLES.items():
+        schema = model.model_json_schema(ref_template="#/$defs/{model}")
+        definitions |= schema.pop("$defs", {})
+        properties[name] = schema
+    return {**scenario, "properties": properties, "$defs": definitions}

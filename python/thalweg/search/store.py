@@ -1,0 +1,279 @@
+"""What a search knows, in an SQLite file: it survives interruptions, and several processes share it.
+
+Optuna keeps the candidates as trials and proposes the next one. Proposals depend on the seed, the number of the
+candidate and the candidates before it alone, so that an interrupted search goes on as if it had not been.
+
+Locks say who works on what. A process that is killed loses its locks, and another one, or the next, goes on with its
+candidate.
+"""
+
+import hashlib
+import json
+import sqlite3
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+from sqlalchemy.exc import OperationalError
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.scenario.document import Value
+from thalweg.search import locks
+from thalweg.search.candidates import Candidate
+from thalweg.search.table import Search
+
+FILE = "search.db"
+STUDY = "search"
+
+POPULATION = 24
+"""Candidates of a generation of NSGA-II."""
+
+WAIT_S = 60
+"""How long SQLite waits for another process that writes."""
+
+POLL_S = 0.5
+"""How often it is checked whether another process has finished its candidate."""
+
+CANDIDATE, FOUND, DEFAULT = "candidate", "found", "default"
+"""Attributes of Optuna's trials and study: a candidate's number, what was found of it, and of the default."""
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A candidate that this process is to evaluate."""
+
+    number: int
+    settings: dict[str, Value]
+    trial: int
+    """Optuna's number of the trial."""
+    lock: IO[bytes]
+
+
+class Store:
+    """The candidates of a search."""
+
+    def __init__(self, folder: Path, search: Search, seed: int) -> None:
+        """Open the store in `folder`, or make it.
+
+        Raises `ThalwegError` if it cannot be written or read.
+        """
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._folder, self._search, self._seed = folder, search, seed
+        self._known: dict[int, Candidate] = {}
+        self._space = {each.address: each.distribution() for each in search.parameters}
+        self._sampler = _Proposals(seed, is_single=len(search.objectives) == 1)
+        with self.exclusive(), _explained(folder):
+            storage = optuna.storages.RDBStorage(f"sqlite:///{FILE}", engine_kwargs={"creator": self._connect})
+            self._study = optuna.create_study(
+                storage=storage,
+                sampler=self._sampler,
+                study_name=STUDY,
+                directions=["maximize" if each.is_maximised else "minimize" for each in search.objectives],
+                load_if_exists=True,
+            )
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self._folder / FILE, timeout=WAIT_S, check_same_thread=False)
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Keep all other processes of this search from doing the same."""
+        return locks.exclusive(self._folder / "lock")
+
+    @property
+    def default(self) -> Candidate | None:
+        """What was found of the scenario as it is written."""
+        found = self._study.user_attrs.get(DEFAULT)
+        return _candidate(None, json.loads(found)) if found else None
+
+    def keep_default(self, candidate: Candidate) -> None:
+        """Keep what was found of the scenario as it is written."""
+        with _explained(self._folder):
+            self._study.set_user_attr(DEFAULT, _found(candidate))
+
+    def evaluated(self) -> list[Candidate]:
+        """Return the candidates that are evaluated, by number."""
+        with _explained(self._folder):
+            trials = self._study.get_trials(deepcopy=False)
+        for trial in trials:
+            if trial.number not in self._known and FOUND in trial.user_attrs and trial.state != TrialState.RUNNING:
+                found = json.loads(trial.user_attrs[FOUND])
+                self._known[trial.number] = _candidate(trial.user_attrs[CANDIDATE], found)
+        return sorted(self._known.values(), key=lambda each: each.number or 0)
+
+    def claim(self) -> Claimed | None:
+        """Take a candidate that a killed process has left, or propose the next one; None: the budget is used."""
+        with self.exclusive(), _explained(self._folder):
+            trials = self._study.get_trials(deepcopy=False)
+            for trial in trials:
+                if trial.state == TrialState.RUNNING and (lock := self._lock(trial.number)):
+                    if self._study.get_trials(deepcopy=False)[trial.number].state != TrialState.RUNNING:
+                        lock.close()  # finished since
+                    elif CANDIDATE in trial.user_attrs:
+                        return self._claimed(trial, trial.user_attrs[CANDIDATE], lock)
+                    else:
+                        lock.close()
+                        self._study.tell(trial.number, state=TrialState.FAIL)  # it was not proposed to the end
+            number = sum(CANDIDATE in trial.user_attrs for trial in trials)
+            if number >= self._search.budget:
+                return None
+            return self._proposed(number)
+
+    def _proposed(self, number: int) -> Claimed:
+        self._sampler.begin(number)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            trial = self._study.ask(self._space)
+        lock = self._lock(trial.number)
+        assert lock, "nobody else knows of it"
+        trial.set_user_attr(CANDIDATE, number)
+        return self._claimed(trial, number, lock)
+
+    def _claimed(self, trial: "FrozenTrial | optuna.Trial", number: int, lock: IO[bytes]) -> Claimed:
+        settings = {each.address: each.setting(trial.params[each.address]) for each in self._search.parameters}
+        return Claimed(number, settings, trial.number, lock)
+
+    def is_shared(self) -> bool:
+        """Return whether another process is evaluating a candidate."""
+        with self.exclusive(), _explained(self._folder):
+            for trial in self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                lock = self._lock(trial.number)
+                if lock is None:
+                    return True
+                lock.close()
+        return False
+
+    def wait(self) -> None:
+        """Wait a moment for another process."""
+        time.sleep(POLL_S)
+
+    def keep(self, claimed: Claimed, candidate: Candidate) -> None:
+        """Keep what was found of a candidate, and let Optuna learn from it."""
+        with _explained(self._folder):
+            trial = optuna.Trial(self._study, self._study.get_trials(deepcopy=False)[claimed.trial]._trial_id)
+            trial.set_user_attr(FOUND, _found(candidate))
+            if candidate.is_measured:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # a constraint that was set before the process was killed
+                    excesses = candidate.excesses(self._search)
+                    for constraint, excess in zip(self._search.constraints, excesses, strict=True):
+                        trial.set_constraint(constraint.text, excess)
+                self._study.tell(claimed.trial, candidate.objectives(self._search))
+            else:
+                self._study.tell(claimed.trial, state=TrialState.FAIL)
+        claimed.lock.close()
+
+    def importances(self) -> list[dict[str, float]]:
+        """Return, for each objective, the share of its variance that each parameter explains (fANOVA).
+
+        Empty where the candidates are too few, or all alike.
+        """
+        trials = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        varied = [name for name in self._space if len({trial.params[name] for trial in trials}) > 1]
+        found: list[dict[str, float]] = []
+        for number in range(len(self._search.objectives)):
+            if len(trials) < FEWEST_FOR_IMPORTANCE or not varied or len({t.values[number] for t in trials}) < 2:
+                found.append({})
+                continue
+            found.append(
+                optuna.importance.get_param_importances(
+                    self._study,
+                    evaluator=optuna.importance.FanovaImportanceEvaluator(seed=_hashed(self._seed, "importance")),
+                    target=lambda trial, number=number: trial.values[number],  # type: ignore[misc]
+                    params=varied,
+                )
+            )
+        return found
+
+    def _lock(self, trial: int) -> IO[bytes] | None:
+        """Lock a trial; None if another process has it. The lock is open as long as the file."""
+        return locks.taken(self._folder / "locks" / str(trial))
+
+
+FEWEST_FOR_IMPORTANCE = 8
+"""Of fewer candidates, nothing is said about what matters."""
+
+
+class _Proposals(BaseSampler):
+    """TPE for one objective, NSGA-II for several; the randomness of a candidate is that of its number."""
+
+    def __init__(self, seed: int, *, is_single: bool) -> None:
+        self._seed, self._is_single, self._number = seed, is_single, 0
+        self.begin(0)
+
+    def begin(self, number: int) -> None:
+        """Begin to propose a candidate."""
+        self._number = number
+        seed = _hashed(self._seed, number)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            self._inner: BaseSampler = (
+                TPESampler(seed=seed, multivariate=True)
+                if self._is_single
+                else NSGAIISampler(seed=seed, population_size=POPULATION)
+            )
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return self._inner.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        return self._inner.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        sampler = RandomSampler(seed=_hashed(self._seed, self._number, param_name))
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        self._inner.before_trial(study, trial)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        self._inner.after_trial(study, trial, state, values)
+
+
+def _hashed(*parts: int | str) -> int:
+    """Return a seed for numpy."""
+    return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "big")
+
+
+def _found(candidate: Candidate) -> str:
+    return json.dumps(
+        {
+            "settings": candidate.settings,
+            "values": candidate.values,
+            "stopped": candidate.stopped,
+            "failed": candidate.failed,
+        }
+    )
+
+
+def _candidate(number: int | None, found: dict[str, Any]) -> Candidate:
+    return Candidate(number, found["settings"], found["values"], found["stopped"], found["failed"])
+
+
+@contextmanager
+def _explained(folder: Path) -> Iterator[None]:
+    """Turn an error of the database into one that says what to do."""
+    try:
+        yield
+    except (OperationalError, sqlite3.DatabaseError, optuna.exceptions.StorageInternalError) as error:
+        causes = [error, error.__cause__, error.__context__]
+        original = next((str(each.orig) for each in causes if isinstance(each, OperationalError)), str(error))
+        raise ThalwegError(
+            "cannot-write",
+            f"`{folder / FILE}`: {original}",
+            place=str(folder / FILE),
+            hint="free some space, or name another place with --out; then type the same command again",
+            exit_code=Exit.CANNOT_WRITE,
+        ) from None

@@ -1,0 +1,283 @@
+"""The table `[search]` of a scenario: read, checked, and every mistake explained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeVar, cast
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
+
+from thalweg import scenario
+from thalweg.errors import ThalwegError, ThalwegErrors
+from thalweg.scenario import Document, sweep
+from thalweg.scenario.document import Raw, TomlValue, Value
+from thalweg.scenario.mistakes import Mistakes, by_line
+from thalweg.scenario.model_mistakes import Described, translate
+from thalweg.scenario.places import show
+from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.text import words
+from thalweg.search.parameters import Parameter, ranged
+from thalweg.search.terms import Constraint, Objective, Term, TermError, check_over
+
+NAME = "search"
+"""Name of the table."""
+
+Scalar = StrictBool | StrictInt | StrictFloat | StrictStr
+
+
+class SearchesTable(BaseModel):
+    """A table of a search: keys that are not declared are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+Model = TypeVar("Model", bound=SearchesTable)
+
+
+class ParameterTable(SearchesTable):
+    """The values of a parameter, in the longer form."""
+
+    low: Scalar | None = None
+    """The low end of a range: a number, or a quantity such as `"0.5bdp"`."""
+    high: Scalar | None = None
+    """The high end of the range, of the same kind."""
+    scale: Literal["linear", "log"] = "linear"
+    """`log` tries values evenly over the logarithm."""
+    int: list[StrictInt] | None = None
+    """A range of whole numbers: both ends."""
+    choices: list[Scalar] | None = None
+    """Values without an order, of which two at least."""
+
+
+class ObjectiveTable(SearchesTable):
+    """What the search makes large or small."""
+
+    measure: str
+    """A measure of docs/reference/analysis.md, or `harm`."""
+    of: str | None = None
+    """The flow that is measured; left out for measures of the path."""
+    goal: Literal["maximise", "minimise"]
+    """What the search does with it."""
+    over: str = "mean"
+    """How the points of the sweep become one number: `mean`, `median`, `worst`, `best`, or a percentile: `p10`."""
+
+
+class SearchTable(SearchesTable):
+    """The whole table."""
+
+    parameters: dict[str, list[Scalar] | ParameterTable] = Field(min_length=1)
+    """Keys of the scenario, as in [sweep], and what each can be: `[low, high]`, or a table."""
+    objectives: list[ObjectiveTable] = Field(min_length=1)
+    """What the search makes large or small; of several, it looks for the Pareto front."""
+    constraints: list[str] = []
+    """Bounds that a candidate keeps at every point: `measure(flow) <= number`, or `>=`."""
+    held_out: dict[str, list[Scalar]] = {}
+    """Values of the sweep, by key. The search sees no point with one of them; the best candidates are judged there."""
+    budget: Annotated[int, Field(ge=1, le=100_000, strict=True)] = 100
+    """How many candidates are tried."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched, checked against its scenario."""
+
+    document: Document
+    """The scenario, without the values that are held out and the parameters."""
+    parameters: Sequence[Parameter]
+    objectives: Sequence[Objective]
+    constraints: Sequence[Constraint]
+    held_out: Mapping[str, Sequence[Value]]
+    budget: int
+
+    @property
+    def terms(self) -> list[Term]:
+        """Every measure that is read, once."""
+        return list(dict.fromkeys(each.term for each in self.quantities))
+
+    @property
+    def written(self) -> dict[str, Value]:
+        """The values that the scenario itself gives its parameters; those without one are left to the engine."""
+        found: dict[str, Value] = {}
+        for parameter in self.parameters:
+            value: TomlValue = self.document.raw
+            for key in sweep.locate(parameter.address, self.document.raw):
+                if isinstance(value, dict):
+                    value = value.get(str(key))
+                elif isinstance(value, list) and isinstance(key, int):
+                    value = value[key]
+            if isinstance(value, bool | int | float | str):
+                found[parameter.address] = value
+        return found
+
+    @property
+    def quantities(self) -> list[Objective | Constraint]:
+        """Objectives, then constraints: what each candidate has a value of."""
+        return [*self.objectives, *self.constraints]
+
+    @classmethod
+    def of(cls, document: Document) -> "Search":
+        """Read and check the table of a checked scenario.
+
+        Raises `ThalwegErrors` with every mistake; `ThalwegError` if there is no such table.
+        """
+        if NAME not in document.searches:
+            raise ThalwegError(
+                "no-search",
+                f"`{document.file}` has no table [search]",
+                place=NAME,
+                expected="a table that names parameters and objectives",
+                hint="docs/guide/search-for-parameters.md shows one",
+                source=document.source(()),
+            )
+        table = shaped(document, NAME, SearchTable)
+        checker = _Checker(document)
+        parameters = [checker.parameter(address, values) for address, values in table.parameters.items()]
+        objectives = [checker.objective(number, each) for number, each in enumerate(table.objectives)]
+        constraints = [checker.constraint(number, each) for number, each in enumerate(table.constraints)]
+        checker.held_out(table.held_out)
+        checker.raise_found()
+        search = cls(
+            document,
+            [each for each in parameters if each],
+            [each for each in objectives if each],
+            [each for each in constraints if each],
+            {address: list(values) for address, values in table.held_out.items()},
+            table.budget,
+        )
+        checker.ends(search.parameters)
+        checker.raise_found()
+        return search
+
+
+def shaped(document: Document, name: str, model: type[Model]) -> Model:
+    """Read a table of searches as its model.
+
+    Raises `ThalwegErrors` with what is unknown, missing or of another kind.
+    """
+    given = document.searches[name]
+    if not isinstance(given, dict):
+        raise ThalwegError(
+            "wrong-type", f"`{name}` is {show(given)}", place=name, found=show(given), expected=f"a table [{name}]",
+            source=document.source((name,)),
+        )  # fmt: skip
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        found = translate(error, Described(model, f"[{name}]"), cast(Raw, given)).found
+        raise ThalwegErrors(
+            by_line(each.error(dotted((name, *each.place)), document.source((name, *each.place))) for each in found)
+        ) from None
+
+
+@dataclass
+class _Checker:
+    """Checks the parts of the table against the scenario, and collects the mistakes."""
+
+    document: Document
+    found: list[ThalwegError] = field(default_factory=list)
+
+    @property
+    def flows(self) -> list[str]:
+        return [str(flow["name"]) for flow in self.document.flows if "name" in flow]
+
+    def raise_found(self) -> None:
+        if self.found:
+            raise ThalwegErrors(by_line(self.found))
+
+    def add(self, place: Place, code: str, message: str, expected: str | None = None, hint: str | None = None) -> None:
+        mistakes = Mistakes()
+        mistakes.add(code, (NAME, *place), message, expected=expected, hint=hint)
+        source = self.document.source((NAME, *place))
+        self.found.append(mistakes.found[0].error(dotted((NAME, *place)), source))
+
+    def parameter(self, address: str, given: list[Value] | ParameterTable) -> Parameter | None:
+        place = ("parameters", address)
+        try:
+            sweep.locate(address, self.document.raw)
+        except ThalwegError as error:
+            message = error.message.replace("cannot be swept", "cannot be searched")
+            self.add(place, "bad-parameter", message, error.expected, error.hint)
+            return None
+        if address in self.document.swept:
+            hint = "remove it from [sweep], or from [search]"
+            self.add(place, "conflict", f"`{address}` is in [sweep], too", "either of the two", hint)
+            return None
+        try:
+            return _parameter(address, given)
+        except TermError as error:
+            self.add(place, "bad-range", error.message, error.expected, error.hint)
+            return None
+
+    def objective(self, number: int, given: ObjectiveTable) -> Objective | None:
+        place = ("objectives", number)
+        try:
+            check_over(given.over)
+            return Objective(Term.of(given.measure, given.of, self.flows), given.goal == "maximise", given.over)
+        except TermError as error:
+            self.add(place, "bad-objective", error.message, error.expected, error.hint)
+            return None
+
+    def constraint(self, number: int, text: str) -> Constraint | None:
+        try:
+            return Constraint.parse(text, self.flows)
+        except TermError as error:
+            self.add(("constraints", number), "bad-constraint", error.message, error.expected, error.hint)
+            return None
+
+    def held_out(self, given: Mapping[str, Sequence[Value]]) -> None:
+        swept = self.document.swept
+        for address, values in given.items():
+            place = ("held_out", address)
+            if address not in swept:
+                hint = words.did_you_mean(address, list(swept)) or f'add "{address}" = [...] to [sweep]'
+                expected = words.one_of(swept) if swept else "a key of [sweep], which is missing"
+                self.add(place, "bad-held-out", f"`{address}` is not a key of [sweep]", expected, hint)
+                continue
+            unknown = [value for value in values if value not in swept[address]]
+            if unknown:
+                expected = words.one_of(show(value) for value in swept[address])
+                hint = f"add {show(unknown[0])} to `{address}` in [sweep]"
+                self.add(
+                    place,
+                    "bad-held-out",
+                    f"{show(unknown[0])} is not a value of `{address}` in [sweep]",
+                    expected,
+                    hint,
+                )
+            elif not set(swept[address]) - set(values):
+                message = f"every value of `{address}` is held out, so that the search has no points"
+                self.add(place, "bad-held-out", message, "at least one other value in [sweep]")
+            elif not values:
+                self.add(place, "empty-list", f"`{address}` has no values", "at least one value of [sweep]")
+
+    def ends(self, parameters: Sequence[Parameter]) -> None:
+        """Check the scenario with the ends of each range, and with each choice."""
+        for parameter in parameters:
+            for value in parameter.ends:
+                try:
+                    scenario.checked(scenario.overridden(self.document, {parameter.address: value}))
+                except ThalwegError as error:
+                    first = error.errors[0]
+                    message = f"with {parameter.address} = {show(value)}, {first.message}"
+                    self.add(("parameters", parameter.address), "bad-range", message, first.expected, first.hint)
+                    break
+
+
+def _parameter(address: str, given: list[Value] | ParameterTable) -> Parameter:
+    if isinstance(given, list):
+        return ranged(address, given, is_log=False)
+    forms = [name for name in ("low", "int", "choices") if getattr(given, name) is not None]
+    if len(forms) != 1 or (given.high is not None) != (forms == ["low"]):
+        raise TermError(
+            f"`{address}` is not a range", "[low, high], or one of low and high, int, choices",
+            'as in { low = 1.0, high = 2.0, scale = "log" }, { int = [1, 8] } or { choices = ["a", "b"] }',
+        )  # fmt: skip
+    is_log = given.scale == "log"
+    if given.choices is not None:
+        if len(given.choices) < 2 or len(set(given.choices)) < len(given.choices) or is_log:
+            raise TermError(f"`{address}` has not several choices", "two different values or more, without a scale")
+        return Parameter(address, "choice", choices=given.choices)
+    if given.int is not None:
+        return ranged(address, cast(list[Value], given.int), is_log=is_log, is_whole=True)
+    assert given.low is not None
+    assert given.high is not None
+    return ranged(address, [given.low, given.high], is_log=is_log)

@@ -1,0 +1,181 @@
+"""The best candidates beside the default, at points that the search has not seen.
+
+Each difference has Welch's interval and test, and Holm's correction makes all verdicts of an engine together as sure as
+one: with a probability of 95 %, none of them is a false alarm.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from thalweg import analysis
+from thalweg.analysis import Difference, Estimate
+from thalweg.errors import ThalwegError
+from thalweg.plan import Plan
+from thalweg.report.text.labels import setting
+from thalweg.search.candidates import Candidate, front
+from thalweg.search.measuring import Lab, Values, all_quantities, by_repetition
+from thalweg.search.planning import Planner, points
+from thalweg.search.searching import unmeasured
+from thalweg.search.table import Search
+from thalweg.search.terms import Constraint, Objective
+
+MAX_WINNERS = 3
+"""Candidates that are verified; of a longer Pareto front, those that are spread evenly along it."""
+
+ALL_POINTS = "all points"
+
+Verdict = Literal["better", "worse", "no difference seen", "too few", "failed"]
+"""`too few`: repetitions to say anything."""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """A candidate's objective beside the default's, at one point or over all."""
+
+    candidate: str
+    quantity: str
+    unit: str
+    point: str
+    default: Estimate
+    found: Estimate
+    difference: Difference
+    p: float | None
+    """Corrected for the number of tests."""
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The default and the best candidates on one engine."""
+
+    engine: str
+    version: str
+    is_held_out: bool
+    """False: nothing is held out, and the points of the search were run again with other seeds."""
+    points: Sequence[str]
+    candidates: Sequence[Candidate]
+    """The default first; their values are those of all points."""
+    rows: Sequence[Verdicts]
+    directories: Sequence[Path]
+
+
+def winners(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
+    """Return the candidates to verify: the best ones of one objective, or some of the Pareto front."""
+    objective = search.objectives[0]
+    if len(search.objectives) == 1:
+        rest, best = list(candidates), list[Candidate]()
+        while len(best) < MAX_WINNERS and (next_best := front(rest, search)):
+            best.append(next_best[0])
+            rest = [each for each in rest if each.settings != next_best[0].settings]
+        return best
+    ordered = sorted(front(candidates, search), key=lambda each: each.objectives(search)[0])
+    if objective.is_maximised:
+        ordered.reverse()
+    if len(ordered) <= MAX_WINNERS:
+        return ordered
+    places = [round(number * (len(ordered) - 1) / (MAX_WINNERS - 1)) for number in range(MAX_WINNERS)]
+    return [ordered[place] for place in places]
+
+
+def verify(
+    planner: Planner,
+    lab: Lab,
+    folder: Path,
+    candidates: Sequence[Candidate],
+    tell: Callable[[str], None] = lambda text: None,
+) -> Verified:
+    """Run the default and `candidates` at the held-out points on the planner's engine.
+
+    Raises:
+        Interrupted: The user asked to stop; the same call goes on.
+        ThalwegError: The engine cannot run the plan, or something cannot be written.
+    """
+    search = planner.search
+    default = Candidate(None, {})
+    found, plans, values, directories = [], [], [], []
+    for each in (default, *candidates):
+        tell(each.name)
+        plan = planner.plan(each.settings, "held out")
+        directory = folder / ("default" if each.number is None else f"candidate-{each.number}")
+        measured = _measured(lab, plan, directory, search)
+        quantities = [] if isinstance(measured, str) else all_quantities(measured, search.quantities, plan)
+        failed = measured if isinstance(measured, str) else ""
+        candidate = Candidate(each.number, each.settings, quantities, failed=failed)
+        if not failed:
+            candidate = replace(candidate, failed=unmeasured(candidate, search))
+        found.append(candidate)
+        plans.append(plan)
+        values.append({} if isinstance(measured, str) else measured)
+        directories.append(directory)
+    rows = _judged(
+        [
+            row
+            for candidate, plan, own in list(zip(found, plans, values, strict=True))[1:]
+            if not candidate.failed and not found[0].failed
+            for row in _compared(candidate, (plans[0], values[0]), (plan, own), search)
+        ],
+        search,
+    )
+    named = list(_names(plans[0]).values())
+    return Verified(planner.engine.name, planner.engine.version, bool(search.held_out), named, found, rows, directories)
+
+
+def _measured(lab: Lab, plan: Plan, directory: Path, search: Search) -> Values | str:
+    """Return the values of a plan, or why it has none."""
+    try:
+        return lab.measure(plan, directory, search.terms)
+    except ThalwegError as error:
+        if error.code not in ("experiments-failed", "empty-run"):
+            raise
+        return error.message
+
+
+def _compared(
+    candidate: Candidate, default: tuple[Plan, Values], own: tuple[Plan, Values], search: Search
+) -> list[Verdicts]:
+    rows = []
+    names = _names(default[0])
+    numbers = points(default[0])
+    places: list[tuple[str, list[int]]] = [(ALL_POINTS, numbers)]
+    if len(numbers) > 1:
+        places += [(names[number], [number]) for number in numbers]
+    for quantity in search.quantities:
+        for name, at in places if isinstance(quantity, Objective) else places[:1]:
+            first, second = (_estimate(values, quantity, at) for _, values in (default, own))
+            if first is None or second is None:
+                continue
+            apart = analysis.difference(first, second)
+            named = quantity.name if name == ALL_POINTS else str(quantity.term)
+            row = Verdicts(candidate.name, named, quantity.term.unit, name, first, second, apart, apart.p, "too few")
+            rows.append(row)
+    return rows
+
+
+def _estimate(values: Values, quantity: Objective | Constraint, at: Sequence[int]) -> Estimate | None:
+    known = [value for value in by_repetition(values, quantity, at) if value is not None]
+    return analysis.estimate(known) if known else None
+
+
+def _judged(rows: Sequence[Verdicts], search: Search) -> list[Verdicts]:
+    corrected = iter(analysis.holm([row.p for row in rows if row.p is not None]))
+    tested = [row if row.p is None else replace(row, p=next(corrected)) for row in rows]
+    large_is_good = {each.name: each.sign == ">=" for each in search.constraints}
+    large_is_good |= {name: each.is_maximised for each in search.objectives for name in (each.name, str(each.term))}
+    return [replace(row, verdict=_verdict(row, large_is_good[row.quantity])) for row in tested]
+
+
+def _verdict(row: Verdicts, is_large_good: bool) -> Verdict:
+    if row.p is None:
+        return "too few"
+    if row.p >= 1 - analysis.CONFIDENCE:
+        return "no difference seen"
+    return "better" if (row.difference.value > 0) == is_large_good else "worse"
+
+
+def _names(plan: Plan) -> dict[int, str]:
+    """Name the points of a plan by the keys of the sweep that vary."""
+    of = {each.experiment: each.sweep for each in plan.experiments}
+    keys = [key for key in next(iter(of.values())) if len({point[key] for point in of.values()}) > 1]
+    return {number: ", ".join(setting(key, point[key]) for key in keys) or ALL_POINTS for number, point in of.items()}

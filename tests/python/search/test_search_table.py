@@ -1,0 +1,89 @@
+"""The table [search]: what can be said in it, and how mistakes are explained."""
+
+from pathlib import Path
+
+import pytest
+from small_search import searched
+from thalweg.errors import ThalwegError
+from thalweg.search.terms import Constraint, TermError
+
+MISTAKES = {
+    "unknown key": ({"more": "bugdet = 3"}, "unknown key `bugdet` in [search]", "did you mean `budget`?"),
+    "unknown place": ({"parameters": '{ "path.bufer" = [1, 2] }'}, "`path.bufer` addresses nothing", "path.buffer"),
+    "unknown flow": ({"parameters": '{ "flow.our.cc" = { choices = ["bbr", "reno"] } }'}, "flow.our.cc", "ours.cc"),
+    "swept, too": ({"parameters": '{ "path.rtt" = ["1ms", "2ms"] }'}, "`path.rtt` is in [sweep], too", "remove it"),
+    "wrong way": ({"parameters": '{ "path.buffer" = ["4bdp", "1bdp"] }'}, "4bdp", "smaller one first"),
+    "two kinds": ({"parameters": '{ "path.buffer" = ["4bdp", "1MB"] }'}, "from a bdp to a size", "one kind"),
+    "log from 0": ({"parameters": '{ "path.loss" = { low = 0.0, high = 0.1, scale = "log" } }'}, "at 0.0", "above 0"),
+    "impossible end": ({"parameters": '{ "path.loss" = [0.0, 7.0] }'}, "with path.loss = 7.0", "from 0 to 1"),
+    "impossible choice": ({"parameters": '{ "path.queue" = { choices = ["fifo", "code"] } }'}, "code", "codel"),
+    "unknown measure": (
+        {"objectives": '[{ measure = "godput", of = "ours", goal = "maximise" }]'}, "no measure `godput`", "`goodput`"
+    ),
+    "no flow": ({"objectives": '[{ measure = "goodput", goal = "maximise" }]'}, "measure of a flow", "goodput(ours)"),
+    "a flow of the path": (
+        {"objectives": '[{ measure = "utilisation", of = "ours", goal = "maximise" }]'}, "of the path", "without a flow"
+    ),
+    "wrong goal": ({"objectives": '[{ measure = "goodput", of = "ours", goal = "maximize" }]'}, "maximize", "maximise"),
+    "wrong over": (
+        {"objectives": '[{ measure = "goodput", of = "ours", goal = "maximise", over = "wrost" }]'}, "wrost", "`worst`"
+    ),
+    "constraint": ({"more": 'constraints = ["harm(thiers) <= 0.1"]'}, "no flow `thiers`", "`theirs`"),
+    "no constraint": ({"more": 'constraints = ["harm of theirs"]'}, "is not a constraint", "harm(theirs) <= 0.1"),
+    "equality": ({"more": 'constraints = ["harm(theirs) = 0.1"]'}, "`=` is not a bound", "<= or >="),
+    "wrong unit": ({"more": 'constraints = ["goodput(theirs) >= 5ms"]'}, "`5ms` is not a number", "5Mbps"),
+    "held out, not swept": ({"more": 'held_out = { "path.rate" = ["1Mbps"] }'}, "not a key of [sweep]", "path.rtt"),
+    "held out, no value": ({"more": 'held_out = { "path.rtt" = ["99ms"] }'}, '"99ms" is not a value', "10ms"),
+    "all held out": ({"more": 'held_out = { "path.rtt" = ["10ms", "20ms", "30ms"] }'}, "has no points", "another"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name in MISTAKES if name != "all held out"])
+def test_a_mistake_is_explained(name: str, tmp_path: Path) -> None:
+    changes, message, advice = MISTAKES[name]
+    with pytest.raises(ThalwegError) as caught:
+        searched(tmp_path, **changes)
+    text = caught.value.text()
+    assert message in text
+    assert advice in text
+    assert "x.toml:" in text, "it says in which line"
+
+
+def test_a_search_without_points_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError, match="no points"):
+        searched(tmp_path, **MISTAKES["all held out"][0])
+
+
+def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ThalwegError) as caught:
+        searched(tmp_path, more='constraints = ["nonsense"]\nheld_out = { "path.rate" = ["1Mbps"] }')
+    assert len(caught.value.errors) == 2
+
+
+def test_ranges_become_settings_of_the_scenario(tmp_path: Path) -> None:
+    parameters = """{ "path.buffer" = { low = "100kB", high = "1MB", scale = "log" }, \
+"path.rate" = ["5Mbps", "20Mbps"], "flow.ours.count" = { int = [1, 8] }, "path.loss" = [0.0, 0.1], \
+"host.sender.delay_jitter" = ["10us", "2ms"] }"""
+    found = {each.address: each for each in searched(tmp_path, parameters=parameters).parameters}
+    assert found["path.buffer"].setting(123_456.7) == "123500B"
+    assert found["path.rate"].setting(12_345_678.0) == "12.35Mbps"
+    assert found["flow.ours.count"].setting(3) == 3
+    assert found["path.loss"].setting(0.0123456) == 0.01235
+    assert found["host.sender.delay_jitter"].setting(0.00123456) == "1.235ms"
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "excess"),
+    [("harm(theirs) <= 0.1", 0.1, 1.0), ("rtt_p95(ours) ≤ 60ms", 0.06, None), ("goodput(ours) >= 5Mbps", 5e6, None)],
+)
+def test_a_constraint_is_read(text: str, bound: float, excess: float | None) -> None:
+    constraint = Constraint.parse(text, ["ours", "theirs"])
+    assert constraint.bound == pytest.approx(bound)
+    assert constraint.excess(bound) == 0
+    if excess is not None:
+        assert constraint.excess(0.2) == pytest.approx(excess)
+
+
+def test_nothing_but_constraints_is_evaluated() -> None:
+    with pytest.raises(TermError):
+        Constraint.parse("__import__('os').system('true') <= 1", ["ours"])
