@@ -42,6 +42,12 @@ def scenarios(guide: str) -> list[str]:
     return [block for block in blocks if block.startswith("name = ")]
 
 
+def rows(guide: str) -> str:
+    block = re.search(r"^```csv\n(.*?)^```", (GUIDES / guide).read_text(), flags=re.M | re.S)
+    assert block
+    return block[1]
+
+
 def follow(guide: str, folder: Path, changes: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> None:
     """Type the commands of a guide, in their order, in a folder with the ready-made scenarios.
 
@@ -126,6 +132,7 @@ def test_the_commands_of_virtual_machines_work_in_their_order(tmp_path: Path) ->
 )
 def test_the_scenarios_of_the_guide_are_right(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text)
+    (tmp_path / "paths.csv").write_text(rows("scenarios.md"))
     known = engine.capabilities()
     assert plan.make(scenario.load(tmp_path / "x.toml"), known.engines[engine.DEFAULT], known.engines).experiments
 

@@ -58,7 +58,8 @@ pub struct Scenario {
     /// Choices for the engines that use a real kernel. The simulator has none of them to make, and passes over them.
     pub engine: Option<Engine>,
     /// Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
-    /// `"flow.medium.cc" = ["bbr", "cubic"]`.
+    /// `"flow.medium.cc" = ["bbr", "cubic"]`. `rows = ["paths.csv"]` names CSV files whose header names keys and whose
+    /// rows each set these keys together: each row is combined with the values of the other keys.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<SweepValue>>,
 }

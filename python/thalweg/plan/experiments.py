@@ -1,6 +1,6 @@
 """From a scenario to its plan."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from thalweg import collector
 from thalweg.engine import Engine
@@ -10,7 +10,6 @@ from thalweg.plan.models import Experiment, Plan
 from thalweg.plan.resolve import Resolver
 from thalweg.plan.traces import Traces
 from thalweg.scenario import Document, sweep
-from thalweg.scenario.document import Value
 from thalweg.scenario.values import whole_number
 
 FORMAT = 1
@@ -22,11 +21,10 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     Raises `ThalwegErrors` if `engine` does not honour something; `others` are asked who does.
     """
     raw = document.raw
-    swept = document.swept
-    if errors := honours.check(document, swept, engine, others):
+    if errors := honours.check(document, document.swept, engine, others):
         raise ThalwegErrors(sorted(errors, key=lambda error: (error.source and error.source.line) or 0))
     with collector.paused():
-        experiments, traces = _experiments(document, swept)
+        experiments, traces = _experiments(document)
     return Plan(
         format=FORMAT,
         engine=engine.name,
@@ -40,11 +38,11 @@ def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Pl
     )
 
 
-def _experiments(document: Document, swept: Mapping[str, Sequence[Value]]) -> tuple[list[Experiment], Traces]:
+def _experiments(document: Document) -> tuple[list[Experiment], Traces]:
     raw, traces = document.raw, Traces()
     resolver = Resolver(document.file.parent, traces)
     experiments: list[Experiment] = []
-    for number, (assignment, point) in enumerate(sweep.scenarios(raw, swept)):
+    for number, (assignment, point) in enumerate(sweep.scenarios(raw, document.axes)):
         resolved = resolver.resolve(point)
         settings = {key: seeds.number(value) for key, value in assignment.items()}
         for repetition in range(whole_number(raw, "repetitions", 1)):

@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
 
 from thalweg.errors import Source, ThalwegError, ThalwegErrors
-from thalweg.scenario import structure, sweep, values
-from thalweg.scenario.document import Document, Raw, Replacements, Value
+from thalweg.scenario import rows, structure, sweep, values
+from thalweg.scenario.axis import Axis, Value
+from thalweg.scenario.document import Document, Raw, Replacements
 from thalweg.scenario.mistakes import Mistake, Mistakes, by_line
 from thalweg.scenario.places import name_of, show
 from thalweg.scenario.positions import Place
+from thalweg.scenario.rows import Rows
 from thalweg.scenario.rules import (
     rules_amount,
     rules_arrival,
@@ -45,11 +47,11 @@ def find(document: Document) -> list[ThalwegError]:
     in_structure = structure.check(document, document.raw)
     base = structure.sound(document.raw, in_structure)
     errors = list(in_structure.values())
-    right, set_by_sweep, in_sweep = _sweep(document, base, {_identity(error) for error in errors})
+    axes, set_by_sweep, in_sweep = _sweep(document, base, {_identity(error) for error in errors})
     errors = [*(error for error in errors if not _is_set(error, set_by_sweep)), *in_sweep]
-    if too_many := _too_many(document, base, right):
+    if too_many := _too_many(document, base, axes):
         return [*errors, too_many]
-    return [*errors, *_rules(document, base, right, structure.addresses_meant(errors))]
+    return [*errors, *_rules(document, base, axes, structure.addresses_meant(errors))]
 
 
 def _identity(error: ThalwegError) -> tuple[str | None, ...]:
@@ -61,51 +63,131 @@ def _is_set(error: ThalwegError, set_by_sweep: set[str]) -> bool:
     return error.code == "missing-key" and error.place in set_by_sweep
 
 
+@dataclass(frozen=True)
+class _Column:
+    """The values that the sweep gives to one key."""
+
+    values: Sequence[Value]
+    sources: Mapping[Value, Source]
+    """Where a value stands, if it is in a file of rows."""
+
+    @property
+    def is_of_rows(self) -> bool:
+        return bool(self.sources)
+
+
 def _sweep(
     document: Document, base: Raw, known: set[tuple[str | None, ...]]
-) -> tuple[dict[str, list[Value]], set[str], list[ThalwegError]]:
+) -> tuple[list[Axis], set[str], list[ThalwegError]]:
     """Check the keys and values of the sweep one by one.
 
     Returns:
         What is right of the sweep, the names of the places that it sets, and its mistakes.
     """
     raw = document.raw
-    given = raw.get("sweep")
     rest = {
         key: value for key, value in raw.items() if key != "sweep"
     }  # or each value would be checked with all others
+    columns, lines, errors = _columns(document)
     places: dict[str, Place] = {}
-    errors: list[ThalwegError] = []
-    swept: dict[str, list[Value]] = {}
-    for address, choices in (given if isinstance(given, dict) else {}).items():
-        if not isinstance(choices, list) or not all(isinstance(value, bool | int | float | str) for value in choices):
-            continue  # has an error from the structure already
+    sound: dict[str, _Column] = {}
+    for address, column in columns.items():
         if not sweep.is_known(address, base):
             continue  # what is around the key has an error from the structure already
-        found = _values(address, choices)
+        found = _values(address, column)
         try:
             places[address] = sweep.locate(address, base)
         except ThalwegError as unknown:
             found.append(unknown)
         else:
-            swept[address] = choices if not found else []
-        errors += _in_sweep(found, address, document)
+            sound[address] = column if not found else _Column([], {})
+        errors += _in_sweep(found, address, document, next(iter(column.sources.values()), None))
     set_by_sweep = {name_of(place, raw) for place in places.values()}
     right: dict[str, list[Value]] = {}
     reported: set[tuple[str | None, ...]] = set()
-    for address, choices in swept.items():
+    for address, column in sound.items():
         if around := next((each for each in places if _is_around(places[each], places[address])), None):
             errors += _in_sweep([_twice(address, around)], address, document)
             continue
         right[address] = []
-        for value in choices:
+        for value in column.values:
             found = list(structure.check(document, sweep.put(rest, places[address], value)).values())
             wrong = [each for each in found if _identity(each) not in known and not _is_set(each, set_by_sweep)]
-            errors += _in_sweep([each for each in wrong if _identity(each) not in reported], address, document)
+            new = [each for each in wrong if _identity(each) not in reported]
+            errors += _in_sweep(new, address, document, column.sources.get(value))
             reported |= {_identity(each) for each in wrong}
             if not wrong:
                 right[address].append(value)
-    return {address: choices for address, choices in right.items() if choices}, set_by_sweep, errors
+    return _axes(columns, right, lines), set_by_sweep, errors
+
+
+def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[ThalwegError]]:
+    """Return the values of every key that the sweep sets, the rows of its files, and what is wrong with these."""
+    given = document.raw.get("sweep")
+    columns: dict[str, _Column] = {}
+    found: Rows | None = None
+    errors: list[ThalwegError] = []
+    lists = given if isinstance(given, dict) else {}
+    for address, choices in lists.items():
+        if not isinstance(choices, list) or not all(isinstance(value, bool | int | float | str) for value in choices):
+            continue  # has an error from the structure already
+        if address != rows.KEY:
+            columns[address] = _Column(choices, {})
+            continue
+        try:
+            found = rows.read(_names(choices), document.file.parent)
+        except ThalwegError as error:
+            errors += _in_sweep([error], address, document, error.source)
+            continue
+        for number, name in enumerate(found.addresses):
+            sources: dict[Value, Source] = {}
+            for row in found.rows:
+                sources.setdefault(row.values[number], row.source)
+            if name in columns or name in lists:
+                errors += _in_sweep([_set_twice(name)], name, document, found.rows[0].source)
+            columns[name] = _Column(list(sources), sources)
+    return columns, found, errors
+
+
+def _names(choices: Sequence[Value]) -> list[str]:
+    names = [value for value in choices if isinstance(value, str)]
+    if not names or len(names) < len(choices):
+        raise ThalwegError(
+            "wrong-type",
+            f"`{rows.KEY}` does not name files",
+            place=rows.KEY,
+            found=", ".join(map(show, choices)) or "an empty list",
+            expected='names of CSV files, as in rows = ["paths.csv"]',
+        )
+    return names
+
+
+def _set_twice(address: str) -> ThalwegError:
+    return ThalwegError(
+        "conflict",
+        f"`{address}` is set twice: by a column of a file of rows, and by another column or list",
+        place=address,
+        hint=f"remove `{address}` from the file, or from [sweep]",
+    )
+
+
+def _axes(columns: Mapping[str, _Column], right: Mapping[str, Sequence[Value]], found: Rows | None) -> list[Axis]:
+    """Return the axes without wrong values; rows in which one is wrong are left out."""
+    axes = []
+    for address, column in columns.items():
+        if not column.is_of_rows:
+            if right.get(address):
+                axes.append(Axis((address,), tuple((value,) for value in right[address])))
+        elif found is not None and address == found.addresses[0]:
+            allowed = [set(right.get(each, ())) for each in found.addresses]
+            sound = tuple(
+                row.values
+                for row in found.rows
+                if all(value in each for value, each in zip(row.values, allowed, strict=True))
+            )
+            if sound:
+                axes.append(Axis(found.addresses, sound))
+    return axes
 
 
 def _is_around(place: Place, other: Place) -> bool:
@@ -122,16 +204,19 @@ def _twice(address: str, around: str) -> ThalwegError:
     )
 
 
-def _in_sweep(errors: Sequence[ThalwegError], address: str, document: Document) -> Sequence[ThalwegError]:
+def _in_sweep(
+    errors: Sequence[ThalwegError], address: str, document: Document, source: Source | None = None
+) -> Sequence[ThalwegError]:
+    """Say where mistakes of the sweep are: in a file of rows (`source`), else in the scenario."""
     for error in errors:
-        error.source = document.source(("sweep", address))
+        error.source = (source and error.source) or source or document.source(("sweep", address))
         error.message = f"in [sweep], {error.message}"
     return errors
 
 
-def _too_many(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]]) -> ThalwegError | None:
+def _too_many(document: Document, base: Raw, axes: Sequence[Axis]) -> ThalwegError | None:
     repetitions = base.get("repetitions")
-    many = prod(map(len, swept.values())) * (repetitions if isinstance(repetitions, int) else 1)
+    many = prod(len(axis.choices) for axis in axes) * (repetitions if isinstance(repetitions, int) else 1)
     if many <= MAX_EXPERIMENTS:
         return None
     return ThalwegError(
@@ -144,8 +229,9 @@ def _too_many(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]
     )
 
 
-def _values(address: str, values: Sequence[Value]) -> list[ThalwegError]:
+def _values(address: str, column: _Column) -> list[ThalwegError]:
     """Check what can be said of the values whatever the key is."""
+    values = column.values
     if not values:
         return [
             ThalwegError("empty-list", f"`{address}` has no values", place=address, expected="at least one value"),
@@ -154,6 +240,7 @@ def _values(address: str, values: Sequence[Value]) -> list[ThalwegError]:
     if len(kinds) > 1:
         found = ", ".join(map(show, values))
         expected = f"one kind, not {' and '.join(kinds)}"
+        other = next(value for value in values if _kind(value) != _kind(values[0]))
         return [
             ThalwegError(
                 "mixed-values",
@@ -161,6 +248,7 @@ def _values(address: str, values: Sequence[Value]) -> list[ThalwegError]:
                 place=address,
                 found=found,
                 expected=expected,
+                source=column.sources.get(other),
             )
         ]
     twice = [value for value, times in Counter(values).items() if times > 1]
@@ -209,20 +297,20 @@ def extract(raw: Raw, keys: Sequence[str]) -> Raw:
     return extract
 
 
-def _indices(swept: Mapping[str, Sequence[Value]], base: Raw, keys: Sequence[str]) -> list[int]:
+def _indices(addresses: Sequence[str], base: Raw, keys: Sequence[str]) -> list[int]:
     """Return which of the swept addresses set something below the keys that a rule reads.
 
-    >>> _indices({"path.rtt": ["1ms"], "path.rate": ["1bps"]}, {}, ["flow", "path.rate"])
+    >>> _indices(["path.rtt", "path.rate"], {}, ["flow", "path.rate"])
     [1]
     """
     paths = [tuple(key.split(".")) for key in keys]
-    places = [sweep.locate(address, base) for address in swept]
+    places = [sweep.locate(address, base) for address in addresses]
     return [
         index for index, place in enumerate(places) if any(place[: len(path)] == path[: len(place)] for path in paths)
     ]
 
 
-def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], meant: set[str]) -> list[ThalwegError]:
+def _rules(document: Document, base: Raw, axes: Sequence[Axis], meant: set[str]) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
     What is missing only because its key is misspelled, and was `meant`, is no further mistake.
@@ -231,9 +319,10 @@ def _rules(document: Document, base: Raw, swept: Mapping[str, Sequence[Value]], 
     points: list[Assignment] = []
     in_files: dict[tuple[Source | None, str], ThalwegError] = {}
     # A rule finds the same at all points where the sweep sets the same values below the keys that it reads.
-    read = [_indices(swept, base, keys) for _, keys in RULES]
+    addresses = [address for axis in axes for address in axis.addresses]
+    read = [_indices(addresses, base, keys) for _, keys in RULES]
     known: list[dict[tuple[Value, ...], Mistakes]] = [{} for _ in RULES]
-    for assignment, raw in sweep.scenarios(base, swept):
+    for assignment, raw in sweep.scenarios(base, axes):
         points.append(assignment)
         set_here = tuple(assignment.values())
         for (rule, keys), indices, results in zip(RULES, read, known, strict=True):
@@ -286,6 +375,10 @@ def _source(place: Place, assignment: Assignment, document: Document) -> Source:
     return document.source(("sweep", key) if key else place)
 
 
+SETTABLE = ("seed", "repetitions", "duration", rows.KEY)
+"""What can be set, and is no address of a sweep's key."""
+
+
 def overridden(document: Document, settings: Replacements) -> Document:
     """Give the document with settings laid over it: each replaces the value, and the sweep of its key.
 
@@ -296,7 +389,7 @@ def overridden(document: Document, settings: Replacements) -> Document:
     places, errors = set(document.not_in_file), list[ThalwegError]()
     for address, value in settings.items():
         try:
-            place = (address,) if address in ("seed", "repetitions", "duration") else sweep.locate(address, raw)
+            place = (address,) if address in SETTABLE else sweep.locate(address, raw)
         except ThalwegError as error:
             error.message = error.message.replace("cannot be swept", "cannot be set")
             error.code = "bad-set-key"

@@ -11,7 +11,7 @@ from typing import cast
 
 from thalweg.errors import Source, ThalwegError
 from thalweg.files import LARGEST_TEXT, read_regular
-from thalweg.scenario import positions
+from thalweg.scenario import axis, positions, rows
 from thalweg.scenario.positions import Place
 
 READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
@@ -20,7 +20,7 @@ READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
 OF_SEARCHES = ("search", "fuzz")
 """Tables of a scenario file that are about searches: engines, sweeps and the schema of scenarios do not know them."""
 
-Value = bool | int | float | str
+Value = axis.Value
 """A value that a key of a scenario can have at one point of a sweep."""
 
 TomlValue = object
@@ -45,10 +45,26 @@ class Document:
     searches: Raw = field(default_factory=dict)
     """The tables of searches, unchecked; `raw` is without them."""
 
+    @cached_property
+    def axes(self) -> list[axis.Axis]:
+        """The axes of a checked scenario's sweep, in the order of the file."""
+        given = cast(dict[str, list[Value]], self.raw.get("sweep", {}))
+        found = []
+        for address, values in given.items():
+            if address == rows.KEY:
+                found.append(rows.read(cast(list[str], values), self.file.parent).axis)
+            else:
+                found.append(axis.Axis((address,), tuple((value,) for value in values)))
+        return found
+
     @property
     def swept(self) -> dict[str, list[Value]]:
-        """The values that the sweep of a checked scenario tries, by address."""
-        return cast(dict[str, list[Value]], self.raw.get("sweep", {}))
+        """The values that the sweep of a checked scenario tries, by address; those of rows once each."""
+        return {
+            address: list(dict.fromkeys(choice[number] for choice in each.choices))
+            for each in self.axes
+            for number, address in enumerate(each.addresses)
+        }
 
     @property
     def flows(self) -> list[Raw]:

@@ -475,5 +475,6 @@ class Scenario(Table):
     """Choices for the engines that use a real kernel. The simulator has none of them to make, and passes over them."""
     sweep: dict[str, list[SweepValue]] = Field(default_factory=dict)
     """Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
-    `"flow.medium.cc" = ["bbr", "cubic"]`.
+    `"flow.medium.cc" = ["bbr", "cubic"]`. `rows = ["paths.csv"]` names CSV files whose header names keys and whose rows
+    each set these keys together: each row is combined with the values of the other keys.
     """

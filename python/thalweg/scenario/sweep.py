@@ -4,12 +4,13 @@ An address is a path of keys with dots, as in `path.buffer`: flows go by name (`
 by their number from 0 (`path.steps.1.rate`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Iterator, Sequence
+from itertools import chain, product
 
 from thalweg.errors import ThalwegError
 from thalweg.scenario import presets
-from thalweg.scenario.document import Raw, TomlValue, Value
+from thalweg.scenario.axis import Axis, Value
+from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.places import Schema, other_keys, resolve, schema
 from thalweg.scenario.positions import Place
 from thalweg.scenario.text import words
@@ -86,35 +87,42 @@ def put(raw: Raw, place: Place, value: TomlValue) -> Raw:
     return changed
 
 
-def points(sweep: Mapping[str, Sequence[Value]]) -> Iterator[Assignment]:
-    """Give every combination, in the order of the file: the last key changes fastest.
+def points(axes: Sequence[Axis]) -> Iterator[Assignment]:
+    """Return every combination, in the order of the file: the last axis changes fastest.
 
-    >>> list(points({"path.buffer": ["1bdp", "2bdp"], "flow.a.cc": ["bbr"]}))
+    >>> list(points([Axis(("path.buffer",), (("1bdp",), ("2bdp",))), Axis(("flow.a.cc",), (("bbr",),))]))
     [{'path.buffer': '1bdp', 'flow.a.cc': 'bbr'}, {'path.buffer': '2bdp', 'flow.a.cc': 'bbr'}]
+    >>> list(points([Axis(("path.rate", "path.rtt"), (("1Mbps", "9ms"), ("2Mbps", "3ms")))]))
+    [{'path.rate': '1Mbps', 'path.rtt': '9ms'}, {'path.rate': '2Mbps', 'path.rtt': '3ms'}]
     """
-    for values in product(*sweep.values()):
-        yield dict(zip(sweep, values, strict=True))
+    addresses = _addresses(axes)
+    for choices in product(*(axis.choices for axis in axes)):
+        yield dict(zip(addresses, chain.from_iterable(choices), strict=True))
 
 
-def scenarios(raw: Raw, swept: Mapping[str, Sequence[Value]]) -> Iterator[tuple[Assignment, Raw]]:
+def _addresses(axes: Sequence[Axis]) -> list[str]:
+    return [address for axis in axes for address in axis.addresses]
+
+
+def scenarios(raw: Raw, axes: Sequence[Axis]) -> Iterator[tuple[Assignment, Raw]]:
     """Return every point: what it sets, and its scenario, which has no sweep.
 
     Scenarios share what is equal in them: the value of a key of the top is one and the same object in all scenarios in
     which the sweep sets the same values below that key.
 
-    >>> both = scenarios({"path": {"rtt": "1ms"}, "flow": []}, {"path.rate": ["1bps", "2bps"]})
+    >>> both = scenarios({"path": {"rtt": "1ms"}, "flow": []}, [Axis(("path.rate",), (("1bps",), ("2bps",)))])
     >>> [scenario["path"] for _, scenario in both]
     [{'rtt': '1ms', 'rate': '1bps'}, {'rtt': '1ms', 'rate': '2bps'}]
     """
     base = {key: value for key, value in raw.items() if key != "sweep"}
-    places = [locate(address, raw) for address in swept]
+    places = [locate(address, raw) for address in _addresses(axes)]
     below: dict[str, list[int]] = {}
     for number, place in enumerate(places):
         below.setdefault(str(place[0]), []).append(number)
     for key in base.keys() - below.keys():
         base[key] = presets.expand(key, base[key])
     known: dict[tuple[str, tuple[Value, ...]], TomlValue | None] = {}
-    for assignment in points(swept):
+    for assignment in points(axes):
         values, scenario = tuple(assignment.values()), base.copy()
         for key, numbers in below.items():
             variant = key, tuple(values[number] for number in numbers)

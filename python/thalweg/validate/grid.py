@@ -11,11 +11,12 @@ from pathlib import Path
 
 from thalweg import scenario
 from thalweg.errors import ThalwegError
-from thalweg.scenario import Document
+from thalweg.scenario import Document, rows
 from thalweg.scenario.document import READY_MADE
 from thalweg.scenario.sweep import Assignment
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.words import did_you_mean
+from thalweg.scenario.values import table
 
 FOLDER = READY_MADE / "validate"
 """Folder of the ready-made grid."""
@@ -88,12 +89,15 @@ def _settings(file: Path, quick: bool, repetitions: int | None) -> Assignment:
 
 
 def _thinned(document: Document) -> Document:
-    sweep = {key: values if len(values) <= FEW else [values[0], values[-1]] for key, values in document.swept.items()}
+    given = table(document.raw, "sweep")
+    lists = {key: values for key, values in given.items() if isinstance(values, list) and key != rows.KEY}
+    ends = {key: values if len(values) <= FEW else [values[0], values[-1]] for key, values in lists.items()}
+    sweep = {**given, **ends}
     return replace(document, raw=document.raw | {"sweep": sweep}) if sweep else document
 
 
 def _points(document: Document) -> int:
-    return prod(len(values) for values in document.swept.values())
+    return prod(len(axis.choices) for axis in document.axes)
 
 
 def _check_names(documents: Sequence[Document]) -> None:

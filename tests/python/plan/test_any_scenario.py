@@ -106,4 +106,4 @@ def test_a_scenario_is_explained_or_planned(tmp_path_factory: Any, raw: dict[str
     with suppress(ThalwegError):  # what no engine honours
         made = plan.make(document, SIM, {"sim": SIM, "kernel": KERNEL})
         assert made.model_dump_json()
-        assert len(made.experiments) >= len(list(sweep.points(raw.get("sweep", {}))))
+        assert len(made.experiments) >= len(list(sweep.points(document.axes)))

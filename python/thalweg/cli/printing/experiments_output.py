@@ -60,7 +60,7 @@ def table(points: Sequence[Experiment], document: Document) -> str:
     rows_of = _Rows(document)
     keys, rows = list(points[0].sweep), [rows_of.of(point) for point in points]
     swept = document.swept
-    others = _others(next(scenario for _, scenario in sweep.scenarios(document.raw, swept)), swept, document)
+    others = _others(next(scenario for _, scenario in sweep.scenarios(document.raw, document.axes)), swept, document)
     if len(points) == 1:
         values = [[key, _value(value)] for key, value in points[0].sweep.items()]
         return output.table(["key", "value"], [*values, *rows[0].items(), *others])

@@ -1,0 +1,119 @@
+"""Tables of points: CSV files whose rows each set several keys together, as `[sweep] rows = ["paths.csv"]` names them.
+
+The header names keys of the scenario, as a sweep does. A cell is a number, `true` or `false`, or a text such as a
+quantity.
+"""
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from thalweg.errors import Source, ThalwegError
+from thalweg.files import LARGEST_TEXT, read_regular
+from thalweg.scenario.axis import Axis, Value
+
+KEY = "rows"
+"""The key of [sweep] that names the files."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One point, and the line where it stands."""
+
+    values: tuple[Value, ...]
+    source: Source
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of one or more files with the same header."""
+
+    addresses: tuple[str, ...]
+    """Keys of the scenario."""
+    rows: tuple[Row, ...]
+
+    @property
+    def axis(self) -> Axis:
+        """The axis of a sweep that the rows are."""
+        return Axis(self.addresses, tuple(row.values for row in self.rows))
+
+
+def read(names: Sequence[str], folder: Path) -> Rows:
+    """Read the files, whose names are relative to `folder`.
+
+    Raises:
+        ThalwegError: If a file cannot be read, has no rows, or a row or header does not fit the first file's header.
+    """
+    first, rows = _file(folder / names[0])
+    for name in names[1:]:
+        addresses, more = _file(folder / name)
+        if addresses != first:
+            raise ThalwegError(
+                "bad-rows",
+                f"`{name}` and `{names[0]}` set different keys",
+                found=", ".join(addresses),
+                expected=", ".join(first),
+                source=Source(str(folder / name), 1),
+            )
+        rows += more
+    known: dict[tuple[Value, ...], Row] = {}
+    for row in rows:
+        if twin := known.get(row.values):
+            where = f"line {twin.source.line} of `{Path(twin.source.file).name}`"
+            hint = "to try a point several times there is `repetitions`"
+            raise ThalwegError(
+                "duplicate-value", f"the row is the same as {where}", place=KEY, hint=hint, source=row.source
+            )
+        known[row.values] = row
+    return Rows(first, tuple(rows))
+
+
+def value_of(cell: str) -> Value:
+    """Read a cell.
+
+    >>> value_of("40Mbps"), value_of("0.01"), value_of("3"), value_of("true")
+    ('40Mbps', 0.01, 3, True)
+    """
+    if cell in ("true", "false"):
+        return cell == "true"
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell
+
+
+def _file(file: Path) -> tuple[tuple[str, ...], list[Row]]:
+    try:
+        text = read_regular(file, LARGEST_TEXT).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        why = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else (error.strerror or "").lower()
+        raise ThalwegError(
+            "cannot-read",
+            f"the file of rows `{file}` cannot be read: {why}",
+            place=str(file),
+            expected="a CSV file beside the scenario",
+            hint=f"ls -l '{file.parent}'",
+        ) from None
+    reader = csv.reader(text.splitlines(), skipinitialspace=True)
+    lines = [(reader.line_num, [cell.strip() for cell in cells]) for cells in reader if cells]
+    if len(lines) < 2:
+        raise ThalwegError(
+            "bad-rows",
+            f"`{file}` has no rows",
+            expected="a header of keys, such as path.rate,path.rtt, and at least one row",
+            source=Source(str(file), 1),
+        )
+    (_, header), *body = lines
+    for number, cells in body:
+        if len(cells) != len(header):
+            raise ThalwegError(
+                "bad-rows",
+                f"the row has {len(cells)} cells",
+                found=",".join(cells),
+                expected=f"{len(header)} cells: {', '.join(header)}",
+                source=Source(str(file), number),
+            )
+    return tuple(header), [Row(tuple(map(value_of, cells)), Source(str(file), number)) for number, cells in body]

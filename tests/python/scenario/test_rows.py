@@ -1,0 +1,117 @@
+"""Sweeps over the rows of CSV files: several keys that are set together."""
+
+from pathlib import Path
+
+import pytest
+from thalweg import engine, plan, scenario
+from thalweg.errors import ThalwegError, ThalwegErrors
+
+SCENARIO = """\
+name = "paths"
+repetitions = 2
+[path]
+rate = "30Mbps"
+rtt = "30ms"
+[[flow]]
+name = "a"
+cc = "cubic"
+size = "1MB"
+[sweep]
+rows = ["paths.csv"]
+"flow.a.cc" = ["cubic", "bbr"]
+"""
+
+PATHS = "path.rate,path.rtt,path.loss\n40Mbps,20ms,0\n\n10Mbps,90ms,0.01\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def load(paths: str = PATHS, text: str = SCENARIO) -> scenario.Document:
+    Path("x.toml").write_text(text)
+    Path("paths.csv").write_text(paths)
+    return scenario.load("x.toml")
+
+
+def mistake(paths: str, text: str = SCENARIO) -> ThalwegError:
+    with pytest.raises(ThalwegErrors) as raised:
+        load(paths, text)
+    assert len(raised.value.errors) == 1, [each.text() for each in raised.value.errors]
+    return raised.value.errors[0]
+
+
+def test_the_keys_of_a_row_are_set_together_and_combined_with_the_other_keys() -> None:
+    known = engine.capabilities(engine.DEFAULT)
+    made = plan.make(load(), known.engines[engine.DEFAULT], known.engines)
+    assert [each.sweep for each in made.experiments[::2]] == [
+        {"path.rate": "40Mbps", "path.rtt": "20ms", "path.loss": 0, "flow.a.cc": "cubic"},
+        {"path.rate": "40Mbps", "path.rtt": "20ms", "path.loss": 0, "flow.a.cc": "bbr"},
+        {"path.rate": "10Mbps", "path.rtt": "90ms", "path.loss": 0.01, "flow.a.cc": "cubic"},
+        {"path.rate": "10Mbps", "path.rtt": "90ms", "path.loss": 0.01, "flow.a.cc": "bbr"},
+    ]
+    assert {each.rtt_ns for each in made.experiments} == {20_000_000, 90_000_000}
+
+
+def test_an_experiment_has_the_seed_that_it_has_in_an_ordinary_sweep() -> None:
+    known = engine.capabilities(engine.DEFAULT)
+    rows = plan.make(load(), known.engines[engine.DEFAULT], known.engines)
+    lists = '"path.rate" = ["40Mbps"]\n"path.rtt" = ["20ms"]\n"path.loss" = [0]'
+    document = load(text=SCENARIO.replace('rows = ["paths.csv"]', lists))
+    ordinary = plan.make(document, known.engines[engine.DEFAULT], known.engines)
+    assert [each.seed for each in ordinary.experiments] == [each.seed for each in rows.experiments[:4]]
+
+
+def test_several_files_with_one_header_are_one_list() -> None:
+    Path("more.csv").write_text("path.rate,path.rtt,path.loss\n5Mbps,5ms,0\n")
+    document = load(text=SCENARIO.replace('["paths.csv"]', '["paths.csv", "more.csv"]'))
+    assert document.swept["path.rate"] == ["40Mbps", "10Mbps", "5Mbps"]
+
+
+def test_a_setting_names_other_files() -> None:
+    load()
+    Path("few.csv").write_text("path.rate,path.rtt,path.loss\n5Mbps,5ms,0\n")
+    assert scenario.load("x.toml", {"rows": ["few.csv"]}).swept["path.rtt"] == ["5ms"]
+
+
+def test_a_wrong_value_is_reported_with_its_line_in_the_file() -> None:
+    error = mistake(PATHS.replace("90ms", "90"))
+    assert (error.source and (Path(error.source.file).name, error.source.line)) == ("paths.csv", 4)
+    assert error.place == "path.rtt"
+
+
+@pytest.mark.parametrize(
+    ("paths", "words"),
+    [
+        ("path.rate,path.rttt\n1Mbps,2ms\n", "there is no key `rttt` in path"),
+        ("path.rate,path.rtt\n1Mbps\n", "the row has 1 cells"),
+        ("path.rate,path.rtt\n", "has no rows"),
+        ("path.rate\n1Mbps\n2Mbps\n1Mbps\n", "the row is the same as line 2 of `paths.csv`"),
+        ("flow.a.cc\nreno\n", "`flow.a.cc` is set twice"),
+        ("path.loss\n0.1\n1%\n", "`path.loss` has values of several kinds"),
+    ],
+)
+def test_a_mistake_in_the_file_is_explained(paths: str, words: str) -> None:
+    error = mistake(paths)
+    assert words in error.message
+    assert error.source
+    assert Path(error.source.file).name == "paths.csv"
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    error = mistake(PATHS, SCENARIO.replace("paths.csv", "path.csv"))
+    assert "`path.csv` cannot be read: no such file or directory" in error.message
+    assert error.source
+    assert error.source.line == 11
+
+
+def test_files_with_other_headers_are_refused() -> None:
+    Path("more.csv").write_text("path.rate,path.loss\n5Mbps,0\n")
+    error = mistake(PATHS, SCENARIO.replace('["paths.csv"]', '["paths.csv", "more.csv"]'))
+    assert error.message == "in [sweep], `more.csv` and `paths.csv` set different keys"
+
+
+def test_rows_that_are_no_names_of_files_are_refused() -> None:
+    assert "does not name files" in mistake(PATHS, SCENARIO.replace('["paths.csv"]', "[3]")).message
