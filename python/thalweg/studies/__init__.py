@@ -11,7 +11,8 @@ What a study's folder holds is described in docs/reference/studies.md.
 from thalweg.report.pages.study import write as write_page
 from thalweg.report.text.claim_verdicts import UNJUDGED, ClaimVerdict
 from thalweg.studies.claims.load import ALL, Study, find, load, ready_made
-from thalweg.studies.judging.judge import Judged, judge
+from thalweg.studies.judging.judge import judge
+from thalweg.studies.judging.judged import Judged
 from thalweg.studies.pages.page import as_page
 from thalweg.studies.running.reproduce import RUNS, Reproduced, folder, plan, run
 

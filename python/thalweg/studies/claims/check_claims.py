@@ -221,6 +221,7 @@ def _judge(judge: Judge, place: Place, claim: Claim, shape: Shape, mistakes: Mis
     elif judge.at_least is not None and judge.at_most is not None and judge.at_least > judge.at_most:
         what = f"`{dotted(place)}`: `at_least` is above `at_most`"
         mistakes.add("out-of-range", place, what, found=f"{judge.at_least:g} > {judge.at_most:g}")
+    _sample(judge, place, mistakes)
     if (judge.over == "share") != (judge.at_least_share is not None):
         mistakes.add(
             "missing-key" if judge.at_least_share is None else "unused-key",
@@ -228,6 +229,16 @@ def _judge(judge: Judge, place: Place, claim: Claim, shape: Shape, mistakes: Mis
             f'`{dotted(place)}`: `at_least_share` goes with `over = "share"`',
             hint="add `at_least_share = 0.9`" if judge.at_least_share is None else "remove `at_least_share`",
         )
+
+
+def _sample(judge: Judge, place: Place, mistakes: Mistakes) -> None:
+    """Check what goes together with points that are a sample."""
+    if judge.sample and (judge.along is not None or judge.over in ("every", "min", "max")):
+        what = f"`{dotted(place)}`: `sample` goes with `over` as median, mean, share or total, and without `along`"
+        mistakes.add("bad-value", place, what, hint="remove `sample`, or change `over`")
+    if judge.over == "total" and (not judge.sample or judge.kind not in ("ratio", "gain")):
+        what = f'`{dotted(place)}`: `over = "total"` goes with `sample = true` and with `as = "ratio"` or `"gain"`'
+        mistakes.add("bad-value", place, what, hint='write over = "mean"')
 
 
 def _figure(figure: PaperFigure, place: Place, study: _Study) -> None:

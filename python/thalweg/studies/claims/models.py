@@ -29,7 +29,7 @@ ComparisonKind = Literal["value", "ratio", "difference", "gain", "harm"]
 Take = Literal["growth", "spread", "slope", "spearman", "crossing"]
 """How the points along a key become one number."""
 
-Over = Literal["every", "median", "mean", "min", "max", "share"]
+Over = Literal["every", "median", "mean", "min", "max", "share", "total"]
 """How the numbers of several points become one."""
 
 PolicyCondition = Literal["buffer_bdp", "loss_ratio", "rtt_s"]
@@ -126,6 +126,8 @@ class Judge(ClaimsTable):
     take: Take | None = None
     level: float | None = None
     over: Over = "every"
+    sample: bool = False
+    """Whether the points were drawn from a population: the interval then says how far another draw would move it."""
     at_least: float | None = None
     at_most: float | None = None
     at_least_share: float | None = Field(None, ge=0, le=1)

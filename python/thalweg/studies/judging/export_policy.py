@@ -10,7 +10,7 @@ from pathlib import Path
 from thalweg import __version__, policy_file
 from thalweg.report.files import put
 from thalweg.studies.claims.models import Policy, PolicyRule
-from thalweg.studies.judging.judge import Judged
+from thalweg.studies.judging.judged import Judged
 
 
 @dataclass(frozen=True)

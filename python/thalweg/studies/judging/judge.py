@@ -1,6 +1,6 @@
 """A claim against what was measured: the number, how sure it is, and the verdict."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,38 +11,14 @@ from thalweg.errors import ThalwegError
 from thalweg.report.text.claim_verdicts import ClaimVerdict
 from thalweg.studies.claims.keys import sides
 from thalweg.studies.claims.models import Against, Claim, ComparisonKind, Judge, Quantity
-from thalweg.studies.judging import reduce
+from thalweg.studies.judging import reduce, sampled
 from thalweg.studies.judging.bounds import Bounds
 from thalweg.studies.judging.data import NotQuick, NotRun, PartData
 from thalweg.studies.judging.estimates import Quantities, SeveralPartners, of_pair, of_value
 from thalweg.studies.judging.grouping import Group, groups, point_text
+from thalweg.studies.judging.judged import Experiments, Judged, experiments_of, known, quantiles
 
 CONFIDENCE = analysis.CONFIDENCE
-
-Experiments = frozenset[tuple[str, int]]
-"""Parts and numbers of points."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What an engine found about a claim."""
-
-    verdict: ClaimVerdict
-    value: float | None = None
-    low: float | None = None
-    """End of the 95 % interval; None: there is none, with one repetition."""
-    high: float | None = None
-    n: int | None = None
-    """Repetitions behind the number: of the point that has fewest."""
-    points: int = 0
-    """Numbers that were judged, or went into the one that was."""
-    where: str = ""
-    """The point whose number it is, where there are several."""
-    note: str = ""
-    looked_at: Experiments = frozenset()
-    """Points that the claim looks at."""
-    unsure: Experiments = frozenset()
-    """Those whose interval is wider than the claim's tolerance."""
 
 
 def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
@@ -60,8 +36,12 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
             place=f"claims.{claim.id}.against",
             hint="name a value of that key in `against.where`, or leave the key open in `value.where`, too",
         ) from None
+    if claim.judge.sample:
+        judged = sampled.judge(found, claim.judge)
+        lacking = _not_recorded(claim, parts) if judged.n is None else None
+        return replace(judged, verdict="cannot run here", note=lacking) if lacking else judged
     has_value = ~np.isnan(found.centre)
-    looked_at = frozenset[tuple[str, int]]().union(*_experiments(found, range(len(has_value))))
+    looked_at = frozenset[tuple[str, int]]().union(*experiments_of(found, range(len(has_value))))
     found_there = found.only(has_value)
     if not has_value.any():
         if lacking := _not_recorded(claim, parts):
@@ -135,14 +115,14 @@ class _Numbers:
         if self.exact is not None:
             return self.exact.intervals(confidence)
         assert self.draws is not None
-        ends = [_ends(*each, confidence) for each in zip(self.draws.T, self.centre, strict=True)]
+        ends = [quantiles(*each, confidence) for each in zip(self.draws.T, self.centre, strict=True)]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
 
 def _numbers(found: Quantities, judge: Judge) -> _Numbers:
     n = int(found.n.min())
     together = groups(found.points, judge.along)
-    experiments = [frozenset[tuple[str, int]]().union(*_experiments(found, group.rows)) for group in together]
+    experiments = [frozenset[tuple[str, int]]().union(*experiments_of(found, group.rows)) for group in together]
     if judge.along is None:
         # A single number's interval is known exactly, unless it is a share.
         draws = found.draws() if len(found.centre) > 1 or judge.over == "share" else None
@@ -177,12 +157,12 @@ def _judge(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
     elif drawn is None:
         low, high = (ends.item() for ends in numbers.intervals(CONFIDENCE))
     else:
-        low, high = _ends(drawn, centre.item(), CONFIDENCE)
+        low, high = quantiles(drawn, centre.item(), CONFIDENCE)
     is_sure = numbers.n > 1 and high - low <= (judge.tolerance or 0)
     return Judged(
         bounds.verdict(centre.item(), low, high),
-        _known(centre.item()),
-        *((_known(low), _known(high)) if numbers.n > 1 else (None, None)),
+        known(centre.item()),
+        *((known(low), known(high)) if numbers.n > 1 else (None, None)),
         numbers.n,
         len(numbers.centre),
         note=note,
@@ -207,8 +187,8 @@ def _every(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
     met = bounds.inside(numbers.centre, numbers.centre)
     return Judged(
         verdict,
-        _known(numbers.centre[worst]),
-        *((_known(low[worst]), _known(high[worst])) if has_interval else (None, None)),
+        known(numbers.centre[worst]),
+        *((known(low[worst]), known(high[worst])) if has_interval else (None, None)),
         numbers.n,
         many,
         point_text(numbers.groups[worst].point) if many > 1 else "",
@@ -220,29 +200,3 @@ def _every(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
 
 def _met(met: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
     return f"{int(met.sum())} of {len(met)} points meet the bounds" if len(met) > 1 else ""
-
-
-def _experiments(found: Quantities, rows: Iterable[int]) -> list[Experiments]:
-    found_at = []
-    for row in rows:
-        at = {(found.value.part, int(found.value.experiment[row]))}
-        if found.against is not None:
-            at.add((found.against.part, int(found.against.experiment[row])))
-        found_at.append(frozenset(at))
-    return found_at
-
-
-def _ends(draws: Numbers, number: float, confidence: float) -> tuple[float, float]:
-    """Give the quantiles of draws; NaN if more of them than an interval leaves out have no number.
-
-    The number itself is always between the ends: noise moves most draws of a share or a spread to one side of it.
-    """
-    if np.isnan(draws).mean() > 1 - confidence:
-        return float("nan"), float("nan")
-    tail = (1 - confidence) / 2
-    low, high = np.nanquantile(draws, [tail, 1 - tail])
-    return float(np.fmin(low, number)), float(np.fmax(high, number))
-
-
-def _known(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

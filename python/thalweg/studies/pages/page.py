@@ -7,7 +7,7 @@ from thalweg import analysis, engine
 from thalweg.report.pages import study as report
 from thalweg.studies.claims.load import Study
 from thalweg.studies.claims.models import Claim
-from thalweg.studies.judging.judge import Judged
+from thalweg.studies.judging.judged import Judged
 from thalweg.studies.pages import figures, lessons, texts
 from thalweg.studies.running.reproduce import Reproduced
 

@@ -3,7 +3,7 @@
 from thalweg.report.text import numbers
 from thalweg.studies.claims.advice_measures import unit_and_title
 from thalweg.studies.claims.models import Claim
-from thalweg.studies.judging.judge import Judged
+from thalweg.studies.judging.judged import Judged
 
 DIGITS = 3
 """Significant digits of a number without an interval."""
@@ -72,6 +72,8 @@ def asked(claim: Claim) -> str:
             return f"{text} at {number(judge.at_least_share, 'ratio')} of the points or more"
         case "every":
             return text if judge.along else f"{text} at every point"
+        case "total":
+            return f"{text}, of the totals over all points"
         case other:
             return f"{text}, {other} of all points"
 

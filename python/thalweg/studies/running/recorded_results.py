@@ -9,7 +9,7 @@ from thalweg.errors import ThalwegError
 from thalweg.report.files import replace
 from thalweg.report.text.claim_verdicts import ClaimVerdict
 from thalweg.studies.claims.load import CLAIMS, FOUND, Study
-from thalweg.studies.judging.judge import Judged
+from thalweg.studies.judging.judged import Judged
 from thalweg.studies.running.reproduce import Reproduced
 
 FORMAT = 1

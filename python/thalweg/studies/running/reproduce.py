@@ -17,7 +17,8 @@ from thalweg.studies.claims.models import Claim
 from thalweg.studies.claims.needs import needed
 from thalweg.studies.claims.planned_part import PlannedPart, prepare
 from thalweg.studies.judging.data import PartData
-from thalweg.studies.judging.judge import Judged, judge
+from thalweg.studies.judging.judge import judge
+from thalweg.studies.judging.judged import Judged
 from thalweg.studies.running import record_parts
 from thalweg.studies.running.rounds import ExperimentKey, Schedule, finished
 

@@ -13,7 +13,7 @@ from thalweg.analysis import MEASURES
 from thalweg.plan import Plan
 from thalweg.results.run import NOT_NEEDED, Run
 from thalweg.studies.claims.models import Claim
-from thalweg.studies.judging.judge import Judged
+from thalweg.studies.judging.judged import Judged
 
 FIRST = 3
 """Repetitions before anything is judged: with fewer, an interval says next to nothing."""

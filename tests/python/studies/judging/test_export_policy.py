@@ -8,7 +8,7 @@ import pytest
 from thalweg.errors import Exit, ThalwegError
 from thalweg.studies.claims.models import Policy
 from thalweg.studies.judging import export_policy
-from thalweg.studies.judging.judge import Judged
+from thalweg.studies.judging.judged import Judged
 
 POLICY = Policy.model_validate(
     {

@@ -264,3 +264,62 @@ def test_the_interval_of_a_share_contains_it(tmp_path: Path) -> None:
     assert (found.value, found.high, found.verdict) == (1.0, 1.0, "not settled")
     assert found.low is not None
     assert found.low < 0.9
+
+
+# --- points that are a sample ----------------------------------------------------------------------------------------
+
+
+def sampled(directory: Path, ratios: Sequence[float], weights: Sequence[float]) -> dict[str, PartData]:
+    """A path per ratio: BBR takes so many times as long as CUBIC, which takes its weight in seconds."""
+    times = {}
+    for number, (ratio, weight) in enumerate(zip(ratios, weights, strict=True)):
+        times["cubic", f"{number + 1}bdp"] = [weight]
+        times["bbr", f"{number + 1}bdp"] = [weight * ratio]
+    return made_up(directory, times)
+
+
+SAMPLE_RATIOS = [0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
+SAMPLE_WEIGHTS = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("over", "value", "rest"),
+    [("median", 1.15, {}), ("mean", 1.15, {}), ("total", 13.7 / 11, {}), ("share", 0.25, {"at_least_share": 0.1})],
+)
+def test_a_sample_of_single_repetitions_has_an_interval_over_its_points(
+    tmp_path: Path, over: str, value: float, rest: dict[str, float]
+) -> None:
+    parts = sampled(tmp_path / "run", SAMPLE_RATIOS, SAMPLE_WEIGHTS)
+    found = judged(
+        parts,
+        {"as": "ratio", "over": over, "sample": True, "at_most": 0.95, **rest},
+        {CC: "bbr"},
+        against={"where": {CC: "cubic"}},
+    )
+    assert found.value == pytest.approx(value, abs=1e-3)
+    assert found.n == found.points == 8
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < value < found.high
+
+
+def test_the_interval_of_a_sampled_mean_is_that_of_its_standard_error(tmp_path: Path) -> None:
+    chance = np.random.default_rng(1)
+    ratios = list(chance.normal(1.0, 0.1, 200))
+    parts = sampled(tmp_path / "run", ratios, [1.0] * 200)
+    found = judged(
+        parts,
+        {"as": "ratio", "over": "mean", "sample": True, "at_most": 1.1},
+        {CC: "bbr"},
+        against={"where": {CC: "cubic"}},
+    )
+    half = 1.96 * np.std(ratios, ddof=1) / math.sqrt(200)
+    assert found.low == pytest.approx(np.mean(ratios) - half, abs=0.1 * half)
+    assert found.high == pytest.approx(np.mean(ratios) + half, abs=0.1 * half)
+    assert found.verdict == "holds"
+
+
+def test_a_sample_with_a_point_without_a_value_settles_nothing(tmp_path: Path) -> None:
+    parts = made_up(tmp_path / "run", {("bbr", "1bdp"): [1.0], ("bbr", "2bdp"): [1.0], ("bbr", "3bdp"): [None]})
+    found = judged(parts, {"over": "mean", "sample": True, "at_most": 2}, {CC: "bbr"})
+    assert (found.verdict, found.value, found.note) == ("not settled", 1.0, "1 of 3 points have no value")

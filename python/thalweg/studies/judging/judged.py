@@ -1,0 +1,63 @@
+"""What an engine found about a claim, and what every way to judge needs to say it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from thalweg.analysis.tables.thin import Numbers
+from thalweg.report.text.claim_verdicts import ClaimVerdict
+from thalweg.studies.judging.estimates import Quantities
+
+Experiments = frozenset[tuple[str, int]]
+"""Parts and numbers of points."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What an engine found about a claim."""
+
+    verdict: ClaimVerdict
+    value: float | None = None
+    low: float | None = None
+    """End of the 95 % interval; None: there is none, with one repetition."""
+    high: float | None = None
+    n: int | None = None
+    """Repetitions behind the number, of the point that has fewest; of a sample, its points."""
+    points: int = 0
+    """Numbers that were judged, or went into the one that was."""
+    where: str = ""
+    """The point whose number it is, where there are several."""
+    note: str = ""
+    looked_at: Experiments = frozenset()
+    """Points that the claim looks at."""
+    unsure: Experiments = frozenset()
+    """Those whose interval is wider than the claim's tolerance."""
+
+
+def experiments_of(found: Quantities, rows: Iterable[int]) -> list[Experiments]:
+    """Return the experiments behind each of some rows."""
+    found_at = []
+    for row in rows:
+        at = {(found.value.part, int(found.value.experiment[row]))}
+        if found.against is not None:
+            at.add((found.against.part, int(found.against.experiment[row])))
+        found_at.append(frozenset(at))
+    return found_at
+
+
+def quantiles(draws: Numbers, number: float, confidence: float) -> tuple[float, float]:
+    """Give the quantiles of draws; NaN if more of them than an interval leaves out have no number.
+
+    The number itself is always between the ends: noise moves most draws of a share or a spread to one side of it.
+    """
+    if np.isnan(draws).mean() > 1 - confidence:
+        return float("nan"), float("nan")
+    tail = (1 - confidence) / 2
+    low, high = np.nanquantile(draws, [tail, 1 - tail])
+    return float(np.fmin(low, number)), float(np.fmax(high, number))
+
+
+def known(value: float) -> float | None:
+    """Return a number; None for one that is not finite."""
+    return float(value) if np.isfinite(value) else None

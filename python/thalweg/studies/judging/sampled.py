@@ -1,0 +1,77 @@
+"""Judges a claim whose points are a sample: paths that were drawn from a population.
+
+Every point is one observation. The interval is a percentile bootstrap over the points (Efron and Tibshirani, An
+Introduction to the Bootstrap, 1993, section 13.3): it contains what the paths differ by and what repetitions of one
+path differ by. Both sides of a comparison are on the same path, so a path is drawn with both.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from thalweg.analysis import CONFIDENCE
+from thalweg.analysis.tables.thin import Numbers
+from thalweg.studies.claims.models import Judge
+from thalweg.studies.judging import reduce
+from thalweg.studies.judging.bounds import Bounds
+from thalweg.studies.judging.estimates import DRAWS, SEED, Quantities
+from thalweg.studies.judging.judged import Judged, experiments_of, known, quantiles
+
+BATCH = 200
+"""Resamples that are computed at a time: it bounds the memory."""
+
+
+def judge(found: Quantities, judge: Judge) -> Judged:
+    """Judge a quantity over a sample of points."""
+    looked_at = frozenset[tuple[str, int]]().union(*experiments_of(found, range(len(found.centre))))
+    columns = _columns(found, judge)
+    has_value = np.asarray(~np.isnan(columns).any(axis=0))
+    points, count = columns.shape[-1], int(has_value.sum())
+    missing = points - count
+    if not count:
+        return Judged("not settled", note="no point has a value", looked_at=looked_at, unsure=looked_at)
+    columns = columns[:, has_value]
+    centre = _reduced(columns, judge).item()
+    low, high = quantiles(_drawn(columns, judge), centre, CONFIDENCE)
+    bounds = Bounds.between(judge.at_least_share, None) if judge.over == "share" else Bounds.of(judge)
+    verdict = bounds.verdict(centre, low, high) if count > 1 and not missing else "not settled"
+    note = f"{missing} of {points} points have no value" if missing else ""
+    is_sure = high - low <= (judge.tolerance or 0)
+    return Judged(
+        verdict,
+        known(centre),
+        *((known(low), known(high)) if count > 1 else (None, None)),
+        count,
+        count,
+        note=note,
+        looked_at=looked_at,
+        unsure=frozenset() if is_sure else looked_at,
+    )
+
+
+def _columns(found: Quantities, judge: Judge) -> Numbers:
+    """Return what is known of each point: its number, or for a total the two sides."""
+    if judge.over == "total" and found.against is not None:
+        return np.stack([found.value.mean, found.against.mean])
+    return found.estimate[np.newaxis]
+
+
+def _reduced(columns: Numbers, judge: Judge) -> Numbers:
+    """Make one number of the points on the last axis; what stands before it are resamples."""
+    if judge.over == "share":
+        return np.asarray(Bounds.of(judge).inside(columns[0], columns[0]).mean(axis=-1))
+    if judge.over != "total":
+        return reduce.over(judge.over, columns[0])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = columns[0].sum(axis=-1) / columns[1].sum(axis=-1)
+    return np.asarray(ratio - 1 if judge.kind == "gain" else ratio)
+
+
+def _drawn(columns: Numbers, judge: Judge) -> Numbers:
+    chance = np.random.default_rng(SEED)
+    count = columns.shape[-1]
+
+    def batch() -> Numbers:
+        rows: npt.NDArray[np.int64] = chance.integers(0, count, (BATCH, count))
+        return _reduced(columns[:, rows], judge)
+
+    return np.concatenate([batch() for _ in range(DRAWS // BATCH)])
