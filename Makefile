@@ -44,7 +44,7 @@ test-under-load: ## the same, three times in a row, while four processes burn CP
 
 .PHONY: test-setup
 test-setup:
-	@tools/bootstrap system lints browser java kernel bpf prometheus nginx
+	@tools/bootstrap system lints browser java slurm kernel bpf prometheus nginx
 
 # Rust is compiled while Python's packages are fetched; all of it at once, which keeps all processors busy.
 .PHONY: test-build

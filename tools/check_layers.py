@@ -71,6 +71,7 @@ PYTHON: Mapping[str, set[str]] = {
     "plan": {"scenario"},
     "run": {"plan"},
     "results": set(),
+    "executors": {"run", "results"},
     "analysis": {"results"},
     "records": {"results"},
     "policy_file": set(),
@@ -82,7 +83,7 @@ PYTHON: Mapping[str, set[str]] = {
     "search": {"run", "analysis", "report"},
     "kernel": set(),
     "synth": {"run", "results", "records"},
-    "cli": {"studies", "validate", "search", "kernel", "synth"},
+    "cli": {"studies", "validate", "search", "kernel", "synth", "executors"},
     "__main__": {"cli"},
 }
 """Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""

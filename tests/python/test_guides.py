@@ -3,9 +3,12 @@
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
@@ -48,10 +51,16 @@ def rows(guide: str) -> str:
     return block[1]
 
 
-def follow(guide: str, folder: Path, changes: Mapping[str, tuple[str, str]] = MappingProxyType({})) -> None:
+def follow(
+    guide: str,
+    folder: Path,
+    changes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
+    others: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Type the commands of a guide, in their order, in a folder with the ready-made scenarios.
 
-    `changes` replace texts of scenarios: what takes long in a guide is made shorter.
+    `changes` replace texts of scenarios: what takes long in a guide is made shorter. `others` replace texts of
+    commands.
     """
     shutil.copytree(ROOT / "scenarios", folder / "scenarios")
     for name, (text, other) in changes.items():
@@ -62,8 +71,11 @@ def follow(guide: str, folder: Path, changes: Mapping[str, tuple[str, str]] = Ma
     shim.parent.mkdir()
     shim.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m thalweg "$@"\n')
     shim.chmod(0o755)
-    environment = os.environ | {"PATH": f"{shim.parent}:{os.environ['PATH']}", "PYTHONPATH": os.pathsep.join(sys.path)}
+    path = f"{shim.parent}:{os.environ['PATH']}:{Path(sys.executable).parent}"
+    environment = os.environ | {"PATH": path, "PYTHONPATH": os.pathsep.join(sys.path)}
     for command in commands(guide):
+        for text, other in others.items():
+            command = command.replace(text, other)
         if command in DONE_BEFORE:
             continue
         again = command if "--retry-untrustworthy" in command else f"{command} --retry-untrustworthy"
@@ -79,6 +91,19 @@ def test_the_commands_of_the_first_experiment_work_in_their_order(tmp_path: Path
     follow("first-experiment.md", tmp_path)
     assert (tmp_path / "both.html").exists()
     assert len(list((tmp_path / "runs").iterdir())) == 2
+
+
+def test_the_commands_of_a_cluster_on_one_machine_work_in_their_order(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    try:
+        follow("outgrow-one-machine.md", tmp_path, others={"8786": port})
+    finally:
+        for name in ("worker.pid", "scheduler.pid"):
+            with suppress(OSError, ValueError):
+                os.kill(int((tmp_path / name).read_text()), signal.SIGTERM)
 
 
 def test_the_commands_that_compare_work_in_their_order(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_where_every_test_runs_nothing_is_said(kernel_machine: Path) -> None:
     built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
     built.mkdir(parents=True)
     (built / "kernel.json").write_text("{}")
-    for name in ("qemu-system-x86_64", "java", "prometheus", "promtool", "nginx"):
+    for name in ("qemu-system-x86_64", "java", "slurmctld", "slurmd", "munged", "prometheus", "promtool", "nginx"):
         program(kernel_machine, name, "exit 0")
     fetched = kernel_machine / ".cache" / "thalweg" / "vm" / "current"
     fetched.mkdir(parents=True)

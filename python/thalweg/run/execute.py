@@ -48,7 +48,7 @@ class Outcome:
 
 # Seven parameters: what the engine is given, named where it is given; most callers leave most of them out.
 def execute(
-    plan: Plan,
+    plan: Plan | bytes,
     out: Path,
     *,
     binary: Path,
@@ -57,7 +57,7 @@ def execute(
     listener: Callable[[EngineEvent], None] = lambda event: None,
     due: Sequence[tuple[int, int]] | None = None,
 ) -> Outcome:
-    """Run what is missing of `plan` in the run directory `out`, and call `listener` with every event.
+    """Run what is missing of `plan`, or of a plan in JSON, in the run directory `out`; `listener` gets every event.
 
     An event of our own, `stopping`, says that the engine was asked to end: Ctrl-C and its like are passed on, and the
     engine ends in order. `command` is what the user typed; the run directory keeps it. `due` are the experiments and
@@ -84,12 +84,16 @@ def _listed(due: Sequence[tuple[int, int]] | None) -> Iterator[list[str]]:
 
 
 def _execute(
-    plan: Plan, out: Path, arguments: Sequence[str], command: Sequence[str], listener: Callable[[EngineEvent], None]
+    plan: Plan | bytes,
+    out: Path,
+    arguments: Sequence[str],
+    command: Sequence[str],
+    listener: Callable[[EngineEvent], None],
 ) -> Outcome:
     environment = os.environ | {"THALWEG_COMMAND": json.dumps(list(command))} if command else dict(os.environ)
     outcome, refusal = Outcome(), None
     with tempfile.TemporaryFile() as said, _started(arguments, environment, said) as engine:
-        feeder = threading.Thread(target=_feed, args=(engine, plan.model_dump_json().encode()), daemon=True)
+        feeder = threading.Thread(target=_feed, args=(engine, _json(plan)), daemon=True)
         feeder.start()
         with forwarding(engine, lambda: listener({"event": "stopping"})) as interrupt:
             for event in _events(engine):
@@ -150,6 +154,10 @@ def _started(
         finally:
             if engine.poll() is None:
                 engine.terminate()
+
+
+def _json(plan: Plan | bytes) -> bytes:
+    return plan if isinstance(plan, bytes) else plan.model_dump_json().encode()
 
 
 def _feed(engine: subprocess.Popen[bytes], plan: bytes) -> None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg import engine
+from thalweg import engine, executors
 from thalweg.cli import guest_kernel, retry, typed
 from thalweg.cli.options import EngineName, File, Overrides, option
 from thalweg.cli.prepared import prepare
 from thalweg.cli.printing import evidence, output, results_table
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
-from thalweg.run import Outcome, Progress, default_directory, execute, real_time_s
+from thalweg.run import Outcome, Progress, default_directory, real_time_s
 
 if TYPE_CHECKING:
     from thalweg.analysis import Evidence
@@ -36,7 +36,14 @@ def command(
     modules: guest_kernel.Modules = None,
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-ENGINE-HASH]")] = None,
     threads: Annotated[
-        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
+        int | None,
+        option("--threads", "N", "Experiments at a time; of a cluster, per shard. [default: one per core]", min=1),
+    ] = None,
+    executor: Annotated[
+        str, option("--executor", "NAME", "Where it runs: local, dask://HOST:PORT or slurm.")
+    ] = executors.DEFAULT,
+    shards: Annotated[
+        int | None, option("--shards", "N", "Parts that a cluster runs the plan in. [default: as it suits]", min=1)
     ] = None,
     seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
     repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
@@ -51,15 +58,15 @@ def command(
 
     The same command goes on where it was interrupted; what is finished is not run again.
     """
+    executors.check(executor)
     guest_kernel.choose(kernel, modules, engine_name)
     plan, known = prepare(file, engine_name, overrides or [], seed, repetitions)
     directory = out or default_directory(plan, kernel=known.engines[plan.engine].version if kernel else "")
     if retry_untrustworthy:
         forget_untrustworthy(directory)
     with Progress(output.console(), real_time_s=real_time_s(plan, known.engines[plan.engine])) as progress:
-        outcome = execute(
-            plan, directory, binary=known.binary, threads=threads, command=typed.words(), listener=progress.event
-        )
+        work = executors.Work(plan, directory, known.binary, threads, typed.words(), progress.event, shards=shards)
+        outcome = executors.execute(work, executor)
     wanted = with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished > 0
     problem = _write_report(directory) if wanted else None
     if problem and as_json:

@@ -1,0 +1,65 @@
+"""Runs a plan here or on a cluster: the same work, the same run directory.
+
+    outcome = execute(Work(plan, Path("runs/mine"), binary=engine.find()), "dask://scheduler:8786")
+
+`local` is `thalweg.run.execute`. The others split what is missing of the plan into shards, run each shard with the
+engine of another process or machine, and merge the shards into the run directory as they come in.
+"""
+
+from thalweg.errors import ThalwegError
+from thalweg.executors import dask_cluster, local, slurm
+from thalweg.executors.work import Work
+from thalweg.run import Outcome
+
+__all__ = ["DEFAULT", "Work", "check", "execute"]
+
+DEFAULT = "local"
+"""The executor that needs nothing."""
+
+DASK = "dask://"
+SLURM = "slurm"
+
+
+def check(executor: str) -> None:
+    """Check the name of an executor, before anything is planned.
+
+    Raises:
+        ThalwegError: If there is no such executor, or what it needs is not installed.
+    """
+    if executor in (DEFAULT, SLURM):
+        if executor == SLURM:
+            slurm.check()
+        return
+    if executor.startswith(DASK) and executor != DASK:
+        dask_cluster.check()
+        return
+    raise ThalwegError(
+        "unknown-executor",
+        f"there is no executor `{executor}`",
+        place="--executor",
+        found=executor,
+        expected=f"{DEFAULT}, {DASK}HOST:PORT or {SLURM}",
+        hint="--executor dask://127.0.0.1:8786" if executor.startswith("dask") else "--executor local",
+    )
+
+
+def execute(work: Work, executor: str = DEFAULT) -> Outcome:
+    """Run what is missing of a plan.
+
+    Args:
+        work: The plan, the run directory, and who is told of events.
+        executor: `local`, `dask://HOST:PORT` (of a Dask scheduler), or `slurm`.
+
+    Returns:
+        What came of it, as `thalweg.run.execute` returns it.
+
+    Raises:
+        ThalwegError: If there is no such executor, it cannot be reached, a worker cannot run the plan, or what
+            `thalweg.run.execute` raises.
+    """
+    check(executor)
+    if executor == DEFAULT:
+        return local.execute(work)
+    if executor == SLURM:
+        return slurm.execute(work)
+    return dask_cluster.execute(work, f"tcp://{executor.removeprefix(DASK)}")

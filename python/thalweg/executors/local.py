@@ -1,0 +1,18 @@
+"""The executor `local`: the engine of this machine, on its cores."""
+
+from thalweg import run
+from thalweg.executors.work import Work
+from thalweg.run import Outcome
+
+
+def execute(work: Work) -> Outcome:
+    """Run the work here."""
+    return run.execute(
+        work.plan,
+        work.out,
+        binary=work.binary,
+        threads=work.threads,
+        command=work.command,
+        listener=work.listener,
+        due=work.due,
+    )

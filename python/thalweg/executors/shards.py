@@ -1,0 +1,146 @@
+"""What all clusters share: which experiments are missing, how they are split, and how shards join the run directory."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from thalweg import run
+from thalweg.engine_output import EngineEvent, is_event
+from thalweg.errors import Exit, ThalwegError
+from thalweg.executors.work import ExperimentKey, Work
+from thalweg.results import open_run
+from thalweg.run import Outcome
+
+MAX_SHARD = 500
+"""Experiments of a shard: what a dying worker can lose, and what travels over the network at a time."""
+
+ENDS = ("finished", "failed")
+REPLAYED = (*ENDS, "untrustworthy")
+"""Events of a shard that the listener is given once the shard has been merged."""
+
+
+class Joined:
+    """The run directory of a plan that shards are merged into."""
+
+    def __init__(self, work: Work) -> None:
+        """Make the run directory, or check that the one that is there is of this plan.
+
+        Raises `ThalwegError` if it is of another plan, engine or version, or cannot be written.
+        """
+        self._work = work
+        run.execute(work.plan, work.out, binary=work.binary, command=work.command, due=[])
+        wanted = work.due
+        if wanted is None:
+            wanted = [(each.experiment, each.repetition) for each in work.plan.experiments]
+        present = _present(work.out)
+        self.missing = [key for key in wanted if key not in present]
+        self.outcome = Outcome(experiments=len(wanted), present=len(wanted) - len(self.missing))
+
+    def begin(self, at_a_time: int) -> None:
+        """Report what is about to be run."""
+        outcome = self.outcome
+        self._work.listener(
+            {
+                "event": "plan",
+                "experiments": outcome.experiments,
+                "present": outcome.present,
+                "pending": len(self.missing),
+                "threads": at_a_time,
+            }
+        )
+
+    def split(self, shards: int) -> list[list[ExperimentKey]]:
+        """Split what is missing: every N-th experiment is one shard, as `--shard I/N` of the engine has it.
+
+        So every shard has its part of what takes long, which neighbours in a sweep mostly share.
+        """
+        count = self._work.shards or max(shards, -(-len(self.missing) // MAX_SHARD))
+        return [shard for first in range(count) if (shard := self.missing[first::count])]
+
+    def add(self, folder: Path, events: Sequence[EngineEvent]) -> None:
+        """Merge the run directory of a shard, and report its events.
+
+        Raises `ThalwegError` if the shard is of another version of results, or the run directory cannot be written.
+        """
+        _merge(self._work.binary, self._work.out, folder)
+        # Of a shard that was begun again, an experiment's last end counts.
+        last = {(event["id"], event["event"] in ENDS): event for event in events if event["event"] in REPLAYED}
+        for event in last.values():
+            self.outcome.note(event)
+            self._work.listener(event)
+
+    def finish(self, *, is_interrupted: bool = False) -> Outcome:
+        """Say what came of it."""
+        code = Exit.INTERRUPTED if is_interrupted else Exit.FAILED if self.outcome.failed else Exit.FINE
+        return replace(self.outcome, exit_code=code)
+
+
+def refuse_real_time(work: Work, executor: str) -> None:
+    """Refuse engines that work in real time: shards on one machine would disturb each other's measurements."""
+    from thalweg import engine
+
+    name = work.plan.engine
+    if engine.choose(name, engine.capabilities(name)).is_real_time:
+        raise ThalwegError(
+            "real-time-engine",
+            f"the engine `{name}` works in real time, and experiments that share a machine would disturb each other",
+            place="--executor",
+            found=executor,
+            expected=f"an engine that does not, or {name} on this machine",
+            hint="--executor local",
+        )
+
+
+def events_of(lines: str) -> list[EngineEvent]:
+    """Read the events that an engine has printed; a last line that was cut off is left out."""
+    events = []
+    for line in lines.splitlines():
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if is_event(event):
+            events.append(event)
+    return events
+
+
+def refusal(event: EngineEvent, where: str, code: int = Exit.FAILED) -> ThalwegError:
+    """Return the error that an engine reported on another machine."""
+    known = {int(each) for each in Exit}
+    return ThalwegError(
+        event["code"],
+        f"{where}: {event['message']}",
+        found=event.get("found") or None,
+        hint=event.get("hint") or None,
+        exit_code=Exit(code) if code in known else Exit.FAILED,
+    )
+
+
+def _present(out: Path) -> set[ExperimentKey]:
+    try:
+        found = open_run(out)
+    except ThalwegError as error:
+        if error.code != "empty-run":
+            raise
+        return set()
+    complete = set(found.finished_ids)
+    return {(each["experiment"], each["repetition"]) for each in found.meta["experiments"] if each["id"] in complete}
+
+
+def _merge(binary: Path, out: Path, folder: Path) -> None:
+    done = subprocess.run(
+        [str(binary), "merge", "--out", str(out), str(folder)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        for event in events_of(done.stdout):
+            if event["event"] == "error":
+                raise refusal(event, "a shard cannot be merged", done.returncode)
+        raise ThalwegError(
+            "engine-died",
+            f"the engine could not merge a shard (exit code {done.returncode})",
+            found=done.stderr.strip() or None,
+            hint="the same command goes on from what was merged before",
+            exit_code=Exit.FAILED,
+        )

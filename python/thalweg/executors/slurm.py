@@ -1,0 +1,215 @@
+"""The executor `slurm`: the shards are the tasks of one job array, on a file system that all nodes share.
+
+Each task is the engine itself, started by a short shell script: a node needs the engine at the same path, and no
+Python. A task that ends without having said how (its node died, or its time was up) is submitted again; the engine then
+goes on from what is complete. What else sbatch needs to know (partition, account, time limit) comes from its own
+environment variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.
+"""
+
+import json
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from thalweg.errors import Exit, ThalwegError
+from thalweg.executors.shards import Joined, events_of, refusal, refuse_real_time
+from thalweg.executors.work import Work
+from thalweg.processes import asked_to_end
+from thalweg.run import Outcome
+from thalweg.scratch import Scratch
+
+SHARDS = 16
+"""Tasks of the array where nothing else is said: how many nodes there are is not known."""
+
+MAX_ATTEMPTS = 3
+"""How often a task is submitted."""
+
+LOOK_EVERY_S = 1.0
+END_WITHIN_S = 15.0
+"""How long tasks may take to end once the job is cancelled."""
+
+PROGRAMS = ("sbatch", "squeue", "scancel")
+
+NO_PROGRAM = 127
+"""Exit code of a shell whose program is not there."""
+
+
+def check() -> None:
+    """Check that Slurm's commands are here.
+
+    Raises `ThalwegError` if one is not.
+    """
+    for program in PROGRAMS:
+        if shutil.which(program) is None:
+            raise ThalwegError(
+                "no-slurm",
+                f"the executor slurm needs the command {program}, which is not on the PATH",
+                place="--executor",
+                hint="run it on a machine that submits to the cluster, or install slurm-client",
+                exit_code=Exit.MISSING,
+            )
+
+
+def execute(work: Work) -> Outcome:
+    """Run the work as a job array.
+
+    Raises `ThalwegError` if Slurm refuses the job, or a node cannot run the engine.
+    """
+    refuse_real_time(work, "slurm")
+    joined = Joined(work)
+    if not joined.missing:
+        joined.begin(0)
+        return joined.finish()
+    with Scratch(f".{work.out.name}-slurm-", work.out.parent.resolve()) as folder, asked_to_end():
+        shards = joined.split(min(SHARDS, len(joined.missing)))
+        joined.begin(len(shards) * (work.threads or 1))
+        (folder / "plan.json").write_text(work.plan.model_dump_json(), encoding="utf-8")
+        for number, due in enumerate(shards):
+            (folder / f"{number}.due").write_text(json.dumps(due), encoding="utf-8")
+        (folder / "task.sh").write_text(_script(work, folder), encoding="utf-8")
+        job = _Job(folder, work.threads or 1, set(range(len(shards))))
+        try:
+            for number in job.finished():
+                _add(joined, folder, number)
+        except KeyboardInterrupt:
+            work.listener({"event": "stopping"})
+            for number in job.stopped():
+                _add(joined, folder, number)
+            return joined.finish(is_interrupted=True)
+        finally:
+            job.cancel()
+        return joined.finish()
+
+
+def _script(work: Work, folder: Path) -> str:
+    """Write what a task runs; its exit code goes into a file, which is complete or absent."""
+    engine, place = shlex.quote(str(work.binary.resolve())), shlex.quote(str(folder))
+    return f"""#!/bin/sh
+cd {place} || exit 1
+n=$SLURM_ARRAY_TASK_ID
+{engine} run --plan plan.json --out "$n" --due "$n.due" --threads {work.threads or 1} >>"$n.events" 2>"$n.errors" &
+engine=$!
+trap 'kill -TERM $engine' TERM
+wait $engine
+code=$?
+while kill -0 $engine 2>/dev/null; do wait $engine; code=$?; done
+echo $code >"$n.code.part" && mv "$n.code.part" "$n.code"
+"""
+
+
+@dataclass
+class _Job:
+    """Array jobs over the same folder: the first one, and those of tasks that had to be submitted again."""
+
+    folder: Path
+    cpus: int
+    waiting: set[int]
+    """Tasks that have not said yet how they ended."""
+    attempts: dict[int, int] = field(default_factory=dict)
+    ids: list[str] = field(default_factory=list)
+
+    def finished(self) -> Iterator[int]:
+        """Submit all tasks, and yield each as it ends."""
+        self._submit(self.waiting)
+        while self.waiting:
+            queued = self._queued()  # before the files: a task that has left the queue has written its file
+            yield from self._ended()
+            if lost := self.waiting - queued:
+                time.sleep(LOOK_EVERY_S)  # a shared file system may show a file late
+                yield from self._ended()
+                self._again(lost & self.waiting)
+            time.sleep(LOOK_EVERY_S if self.waiting else 0)
+
+    def stopped(self) -> Iterator[int]:
+        """Cancel all tasks, and yield those that have written something."""
+        self.cancel()
+        deadline = time.monotonic() + END_WITHIN_S
+        while self._queued() and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_S)
+        yield from [number for number in sorted(self.waiting) if (self.folder / str(number) / "run.json").exists()]
+
+    def cancel(self) -> None:
+        """End what still runs."""
+        if self.waiting and self.ids:
+            subprocess.run(["scancel", *self.ids], capture_output=True, check=False)
+
+    def _ended(self) -> Iterator[int]:
+        for number in sorted(self.waiting):
+            if (self.folder / f"{number}.code").exists():
+                self.waiting.discard(number)
+                yield number
+
+    def _again(self, lost: set[int]) -> None:
+        for number in lost:
+            if self.attempts[number] >= MAX_ATTEMPTS:
+                raise ThalwegError(
+                    "worker-died",
+                    f"task {number} of the job {self.ids[-1]} ended {MAX_ATTEMPTS} times without a result",
+                    found=_errors(self.folder, number),
+                    hint="was its time or memory short? SBATCH_TIMELIMIT sets the time; the same command goes on",
+                    exit_code=Exit.FAILED,
+                )
+        if lost:
+            self._submit(lost)
+
+    def _submit(self, numbers: set[int]) -> None:
+        for number in numbers:
+            self.attempts[number] = self.attempts.get(number, 0) + 1
+        array = ",".join(map(str, sorted(numbers)))
+        options = ["--parsable", f"--array={array}", f"--cpus-per-task={self.cpus}", "--ntasks=1"]
+        named = ["--job-name=thalweg", f"--output={self.folder}/%a.log", "--open-mode=append"]
+        done = _slurm(["sbatch", *options, *named, str(self.folder / "task.sh")])
+        self.ids.append(done.strip().partition(";")[0])
+
+    def _queued(self) -> set[int]:
+        """Return the tasks that are waiting or running."""
+        try:
+            lines = _slurm(["squeue", "--noheader", "--array", "--format=%K", f"--jobs={','.join(self.ids)}"])
+        except ThalwegError as error:
+            if "Invalid job id" in (error.found or ""):  # all of them ended some minutes ago
+                return set()
+            raise
+        return {int(line) for line in lines.split() if line.isdigit()}
+
+
+def _slurm(command: Sequence[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ThalwegError(
+            "slurm-refused",
+            f"{command[0]} ended with exit code {done.returncode}",
+            place="--executor",
+            found=done.stderr.strip() or None,
+            hint="sinfo     (says whether the cluster answers, and which partitions it has)",
+            exit_code=Exit.MISSING,
+        )
+    return done.stdout
+
+
+def _add(joined: Joined, folder: Path, number: int) -> None:
+    events = events_of((folder / f"{number}.events").read_text(encoding="utf-8", errors="replace"))
+    code_file = folder / f"{number}.code"
+    code = int(code_file.read_text()) if code_file.exists() else int(Exit.INTERRUPTED)
+    for event in events:
+        if event["event"] == "error":
+            raise refusal(event, f"a node could not run shard {number}", code)
+    if code not in (Exit.FINE, Exit.FAILED, Exit.INTERRUPTED):
+        why = "there is no engine at the path that it has here" if code == NO_PROGRAM else f"exit code {code}"
+        raise ThalwegError(
+            "engine-died",
+            f"a node could not run shard {number}: {why}",
+            found=_errors(folder, number),
+            hint="all nodes need the folder of thalweg, on a shared file system; the same command goes on",
+            exit_code=Exit.MISSING if code == NO_PROGRAM else Exit.FAILED,
+        )
+    joined.add(folder / str(number), events)
+    shutil.rmtree(folder / str(number))
+
+
+def _errors(folder: Path, number: int) -> str | None:
+    file = folder / f"{number}.errors"
+    return (file.read_text(encoding="utf-8", errors="replace").strip() or None) if file.exists() else None

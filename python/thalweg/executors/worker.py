@@ -1,0 +1,113 @@
+"""What runs on a worker of a Dask cluster: the engine, in a folder of its own, whose files go back to the caller."""
+
+import io
+import tarfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from thalweg import engine, run
+from thalweg.engine_output import EngineEvent
+from thalweg.errors import ThalwegError
+from thalweg.executors.work import ExperimentKey
+from thalweg.scratch import Scratch
+
+LEVEL = 1
+"""Of compression: the tables are compressed already, and run.json repeats itself."""
+
+
+@dataclass(frozen=True)
+class Shard:
+    """What a worker is to run."""
+
+    number: int
+    due: tuple[ExperimentKey, ...]
+    threads: int | None
+    result_version: str
+    """Version of the engine's results that the caller has."""
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What a worker has run, or why it could not."""
+
+    archive: bytes = b""
+    """The run directory, as a compressed tar file."""
+    events: tuple[EngineEvent, ...] = ()
+    error: str = ""
+    """Empty: the engine ran."""
+    error_code: str = ""
+    hint: str = ""
+
+
+def compressed(plan: bytes) -> bytes:
+    """Return a plan as it travels; Dask keeps the result on workers, and computes it again where a worker dies."""
+    return plan
+
+
+def run_on_worker(plan: bytes, shard: Shard) -> Returned:
+    """Run a shard in the folder of the Dask worker that runs this; Dask removes the folder of a worker that died."""
+    from distributed import get_worker
+
+    return run_shard(plan, shard, str(get_worker().local_directory))
+
+
+def run_shard(plan: bytes, shard: Shard, folder: str) -> Returned:
+    """Run a shard with the engine of this machine.
+
+    Args:
+        plan: The whole plan in JSON, compressed with zlib.
+        shard: What of it is due.
+        folder: Where the shard's files may be while it runs.
+
+    Returns:
+        The files, or the error; errors are data, because the caller's version may not be able to read an exception.
+    """
+    events: list[EngineEvent] = []
+    try:
+        name = engine_name(plan)
+        known = engine.choose(name, engine.capabilities(name))
+        if known.version != shard.result_version:
+            return Returned(error=versions(name, known.version, shard.result_version), error_code="other-version")
+        with Scratch("thalweg-shard-", Path(folder)) as scratch:
+            out = scratch / "run"
+            run.execute(
+                zlib.decompress(plan),
+                out,
+                binary=engine.find(),
+                threads=shard.threads or 1,
+                listener=events.append,
+                due=shard.due,
+            )
+            return Returned(packed(out), tuple(events))
+    except ThalwegError as error:
+        return Returned(error=error.message, error_code=error.code, hint=error.hint or "")
+
+
+def packed(folder: Path) -> bytes:
+    """Pack a run directory."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=LEVEL) as archive:
+        archive.add(folder, arcname=".")
+    return packed.getvalue()
+
+
+def unpack(archive: bytes, folder: Path) -> None:
+    """Unpack a run directory into a folder; nothing can leave it."""
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as packed:
+        packed.extractall(folder, filter="data")
+
+
+def engine_name(plan: bytes) -> str:
+    """Read the name of a plan's engine without reading its experiments.
+
+    >>> engine_name(zlib.compress(b'{"format":1,"engine":"sim","name":"x"}'))
+    'sim'
+    """
+    start = zlib.decompressobj().decompress(plan, 1024).decode("utf-8", "replace")
+    return start.partition('"engine":"')[2].partition('"')[0]
+
+
+def versions(name: str, there: str, here: str) -> str:
+    """Say that two engines give different results."""
+    return f"its engine {name} has results of version {there}, and this machine's has {here}"

@@ -1,0 +1,117 @@
+"""The executor `slurm`: a real cluster of one node gives the tables that this machine gives."""
+
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import slurm_node
+from thalweg import engine, executors, plan, scenario
+from thalweg.engine_output import EngineEvent
+from thalweg.errors import Exit, ThalwegError
+from thalweg.executors import Work
+
+SCENARIO = """\
+name = "many"
+repetitions = 6
+start_jitter = "1rtt"
+sample_interval = "50ms"
+duration = "2s"
+[path]
+rate = "10Mbps"
+rtt = "20ms"
+[[flow]]
+name = "bulk"
+cc = "cubic"
+[sweep]
+"path.loss" = [0.0, 0.01]
+"""
+
+CPUS = 4
+"""More than the machine may have: Slurm believes its file."""
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    if why := slurm_node.missing():
+        if os.environ.get("THALWEG_CI"):
+            pytest.fail(why)
+        pytest.skip(why)
+    # The path of a socket has at most 107 bytes, which pytest's folders may exceed.
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, slurm_node.node(Path(folder), CPUS) as found:
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def commands(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLURM_CONF", "PATH"):
+        monkeypatch.setenv(name, environment[name])
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> plan.Plan:
+    file = tmp_path_factory.mktemp("scenario") / "many.toml"
+    file.write_text(SCENARIO)
+    known = engine.capabilities(engine.DEFAULT)
+    return plan.make(scenario.load(file), known.engines[engine.DEFAULT], known.engines)
+
+
+def tables(run: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(run)): file.read_bytes() for file in run.rglob("*.parquet")}
+
+
+def kill_a_task() -> bool:
+    """Kill a task's script and its engine at once, as the end of a node does; whether there was one to kill."""
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    own = [line.split(maxsplit=1) for line in listed.splitlines() if "/slurm_script" in line]
+    for pid, _ in own[:1]:
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", pid], capture_output=True, text=True, check=False)
+        for each in [pid, *children.stdout.split()]:
+            with suppress(ProcessLookupError):
+                os.kill(int(each), signal.SIGKILL)
+    return bool(own)
+
+
+def test_a_sweep_survives_the_death_of_a_task_and_gives_the_same_tables(planned: plan.Plan, tmp_path: Path) -> None:
+    executors.execute(Work(planned, tmp_path / "local", engine.find()))
+    killed = threading.Event()
+
+    def kill_the_first() -> None:
+        while not killed.is_set():
+            if kill_a_task():
+                killed.set()
+
+    threading.Thread(target=kill_the_first, daemon=True).start()
+    outcome = executors.execute(Work(planned, tmp_path / "run", engine.find(), shards=3), "slurm")
+    assert killed.is_set()
+    assert (outcome.exit_code, outcome.finished, outcome.failed) == (Exit.FINE, len(planned.experiments), [])
+    assert tables(tmp_path / "run") == tables(tmp_path / "local")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["local", "run"]
+
+
+def test_a_job_that_slurm_refuses_is_explained(
+    planned: plan.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBATCH_PARTITION", "nowhere")
+    with pytest.raises(ThalwegError) as raised:
+        executors.execute(Work(planned, tmp_path / "run", engine.find()), "slurm")
+    assert raised.value.code == "slurm-refused"
+    assert "invalid partition" in (raised.value.found or "")
+
+
+def test_a_node_without_the_engine_is_explained(planned: plan.Plan, tmp_path: Path) -> None:
+    gone = tmp_path / "engine"
+    gone.symlink_to(engine.find())
+
+    def remove(event: EngineEvent) -> None:
+        gone.unlink(missing_ok=True)
+
+    # Joined has used it already; the nodes find nothing at the path.
+    with pytest.raises(ThalwegError) as raised:
+        executors.execute(Work(planned, tmp_path / "run", gone, listener=remove, shards=2), "slurm")
+    assert "there is no engine at the path that it has here" in raised.value.message
