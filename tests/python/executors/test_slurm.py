@@ -94,6 +94,25 @@ def test_a_sweep_survives_the_death_of_a_task_and_gives_the_same_tables(planned:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["local", "run"]
 
 
+def test_ctrl_c_cancels_the_job_and_keeps_what_was_finished(planned: plan.Plan, tmp_path: Path) -> None:
+    def interrupt(event: EngineEvent) -> None:
+        if event["event"] == "finished" and not stopping:
+            stopping.append(event)
+            raise KeyboardInterrupt
+
+    stopping: list[EngineEvent] = []
+    work = Work(planned, tmp_path / "run", engine.find(), listener=interrupt, shards=12)
+    outcome = executors.execute(work, "slurm")
+    assert outcome.exit_code is Exit.INTERRUPTED
+    assert tables(tmp_path / "run")
+    queued = subprocess.run(
+        ["squeue", "--noheader", "--states=PENDING,RUNNING"], capture_output=True, text=True, check=True
+    )
+    assert queued.stdout == ""
+    again = executors.execute(Work(planned, tmp_path / "run", engine.find()), "slurm")
+    assert (again.exit_code, again.present + again.finished) == (Exit.FINE, len(planned.experiments))
+
+
 def test_a_job_that_slurm_refuses_is_explained(
     planned: plan.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,6 +31,8 @@ def caution(run: Run) -> str | None:
 
 def copied(run: Run) -> frozenset[int]:
     """Return the points of the sweep with several trustworthy repetitions whose transfers are all alike."""
+    if not any(each["repetition"] for each in run.plan["experiments"]):
+        return frozenset()
     names = [each.name for each in TABLES["flows"].columns]
     columns = [name for name in names if name not in _LEFT_OUT and not name.startswith("rtt_")]
     rows = run.scan("flows", run.trustworthy_ids)

@@ -117,9 +117,9 @@ class Quantities:
         value, against, slopes = sides.value, sides.against, centre.slopes
         variance, df = value.variance * slopes[0] ** 2, value.df
         if against is not None:
-            first, second = variance, against.variance * slopes[1] ** 2
-            variance = np.maximum(first + second - 2 * sides.covariance * slopes[0] * slopes[1], 0)
             with np.errstate(divide="ignore", invalid="ignore"):
+                first, second = variance, against.variance * slopes[1] ** 2
+                variance = np.maximum(first + second - 2 * sides.covariance * slopes[0] * slopes[1], 0)
                 df = (first + second) ** 2 / (first**2 / value.df + second**2 / against.df)
             fewest = np.minimum(value.df, against.df)
             # Pairs have n - 1; two constants nothing to weigh with; one repetition says nothing about its side.

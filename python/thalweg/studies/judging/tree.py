@@ -130,7 +130,9 @@ def _number(name: str, value: float) -> str:
 
 def section(table: Tree, found: Mapping[str, Trees]) -> str:
     """Tell what each engine's grid teaches, beside the paper, in Markdown."""
-    blocks = [table.about, f"The paper ({table.source}):\n\n{_block(table.paper.strip().splitlines())}"]
+    blocks = [table.about]
+    if table.paper:
+        blocks.append(f"The paper ({table.source}):\n\n{_block(table.paper.strip().splitlines())}")
     for engine, trees in found.items():
         if not trees.learned:
             blocks.append(f"**{engine}**: no tree. {trees.note[:1].upper()}{trees.note[1:]}.")

@@ -106,3 +106,8 @@ def test_the_page_shows_the_papers_tree_beside_ours_with_its_accuracy(grid: dict
     assert "buffer_bdp <= 0.3" in text
     assert "**sim**: 30 points, bbr in 13, cubic in 17" in text
     assert "5-fold cross-validation" in text
+
+
+def test_a_tree_without_one_in_the_paper_stands_alone(grid: dict[str, PartData]) -> None:
+    own = table(source="", paper="")
+    assert "The paper" not in tree.section(own, {"sim": tree.learn(own, grid)})
