@@ -142,6 +142,10 @@ format: setup ## format Rust and Python
 wheel: setup ## build the wheel in dist/: pip install it anywhere
 	PATH="$$PWD/.venv/bin:$$PATH" maturin build --release --strip --out dist
 
+.PHONY: release
+release: ## build a release from a clean clone into dist/thalweg-VERSION: wheel, .deb, tarball, site, checksums
+	packaging/release
+
 .PHONY: lock
 lock: ## write the Python lock files again from pyproject.toml
 	tools/lock
