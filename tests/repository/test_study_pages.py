@@ -86,10 +86,11 @@ def test_a_page_has_the_larger_set_of_each_engine(study: Study) -> None:
 def test_a_page_tells_the_story_with_links_that_work_from_there(study: Study) -> None:
     (study.folder / "README.md").write_text(
         "# Alone\n\nA story: [tables](../../docs/studies/mine.md), [bbr3](../../docs/concepts/bbr3.md), "
-        "[other](../../docs/studies/other.md), [its story](../other/README.md).\n"
+        "[other](../../docs/studies/other.md), [its story](../other/README.md), [paths](paths.csv).\n"
     )
     page = study_pages.page(study)
-    assert "A story: [tables](#claims), [bbr3](../concepts/bbr3.md), [other](other.md), [its story](other.md)." in page
+    assert "A story: [tables](#claims), [bbr3](../concepts/bbr3.md), [other](other.md), [its story](other.md)," in page
+    assert "[paths](../../studies/mine/paths.csv)." in page
     assert page.count("# Alone\n") == 1
 
 

@@ -72,6 +72,7 @@ def _story(study: Study) -> list[str]:
     if not study.story:
         return []
     body = study.story.partition("\n")[2].strip()
+    body = re.sub(r"\]\((?!\.\./|#|https?:)", f"](../../studies/{study.name}/", body)
     body = body.replace(f"](../../docs/studies/{study.name}.md)", "](#claims)").replace("](../../docs/studies/", "](")
     body = re.sub(r"\]\(\.\./([a-z0-9-]+)/README\.md\)", r"](\1.md)", body.replace("](../../docs/", "](../"))
     return [body, ""]
