@@ -208,6 +208,21 @@ const FORMER_NAMES: &[(&str, &str)] = &[("pacing_gain", "probe_gain")];
 /// If there is no such controller, or a parameter is unknown or out of range.
 pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Controller>, BuildError> {
     let entry = CATALOG.iter().find(|entry| entry.name == name).ok_or(BuildError::UnknownName(name.to_owned()))?;
+    check(entry, params)?;
+    Ok((entry.make)(&|key| value_of(entry, params, key)))
+}
+
+/// The parameters of `bbr` as the eBPF program `bbr_tuned` takes them: the members of its `struct tuned_params`, in order.
+///
+/// # Errors
+/// If a parameter is unknown or out of range.
+pub fn bbr_words(params: &BTreeMap<String, f64>) -> Result<Vec<bbr::Word>, BuildError> {
+    let entry = CATALOG.iter().find(|entry| entry.name == "bbr").expect("it is in the catalog");
+    check(entry, params)?;
+    Ok(bbr::Settings::of(&|key| value_of(entry, params, key)).words())
+}
+
+fn check(entry: &Entry, params: &BTreeMap<String, f64>) -> Result<(), BuildError> {
     for (key, value) in params {
         let Some(param) = entry.params.iter().find(|param| param.name == key) else {
             return Err(BuildError::UnknownParam { name: entry.name, param: key.clone() });
@@ -216,15 +231,16 @@ pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Contr
             return Err(BuildError::OutOfRange { name: entry.name, param, found: *value });
         }
     }
-    let value = |key: &str| {
-        let default = || entry.params.iter().find(|param| param.name == key).map(|param| param.default);
-        let former = FORMER_NAMES.iter().find(|(_, param)| *param == key).and_then(|(former, _)| params.get(*former));
-        params
-            .get(key)
-            .or(former)
-            .copied()
-            .or_else(default)
-            .expect("a controller asks only for parameters that it declares")
-    };
-    Ok((entry.make)(&value))
+    Ok(())
+}
+
+fn value_of(entry: &Entry, params: &BTreeMap<String, f64>, key: &str) -> f64 {
+    let default = || entry.params.iter().find(|param| param.name == key).map(|param| param.default);
+    let former = FORMER_NAMES.iter().find(|(_, param)| *param == key).and_then(|(former, _)| params.get(*former));
+    params
+        .get(key)
+        .or(former)
+        .copied()
+        .or_else(default)
+        .expect("a controller asks only for parameters that it declares")
 }

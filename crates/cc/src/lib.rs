@@ -53,7 +53,8 @@ mod reno;
 mod vegas;
 mod wrapped;
 
-pub use catalog::{BuildError, CATALOG, Entry, build};
+pub use bbr::Word;
+pub use catalog::{BuildError, CATALOG, Entry, bbr_words, build};
 pub use controller::{Ack, CaState, Conn, Controller, EcnFeedback, LostSegment, RateSample, Window};
 pub use jiffies::{Hz, Jiffies};
 pub use param::Param;

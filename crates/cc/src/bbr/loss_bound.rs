@@ -4,13 +4,9 @@
 //! to a share of what was in flight. A probe raises the bound by a quarter of what is acknowledged; other phases leave
 //! headroom below it. The round trip after a reduction does not count: what was lost in it was sent before.
 
-use super::state::MIN_CWND;
-use crate::fixed_point::Gain;
+use super::settings::{LossResponse, MIN_CWND, THRESHOLD_SHIFT};
 use crate::{Ack, Conn};
 use thalweg_units::Packets;
-
-/// log2 of the unit of the threshold.
-const THRESHOLD_SHIFT: u32 = 16;
 
 /// log2 of the unit of the bound.
 const BOUND_SHIFT: u32 = 8;
@@ -20,17 +16,6 @@ const GROWTH: u64 = (1 << BOUND_SHIFT) / 4;
 
 /// The bound does not grow beyond this number of packets.
 const MAX_BOUND: u64 = 1 << 32;
-
-/// The response to losses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LossResponse {
-    /// Share of packets above which a round trip counts, in units of 2^-16.
-    pub threshold: u64,
-    /// The bound as a share of what was in flight.
-    pub beta: Gain,
-    /// Share of the bound that stays free except while probing.
-    pub headroom: Gain,
-}
 
 /// The bound of what is in flight.
 #[derive(Debug)]

@@ -86,6 +86,7 @@ use crate::fixed_point::{Bandwidth, Gain};
 use min_rtt::MinRtt;
 use policer::{Evidence, Finding};
 use rand_core::Rng;
+pub use settings::Word;
 pub(crate) use settings::{PARAMS, Settings};
 pub(crate) use state::Bbr;
 use state::Mode;
@@ -296,6 +297,7 @@ impl Controller for Bbr {
         take("idle_restart", u64::from(self.is_restarting));
         take("has_seen_rtt", u64::from(self.pacing.has_seen_rtt()));
         self.min_rtt.kernel_words(take);
+        take("rtt_cnt", self.max_bw_clock.ticks);
         self.round.kernel_words(take);
         self.cycle.kernel_words(take);
         self.policer.kernel_words(take);

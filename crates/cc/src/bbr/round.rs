@@ -29,7 +29,6 @@ impl Round {
 
     /// The members of `struct bbr` that are kept here.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
-        take("rtt_cnt", self.count);
         take("next_rtt_delivered", self.end_delivered.0);
         take("round_start", u64::from(self.is_start));
     }

@@ -2,11 +2,16 @@
 //!
 //! With its default each parameter leaves BBR as Linux has it, bit for bit. Gains are kept in Linux's 256ths.
 
-use super::loss_bound::LossResponse;
 use super::probe_bw::{Clock, Probing};
 use crate::Param;
 use crate::fixed_point::Gain;
 use thalweg_units::{Packets, Span};
+
+/// cwnd never stays below this but after losses: enough to keep a receiver that delays ACKs answering.
+pub(super) const MIN_CWND: Packets = Packets(4);
+
+/// log2 of the unit of the threshold of losses.
+pub(super) const THRESHOLD_SHIFT: u32 = 16;
 
 /// The lowest pacing gain of a phase: below it a slow path would wait for seconds until the next packet may leave.
 const MIN_GAIN: f64 = 0.1;
@@ -138,6 +143,17 @@ pub(crate) struct Settings {
     pub(super) is_policer_detected: bool,
 }
 
+/// The response to losses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LossResponse {
+    /// Share of packets above which a round trip counts, in units of 2^-16.
+    pub threshold: u64,
+    /// The bound as a share of what was in flight.
+    pub beta: Gain,
+    /// Share of the bound that stays free except while probing.
+    pub headroom: Gain,
+}
+
 /// When ProbeRTT begins, and what it does.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
@@ -168,13 +184,62 @@ impl Settings {
                 bdp_share: gain("probe_rtt_bdp_share"),
             },
             losses: LossResponse {
-                threshold: (65_536.0 * value("loss_threshold")).round() as u64,
+                threshold: (f64::from(1 << THRESHOLD_SHIFT) * value("loss_threshold")).round() as u64,
                 beta: gain("loss_beta"),
                 headroom: gain("headroom"),
             },
             aggregation_gain: gain("aggregation_gain"),
             is_policer_detected: value("policer_detection") >= 0.5,
         }
+    }
+}
+
+/// A parameter as the eBPF program `bbr_tuned` takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The parameter.
+    pub param: &'static str,
+    /// Its value, in the program's unit.
+    pub value: u32,
+    /// Units of the program in one of the parameter's.
+    pub scale: u32,
+}
+
+/// Units in a gain or share of 1.
+const GAIN: u32 = 256;
+
+impl Settings {
+    /// The members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h, in order. `probe_interval_ms` is 0 where round trips
+    /// count the time between probes.
+    pub fn words(&self) -> Vec<Word> {
+        let (probing, probe_rtt, losses) = (&self.probing, &self.probe_rtt, &self.losses);
+        let (cruising, interval) = match probing.clock {
+            Clock::RoundTrips(cruising) => (cruising, Span::ZERO),
+            Clock::Time(interval) => (1, interval),
+        };
+        let words = [
+            ("probe_gain", probing.probe.raw(), GAIN),
+            ("probe_drain_gain", probing.drain.raw(), GAIN),
+            ("cruise_gain", probing.cruise.raw(), GAIN),
+            ("cruise_phases", cruising, 1),
+            ("probe_interval_ms", interval.as_micros(), 1000),
+            ("probe_jitter", probing.jitter.raw(), GAIN),
+            ("cwnd_gain", self.probe_cwnd_gain.raw(), GAIN),
+            ("drain_gain", self.drain_gain.raw(), GAIN),
+            ("startup_gain", self.startup_gain.raw(), GAIN),
+            ("startup_cwnd_gain", self.startup_cwnd_gain.raw(), GAIN),
+            ("probe_rtt_interval_s", probe_rtt.interval.as_micros(), 1_000_000),
+            ("probe_rtt_duration_ms", probe_rtt.duration.as_micros(), 1000),
+            ("probe_rtt_cwnd", probe_rtt.cwnd.0, 1),
+            ("probe_rtt_bdp_share", probe_rtt.bdp_share.raw(), GAIN),
+            ("loss_threshold", losses.threshold, 1 << THRESHOLD_SHIFT),
+            ("loss_beta", losses.beta.raw(), GAIN),
+            ("headroom", losses.headroom.raw(), GAIN),
+            ("aggregation_gain", self.aggregation_gain.raw(), GAIN),
+            ("policer_detection", u64::from(self.is_policer_detected), 1),
+        ];
+        let word = |value| u32::try_from(value).expect("the ranges of parameters keep to 32 bits");
+        words.map(|(param, value, scale)| Word { param, value: word(value), scale }).to_vec()
     }
 }
 

@@ -12,10 +12,6 @@ use crate::aggregation::Aggregation;
 use crate::fixed_point::{Bandwidth, Gain};
 use crate::max_filter::MaxFilter;
 use crate::pacing::Pacing;
-use thalweg_units::Packets;
-
-/// cwnd never stays below this but after losses: enough to keep a receiver that delays ACKs answering.
-pub(super) const MIN_CWND: Packets = Packets(4);
 
 /// What BBR is doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,8 @@
 
 use super::inflight::INITIAL_CWND;
 use super::recovery::is_recovering;
-use super::state::{Bbr, MIN_CWND, Mode};
+use super::settings::MIN_CWND;
+use super::state::{Bbr, Mode};
 use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Ack, CaState, Conn, Window};
 use thalweg_units::Packets;

@@ -108,7 +108,11 @@ impl Pipe {
     /// Likewise, with other random numbers.
     pub fn with_seed(path: Path, cc: &str, params: &[(&str, f64)], seed: u64) -> Pipe {
         let params = params.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
-        let controller = thalweg_cc::build(cc, &params).expect("a controller of the catalog");
+        Pipe::around(path, thalweg_cc::build(cc, &params).expect("a controller of the catalog"), seed)
+    }
+
+    /// Likewise, with a controller of the caller's.
+    pub fn around(path: Path, controller: Box<dyn Controller>, seed: u64) -> Pipe {
         let window = Window { cwnd: Packets(10), ssthresh: Packets::MAX, pacing_rate: Rate::ZERO, is_held_back: false };
         let rtt = path.rtt;
         let mut pipe = Pipe {

@@ -6,6 +6,7 @@ mod probe_rtt;
 mod recovery;
 mod settings;
 mod startup;
+mod vectors;
 
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
