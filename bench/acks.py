@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure what `bbr_cpu` and `bbr3` cost for each ACK, by the kernel's own account.
+"""Measure what `bbr_cpu`, `bbr3` and `bbr_tuned` cost for each ACK, by the kernel's own account.
 
     make bench                              with the others, as root
     .venv/bin/python bench/acks.py          a quarter of a minute
     ... --transfers 2 --out FILE
 
 A sender paces 400 Mbit/s over loopback in a network namespace of its own. The algorithms take turns, a transfer each,
-so that all run under the same load; medians count. Of `bbr_cpu` the kernel's BBR is in the numbers, and of all the two
+so that all run under the same load; medians count. Of `bbr_cpu` and `bbr_tuned` the kernel's BBR is in the numbers, and of all the two
 clock reads of the kernel's account.
 """
 
@@ -28,9 +28,12 @@ from recorder.machine import AGENT, ended, run
 from recorder.price import accounts
 
 ALGORITHMS = {
-    "bbr_cpu schedule": ("bbr_cpu", "--rule", "schedule"),
-    "bbr_cpu paper": ("bbr_cpu", "--rule", "paper"),
+    "bbr_cpu schedule": ("bbr_cpu", "--set", "rule=schedule"),
+    "bbr_cpu paper": ("bbr_cpu", "--set", "rule=paper"),
     "bbr3": ("bbr3",),
+    "bbr3 schedule": ("bbr3", "--set", "rule=schedule"),
+    "bbr_tuned": ("bbr_tuned",),
+    "bbr_tuned changed": ("bbr_tuned", "--set", "probe_gain=1.3"),
 }
 """What is measured, and the arguments of `cc load`."""
 TRANSFERS = 8
@@ -43,14 +46,14 @@ CLONE_NEWNET = 0x40000000
 
 def main() -> None:
     """Measure, print, and write where that is asked for."""
-    parser = argparse.ArgumentParser(description="Measure what bbr_cpu and bbr3 cost for each ACK.")
+    parser = argparse.ArgumentParser(description="Measure what bbr_cpu, bbr3 and bbr_tuned cost for each ACK.")
     parser.add_argument("--transfers", type=int, default=TRANSFERS, help="for each algorithm (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     why_not = None if os.geteuid() == 0 else "root alone may load them"
     why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
     if why_not:
-        print(f"bench: bbr_cpu and bbr3 are left out: {why_not}", file=sys.stderr)
+        print(f"bench: bbr_cpu, bbr3 and bbr_tuned are left out: {why_not}", file=sys.stderr)
         return
     # For the sockets below; Python knows `unshare` from 3.12 on.
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
@@ -70,7 +73,7 @@ def main() -> None:
                 acks.append(runs)
     print(f"ns for an ACK, {chosen.transfers} transfers of about {statistics.median(acks):.0f} ACKs each")
     for name, found in costs.items():
-        print(f"  {name:<16} {statistics.median(found):.0f} (from {min(found):.0f} to {max(found):.0f})")
+        print(f"  {name:<17} {statistics.median(found):.0f} (from {min(found):.0f} to {max(found):.0f})")
     if chosen.out:
         chosen.out.write_text(json.dumps({"ns_per_ack": costs, "acks": acks}, indent=2) + "\n")
 

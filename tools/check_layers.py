@@ -34,9 +34,9 @@ RUST: Mapping[str, set[str]] = {
     "sim": {"units", "plan", "trace", "cc", "link", "tcp", "traffic"},
     "policy": {"units"},
     "store": {"units", "plan", "trace"},
-    "lab": {"units", "netns", "plan", "trace", "link", "traffic", "store"},
+    "lab": {"units", "netns", "plan", "trace", "cc", "link", "traffic", "store"},
     "lockstep": {"units", "plan"},
-    "agent": {"units", "netns", "trace", "store", "policy"},
+    "agent": {"units", "netns", "trace", "cc", "store", "policy"},
     "fuzz": {"units", "plan", "policy", "lab"},
     "engine": {"units", "netns", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},
 }

@@ -283,8 +283,17 @@ struct ack_sample {
 struct bbr {
 	u32 min_rtt_us;
 	u32 min_rtt_stamp;
+	u32 probe_rtt_done_stamp;
 	struct minmax bw;
+	u32 rtt_cnt;
+	u32 next_rtt_delivered;
+	u64 cycle_mstamp;
 	u32 mode : 3;
+	u32 prev_ca_state : 3;
+	u32 packet_conservation : 1;
+	u32 round_start : 1;
+	u32 probe_rtt_round_done : 1;
+	u32 lt_is_sampling : 1;
 	u32 lt_use_bw : 1;
 	u32 lt_bw;
 	u32 pacing_gain : 10;
@@ -292,6 +301,9 @@ struct bbr {
 	u32 full_bw_reached : 1;
 	u32 full_bw_cnt : 2;
 	u32 cycle_idx : 3;
+	u32 has_seen_rtt : 1;
+	u32 prior_cwnd;
+	u16 extra_acked[2];
 };
 
 /* An algorithm as it is in the kernel; `tcp_congestion_ops` below is what our own are made of. */

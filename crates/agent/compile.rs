@@ -12,7 +12,7 @@ const CLANGS: [&str; 5] = ["clang", "clang-19", "clang-18", "clang-17", "clang-1
 pub fn compile(folder: &str, names: &[&str]) {
     let bpf = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
     let sources = bpf.join(folder);
-    for watched in [&sources, &bpf.join("include")] {
+    for watched in [&sources, &bpf.join("include"), &bpf.join("cc/cpu_rules")] {
         println!("cargo:rerun-if-changed={}", watched.display());
     }
     println!("cargo:rerun-if-env-changed=CLANG");

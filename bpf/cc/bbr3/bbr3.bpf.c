@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * bbr3: BBR version 3 for kernels without it. This file connects the algorithm (bbr3.h) to the kernel: it reads the
- * socket, calls the algorithm, and writes window and pacing rate.
+ * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change what the algorithm
+ * has decided, for a sender that shares a CPU.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. docs/reference/agent.md has the cost per ACK
  * (bench/acks.py measures it), docs/concepts/bbr3.md what the kernel's own version 3 knows and this does not. The
@@ -11,16 +12,28 @@
 #include "kernel.h"
 #include "bbr3.h"
 #include "inflight_ring.h"
+#include "../cpu_rules/rule.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 
 char LICENSE[] SEC("license") = "GPL";
 
+/* Which rule: 0 none, otherwise one of `enum rule` and 1. In a section of its own, where the loader finds it without knowing any
+ * offset. */
+const volatile u32 rule SEC(".rodata.rule") = 0;
+
 /* What is kept of a connection. */
 struct flow {
 	struct bbr3 bbr;
 	struct bbr3_ring ring;
+	struct rule_state rule;
+	/* At an ACK: what the algorithm and the rule are shown, and what the rule changes. They do not fit on the stack together. */
+	struct bbr3_ack ack;
+	struct rule_input in;
+	struct rule_output out;
+	/* The pacing rate as BBR has set it. BBR goes by its own rate, so it never sees the one that a rule has set. */
+	u64 bbr_pacing_rate;
 };
 
 struct {
@@ -35,6 +48,7 @@ struct counters {
 	u64 flows_begun;
 	u64 flows_ended;
 	u64 acks;
+	u64 boosted_acks;
 };
 
 struct {
@@ -166,6 +180,101 @@ __noinline int bbr3_handle_ack(struct bbr3 *it, struct bbr3_ack *ack)
 	return 0;
 }
 
+/* BBR's modes, numbered as the rules number them. */
+static __always_inline u32 rule_mode_of(const struct bbr3 *it)
+{
+	if (it->state == BBR3_STARTUP)
+		return RULE_STARTUP;
+	if (it->state == BBR3_DRAIN)
+		return RULE_DRAIN;
+	return it->state == BBR3_PROBE_RTT ? RULE_PROBE_RTT : RULE_PROBE_BW;
+}
+
+static __always_inline u32 is_held_back(const struct tcp_sock *tp)
+{
+	return tp->app_limited || tp->snd_nxt - tp->snd_una + tp->mss_cache > tp->snd_wnd;
+}
+
+/* What the rule is shown. */
+static __always_inline void look(struct sock *sk, const struct bbr3 *it, const struct bbr3_ack *ack, struct rule_input *in)
+{
+	struct tcp_sock *tp = (struct tcp_sock *)sk;
+
+	in->now_us = ack->now_us;
+	in->departure_us = tp->tcp_wstamp_ns / 1000;
+	in->bytes_sent = tp->bytes_sent;
+	in->inflight_bytes = tp->bytes_sent - tp->bytes_acked;
+	in->mss = ack->mss;
+	in->srtt_us = ack->srtt_us;
+	in->rtt_us = ack->rtt_us == BBR3_INFINITE ? 0 : ack->rtt_us;
+	in->snd_cwnd = ack->cwnd;
+	in->inflight = ack->inflight;
+	in->prior_inflight = ack->prior_inflight;
+	in->acked = ack->acked;
+	in->delivered = ack->delivered;
+	in->lost = ack->lost;
+	in->ca_state = ack->ca_state;
+	in->is_held_back = is_held_back(tp);
+	in->rate_app_limited = BPF_CORE_READ_BITFIELD(tp, rate_app_limited);
+	in->pacing_rate_bytes_per_s = ack->pacing_rate;
+	in->max_pacing_rate_bytes_per_s = ack->max_pacing_rate;
+	in->bw = bbr3_bw(it);
+	in->min_rtt_us = it->min_rtt_us;
+	in->mode = rule_mode_of(it);
+	in->full_bw_count = it->full_bw_count;
+	in->inflight_bound = it->inflight_shortterm == BBR3_INFINITE ? 0 : it->inflight_shortterm;
+	in->unbounded_cwnd = in->mode == RULE_PROBE_BW ? ack->unbounded_cwnd : 0;
+}
+
+/* A global function, as bbr3_handle_ack(). */
+__noinline int bbr3_step_rule(struct rule_state *state, struct rule_input *in, struct rule_output *out)
+{
+	if (state && in && out)
+		rule_step(rule - 1, &rule_version_3, state, in, out);
+	return 0;
+}
+
+/* After an ACK that BBR has handled. The gain that the rule `paper` sets is not kept: BBR's own follows from its state. */
+static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, u32 prior_cwnd)
+{
+	struct bbr3_ack *ack = &flow->ack;
+	struct rule_output *out = &flow->out;
+	struct bbr3 *it = &flow->bbr;
+
+	flow->bbr_pacing_rate = ack->pacing_rate;
+	look(sk, it, ack, &flow->in);
+	flow->in.prior_cwnd = prior_cwnd;
+	__builtin_memset(out, 0, sizeof(*out));
+	bbr3_step_rule(&flow->rule, &flow->in, out);
+	if (out->pacing_rate_bytes_per_s)
+		ack->pacing_rate = out->pacing_rate_bytes_per_s;
+	if (out->snd_cwnd)
+		ack->cwnd = out->snd_cwnd;
+	if (out->is_startup_over)
+		it->is_full_bw_reached = 1;
+	if (out->full_bw_count)
+		it->full_bw_count = out->full_bw_count;
+	if (out->is_min_rtt_fresh) {
+		it->min_rtt_at_us = ack->now_us;
+		it->probe_rtt_min_at_us = ack->now_us;
+	}
+	return out->boosted;
+}
+
+/* Before BBR handles an ACK: its own pacing rate, and a rate sample that is no faster than ACKs come between stalls. */
+static __always_inline void before_ack(const struct flow *flow, struct bbr3_ack *ack)
+{
+	u64 interval_us;
+
+	if (flow->bbr_pacing_rate)
+		ack->pacing_rate = flow->bbr_pacing_rate;
+	if (!ack->interval_us || !ack->sample_delivered)
+		return;
+	interval_us = rule_interval(rule - 1, &flow->rule, ack->now_us, flow->bbr.min_rtt_us, ack->sample_delivered,
+				    ack->interval_us);
+	ack->interval_us = interval_us > ack->interval_us ? interval_us : ack->interval_us;
+}
+
 /*
  * One ACK. Without state, for want of memory, the window stays as it is until there is some. The ACK that opens a
  * connection comes before its start.
@@ -175,20 +284,29 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 	struct counters *counters = counters_here();
 	struct flow *flow = flow_of(sk);
 	u8 state = sk->__sk_common.skc_state;
-	struct bbr3_ack ack = {};
+	u32 prior_cwnd, boosted = 0;
+	struct bbr3_ack *ack;
 
 	if (!flow) {
 		if (state != TCP_SYN_SENT && state != TCP_SYN_RECV)
 			begin(sk);
 		return;
 	}
-	read_socket(sk, &ack);
-	read_sample(sk, rs, &ack);
-	read_ring(sk, flow, &ack);
-	bbr3_handle_ack(&flow->bbr, &ack);
-	write_socket(sk, &ack);
-	if (counters)
-		counters->acks++;
+	ack = &flow->ack;
+	read_socket(sk, ack);
+	read_sample(sk, rs, ack);
+	read_ring(sk, flow, ack);
+	prior_cwnd = ack->cwnd;
+	if (rule)
+		before_ack(flow, ack);
+	bbr3_handle_ack(&flow->bbr, ack);
+	if (rule)
+		boosted = after_ack(sk, flow, prior_cwnd);
+	write_socket(sk, ack);
+	if (!counters)
+		return;
+	counters->acks++;
+	counters->boosted_acks += boosted;
 }
 
 SEC("struct_ops")
@@ -268,7 +386,10 @@ void BPF_PROG(bbr3_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
 	if (!flow || !is_limited(tp, flow))
 		return;
 	read_socket(sk, &ack);
+	if (rule && flow->bbr_pacing_rate)
+		ack.pacing_rate = flow->bbr_pacing_rate;
 	bbr3_on_restart(&flow->bbr, &ack);
+	flow->bbr_pacing_rate = ack.pacing_rate;
 	write_socket(sk, &ack);
 }
 

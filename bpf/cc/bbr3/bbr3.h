@@ -157,6 +157,7 @@ struct bbr3_ack {
 	uint64_t pacing_rate;
 	uint32_t cwnd;
 	uint32_t ssthresh; /* 0: as it is */
+	uint32_t unbounded_cwnd; /* cwnd before the bounds of the model */
 };
 
 /* `left` before `right`, for counters that wrap around. */

@@ -104,6 +104,7 @@ BBR3_INLINE void bbr3_set_cwnd(const struct bbr3 *it, struct bbr3_ack *ack)
 	cwnd = bbr3_min(cwnd, ack->cwnd_clamp);
 	if (it->state == BBR3_PROBE_RTT)
 		cwnd = bbr3_min(cwnd, bbr3_probe_rtt_cwnd(it));
+	ack->unbounded_cwnd = cwnd;
 	ack->cwnd = bbr3_min(cwnd, bbr3_cwnd_cap(it));
 }
 

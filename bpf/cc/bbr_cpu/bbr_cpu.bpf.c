@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that keeps it at work when its sender shares a CPU (rule.h).
+ * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that keeps it at work when its sender shares a CPU (cpu_rules/rule.h).
  * This file is the glue: it passes every call on to BBR, shows the rule what is known after an ACK, and does what it says.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module.
@@ -10,7 +10,7 @@
  * four from 6.10.
  */
 #include "kernel.h"
-#include "rule.h"
+#include "../cpu_rules/rule.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
@@ -165,7 +165,7 @@ static __always_inline void after_ack(struct sock *sk, struct flow *flow, const 
 	look(sk, rs, &in);
 	in.prior_cwnd = prior_cwnd;
 	flow->bbr_pacing_rate = in.pacing_rate_bytes_per_s;
-	rule_step(rule, &flow->rule, &in, &out);
+	rule_step(rule, &rule_version_1, &flow->rule, &in, &out);
 	apply(sk, &out);
 	counters->acks++;
 	counters->boosted_acks += out.boosted;

@@ -1,6 +1,5 @@
 //! The command line.
 
-use crate::cc::RULES;
 use crate::log::Level;
 use crate::record::Options;
 use crate::show::socket::DEFAULT as DEFAULT_SOCKET;
@@ -91,14 +90,17 @@ pub enum Command {
 pub enum Cc {
     /// Register an algorithm with the kernel; it ends with this command (Ctrl-C), unless --keep
     #[command(
-        after_help = "Examples:\n  sudo thalweg-agent cc load bbr_cpu\n  sudo thalweg-agent cc load bbr3\n  sudo thalweg-agent cc load mine.bpf.o --keep"
+        after_help = "Examples:\n  sudo thalweg-agent cc load bbr_cpu\n  sudo thalweg-agent cc load bbr3 --set rule=schedule\n  sudo thalweg-agent cc load bbr_tuned --set probe_gain=1.5 --set probe_clock=time\n  sudo thalweg-agent cc load mine.bpf.o --keep"
     )]
     Load {
-        /// bbr_cpu, bbr3, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
+        /// bbr_cpu, bbr3, bbr_tuned, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
         #[arg(value_name = "NAME|FILE")]
         what: OsString,
-        /// Which rule bbr_cpu follows
-        #[arg(long, value_name = "NAME", value_parser = RULES)]
+        /// A parameter: `rule` of bbr_cpu (paper, schedule) and bbr3 (none, paper, schedule), or one of bbr_tuned
+        #[arg(long, value_name = "PARAM=VALUE")]
+        set: Vec<String>,
+        /// The same as --set rule=NAME
+        #[arg(long, value_name = "NAME")]
         rule: Option<String>,
         /// Return once it is registered; it stays until `cc unload`, or the next start of the machine
         #[arg(long)]

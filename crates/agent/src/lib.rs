@@ -46,7 +46,9 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), Problem> {
     match command {
-        Command::Cc(Cc::Load { what, rule, keep }) => cc::load(&what, rule.as_deref(), keep, &mut say),
+        Command::Cc(Cc::Load { what, set, rule, keep }) => {
+            cc::load(&what, &cc::settable::parse(&set, rule.as_deref())?, keep, &mut say)
+        }
         Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut say),
         Command::Cc(Cc::List { json }) => say(&cc::list(json)?),
         Command::Cc(Cc::Status { json }) => say(&cc::status(json)?),

@@ -1,4 +1,4 @@
-//! The rule of `bbr_cpu` in C gives what the shared vectors say. The rule in Rust is held to the same file by crates/cc.
+//! The rules of `bbr_cpu` and `bbr3` in C do what the shared vectors say. The rule in Rust is held to the same file by crates/cc.
 
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -15,7 +15,7 @@ fn root() -> PathBuf {
 /// Compiles the rule as an ordinary program, with every warning an error.
 fn driver(folder: &Path) -> PathBuf {
     let program = folder.join("rule_driver");
-    let source = root().join("bpf/cc/bbr_cpu/test/rule_driver.c");
+    let source = root().join("bpf/cc/cpu_rules/test/rule_driver.c");
     let status = Command::new("cc")
         .args(["-O2", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover", "-o"])
         .args([&program, &source])
@@ -38,7 +38,8 @@ fn the_rule_in_c_does_what_the_vectors_say() {
     let mut expected = Vec::new();
     for case in vectors["cases"].as_array().unwrap() {
         let rule = RULES.iter().position(|rule| case["rule"] == **rule).expect("a rule");
-        input += &format!("rule {rule}\n{}", lines(vectors["base"].as_object().unwrap()));
+        let version = case.get("version").map_or(1, |version| version.as_u64().unwrap());
+        input += &format!("rule {rule} {version}\n{}", lines(vectors["base"].as_object().unwrap()));
         for (number, step) in case["steps"].as_array().unwrap().iter().enumerate() {
             let place = format!("{}, step {}", case["name"], number + 1);
             if let Some(sample) = step.get("sample") {

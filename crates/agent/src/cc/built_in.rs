@@ -2,7 +2,7 @@
 
 use super::kernel::StructOpsKernel;
 use super::object::Algorithm;
-use super::{DEFAULT_RULE, RULES};
+use super::settable::{NO_RULE, Settable, Settings};
 use crate::object;
 use libbpf_rs::OpenObject;
 use std::ffi::OsStr;
@@ -18,8 +18,8 @@ pub struct BuiltIn {
     registrations: [(usize, &'static str); 2],
     /// Does it call the kernel's own BBR?
     calls_bbr: bool,
-    /// Does it follow one of several rules?
-    pub has_rules: bool,
+    /// What can be set of it.
+    pub settable: Settable,
 }
 
 /// The kernel's BBR with a rule for senders that share a CPU: bpf/cc/bbr_cpu.
@@ -28,7 +28,7 @@ pub const BBR_CPU: BuiltIn = BuiltIn {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr_cpu.bpf.o")),
     registrations: [(4, "bbr_cpu"), (2, "bbr_cpu_6_9")],
     calls_bbr: true,
-    has_rules: true,
+    settable: Settable::Rule { names: &["paper", "schedule"], default: "schedule" },
 };
 
 /// BBR version 3: bpf/cc/bbr3.
@@ -37,14 +37,20 @@ pub const BBR3: BuiltIn = BuiltIn {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr3.bpf.o")),
     registrations: [(4, "bbr3"), (2, "bbr3_6_9")],
     calls_bbr: false,
-    has_rules: false,
+    settable: Settable::Rule { names: &[NO_RULE, "paper", "schedule"], default: NO_RULE },
+};
+
+/// The kernel's BBR with parameters: bpf/cc/bbr_tuned.
+pub const BBR_TUNED: BuiltIn = BuiltIn {
+    name: "bbr_tuned",
+    object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr_tuned.bpf.o")),
+    registrations: [(4, "bbr_tuned"), (2, "bbr_tuned_6_9")],
+    calls_bbr: true,
+    settable: Settable::Bbr,
 };
 
 /// All of them.
-pub const BUILT_IN: [&BuiltIn; 2] = [&BBR_CPU, &BBR3];
-
-/// The map that holds the number of the rule, and nothing else.
-pub const RULE_MAP: &str = ".rodata.rule";
+pub const BUILT_IN: [&BuiltIn; 3] = [&BBR_CPU, &BBR3, &BBR_TUNED];
 
 impl BuiltIn {
     /// The algorithm of this name.
@@ -55,17 +61,16 @@ impl BuiltIn {
     /// Opens it for the running kernel.
     ///
     /// # Errors
-    /// If the kernel lacks what it needs.
-    pub fn open(&self, kernel: &StructOpsKernel, rule: Option<&str>) -> Result<Algorithm, Problem> {
+    /// If a setting is invalid, or the kernel lacks what it needs.
+    pub fn open(&self, kernel: &StructOpsKernel, settings: &Settings) -> Result<Algorithm, Problem> {
+        let value = self.settable.bytes(settings, self.name)?;
         if self.calls_bbr {
             kernel.need_bbr()?;
         }
         let arguments = kernel.cong_control_arguments()?;
         let mut open = object::open(self.object, self.name)?;
         self.select_registration(&mut open, arguments);
-        if self.has_rules {
-            set_rule(&mut open, rule.unwrap_or(DEFAULT_RULE));
-        }
+        self.set(&mut open, &value);
         let (name, place) = (self.name.to_owned(), self.name.to_owned());
         Ok(Algorithm { name, open, place, calls_bbr: self.calls_bbr })
     }
@@ -79,11 +84,9 @@ impl BuiltIn {
             }
         }
     }
-}
 
-fn set_rule(open: &mut OpenObject, rule: &str) {
-    let number = RULES.iter().position(|name| *name == rule).expect("the command line takes only these");
-    let number = u32::try_from(number).expect("there are few rules").to_ne_bytes();
-    let mut map = open.maps_mut().find(|map| map.name() == RULE_MAP).expect("a program with rules has this section");
-    map.initial_value_mut().expect("a section of data has a value").copy_from_slice(&number);
+    fn set(&self, open: &mut OpenObject, value: &[u8]) {
+        let mut map = open.maps_mut().find(|map| map.name() == self.settable.section()).expect("it has this section");
+        map.initial_value_mut().expect("a section of data has a value").copy_from_slice(value);
+    }
 }

@@ -1,10 +1,11 @@
 //! What the algorithms that the agent carries count: read from their maps in the kernel.
 
-use super::RULES;
-use super::built_in::RULE_MAP;
+use super::BuiltIn;
 use super::registered::Registered;
+use super::settable::{NO_RULE, Settings};
 use libbpf_rs::{MapCore, MapFlags};
 use serde::Serialize;
+use std::ffi::OsStr;
 
 /// The sums over all CPUs, since the algorithm was loaded: `struct counters` in bpf/cc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -15,7 +16,7 @@ pub struct Counters {
     pub flows_ended: u64,
     /// ACKs that it has handled.
     pub acks: u64,
-    /// ACKs at which the rule of `bbr_cpu` has changed what BBR does; `None` for other algorithms.
+    /// ACKs at which a rule has changed what BBR does; `None` for algorithms that follow none.
     pub boosted_acks: Option<u64>,
 }
 
@@ -35,7 +36,9 @@ impl Counters {
                 *sum += u64::from_ne_bytes(bytes.try_into().expect("chunks of eight"));
             }
         }
-        Some(Counters { flows_begun: sums[0], flows_ended: sums[1], acks: sums[2], boosted_acks: sums.get(3).copied() })
+        let has_rule = settings_of(algorithm).contains_key("rule");
+        let boosted_acks = sums.get(3).copied().filter(|_| has_rule);
+        Some(Counters { flows_begun: sums[0], flows_ended: sums[1], acks: sums[2], boosted_acks })
     }
 
     /// Connections that use it now.
@@ -44,9 +47,16 @@ impl Counters {
     }
 }
 
-/// The rule that an algorithm follows, if it is `bbr_cpu`.
-pub fn rule_of(algorithm: &Registered) -> Option<&'static str> {
-    let value = algorithm.used_map(RULE_MAP, 4)?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-    let number = u32::from_ne_bytes(value.try_into().ok()?);
-    RULES.get(number as usize).copied()
+/// What an algorithm was loaded with, if the agent carries it: its rule, and the parameters that differ from their defaults.
+pub fn settings_of(algorithm: &Registered) -> Settings {
+    let read = || {
+        let settable = &BuiltIn::find(OsStr::new(&algorithm.name))?.settable;
+        let size = u32::try_from(settable.size()).expect("a small section");
+        let map = algorithm.used_map(settable.section(), size)?;
+        let value = map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+        Some(settable.read(&value))
+    };
+    let mut settings = read().unwrap_or_default();
+    settings.retain(|_, value| value != NO_RULE);
+    settings
 }

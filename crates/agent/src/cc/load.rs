@@ -4,6 +4,7 @@ use super::kernel::StructOpsKernel;
 use super::object::Algorithm;
 use super::registered::{Registered, State};
 use super::rehearsal::rehearse;
+use super::settable::Settings;
 use super::{BUILT_IN, BuiltIn, settings, unload};
 use crate::files;
 use crate::log;
@@ -23,11 +24,11 @@ use thalweg_store::Problem;
 /// If the machine lacks something, the file is no algorithm, its name is taken, or the kernel refuses it.
 pub fn load(
     what: &OsStr,
-    rule: Option<&str>,
+    settings: &Settings,
     keep: bool,
     say: &mut dyn FnMut(&str) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
-    let (kernel, algorithm) = find(what, rule)?;
+    let (kernel, algorithm) = find(what, settings)?;
     let name = algorithm.name.clone();
     let earlier = Registered::find(&kernel, &name);
     check_name(&name, earlier.as_ref())?;
@@ -65,17 +66,17 @@ pub fn load(
 /// The algorithm to be loaded, and the kernel that is to take it.
 ///
 /// # Errors
-/// If the machine lacks something, or the file is no algorithm.
-fn find(what: &OsStr, rule: Option<&str>) -> Result<(StructOpsKernel, Algorithm), Problem> {
+/// If a setting is invalid, the machine lacks something, or the file is no algorithm.
+fn find(what: &OsStr, settings: &Settings) -> Result<(StructOpsKernel, Algorithm), Problem> {
     let built_in = BuiltIn::find(what);
-    check_rule(built_in, rule)?;
     if built_in.is_none() {
         check_file(what)?;
+        check_no_settings(what, settings)?;
     }
     requirements::check_files(FILES_OF_CC)?;
     let kernel = StructOpsKernel::look()?;
     let algorithm = match built_in {
-        Some(built_in) => built_in.open(&kernel, rule)?,
+        Some(built_in) => built_in.open(&kernel, settings)?,
         None => open_file(Path::new(what))?,
     };
     Ok((kernel, algorithm))
@@ -135,7 +136,7 @@ fn open_file(path: &Path) -> Result<Algorithm, Problem> {
             &place,
             error,
             "a compiled BPF object",
-            "check the path; `cc load bbr_cpu` and `cc load bbr3` need no file",
+            "check the path; `cc load bbr_cpu`, `cc load bbr3` and `cc load bbr_tuned` need no file",
         )
     })?;
     rehearse(&bytes, &place)?;
@@ -158,12 +159,13 @@ fn check_file(what: &OsStr) -> Result<(), Problem> {
     ))
 }
 
-fn check_rule(built_in: Option<&BuiltIn>, rule: Option<&str>) -> Result<(), Problem> {
-    if rule.is_none() || built_in.is_some_and(|one| one.has_rules) {
-        return Ok(());
-    }
-    let found = built_in.map_or("a file", |one| one.name);
-    Err(Problem::refused("rule-of-file", "--rule", found, "bbr_cpu, which alone has rules", "leave out --rule"))
+/// A file has no settings that the agent knows.
+fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
+    let Some(param) = settings.keys().next() else { return Ok(()) };
+    let names = BUILT_IN.map(|one| one.name).join(", ");
+    let place = format!("--set {param}");
+    let found = format!("a file, {}", what.to_string_lossy());
+    Err(Problem::refused("settings-of-file", &place, found, &format!("one of {names}"), "leave out --set and --rule"))
 }
 
 /// Is the name free, or taken by what an earlier loader has left?

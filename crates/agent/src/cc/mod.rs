@@ -12,6 +12,7 @@ mod load;
 mod object;
 mod registered;
 pub mod rehearsal;
+pub mod settable;
 pub mod settings;
 mod stale;
 mod status;
@@ -23,9 +24,3 @@ pub use list::list;
 pub use load::load;
 pub use status::status;
 pub use unload::unload;
-
-/// The rules of `bbr_cpu`, in the order of `enum rule` in bpf/cc/bbr_cpu/rule.h.
-pub const RULES: [&str; 2] = ["paper", "schedule"];
-
-/// The rule that it follows unless another is asked for.
-pub const DEFAULT_RULE: &str = "schedule";

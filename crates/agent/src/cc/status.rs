@@ -1,8 +1,9 @@
 //! `cc status`: what the algorithms in eBPF are doing.
 
-use super::counters::{Counters, rule_of};
+use super::counters::{Counters, settings_of};
 use super::kernel::StructOpsKernel;
 use super::registered::{Registered, State};
+use super::settable::Settings;
 use super::stale::{self, StaleDefault, stale_defaults};
 use crate::requirements::{self, FILES_OF_CC};
 use serde::Serialize;
@@ -21,7 +22,9 @@ struct Algorithm {
     state: &'static str,
     /// Processes that keep it registered.
     held_by: Vec<i32>,
-    rule: Option<&'static str>,
+    rule: Option<String>,
+    /// Parameters that differ from their defaults.
+    parameters: Settings,
     counters: Option<Counters>,
 }
 
@@ -50,11 +53,13 @@ fn look(registered: &Registered) -> Algorithm {
         State::Kept => "kept",
         State::Leaving => "leaving",
     };
+    let mut parameters = settings_of(registered);
     Algorithm {
         name: registered.name.clone(),
         state,
         held_by: registered.holders().into_iter().map(|holder| holder.pid).collect(),
-        rule: rule_of(registered),
+        rule: parameters.remove("rule"),
+        parameters,
         counters: Counters::of(registered),
     }
 }
@@ -66,8 +71,13 @@ fn text(algorithm: &Algorithm) -> String {
         ("kept", None) => "registered until it is unloaded".to_owned(),
         _ => "taken back; connections that use it keep it until they close".to_owned(),
     };
-    let rule = algorithm.rule.map(|rule| format!(", rule {rule}")).unwrap_or_default();
+    let rule = algorithm.rule.as_ref().map(|rule| format!(", rule {rule}")).unwrap_or_default();
     let mut text = format!("{}: {state}{rule}\n", algorithm.name);
+    if !algorithm.parameters.is_empty() {
+        let parameters: Vec<String> =
+            algorithm.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        text += &format!("  parameters    {}\n", parameters.join(" "));
+    }
     if let Some(counters) = &algorithm.counters {
         text += &format!("  connections   {} now, {} in all\n", counters.live_flows(), counters.flows_begun);
         text += &format!("  ACKs          {}\n", counters.acks);

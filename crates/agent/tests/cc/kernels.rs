@@ -19,6 +19,8 @@ fn on_other_kernels_it_does_the_same() {
             "transfers::a_live_transfer_goes_on_when_its_algorithm_is_taken_back",
             "transfers::an_ordinary_users_transfer_is_handled_and_counted",
             "transfers::version_3_of_bbr_handles_and_counts_a_transfer",
+            "transfers::version_3_of_bbr_takes_a_rule_for_senders_that_share_a_cpu",
+            "transfers::bbr_with_parameters_handles_a_transfer_and_shows_them",
             "transfers::the_default_of_connections_does_not_stay_with_an_algorithm_that_is_gone",
         ],
         tools: &["iperf3", "setpriv", "sysctl"],

@@ -12,3 +12,4 @@ mod on_kernels;
 mod refusals;
 mod stage;
 mod transfers;
+mod tuned;

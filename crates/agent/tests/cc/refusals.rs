@@ -23,13 +23,29 @@ fn names_and_files_that_are_no_algorithm_are_refused() {
     assert_refused(&load("/proc/self/status"), 2, "broken-object", "compile it again");
     assert_refused(&load(&stage.object("bbr_cpu")), 2, "not-an-algorithm", "SEC(\".struct_ops.link\")");
     let done = stage.agent(&["cc", "load", &stage.object("fixed_window"), "--rule", "paper"]);
-    assert_refused(&done, 2, "rule-of-file", "leave out --rule");
-    let done = stage.agent(&["cc", "load", "bbr3", "--rule", "paper"]);
-    assert_refused(&done, 2, "rule-of-file", "leave out --rule");
+    assert_refused(&done, 2, "settings-of-file", "leave out --set and --rule");
     let done = stage.agent(&["cc", "load", "bbr_cpu", "--rule", "magic"]);
-    assert_eq!(done.code, Some(2));
-    assert!(done.error.contains("paper"), "the rules that there are: {}", done.error);
+    assert_refused(&done, 2, "bad-setting", "agent.md");
+    assert!(done.error.contains("one of paper, schedule"), "the rules that exist: {}", done.error);
     assert_eq!(stage.registered("bbr_cpu"), None);
+}
+
+#[test]
+fn parameters_that_an_algorithm_does_not_take_are_refused_with_those_that_it_does() {
+    let Some(stage) = Stage::new() else { return };
+    let cases = [
+        ("bbr_tuned", "gain=2", "one of probe_gain, "),
+        ("bbr_tuned", "probe_gain=2", "a number from 1 to 1.9"),
+        ("bbr_tuned", "cruise_phases=1.5", "a whole number from 0 to 62"),
+        ("bbr_tuned", "probe_gain", "PARAM=VALUE"),
+        ("bbr3", "rule=magic", "one of none, paper, schedule"),
+        ("bbr3", "probe_gain=1.5", "expected rule"),
+    ];
+    for (name, setting, expected) in cases {
+        let done = stage.agent(&["cc", "load", name, "--set", setting, "--keep"]);
+        assert_refused(&done, 2, "bad-setting", expected);
+        assert_eq!(stage.registered(name), None);
+    }
 }
 
 #[test]

@@ -25,8 +25,8 @@ impl Stage {
         std::fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).expect("a copy of the agent");
         let status = stage.agent(&["cc", "status"]);
         let why = match status.code {
-            Some(0) if ["bbr_cpu:", "bbr3:"].iter().any(|name| status.out.contains(name)) => {
-                "bbr_cpu or bbr3 is in use on this machine".to_owned()
+            Some(0) if ["bbr_cpu:", "bbr3:", "bbr_tuned:"].iter().any(|name| status.out.contains(name)) => {
+                "bbr_cpu, bbr3 or bbr_tuned is in use on this machine".to_owned()
             }
             Some(0) => return Some(stage),
             _ => status.error,
@@ -70,7 +70,13 @@ impl Stage {
 
     /// Starts `cc load` and waits until it is ready.
     pub fn load(&self, what: &str) -> Running {
-        Running::start(Command::new(self.agent_file()).args(["cc", "load", what]))
+        self.load_with(what, &[])
+    }
+
+    /// The same with settings, each `PARAM=VALUE`.
+    pub fn load_with(&self, what: &str, settings: &[&str]) -> Running {
+        let set = settings.iter().flat_map(|setting| ["--set", setting]);
+        Running::start(Command::new(self.agent_file()).args(["cc", "load", what]).args(set))
     }
 
     /// The same in a network namespace.
@@ -106,7 +112,7 @@ impl Stage {
 impl Drop for Stage {
     /// A test that fails leaves nothing registered.
     fn drop(&mut self) {
-        for name in ["bbr_cpu", "bbr3", "fixed_window", "rejected"] {
+        for name in ["bbr_cpu", "bbr3", "bbr_tuned", "fixed_window", "rejected"] {
             self.agent(&["cc", "unload", name]);
         }
     }

@@ -51,10 +51,10 @@ fn socket_algorithms(namespace: &Namespace) -> String {
 }
 
 /// Loads an algorithm, sends with it, and takes it back. Returns what `cc status` reports while it sends.
-fn send_and_unload(algorithm: &str) -> Option<Value> {
+fn send_and_unload(algorithm: &str, settings: &[&str]) -> Option<Value> {
     let stage = Stage::new()?;
     let (sender, receiver) = Namespace::pair();
-    let loader = stage.load(algorithm);
+    let loader = stage.load_with(algorithm, settings);
     assert!(loader.said.contains(&format!("{algorithm}: registered")), "{}", loader.said);
     assert_eq!(count(stage.registered(algorithm).as_ref(), "flows_begun"), 0);
 
@@ -79,16 +79,44 @@ fn send_and_unload(algorithm: &str) -> Option<Value> {
 
 #[test]
 fn an_ordinary_users_transfer_is_handled_and_counted() {
-    if let Some(registered) = send_and_unload("bbr_cpu") {
+    if let Some(registered) = send_and_unload("bbr_cpu", &[]) {
         assert!(registered["counters"]["boosted_acks"].is_u64(), "{registered:?}");
     }
 }
 
 #[test]
 fn version_3_of_bbr_handles_and_counts_a_transfer() {
-    if let Some(registered) = send_and_unload("bbr3") {
+    if let Some(registered) = send_and_unload("bbr3", &[]) {
         assert!(registered["counters"]["boosted_acks"].is_null(), "it has no rule that could step in: {registered:?}");
         assert!(registered["rule"].is_null(), "{registered:?}");
+    }
+}
+
+#[test]
+fn version_3_of_bbr_takes_a_rule_for_senders_that_share_a_cpu() {
+    for rule in ["paper", "schedule"] {
+        if let Some(registered) = send_and_unload("bbr3", &[&format!("rule={rule}")]) {
+            assert!(registered["counters"]["boosted_acks"].is_u64(), "{registered:?}");
+            assert_eq!(registered["rule"], rule);
+        }
+    }
+}
+
+#[test]
+fn bbr_with_parameters_handles_a_transfer_and_shows_them() {
+    let settings = ["probe_gain=1.5", "probe_clock=time", "probe_jitter=0.25", "loss_threshold=0.5"];
+    if let Some(registered) = send_and_unload("bbr_tuned", &settings) {
+        let parameters = &registered["parameters"];
+        let shown = ["probe_gain", "probe_clock", "probe_jitter", "loss_threshold"].map(|name| &parameters[name]);
+        assert_eq!(shown, ["1.5", "time", "0.25", "0.5"], "{registered:?}");
+        assert!(registered["rule"].is_null(), "{registered:?}");
+    }
+}
+
+#[test]
+fn bbr_with_its_own_parameters_handles_a_transfer() {
+    if let Some(registered) = send_and_unload("bbr_tuned", &[]) {
+        assert_eq!(registered["parameters"], serde_json::json!({}));
     }
 }
 

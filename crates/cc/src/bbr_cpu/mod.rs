@@ -9,7 +9,7 @@
 //! | `schedule` | What does pacing owe, and how much of that does the path take at once? |
 //! | `paper` | The rule of the paper that found the problem. |
 //!
-//! The same rules in C, around the kernel's own BBR, are in bpf/cc/bbr_cpu; tests/vectors/bbr_cpu.json holds them together.
+//! The same rules in C, around the kernel's own BBR and `bbr3` in eBPF, are in bpf/cc/cpu_rules; tests/vectors/bbr_cpu.json holds them together.
 //!
 //! Parameters: those of BBR, and `rule` (0 `paper`, 1 `schedule`); of version 3 `cpu_rule` (1 `paper`, 2 `schedule`).
 //!

@@ -3,6 +3,7 @@
 use super::rule::Input;
 use super::{Paper, Rule, Schedule};
 use crate::bbr::Bbr;
+use crate::bbr3::Bbr3;
 use crate::wrapped::Wrapped;
 use serde_json::{Map, Value};
 
@@ -31,6 +32,8 @@ fn set(input: &mut Input, name: &str, value: u64) {
         "min_rtt_us" => input.min_rtt_us = value,
         "mode" => input.mode = value as u8,
         "full_bw_count" => input.full_bw_count = value as u32,
+        "inflight_bound" => input.inflight_bound = (value > 0).then_some(value),
+        "unbounded_cwnd" => input.unbounded_cwnd = (value > 0).then_some(value),
         _ => panic!("no member {name}"),
     }
 }
@@ -45,9 +48,13 @@ fn set_all(input: &mut Input, members: &Map<String, Value>) {
 fn the_rules_do_what_the_vectors_say() {
     let vectors: Value = serde_json::from_str(include_str!("../../../../tests/vectors/bbr_cpu.json")).expect("JSON");
     for case in vectors["cases"].as_array().expect("cases") {
+        let is_3 = case.get("version").is_some_and(|version| version == 3);
         let mut rule = match case["rule"].as_str() {
+            Some("paper") if is_3 => Rule::Paper(Paper::new(Bbr3::STARTUP_GAIN, Bbr3::EXPECTED_PERCENT)),
             Some("paper") => Rule::Paper(Paper::new(Bbr::STARTUP_GAIN, Bbr::EXPECTED_PERCENT)),
-            Some("schedule") => Rule::Schedule(Schedule::new(Bbr::MISSED_RATIO)),
+            Some("schedule") => {
+                Rule::Schedule(Schedule::new(if is_3 { Bbr3::MISSED_RATIO } else { Bbr::MISSED_RATIO }))
+            }
             other => panic!("no rule {other:?}"),
         };
         let mut input = Input::default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs rule.h as an ordinary program, for tests. Reads lines: "rule N" begins a connection, "NAME VALUE" sets a member of
+ * Runs rule.h as an ordinary program, for tests. Reads lines: "rule N VERSION" begins a connection, "NAME VALUE" sets a member of
  * the input for this and the following ACKs, "ack" runs the rule and prints its output as NAME VALUE pairs, "sample DELIVERED
  * INTERVAL" prints the interval of a rate sample as the rule has it.
  */
@@ -13,6 +13,7 @@ int main(void)
 {
 	struct rule_state state = {0};
 	struct rule_input in = {0};
+	const struct rule_version *version = &rule_version_1;
 	unsigned rule = 0;
 	char line[128];
 
@@ -23,13 +24,16 @@ int main(void)
 		if (!name)
 			continue;
 		if (!strcmp(name, "rule")) {
+			char *number_of_version = strtok(NULL, " \n");
+
 			rule = number;
+			version = number_of_version && *number_of_version == '3' ? &rule_version_3 : &rule_version_1;
 			memset(&state, 0, sizeof(state));
 			memset(&in, 0, sizeof(in));
 		} else if (!strcmp(name, "ack")) {
 			struct rule_output out = {0};
 
-			rule_step(rule, &state, &in, &out);
+			rule_step(rule, version, &state, &in, &out);
 			printf("pacing_rate_bytes_per_s %llu pacing_gain %u snd_cwnd %u is_startup_over %u full_bw_count %u is_min_rtt_fresh %u boosted %u\n",
 			       (unsigned long long)out.pacing_rate_bytes_per_s, out.pacing_gain, out.snd_cwnd, out.is_startup_over,
 			       out.full_bw_count, out.is_min_rtt_fresh, out.boosted);
@@ -65,6 +69,8 @@ int main(void)
 		MEMBER(min_rtt_us);
 		MEMBER(mode);
 		MEMBER(full_bw_count);
+		MEMBER(inflight_bound);
+		MEMBER(unbounded_cwnd);
 		else {
 			fprintf(stderr, "no member %s\n", name);
 			return 1;

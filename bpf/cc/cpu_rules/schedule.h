@@ -10,8 +10,8 @@
  * Included by rule.h. Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6): a rate in bytes per
  * second times microseconds gives them without a division.
  */
-#ifndef THALWEG_BBR_CPU_SCHEDULE_H
-#define THALWEG_BBR_CPU_SCHEDULE_H
+#ifndef THALWEG_CPU_RULES_SCHEDULE_H
+#define THALWEG_CPU_RULES_SCHEDULE_H
 
 /*
  * A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their ACKs come
@@ -22,13 +22,7 @@
 /* If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself. */
 #define RULE_MISSED_US 500
 
-/*
- * Stalls that cost no more than 1 in so many of the time are left to BBR: its probing at 1.25 times the bandwidth makes up for
- * them, 1 - 1/1.25.
- */
-#define RULE_MISSED_RATIO 5
-
-/* That is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in bunches. */
+/* Whether stalls cost more than BBR's probing makes up for (rule_version.missed_ratio) is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in bunches. */
 #define RULE_LATELY_US (1 << 20)
 
 /* As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without any stall. */
@@ -152,7 +146,8 @@ RULE_FUNCTION void rule_schedule_stall(struct rule_schedule *it, const struct ru
 }
 
 /* What pacing owes at this ACK. Returns whether the sender was off CPU before it. */
-RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const struct rule_input *in, uint64_t free_us)
+RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const struct rule_version *version,
+					     const struct rule_input *in, uint64_t free_us)
 {
 	uint64_t away_us = rule_min(in->now_us - it->seen_us, RULE_LONGEST_US);
 	uint64_t passed_us = free_us > it->free_us ? rule_min(free_us - it->free_us, RULE_LONGEST_US) : 0;
@@ -191,7 +186,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 			it->missed_us += missed / it->rate;
 			it->last_stall_us = away_us;
 			it->has_stalled = 1;
-			if (it->missed_us * RULE_MISSED_RATIO > it->passed_us + RULE_DOUBT_US) {
+			if (it->missed_us * version->missed_ratio > it->passed_us + RULE_DOUBT_US) {
 				it->owed = owed < most ? owed : most;
 				return 1;
 			}
@@ -288,7 +283,8 @@ RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, co
 }
 
 /* One ACK. */
-RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
+RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_version *version, const struct rule_input *in,
+				 struct rule_output *out)
 {
 	uint64_t free_us = rule_max(in->departure_us, in->now_us);
 	uint64_t rate = in->pacing_rate_bytes_per_s;
@@ -304,7 +300,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_inp
 	}
 	if (it->stall_us && !rule_is_stalling(it, in->now_us, in->min_rtt_us))
 		rule_schedule_forget(it);
-	if (rule_schedule_account(it, in, free_us))
+	if (rule_schedule_account(it, version, in, free_us))
 		rule_schedule_stall(it, in, rule_min(in->now_us - it->seen_us, RULE_LONGEST_US));
 	if (it->stall_us && in->rtt_us && in->rtt_us <= in->min_rtt_us + in->min_rtt_us / RULE_MIN_RTT_RATIO &&
 	    in->mode != RULE_PROBE_RTT)
@@ -324,7 +320,8 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_inp
 		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
 		if (is_kept_full)
 			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;
-		cwnd = rule_min(cwnd, cap);
+		/* What losses of bursts tell is in the cap, and not in bounds that do not know of stalls. */
+		cwnd = rule_min(in->unbounded_cwnd ? in->unbounded_cwnd : cwnd, cap);
 		out->snd_cwnd = cwnd;
 	}
 	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT && (is_kept_full || rule_schedule_has_room(it, in));

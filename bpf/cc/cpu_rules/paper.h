@@ -5,8 +5,8 @@
  *
  * Included by rule.h.
  */
-#ifndef THALWEG_BBR_CPU_PAPER_H
-#define THALWEG_BBR_CPU_PAPER_H
+#ifndef THALWEG_CPU_RULES_PAPER_H
+#define THALWEG_CPU_RULES_PAPER_H
 
 /* BBR leaves 1 % of the bandwidth unused when it paces, so that queues drain. */
 #define RULE_PACING_PERCENT 99
@@ -21,14 +21,14 @@ RULE_FUNCTION uint64_t rule_pacing_rate(const struct rule_input *in, uint32_t ga
 	return rate < in->max_pacing_rate_bytes_per_s ? rate : in->max_pacing_rate_bytes_per_s;
 }
 
-/* Packets that fill the path once: bandwidth x min_rtt, rounded up. Meaningless before both are known. */
-RULE_FUNCTION uint64_t rule_bdp_packets(const struct rule_input *in)
+/* Packets that are expected in flight: a part of bandwidth x min_rtt, rounded up. Meaningless before both are known. */
+RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version, const struct rule_input *in)
 {
-	return (in->bw * in->min_rtt_us + (1ULL << RULE_BW_SHIFT) - 1) >> RULE_BW_SHIFT;
-}
+	uint64_t unit = 100ULL << RULE_BW_SHIFT;
+	uint64_t packets = (in->bw * in->min_rtt_us * version->expected_percent + unit - 1) / unit;
 
-/* The gain of STARTUP, 2/ln 2, as BBR rounds it: 2885/1000 in units of 1/256, and 1. */
-#define RULE_HIGH_GAIN (RULE_GAIN_UNIT * 2885 / 1000 + 1)
+	return in->inflight_bound && in->inflight_bound < packets ? in->inflight_bound : packets;
+}
 
 /* What is in flight is smoothed with weight 1/4 for the new value. */
 #define RULE_PAPER_SMOOTHING 4
@@ -39,9 +39,10 @@ RULE_FUNCTION uint64_t rule_bdp_packets(const struct rule_input *in)
 /*
  * The paper's rule. A sender that is on CPU all the time keeps at least one BDP in flight in PROBE_BW, unless its application
  * has nothing to send. If less is in flight, pacing has missed its moments while the sender was off CPU: it paces with the
- * gain of STARTUP to catch up.
+ * gain of STARTUP to catch up. For version 3: less than 84 % of a BDP, and less than the short-term bound.
  */
-RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_input *in, struct rule_output *out)
+RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_version *version, const struct rule_input *in,
+			      struct rule_output *out)
 {
 	uint32_t inflight;
 
@@ -58,13 +59,13 @@ RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_input 
 	state->smoothed_inflight_packets = inflight;
 	state->has_smoothed = 1;
 
-	if (inflight >= rule_bdp_packets(in))
+	if (inflight >= rule_expected_packets(version, in))
 		return;
 	if (state->has_probed_rtt &&
 	    in->now_us - state->probe_rtt_seen_us <= (uint64_t)RULE_PAPER_ROUNDS_AFTER_PROBE_RTT * in->srtt_us)
 		return;
-	out->pacing_gain = RULE_HIGH_GAIN;
-	out->pacing_rate_bytes_per_s = rule_pacing_rate(in, RULE_HIGH_GAIN);
+	out->pacing_gain = version->startup_gain;
+	out->pacing_rate_bytes_per_s = rule_pacing_rate(in, version->startup_gain);
 	out->boosted = 1;
 }
 

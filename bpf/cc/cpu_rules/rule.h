@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rule of bbr_cpu: after each ACK that BBR has handled, is the sender short of CPU, and what should it do about that?
+ * The rules of bbr_cpu and bbr3: after each ACK that BBR has handled, is the sender short of CPU, and what should it do about that?
  *
  * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same rule in
  * Rust is in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json holds the two together. No loops, no signed division: the
@@ -8,15 +8,15 @@
  *
  * schedule.h and paper.h are the rules; the first is the default.
  */
-#ifndef THALWEG_BBR_CPU_RULE_H
-#define THALWEG_BBR_CPU_RULE_H
+#ifndef THALWEG_CPU_RULES_RULE_H
+#define THALWEG_CPU_RULES_RULE_H
 
 #include <stdint.h>
 
 /* The verifier of a function that is called, and not inlined, knows less about its arguments. */
 #define RULE_FUNCTION static inline __attribute__((always_inline))
 
-/* Which rule; the loader sets it by name (crates/agent/src/cc/object.rs). */
+/* Which rule; the loader sets it by name (crates/agent/src/cc/settable.rs). */
 enum rule { RULE_PAPER, RULE_SCHEDULE };
 
 /* BBR's modes, numbered as the kernel numbers them. */
@@ -31,6 +31,27 @@ enum rule_mode { RULE_STARTUP, RULE_DRAIN, RULE_PROBE_BW, RULE_PROBE_RTT };
 
 /* The state of loss recovery after a timeout. */
 #define RULE_CA_LOSS 4
+
+/* What differs between versions of BBR. crates/cc has the same numbers, in the wrapped.rs of each version. */
+struct rule_version {
+	uint32_t startup_gain;     /* pacing gain of STARTUP */
+	uint32_t expected_percent; /* of a BDP, below which little is in flight: below the lowest gain of a flow that is left alone */
+	uint32_t missed_ratio;     /* stalls that cost at most 1 part in this many of the time are left to BBR's probing */
+};
+
+/* Version 1 probes at 1.25 times the bandwidth every eight rounds: 1 - 1/1.25. The gain of STARTUP is 2/ln 2 as it rounds it. */
+static const struct rule_version rule_version_1 = {
+	.startup_gain = RULE_GAIN_UNIT * 2885 / 1000 + 1,
+	.expected_percent = 100,
+	.missed_ratio = 5,
+};
+
+/* Version 3 probes every 2 to 3 s only, and what a stall costs in between stays lost. */
+static const struct rule_version rule_version_3 __attribute__((unused)) = {
+	.startup_gain = RULE_GAIN_UNIT * 277 / 100 + 1,
+	.expected_percent = 84,
+	.missed_ratio = 20,
+};
 
 /* What is known after an ACK. */
 struct rule_input {
@@ -60,6 +81,9 @@ struct rule_input {
 	uint32_t min_rtt_us; /* 4294967295: not known yet */
 	uint32_t mode;
 	uint32_t full_bw_count; /* in STARTUP: round trips in which the bandwidth did not grow */
+	/* Of version 3. */
+	uint32_t inflight_bound; /* the short-term bound of what is in flight, in packets; 0: none */
+	uint32_t unbounded_cwnd; /* cwnd before losses bound it; 0: as `snd_cwnd` */
 };
 
 /* What `paper` keeps of a connection: zero at its start. */
@@ -144,15 +168,15 @@ RULE_FUNCTION uint64_t rule_interval(enum rule rule, const struct rule_state *st
 }
 
 /* One ACK, after BBR. `out` is zero before. */
-RULE_FUNCTION void rule_step(enum rule rule, struct rule_state *state, const struct rule_input *in,
-			     struct rule_output *out)
+RULE_FUNCTION void rule_step(enum rule rule, const struct rule_version *version, struct rule_state *state,
+			     const struct rule_input *in, struct rule_output *out)
 {
 	switch (rule) {
 	case RULE_PAPER:
-		rule_paper(&state->paper, in, out);
+		rule_paper(&state->paper, version, in, out);
 		break;
 	case RULE_SCHEDULE:
-		rule_schedule(&state->schedule, in, out);
+		rule_schedule(&state->schedule, version, in, out);
 		break;
 	}
 }

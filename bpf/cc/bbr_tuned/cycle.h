@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The cycle of PROBE_BW: a phase that probes, one that drains, and phases that cruise. Included by tuned.h.
+ */
+#ifndef THALWEG_BBR_TUNED_CYCLE_H
+#define THALWEG_BBR_TUNED_CYCLE_H
+
+/* Rounds for which the kernel's maximum of the bandwidth counts. */
+#define TUNED_BW_ROUNDS 10
+
+/* A random number below `limit`, of 32 random bits. */
+TUNED_FUNCTION uint64_t tuned_below(uint64_t limit, uint32_t random)
+{
+	return (uint64_t)random * limit >> 32;
+}
+
+TUNED_FUNCTION uint64_t tuned_spread(const struct tuned_params *params, uint64_t value)
+{
+	return (value * params->probe_jitter + TUNED_UNIT / 2) / TUNED_UNIT;
+}
+
+/* `value` with its jitter. */
+TUNED_FUNCTION uint64_t tuned_jittered(const struct tuned_params *params, uint64_t value, uint32_t random)
+{
+	uint64_t spread = tuned_spread(params, value);
+
+	return params->probe_jitter ? value - spread + tuned_below(2 * spread + 1, random) : value;
+}
+
+TUNED_FUNCTION uint32_t tuned_phase_gain(const struct tuned_state *it, const struct tuned_params *params)
+{
+	if (it->phase == TUNED_PHASE_PROBE)
+		return params->probe_gain;
+	return it->phase == TUNED_PHASE_DRAIN ? params->probe_drain_gain : params->cruise_gain;
+}
+
+/* The next phase begins. */
+TUNED_FUNCTION void tuned_advance_cycle(struct tuned_state *it, const struct tuned_params *params, uint64_t now_us,
+					uint32_t random)
+{
+	it->phase = it->phase + 1 < it->phases ? it->phase + 1 : TUNED_PHASE_PROBE;
+	it->phase_start_us = now_us;
+	if (it->phase != TUNED_PHASE_PROBE)
+		return;
+	if (params->probe_interval_us)
+		it->next_probe_us = now_us + tuned_jittered(params, params->probe_interval_us, random);
+	else
+		it->phases = TUNED_PHASE_CRUISE + tuned_jittered(params, params->cruise_phases, random);
+}
+
+/* PROBE_BW begins, at a random phase but the drain; by the clock that counts time, at a random time before the next probe. */
+TUNED_FUNCTION void tuned_enter_cycle(struct tuned_state *it, const struct tuned_params *params,
+				      const struct tuned_ack *ack)
+{
+	it->phases = TUNED_PHASE_CRUISE + params->cruise_phases;
+	if (params->probe_interval_us) {
+		it->phase = TUNED_PHASE_CRUISE;
+		it->phase_start_us = ack->now_us;
+		it->next_probe_us = ack->now_us + tuned_below(params->probe_interval_us, ack->random[0]);
+		return;
+	}
+	it->phase = it->phases - 1 - tuned_below(it->phases - 1, ack->random[0]);
+	tuned_advance_cycle(it, params, ack->now_us, ack->random[1]);
+}
+
+/* Has the phase lasted for a minimum round-trip time; by the clock that counts time, is the next probe due? */
+TUNED_FUNCTION uint32_t tuned_is_full_length(const struct tuned_state *it, const struct tuned_params *params,
+					     const struct tuned_ack *ack)
+{
+	if (it->phase >= TUNED_PHASE_CRUISE && params->probe_interval_us)
+		return ack->now_us >= it->next_probe_us;
+	return ack->before.min_rtt_us != TUNED_NO_RTT && ack->now_us - it->phase_start_us > ack->before.min_rtt_us;
+}
+
+/* What will be in flight when the next packet departs, if `inflight` is now. */
+TUNED_FUNCTION uint64_t tuned_inflight_at_departure(const struct tuned_ack *ack, uint64_t inflight, uint32_t gain)
+{
+	uint64_t delivered = ack->bw * ack->departure_us >> TUNED_BW_SHIFT;
+
+	if (gain > TUNED_UNIT)
+		inflight += tuned_burst(ack, ack->pacing_rate);
+	return inflight > delivered ? inflight - delivered : 0;
+}
+
+/* What is to be in flight so that the pipe holds `gain` times the BDP. */
+TUNED_FUNCTION uint64_t tuned_target_inflight(const struct tuned_state *it, const struct tuned_ack *ack, uint32_t gain)
+{
+	return tuned_headroom(ack, tuned_bdp(ack->max_bw, ack->before.min_rtt_us, gain), ack->pacing_rate,
+			      it->phase == TUNED_PHASE_PROBE);
+}
+
+/* Has the phase of PROBE_BW done its work? */
+TUNED_FUNCTION uint32_t tuned_is_phase_over(const struct tuned_state *it, const struct tuned_params *params,
+					    const struct tuned_ack *ack)
+{
+	uint32_t is_full_length = tuned_is_full_length(it, params, ack);
+	/* The gain that was in force; 1 while the rate of a policer is used. */
+	uint32_t gain = ack->before.is_policed || ack->after.is_policed ? TUNED_UNIT : it->pacing_gain;
+	uint64_t inflight;
+
+	if (gain == TUNED_UNIT || (it->phase >= TUNED_PHASE_CRUISE && gain == params->cruise_gain))
+		return is_full_length;
+	inflight = tuned_inflight_at_departure(ack, ack->prior_inflight, gain);
+	if (gain > TUNED_UNIT)
+		return is_full_length && (ack->losses || inflight >= tuned_target_inflight(it, ack, gain));
+	return is_full_length || inflight <= tuned_target_inflight(it, ack, TUNED_UNIT);
+}
+
+/*
+ * A round begins. Does the clock of the bandwidth's maximum tick? The kernel's ticks once a round, and its maximum lasts for ten
+ * ticks. Where probes are further apart it ticks less often, so that the maximum holds a probe.
+ */
+TUNED_FUNCTION uint32_t tuned_tick(struct tuned_state *it, const struct tuned_params *params, uint64_t now_us)
+{
+	uint64_t interval_us = params->probe_interval_us, cruising = params->cruise_phases;
+	uint64_t length = TUNED_BW_ROUNDS;
+
+	if (!interval_us)
+		length = tuned_max(length, TUNED_PHASE_CRUISE + cruising + tuned_spread(params, cruising) + 2);
+	it->tick_progress += TUNED_BW_ROUNDS;
+	if (it->tick_progress < length || now_us < it->next_tick_us)
+		return 0;
+	it->tick_progress %= length;
+	it->next_tick_us = now_us + (interval_us + tuned_spread(params, interval_us)) / 8;
+	return 1;
+}
+
+#endif

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The decisions of bbr_tuned. The kernel's BBR (version 1) measures: bandwidth, smallest round-trip time, rounds, bunches of
+ * ACKs, policers, and when the pipe is full. This decides with parameters where the kernel decides with constants: phases and
+ * gains, pacing rate, cwnd, when PROBE_RTT begins and ends, and how losses bound cwnd.
+ *
+ * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same decisions
+ * in Rust are the simulator's bbr (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt holds the two together. No loops, no signed
+ * division: the program is loaded by kernels from 6.1 on.
+ */
+#ifndef THALWEG_BBR_TUNED_H
+#define THALWEG_BBR_TUNED_H
+
+#include <stdint.h>
+
+/* The verifier of a function that is called, and not inlined, knows less about its arguments. */
+#define TUNED_FUNCTION static inline __attribute__((always_inline))
+
+/* The parameters: crates/cc/src/bbr/settings.rs has the same members in the same order, and docs/concepts/bbr-tuned.md says what
+ * they do. Gains and shares are in units of 1/256. */
+struct tuned_params {
+	uint32_t probe_gain;
+	uint32_t probe_drain_gain;
+	uint32_t cruise_gain;
+	uint32_t cruise_phases;
+	uint32_t probe_interval_us; /* 0: cruise_phases sets the time between probes */
+	uint32_t probe_jitter;
+	uint32_t cwnd_gain;
+	uint32_t drain_gain;
+	uint32_t startup_gain;
+	uint32_t startup_cwnd_gain;
+	uint32_t probe_rtt_interval; /* in units of `clock` */
+	uint32_t probe_rtt_duration;
+	uint32_t probe_rtt_cwnd;
+	uint32_t probe_rtt_bdp_share;
+	uint32_t loss_threshold; /* in units of 2^-16 */
+	uint32_t loss_beta;
+	uint32_t headroom;
+	uint32_t aggregation_gain;
+	uint32_t is_policer_detected;
+};
+
+/* BBR's modes, numbered as the kernel numbers them. */
+enum tuned_mode { TUNED_STARTUP, TUNED_DRAIN, TUNED_PROBE_BW, TUNED_PROBE_RTT };
+
+/* Phases of PROBE_BW: the one that probes, the one that drains, and the first that cruises. */
+enum tuned_phase { TUNED_PHASE_PROBE, TUNED_PHASE_DRAIN, TUNED_PHASE_CRUISE };
+
+/* Gains are in units of 1/256; bandwidths in packets per microsecond, times 2^24. */
+#define TUNED_UNIT 256
+#define TUNED_BW_SHIFT 24
+
+#define TUNED_MIN_CWND 4
+#define TUNED_INITIAL_CWND 10
+#define TUNED_NO_RTT 0xffffffffU
+
+/* State of loss recovery: from here on losses are being repaired. */
+#define TUNED_CA_RECOVERY 3
+
+/* BBR leaves 1 % of the bandwidth unused when it paces. */
+#define TUNED_PACING_PERCENT 99
+
+/* Below this pacing rate a burst is one packet, from it on at least two; the largest burst. */
+#define TUNED_SLOW_BYTES_PER_S 150000
+#define TUNED_MAX_BURST_BYTES 65215
+#define TUNED_MAX_BURST_PACKETS 127
+
+/* The allowance for bunches of ACKs is never more than what this long brings. */
+#define TUNED_MAX_BUNCH_US 100000
+
+/* The state of BBR that the kernel keeps, at an ACK. */
+struct tuned_model {
+	uint32_t mode;
+	uint32_t min_rtt_us; /* TUNED_NO_RTT: not known yet */
+	uint32_t is_policed; /* is the rate of a policer in use? */
+	uint32_t prior_ca_state;
+	uint32_t has_seen_rtt;
+};
+
+/* The connection and BBR at an ACK. `before` is the state before the kernel's BBR handles it, the rest that after it. */
+struct tuned_ack {
+	struct tuned_model before;
+	struct tuned_model after;
+
+	/* The connection. */
+	uint64_t now_us;         /* of the latest delivery */
+	uint64_t clock;          /* a clock of any unit for PROBE_RTT */
+	uint32_t departure_us;   /* time until pacing lets the next packet leave */
+	uint32_t mss;
+	uint32_t srtt_us;
+	uint32_t cwnd;           /* before the ACK */
+	uint32_t cwnd_clamp;
+	uint32_t inflight;
+	uint32_t prior_inflight; /* before the ACK */
+	uint32_t acked;
+	uint32_t losses;         /* found by this ACK */
+	uint32_t delivered;      /* since the start */
+	uint32_t lost;           /* since the start */
+	uint32_t ca_state;
+	uint32_t pacing_shift;   /* a burst is what leaves in 2^-this s */
+	uint64_t pacing_rate;    /* bytes per second, before the ACK */
+	uint64_t max_pacing_rate;
+	uint32_t random[2];      /* for entering PROBE_BW, and for jitter */
+
+	/* BBR. */
+	uint64_t bw;     /* what it goes by */
+	uint64_t max_bw;
+	uint32_t is_round_start;
+	uint32_t is_pipe_full;
+	uint32_t is_conserving; /* does a packet leave only for each that arrives? */
+	uint32_t extra_acked;   /* the largest bunch of ACKs */
+	uint32_t prior_cwnd;    /* before recovery or PROBE_RTT */
+	uint32_t is_min_rtt_fresh; /* has this ACK measured the smallest round-trip time, or confirmed it? */
+};
+
+/* What is to be set. */
+struct tuned_output {
+	uint64_t pacing_rate;
+	uint32_t cwnd;
+	uint32_t pacing_gain;
+	uint32_t cwnd_gain;
+	uint32_t is_probe_rtt_drained; /* PROBE_RTT's time begins with this ACK: little is in flight */
+};
+
+/* What is kept of a connection: zero at its start, but for tuned_begin(). */
+struct tuned_state {
+	uint64_t phase_start_us;
+	uint64_t next_probe_us;
+	uint64_t next_tick_us;      /* of the clock of the bandwidth's maximum */
+	uint64_t min_rtt_at;        /* by `clock` */
+	uint64_t probe_rtt_done_at; /* 0: too much is still in flight */
+	uint64_t bound;             /* packets x 256 that losses allow to be in flight; 0: no bound */
+	uint32_t phase;
+	uint32_t phases;            /* of this cycle */
+	uint32_t tick_progress;
+	uint32_t pacing_gain;
+	/* Losses: of the round. */
+	uint32_t peak;
+	uint32_t start_lost;
+	uint32_t start_delivered;
+	uint32_t is_settling;
+};
+
+TUNED_FUNCTION uint64_t tuned_min(uint64_t left, uint64_t right)
+{
+	return left < right ? left : right;
+}
+
+TUNED_FUNCTION uint64_t tuned_max(uint64_t left, uint64_t right)
+{
+	return left > right ? left : right;
+}
+
+/* `gain` times the bandwidth-delay product, rounded up, in packets. */
+TUNED_FUNCTION uint64_t tuned_bdp(uint64_t bw, uint32_t min_rtt_us, uint32_t gain)
+{
+	if (min_rtt_us == TUNED_NO_RTT)
+		return TUNED_INITIAL_CWND;
+	return (bw * min_rtt_us * gain / TUNED_UNIT + (1ULL << TUNED_BW_SHIFT) - 1) >> TUNED_BW_SHIFT;
+}
+
+/* Bytes per second of `gain` times `bw`, with the kernel's roundings. */
+TUNED_FUNCTION uint64_t tuned_rate(const struct tuned_ack *ack, uint64_t bw, uint32_t gain)
+{
+	uint64_t rate = bw * ack->mss * gain / TUNED_UNIT;
+
+	rate = rate * (1000000 / 100 * TUNED_PACING_PERCENT) >> TUNED_BW_SHIFT;
+	return tuned_min(rate, ack->max_pacing_rate);
+}
+
+/* The rate before the first sample of the bandwidth: a window per round trip, or per millisecond if none is known. */
+TUNED_FUNCTION uint64_t tuned_initial_rate(const struct tuned_params *params, const struct tuned_ack *ack)
+{
+	uint64_t rtt_us = ack->srtt_us ? ack->srtt_us : 1000;
+
+	return tuned_rate(ack, ((uint64_t)ack->cwnd << TUNED_BW_SHIFT) / rtt_us, params->startup_gain);
+}
+
+/* Packets in a burst at a pacing rate. */
+TUNED_FUNCTION uint64_t tuned_burst(const struct tuned_ack *ack, uint64_t pacing_rate)
+{
+	uint64_t bytes = tuned_min(pacing_rate >> (ack->pacing_shift & 31), TUNED_MAX_BURST_BYTES);
+	uint64_t least = pacing_rate < TUNED_SLOW_BYTES_PER_S ? 1 : 2;
+
+	/* It is never zero; the verifier does not know. */
+	if (!ack->mss)
+		return least;
+	return tuned_min(tuned_max(bytes / ack->mss, least), TUNED_MAX_BURST_PACKETS);
+}
+
+/* A target with three bursts more, even, and two packets more while probing. */
+TUNED_FUNCTION uint64_t tuned_headroom(const struct tuned_ack *ack, uint64_t target, uint64_t pacing_rate,
+				       uint32_t is_probing)
+{
+	uint64_t packets = target + 3 * tuned_burst(ack, pacing_rate);
+
+	return packets + (packets & 1) + (is_probing ? 2 : 0);
+}
+
+#include "cycle.h"
+#include "loss_bound.h"
+#include "probe_rtt.h"
+#include "window.h"
+
+/* A connection begins. */
+TUNED_FUNCTION void tuned_begin(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack)
+{
+	it->min_rtt_at = ack->clock;
+	it->phases = TUNED_PHASE_CRUISE + params->cruise_phases;
+	it->pacing_gain = params->startup_gain;
+}
+
+/* The pacing rate: until the pipe is full it never falls. */
+TUNED_FUNCTION uint64_t tuned_pacing(const struct tuned_params *params, const struct tuned_ack *ack, uint32_t gain)
+{
+	uint64_t rate = tuned_rate(ack, ack->bw, gain), before = ack->pacing_rate;
+
+	if (!ack->before.has_seen_rtt && ack->after.has_seen_rtt)
+		before = tuned_initial_rate(params, ack);
+	return ack->is_pipe_full || rate > before ? rate : before;
+}
+
+/* Pacing and cwnd gains of the mode. */
+TUNED_FUNCTION void tuned_gains(const struct tuned_state *it, const struct tuned_params *params,
+				const struct tuned_ack *ack, struct tuned_output *out)
+{
+	out->pacing_gain = TUNED_UNIT;
+	out->cwnd_gain = TUNED_UNIT;
+	switch (ack->after.mode) {
+	case TUNED_STARTUP:
+		out->pacing_gain = params->startup_gain;
+		out->cwnd_gain = params->startup_cwnd_gain;
+		break;
+	case TUNED_DRAIN:
+		out->pacing_gain = params->drain_gain;
+		out->cwnd_gain = params->startup_cwnd_gain;
+		break;
+	case TUNED_PROBE_BW:
+		out->pacing_gain = ack->after.is_policed ? TUNED_UNIT : tuned_phase_gain(it, params);
+		out->cwnd_gain = params->cwnd_gain;
+		break;
+	}
+}
+
+/* The kernel's BBR has handled something else than an ACK: the end of a pause, or a change of the state of recovery. */
+TUNED_FUNCTION void tuned_event(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack)
+{
+	uint32_t was_probe_bw = ack->before.mode == TUNED_PROBE_BW;
+	uint32_t is_probe_bw = ack->after.mode == TUNED_PROBE_BW;
+	uint32_t has_held_rate = was_probe_bw && ack->before.is_policed && !ack->after.is_policed;
+
+	if (ack->before.mode == TUNED_PROBE_RTT && ack->after.mode != TUNED_PROBE_RTT)
+		tuned_leave_probe_rtt(it, ack->clock);
+	if (is_probe_bw && (!was_probe_bw || has_held_rate))
+		tuned_enter_cycle(it, params, ack);
+}
+
+/* One ACK, after the kernel's BBR. */
+TUNED_FUNCTION void tuned_step(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack,
+			       struct tuned_output *out)
+{
+	uint32_t was_probe_bw = ack->before.mode == TUNED_PROBE_BW;
+	uint32_t is_probing;
+
+	/* The rate of a policer was held for long enough: BBR enters PROBE_BW anew. */
+	if (was_probe_bw && ack->before.is_policed && !ack->after.is_policed)
+		tuned_enter_cycle(it, params, ack);
+	tuned_update_losses(it, params, ack, was_probe_bw && it->phase == TUNED_PHASE_PROBE);
+	if (was_probe_bw && tuned_is_phase_over(it, params, ack))
+		tuned_advance_cycle(it, params, ack->now_us, ack->random[1]);
+	if (!was_probe_bw && ack->after.mode == TUNED_PROBE_BW)
+		tuned_enter_cycle(it, params, ack);
+	tuned_update_probe_rtt(it, params, ack, out);
+
+	tuned_gains(it, params, ack, out);
+	it->pacing_gain = out->pacing_gain;
+	out->pacing_rate = tuned_pacing(params, ack, out->pacing_gain);
+	is_probing = ack->after.mode == TUNED_PROBE_BW && it->phase == TUNED_PHASE_PROBE;
+	out->cwnd = tuned_cwnd(it, params, ack, out, is_probing);
+}
+
+#endif

@@ -1,0 +1,64 @@
+//! `bbr_tuned` on this machine's kernel does what its parameters say.
+
+use crate::engine::{engine, experiment, run, with_engine};
+use crate::stage::Stage;
+use parquet::record::{Field, Row};
+use serde_json::{Value, json};
+
+/// The time between probes, and what a busy machine may add to it or take from it.
+const INTERVAL_US: u64 = 400_000;
+const TOLERANCE_US: u64 = 100_000;
+
+/// A flow without end over 20 Mbit/s and 40 ms, where the kernel's BBR probes every 320 ms.
+fn flow() -> Value {
+    let mut experiment = experiment();
+    experiment["duration_ns"] = json!(6_000_000_000_u64);
+    experiment["rtt_ns"] = json!(40_000_000);
+    experiment["forward"]["capacity"]["steps"][0]["rate_bps"] = json!(20_000_000);
+    experiment["forward"]["buffer"]["bytes"] = json!(200_000);
+    experiment["forward"]["loss"]["ratio"] = json!(0.0);
+    for direction in ["forward", "reverse"] {
+        experiment[direction]["delay_ns"] = json!(20_000_000);
+    }
+    experiment["flows"].as_array_mut().expect("a list").truncate(1);
+    experiment["flows"][0]["cc"] = json!("bbr_tuned");
+    experiment["flows"][0]["load"] = json!({"kind": "unlimited"});
+    experiment
+}
+
+fn number(row: &Row, wanted: &str) -> u64 {
+    match row.get_column_iter().find(|(name, _)| *name == wanted).expect("a column").1 {
+        Field::ULong(value) => *value,
+        Field::UInt(value) => u64::from(*value),
+        Field::Long(value) => u64::try_from(*value).expect("it is not negative"),
+        Field::Null => 0,
+        other => panic!("{wanted}: {other:?}"),
+    }
+}
+
+/// Startup, and a dozen probes: six seconds.
+#[test]
+fn the_kernel_probes_when_and_as_hard_as_it_is_told_to() {
+    let Some(stage) = Stage::new() else { return };
+    let Some(engine) = engine("kernel", "bbr_tuned on a path") else { return };
+    let interval = format!("probe_interval_ms={}", INTERVAL_US / 1000);
+    let settings = ["probe_gain=1.5", "probe_drain_gain=0.7", "probe_clock=time", &interval];
+    let _loader = stage.load_with("bbr_tuned", &settings);
+    let rows = run(&engine, &with_engine("kernel", &[flow()])).table("samples");
+    let rates: Vec<(u64, f64)> = rows
+        .iter()
+        .map(|row| (number(row, "t_us"), number(row, "pacing_rate_bps") as f64))
+        .filter(|(t_us, _)| *t_us > 2_000_000)
+        .collect();
+    let mut sorted: Vec<f64> = rates.iter().map(|(_, rate)| *rate).collect();
+    sorted.sort_by(f64::total_cmp);
+    let cruise = sorted[sorted.len() / 2];
+    let count = |gain: f64| rates.iter().filter(|(_, rate)| (rate / cruise - gain).abs() < 0.05).count();
+    assert!(count(1.5) > 10 && count(0.7) > 10 && count(1.25) == 0, "{} {} {}", count(1.5), count(0.7), count(1.25));
+    let probes = rates.windows(2).filter(|pair| pair[0].1 < 1.3 * cruise && pair[1].1 >= 1.3 * cruise);
+    let starts: Vec<u64> = probes.map(|pair| pair[1].0).collect();
+    let mut intervals: Vec<u64> = starts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    intervals.sort_unstable();
+    let median = intervals[intervals.len() / 2];
+    assert!(intervals.len() > 5 && median.abs_diff(INTERVAL_US) < TOLERANCE_US, "{intervals:?}");
+}
