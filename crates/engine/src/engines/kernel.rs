@@ -176,6 +176,7 @@ pub(super) fn controller(name: String) -> Controller {
         "cubic" => "CUBIC with HyStart, as in this kernel.",
         "bbr" => "BBR, in the version of this kernel.",
         "bbr3" => "BBR version 3, as an eBPF program.",
+        "bbr_tuned" => "This kernel's BBR, with the parameters that it was loaded with.",
         _ => "A congestion control of this kernel.",
     };
     Controller { about: about.to_owned(), name, params: Vec::new() }

@@ -59,7 +59,7 @@ impl Engine for SimEngine {
     }
 }
 
-fn describe(param: &thalweg_cc::Param) -> String {
+pub(super) fn describe(param: &thalweg_cc::Param) -> String {
     let about = param.about.trim_end_matches('.');
     format!("{about}: {} to {}, {} if nothing is said.", param.min, param.max, param.default)
 }

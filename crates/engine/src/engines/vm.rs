@@ -1,9 +1,10 @@
 //! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
 
 use super::kernel::{cannot_run, controller, honours, this_program, unavailable};
+use super::sim::describe;
 use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
 use std::sync::LazyLock;
-use thalweg_lab::built_in::{BBR_CPU, BUILT_IN};
+use thalweg_lab::built_in::{BBR_CPU, BBR_TUNED, BBR3, BUILT_IN};
 use thalweg_lab::run::{self, HostSetup};
 use thalweg_lab::vm::Guests;
 use thalweg_trace::Sink;
@@ -43,18 +44,19 @@ static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {
     Guests::open(&engine).map_err(|error| unavailable(&error))
 });
 
-/// A congestion control of the guests' kernel, or one that the agent carries.
+/// A congestion control of the guests' kernel, or one that the agent carries: it takes the simulator's parameters.
 fn guests_controller(name: String) -> Controller {
-    if name != BBR_CPU {
-        return controller(name);
-    }
-    let params = vec![(
-        "rule".to_owned(),
-        "what is done about a CPU that is shared: 0 as in the 2BRobust paper, 1 what was missed is sent afterwards; 1 if \
-         nothing is said."
-            .to_owned(),
-    )];
-    Controller { about: "This kernel's BBR, for senders that share a CPU.".to_owned(), name, params }
+    // The simulator's algorithm of the same parameters, and which of them.
+    let (of, only, about) = match name.as_str() {
+        BBR_CPU => ("bbr_cpu", Some("rule"), "This kernel's BBR, for senders that share a CPU."),
+        BBR3 => ("bbr3", Some("cpu_rule"), "BBR version 3, as an eBPF program."),
+        BBR_TUNED => ("bbr", None, "This kernel's BBR, with parameters."),
+        _ => return controller(name),
+    };
+    let entry = thalweg_cc::CATALOG.iter().find(|entry| entry.name == of).expect("the simulator has it");
+    let params = entry.params.iter().filter(|param| only.is_none_or(|only| param.name == only));
+    let params = params.map(|param| (param.name.to_owned(), describe(param))).collect();
+    Controller { about: about.to_owned(), name, params }
 }
 
 impl Engine for VmEngine {

@@ -87,6 +87,17 @@ fn parameters_that_a_kernel_does_not_take_are_refused() {
 }
 
 #[test]
+fn parameters_of_what_the_agent_loads_are_refused_with_the_command_that_sets_them() {
+    if is_available() {
+        let mut experiment = experiment();
+        experiment["flows"][0]["cc"] = json!("bbr_tuned");
+        experiment["flows"][0]["cc_params"] = json!({"probe_gain": 1.5});
+        let words = ["flows.large.cc_params", "--engine vm", "cc load bbr_tuned --set probe_gain=1.5 --keep"];
+        check(&failed(experiment), "not-honoured", &words);
+    }
+}
+
+#[test]
 fn a_rate_above_what_the_machine_carries_is_refused_with_what_it_carried() {
     if is_available() {
         let mut experiment = experiment();

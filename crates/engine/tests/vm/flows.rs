@@ -134,3 +134,13 @@ fn the_agent_gives_guests_bbr_for_senders_that_share_a_cpu() {
 fn the_agent_gives_guests_version_3_of_bbr() {
     send_with("bbr3", json!({}));
 }
+
+#[test]
+fn the_agent_gives_guests_version_3_of_bbr_with_a_rule() {
+    send_with("bbr3", json!({"cpu_rule": 2.0}));
+}
+
+#[test]
+fn the_agent_gives_guests_bbr_with_parameters() {
+    send_with("bbr_tuned", json!({"probe_gain": 1.5, "probe_clock": 1.0, "probe_interval_ms": 300.0}));
+}

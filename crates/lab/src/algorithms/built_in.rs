@@ -14,8 +14,11 @@ pub const BBR_CPU: &str = "bbr_cpu";
 /// BBR version 3.
 pub const BBR3: &str = "bbr3";
 
+/// BBR with parameters.
+pub const BBR_TUNED: &str = "bbr_tuned";
+
 /// The algorithms that the agent carries.
-pub const BUILT_IN: [&str; 2] = [BBR_CPU, BBR3];
+pub const BUILT_IN: [&str; 3] = [BBR_CPU, BBR3, BBR_TUNED];
 
 /// Does the agent carry an algorithm of this name?
 pub fn is_built_in(name: &str) -> bool {
@@ -25,7 +28,7 @@ pub fn is_built_in(name: &str) -> bool {
 /// The oldest kernel that they are made for.
 const FLOOR: (u32, u32) = (6, 1);
 
-/// The kernel's own BBR, which `bbr_cpu` calls.
+/// The kernel's own BBR, which `bbr_cpu` and `bbr_tuned` call.
 const BBR: &str = "bbr";
 
 /// What to do about a kernel that cannot have one.
@@ -88,7 +91,7 @@ fn explain(name: &str, machine: &Machine) -> Error {
         let message = "it needs the kernel's compiler of eBPF, and net.core.bpf_jit_enable is 0";
         return Error::new("unknown-cc", message, "sudo sysctl net.core.bpf_jit_enable=1");
     }
-    if name == BBR_CPU && !may_have_bbr {
+    if name != BBR3 && !may_have_bbr {
         let message = format!(
             "it is built upon the kernel's own BBR (CONFIG_TCP_CONG_BBR), which Linux {release} has here neither built in nor \
              as the module tcp_bbr"

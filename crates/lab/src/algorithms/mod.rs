@@ -3,6 +3,8 @@
 mod agent;
 pub mod built_in;
 mod needs;
+mod settings;
 
 pub(crate) use agent::{agent, no_agent};
 pub(crate) use needs::{Algorithm, File, algorithm_of, needed};
+pub(crate) use settings::settings;

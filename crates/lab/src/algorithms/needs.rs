@@ -2,7 +2,8 @@
 //!
 //! eBPF is loaded inside by `thalweg-agent`, which stands in the guest's first file system if it is on the machine.
 
-use super::built_in::{BBR_CPU, is_built_in};
+use super::built_in::is_built_in;
+use super::settings::settings;
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,10 +13,6 @@ use thalweg_plan::plan::{CcFile, CcFileKind, Experiment, Flow};
 
 /// A file of a guest: its place, and what is in it.
 pub(crate) type File = (String, Vec<u8>);
-
-/// The parameter that chooses its rule, and the rules by its values, as the agent names them.
-const RULE: &str = "rule";
-const RULES: [&str; 2] = ["paper", "schedule"];
 
 /// Folder of files of one's own in a guest.
 const FOLDER: &str = "cc";
@@ -41,8 +38,8 @@ pub(crate) enum Algorithm {
         name: String,
         /// What the agent is told to load: a file of the guest, or a name.
         what: String,
-        /// The rule to load it with.
-        rule: Option<String>,
+        /// What to set of it, each `PARAM=VALUE`.
+        settings: Vec<String>,
     },
 }
 
@@ -87,32 +84,16 @@ pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Al
 /// `bad-cc`, `not-honoured`.
 pub(crate) fn algorithm_of(flow: &Flow) -> Result<Algorithm, Error> {
     let name = flow.cc.clone();
-    let rule = rule_of(flow)?;
+    let settings = settings(flow)?;
     Ok(match &flow.cc_file {
-        None if is_built_in(&name) => Algorithm::Agent { what: name.clone(), name, rule },
+        None if is_built_in(&name) => Algorithm::Agent { what: name.clone(), name, settings },
         None => Algorithm::Kernel { name },
         Some(CcFile { kind: CcFileKind::Module, .. }) => {
             Algorithm::Module { file: format!("{FOLDER}/{name}.ko"), name }
         }
         Some(CcFile { kind: CcFileKind::Bpf, .. }) => {
-            Algorithm::Agent { what: format!("{FOLDER}/{name}.bpf.o"), name, rule: None }
+            Algorithm::Agent { what: format!("{FOLDER}/{name}.bpf.o"), name, settings }
         }
-    })
-}
-
-/// The rule that a flow's parameters choose.
-fn rule_of(flow: &Flow) -> Result<Option<String>, Error> {
-    let place = |key: &str| format!("flows.{}.cc_params.{key}", flow.name);
-    let is_bbr_cpu = flow.cc == BBR_CPU && flow.cc_file.is_none();
-    if let Some(other) = flow.cc_params.keys().find(|key| !is_bbr_cpu || *key != RULE) {
-        let message = format!("{}: the algorithms of a kernel have no such parameter of a flow", place(other));
-        return Err(Error::new("not-honoured", message, "leave it out, or use --engine sim"));
-    }
-    let Some(value) = flow.cc_params.get(RULE) else { return Ok(None) };
-    let index = RULES.iter().zip(0u8..).find(|(_, number)| f64::from(*number) == *value).map(|(name, _)| *name);
-    index.map(|name| Some(name.to_owned())).ok_or_else(|| {
-        let message = format!("{}: found {value}, expected a whole number from 0 to {}", place(RULE), RULES.len() - 1);
-        Error::new("invalid-experiment", message, format!("0 is the rule {}, 1 the rule {}", RULES[0], RULES[1]))
     })
 }
 
@@ -129,7 +110,7 @@ fn read(flow: &Flow, file: &CcFile) -> Result<Vec<u8>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::built_in::BBR3;
+    use super::super::built_in::{BBR_CPU, BBR_TUNED, BBR3};
     use super::*;
 
     fn experiment(change: impl FnOnce(&mut [Flow])) -> Experiment {
@@ -137,6 +118,11 @@ mod tests {
             serde_json::from_str(include_str!("../../../engine/tests/data/experiment.json")).unwrap();
         change(&mut experiment.flows);
         experiment
+    }
+
+    fn set(flow: &mut Flow, cc: &str, params: &[(&str, f64)]) {
+        flow.cc = cc.to_owned();
+        flow.cc_params = params.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     }
 
     fn error(change: impl FnOnce(&mut [Flow])) -> Error {
@@ -167,41 +153,38 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_is_chosen_by_number_and_by_bbr_cpu_alone() {
-        let rule = |value: f64| {
-            move |flows: &mut [Flow]| {
-                flows[0].cc = BBR_CPU.to_owned();
-                flows[0].cc_params.insert(RULE.to_owned(), value);
+    fn what_the_agent_carries_is_loaded_with_the_parameters_of_the_flow() {
+        let loaded = |cc: &str, params: &[(&str, f64)]| {
+            let (mut algorithms, _) = needed(&experiment(|flows| set(&mut flows[0], cc, params)), &[0]).unwrap();
+            match algorithms.remove(0) {
+                Algorithm::Agent { settings, .. } => settings,
+                other => panic!("{other:?}"),
             }
         };
-        let (algorithms, _) = needed(&experiment(rule(0.0)), &[0]).unwrap();
-        let expected =
-            Algorithm::Agent { name: BBR_CPU.to_owned(), what: BBR_CPU.to_owned(), rule: Some("paper".to_owned()) };
-        assert_eq!(algorithms, [expected]);
-        assert!(error(rule(0.5)).message.contains("found 0.5, expected a whole number from 0 to 1"));
-        let elsewhere = error(|flows| {
-            flows[0].cc_params.insert(RULE.to_owned(), 0.0);
-        });
-        assert_eq!(elsewhere.code, "not-honoured");
+        assert_eq!(loaded(BBR_CPU, &[("rule", 0.0)]), ["rule=paper"]);
+        assert_eq!(loaded(BBR3, &[]), [""; 0]);
+        assert_eq!(loaded(BBR3, &[("cpu_rule", 2.0)]), ["rule=schedule"]);
+        let tuned = loaded(BBR_TUNED, &[("probe_gain", 1.5), ("probe_clock", 1.0)]);
+        assert_eq!(tuned, ["probe_clock=1", "probe_gain=1.5"]);
     }
 
     #[test]
-    fn version_3_is_loaded_by_the_agent_and_has_no_rule() {
-        let (algorithms, _) = needed(&experiment(|flows| flows[0].cc = BBR3.to_owned()), &[0]).unwrap();
-        assert_eq!(algorithms, [Algorithm::Agent { name: BBR3.to_owned(), what: BBR3.to_owned(), rule: None }]);
-        let error = error(|flows| {
-            flows[0].cc = BBR3.to_owned();
-            flows[0].cc_params.insert(RULE.to_owned(), 0.0);
-        });
-        assert_eq!(error.code, "not-honoured");
+    fn parameters_that_an_algorithm_does_not_have_or_take_are_refused() {
+        let refused = |cc: &str, param: &str, value: f64| error(|flows| set(&mut flows[0], cc, &[(param, value)]));
+        assert!(refused(BBR_CPU, "rule", 0.5).message.contains("found 0.5, expected a whole number from 0 to 1"));
+        assert!(refused(BBR3, "cpu_rule", 3.0).message.contains("expected a whole number from 0 to 2"));
+        assert_eq!(refused(BBR3, "rule", 0.0).code, "not-honoured");
+        assert!(refused(BBR_TUNED, "probe_gain", 9.0).message.contains("expected a number from 1 to 1.9"));
+        let unknown = refused(BBR_TUNED, "gain", 1.0);
+        assert!(unknown.message.contains("cc_params.gain") && unknown.message.contains("probe_gain"), "{unknown}");
+        assert_eq!(refused("cubic", "rule", 0.0).code, "not-honoured");
     }
 
     #[test]
     fn one_name_means_one_thing_on_a_host() {
         let error = error(|flows| {
             for (flow, rule) in flows.iter_mut().zip([0.0, 1.0]) {
-                flow.cc = BBR_CPU.to_owned();
-                flow.cc_params.insert(RULE.to_owned(), rule);
+                set(flow, BBR_CPU, &[("rule", rule)]);
             }
         });
         assert!(error.message.contains("another flow of this host"), "{error}");

@@ -4,7 +4,7 @@
 //! machine can decide.
 
 use super::{HostSetup, Job};
-use crate::algorithms::built_in;
+use crate::algorithms::{self, built_in};
 use crate::error::Error;
 use crate::net::{probe, qdisc};
 use crate::vm::{Guests, contention};
@@ -158,9 +158,18 @@ fn check_parameters(flow: &Flow) -> Result<(), Error> {
             place("cc_params"),
             names.join(", ")
         );
-        return Err(Error::new("not-honoured", message, "leave cc_params out, or use --engine sim"));
+        return Err(Error::new("not-honoured", message, hint_for_parameters(flow)));
     }
     Ok(())
+}
+
+/// What to do instead about parameters of a flow: those of an algorithm that the agent carries are set when it is loaded.
+fn hint_for_parameters(flow: &Flow) -> String {
+    let settings = if built_in::is_built_in(&flow.cc) { algorithms::settings(flow).ok() } else { None };
+    settings.map_or("leave cc_params out, or use --engine sim".to_owned(), |settings| {
+        let set: String = settings.iter().map(|setting| format!(" --set {setting}")).collect();
+        format!("use --engine vm, or leave cc_params out after: sudo thalweg-agent cc load {}{set} --keep", flow.cc)
+    })
 }
 
 fn is_endless(flow: &Flow) -> bool {

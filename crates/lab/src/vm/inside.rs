@@ -172,7 +172,7 @@ fn traits(modules: &mut Modules) -> Traits {
         let _ = modules.load(&name);
     }
     let has_agent = Path::new("/").join(initramfs::AGENT).exists();
-    let fails = |name: &str| Some((name.to_owned(), load_with_agent(name, None).err()?));
+    let fails = |name: &str| Some((name.to_owned(), load_with_agent(name, &[]).err()?));
     let agent_fails = BUILT_IN.into_iter().filter(|_| has_agent).filter_map(fails).collect();
     Traits { release: probe::release(), algorithms: probe::algorithms(), agent_fails }
 }
@@ -187,10 +187,10 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
     match algorithm {
         Algorithm::Kernel { .. } => modules.load(&format!("tcp_{name}")).map_err(|error| failed(error.to_string()))?,
         Algorithm::Module { file, .. } => modules.insert(file).map_err(|error| failed(error.to_string()))?,
-        Algorithm::Agent { what, rule, .. } => {
+        Algorithm::Agent { what, settings, .. } => {
             // What it builds upon; one that builds upon nothing does without.
             let _ = modules.load("tcp_bbr");
-            load_with_agent(what, rule.as_deref()).map_err(failed)?;
+            load_with_agent(what, settings).map_err(failed)?;
         }
     }
     let there = probe::algorithms();
@@ -201,10 +201,10 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
 }
 
 /// Has the agent load an algorithm, for as long as the guest is there.
-fn load_with_agent(what: &str, rule: Option<&str>) -> Result<(), String> {
+fn load_with_agent(what: &str, settings: &[String]) -> Result<(), String> {
     let mut agent = Command::new(Path::new("/").join(initramfs::AGENT));
     agent.current_dir("/").args(["cc", "load", what, "--keep"]);
-    agent.args(rule.map(|rule| ["--rule", rule]).iter().flatten());
+    agent.args(settings.iter().flat_map(|setting| ["--set", setting.as_str()]));
     let output = agent.output().map_err(|error| error.to_string())?;
     let said = String::from_utf8_lossy(&output.stderr);
     if output.status.success() { Ok(()) } else { Err(said.split_whitespace().collect::<Vec<_>>().join(" ")) }

@@ -1,0 +1,56 @@
+//! Parameters of a flow's congestion control, as `thalweg-agent cc load --set` takes them.
+
+use super::built_in::{BBR_CPU, BBR_TUNED, BBR3};
+use crate::error::Error;
+use thalweg_plan::plan::Flow;
+
+/// The parameter that chooses what is done about a CPU that is shared, and the rules by its values, as the agent names them.
+fn rules(cc: &str) -> Option<(&'static str, &'static [&'static str])> {
+    match cc {
+        BBR_CPU => Some(("rule", &["paper", "schedule"])),
+        BBR3 => Some(("cpu_rule", &["none", "paper", "schedule"])),
+        _ => None,
+    }
+}
+
+/// What a flow sets of an algorithm that the agent carries, each `PARAM=VALUE`; nothing for others.
+///
+/// # Errors
+/// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: its value is out of range.
+pub(crate) fn settings(flow: &Flow) -> Result<Vec<String>, Error> {
+    if flow.cc_file.is_none() && flow.cc == BBR_TUNED {
+        return of_bbr(flow);
+    }
+    let rules = rules(&flow.cc).filter(|_| flow.cc_file.is_none());
+    let set = |(param, value): (&String, &f64)| match rules {
+        Some((name, names)) if name == param => rule(flow, param, *value, names),
+        _ => {
+            let message =
+                format!("{}: this algorithm has no such parameter outside of the simulator", place(flow, param));
+            Err(Error::new("not-honoured", message, "leave it out, or use --engine sim"))
+        }
+    };
+    flow.cc_params.iter().map(set).collect()
+}
+
+fn of_bbr(flow: &Flow) -> Result<Vec<String>, Error> {
+    thalweg_cc::bbr_words(&flow.cc_params).map_err(|error| {
+        let message = format!("flows.{}.{error}", flow.name);
+        Error::new("invalid-experiment", message, "docs/concepts/bbr-tuned.md lists the parameters")
+    })?;
+    Ok(flow.cc_params.iter().map(|(param, value)| format!("{param}={value}")).collect())
+}
+
+fn rule(flow: &Flow, param: &str, value: f64, names: &[&str]) -> Result<String, Error> {
+    let name = names.iter().zip(0u8..).find(|(_, number)| f64::from(*number) == value).map(|(name, _)| *name);
+    name.map(|name| format!("rule={name}")).ok_or_else(|| {
+        let last = names.len() - 1;
+        let message = format!("{}: found {value}, expected a whole number from 0 to {last}", place(flow, param));
+        let rules: Vec<String> = names.iter().enumerate().map(|(number, name)| format!("{number} is {name}")).collect();
+        Error::new("invalid-experiment", message, rules.join(", "))
+    })
+}
+
+fn place(flow: &Flow, param: &str) -> String {
+    format!("flows.{}.cc_params.{param}", flow.name)
+}
