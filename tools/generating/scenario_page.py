@@ -11,8 +11,8 @@ HEAD = """# Keys of a scenario
 
 A scenario is a TOML file. [The guide](../guide/scenarios.md) shows how to write one; this page lists every key. Keys
 that no engine honours yet are errors of `thalweg check`, which says so. Editors complete keys with
-[the JSON Schema](../schema/scenario.schema.json). The table `[search]` is about searches, and described in
-[searches](searches.md).
+[the JSON Schema](../schema/scenario.schema.json). The tables `[search]` and `[fuzz]` are about searches, and
+described in [searches](searches.md).
 
 Quantities are texts with a unit:
 

@@ -34,6 +34,7 @@ COMMANDS = (
     Lazy("report", "thalweg.cli.commands.report", "Write the report of runs again."),
     Lazy("compare", "thalweg.cli.commands.compare", "Say which differences are real."),
     Lazy("optimise", "thalweg.cli.commands.optimise", "Search for the best parameters of a scenario."),
+    Lazy("fuzz", "thalweg.cli.commands.fuzz", "Search for conditions under which an algorithm fails."),
     Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments can be repeated here."),
     Lazy("reproduce", "thalweg.cli.commands.reproduce", "Run a paper's experiments, and judge its claims."),
     Lazy("validate", "thalweg.cli.commands.validate", "Compare two engines on a grid of scenarios."),

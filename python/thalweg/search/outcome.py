@@ -79,6 +79,9 @@ class Outcome:
                     f"no points are held out: on {each.engine} the best candidates were run at the points of the"
                     " search, with other seeds"
                 )
+            if each.untrustworthy:
+                are = "experiment is" if each.untrustworthy == 1 else "experiments are"
+                found.append(f"on {each.engine}, {each.untrustworthy} {are} untrustworthy, and left out")
             for one in each.candidates:
                 if one.failed:
                     which = "the default" if one.number is None else f"candidate {one.name}"
@@ -143,6 +146,7 @@ def as_json(outcome: Outcome) -> dict[str, object]:
                 "version": each.version,
                 "held_out": each.is_held_out,
                 "points": list(each.points),
+                "untrustworthy": each.untrustworthy,
                 "candidates": [_as_json(one, search) for one in each.candidates],
                 "differences": [asdict(row) for row in each.rows],
             }
@@ -213,6 +217,14 @@ def difference_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
         p = NOTHING if row.p is None else f"{row.p:.2g}"
         rows.append([row.candidate, row.quantity, row.point, *values, change, p, row.verdict])
     return headings, rows
+
+
+def best_text(search: Search, evaluated: Sequence[Candidate]) -> str:
+    """Say which candidate is the best until now; empty if there is none."""
+    best = front(evaluated, search)
+    if len(search.objectives) > 1:
+        return f"{len(best)} on the Pareto front" if best else ""
+    return f"best {best[0].name}: {objective_text(search, best[0])}" if best else ""
 
 
 def objective_text(search: Search, candidate: Candidate) -> str:

@@ -26,6 +26,9 @@ Kind = Literal["number", "whole", "choice", "rate", "size", "time", "rtt", "bdp"
 WHOLE: tuple[Kind, ...] = ("whole", "packets")
 """Kinds whose values are whole numbers."""
 
+SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+"""Units in which sizes are written."""
+
 DIGITS = 4
 """Significant digits of a value."""
 
@@ -153,6 +156,11 @@ def _text(value: float, kind: Kind) -> str:
         return rate_text(round(value))
     if kind == "time":
         return time_text(round(Fraction(value) * 10**9))
-    if kind in ("size", "packets"):
-        return f"{round(value)}{'B' if kind == 'size' else 'packets'}"
+    if kind == "size":
+        unit, size = max(
+            (each for each in SIZES.items() if value >= each[1]), key=lambda each: each[1], default=("B", 1)
+        )
+        return f"{value / size:.{DIGITS}g}{unit}" if size > 1 else f"{round(value)}B"
+    if kind == "packets":
+        return f"{round(value)}packets"
     return f"{value:.10g}{'/s' if kind == 'arrivals' else kind}"

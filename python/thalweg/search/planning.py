@@ -7,10 +7,12 @@ same seeds at the same point and repetition: what differs between two candidates
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from thalweg import plan, scenario
 from thalweg.engine import Capabilities, Engine
+from thalweg.errors import Exit, ThalwegError
 from thalweg.plan import Plan
 from thalweg.scenario.document import Value
 from thalweg.search.table import Search
@@ -102,3 +104,34 @@ def fingerprint(planner: Planner) -> str:
     plans = [planner.plan({}, side).model_copy(update={"scenario_toml": ""}).model_dump_json() for side in sides]
     said = [repr(each) for each in (*search.parameters, *search.objectives, *search.constraints)]
     return digest(*plans, *said, planner.engine.name, planner.engine.version)
+
+
+def take(directory: Path, name: str) -> None:
+    """Make the directory of a search, or check that it is that of this one, by its fingerprint.
+
+    Raises `ThalwegError` if it cannot be written, or holds something else.
+    """
+    mark = directory / "search.id"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        present = mark.read_text(encoding="utf-8").strip() if mark.exists() else None
+        if present is None and any(each.name != "search.id" for each in directory.iterdir()):
+            present = "none"
+        if present is None:
+            mark.write_text(f"{name}\n", encoding="utf-8")
+    except OSError as error:
+        raise ThalwegError(
+            "cannot-write",
+            f"`{directory}` cannot be written: {(error.strerror or str(error)).lower()}",
+            place=str(directory),
+            hint="name another place with --out",
+            exit_code=Exit.CANNOT_WRITE,
+        ) from None
+    if present not in (None, name):
+        raise ThalwegError(
+            "other-search",
+            f"`{directory}` holds something else than this search",
+            place=str(directory),
+            expected="an empty directory, or that of the same scenario, seed and engine; the budget may differ",
+            hint="name another directory with --out, or leave --out away",
+        )

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from thalweg.search.table import NAME, SearchTable
+from thalweg.search import fuzz_table, table
 
-TABLES = {NAME: SearchTable}
+TABLES: dict[str, type[table.SearchesTable]] = {table.NAME: table.SearchTable, fuzz_table.NAME: fuzz_table.FuzzTable}
 """The tables of searches, by their names in a scenario."""
 
 

@@ -14,6 +14,7 @@ from thalweg.analysis import Difference, Estimate
 from thalweg.errors import ThalwegError
 from thalweg.plan import Plan
 from thalweg.report.text.labels import setting
+from thalweg.results import open_run
 from thalweg.search.candidates import Candidate, front
 from thalweg.search.measuring import Lab, Values, all_quantities, by_repetition
 from thalweg.search.planning import Planner, points
@@ -58,7 +59,8 @@ class Verified:
     candidates: Sequence[Candidate]
     """The default first; their values are those of all points."""
     rows: Sequence[Verdicts]
-    directories: Sequence[Path]
+    untrustworthy: int
+    """Experiments that are marked untrustworthy, and have no value."""
 
 
 def winners(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
@@ -94,7 +96,8 @@ def verify(
     """
     search = planner.search
     default = Candidate(None, {})
-    found, plans, values, directories = [], [], [], []
+    found, plans, values = [], [], []
+    untrustworthy = 0
     for each in (default, *candidates):
         tell(each.name)
         plan = planner.plan(each.settings, "held out")
@@ -108,7 +111,7 @@ def verify(
         found.append(candidate)
         plans.append(plan)
         values.append({} if isinstance(measured, str) else measured)
-        directories.append(directory)
+        untrustworthy += 0 if failed else len(open_run(directory).untrustworthy)
     rows = _judged(
         [
             row
@@ -119,7 +122,9 @@ def verify(
         search,
     )
     named = list(_names(plans[0]).values())
-    return Verified(planner.engine.name, planner.engine.version, bool(search.held_out), named, found, rows, directories)
+    return Verified(
+        planner.engine.name, planner.engine.version, bool(search.held_out), named, found, rows, untrustworthy
+    )
 
 
 def _measured(lab: Lab, plan: Plan, directory: Path, search: Search) -> Values | str:

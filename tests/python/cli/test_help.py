@@ -13,7 +13,7 @@ Thalweg = Callable[..., Any]
 
 COMMANDS = [
     "check", "run", "results", "report", "compare", "validate", "records", "import", "advise", "schema", "doctor",
-    "kernel", "synth", "policy", "optimise",
+    "kernel", "synth", "policy", "optimise", "fuzz",
 ]  # fmt: skip
 
 

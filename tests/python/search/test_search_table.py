@@ -65,7 +65,7 @@ def test_ranges_become_settings_of_the_scenario(tmp_path: Path) -> None:
 "path.rate" = ["5Mbps", "20Mbps"], "flow.ours.count" = { int = [1, 8] }, "path.loss" = [0.0, 0.1], \
 "host.sender.delay_jitter" = ["10us", "2ms"] }"""
     found = {each.address: each for each in searched(tmp_path, parameters=parameters).parameters}
-    assert found["path.buffer"].setting(123_456.7) == "123500B"
+    assert found["path.buffer"].setting(123_456.7) == "123.5kB"
     assert found["path.rate"].setting(12_345_678.0) == "12.35Mbps"
     assert found["flow.ours.count"].setting(3) == 3
     assert found["path.loss"].setting(0.0123456) == 0.01235

@@ -36,7 +36,7 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
     plan, known = plan_for(document, engine_name)
     if warning := copies_warning(plan, known.engines[plan.engine]):
         output.talk(f"warning: {warning}")
-    search = _search(document, plan) if "search" in document.searches else None
+    searches = _searches(document, plan)
     if as_json:
         output.data_json(plan.model_dump())
         return
@@ -47,12 +47,24 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
         f"{file} is right: {_count(many, 'experiment')} ({_count(len(points), 'point')}, "
         f"{_count(each, 'repetition')} each) for the engine {plan.engine}"
     )
-    if search:
+    for search in searches:
         output.talk(search)
 
 
+def _searches(document: Document, plan: Plan) -> list[str]:
+    """Check the tables of searches, and say what each stands for."""
+    found = []
+    if "search" in document.searches:
+        found.append(_search(document, plan))
+    if "fuzz" in document.searches:
+        from thalweg.cli.printing import fuzz_output
+        from thalweg.search.fuzz_table import Fuzz
+
+        found.append(fuzz_output.would(Fuzz.of(document)))
+    return found
+
+
 def _search(document: Document, plan: Plan) -> str:
-    """Check the table [search], and say what it stands for."""
     from thalweg.cli.printing import search_output
     from thalweg.search.table import Search
 

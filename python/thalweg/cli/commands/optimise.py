@@ -11,6 +11,7 @@ from thalweg import engine
 from thalweg.cli import prepared, typed
 from thalweg.cli.options import EngineName, File, Overrides, option
 from thalweg.cli.printing import evidence, output
+from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
 from thalweg.plan import copies_warning
 from thalweg.run.directory import RUNS
@@ -41,6 +42,7 @@ def command(
     seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
     repetitions: Annotated[int | None, option("--repetitions", "N", "Most repetitions of a point.", min=1)] = None,
     overrides: Overrides = None,
+    retry_untrustworthy: Retry = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
 ) -> None:
     """Search for the best parameters of a scenario.
@@ -50,7 +52,7 @@ def command(
 
     The same command goes on where it was interrupted; typed in several terminals at once, the processes share the work.
     """
-    from thalweg.search.planning import Planner, fingerprint
+    from thalweg.search.planning import Planner, fingerprint, take
     from thalweg.search.table import Search
 
     document = prepared.load(file, overrides or [], seed, repetitions)
@@ -63,7 +65,10 @@ def command(
         output.talk(f"warning: {warning}")
     name = fingerprint(planner)
     directory = out or RUNS / f"{plan.name}-search-{name}"
-    _take(directory, name)
+    take(directory, name)
+    if retry_untrustworthy:
+        for file in sorted(directory.glob("confirm-*/**/run.json")):
+            forget_untrustworthy(file.parent)
     raise typer.Exit(_search(planners, directory, threads, as_json=as_json))
 
 
@@ -81,34 +86,6 @@ def _confirming(planner: "Planner", name: str) -> "Planner":
     return other
 
 
-def _take(directory: Path, name: str) -> None:
-    """Make the directory of a search, or check that it is that of this one."""
-    mark = directory / "search.id"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        present = mark.read_text(encoding="utf-8").strip() if mark.exists() else None
-        if present is None and any(each.name != "search.id" for each in directory.iterdir()):
-            present = "none"
-        if present is None:
-            mark.write_text(f"{name}\n", encoding="utf-8")
-    except OSError as error:
-        raise ThalwegError(
-            "cannot-write",
-            f"`{directory}` cannot be written: {(error.strerror or str(error)).lower()}",
-            place=str(directory),
-            hint="name another place with --out",
-            exit_code=Exit.CANNOT_WRITE,
-        ) from None
-    if present not in (None, name):
-        raise ThalwegError(
-            "other-search",
-            f"`{directory}` holds something else than this search",
-            place=str(directory),
-            expected="an empty directory, or that of the same scenario, seed and engine; the budget may differ",
-            hint="name another directory with --out, or leave --out away",
-        )
-
-
 def _search(planners: "list[Planner]", directory: Path, threads: int | None, *, as_json: bool) -> Exit:
     from thalweg.cli.printing.search_progress import SearchProgress
     from thalweg.search import outcome as found
@@ -117,7 +94,7 @@ def _search(planners: "list[Planner]", directory: Path, threads: int | None, *, 
     from thalweg.search.store import Store
 
     planner = planners[0]
-    with SearchProgress(output.console(), planner.search) as progress:
+    with SearchProgress(output.console(), planner.search.budget, partial(found.best_text, planner.search)) as progress:
         store = Store(directory, planner.search, planner.seed)
         lab = Lab(planner.known.binary, directory / "alone", threads, typed.words(), progress.event)
         searching = Searching(planner, lab, directory, store, progress.candidates)
@@ -183,5 +160,7 @@ def _write(outcome: "Outcome", directory: Path) -> ThalwegError | None:
 def _code(outcome: "Outcome") -> Exit:
     if not outcome.shown:
         return Exit.FAILED
-    is_missing = outcome.failed or any(one.failed for each in outcome.verified for one in each.candidates)
+    is_missing = outcome.failed or any(
+        each.untrustworthy or any(one.failed for one in each.candidates) for each in outcome.verified
+    )
     return evidence.worst([Exit.INCOMPLETE if is_missing else Exit.FINE])

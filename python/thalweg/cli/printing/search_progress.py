@@ -7,38 +7,48 @@ from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
+from rich.table import Column
 
 from thalweg import printable
 from thalweg.engine_output import EngineEvent
 from thalweg.run.progress import LINE_EVERY_S
-from thalweg.search.candidates import Candidate, front
-from thalweg.search.outcome import objective_text
+from thalweg.search.candidates import Candidate
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from thalweg.search.table import Search
 
 
 class SearchProgress:
     """Shows candidates as they are evaluated; use it as a context manager."""
 
-    def __init__(self, console: "Console", search: "Search", clock: Callable[[], float] = time.monotonic) -> None:
-        """Write to `console`, which is standard error."""
-        self._console, self._search, self._clock = console, search, clock
+    def __init__(
+        self,
+        console: "Console",
+        budget: int,
+        said: Callable[[Sequence[Candidate]], str],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Write to `console`, which is standard error; `said` says what the candidates came to until now."""
+        self._console, self._budget, self._said, self._clock = console, budget, said, clock
         self._bar: Bar | None = None
         self._last_line = clock()
-        self._is_begun = False
+        self._title: str | None = None
 
     def __enter__(self) -> "SearchProgress":
         """Start showing."""
         if self._console.is_terminal:
+            # Times stay whole where the line is too short for all of it.
             columns = (
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-                TextColumn("left"), TimeRemainingColumn(),
-            )  # fmt: skip
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True)),
+                TextColumn("left"),
+                TimeRemainingColumn(table_column=Column(min_width=7, no_wrap=True)),
+                TextColumn("{task.fields[said]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+            )
             self._bar = Bar(*columns, console=self._console, transient=True)
-            self._task = self._bar.add_task("candidates", total=self._search.budget)
+            self._task = self._bar.add_task("candidates", total=self._budget, said="")
             self._bar.start()
         return self
 
@@ -54,25 +64,20 @@ class SearchProgress:
             self._bar.stop()
             self._bar = None
 
-    def candidates(self, evaluated: Sequence[Candidate]) -> None:
-        """Show how many candidates are evaluated, and the best one."""
-        count, budget = len(evaluated), self._search.budget
-        if not self._is_begun:
-            self._is_begun = True
+    def candidates(self, evaluated: Sequence[Candidate], title: str = "") -> None:
+        """Show how many candidates are evaluated; `title` tells several searches apart."""
+        count, before = len(evaluated), f"{title}: " if title else ""
+        if self._title != title:
+            self._title = title
             already = f"; {count} are evaluated already" if count else ""
-            self._say(f"{budget} candidates{already}")
-        best = front(evaluated, self._search)
-        text = ""
-        if len(self._search.objectives) > 1 and best:
-            text = f"{len(best)} on the Pareto front"
-        elif best:
-            text = f"best {best[0].name}: {objective_text(self._search, best[0])}"
+            self.say(f"{before}{self._budget} candidates{already}")
+        text = self._said(evaluated)
         if self._bar:
-            description = printable.value(f"candidates ({text})" if text else "candidates")
-            self._bar.update(self._task, completed=count, description=description)
+            said, title = printable.value(text), printable.value(f"{before}candidates")
+            self._bar.update(self._task, completed=count, description=title, said=said)
         elif self._clock() - self._last_line >= LINE_EVERY_S:
             self._last_line = self._clock()
-            self._say(f"{count} of {budget} candidates" + (f"; {text}" if text else ""))
+            self.say(f"{before}{count} of {self._budget} candidates" + (f"; {text}" if text else ""))
 
     def verifying(self, engine: str, name: str) -> None:
         """Show which candidate is run at the held-out points."""
@@ -80,14 +85,15 @@ class SearchProgress:
         if self._bar:
             self._bar.update(self._task, description=f"held-out points on {engine}: {which}")
         else:
-            self._say(f"held-out points on {engine}: {which}")
+            self.say(f"held-out points on {engine}: {which}")
 
     def event(self, event: EngineEvent) -> None:
         """Show what an engine reports that a reader should know at once."""
         if event["event"] == "stopping":
-            self._say("stopping; what is finished is kept (once more: at once)")
+            self.say("stopping; what is finished is kept (once more: at once)")
         if event["event"] == "untrustworthy":
-            self._say(f"an experiment is not to be trusted, and left out: {event['reason']}")
+            self.say(f"an experiment is not to be trusted, and left out: {event['reason']}")
 
-    def _say(self, text: str) -> None:
+    def say(self, text: str) -> None:
+        """Write a line."""
         self._console.print(printable.lines(text), markup=False, highlight=False, soft_wrap=True)

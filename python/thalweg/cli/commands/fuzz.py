@@ -1,0 +1,182 @@
+"""`thalweg fuzz`: search for conditions under which an algorithm fails."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from thalweg import engine
+from thalweg.cli import prepared, typed
+from thalweg.cli.options import EngineName, File, Overrides, option
+from thalweg.cli.printing import output
+from thalweg.errors import Exit
+from thalweg.run.directory import RUNS
+
+if TYPE_CHECKING:
+    from thalweg.search.candidates import Candidate
+    from thalweg.search.findings import Finding
+    from thalweg.search.fuzz_table import Fuzz
+    from thalweg.search.fuzzing import Fuzzing
+
+EPILOG = "Example: thalweg fuzz scenarios/fuzz/policer.toml"
+
+CONFIRM = "uml"
+"""The engine that confirms what was found where no other is named."""
+
+NOT_CONFIRMED = "none"
+
+DOCUMENT = "fuzz.json"
+"""What was found, in the directory of the search."""
+
+
+def command(
+    file: File,
+    engine_name: EngineName = engine.DEFAULT,
+    confirm: Annotated[
+        str, option("--confirm", "ENGINE", "Engine that confirms what is found, or none. [default: uml]")
+    ] = CONFIRM,
+    budget: Annotated[
+        int | None, option("--budget", "N", "Another number of candidates for each failure.", min=1)
+    ] = None,
+    out: Annotated[Path | None, option("--out", "DIR", "Directory. [default: runs/NAME-fuzz-HASH]")] = None,
+    threads: Annotated[
+        int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
+    ] = None,
+    seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
+    overrides: Overrides = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+) -> None:
+    """Search for conditions under which an algorithm fails.
+
+    The table [fuzz] of the scenario names failures, and the conditions that may cause them. What is found is shrunk
+    while it still fails, run on another engine, and written as a scenario with a sentence that says what happens.
+
+    The same command goes on where it was interrupted; typed in several terminals at once, the processes share the work.
+    """
+    from thalweg.search.fuzz_table import Fuzz
+    from thalweg.search.fuzzing import fingerprint
+    from thalweg.search.planning import take
+
+    document = prepared.load(file, overrides or [], seed)
+    fuzz = Fuzz.of(document)
+    fuzz = replace(fuzz, budget=budget or fuzz.budget)
+    if confirm != NOT_CONFIRMED and confirm not in (every := engine.capabilities()).engines:
+        engine.choose(confirm, every)  # which says what there is
+    plan, known = prepared.plan_for(document, engine_name)
+    name = fingerprint(fuzz, plan, known.engines[plan.engine].version)
+    directory = out or RUNS / f"{plan.name}-fuzz-{name}"
+    take(directory, name)
+    raise typer.Exit(_fuzz(fuzz, known, plan.engine, directory, threads, confirm, as_json=as_json))
+
+
+# Seven parameters: what the command line says, read and checked.
+def _fuzz(
+    fuzz: "Fuzz",
+    known: engine.Capabilities,
+    engine_name: str,
+    directory: Path,
+    threads: int | None,
+    confirm: str,
+    *,
+    as_json: bool,
+) -> Exit:
+    from thalweg.cli.printing.search_progress import SearchProgress
+    from thalweg.search.fuzzing import Fuzzing
+    from thalweg.search.measuring import Interrupted, Lab
+
+    with SearchProgress(output.console(), fuzz.budget, _failing) as progress:
+        lab = Lab(known.binary, directory, threads, typed.words(), progress.event)
+        fuzzing = Fuzzing(fuzz, known.engines[engine_name], known, lab, directory)
+        fuzzing.listener = lambda failure, evaluated: progress.candidates(evaluated, failure.name)
+        fuzzing.tell = progress.say
+        try:
+            found = fuzzing.run()
+            if confirm != NOT_CONFIRMED and found:
+                found = _confirmed(fuzzing, found, confirm, progress.say)
+        except (Interrupted, KeyboardInterrupt):
+            progress.end()
+            output.talk(f"interrupted: what was tried is kept; to go on: {typed.again()}")
+            return Exit.INTERRUPTED
+    files = _write(fuzz, found, directory)
+    if as_json:
+        document = _as_json(fuzz, found, files)
+        output.data_json({"run": str(directory), **document, "command": typed.words()})
+    else:
+        from thalweg.cli.printing import fuzz_output
+
+        fuzz_output.show(fuzz, found, files, directory)
+    return _evidence(fuzz, fuzzing)
+
+
+def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
+    """Say which candidates could not be tried; where that is so of all, nothing was looked for."""
+    code = Exit.FINE
+    for name, candidates in fuzzing.without_value.items():
+        if candidates:
+            first = candidates[0]
+            many = f"{len(candidates)} of {fuzz.budget} candidates"
+            output.talk(f"{name}: {many} could not be tried; {first.name}: {first.failed}")
+        if len(candidates) == fuzz.budget:
+            code = Exit.NO_EVIDENCE
+    return code
+
+
+def _failing(candidates: "Sequence[Candidate]") -> str:
+    from thalweg.search.fuzzing import fails
+
+    return f"{sum(fails(each) for each in candidates)} fail"
+
+
+def _confirmed(fuzzing: "Fuzzing", found: "list[Finding]", name: str, tell: Callable[[str], None]) -> "list[Finding]":
+    """Run what was found on another engine; where that cannot run here, say so."""
+    from thalweg.search.findings import Confirmed
+
+    known = engine.capabilities()
+    other = known.engines[name]
+    if not other.available:
+        return [replace(each, confirmed=Confirmed(name, 0, 0, None, other.reason)) for each in found]
+    fuzzing = replace(fuzzing, known=known)
+    confirmed = []
+    for number, each in enumerate(found, 1):
+        tell(f"confirming {number} of {len(found)} on {name}")
+        confirmed.append(fuzzing.confirm(each, other))
+    return confirmed
+
+
+def _write(fuzz: "Fuzz", found: "list[Finding]", directory: Path) -> list[Path]:
+    """Write a scenario for each finding, and all of them as JSON."""
+    from thalweg.report.files import cannot_write, replace
+    from thalweg.search.findings import scenario_text
+
+    scenario = str(fuzz.document.raw["name"])
+    files = []
+    try:
+        for number, each in enumerate(found, 1):
+            name = f"{scenario}-{each.failure.name}-{number}"
+            files.append(directory / "found" / f"{name}.toml")
+            replace(files[-1], scenario_text(fuzz.document, each, name).encode())
+        replace(directory / DOCUMENT, (json.dumps(_as_json(fuzz, found, files), indent=2) + "\n").encode())
+    except OSError as error:
+        hint = f"free some space, then: {typed.again()}"
+        raise cannot_write(directory, "what was found", error.strerror or str(error), hint) from error
+    return files
+
+
+def _as_json(fuzz: "Fuzz", found: "list[Finding]", files: list[Path]) -> dict[str, object]:
+    from thalweg.search import findings
+    from thalweg.search.failures import described
+
+    return {
+        "format": 1,
+        "scenario": str(fuzz.document.raw["name"]),
+        "about": str(fuzz.document.raw.get("about", "")),
+        "fails": described(fuzz.failures),
+        "budget": fuzz.budget,
+        "found": [
+            findings.as_json(fuzz.document, each) | {"scenario": file.name}
+            for each, file in zip(found, files, strict=True)
+        ],
+    }

@@ -1,0 +1,35 @@
+"""What a fuzzer found, on a terminal; and what it would look for."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from thalweg.cli import typed
+from thalweg.cli.printing import output
+from thalweg.search.failures import described
+from thalweg.search.findings import sentence
+
+if TYPE_CHECKING:
+    from thalweg.search.findings import Finding
+    from thalweg.search.fuzz_table import Fuzz
+
+
+def show(fuzz: "Fuzz", found: "Sequence[Finding]", files: Sequence[Path], directory: Path) -> None:
+    """Print where everything is, and a sentence for each finding."""
+    output.data(f"fuzz    {directory}")
+    output.data(f"again   {typed.again()}")
+    for name, text in described(fuzz.failures).items():
+        own = [(each, file) for each, file in zip(found, files, strict=True) if each.failure.name == name]
+        many = f"{len(own)} kinds" if len(own) > 1 else "1 kind" if own else f"nothing in {fuzz.budget} candidates"
+        output.data(f"\n{name}, {text}: {many}")
+        for finding, file in own:
+            output.data(f"  {sentence(fuzz.document, finding)}")
+            if finding.confirmed:
+                output.data(f"    {finding.confirmed.text}")
+            output.data(f"    {file}")
+
+
+def would(fuzz: "Fuzz") -> str:
+    """Say what would be looked for."""
+    failures = "; ".join(f"{name}, {text}" for name, text in described(fuzz.failures).items())
+    return f"[fuzz] {fuzz.budget} candidates for each failure: {failures}\n  conditions: {', '.join(fuzz.ranges)}"

@@ -1,0 +1,154 @@
+"""Conditions of a network that a fuzzer puts together: elements, each of which can be there or not.
+
+Elements are what shrinking removes and what a finding names. They become keys of a scenario: rates, round-trip times,
+outages and bursts of loss are `path.steps`, cross traffic is flows.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from thalweg.scenario import Document
+from thalweg.scenario.document import Raw, TomlValue, Value
+from thalweg.scenario.text import quantities
+from thalweg.search.parameters import Kind, Parameter
+
+OUTAGE_BPS = 1000
+"""Rate of a path that is out: a packet would take twelve seconds."""
+
+KINDS: Mapping[str, Mapping[str, Kind]] = {
+    "rate": {"at": "time", "to": "rate"},
+    "rtt": {"at": "time", "to": "time"},
+    "outage": {"at": "time", "for": "time"},
+    "loss": {"at": "time", "for": "time", "ratio": "number"},
+    "policer": {"rate": "rate", "burst": "size"},
+    "aggregation": {"interval": "time"},
+    "jitter": {"up_to": "time"},
+    "buffer": {"to": "bdp"},
+    "cross": {"at": "time", "cc": "choice", "size": "size"},
+}
+"""Kinds of elements, and their values. `at` is when it begins."""
+
+IN_STEPS = ("rate", "rtt", "outage", "loss")
+"""Kinds that become `path.steps`."""
+
+ONCE = ("policer", "aggregation", "jitter", "buffer")
+"""Kinds of which a path has one at most."""
+
+PRESENT = "present"
+"""Name of the parameter that says whether an element is there."""
+
+NANOS = 10**9
+
+
+@dataclass(frozen=True)
+class Element:
+    """One condition."""
+
+    kind: str
+    values: Mapping[str, Value]
+
+    def start_ns(self) -> int:
+        """When it begins."""
+        return quantities.time(str(self.values.get("at", "0s")))
+
+    def end_ns(self) -> int:
+        """When it ends, of those that do."""
+        return self.start_ns() + quantities.time(str(self.values["for"]))
+
+
+Conditions = Sequence[Element]
+
+
+def parameters(kind: str, count: int, ranges: Mapping[str, Parameter]) -> Iterator[Parameter]:
+    """Return the parameters of up to `count` elements of a kind; `ranges` are those of its values."""
+    for number in range(count):
+        prefix = f"{kind}.{number}"
+        yield Parameter(f"{prefix}.{PRESENT}", "choice", choices=(False, True))
+        for name, found in ranges.items():
+            yield replace(found, address=f"{prefix}.{name}")
+
+
+def elements(settings: Mapping[str, Value]) -> list[Element]:
+    """Return the elements that a candidate's settings stand for."""
+    found = []
+    for address, value in settings.items():
+        kind, number, name = address.split(".")
+        if name == PRESENT and value is True:
+            prefix = f"{kind}.{number}."
+            values = {key: settings[prefix + key] for key in KINDS[kind] if prefix + key in settings}
+            found.append(Element(kind, values))
+    return found
+
+
+def applied(document: Document, conditions: Conditions) -> Document:
+    """Return the scenario under conditions."""
+    raw = dict(document.raw)
+    path = dict(raw["path"]) if isinstance(raw["path"], dict) else {}
+    if any(each.kind in IN_STEPS for each in conditions):
+        path["steps"] = _steps(path, conditions)
+        path.pop("rate", None)
+    for each in conditions:
+        values = each.values
+        if each.kind == "policer":
+            path["policer"] = {"rate": values["rate"], "burst": values["burst"]}
+        elif each.kind == "aggregation":
+            path["aggregation"] = {"interval": values["interval"]}
+        elif each.kind == "jitter":
+            path["jitter"] = values["up_to"]
+        elif each.kind == "buffer":
+            path["buffer"] = values["to"]
+    cross = [each for each in conditions if each.kind == "cross"]
+    raw["path"] = path
+    raw["flow"] = [*document.flows, *(_flow(number, each) for number, each in enumerate(cross, 1))]
+    return replace(document, raw=raw, searches={})
+
+
+def _flow(number: int, element: Element) -> Raw:
+    values = element.values
+    return {"name": f"cross-{number}", "cc": values["cc"], "size": values["size"], "start": values["at"]}
+
+
+def _steps(path: Raw, conditions: Conditions) -> list[TomlValue]:
+    """Put together what changes over time: at every change, the rate, round-trip time and loss from then on."""
+    times = {0}
+    for each in conditions:
+        if each.kind in IN_STEPS:
+            times.add(each.start_ns())
+            if "for" in each.values:
+                times.add(each.end_ns())
+    has_rtt, has_loss = (any(each.kind == kind for each in conditions) for kind in ("rtt", "loss"))
+    steps: list[TomlValue] = []
+    for at_ns in sorted(times):
+        step: Raw = {"at": quantities.time_text(at_ns), "rate": _rate(path, conditions, at_ns)}
+        if has_rtt:
+            step["rtt"] = _last(conditions, "rtt", at_ns, path["rtt"])
+        if has_loss:
+            step["loss"] = _loss(path, conditions, at_ns)
+        if not steps or {**step, "at": ""} != {**_table(steps[-1]), "at": ""}:
+            steps.append(step)
+    return steps
+
+
+def _table(value: TomlValue) -> Raw:
+    assert isinstance(value, dict)
+    return value
+
+
+def _rate(path: Raw, conditions: Conditions, at_ns: int) -> TomlValue:
+    is_out = any(each.kind == "outage" and each.start_ns() <= at_ns < each.end_ns() for each in conditions)
+    return quantities.rate_text(OUTAGE_BPS) if is_out else _last(conditions, "rate", at_ns, path["rate"])
+
+
+def _last(conditions: Conditions, kind: str, at_ns: int, without: TomlValue) -> TomlValue:
+    before = [each for each in conditions if each.kind == kind and each.start_ns() <= at_ns]
+    return max(before, key=Element.start_ns).values["to"] if before else without
+
+
+def _loss(path: Raw, conditions: Conditions, at_ns: int) -> TomlValue:
+    ratios = [
+        float(each.values["ratio"])
+        for each in conditions
+        if each.kind == "loss" and each.start_ns() <= at_ns < each.end_ns()
+    ]
+    usual = path.get("loss", 0.0)
+    return max(ratios) if ratios else usual

@@ -1,0 +1,114 @@
+"""Failures that a fuzzer looks for: a measure beyond a bound, over the whole experiment or for some time.
+
+A failure is written like a constraint, and may end with times: `utilisation <= 20% for 5s after 2s`. Then it is enough
+that the measure is beyond the bound in one window of that length; windows begin every half of it. What is before the
+second time does not count.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.analysis import MEASURES
+from thalweg.results import open_run
+from thalweg.scenario.text import quantities
+from thalweg.scenario.text.quantities import QuantityError
+from thalweg.search.terms import HARM, Constraint, TermError
+
+_TIMES = re.compile(r"(.*?)(?:\s+for\s+(\S+))?(?:\s+after\s+(\S+))?\s*")
+_PERCENT = re.compile(r"([0-9.]+)\s*%")
+
+NANOS = 10**9
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What counts as a failure."""
+
+    name: str
+    bound: Constraint
+    """The state that is a failure."""
+    window_s: float | None
+    """How long it has to last; None: to the end."""
+    after_s: float = 0.0
+    """What is before does not count."""
+
+    @classmethod
+    def parse(cls, name: str, text: str, flows: Sequence[str]) -> "Failure":
+        """Read `measure(flow) <op> number`, perhaps with `for TIME`, `after TIME`, or both.
+
+        Raises `TermError` if it is anything else.
+
+        >>> found = Failure.parse("stall", "utilisation <= 20% for 5s after 1s", [])
+        >>> found.bound.bound, found.window_s, found.after_s
+        (0.2, 5.0, 1.0)
+        """
+        match = _TIMES.fullmatch(text)
+        assert match, "it matches every text"
+        window_s, after_s = (_seconds(each) for each in match.groups()[1:])
+        plain = _PERCENT.sub(lambda each: f"{float(each[1]) / 100:g}", match[1])
+        bound = Constraint.parse(plain, flows)
+        if bound.term.measure == HARM:
+            raise TermError("harm needs runs of a flow alone", "a measure of one run", "share(FLOW) <= 0.05")
+        if (window_s or after_s) and not MEASURES[bound.term.measure].in_window:
+            expected = "a failure without `for` and `after`"
+            raise TermError(f"`{bound.term.measure}` cannot be taken within a time", expected)
+        return cls(name, bound, window_s, after_s or 0.0)
+
+    @property
+    def text(self) -> str:
+        """The failure as it is written."""
+        lasts = f" for {self.window_s:g}s" if self.window_s else ""
+        return f"{self.bound.text}{lasts}" + (f" after {self.after_s:g}s" if self.after_s else "")
+
+    def scores(self, directory: Path, duration_s: float, repetitions: int) -> dict[int, tuple[float, float]]:
+        """Read a run directory of one point.
+
+        Returns:
+            By repetition, by how much it fails (0 and more: it does; a part of the bound) and the measure's value, both
+            of the window that fails most. Repetitions without a value are missing.
+        """
+        run = open_run(directory)
+        found: dict[int, tuple[float, float]] = {}
+        for window in windows(duration_s, self.window_s, self.after_s):
+            term = self.bound.term
+            frame = analysis.repetitions(run, window, measures={term.measure})
+            rows = frame.filter(pl.col("flow").eq_missing(pl.lit(term.flow, pl.String))).drop_nulls("value")
+            for repetition, value in rows.select("repetition", "value").iter_rows():
+                score = -self.bound.excess(value)
+                if repetition < repetitions and (repetition not in found or score > found[repetition][0]):
+                    found[repetition] = score, value
+        return found
+
+
+def windows(duration_s: float, window_s: float | None, after_s: float = 0.0) -> list[tuple[float, float] | None]:
+    """Return the windows of an experiment; None: the whole of it.
+
+    >>> windows(4.0, 2.0), windows(4.0, None), windows(4.0, None, 1.0)
+    ([(0.0, 2.0), (1.0, 3.0), (2.0, 4.0)], [None], [(1.0, 4.0)])
+    """
+    if window_s is None:
+        return [(after_s, duration_s)] if after_s else [None]
+    every_s = window_s / 2
+    count = max(1, int((duration_s - after_s - window_s) / every_s) + 1)
+    return [(after_s + number * every_s, after_s + number * every_s + window_s) for number in range(count)]
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        if seconds := quantities.time(text) / NANOS:
+            return seconds
+    except QuantityError:
+        pass
+    raise TermError(f"`{text}` is not a time", "a time, such as 5s")
+
+
+def described(failures: Sequence[Failure]) -> Mapping[str, str]:
+    """Return the failures in words, by name."""
+    return {each.name: each.text for each in failures}

@@ -1,0 +1,127 @@
+"""What a fuzzer found: conditions under which something fails, in a sentence and as a scenario."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from thalweg.report.text.labels import joined
+from thalweg.report.text.numbers import amount, per_cent
+from thalweg.scenario import Document
+from thalweg.scenario.text.quantities import time_text
+from thalweg.search.conditions import Conditions, Element, applied
+from thalweg.search.failures import Failure
+from thalweg.search.toml_text import toml
+
+NANOS = 10**9
+
+
+@dataclass(frozen=True)
+class Confirmed:
+    """What another engine says of a finding."""
+
+    engine: str
+    repetitions: int
+    failing: int
+    """Repetitions that fail there, too."""
+    value: float | None
+    """Mean of the measure there."""
+    why_not: str = ""
+    """Why it could not run there."""
+
+    @property
+    def text(self) -> str:
+        """The verdict in words."""
+        if self.why_not:
+            return f"cannot run on {self.engine}: {self.why_not}"
+        if not self.failing:
+            return f"does not happen on {self.engine}"
+        many = "" if self.failing == self.repetitions else f", in {self.failing} of {self.repetitions} repetitions"
+        return f"happens on {self.engine}, too{many}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A failure, and the least that makes it happen."""
+
+    failure: Failure
+    conditions: Conditions
+    values: Sequence[float]
+    """The measure in each repetition."""
+    candidate: int | None
+    """The candidate that was shrunk; None: the scenario fails as it is."""
+    tried: int
+    """Experiments of shrinking."""
+    confirmed: Confirmed | None = None
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What tells kinds of findings apart."""
+        return frozenset(each.kind for each in self.conditions)
+
+
+def sentence(document: Document, finding: Finding) -> str:
+    """Say in one sentence what happens, and when."""
+    failure, term = finding.failure, finding.failure.bound.term
+    mean = sum(finding.values) / len(finding.values)
+    lasts = f" for {failure.window_s:g} s" if failure.window_s else ""
+    lasts += f" (after {failure.after_s:g} s)" if failure.after_s else ""
+    ccs = joined([f"`{cc}`" for cc in dict.fromkeys(str(flow["cc"]) for flow in document.flows)])
+    when = joined([_condition(each) for each in ordered(finding.conditions)]) or "nothing special happens"
+    return f"With {ccs}, `{term}` is {_amount(mean, term.unit)}{lasts} when {when}."
+
+
+def ordered(conditions: Conditions) -> list[Element]:
+    """Return conditions in the order of a story: those of the whole time first, then by their start."""
+    return sorted(conditions, key=lambda each: ("at" in each.values, each.start_ns(), each.kind))
+
+
+def scenario_text(document: Document, finding: Finding, name: str) -> str:
+    """Write the scenario of a finding."""
+    raw = dict(applied(document, finding.conditions).raw)
+    raw |= {"name": name, "about": sentence(document, finding)}
+    first = ("name", "about")
+    rest = {key: value for key, value in raw.items() if key not in first}
+    head = f"# Found by `thalweg fuzz`, and shrunk: {finding.failure.text}\n"
+    return head + toml({**{key: raw[key] for key in first}, **rest})
+
+
+def as_json(document: Document, finding: Finding) -> dict[str, object]:
+    """Return a finding for `--json`."""
+    return {
+        "failure": finding.failure.name,
+        "sentence": sentence(document, finding),
+        "conditions": [{"kind": each.kind, **each.values} for each in ordered(finding.conditions)],
+        "values": list(finding.values),
+        "unit": finding.failure.bound.term.unit,
+        "candidate": finding.candidate,
+        "experiments_of_shrinking": finding.tried,
+        "confirmed": {**asdict(finding.confirmed), "text": finding.confirmed.text} if finding.confirmed else None,
+    }
+
+
+def _condition(element: Element) -> str:
+    values: Mapping[str, object] = element.values
+    at = values.get("at")
+    match element.kind:
+        case "rate":
+            return f"the rate becomes {values['to']} at {at}"
+        case "rtt":
+            return f"the round-trip time becomes {values['to']} at {at}"
+        case "outage":
+            return f"the path is out from {at} to {time_text(element.end_ns())}"
+        case "loss":
+            lost = per_cent(float(str(values["ratio"])))
+            return f"{lost} of the packets are lost from {at} to {time_text(element.end_ns())}"
+        case "policer":
+            return f"a policer lets {values['rate']} pass, with a bucket of {values['burst']}"
+        case "aggregation":
+            return f"packets leave together every {values['interval']}"
+        case "jitter":
+            return f"delays vary by up to {values['up_to']}"
+        case "buffer":
+            return f"the buffer has {values['to']}"
+        case _:
+            return f"a {values['cc']} flow of {values['size']} starts at {at}"
+
+
+def _amount(value: float, unit: str) -> str:
+    return amount(value, unit) if unit in ("bit/s", "s") else per_cent(value) if unit == "ratio" else f"{value:.4g}"

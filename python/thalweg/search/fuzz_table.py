@@ -1,0 +1,172 @@
+"""The table `[fuzz]` of a scenario: read, checked, and every mistake explained."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from pydantic import Field, StrictInt
+
+from thalweg.errors import ThalwegError, ThalwegErrors
+from thalweg.scenario import Document
+from thalweg.scenario.document import Value
+from thalweg.scenario.mistakes import by_line
+from thalweg.scenario.places import show
+from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.text import quantities, words
+from thalweg.search.conditions import KINDS, ONCE, parameters
+from thalweg.search.failures import Failure
+from thalweg.search.parameters import Parameter, ranged
+from thalweg.search.table import Scalar, Search, SearchesTable, shaped
+from thalweg.search.terms import Objective, Term, TermError
+
+NAME = "fuzz"
+"""Name of the table."""
+
+SCORE = "score"
+"""What the search makes large: how far a candidate is beyond the bound of the failure."""
+
+MAX_ELEMENTS = 8
+"""Elements of one kind, at most: of more, nobody reads what is found."""
+
+ConditionTable = dict[str, list[Scalar] | StrictInt]
+"""Ranges of an element's values by name, and `count`."""
+
+
+class FuzzTable(SearchesTable):
+    """The whole table."""
+
+    fails: dict[str, str] = Field(min_length=1)
+    """What counts as a failure, by name: `measure(flow) <= number`, perhaps with `for TIME`."""
+    conditions: dict[str, ConditionTable] = Field(min_length=1)
+    """What may happen, by kind, with the ranges of its values."""
+    budget: Annotated[int, Field(ge=1, le=100_000, strict=True)] = 100
+    """How many candidates are tried for each failure."""
+
+
+@dataclass(frozen=True)
+class Fuzz:
+    """What is looked for, checked against its scenario."""
+
+    document: Document
+    failures: Sequence[Failure]
+    parameters: Sequence[Parameter]
+    """Whether each element is there, and its values."""
+    ranges: Mapping[str, Mapping[str, Parameter]]
+    """By kind, then the name of a value."""
+    budget: int
+    duration_s: float
+
+    def search(self) -> Search:
+        """Return the search for the candidate that fails most."""
+        objective = Objective(Term(SCORE, None), True, "worst")
+        return Search(self.document, self.parameters, [objective], [], {}, self.budget)
+
+    @classmethod
+    def of(cls, document: Document) -> "Fuzz":
+        """Read and check the table of a checked scenario.
+
+        Raises `ThalwegErrors` with every mistake; `ThalwegError` if there is no such table.
+        """
+        if NAME not in document.searches:
+            raise ThalwegError(
+                "no-fuzz", f"`{document.file}` has no table [fuzz]", place=NAME,
+                expected="a table that names failures and conditions", hint="scenarios/fuzz has ready-made ones",
+                source=document.source(()),
+            )  # fmt: skip
+        table = shaped(document, NAME, FuzzTable)
+        errors: list[ThalwegError] = []
+        duration = document.raw.get("duration")
+        if not isinstance(duration, str):
+            errors.append(_error(document, (), "the scenario has no duration", "a duration", 'add duration = "20s"'))
+            raise ThalwegErrors(errors)
+        errors += _base(document)
+        failures = _failures(document, table, errors)
+        ranges = _ranges(document, table, duration, errors)
+        if errors:
+            raise ThalwegErrors(by_line(errors))
+        counts = {kind: cast(int, given.get("count", 1)) for kind, given in table.conditions.items()}
+        found = [each for kind, of_kind in ranges.items() for each in parameters(kind, counts[kind], of_kind)]
+        return cls(document, failures, found, ranges, table.budget, quantities.time(duration) / 1e9)
+
+
+def _base(document: Document) -> list[ThalwegError]:
+    """Check what the scenario has to be like, so that conditions can be laid over it."""
+    path = document.raw["path"]
+    assert isinstance(path, dict)
+    errors = []
+    if document.swept:
+        errors.append(_error(document, (), "the scenario has a [sweep]", "one point", "remove [sweep]"))
+    if "rate" not in path or not isinstance(path.get("loss", 0.0), int | float):
+        expected = "path.rate, and a number as path.loss if there is any"
+        errors.append(_error(document, (), "the path changes already", expected, "set rate in [path]"))
+    return errors
+
+
+def _failures(document: Document, table: FuzzTable, errors: list[ThalwegError]) -> list[Failure]:
+    flows = [str(flow["name"]) for flow in document.flows]
+    found = []
+    for name, text in table.fails.items():
+        try:
+            found.append(Failure.parse(name, text, flows))
+        except TermError as error:
+            errors.append(_error(document, ("fails", name), error.message, error.expected, error.hint))
+    if any(each.window_s or each.after_s for each in found) and document.raw.get("sample_interval") == "0s":
+        expected = "a sample_interval above 0, for what is measured within a time"
+        errors.append(_error(document, ("fails",), "nothing is sampled", expected, 'sample_interval = "50ms"'))
+    return found
+
+
+def _ranges(
+    document: Document, table: FuzzTable, duration: str, errors: list[ThalwegError]
+) -> dict[str, dict[str, Parameter]]:
+    found: dict[str, dict[str, Parameter]] = {}
+    for kind, given in table.conditions.items():
+        place = ("conditions", kind)
+        if kind not in KINDS:
+            hint = words.did_you_mean(kind, list(KINDS))
+            errors.append(_error(document, place, f"there is no condition `{kind}`", words.one_of(KINDS), hint))
+            continue
+        kinds = KINDS[kind]
+        values: ConditionTable = {"at": ["0s", duration]} if "at" in kinds else {}
+        values |= given
+        count = values.pop("count", 1)
+        most = 1 if kind in ONCE else MAX_ELEMENTS
+        if not isinstance(count, int) or not 1 <= count <= most:
+            errors.append(_error(document, place, f"`count` is {show(count)}", f"a number from 1 to {most}"))
+            continue
+        if set(values) != set(kinds):
+            unknown = [name for name in values if name not in kinds]
+            wrong = unknown[0] if unknown else next(name for name in kinds if name not in values)
+            what = f"`{kind}` has no value `{wrong}`" if unknown else f"`{wrong}` is missing in `{kind}`"
+            hint = words.did_you_mean(wrong, list(kinds)) if unknown else None
+            errors.append(_error(document, place, what, ", ".join(kinds), hint))
+            continue
+        found[kind] = {}
+        for name, ends in values.items():
+            try:
+                found[kind][name] = _range(f"{kind}.{name}", ends, kinds[name])
+            except TermError as error:
+                errors.append(_error(document, place, error.message, error.expected, error.hint))
+    return found
+
+
+def _range(address: str, ends: list[Value] | int, wanted: str) -> Parameter:
+    if isinstance(ends, int):
+        raise TermError(f"`{address}` is {ends}", "a range in brackets")
+    if wanted == "choice":
+        if not ends or not all(isinstance(each, str) for each in ends):
+            raise TermError(f"`{address}` has no names", 'algorithms, such as ["cubic", "bbr"]')
+        return Parameter(address, "choice", choices=ends)
+    found = ranged(address, ends, is_log=False)
+    if found.kind != wanted:
+        raise TermError(f"`{address}` is a range of {found.kind}", f"a range of {wanted}")
+    # Rates, sizes and lengths of time span orders of magnitude; when something begins does not.
+    is_log = found.low > 0 and not address.endswith(".at") and found.high / found.low >= 10
+    return Parameter(address, found.kind, found.low, found.high, is_log)
+
+
+def _error(document: Document, place: Place, message: str, expected: str, hint: str | None = None) -> ThalwegError:
+    whole = (NAME, *place)
+    return ThalwegError(
+        "bad-fuzz", message, place=dotted(whole), expected=expected, hint=hint, source=document.source(whole)
+    )

@@ -1,0 +1,203 @@
+"""Looks for conditions under which a failure happens, one failure after another, and shrinks what it finds."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from thalweg import plan, scenario
+from thalweg.engine import Capabilities, Engine
+from thalweg.errors import ThalwegError
+from thalweg.plan import Plan
+from thalweg.search.candidates import Candidate
+from thalweg.search.conditions import Conditions, applied, elements
+from thalweg.search.failures import Failure
+from thalweg.search.findings import Confirmed, Finding
+from thalweg.search.fuzz_table import Fuzz
+from thalweg.search.measuring import Lab, raise_failed
+from thalweg.search.planning import digest
+from thalweg.search.shrinking import shrink
+from thalweg.search.store import Claimed, Store
+
+MAX_SHRUNK = 3
+"""Candidates of each failure that are shrunk: of different kinds, the simplest first."""
+
+JOURNAL = "shrinking.jsonl"
+"""What shrinking has tried, so that it goes on where it was interrupted."""
+
+Scores = Sequence[tuple[float, float]]
+"""By repetition: the score and the measure's value. Empty: not every repetition has a value."""
+
+
+@dataclass
+class Fuzzing:
+    """A fuzzer in its folder."""
+
+    fuzz: Fuzz
+    engine: Engine
+    known: Capabilities
+    lab: Lab
+    folder: Path
+    listener: Callable[[Failure, list[Candidate]], None] = field(default=lambda failure, evaluated: None)
+    """Called with the failure that is looked for, and all candidates that are evaluated."""
+    tell: Callable[[str], None] = field(default=lambda text: None)
+    without_value: dict[str, list[Candidate]] = field(default_factory=dict)
+    """By failure, the candidates that could not be run or measured."""
+
+    def run(self) -> list[Finding]:
+        """Look for every failure.
+
+        Raises:
+            Interrupted: The user asked to stop; the same call goes on.
+            ThalwegError: The engine cannot run, or something cannot be written.
+        """
+        return [finding for failure in self.fuzz.failures for finding in self._look_for(failure)]
+
+    def plan(self, conditions: Conditions, engine: Engine | None = None) -> Plan:
+        """Plan the scenario under conditions.
+
+        Raises `ThalwegErrors` if the scenario has mistakes with them, or the engine does not honour them.
+        """
+        document = scenario.checked(applied(self.fuzz.document, conditions))
+        return plan.make(document, engine or self.engine, self.known.engines)
+
+    def confirm(self, finding: Finding, engine: Engine) -> Finding:
+        """Run a finding on another engine."""
+        try:
+            planned = self.plan(finding.conditions, engine)
+        except ThalwegError as error:
+            return replace(finding, confirmed=Confirmed(engine.name, 0, 0, None, error.errors[0].message))
+        place = self.folder / f"confirm-{engine.name}" / digest(planned.model_dump_json())
+        try:
+            scores = self._scores(finding.failure, planned, place)
+        except ThalwegError as error:
+            if error.code not in ("experiments-failed", "empty-run"):
+                raise
+            return replace(finding, confirmed=Confirmed(engine.name, 0, 0, None, error.message.partition(";")[0]))
+        if not scores:
+            return replace(finding, confirmed=Confirmed(engine.name, 0, 0, None, "no value of the measure there"))
+        failing = sum(score >= 0 for score, _ in scores)
+        mean = sum(value for _, value in scores) / len(scores)
+        return replace(finding, confirmed=Confirmed(engine.name, len(scores), failing, mean))
+
+    def _look_for(self, failure: Failure) -> list[Finding]:
+        folder = self.folder / failure.name
+        folder.mkdir(parents=True, exist_ok=True)
+        tries = _Tries(self, failure, folder)
+        with tries.exclusive():
+            always = tries.scores(())
+        if _is_failing(always):
+            return [Finding(failure, (), [value for _, value in always], None, 0)]
+        store = tries.store
+        self.listener(failure, store.evaluated())
+        while True:
+            while claimed := store.claim():
+                self._evaluate(failure, store, claimed, folder)
+                self.listener(failure, store.evaluated())
+            if not store.is_shared():
+                break
+            store.wait()
+        self.without_value[failure.name] = [each for each in store.evaluated() if each.failed]
+        with tries.exclusive():
+            return self._shrunk(failure, store, tries)
+
+    def _evaluate(self, failure: Failure, store: Store, claimed: Claimed, folder: Path) -> None:
+        candidate = Candidate(claimed.number, claimed.settings)
+        place = folder / "candidates" / str(claimed.number)
+        try:
+            scores = self._scores(failure, self.plan(elements(claimed.settings)), place)
+        except ThalwegError as error:
+            if error.code in ("cannot-write", "disk-full", "short-of-resources", "engine-died", "bad-engine"):
+                raise
+            candidate = replace(candidate, failed=error.errors[0].message)
+        else:
+            if scores:
+                candidate = replace(candidate, values=[[score for score, _ in scores]])
+            else:
+                candidate = replace(candidate, failed="not every repetition has a value")
+        store.keep(claimed, candidate)
+        shutil.rmtree(place, ignore_errors=True)
+
+    def _shrunk(self, failure: Failure, store: Store, tries: "_Tries") -> list[Finding]:
+        """Shrink some of the candidates that fail; of the results, keep one of each kind."""
+        failing = [each for each in store.evaluated() if fails(each)]
+        failing.sort(key=lambda each: (len(elements(each.settings)), each.number))
+        chosen: dict[frozenset[str], Candidate] = {}
+        for each in failing:
+            chosen.setdefault(frozenset(one.kind for one in elements(each.settings)), each)
+        found: dict[frozenset[str], Finding] = {}
+        for candidate in list(chosen.values())[:MAX_SHRUNK]:
+            self.tell(f"{failure.name}: shrinking candidate {candidate.name}")
+            before = tries.count
+            least = shrink(elements(candidate.settings), lambda conditions: _is_failing(tries.scores(conditions)))
+            values = [value for _, value in tries.scores(least)]
+            finding = Finding(failure, least, values, candidate.number, tries.count - before)
+            found.setdefault(finding.kinds, finding)
+        return list(found.values())
+
+    def _scores(self, failure: Failure, planned: Plan, place: Path) -> Scores:
+        raise_failed(self.lab.run(planned, place))
+        repetitions = len(planned.experiments)
+        found = failure.scores(place, self.fuzz.duration_s, repetitions)
+        return [found[number] for number in range(repetitions)] if len(found) == repetitions else []
+
+
+class _Tries:
+    """Conditions that were tried for a failure, by themselves: each is run once."""
+
+    def __init__(self, fuzzing: Fuzzing, failure: Failure, folder: Path) -> None:
+        self._fuzzing, self._failure, self._folder = fuzzing, failure, folder
+        seed = fuzzing.fuzz.document.raw.get("seed", 1)
+        self.store = Store(folder, fuzzing.fuzz.search(), seed if isinstance(seed, int) else 1)
+        self.exclusive = self.store.exclusive
+        self._known: dict[str, Scores] = {}
+        self.count = 0
+        """Conditions that were tried, in this process or before."""
+
+    def scores(self, conditions: Conditions) -> Scores:
+        """Return the scores under conditions; none where they cannot be run."""
+        self._read()
+        key = digest(json.dumps([[each.kind, sorted(each.values.items())] for each in conditions]))
+        self.count += 1
+        if key not in self._known:
+            place = self._folder / "shrinking" / key
+            try:
+                scores = self._fuzzing._scores(self._failure, self._fuzzing.plan(conditions), place)
+            except ThalwegError as error:
+                if error.code in ("cannot-write", "disk-full", "short-of-resources", "engine-died", "bad-engine"):
+                    raise
+                scores = []
+            with (self._folder / JOURNAL).open("a", encoding="utf-8") as file:
+                file.write(json.dumps([key, scores]) + "\n")
+            self._known[key] = scores
+            shutil.rmtree(place, ignore_errors=True)
+        return self._known[key]
+
+    def _read(self) -> None:
+        """Read what was tried before; a line that was cut off is tried again."""
+        file = self._folder / JOURNAL
+        if self._known or not file.exists():
+            return
+        for line in file.read_text(encoding="utf-8").splitlines():
+            try:
+                key, scores = json.loads(line)
+            except ValueError:
+                continue
+            self._known[key] = [(score, value) for score, value in scores]
+
+
+def _is_failing(scores: Scores) -> bool:
+    return bool(scores) and all(score >= 0 for score, _ in scores)
+
+
+def fails(candidate: Candidate) -> bool:
+    """Return whether a candidate fails in every repetition."""
+    return candidate.is_measured and all(score is not None and score >= 0 for score in candidate.values[0])
+
+
+def fingerprint(fuzz: Fuzz, planned: Plan, version: str) -> str:
+    """Name a search: whoever changes anything but the budget gets another one."""
+    said = [repr(each) for each in (*fuzz.failures, *fuzz.parameters)]
+    text = planned.model_copy(update={"scenario_toml": ""}).model_dump_json()
+    return digest(text, *said, planned.engine, version)

@@ -1,0 +1,63 @@
+"""Scenarios as TOML: what is found is a file like those that people write."""
+
+import json
+from collections.abc import Iterator
+
+from thalweg.scenario.document import Raw, TomlValue
+
+
+def toml(raw: Raw) -> str:
+    r"""Write a scenario.
+
+    >>> print(toml({"name": "x", "path": {"rtt": "1ms", "steps": [{"at": "0s"}]}, "flow": [{"name": "a"}]}))
+    name = "x"
+    <BLANKLINE>
+    [path]
+    rtt = "1ms"
+    steps = [
+      { at = "0s" },
+    ]
+    <BLANKLINE>
+    [[flow]]
+    name = "a"
+    <BLANKLINE>
+    """
+    return "\n".join(_lines(raw, ())) + "\n"
+
+
+def _lines(table: Raw, place: tuple[str, ...]) -> Iterator[str]:
+    below = {key: value for key, value in table.items() if _is_table(value, place)}
+    for key, value in table.items():
+        if key not in below:
+            yield f"{_key(key)} = {_value(value)}"
+    for key, value in below.items():
+        name = ".".join(map(_key, (*place, key)))
+        for each in value if isinstance(value, list) else [value]:
+            yield ""
+            yield f"[[{name}]]" if isinstance(value, list) else f"[{name}]"
+            yield from _lines(each if isinstance(each, dict) else {}, (*place, key))
+
+
+def _is_table(value: TomlValue, place: tuple[str, ...]) -> bool:
+    """Return whether a value has a heading of its own: tables, and lists of tables at the top."""
+    if isinstance(value, list):
+        return not place and bool(value) and all(isinstance(each, dict) for each in value)
+    return isinstance(value, dict) and len(place) < 1
+
+
+def _key(key: str) -> str:
+    return key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else json.dumps(key)
+
+
+def _value(value: TomlValue) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+    if isinstance(value, list):
+        if any(isinstance(each, dict) for each in value):
+            return "[\n" + "".join(f"  {_value(each)},\n" for each in value) + "]"
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return str(value)

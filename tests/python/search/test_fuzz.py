@@ -1,0 +1,129 @@
+"""`thalweg fuzz` in the simulator: it finds a known failure, shrinks it, and goes on wherever it was interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from thalweg.errors import Exit
+
+Thalweg = Callable[..., Any]
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"}
+
+SCENARIO = """\
+name = "policed"
+duration = "1s"
+repetitions = 2
+start_jitter = "1rtt"
+[path]
+rate = "20Mbps"
+rtt = "20ms"
+buffer = "4bdp"
+[[flow]]
+name = "ours"
+cc = "bbr"
+[fuzz]
+fails = { retransmits = "retransmit_ratio(ours) >= 10%" }
+budget = 8
+[fuzz.conditions]
+policer = { rate = ["2Mbps", "10Mbps"], burst = ["5kB", "50kB"] }
+jitter = { up_to = ["1ms", "5ms"] }
+"""
+"""BBR version 1 behind a policer: it sends more than passes, and only a queue would tell it."""
+
+
+def start(folder: Path, out: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "thalweg", "fuzz", "policed.toml", "--confirm", "none", "--out", out]
+    return subprocess.Popen(
+        command, cwd=folder, env=ENVIRONMENT, text=True, stderr=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    _, errors = process.communicate(timeout=240)
+    assert process.returncode == 0, errors
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fuzz")
+    (folder / "policed.toml").write_text(SCENARIO)
+    finish(start(folder, "whole"))
+    return folder
+
+
+def test_bbr_behind_a_policer_is_found_and_shrunk_to_the_policer(folder: Path) -> None:
+    (found,) = json.loads((folder / "whole" / "fuzz.json").read_text())["found"]
+    assert [each["kind"] for each in found["conditions"]] == ["policer"]
+    assert all(value >= 0.1 for value in found["values"])
+    assert "a policer lets" in found["sentence"]
+    assert "With `bbr`, `retransmit_ratio(ours)` is" in found["sentence"]
+
+
+def test_the_scenario_that_was_found_fails_by_itself(folder: Path, thalweg: Thalweg) -> None:
+    (file,) = (folder / "whole" / "found").iterdir()
+    assert thalweg("run", str(file), "--out", "again", "--no-report").returncode == Exit.FINE
+    rows = json.loads(thalweg("results", "again", "--json").stdout)
+    (ratio,) = [each["mean"] for each in rows["rows"] if each["measure"] == "retransmit_ratio"]
+    assert ratio >= 0.1
+
+
+def test_a_killed_search_finds_the_same(folder: Path) -> None:
+    place = folder / "killed"
+    for wanted in ("retransmits/search.db", "retransmits/shrinking.jsonl"):
+        process = start(folder, "killed")
+        while process.poll() is None and len((place / wanted).read_bytes() if (place / wanted).exists() else b"") < 100:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    finish(start(folder, "killed"))
+    assert (place / "fuzz.json").read_bytes() == (folder / "whole" / "fuzz.json").read_bytes()
+
+
+def test_a_scenario_that_fails_as_it_is_needs_no_search(tmp_path: Path, thalweg: Thalweg) -> None:
+    (tmp_path / "x.toml").write_text(SCENARIO.replace(">= 10%", ">= 0%"))
+    done = thalweg("fuzz", "x.toml", "--confirm", "none", "--out", "run")
+    assert done.returncode == Exit.FINE
+    assert "when nothing special happens." in done.stdout
+
+
+def test_nothing_that_is_found_is_said(tmp_path: Path, thalweg: Thalweg) -> None:
+    (tmp_path / "x.toml").write_text(SCENARIO.replace(">= 10%", ">= 99%"))
+    done = thalweg("fuzz", "x.toml", "--out", "run", "--budget", "2")
+    assert done.returncode == Exit.FINE
+    assert "retransmits, retransmit_ratio(ours) >= 0.99: nothing in 2 candidates" in done.stdout
+
+
+def test_candidates_that_cannot_be_tried_are_no_evidence(tmp_path: Path, thalweg: Thalweg) -> None:
+    impossible = SCENARIO.replace('burst = ["5kB", "50kB"]', 'burst = ["1B", "2B"]').replace(
+        "\njitter =", "\n# jitter ="
+    )
+    (tmp_path / "x.toml").write_text(impossible.replace(">= 10%", ">= 99%"))
+    done = thalweg("fuzz", "x.toml", "--out", "run", "--budget", "1", "--seed", "3")
+    assert "1 of 1 candidates could not be tried" in done.stderr
+    assert done.returncode == Exit.NO_EVIDENCE
+
+
+def test_check_says_what_would_be_looked_for(tmp_path: Path, thalweg: Thalweg) -> None:
+    (tmp_path / "x.toml").write_text(SCENARIO)
+    said = thalweg("check", "x.toml").stderr
+    assert "[fuzz] 8 candidates for each failure: retransmits, retransmit_ratio(ours) >= 0.1" in said
+    assert "conditions: policer, jitter" in said
+    (tmp_path / "wrong.toml").write_text(SCENARIO.replace("policer =", "policr ="))
+    assert "did you mean `policer`?" in thalweg("check", "wrong.toml").stderr
+
+
+@pytest.mark.usefixtures("uml")
+def test_what_is_found_is_confirmed_where_the_engine_has_the_algorithm(tmp_path: Path, thalweg: Thalweg) -> None:
+    easy = SCENARIO.replace(">= 10%", ">= 0%")
+    (tmp_path / "bbr.toml").write_text(easy)
+    (tmp_path / "bbr3.toml").write_text(easy.replace('cc = "bbr"', 'cc = "bbr3"'))
+    assert "happens on uml, too" in thalweg("fuzz", "bbr.toml", "--out", "bbr").stdout
+    assert "cannot run on uml: " in thalweg("fuzz", "bbr3.toml", "--out", "bbr3").stdout

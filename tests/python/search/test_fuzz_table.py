@@ -1,0 +1,138 @@
+"""The table [fuzz]: what can be said in it, how mistakes are explained, and what its conditions become."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from thalweg import scenario
+from thalweg.errors import ThalwegError
+from thalweg.scenario.document import Document, read
+from thalweg.search.conditions import Conditions, Element, applied, elements
+from thalweg.search.failures import windows
+from thalweg.search.fuzz_table import Fuzz
+from thalweg.search.shrinking import shrink
+from thalweg.search.toml_text import toml
+
+ROOT = Path(__file__).parents[3]
+
+SCENARIO = """\
+name = "x"
+duration = "10s"
+sample_interval = "50ms"
+[path]
+rate = "10Mbps"
+rtt = "20ms"
+[[flow]]
+name = "ours"
+cc = "bbr"
+[fuzz]
+fails = { FAILS }
+[fuzz.conditions]
+CONDITIONS
+"""
+FAILS = 'stall = "utilisation <= 20% for 5s"'
+CONDITIONS = 'outage = { for = ["50ms", "3s"], count = 2 }'
+
+
+def fuzzed(folder: Path, fails: str = FAILS, conditions: str = CONDITIONS, path: str = "") -> Fuzz:
+    file = folder / "x.toml"
+    text = SCENARIO.replace("CONDITIONS", conditions).replace("FAILS", fails)
+    file.write_text(text.replace('rtt = "20ms"\n', f'rtt = "20ms"\n{path}'))
+    return Fuzz.of(scenario.load(file))
+
+
+MISTAKES = {
+    "unknown condition": ({"conditions": 'outtage = { for = ["1s", "2s"] }'}, "no condition `outtage`", "`outage`"),
+    "unknown value": ({"conditions": 'outage = { form = ["1s", "2s"] }'}, "no value `form`", "`for`"),
+    "missing value": ({"conditions": 'policer = { rate = ["1Mbps", "2Mbps"] }'}, "`burst` is missing", "rate, burst"),
+    "wrong kind": ({"conditions": 'outage = { for = ["1MB", "2MB"] }'}, "is a range of size", "a range of time"),
+    "many policers": (
+        {"conditions": 'policer = { rate = ["1Mbps", "2Mbps"], burst = ["1kB", "2kB"], count = 2}'}, "`count` is 2", "1"
+    ),
+    "no range": ({"conditions": 'outage = { for = ["1s"] }'}, "has 1 ends", "the smaller one first"),
+    "unknown flow": ({"fails": 'x = "share(our) <= 5%"'}, "no flow `our`", "`ours`"),
+    "no window": ({"fails": 'x = "timeouts(ours) >= 5 for 2s"'}, "cannot be taken within a time", "without `for`"),
+    "no time": ({"fails": 'x = "utilisation <= 0.1 for ever"'}, "`ever` is not a time", "5s"),
+    "changing path": ({"path": 'loss = { model = "gilbert-elliott", p = 0.1, r = 0.1 }\n'}, "changes already", "rate"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_explained(name: str, tmp_path: Path) -> None:
+    changes, message, advice = MISTAKES[name]
+    with pytest.raises(ThalwegError) as caught:
+        fuzzed(tmp_path, **changes)
+    text = caught.value.text()
+    assert message in text
+    assert advice in text
+    assert "x.toml:" in text, "it says in which line"
+
+
+def test_settings_become_elements_and_what_is_absent_does_not(tmp_path: Path) -> None:
+    found = {each.address: each for each in fuzzed(tmp_path).parameters}
+    assert found["outage.0.at"].high == 10.0, "within the scenario's duration"
+    settings = {"outage.0.present": False, "outage.0.at": "1s", "outage.0.for": "1s",
+                "outage.1.present": True, "outage.1.at": "2s", "outage.1.for": "60ms"}  # fmt: skip
+    assert elements(settings) == [Element("outage", {"at": "2s", "for": "60ms"})]
+
+
+def test_conditions_become_steps_of_the_path_and_flows(tmp_path: Path) -> None:
+    document = fuzzed(tmp_path).document
+    conditions = [
+        Element("rate", {"at": "4s", "to": "2Mbps"}),
+        Element("outage", {"at": "3s", "for": "2s"}),
+        Element("loss", {"at": "1s", "for": "500ms", "ratio": 0.3}),
+        Element("cross", {"at": "2s", "cc": "cubic", "size": "1MB"}),
+    ]
+    raw = applied(document, conditions).raw
+    assert isinstance(raw["path"], dict)
+    assert "rate" not in raw["path"]
+    assert raw["path"]["steps"] == [
+        {"at": "0s", "rate": "10Mbps", "loss": 0.0},
+        {"at": "1s", "rate": "10Mbps", "loss": 0.3},
+        {"at": "1.5s", "rate": "10Mbps", "loss": 0.0},
+        {"at": "3s", "rate": "1kbps", "loss": 0.0},
+        {"at": "5s", "rate": "2Mbps", "loss": 0.0},
+    ]
+    assert raw["flow"] == [*document.flows, {"name": "cross-1", "cc": "cubic", "size": "1MB", "start": "2s"}]
+    scenario.checked(applied(document, conditions))
+
+
+def test_shrinking_removes_what_is_not_needed_and_rounds_the_rest() -> None:
+    """A failure that needs an outage of a second at least, together with loss; nothing else."""
+    tried = []
+
+    def fails(conditions: Conditions) -> bool:
+        tried.append(conditions)
+        lasts = [each.end_ns() - each.start_ns() for each in conditions if each.kind == "outage"]
+        return any(each >= 10**9 for each in lasts) and any(each.kind == "loss" for each in conditions)
+
+    conditions = [
+        Element("jitter", {"up_to": "12.34ms"}),
+        Element("outage", {"at": "3.217s", "for": "2.513s"}),
+        Element("cross", {"at": "1s", "cc": "bbr", "size": "1MB"}),
+        Element("loss", {"at": "4.56s", "for": "345ms", "ratio": 0.4567}),
+    ]
+    least = shrink(conditions, fails)
+    assert [each.kind for each in least] == ["outage", "loss"]
+    assert least[0].values == {"at": "3s", "for": "1s"}
+    assert least[1].values["at"] == "5s"
+    assert len(tried) < 60
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "scenarios").rglob("*.toml")), ids=lambda file: file.stem)
+def test_a_scenario_is_written_as_it_was_read(file: Path) -> None:
+    raw = read(file).raw
+    assert tomllib.loads(toml(raw)) == raw
+
+
+def test_windows_cover_the_experiment() -> None:
+    assert windows(10.0, 4.0) == [(0.0, 4.0), (2.0, 6.0), (4.0, 8.0), (6.0, 10.0)]
+    assert windows(3.0, 4.0) == [(0.0, 4.0)]
+    assert windows(10.0, 4.0, 3.0) == [(3.0, 7.0), (5.0, 9.0)]
+
+
+def test_a_document_without_the_table_is_refused() -> None:
+    document = Document(ROOT / "x.toml", "", {"name": "x"})
+    with pytest.raises(ThalwegError, match="no table"):
+        Fuzz.of(document)
