@@ -14,7 +14,7 @@ START_WITHIN_S = 20
 
 
 def missing() -> str:
-    """Say why there can be no Slurm here; empty if there can."""
+    """Return why Slurm cannot run here; empty if it can."""
     lacking = [each for each in PROGRAMS if shutil.which(each, path=_path()) is None]
     if lacking:
         return f"Slurm is not installed ({', '.join(lacking)}): tools/bootstrap slurm"

@@ -35,7 +35,7 @@ def check(executor: str) -> None:
         return
     raise ThalwegError(
         "unknown-executor",
-        f"there is no executor `{executor}`",
+        f"unknown executor `{executor}`",
         place="--executor",
         found=executor,
         expected=f"{DEFAULT}, {DASK}HOST:PORT or {SLURM}",
@@ -47,7 +47,7 @@ def execute(work: Work, executor: str = DEFAULT) -> Outcome:
     """Run what is missing of a plan.
 
     Args:
-        work: The plan, the run directory, and who is told of events.
+        work: The plan, the run directory, and the listener for events.
         executor: `local`, `dask://HOST:PORT` (of a Dask scheduler), or `slurm`.
 
     Returns:

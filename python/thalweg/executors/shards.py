@@ -72,7 +72,7 @@ class Joined:
             self._work.listener(event)
 
     def finish(self, *, is_interrupted: bool = False) -> Outcome:
-        """Say what came of it."""
+        """Return what came of it."""
         code = Exit.INTERRUPTED if is_interrupted else Exit.FAILED if self.outcome.failed else Exit.FINE
         return replace(self.outcome, exit_code=code)
 

@@ -23,7 +23,7 @@ from thalweg.run import Outcome
 from thalweg.scratch import Scratch
 
 SHARDS = 16
-"""Tasks of the array where nothing else is said: how many nodes there are is not known."""
+"""Default number of tasks of the array: the number of nodes is unknown."""
 
 MAX_ATTEMPTS = 3
 """How often a task is submitted."""
@@ -198,7 +198,7 @@ def _add(joined: Joined, folder: Path, number: int) -> None:
         if event["event"] == "error":
             raise refusal(event, f"a node could not run shard {number}", code)
     if code not in (Exit.FINE, Exit.FAILED, Exit.INTERRUPTED):
-        why = "there is no engine at the path that it has here" if code == NO_PROGRAM else f"exit code {code}"
+        why = "the engine is missing at the path that it has here" if code == NO_PROGRAM else f"exit code {code}"
         raise ThalwegError(
             "engine-died",
             f"a node could not run shard {number}: {why}",

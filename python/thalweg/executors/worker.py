@@ -109,5 +109,5 @@ def engine_name(plan: bytes) -> str:
 
 
 def versions(name: str, there: str, here: str) -> str:
-    """Say that two engines give different results."""
+    """Describe two engines whose results differ."""
     return f"its engine {name} has results of version {there}, and this machine's has {here}"

@@ -376,7 +376,7 @@ def _source(place: Place, assignment: Assignment, document: Document) -> Source:
 
 
 SETTABLE = ("seed", "repetitions", "duration", rows.KEY)
-"""What can be set, and is no address of a sweep's key."""
+"""Keys that can be set but not swept."""
 
 
 def overridden(document: Document, settings: Replacements) -> Document:

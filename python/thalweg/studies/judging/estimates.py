@@ -115,7 +115,8 @@ class Quantities:
     def of(cls, sides: Sides, centre: Centre, finish: Callable[[Numbers], Numbers]) -> "Quantities":
         """Propagate the uncertainty of the sides (delta method, Welch and Satterthwaite's degrees of freedom)."""
         value, against, slopes = sides.value, sides.against, centre.slopes
-        variance, df = value.variance * slopes[0] ** 2, value.df
+        with np.errstate(invalid="ignore"):
+            variance, df = value.variance * slopes[0] ** 2, value.df
         if against is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
                 first, second = variance, against.variance * slopes[1] ** 2

@@ -47,7 +47,7 @@ def experiments_of(found: Quantities, rows: Iterable[int]) -> list[Experiments]:
 
 
 def quantiles(draws: Numbers, number: float, confidence: float) -> tuple[float, float]:
-    """Give the quantiles of draws; NaN if more of them than an interval leaves out have no number.
+    """Return the quantiles of draws; NaN if more of them than an interval leaves out have no number.
 
     The number itself is always between the ends: noise moves most draws of a share or a spread to one side of it.
     """
