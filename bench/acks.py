@@ -6,8 +6,8 @@
     ... --transfers 2 --out FILE
 
 A sender paces 400 Mbit/s over loopback in a network namespace of its own. The algorithms take turns, a transfer each,
-so that all run under the same load; medians count. Of `bbr_cpu` and `bbr_tuned` the kernel's BBR is in the numbers, and of all the two
-clock reads of the kernel's account.
+so that all run under the same load; medians count. The numbers of `bbr_cpu` and `bbr_tuned` include the kernel's BBR,
+and all include the two clock reads of the kernel's account.
 """
 
 import argparse

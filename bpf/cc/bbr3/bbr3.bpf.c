@@ -261,7 +261,7 @@ static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, u32 pri
 	return out->boosted;
 }
 
-/* Before BBR handles an ACK: its own pacing rate, and a rate sample that is no faster than ACKs come between stalls. */
+/* Before BBR handles an ACK: its own pacing rate, and a rate sample that is at most the rate of ACKs between stalls. */
 static __always_inline void before_ack(const struct flow *flow, struct bbr3_ack *ack)
 {
 	u64 interval_us;

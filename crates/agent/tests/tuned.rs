@@ -129,7 +129,7 @@ impl Expected {
                 "pacing_rate" => after[name] / 8,
                 // BBR keeps the last end of ProbeRTT.
                 "probe_rtt_done_stamp" if mode(after) != PROBE_RTT => continue,
-                // Before the first phase there is none.
+                // It is missing before the first phase.
                 "cycle_idx" if mode(after) != 2 => continue,
                 "is_due" => u64::from(mode(before) == PROBE_RTT && mode(after) != PROBE_RTT),
                 // The kernel's BBR enters ProbeRTT then, unless it has just restarted.

@@ -12,9 +12,9 @@ class Probe(TypedDict):
     thalweg: str
     """Version; empty: not installed."""
     engine: str
-    """Version of the engine's results; empty: there is none."""
+    """Version of the engine's results; empty without an engine."""
     why: str
-    """Why there is none."""
+    """Why the engine is missing."""
 
 
 def probe(engine_name: str) -> Probe:

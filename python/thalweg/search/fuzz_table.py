@@ -26,7 +26,7 @@ SCORE = "score"
 """What the search makes large: how far a candidate is beyond the bound of the failure."""
 
 MAX_ELEMENTS = 8
-"""Elements of one kind, at most: of more, nobody reads what is found."""
+"""Maximum number of elements of one kind: a finding with more is hard to read."""
 
 ConditionTable = dict[str, list[Scalar] | StrictInt]
 """Ranges of an element's values by name, and `count`."""

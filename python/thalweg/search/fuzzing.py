@@ -197,7 +197,7 @@ def fails(candidate: Candidate) -> bool:
 
 
 def fingerprint(fuzz: Fuzz, planned: Plan, version: str) -> str:
-    """Name a search: whoever changes anything but the budget gets another one."""
+    """Name a search by all of its settings but the budget."""
     said = [repr(each) for each in (*fuzz.failures, *fuzz.parameters)]
     text = planned.model_copy(update={"scenario_toml": ""}).model_dump_json()
     return digest(text, *said, planned.engine, version)

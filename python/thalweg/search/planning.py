@@ -76,7 +76,7 @@ class Planner:
 
 
 def alone(whole: Plan, flow: str) -> Plan:
-    """Plan the same experiments without all other flows: what the flow gets by itself."""
+    """Plan the same experiments without all other flows: what the flow gets alone."""
     experiments = [
         each.model_copy(update={"flows": [one for one in each.flows if one.name == flow]}) for each in whole.experiments
     ]
@@ -98,7 +98,7 @@ def digest(*parts: str) -> str:
 
 
 def fingerprint(planner: Planner) -> str:
-    """Name a search: whoever changes anything but the budget gets another one."""
+    """Name a search by all of its settings but the budget."""
     search = planner.search
     sides: Sequence[Side] = ("seen", "held out")
     plans = [planner.plan({}, side).model_copy(update={"scenario_toml": ""}).model_dump_json() for side in sides]

@@ -30,7 +30,7 @@ class Searching:
         return self.planner.search
 
     def run(self) -> list[Candidate]:
-        """Evaluate the default, and candidates until the budget is used, whoever evaluates them.
+        """Evaluate the default, and candidates until the budget is used, together with other processes.
 
         Raises:
             Interrupted: The user asked to stop; what is finished is kept.

@@ -17,7 +17,7 @@ MILDER_WHEN_LESS = {
 }
 """Values that are halved as long as the failure stays."""
 
-MOST_HALVINGS = 5
+MAX_HALVINGS = 5
 
 
 def shrink(conditions: Conditions, fails: Callable[[Conditions], bool]) -> list[Element]:
@@ -54,7 +54,7 @@ def _simplest(conditions: list[Element], number: int, name: str, fails: Callable
 
     element = conditions[number]
     if (element.kind, name) in MILDER_WHEN_LESS:
-        for _ in range(MOST_HALVINGS):
+        for _ in range(MAX_HALVINGS):
             half = _scaled(element, name, 0.5)
             if half == element.values[name] or not still_fails(half):
                 break

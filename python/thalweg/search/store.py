@@ -133,7 +133,7 @@ class Store:
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             trial = self._study.ask(self._space)
         lock = self._lock(trial.number)
-        assert lock, "nobody else knows of it"
+        assert lock, "no other process knows of it"
         trial.set_user_attr(CANDIDATE, number)
         return self._claimed(trial, number, lock)
 
@@ -180,7 +180,7 @@ class Store:
         varied = [name for name in self._space if len({trial.params[name] for trial in trials}) > 1]
         found: list[dict[str, float]] = []
         for number in range(len(self._search.objectives)):
-            if len(trials) < FEWEST_FOR_IMPORTANCE or not varied or len({t.values[number] for t in trials}) < 2:
+            if len(trials) < MIN_FOR_IMPORTANCE or not varied or len({t.values[number] for t in trials}) < 2:
                 found.append({})
                 continue
             found.append(
@@ -198,7 +198,7 @@ class Store:
         return locks.taken(self._folder / "locks" / str(trial))
 
 
-FEWEST_FOR_IMPORTANCE = 8
+MIN_FOR_IMPORTANCE = 8
 """Of fewer candidates, nothing is said about what matters."""
 
 

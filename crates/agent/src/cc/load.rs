@@ -66,7 +66,7 @@ pub fn load(
 /// The algorithm to be loaded, and the kernel that is to take it.
 ///
 /// # Errors
-/// If a setting is invalid, the machine lacks something, or the file is no algorithm.
+/// If a setting is invalid, the machine lacks something, or the file is not an algorithm.
 fn find(what: &OsStr, settings: &Settings) -> Result<(StructOpsKernel, Algorithm), Problem> {
     let built_in = BuiltIn::find(what);
     if built_in.is_none() {

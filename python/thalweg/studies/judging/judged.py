@@ -20,7 +20,7 @@ class Judged:
     verdict: ClaimVerdict
     value: float | None = None
     low: float | None = None
-    """End of the 95 % interval; None: there is none, with one repetition."""
+    """End of the 95 % interval; None with one repetition."""
     high: float | None = None
     n: int | None = None
     """Repetitions behind the number, of the point that has fewest; of a sample, its points."""

@@ -270,7 +270,7 @@ def test_the_interval_of_a_share_contains_it(tmp_path: Path) -> None:
 
 
 def sampled(directory: Path, ratios: Sequence[float], weights: Sequence[float]) -> dict[str, PartData]:
-    """A path per ratio: BBR takes so many times as long as CUBIC, which takes its weight in seconds."""
+    """A path per ratio of BBR's time to CUBIC's, which takes its weight in seconds."""
     times = {}
     for number, (ratio, weight) in enumerate(zip(ratios, weights, strict=True)):
         times["cubic", f"{number + 1}bdp"] = [weight]
