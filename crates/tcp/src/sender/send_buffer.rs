@@ -18,6 +18,8 @@ pub(super) struct SendBuffer {
     pub(super) pushed: u64,
     /// Whether the application is writing, or is about to.
     pub(super) is_writing: bool,
+    /// Whether the application does not run now, so that what it would write waits.
+    pub(super) is_held: bool,
     /// Bytes that the present write has yet to queue; 0 between two writes.
     pub(super) write_left: u64,
     /// Whether the present write has queued anything.

@@ -76,10 +76,20 @@ impl Sender {
         }
     }
 
+    /// Holds the application's writes back, or no longer: it does not run on the CPU that polls the connection.
+    pub fn hold_application(&mut self, is_held: bool) {
+        self.sndbuf.is_held = is_held;
+    }
+
+    /// Whether the application has something to write and finds memory free.
+    pub fn application_can_write(&self) -> bool {
+        self.sndbuf.is_writing && self.sndbuf.busy_until().is_none()
+    }
+
     /// The application goes on writing until something is to be sent; what that is, or [`Push::Nothing`] once it has nothing
     /// more to write or waits for memory.
     pub(super) fn write_on(&mut self, now: Time, rng: &mut dyn Rng) -> Push {
-        if !self.sndbuf.is_writing {
+        if !self.sndbuf.is_writing || self.sndbuf.is_held {
             return Push::Nothing;
         }
         let mss = self.config.mss.0;

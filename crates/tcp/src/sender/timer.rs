@@ -15,20 +15,39 @@ impl Sender {
     /// When the connection next wants to be woken: for its timer, for the departure of a burst, or because
     /// the application has finished a write.
     pub fn next_wake(&self) -> Option<Time> {
-        let departure = self.pacer.is_waiting.then_some(self.pacer.departure);
-        let timer = self.timer.map(|(at, _)| at);
-        let next = match (timer, departure) {
+        let next = match (self.timer_wake(), self.pacing_wake()) {
             (Some(timer), Some(departure)) => Some(timer.min(departure)),
             (timer, departure) => timer.or(departure),
         };
-        match self.sndbuf.busy_until() {
+        match self.application_wake() {
             Some(busy) => Some(next.map_or(busy, |next| next.min(busy))),
             None => next,
         }
     }
 
+    /// When the next burst may leave, if one waits for that.
+    pub fn pacing_wake(&self) -> Option<Time> {
+        self.pacer.is_waiting.then_some(self.pacer.departure)
+    }
+
+    /// When the timer expires: retransmission timeout, loss probe, or the end of RACK's reordering window.
+    pub fn timer_wake(&self) -> Option<Time> {
+        self.timer.map(|(at, _)| at)
+    }
+
+    /// When the application has finished its present write, if that takes time.
+    pub fn application_wake(&self) -> Option<Time> {
+        self.sndbuf.busy_until()
+    }
+
     /// The time that [`Sender::next_wake`] gave has come. Then poll.
     pub fn on_wake(&mut self, now: Time, rng: &mut dyn Rng) {
+        self.on_pacing(now);
+        self.on_timer(now, rng);
+    }
+
+    /// Lets the burst that waits for its departure leave, if that has come. Then poll.
+    pub fn on_pacing(&mut self, now: Time) {
         if self.pacer.is_waiting && self.pacer.departure <= now {
             self.pacer.is_waiting = false;
             if self.board.lost_out() > self.board.retrans_out() && self.window.cwnd > self.board.in_flight() {
@@ -37,6 +56,10 @@ impl Sender {
             self.work.push = Push::All;
             self.work.is_stock_due = true;
         }
+    }
+
+    /// Handles the timer, if it has expired. Then poll.
+    pub fn on_timer(&mut self, now: Time, rng: &mut dyn Rng) {
         let Some((_, timer)) = self.timer.filter(|(at, _)| *at <= now) else {
             return;
         };
