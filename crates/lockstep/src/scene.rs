@@ -220,6 +220,7 @@ fn host() -> Host {
         rcvbuf_max_bytes: Bytes(6 << 20),
         delay_jitter_ns: Span::ZERO,
         cpu: None,
+        second_cpu: false,
         co_tenants: 0,
         kernel: None,
         offloads: false,

@@ -314,6 +314,10 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub cpu: Option<Cpu>,
+    /// Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has slices of its own.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub second_cpu: bool,
     /// Processes that compute without end beside it, on the CPU that it has.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-left-out" = true, "default" = 0))]
@@ -334,6 +338,13 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub qdisc: Option<String>,
+}
+
+impl Host {
+    /// Number of its CPUs.
+    pub fn cpus(&self) -> u32 {
+        1 + u32::from(self.second_cpu)
+    }
 }
 
 /// Generations of Linux, named after long-term kernels.
@@ -396,6 +407,28 @@ pub struct Cpu {
     pub per_packet_ns: Span,
     /// CPU time to handle an acknowledgement, where the engine models that.
     pub per_ack_ns: Span,
+    /// By how much slices are longer and shorter than `slice_ns`, in millionths of it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(extend("x-left-out" = true, "default" = 0))]
+    pub slice_jitter_ppm: u32,
+    /// CPU time that may be used before the slices begin; absent or null: none, and none is earned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub credit: Option<Credit>,
+}
+
+/// CPU credit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Credit {
+    /// CPU time at the start.
+    pub initial_ns: Span,
+    /// Most CPU time that is kept.
+    pub max_ns: Span,
+    /// Share of the time that is earned, in millionths.
+    pub baseline_ppm: u32,
+    /// Share of its time on CPU that the host's other load takes, in millionths.
+    pub load_ppm: u32,
 }
 
 impl Cpu {

@@ -337,6 +337,32 @@ pub struct Host {
     /// How long the host stays on CPU at a time, up to a second; `"10ms"` if there is only a cpu_share.
     #[schemars(extend("format" = "time"))]
     pub cpu_slice: Option<String>,
+    /// By how much slices differ at random from cpu_slice, as a share of it: with 0.5 they last from half to one and a half
+    /// times as long, and the share stays. 0 if nothing is said: all are of one length.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub cpu_slice_jitter: Option<f64>,
+    /// When the host is on CPU: `"slices"`, if nothing is said, or `"credit"`: whenever it needs a CPU while it has credit
+    /// (cpu_credit), and in slices by cpu_share and cpu_slice when that is used up, as burstable cloud instances and Xen's credit
+    /// scheduler have it.
+    pub cpu_model: Option<CpuModel>,
+    /// CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one of EC2's CPU credits.
+    #[schemars(extend("format" = "time"))]
+    pub cpu_credit: Option<String>,
+    /// Most credit that is kept; what 24 hours of cpu_baseline earn if nothing is said, or cpu_credit if that is more.
+    #[schemars(extend("format" = "time"))]
+    pub cpu_credit_max: Option<String>,
+    /// Share of a CPU at which credit is earned; the cpu_share if nothing is said.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub cpu_baseline: Option<f64>,
+    /// Share of its time on CPU that the host's other load uses, which spends credit; 0 if nothing is said. Packets do not wait
+    /// for it.
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub cpu_load: Option<f64>,
+    /// Number of CPUs of a sending host, 1 or 2; 1 if nothing is said. With a cpu_share, each CPU has a schedule of its own with
+    /// that share and slice. With two, the sending application runs on the first CPU and the network card interrupts the second
+    /// one, which handles acknowledgements. The simulator needs no second CPU where there is no cpu_share.
+    #[schemars(range(min = 1, max = 2))]
+    pub cpus: Option<u32>,
     /// Processes that compute without end beside the sending host, on the CPU that it has, under the machine's ordinary
     /// scheduler. The other way to make a CPU scarce: not together with cpu_share.
     #[schemars(range(max = 64))]
@@ -550,6 +576,16 @@ pub struct Engine {
     /// Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and on real
     /// engines as a capture that Wireshark reads.
     pub record: Option<bool>,
+}
+
+/// When a host is on CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum CpuModel {
+    /// In slices of one length.
+    Slices,
+    /// Whenever it needs a CPU, until its credit is used up; then in slices.
+    Credit,
 }
 
 /// What plays the bottleneck on a real kernel.

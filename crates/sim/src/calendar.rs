@@ -18,8 +18,10 @@ pub(crate) enum SimEvent {
     SenderTimer { connection: usize },
     /// A receiver's timer may have run out.
     ReceiverTimer { connection: usize },
-    /// A host may go on with what waits for its CPU.
-    Cpu { host: usize },
+    /// A host may go on with what waits for one of its CPUs.
+    Cpu { host: u32, cpu: u32 },
+    /// The pacing timer of a connection has expired, whose sending host has two CPUs.
+    Pacing { connection: usize },
     /// A host handles the packets that its network card has collected.
     Interrupt { host: usize },
     /// A UDP source sends its next packet.

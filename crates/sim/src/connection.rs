@@ -24,6 +24,8 @@ pub(crate) struct Connection {
     pub(crate) receiver: Receiver,
     pub(crate) sender_alarm: Alarm,
     pub(crate) receiver_alarm: Alarm,
+    /// What the CPUs of a sending host with two of them are to do for it.
+    pub(crate) wakes: Wakes,
     /// For its congestion controller.
     pub(crate) stream: Stream,
     /// The transfer under way; none while the application thinks.
@@ -34,6 +36,20 @@ pub(crate) struct Connection {
     pub(crate) is_stopped: bool,
     /// What its congestion controller reported at the last sample.
     pub(crate) reported: Changes,
+}
+
+/// Timers of a connection whose sending host has two CPUs, and what waits there.
+#[derive(Debug, Default)]
+pub(crate) struct Wakes {
+    /// The CPU that the pacing timer is armed on, until that CPU has handled it.
+    pub(crate) pacing_cpu: Option<usize>,
+    /// When the timer expires, as it was set last, and the CPU that set it.
+    pub(crate) timer: Option<Time>,
+    pub(crate) timer_cpu: usize,
+    /// Whether an expired timer waits for its CPU.
+    pub(crate) is_timer_queued: bool,
+    /// Whether the application waits for its CPU.
+    pub(crate) is_write_queued: bool,
 }
 
 /// One object sent.

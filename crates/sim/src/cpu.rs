@@ -13,15 +13,27 @@
 //! on CPU; what does not fit into a slice goes on in the next. Data that comes to the host, of a flow that goes up, is handled
 //! as an acknowledgement is, and costs as much, its own acknowledgement included.
 //!
+//! With credit ([`credit`]), the host is on CPU whenever it needs to be until the credit is used up.
+//!
+//! A host has one CPU or two; [`shared_cpu`](crate::shared_cpu) says what runs on which.
+//!
 //! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a network
 //! card, and the CPU of the host `receiver`. UDP sources need no CPU.
 
+mod credit;
+mod slices;
+
 use crate::calendar::Alarm;
 use crate::packet::Packet;
+use credit::Credit;
+use slices::Slices;
 use std::collections::VecDeque;
 use thalweg_plan::plan;
-use thalweg_traffic::{Stream, up_to};
+use thalweg_traffic::Stream;
 use thalweg_units::{Span, Time};
+
+/// Of a host's CPUs, the one that the application runs on.
+pub(crate) const APPLICATION: usize = 0;
 
 /// Something that a host does when it has its CPU.
 #[derive(Clone, Debug)]
@@ -30,8 +42,12 @@ pub(crate) enum Task {
     Open { series: usize },
     /// The application sends its next request.
     Request { connection: usize },
-    /// A connection's timer has run out, or its next burst may leave.
+    /// A connection's timer has run out; on a host with one CPU also: its next burst may leave.
     Wake { connection: usize },
+    /// A connection's next burst may leave, on a host with two CPUs.
+    Pace { connection: usize },
+    /// The application writes to a connection, on a host with two CPUs.
+    Write { connection: usize },
     /// A connection's delayed acknowledgement is due.
     Acknowledge { connection: usize },
     /// A packet has come.
@@ -41,12 +57,11 @@ pub(crate) enum Task {
 /// When a host is on CPU, and what waits for that.
 #[derive(Debug)]
 pub(crate) struct Cpu {
-    pub(crate) slice: Span,
-    pub(crate) period: Span,
+    pub(crate) slices: Slices,
+    /// Credit; none: the host has slices only.
+    pub(crate) credit: Option<Credit>,
     pub(crate) per_packet: Span,
     pub(crate) per_ack: Span,
-    /// How far the first period is over when the experiment begins.
-    pub(crate) phase: Span,
     /// When the work done so far is over.
     pub(crate) free: Time,
     /// What waits and goes before arrivals.
@@ -58,14 +73,18 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
+    /// The CPUs of a host; none: it has one whenever it needs one.
+    pub(crate) fn all(host: &plan::Host, stream: &mut Stream) -> Vec<Cpu> {
+        host.cpu.map_or_else(Vec::new, |cpu| (0..host.cpus()).map(|_| Cpu::new(&cpu, stream)).collect())
+    }
+
     /// A CPU whose first slice begins at a moment drawn from `stream`.
     pub(crate) fn new(cpu: &plan::Cpu, stream: &mut Stream) -> Cpu {
         Cpu {
-            slice: cpu.slice_ns,
-            period: cpu.period_ns.max(cpu.slice_ns),
+            slices: Slices::new(cpu, stream),
+            credit: cpu.credit.as_ref().map(Credit::new),
             per_packet: cpu.per_packet_ns,
             per_ack: cpu.per_ack_ns,
-            phase: up_to(cpu.period_ns, stream),
             free: Time::ZERO,
             timers: VecDeque::new(),
             arrivals: VecDeque::new(),
@@ -81,24 +100,40 @@ impl Cpu {
         }
     }
 
-    /// How far the period that `at` falls in is over.
-    fn elapsed(&self, at: Time) -> Span {
-        Span((at.0 + self.phase.0) % self.period.0)
-    }
-
     /// The earliest moment from `now` on at which the host is on CPU and free.
-    pub(crate) fn next_turn(&self, now: Time) -> Time {
+    pub(crate) fn next_turn(&mut self, now: Time) -> Time {
         let at = now.max(self.free);
-        let elapsed = self.elapsed(at);
-        if elapsed < self.slice { at } else { at + self.period.saturating_sub(elapsed) }
+        if let Some(credit) = &mut self.credit {
+            credit.advance(at, &mut self.slices);
+            if credit.is_left() {
+                return at;
+            }
+        }
+        self.slices.turn(at)
     }
 
     /// The host, on CPU, works for `cost`.
     pub(crate) fn work(&mut self, now: Time, cost: Span) {
-        let elapsed = self.elapsed(now);
-        let done = elapsed + cost;
-        let (slices, rest) = (done.0 / self.slice.0, done.0 % self.slice.0);
-        self.free = now + Span(slices * self.period.0 + rest).saturating_sub(elapsed);
+        let mut has_credit = false;
+        if let Some(credit) = &mut self.credit {
+            credit.advance(now, &mut self.slices);
+            has_credit = credit.is_left();
+            credit.spend(cost);
+        }
+        self.free = if has_credit { now + cost } else { self.slices.finish(now, cost) };
+    }
+
+    pub(crate) fn add(&mut self, task: Task) {
+        match task {
+            Task::Arrival(packet) => self.arrivals.push_back(packet),
+            task => self.timers.push_back(task),
+        }
+    }
+
+    /// Whether it is in the middle of work for a connection, which it goes on with in its next slice.
+    pub(crate) fn is_working_for(&self, connection: usize) -> bool {
+        let mut arrivals = self.arrivals.iter().map(|packet| packet.connection());
+        self.sending.contains(&connection) || arrivals.any(|of| of == Some(connection))
     }
 
     pub(crate) fn next_task(&mut self) -> Option<Task> {

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 
-use thalweg_plan::plan::{Capacity, Experiment, Flow, Host, Link, Load, Loss, Repeat, Traces};
+use thalweg_plan::plan::{Capacity, Cpu, Experiment, Flow, Host, Link, Load, Loss, Repeat, Traces};
 use thalweg_units::{Bytes, Rate, Span};
 
 /// Longest period of a CPU: with the longest cost in the shortest slice, times stay below 2^64 ns.
@@ -57,6 +57,9 @@ fn check_host(name: &str, host: &Host) -> Result<(), Error> {
     if let Some(qdisc) = &host.qdisc {
         return Err(Error::invalid(place("qdisc"), qdisc, "null: a simulated host hands its packets to the path"));
     }
+    if name == "receiver" && host.second_cpu {
+        return Err(Error::invalid(place("second_cpu"), true, "false: a receiver always has its CPU"));
+    }
     let Some(cpu) = host.cpu else { return Ok(()) };
     if name == "receiver" {
         return Err(Error::invalid(place("cpu"), "a share", "null: a receiver always has its CPU"));
@@ -66,10 +69,34 @@ fn check_host(name: &str, host: &Host) -> Result<(), Error> {
         let expected = format!("a slice above 0 in a period that is no shorter, and at most {LONGEST_PERIOD}");
         return Err(Error::invalid(place("cpu"), found, expected));
     }
+    check_jitter_and_credit(&place, host.second_cpu, &cpu)?;
     for (key, cost) in [("cpu.per_packet_ns", cpu.per_packet_ns), ("cpu.per_ack_ns", cpu.per_ack_ns)] {
         if cost > LONGEST_COST {
             return Err(Error::invalid(place(key), cost, format!("{LONGEST_COST} at most")));
         }
+    }
+    Ok(())
+}
+
+fn check_jitter_and_credit(place: &dyn Fn(&str) -> String, second_cpu: bool, cpu: &Cpu) -> Result<(), Error> {
+    let longest_ppm = u128::from(cpu.period_ns.0 - cpu.slice_ns.0) * 1_000_000 / u128::from(cpu.slice_ns.0);
+    let jitter = cpu.slice_jitter_ppm;
+    if jitter > 1_000_000 || (!cpu.is_whole() && u128::from(jitter) > longest_ppm) {
+        let expected = "at most a million, and slices that fit into a period";
+        return Err(Error::invalid(place("cpu.slice_jitter_ppm"), jitter, expected));
+    }
+    let Some(credit) = cpu.credit else { return Ok(()) };
+    if second_cpu {
+        return Err(Error::invalid(place("second_cpu"), true, "false: credit is modelled for one CPU"));
+    }
+    for (key, ppm) in [("baseline_ppm", credit.baseline_ppm), ("load_ppm", credit.load_ppm)] {
+        if ppm > 1_000_000 {
+            return Err(Error::invalid(place(&format!("cpu.credit.{key}")), ppm, "at most a million"));
+        }
+    }
+    if credit.initial_ns > credit.max_ns {
+        let expected = format!("at most max_ns, {}", credit.max_ns);
+        return Err(Error::invalid(place("cpu.credit.initial_ns"), credit.initial_ns, expected));
     }
     Ok(())
 }

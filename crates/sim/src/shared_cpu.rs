@@ -1,65 +1,163 @@
-//! Hosts that share their CPU: the simulation hands them tasks, and carries them out while a slice lasts.
+//! Hosts that share their CPUs: the simulation hands them tasks, and carries them out while a slice lasts.
+//!
+//! With one CPU, everything runs on it. With two, as in Linux with the application pinned to the first CPU and the network
+//! card's interrupts to the second:
+//!
+//! | what | on which CPU |
+//! | --- | --- |
+//! | the application: it connects, writes into the send buffer, and sends what may leave then | the first |
+//! | packets that arrive, and what acknowledgements release | the second (softirq) |
+//! | the pacing timer | the one whose attempt to send armed it (`HRTIMER_MODE_ABS_PINNED_SOFT`) |
+//! | retransmission timeout, loss probe, RACK timer | the one that set it last |
+//! | delayed acknowledgements of a flow that goes up | the second |
+//!
+//! A pacing timer that is armed is not armed again elsewhere: while its CPU is away, a burst that has become due leaves with the
+//! next acknowledgement that the other CPU handles. An acknowledgement that comes while the first CPU is in the middle of work for
+//! the connection waits for that CPU (the socket's backlog). The application fills the send buffer in its own slices only.
+//!
+//! Left out: a CPU that spins on a lock whose holder is away.
 
 use crate::calendar::SimEvent;
-use crate::cpu::{Cpu, Task};
-use crate::simulation::Simulation;
+use crate::connection::Wakes;
+use crate::cpu::{APPLICATION, Cpu, Task};
+use crate::simulation::{Simulation, earlier};
 use thalweg_trace::Sink;
 use thalweg_units::Span;
 
 impl Simulation {
-    /// Has a host do something, as soon as it has its CPU.
+    /// Has a host do something, as soon as it has the CPU for that.
     pub(crate) fn assign(&mut self, host: usize, task: Task, sink: &mut dyn Sink) {
-        let Some(cpu) = &mut self.cpus[host] else { return self.perform(task, sink) };
+        if self.cpus[host].is_empty() {
+            return self.perform(task, APPLICATION, sink);
+        }
+        let cpu = self.cpu_for(host, &task);
+        self.cpus[host][cpu].add(task);
+        self.go_on(host, cpu, sink);
+    }
+
+    /// The CPU of a host that a task runs on.
+    fn cpu_for(&self, host: usize, task: &Task) -> usize {
+        let interrupts = self.cpus[host].len() - 1;
+        let pinned = |id: usize, cpu: fn(&Wakes) -> usize| self.connections[id].as_ref().map(|it| cpu(&it.wakes));
         match task {
-            Task::Arrival(packet) => cpu.arrivals.push_back(packet),
-            task => cpu.timers.push_back(task),
-        }
-        self.go_on(host, sink);
-    }
-
-    /// A host that shares its CPU was to go on now.
-    pub(crate) fn on_turn(&mut self, host: usize, sink: &mut dyn Sink) {
-        let now = self.now;
-        if self.cpus[host].as_mut().is_some_and(|cpu| cpu.alarm.ring(now)) {
-            self.go_on(host, sink);
+            Task::Open { .. } | Task::Request { .. } | Task::Write { .. } => APPLICATION,
+            Task::Arrival(_) | Task::Acknowledge { .. } => interrupts,
+            Task::Wake { connection } => pinned(*connection, |wakes| wakes.timer_cpu).unwrap_or(interrupts),
+            Task::Pace { connection } => {
+                pinned(*connection, |wakes| wakes.pacing_cpu.unwrap_or(APPLICATION)).unwrap_or(interrupts)
+            }
         }
     }
 
-    /// Lets a host that shares its CPU do what it can now.
-    pub(crate) fn go_on(&mut self, host: usize, sink: &mut dyn Sink) {
+    /// A CPU of a host that shares it was to go on now.
+    pub(crate) fn on_turn(&mut self, host: usize, cpu: usize, sink: &mut dyn Sink) {
         let now = self.now;
-        while let Some(cpu) = self.cpus[host].as_mut().filter(|cpu| !cpu.is_idle()) {
+        if self.cpus[host].get_mut(cpu).is_some_and(|cpu| cpu.alarm.ring(now)) {
+            self.go_on(host, cpu, sink);
+        }
+    }
+
+    /// Lets a CPU of a host that shares it do what it can now.
+    pub(crate) fn go_on(&mut self, host: usize, index: usize, sink: &mut dyn Sink) {
+        let now = self.now;
+        while let Some(cpu) = self.cpus[host].get_mut(index).filter(|cpu| !cpu.is_idle()) {
             let turn = cpu.next_turn(now);
             if turn > now {
-                cpu.alarm.set(Some(turn), SimEvent::Cpu { host }, &mut self.calendar);
+                let event = SimEvent::Cpu { host: host as u32, cpu: index as u32 };
+                cpu.alarm.set(Some(turn), event, &mut self.calendar);
                 return;
             }
             if let Some(id) = cpu.sending.front().copied() {
+                self.hold_application(id, index);
                 if self.send_one(id) {
-                    self.spend(host, |cpu| cpu.per_packet);
+                    self.spend(host, index, |cpu| cpu.per_packet);
                 } else {
-                    self.forget_sending(host);
-                    self.settle(id, sink);
+                    self.cpus[host][index].sending.pop_front();
+                    self.settle(id, index, sink);
                 }
             } else if let Some(task) = cpu.next_task() {
-                if let Task::Arrival(_) = task {
-                    cpu.work(now, cpu.per_ack);
+                if let Some(task) = self.defer_to_application(host, index, task) {
+                    if let Task::Arrival(_) = task {
+                        self.spend(host, index, |cpu| cpu.per_ack);
+                    }
+                    self.perform(task, index, sink);
                 }
-                self.perform(task, sink);
             }
         }
     }
 
-    fn spend(&mut self, host: usize, cost: impl Fn(&Cpu) -> Span) {
+    fn spend(&mut self, host: usize, cpu: usize, cost: impl Fn(&Cpu) -> Span) {
         let now = self.now;
-        if let Some(cpu) = &mut self.cpus[host] {
-            cpu.work(now, cost(cpu));
+        let cpu = &mut self.cpus[host][cpu];
+        cpu.work(now, cost(cpu));
+    }
+
+    /// Leaves an arrival to the application's CPU if that is in the middle of work for the connection; returns what is not.
+    fn defer_to_application(&mut self, host: usize, index: usize, task: Task) -> Option<Task> {
+        let Task::Arrival(packet) = task else { return Some(task) };
+        let application = &mut self.cpus[host][APPLICATION];
+        let is_busy = |id| application.is_working_for(id);
+        if index == APPLICATION || !packet.connection().is_some_and(is_busy) {
+            return Some(Task::Arrival(packet));
+        }
+        application.arrivals.push_back(packet);
+        None
+    }
+
+    /// The application writes only on its own CPU.
+    fn hold_application(&mut self, id: usize, cpu: usize) {
+        if let Some(connection) = &mut self.connections[id] {
+            connection.sender.hold_application(cpu != APPLICATION);
         }
     }
 
-    fn forget_sending(&mut self, host: usize) {
-        if let Some(cpu) = &mut self.cpus[host] {
-            cpu.sending.pop_front();
+    /// Sets the timers of a connection of a host with two CPUs, after `cpu` has worked for it, and wakes the application.
+    pub(crate) fn set_wakes(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
+        let now = self.now;
+        let Some(connection) = &mut self.connections[id] else { return };
+        let (sender, wakes) = (&connection.sender, &mut connection.wakes);
+        if let (None, Some(due)) = (wakes.pacing_cpu, sender.pacing_wake()) {
+            wakes.pacing_cpu = Some(cpu);
+            self.calendar.enter(due.max(now), SimEvent::Pacing { connection: id });
         }
+        if wakes.timer != sender.timer_wake() {
+            (wakes.timer, wakes.timer_cpu) = (sender.timer_wake(), cpu);
+        }
+        let is_waking = cpu != APPLICATION && sender.application_can_write() && !wakes.is_write_queued;
+        wakes.is_write_queued |= is_waking;
+        let host = connection.host;
+        self.set_sender_alarm(id);
+        if is_waking {
+            self.assign(host, Task::Write { connection: id }, sink);
+        }
+    }
+
+    /// The timer of a connection of a host with two CPUs may have expired, or the application may have finished a write.
+    pub(crate) fn on_sender_alarm(&mut self, id: usize, sink: &mut dyn Sink) {
+        let now = self.now;
+        let Some(connection) = &mut self.connections[id] else { return };
+        let (host, sender, wakes) = (connection.host, &connection.sender, &mut connection.wakes);
+        let is_expired = !wakes.is_timer_queued && sender.timer_wake().is_some_and(|due| due <= now);
+        let has_written = !wakes.is_write_queued && sender.application_wake().is_some_and(|due| due <= now);
+        wakes.is_timer_queued |= is_expired;
+        wakes.is_write_queued |= has_written;
+        self.set_sender_alarm(id);
+        if is_expired {
+            self.assign(host, Task::Wake { connection: id }, sink);
+        }
+        if has_written {
+            self.assign(host, Task::Write { connection: id }, sink);
+        }
+    }
+
+    /// Sets the alarm to the earliest of what is not yet queued at a CPU.
+    fn set_sender_alarm(&mut self, id: usize) {
+        let now = self.now;
+        let Some(connection) = &mut self.connections[id] else { return };
+        let (sender, wakes) = (&connection.sender, &connection.wakes);
+        let timer = sender.timer_wake().filter(|_| !wakes.is_timer_queued);
+        let write = sender.application_wake().filter(|_| !wakes.is_write_queued);
+        let due = earlier(timer, write).map(|due| due.max(now));
+        connection.sender_alarm.set(due, SimEvent::SenderTimer { connection: id }, &mut self.calendar);
     }
 }

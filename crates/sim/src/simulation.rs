@@ -2,9 +2,9 @@
 
 use crate::Summary;
 use crate::calendar::{Alarm, Calendar, SimEvent};
-use crate::connection::Connection;
+use crate::connection::{Connection, Wakes};
 use crate::connections::Connections;
-use crate::cpu::{Cpu, Task};
+use crate::cpu::{APPLICATION, Cpu, Task};
 use crate::error::Error;
 use crate::invalid;
 use crate::ledger::{Ledger, Side};
@@ -50,8 +50,8 @@ pub struct Simulation {
     outboxes: Vec<Outbox<Box<Packet>>>,
     /// Of each host with packets that wait: when the first one leaves, and the host.
     waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
-    /// One for each host, in the order of their names; none: it has a CPU whenever it needs one.
-    pub(crate) cpus: Vec<Option<Cpu>>,
+    /// Those of each host, in the order of their names; none: it has a CPU whenever it needs one.
+    pub(crate) cpus: Vec<Vec<Cpu>>,
     /// One for each host, in the order of their names; none: it handles each packet as it arrives.
     pub(crate) cards: Vec<Option<Card>>,
     receiver_outbox: Outbox<Box<Packet>>,
@@ -96,7 +96,7 @@ impl Simulation {
         let hosts = experiment.hosts.values().zip(streams.hosts);
         let outboxes = hosts.map(|(host, stream)| Outbox::new(host.delay_jitter_ns, stream)).collect();
         let cpus = experiment.hosts.values().zip(streams.cpus);
-        let cpus = cpus.map(|(host, mut stream)| host.cpu.map(|cpu| Cpu::new(&cpu, &mut stream))).collect();
+        let cpus = cpus.map(|(host, mut stream)| Cpu::all(host, &mut stream)).collect();
         let is_merging = experiment.forward.offloads || experiment.reverse.offloads;
         let cards = experiment.hosts.values().map(|host| Card::new(host, is_merging)).collect();
         let sources = experiment.background.iter().zip(streams.sources);
@@ -246,11 +246,19 @@ impl Simulation {
             SimEvent::SenderTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 let host = connection.host;
-                if connection.sender_alarm.ring(now) {
-                    self.assign(host, Task::Wake { connection: id }, sink);
+                if !connection.sender_alarm.ring(now) {
+                    return;
                 }
+                if self.has_two_cpus(host) {
+                    return self.on_sender_alarm(id, sink);
+                }
+                self.assign(host, Task::Wake { connection: id }, sink);
             }
-            SimEvent::Cpu { host } => self.on_turn(host, sink),
+            SimEvent::Pacing { connection: id } => {
+                let Some(connection) = &self.connections[id] else { return };
+                self.assign(connection.host, Task::Pace { connection: id }, sink);
+            }
+            SimEvent::Cpu { host, cpu } => self.on_turn(host as usize, cpu as usize, sink),
             SimEvent::Interrupt { host } => self.on_interrupt(host, sink),
             SimEvent::ReceiverTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
@@ -272,12 +280,17 @@ impl Simulation {
         }
     }
 
-    /// A host does something, now.
-    pub(crate) fn perform(&mut self, task: Task, sink: &mut dyn Sink) {
+    /// Whether a host shares two CPUs.
+    fn has_two_cpus(&self, host: usize) -> bool {
+        self.cpus[host].len() > 1
+    }
+
+    /// A host does something, now, on one of its CPUs.
+    pub(crate) fn perform(&mut self, task: Task, cpu: usize, sink: &mut dyn Sink) {
         let now = self.now;
         let id = match task {
             Task::Open { series } => return self.open(series, sink),
-            Task::Arrival(packet) => return self.take(packet, sink),
+            Task::Arrival(packet) => return self.take(packet, cpu, sink),
             Task::Acknowledge { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 if connection.receiver.next_wake().is_some_and(|due| due <= now) {
@@ -292,14 +305,29 @@ impl Simulation {
                 id
             }
             Task::Wake { connection: id } => {
+                let has_two_cpus = self.connections[id].as_ref().is_some_and(|it| self.has_two_cpus(it.host));
                 let Some(connection) = &mut self.connections[id] else { return };
-                if connection.sender.next_wake().is_some_and(|due| due <= now) {
+                connection.wakes.is_timer_queued = false;
+                if has_two_cpus {
+                    connection.sender.on_timer(now, &mut connection.stream);
+                } else if connection.sender.next_wake().is_some_and(|due| due <= now) {
                     connection.sender.on_wake(now, &mut connection.stream);
                 }
                 id
             }
+            Task::Pace { connection: id } => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                connection.wakes.pacing_cpu = None;
+                connection.sender.on_pacing(now);
+                id
+            }
+            Task::Write { connection: id } => {
+                let Some(connection) = &mut self.connections[id] else { return };
+                connection.wakes.is_write_queued = false;
+                id
+            }
         };
-        self.after_sender(id, sink);
+        self.after_sender(id, cpu, sink);
     }
 
     /// The hosts that send and receive the data of a series.
@@ -347,6 +375,7 @@ impl Simulation {
             receiver: Receiver::new(receiver),
             sender_alarm: Alarm::default(),
             receiver_alarm: Alarm::default(),
+            wakes: Wakes::default(),
             stream: Stream::seed_from_u64(opening.seed),
             transfer: None,
             transfers_ended: 0,
@@ -361,7 +390,7 @@ impl Simulation {
         if let Some(next) = opening.next {
             self.calendar.enter(next, SimEvent::Open { series: index });
         }
-        self.after_sender(id, sink);
+        self.after_sender(id, APPLICATION, sink);
     }
 
     /// A flow stops: no new connections, no new data on those that are open.
@@ -372,8 +401,8 @@ impl Simulation {
             if self.agenda.copy_of(connection.series).0 == flow {
                 let host = connection.host;
                 connection.stop(self.now);
-                self.after_sender(id, sink);
-                self.go_on(host, sink);
+                self.after_sender(id, APPLICATION, sink);
+                self.go_on(host, APPLICATION, sink);
             }
         }
         self.agenda.stop(flow);
@@ -398,25 +427,25 @@ impl Simulation {
         }
     }
 
-    /// A host takes a packet, now.
-    fn take(&mut self, packet: Box<Packet>, sink: &mut dyn Sink) {
+    /// A host takes a packet, now, on one of its CPUs.
+    fn take(&mut self, packet: Box<Packet>, cpu: usize, sink: &mut dyn Sink) {
         match &*packet {
             Packet::Data { connection, packet } => self.receive(*connection, packet),
             Packet::Merged { connection, segments } => self.receive_merged(*connection, segments),
-            Packet::Ack { connection, packet } => self.receive_ack(*connection, packet, sink),
+            Packet::Ack { connection, packet } => self.receive_ack(*connection, packet, cpu, sink),
             Packet::Udp { .. } => {}
         }
         self.spare.push(packet);
     }
 
     /// A connection's sending end takes a packet.
-    fn receive_ack(&mut self, id: usize, packet: &ToSender, sink: &mut dyn Sink) {
+    fn receive_ack(&mut self, id: usize, packet: &ToSender, cpu: usize, sink: &mut dyn Sink) {
         let Some(connection) = &mut self.connections[id] else { return };
         let rtt = connection.sender.on_packet(self.now, packet, &mut connection.stream);
         if let (Some(rtt), Some(transfer)) = (rtt, &mut connection.transfer) {
             transfer.rtts.add(rtt);
         }
-        self.after_sender(id, sink);
+        self.after_sender(id, cpu, sink);
     }
 
     /// A connection's receiving end takes a packet, and acknowledges it where that is due.
@@ -434,13 +463,13 @@ impl Simulation {
     }
 
     /// Lets a sender send what it may, and its application go on; a host that shares its CPU does so at its next turn.
-    fn after_sender(&mut self, id: usize, sink: &mut dyn Sink) {
+    fn after_sender(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
         let connection = self.connections[id].as_ref().expect("an open connection is there");
-        if let Some(cpu) = &mut self.cpus[connection.host] {
+        if let Some(cpu) = self.cpus[connection.host].get_mut(cpu) {
             return cpu.send(id);
         }
         while self.send_one(id) {}
-        self.settle(id, sink);
+        self.settle(id, cpu, sink);
     }
 
     /// Sends a connection's next packet, if one may leave.
@@ -489,12 +518,15 @@ impl Simulation {
     }
 
     /// A connection has sent what it may: its transfer may be over, and its timer changes.
-    pub(crate) fn settle(&mut self, id: usize, sink: &mut dyn Sink) {
+    pub(crate) fn settle(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
         let Some(connection) = &self.connections[id] else { return };
         if connection.is_transfer_over() || (connection.is_stopped && connection.transfer.is_none()) {
             self.end_transfer(id, sink);
         }
         let now = self.now;
+        if self.connections[id].as_ref().is_some_and(|it| self.has_two_cpus(it.host)) {
+            return self.set_wakes(id, cpu, sink);
+        }
         if let Some(connection) = &mut self.connections[id] {
             // What was due while the host was away is due now.
             let due = connection.sender.next_wake().map(|due| due.max(now));
@@ -607,7 +639,7 @@ fn kernel(host: &plan::Host) -> KernelGeneration {
 }
 
 /// The earlier of two times; nothing is later than any.
-fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
+pub(crate) fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
     match (left, right) {
         (Some(left), Some(right)) => Some(left.min(right)),
         (left, right) => left.or(right),

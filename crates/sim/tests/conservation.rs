@@ -6,7 +6,7 @@ mod support;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use thalweg_plan::plan::{
-    Background, Buffer, Capacity, Cpu, Experiment, Flow, Load, Loss, Queue, Repeat, Step, Traces,
+    Background, Buffer, Capacity, Cpu, Credit, Experiment, Flow, Load, Loss, Queue, Repeat, Step, Traces,
 };
 use thalweg_sim::Simulation;
 use thalweg_trace::Memory;
@@ -118,12 +118,27 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn cpu()(slice_us in 10u64..30_000, times in 1u64..20, packet_us in 0u64..300, ack_us in 0u64..300) -> Cpu {
+    fn credit()(initial_ms in 0u64..500, baseline_ppm in 0u32..1_000_000, load_ppm in 0u32..=1_000_000) -> Credit {
+        Credit { initial_ns: Span::from_millis(initial_ms), max_ns: Span::from_secs(1), baseline_ppm, load_ppm }
+    }
+}
+
+prop_compose! {
+    fn cpu()(
+        slice_us in 10u64..30_000,
+        times in 1u64..20,
+        packet_us in 0u64..300,
+        ack_us in 0u64..300,
+        slice_jitter_ppm in prop_oneof![Just(0u32), 0u32..1_000_000],
+        credit in prop::option::of(credit()),
+    ) -> Cpu {
         Cpu {
             slice_ns: Span::from_micros(slice_us),
             period_ns: Span::from_micros(slice_us * times),
             per_packet_ns: Span::from_micros(packet_us),
             per_ack_ns: Span::from_micros(ack_us),
+            slice_jitter_ppm,
+            credit,
         }
     }
 }
@@ -137,7 +152,7 @@ prop_compose! {
         rtt in 1u64..100,
         (first, second) in (flow("first"), flow("second")),
         (udp, udp_up) in (prop::option::of(1u64..20), any::<bool>()),
-        (start_jitter, cpu) in (0u64..50, prop::option::of(cpu())),
+        (start_jitter, cpu, second_cpu) in (0u64..50, prop::option::of(cpu()), any::<bool>()),
         (offloads, path_offloads, coalescing) in (any::<bool>(), any::<bool>(), prop_oneof![Just(0u64), 1u64..2_000]),
         queue in queue(),
     ) -> Experiment {
@@ -165,7 +180,9 @@ prop_compose! {
             host.offloads = offloads;
             host.interrupt_coalescing_ns = Span::from_micros(coalescing);
         }
-        experiment.hosts.get_mut("sender").expect("there is one").cpu = cpu;
+        let sender = experiment.hosts.get_mut("sender").expect("there is one");
+        sender.cpu = cpu;
+        sender.second_cpu = second_cpu && cpu.is_none_or(|cpu| cpu.credit.is_none());
         experiment.flows = vec![first, second];
         experiment.background = udp
             .map(|mbps| Background { rate_bps: Rate::from_mbps(mbps), start_ns: Time(300_000_000), stop_ns: None, up: udp_up })

@@ -7,7 +7,7 @@
 mod support;
 
 use support::{bulk, run};
-use thalweg_plan::plan::{Cpu, Experiment};
+use thalweg_plan::plan::{Cpu, Credit, Experiment};
 use thalweg_units::{Rate, Span};
 
 const RATE: Rate = Rate::from_mbps(100);
@@ -16,7 +16,14 @@ const RTT: Span = Span::from_millis(10);
 fn on_a_share(cc: &str, slice: Span, period: Span) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 2.0, &[cc], 8);
     let cost = Span::from_micros(1);
-    let cpu = Cpu { slice_ns: slice, period_ns: period, per_packet_ns: cost, per_ack_ns: cost };
+    let cpu = Cpu {
+        slice_ns: slice,
+        period_ns: period,
+        per_packet_ns: cost,
+        per_ack_ns: cost,
+        slice_jitter_ppm: 0,
+        credit: None,
+    };
     experiment.hosts.get_mut("sender").expect("there is one").cpu = Some(cpu);
     experiment
 }
@@ -74,4 +81,88 @@ fn slices_are_where_the_seed_puts_them() {
     assert_eq!(flows(1, true), flows(1, true));
     assert_ne!(flows(1, true), flows(2, true));
     assert_eq!(flows(1, false), flows(2, false), "nothing else in it hangs on the seed");
+}
+
+#[test]
+fn a_second_cpu_that_handles_interrupts_does_not_save_bbr() {
+    let (slice, period) = (Span::from_millis(10), Span::from_millis(20));
+    let two = |cc: &str| {
+        let mut experiment = on_a_share(cc, slice, period);
+        experiment.hosts.get_mut("sender").expect("there is one").second_cpu = true;
+        mbps(&experiment)
+    };
+    let (cubic, bbr) = (two("cubic"), two("bbr"));
+    assert!(cubic > 85.0, "cubic gets {cubic} Mbit/s");
+    assert!(bbr < cubic / 3.0, "bbr gets {bbr} Mbit/s, cubic {cubic}");
+    assert!((two("bbr") - bbr).abs() < 1e-9, "the same twice");
+}
+
+#[test]
+fn the_papers_rule_starts_where_slices_differ_in_length() {
+    let with_jitter = |jitter_ppm: u32| {
+        let mut experiment = on_a_share("bbr_cpu", Span::from_millis(2), Span::from_millis(8));
+        experiment.flows[0].cc_params.insert("rule".to_owned(), 0.0);
+        let cpu = experiment.hosts.get_mut("sender").expect("there is one").cpu.as_mut().expect("it was given");
+        cpu.slice_jitter_ppm = jitter_ppm;
+        mbps(&experiment)
+    };
+    let (even, uneven) = (with_jitter(0), with_jitter(900_000));
+    assert!(uneven > 3.0 * even, "{even} Mbit/s in even slices, {uneven} in uneven ones");
+}
+
+#[test]
+fn what_a_scarce_cpu_cannot_be_is_refused_with_its_place() {
+    let refused = |change: &dyn Fn(&mut Experiment, &mut Cpu)| {
+        let mut experiment = on_a_share("cubic", Span::from_millis(8), Span::from_millis(10));
+        let mut cpu = experiment.hosts["sender"].cpu.expect("it was given");
+        change(&mut experiment, &mut cpu);
+        experiment.hosts.get_mut("sender").expect("there is one").cpu = Some(cpu);
+        let traces = thalweg_plan::plan::Traces::default();
+        match thalweg_sim::run(&experiment, &traces, &mut thalweg_trace::Nothing, &|| false) {
+            Err(thalweg_sim::Error::Invalid { place, .. }) => place,
+            other => panic!("{other:?}"),
+        }
+    };
+    let credit = Credit { initial_ns: Span(2), max_ns: Span(2), baseline_ppm: 0, load_ppm: 0 };
+    let set_second = |it: &mut Experiment, host: &str| it.hosts.get_mut(host).expect("it is there").second_cpu = true;
+    // A slice of 8 ms and a quarter of it fill the period.
+    assert_eq!(refused(&|_, cpu| cpu.slice_jitter_ppm = 250_001), "hosts.sender.cpu.slice_jitter_ppm");
+    assert_eq!(refused(&|it, _| set_second(it, "receiver")), "hosts.receiver.second_cpu");
+    let with_two = |it: &mut Experiment, cpu: &mut Cpu| {
+        set_second(it, "sender");
+        cpu.credit = Some(credit);
+    };
+    assert_eq!(refused(&with_two), "hosts.sender.second_cpu");
+    let more = Credit { initial_ns: Span(3), ..credit };
+    assert_eq!(refused(&|_, cpu| cpu.credit = Some(more)), "hosts.sender.cpu.credit.initial_ns");
+    let loaded = Credit { load_ppm: 1_000_001, ..credit };
+    assert_eq!(refused(&|_, cpu| cpu.credit = Some(loaded)), "hosts.sender.cpu.credit.load_ppm");
+}
+
+/// Payload in Mbit/s that was acknowledged from `from_s` to `to_s` seconds.
+fn mbps_between(rows: &thalweg_trace::Memory, from_s: u64, to_s: u64) -> f64 {
+    let acked =
+        |at_s: u64| rows.samples.iter().rev().find(|row| row.t_us <= at_s * 1_000_000).map_or(0, |row| row.acked_bytes);
+    (acked(to_s) - acked(from_s)) as f64 * 8.0 / 1e6 / (to_s - from_s) as f64
+}
+
+#[test]
+fn goodput_falls_when_the_credit_of_a_loaded_host_is_used_up_and_bbrs_to_almost_nothing() {
+    let with_credit = |cc: &str, initial: Span| {
+        let mut experiment = on_a_share(cc, Span::from_millis(3), Span::from_millis(30));
+        experiment.sample_interval_ns = Span::from_millis(50);
+        let cpu = experiment.hosts.get_mut("sender").expect("there is one").cpu.as_mut().expect("it was given");
+        let max_ns = Span::from_secs(60);
+        cpu.credit = Some(Credit { initial_ns: initial, max_ns, baseline_ppm: 100_000, load_ppm: 1_000_000 });
+        run(&experiment)
+    };
+    // At a net 0.9 per second, 2.7 s of credit last for 3 s.
+    for (cc, most_after) in [("cubic", 70.0), ("bbr", 5.0)] {
+        let rows = with_credit(cc, Span::from_millis(2_700));
+        let (before, after) = (mbps_between(&rows, 1, 3), mbps_between(&rows, 5, 8));
+        assert!(before > 85.0, "{cc} has credit and {before} Mbit/s");
+        assert!(after < most_after, "{cc} has no credit and {after} Mbit/s");
+        let ample = mbps_between(&with_credit(cc, Span::from_secs(60)), 5, 8);
+        assert!(ample > 85.0, "{cc} has ample credit and {ample} Mbit/s");
+    }
 }

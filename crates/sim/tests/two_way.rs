@@ -153,6 +153,8 @@ fn a_host_on_a_share_of_a_cpu_acknowledges_an_upload_when_it_has_its_cpu() {
         period_ns: Span::from_millis(2),
         per_packet_ns: cost,
         per_ack_ns: cost,
+        slice_jitter_ppm: 0,
+        credit: None,
     };
     let mut mbps = |cost| {
         experiment.hosts.get_mut("sender").expect("there is one").cpu = Some(cpu(cost));

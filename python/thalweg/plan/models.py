@@ -349,6 +349,19 @@ class Link(Table):
     """Name in `Plan::profiles` of how delay and loss change; absent or null: they do not."""
 
 
+class Credit(Table):
+    """CPU credit."""
+
+    initial_ns: Span
+    """CPU time at the start."""
+    max_ns: Span
+    """Most CPU time that is kept."""
+    baseline_ppm: Annotated[int, Field(ge=0, le=4294967295)]
+    """Share of the time that is earned, in millionths."""
+    load_ppm: Annotated[int, Field(ge=0, le=4294967295)]
+    """Share of its time on CPU that the host's other load takes, in millionths."""
+
+
 class Cpu(Table):
     """A share of a CPU, in slices without a break."""
 
@@ -360,6 +373,10 @@ class Cpu(Table):
     """CPU time to send a packet, where the engine models that."""
     per_ack_ns: Span
     """CPU time to handle an acknowledgement, where the engine models that."""
+    slice_jitter_ppm: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
+    """By how much slices are longer and shorter than `slice_ns`, in millionths of it."""
+    credit: Credit | None = Field(default=None, exclude_if=not_)
+    """CPU time that may be used before the slices begin; absent or null: none, and none is earned."""
 
 
 Kernel = Literal["6.1", "6.12", "6.18"]
@@ -377,6 +394,10 @@ class Host(Table):
     """Every packet leaves after a random delay between 0 and this, in order."""
     cpu: Cpu | None = Field(default=None, exclude_if=not_)
     """When it has a CPU; absent or null: whenever it needs one."""
+    second_cpu: bool = Field(default=False, exclude_if=not_)
+    """Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has slices of
+    its own.
+    """
     co_tenants: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
     """Processes that compute without end beside it, on the CPU that it has."""
     kernel: Kernel | None = Field(default=None, exclude_if=not_)

@@ -18,7 +18,7 @@ from thalweg.plan.flows import resolve_flow
 from thalweg.plan.traces import Traces
 from thalweg.scenario import models, values
 from thalweg.scenario.document import Raw, TomlValue
-from thalweg.scenario.rules import rules_host
+from thalweg.scenario.rules import rules_credit, rules_host
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import PacketCount, Rtts
 from thalweg.scenario.traces import Point
@@ -269,6 +269,7 @@ def _host(host: models.Host) -> plan.Host:
         rcvbuf_max_bytes=quantities.size(host.rcvbuf_max) if host.rcvbuf_max else NO_LIMIT_BYTES,
         delay_jitter_ns=quantities.time(host.delay_jitter) if host.delay_jitter else 0,
         cpu=None if host.cpu_share is None else _cpu(host, host.cpu_share),
+        second_cpu=host.cpus == rules_credit.TWO_CPUS,
         co_tenants=host.co_tenants or 0,
         kernel=host.kernel,
         qdisc=host.qdisc,
@@ -284,7 +285,24 @@ def _cpu(host: models.Host, share: float) -> plan.Cpu:
         period_ns=rules_host.period_ns(share, slice_ns),
         per_packet_ns=quantities.time(host.cpu_per_packet or rules_host.DEFAULT_COST),
         per_ack_ns=quantities.time(host.cpu_per_ack or rules_host.DEFAULT_COST),
+        slice_jitter_ppm=_millionths(host.cpu_slice_jitter or 0),
+        credit=_credit(host, share) if host.cpu_model == "credit" else None,
     )
+
+
+def _credit(host: models.Host, share: float) -> plan.Credit:
+    credit_ns = quantities.time(host.cpu_credit or "0s")
+    baseline_ppm = _millionths(share if host.cpu_baseline is None else host.cpu_baseline)
+    return plan.Credit(
+        initial_ns=credit_ns,
+        max_ns=_optional(quantities.time, host.cpu_credit_max) or rules_credit.max_ns(credit_ns, baseline_ppm),
+        baseline_ppm=baseline_ppm,
+        load_ppm=_millionths(host.cpu_load or 0),
+    )
+
+
+def _millionths(share: float) -> int:
+    return round(Fraction(str(share)) * 10**6)
 
 
 def _background(background: models.Background) -> plan.Background:

@@ -249,6 +249,9 @@ class Path(Table):
     """The way back. Without it, it has no limit of rate and loses nothing."""
 
 
+CpuModel = Literal["slices", "credit"]
+"""When a host is on CPU."""
+
 Kernel = Literal["6.1", "6.12", "6.18"]
 """Generations of Linux, named after long-term kernels."""
 
@@ -265,6 +268,32 @@ class Host(Table):
     """
     cpu_slice: Time | None = None
     """How long the host stays on CPU at a time, up to a second; `"10ms"` if there is only a cpu_share."""
+    cpu_slice_jitter: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    """By how much slices differ at random from cpu_slice, as a share of it: with 0.5 they last from half to one and a
+    half times as long, and the share stays. 0 if nothing is said: all are of one length.
+    """
+    cpu_model: CpuModel | None = None
+    """When the host is on CPU: `"slices"`, if nothing is said, or `"credit"`: whenever it needs a CPU while it has
+    credit (cpu_credit), and in slices by cpu_share and cpu_slice when that is used up, as burstable cloud instances and
+    Xen's credit scheduler have it.
+    """
+    cpu_credit: Time | None = None
+    """CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one of EC2's CPU credits."""
+    cpu_credit_max: Time | None = None
+    """Most credit that is kept; what 24 hours of cpu_baseline earn if nothing is said, or cpu_credit if that is more.
+    """
+    cpu_baseline: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    """Share of a CPU at which credit is earned; the cpu_share if nothing is said."""
+    cpu_load: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
+    """Share of its time on CPU that the host's other load uses, which spends credit; 0 if nothing is said. Packets do
+    not wait for it.
+    """
+    cpus: Annotated[int, Field(ge=1, le=2)] | None = None
+    """Number of CPUs of a sending host, 1 or 2; 1 if nothing is said. With a cpu_share, each CPU has a schedule of its
+    own with that share and slice. With two, the sending application runs on the first CPU and the network card
+    interrupts the second one, which handles acknowledgements. The simulator needs no second CPU where there is no
+    cpu_share.
+    """
     co_tenants: Annotated[int, Field(ge=0, le=64)] | None = None
     """Processes that compute without end beside the sending host, on the CPU that it has, under the machine's ordinary
     scheduler. The other way to make a CPU scarce: not together with cpu_share.

@@ -13,7 +13,7 @@ from thalweg import plan, scenario
 from thalweg.engine import Algorithm, Lack
 from thalweg.errors import ThalwegErrors
 from thalweg.plan import seeds
-from thalweg.plan.models import Experiment, Flow, LoadSizes, Plan, RepeatGap, RepeatPoisson
+from thalweg.plan.models import Experiment, Flow, Host, LoadSizes, Plan, RepeatGap, RepeatPoisson
 from thalweg.scenario.document import Value
 
 HEAD = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n'
@@ -242,6 +242,39 @@ def test_a_share_of_a_cpu_becomes_a_slice_and_a_period_and_leaves_other_hosts_as
     }
     assert hosts["other"].model_dump().keys() - hosts["receiver"].model_dump().keys() == {"co_tenants"}
     assert "cpu" not in hosts["receiver"].model_dump_json()
+
+
+def test_credit_has_the_baseline_of_the_share_and_a_day_of_earning_as_its_maximum(tmp_path: Path) -> None:
+    text = '[host.sender]\ncpu_share = 0.1\ncpu_model = "credit"\ncpu_credit = "60s"\n'
+    keys = {f"host.*.{key}" for key in ("cpu_share", "cpu_model", "cpu_credit", "cpu_baseline", "cpu_load", "cpus")}
+    able = replace(SIM, honours=SIM.honours | keys)
+
+    def planned(more: str) -> Host:
+        (tmp_path / "x.toml").write_text(HEAD + FLOW + text + more)
+        (experiment,) = plan.make(scenario.load(tmp_path / "x.toml"), able, {"sim": able}).experiments
+        return experiment.hosts["sender"]
+
+    cpu = planned("").cpu
+    assert cpu is not None
+    assert cpu.credit is not None
+    assert cpu.credit.model_dump() == {
+        "initial_ns": 60 * 10**9,
+        "max_ns": 8640 * 10**9,
+        "baseline_ppm": 100_000,
+        "load_ppm": 0,
+    }
+    cpu = planned("cpu_baseline = 0.0\ncpu_load = 0.75\n").cpu
+    assert cpu is not None
+    assert cpu.credit is not None
+    assert (cpu.credit.max_ns, cpu.credit.baseline_ppm, cpu.credit.load_ppm) == (60 * 10**9, 0, 750_000)
+
+
+def test_a_second_cpu_is_in_the_plan_and_one_is_not_written(tmp_path: Path) -> None:
+    able = replace(SIM, honours=SIM.honours | {"host.*.cpus"})
+    for count in (1, 2):
+        (tmp_path / "x.toml").write_text(HEAD + FLOW + f"[host.sender]\ncpus = {count}\n")
+        (experiment,) = plan.make(scenario.load(tmp_path / "x.toml"), able, {"sim": able}).experiments
+        assert ("second_cpu" in experiment.hosts["sender"].model_dump()) == (count == 2)
 
 
 def test_a_queue_discipline_of_a_host_is_in_the_plan_and_hosts_without_one_stay_as_they_were(tmp_path: Path) -> None:

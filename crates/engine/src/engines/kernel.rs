@@ -17,8 +17,7 @@ const RESULT_VERSION: u32 = 3;
 
 /// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set, and all
 /// hosts share the machine's CPUs.
-const NOT_HONOURED: &[&str] =
-    &["flow.cc_params", "host.*.cpu_share", "host.*.cpu_slice", "host.*.cpu_per_packet", "host.*.cpu_per_ack"];
+const NOT_HONOURED: &[&str] = &["flow.cc_params"];
 
 /// Keys that only engines with a real kernel honour value by value.
 const OWN: &[&str] = &[
@@ -151,15 +150,18 @@ fn of_real_paths() -> Vec<&'static str> {
 const SIM_ONLY: &[&str] =
     &["path.offloads", "path.reverse.offloads", "host.*.offloads", "host.*.interrupt_coalescing", "host.*.preset"];
 
-/// What the simulator honours but for `not_honoured`, what every engine with a real kernel does, and what only this engine does.
+/// Beginning of the keys of a host whose CPU is scarce: only the simulator has all of them, and an engine names its own.
+const SCARCE_CPU: &str = "host.*.cpu";
+
+/// What the simulator honours but for `not_honoured` and scarce CPUs, what every engine with a real kernel does, and what only this engine does.
 /// Of the generations of kernels, those of its own `releases`.
 pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
     let ours: Vec<&str> =
         releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();
     let is_ours = |key: &str| key.strip_prefix("host.*.kernel=").is_none_or(|name| ours.contains(&name));
-    let shared = thalweg_sim::HONOURS
-        .iter()
-        .filter(|key| !SIM_ONLY.contains(key) && !not_honoured.contains(key) && is_ours(key));
+    let shared = thalweg_sim::HONOURS.iter().filter(|key| {
+        !SIM_ONLY.contains(key) && !not_honoured.contains(key) && !key.starts_with(SCARCE_CPU) && is_ours(key)
+    });
     let mut keys: Vec<&'static str> = shared.copied().collect();
     for key in of_real_paths().into_iter().chain(own.iter().copied()) {
         if !keys.contains(&key) {

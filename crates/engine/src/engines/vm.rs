@@ -15,15 +15,18 @@ pub struct VmEngine;
 /// Version of what this engine makes of what the kernels do: it changes whenever the rows of the same events would.
 const RESULT_VERSION: u32 = 2;
 
-/// Keys that the simulator honours and this engine does not: what packets cost is what they cost.
-const NOT_HONOURED: &[&str] = &["host.*.cpu_per_packet", "host.*.cpu_per_ack"];
-
-/// Keys that only engines with a real kernel honour value by value, and those of what only guests have: congestion
+/// Keys that only engines with a real kernel honour value by value, and those of what only guests have: scarce CPUs (what packets
+/// cost is what they cost, and Linux gives no credit), congestion
 /// controls of one's own, and neighbours. iperf3 is not in guests.
 const OWN: &[&str] = &[
     "flow.cc.name",
     "flow.cc.bpf",
     "flow.cc.module",
+    "host.*.cpu_share",
+    "host.*.cpu_slice",
+    "host.*.cpu_model",
+    "host.*.cpu_model=slices",
+    "host.*.cpus",
     "host.*.co_tenants",
     "host.*.qdisc",
     "engine.link=auto",
@@ -35,7 +38,7 @@ const OWN: &[&str] = &[
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let machine = rustix::system::uname();
     let guests = FOUND.as_ref().map_or("", Guests::release);
-    honours(NOT_HONOURED, OWN, &[guests, &machine.release().to_string_lossy()])
+    honours(&[], OWN, &[guests, &machine.release().to_string_lossy()])
 });
 
 /// The guests; why there are none, in words.

@@ -43,6 +43,23 @@ fn algorithms_that_only_the_guest_has_send_and_the_machine_takes_what_they_send(
     assert!(version.contains("in QEMU with tcg") || version.contains("in QEMU with kvm"), "{version}");
 }
 
+#[test]
+fn a_guest_with_two_processors_sends_from_the_first_and_is_interrupted_on_the_second() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = experiment();
+    experiment["hosts"]["sender"]["second_cpu"] = json!(true);
+    experiment["flows"] = json!([flow("large", "cubic")]);
+    // The guest ends with an error if its kernel has one processor, or leaves the card's interrupts on the first.
+    let outcome = outcome(experiment);
+    let share = acked_bytes(&outcome.rows("flows")) / CAPACITY;
+    assert!((0.3..=0.97).contains(&share), "{share} of the capacity");
+    let log = fs::read_to_string(outcome.bench.path("run/commands.log")).unwrap();
+    assert!(log.contains("# in the guest of sender: taskset --cpu-list --pid 0 1"), "{log}");
+    assert!(log.contains("smp_affinity_list; do echo 1 > $irq"), "{log}");
+}
+
 /// Payload of the largest packet.
 const SEGMENT_BYTES: f64 = 1448.0;
 

@@ -7,11 +7,12 @@ use crate::clock::{Clock, monotonic_ns};
 use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
 use crate::protocol::{Command, Configuration, HostEvent, Outgoing, Role};
 use crate::stage::HostReport;
-use crate::vm::contention;
+use crate::vm::{contention, processors};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
 
 /// TCP and UDP port of hosts that receive; iperf3 uses those that follow.
@@ -44,9 +45,15 @@ pub struct Play<'a> {
     relay: Option<u32>,
 }
 
-/// Waits until every host has prepared, and notes in the log what it has set; the first `guests` hosts are guests.
-fn hear_configured(crew: &mut Crew<'_>, network: &mut Network, hosts: usize, guests: usize) -> Result<(), Failure> {
-    let mut awaited: BTreeSet<usize> = (0..hosts).collect();
+/// Waits until every host has prepared, and notes in the log what it has set; the first `guests` hosts are guests. Router and
+/// receiver follow the senders.
+fn hear_configured(
+    crew: &mut Crew<'_>,
+    network: &mut Network,
+    experiment: &Experiment,
+    guests: usize,
+) -> Result<(), Failure> {
+    let mut awaited: BTreeSet<usize> = (0..network.senders().len() + 2).collect();
     let patience = if guests == 0 { PREPARE } else { BOOT };
     let until = Instant::now() + patience;
     while !awaited.is_empty() {
@@ -56,7 +63,9 @@ fn hear_configured(crew: &mut Crew<'_>, network: &mut Network, hosts: usize, gue
                 if number < guests {
                     let place = &network.senders()[number];
                     let qdisc = place.qdisc.as_deref().map(qdisc::command);
-                    let inside: Vec<String> = network.inside(place).into_iter().chain(qdisc).collect();
+                    let has_two = experiment.hosts.get(&place.host).is_some_and(|host| host.second_cpu);
+                    let separate = processors::commands().into_iter().filter(|_| has_two);
+                    let inside: Vec<String> = network.inside(place).into_iter().chain(qdisc).chain(separate).collect();
                     script::note_guest(network, crew.name(number), &inside, &sysctls);
                 } else {
                     script::note_sysctls(network, crew.name(number), &sysctls);
@@ -109,7 +118,7 @@ impl<'a> Play<'a> {
             let configuration = Configuration { sysctls, experiment: job.experiment.clone(), role };
             crew.tell(number, &Command::Configure(Box::new(configuration)));
         }
-        hear_configured(&mut crew, network, senders + 2, machines.len())?;
+        hear_configured(&mut crew, network, job.experiment, machines.len())?;
         let mut guests = Vec::new();
         for (number, machine) in machines.into_iter().enumerate() {
             let host = &job.experiment.hosts[&network.senders()[number].host];

@@ -56,9 +56,10 @@ fn check_form(experiment: &Experiment) -> Result<(), Error> {
 
 /// Whether a host's processor can be as scarce as it is to be.
 fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error> {
-    let key = match (host.cpu, host.co_tenants) {
-        (None, 0) => return Ok(()),
-        (Some(_), 0) => "cpu",
+    let key = match (host.cpu, host.co_tenants, host.second_cpu) {
+        (None, 0, false) => return Ok(()),
+        (None, 0, true) => "second_cpu",
+        (Some(_), 0, _) => "cpu",
         _ => "co_tenants",
     };
     let place = format!("hosts.{name}.{key}");
@@ -67,6 +68,9 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
     }
     if host.cpu.is_some() && host.co_tenants > 0 {
         return Err(invalid(&place, "a share as well", "one way to make a processor scarce"));
+    }
+    if host.second_cpu && host.co_tenants > 0 {
+        return Err(invalid(&place, "two processors as well", "one processor, shared with the processes beside it"));
     }
     if !is_guest {
         let message = format!("{place}: only a guest's processor can be taken away; here, hosts share the machine's");

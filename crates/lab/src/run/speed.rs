@@ -171,6 +171,7 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         rcvbuf_max_bytes: Bytes(16_000_000),
         delay_jitter_ns: Span::ZERO,
         cpu: None,
+        second_cpu: false,
         co_tenants: 0,
         kernel: None,
         offloads: false,

@@ -5,6 +5,7 @@
 use super::image::initramfs;
 use super::image::modules::{self, Module};
 use super::order::{Order, PORT, Qdisc, Traits};
+use super::processors;
 use crate::algorithms::Algorithm;
 use crate::algorithms::built_in::BUILT_IN;
 use crate::error::Error;
@@ -146,11 +147,12 @@ fn obey(modules: &Modules, port: &Path) -> io::Result<()> {
     let order = serde_json::from_slice(&fs::read(Path::new("/").join(initramfs::ORDER))?)?;
     match order {
         Order::Probe => say(port, &Ok::<Traits, Error>(traits(&mut modules))),
-        Order::Host { network, algorithms, qdisc } => {
+        Order::Host { network, algorithms, qdisc, processors } => {
             let prepared = algorithms.iter().try_for_each(|algorithm| load_algorithm(&mut modules, algorithm));
             let connected = prepared.and_then(|()| connect(&network));
             let shaped = connected.and_then(|()| qdisc.map_or(Ok(()), |qdisc| set_qdisc(&mut modules, qdisc)));
-            match shaped {
+            let separated = shaped.and_then(|()| if processors > 1 { processors::separate() } else { Ok(()) });
+            match separated {
                 Ok(()) => play(port),
                 Err(error) => say(port, &HostEvent::Failed(error)),
             }

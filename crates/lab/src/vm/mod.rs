@@ -7,7 +7,7 @@
 //! ```
 //!
 //! What a host is told and answers is the same as elsewhere ([`crate::protocol`]); a virtio-serial port carries it instead
-//! of a pipe. Router and receiver stay on the machine. A guest has one processor, boots from memory ([`image`]), and
+//! of a pipe. Router and receiver stay on the machine. A guest has one processor or two ([`processors`]), boots from memory ([`image`]), and
 //! is gone with the experiment: it ends when its port does, and QEMU is killed with the engine.
 //!
 //! The guest's clock is another one than ours: it is compared before the start, so that both know when that is, and again
@@ -18,6 +18,7 @@ pub(crate) mod image;
 pub mod inside;
 mod machine;
 mod order;
+pub(crate) mod processors;
 
 pub use image::VmKernel;
 pub use machine::{Accelerator, Guests, Machine};

@@ -18,6 +18,8 @@ pub(crate) enum Order {
         algorithms: Vec<Algorithm>,
         /// Queue discipline of its interface; nothing: the one that its kernel gives it.
         qdisc: Option<Qdisc>,
+        /// Number of its processors. With two, the host runs on the first and interrupts go to the second.
+        processors: u32,
     },
 }
 

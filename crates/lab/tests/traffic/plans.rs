@@ -31,6 +31,7 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         rcvbuf_max_bytes: UNBOUNDED,
         delay_jitter_ns: Span::ZERO,
         cpu: None,
+        second_cpu: false,
         co_tenants: 0,
         kernel: None,
         offloads: false,

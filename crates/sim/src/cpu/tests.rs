@@ -5,17 +5,14 @@ const MS: u64 = 1_000_000;
 
 /// 2 ms out of every 5 ms; the first slice has lasted for 1 ms when the experiment begins.
 fn cpu() -> Cpu {
-    let mut cpu = Cpu::new(
-        &plan::Cpu { slice_ns: Span(2 * MS), period_ns: Span(5 * MS), per_packet_ns: Span(1), per_ack_ns: Span(1) },
-        &mut rand_core::SeedableRng::seed_from_u64(1),
-    );
-    cpu.phase = Span(MS);
+    let mut cpu = Cpu::new(&PLAN, &mut rand_core::SeedableRng::seed_from_u64(1));
+    cpu.slices.phase = Span(MS);
     cpu
 }
 
 #[test]
 fn a_host_is_on_cpu_in_its_slices_alone() {
-    let cpu = cpu();
+    let mut cpu = cpu();
     let turns: Vec<u64> = (0..10).map(|ms| cpu.next_turn(Time(ms * MS)).0 / MS).collect();
     // Slices: until 1 ms, from 4 to 6 ms, from 9 to 11 ms.
     assert_eq!(turns, [0, 4, 4, 4, 4, 5, 9, 9, 9, 9]);
@@ -39,10 +36,82 @@ fn work_that_does_not_fit_into_a_slice_goes_on_in_the_next() {
 #[test]
 fn a_whole_cpu_is_never_away() {
     let mut cpu = cpu();
-    cpu.period = cpu.slice;
-    cpu.phase = Span::ZERO;
+    cpu.slices.period = cpu.slices.slice;
+    cpu.slices.phase = Span::ZERO;
     cpu.work(Time(3 * MS), Span(5 * MS));
     assert_eq!((cpu.next_turn(Time(0)), cpu.next_turn(Time(9 * MS))), (Time(8 * MS), Time(9 * MS)));
+}
+
+#[test]
+fn slices_with_jitter_differ_in_length_and_keep_the_share() {
+    let plan = plan::Cpu { slice_jitter_ppm: 500_000, ..PLAN };
+    let slices = Slices::new(&plan, &mut rand_core::SeedableRng::seed_from_u64(1));
+    let lengths: Vec<u64> = (0..10_000).map(|number| slices.length(Time(number * 5 * MS)).0).collect();
+    assert!(lengths.iter().all(|length| (MS..=3 * MS).contains(length)));
+    let (shortest, longest) = (lengths.iter().min().unwrap(), lengths.iter().max().unwrap());
+    assert!(*shortest < MS + MS / 100 && *longest > 3 * MS - MS / 100, "{shortest} to {longest}");
+    let mean = lengths.iter().sum::<u64>() / 10_000;
+    assert!(mean.abs_diff(2 * MS) < MS / 50, "{mean}");
+    // Work of 7 ms takes as long as it takes until slices of 7 ms in all are over.
+    let end = slices.finish(slices.turn(Time(0)), Span(7 * MS));
+    let on_cpu: u64 = (0..end.0).step_by(1000).filter(|at| slices.turn(Time(*at)) == Time(*at)).count() as u64;
+    assert!((on_cpu * 1000).abs_diff(7 * MS) < 20_000, "{on_cpu} us");
+}
+
+const PLAN: plan::Cpu = plan::Cpu {
+    slice_ns: Span(2 * MS),
+    period_ns: Span(5 * MS),
+    per_packet_ns: Span(1),
+    per_ack_ns: Span(1),
+    slice_jitter_ppm: 0,
+    credit: None,
+};
+
+/// A CPU with `credit_ms` that earns a fifth of the time; `load_ppm` of its time is used by others.
+fn with_credit(credit_ms: u64, load_ppm: u32) -> Cpu {
+    let credit =
+        plan::Credit { initial_ns: Span(credit_ms * MS), max_ns: Span(20 * MS), baseline_ppm: 200_000, load_ppm };
+    let mut cpu = Cpu::new(&plan::Cpu { credit: Some(credit), ..PLAN }, &mut rand_core::SeedableRng::seed_from_u64(1));
+    cpu.slices.phase = Span::ZERO;
+    cpu
+}
+
+fn turns(cpu: &mut Cpu, at_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
+    at_ms.into_iter().map(|at| cpu.next_turn(Time(at * MS)).0 / MS).collect()
+}
+
+#[test]
+fn a_host_with_a_load_is_on_cpu_until_its_credit_is_used_up_and_then_in_slices() {
+    // 8 ms at a net 0.8 per millisecond last for 10 ms; then 2 ms out of every 5.
+    let mut cpu = with_credit(8, 1_000_000);
+    assert_eq!(turns(&mut cpu, [0, 4, 9]), [0, 4, 9]);
+    assert_eq!(turns(&mut cpu, 10..18), [10, 11, 15, 15, 15, 15, 16, 20]);
+    // A slice uses 2 ms and a period earns 1 ms: that leaves neither credit nor debt, however long it goes on.
+    assert_eq!(turns(&mut cpu, [1002, 1003]), [1005, 1005]);
+}
+
+#[test]
+fn packets_spend_credit_and_an_idle_host_earns_it_back() {
+    let mut cpu = with_credit(4, 0);
+    cpu.work(Time(0), Span(5 * MS));
+    // 4 ms less 5 ms of work: the balance is used up at once, and the work is done all the same.
+    assert_eq!(turns(&mut cpu, [1]), [5]);
+    // It owes 1 ms, and earns 1 ms in each period; from 15 ms on it holds a slice: 1 ms to be paid back, 2 ms for a slice.
+    assert_eq!(turns(&mut cpu, [8, 12, 14]), [10, 15, 15]);
+    assert_eq!(turns(&mut cpu, [17, 18, 19]), [17, 18, 19]);
+}
+
+#[test]
+fn no_more_than_the_maximum_is_earned() {
+    let mut cpu = with_credit(0, 0);
+    // 20 ms, the maximum, and not the 200 ms that it has earned: with what it earns meanwhile, 24 ms of
+    // work; that of 1 ms which uses it up begins the slices, of 2 ms.
+    let mut now = cpu.next_turn(Time(1000 * MS));
+    while cpu.next_turn(now) == now {
+        cpu.work(now, Span(MS));
+        now += Span(MS);
+    }
+    assert_eq!((now.0 / MS, cpu.next_turn(now).0 / MS), (1026, 1029));
 }
 
 /// Ten segments over a path of 10 ms that delays and does nothing else, from a host with slices of 10 ms every 20 ms in
@@ -68,7 +137,7 @@ fn a_transfer_from_a_host_that_is_away_half_of_the_time_takes_as_long_as_by_hand
     experiment.flows[0].load = plan::Load::Sizes { sizes_bytes: vec![thalweg_units::Bytes(14_480)] };
     let fct_us = |experiment: &plan::Experiment| {
         let mut simulation = Simulation::new(experiment, &thalweg_plan::plan::Traces::default()).unwrap();
-        simulation.cpus.iter_mut().flatten().for_each(|cpu| cpu.phase = Span::ZERO);
+        simulation.cpus.iter_mut().flatten().for_each(|cpu| cpu.slices.phase = Span::ZERO);
         let mut rows = thalweg_trace::Memory::default();
         while simulation.step(&mut rows) {}
         simulation.finish(&mut rows);
@@ -81,6 +150,53 @@ fn a_transfer_from_a_host_that_is_away_half_of_the_time_takes_as_long_as_by_hand
         period_ns: Span(20 * MS),
         per_packet_ns: Span(MS),
         per_ack_ns: Span(2 * MS),
+        slice_jitter_ppm: 0,
+        credit: None,
     });
     assert_eq!(fct_us(&experiment), 83_000);
+}
+
+/// Segments over a path of 8 ms, from a host with slices of 10 ms every 40 ms; packets take no time. With two CPUs, the slices of
+/// the second one begin 10 ms after those of the first. By hand, in ms:
+///
+/// ```text
+///                                   one CPU   two CPUs
+///  SYN leaves                             0          0
+///  SYN-ACK comes at 8, is handled         8         10, on the second
+///  the application writes                 8         40, on the first
+///  ten segments leave                     8         40
+///  their ACKs come                       16         48
+///  and are handled                       40         50, on the second
+///  the other ten leave                   40         50, on the second: they lie in the buffer
+///  their ACKs come and are handled       48         58
+/// ```
+#[test]
+fn acknowledgements_are_handled_and_release_data_while_the_cpu_of_the_application_is_away() {
+    let mut experiment: plan::Experiment =
+        serde_json::from_str(include_str!("../../tests/data/one-cubic-flow.json")).unwrap();
+    experiment.forward.capacity = plan::Capacity::Unlimited;
+    experiment.reverse.capacity = plan::Capacity::Unlimited;
+    (experiment.forward.delay_ns, experiment.reverse.delay_ns) = (Span(4 * MS), Span(4 * MS));
+    experiment.start_jitter_ns = Span::ZERO;
+    experiment.flows[0].load = plan::Load::Sizes { sizes_bytes: vec![thalweg_units::Bytes(28_960)] };
+    let fct_us = |second_cpu: bool| {
+        let mut experiment = experiment.clone();
+        let host = experiment.hosts.get_mut("sender").unwrap();
+        let none = Span::ZERO;
+        let (slice_ns, period_ns) = (Span(10 * MS), Span(40 * MS));
+        host.cpu = Some(plan::Cpu { slice_ns, period_ns, per_packet_ns: none, per_ack_ns: none, ..PLAN });
+        host.second_cpu = second_cpu;
+        let mut simulation = Simulation::new(&experiment, &thalweg_plan::plan::Traces::default()).unwrap();
+        for cpus in &mut simulation.cpus {
+            for (cpu, phase_ms) in cpus.iter_mut().zip([0, 30]) {
+                cpu.slices.phase = Span(phase_ms * MS);
+            }
+        }
+        let mut rows = thalweg_trace::Memory::default();
+        while simulation.step(&mut rows) {}
+        simulation.finish(&mut rows);
+        assert!(rows.flows[0].completed && rows.flows[0].segments == 20);
+        rows.flows[0].fct_us.unwrap()
+    };
+    assert_eq!((fct_us(false), fct_us(true)), (48_000, 58_000));
 }

@@ -8,7 +8,7 @@ from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
-from thalweg.scenario.rules import rules_direction
+from thalweg.scenario.rules import rules_credit, rules_direction
 from thalweg.scenario.text import quantities
 
 DEFAULT_SLICE = "10ms"
@@ -25,13 +25,16 @@ LONGEST_SLICE_NS = 10**9
 LONGEST_PERIOD_NS = 60 * 10**9
 """A host that is away for longer has long been given up by its peers."""
 
-WITH_SHARE = ("cpu_slice", "cpu_per_packet", "cpu_per_ack")
+WITH_SHARE = ("cpu_slice", "cpu_slice_jitter", "cpu_per_packet", "cpu_per_ack", "cpu_model")
 """Keys that say something only beside a share."""
+
+TWO_CPUS = 2
+"""The most that a host has: one for the application and one for interrupts."""
 
 LONGEST_COALESCING_NS = 100_000_000
 """Longer than any network card waits: drivers allow 10 ms or so."""
 
-KEYS = ("cpu_share", *WITH_SHARE, "co_tenants")
+KEYS = ("cpu_share", *WITH_SHARE, *rules_credit.KEYS, "cpus", "co_tenants")
 
 QDISC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}")
 """Names of queue disciplines: a kernel keeps 16 bytes of them."""
@@ -56,6 +59,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
         if "qdisc" in host:
             _qdisc(host["qdisc"], name, mistakes, is_sending=name != "receiver" or rules_direction.has_up(raw))
         _together(host, name, mistakes)
+        rules_credit.check(host, name, mistakes)
         _amounts(host, ("host", name), f"host.{name}", mistakes)
 
 
@@ -114,6 +118,14 @@ def _together(host: Raw, name: str, mistakes: Mistakes) -> None:
             expected="one way to make the CPU scarce: a fixed share, or processes beside the host",
             hint="remove one of cpu_share, co_tenants",
         )
+    if host.get("cpus") == TWO_CPUS and host.get("co_tenants"):
+        mistakes.add(
+            "conflict",
+            ("host", name, "co_tenants"),
+            f"[host.{name}] has `cpus = 2` and `co_tenants`",
+            expected="one CPU, which the host and the processes beside it share",
+            hint="remove cpus, or use cpu_share instead of co_tenants",
+        )
     if "cpu_share" not in host:
         for key in (key for key in WITH_SHARE if key in host):
             mistakes.add_missing(
@@ -160,6 +172,7 @@ def _amounts(host: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
             expected="60 s at most",
             hint="raise cpu_share, or choose a shorter cpu_slice",
         )
+    _jitter(host, place, name, slice_ns, mistakes)
     for key in ("cpu_per_packet", "cpu_per_ack"):
         cost = values.quantity(host, key, quantities.time, DEFAULT_COST)
         if cost is not None and cost > LONGEST_SLICE_NS:
@@ -171,3 +184,19 @@ def _amounts(host: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
                 expected='a time from "0us" to "1s"',
                 hint=f'{key} = "{DEFAULT_COST}"',
             )
+
+
+def _jitter(host: Raw, place: Place, name: str, slice_ns: int | None, mistakes: Mistakes) -> None:
+    """Check that the longest slice fits into a period."""
+    share, jitter = host.get("cpu_share"), host.get("cpu_slice_jitter")
+    if not (slice_ns and isinstance(share, int | float) and isinstance(jitter, int | float) and 0 < share < 1):
+        return
+    if slice_ns * (1 + Fraction(str(jitter))) > period_ns(share, slice_ns):
+        mistakes.add(
+            "out-of-range",
+            (*place, "cpu_slice_jitter"),
+            f"`{name}.cpu_slice_jitter` makes slices that are longer than a period",
+            found=str(jitter),
+            expected=f"at most 1 / cpu_share - 1, here {float(1 / Fraction(str(share)) - 1):.3g}",
+            hint="lower cpu_slice_jitter, or cpu_share",
+        )

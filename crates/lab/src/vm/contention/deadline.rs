@@ -63,6 +63,37 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
     Ok(Slices { median })
 }
 
+/// Whether this machine has as many processors as a guest, and the time for deadline threads that their shares add up to.
+///
+/// # Errors
+/// `no-contention`: says what is missing.
+pub(super) fn check_processors(count: u32, cpu: Option<&Cpu>) -> Result<(), Error> {
+    check_settings(count, cpu, &Settings::read())
+}
+
+fn check_settings(count: u32, cpu: Option<&Cpu>, settings: &Settings) -> Result<(), Error> {
+    if count as usize > settings.processors.max(1) {
+        let message =
+            format!("a guest with {count} processors needs {count} here, and this machine has {}", settings.processors);
+        return Err(Error::new("no-contention", message, "leave host.NAME.cpus out, or use --engine sim"));
+    }
+    let asked = f64::from(count) * cpu.map_or(0.0, Cpu::share);
+    let runtime_us = settings.rt_runtime_us.filter(|us| *us >= 0);
+    let (Some(runtime_us), Some(period_us), true) = (runtime_us, settings.rt_period_us, count > 1) else {
+        return Ok(());
+    };
+    let most = settings.processors as f64 * runtime_us as f64 / period_us as f64;
+    if asked <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "{count} processors of a guest with a share of {:.3} each are {asked:.3} processors, and deadline threads may have {most:.3} here \
+         (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us)",
+        asked / f64::from(count)
+    );
+    Err(Error::new("no-contention", message, "choose a smaller cpu_share, or cpus = 1"))
+}
+
 /// Gives a thread (0: the calling one) its share from now on.
 ///
 /// # Errors
@@ -192,6 +223,8 @@ mod tests {
         period_ns: Span::from_millis(20),
         per_packet_ns: Span::ZERO,
         per_ack_ns: Span::ZERO,
+        slice_jitter_ppm: 0,
+        credit: None,
     };
 
     #[test]
@@ -230,6 +263,24 @@ mod tests {
         let short = Settings { period_max_us: Some(1234), ..able() };
         assert!(told(libc::EINVAL, &short).contains("to 1234 us (kernel.sched_deadline_period_min_us"));
         assert!(told(libc::ENOSYS, &able()).contains("--engine sim"));
+    }
+
+    #[test]
+    fn two_processors_that_do_not_fit_here_are_refused() {
+        let of = |processors| Settings {
+            processors,
+            rt_runtime_us: Some(950_000),
+            rt_period_us: Some(1_000_000),
+            ..Settings::default()
+        };
+        let single = check_settings(2, Some(&CPU), &of(1)).unwrap_err();
+        assert!(single.message.contains("needs 2 here, and this machine has 1"), "{single}");
+        check_settings(2, Some(&CPU), &of(2)).expect("two halves of 1.9");
+        let large = Cpu { slice_ns: Span::from_millis(99), period_ns: Span::from_millis(100), ..CPU };
+        let refused = check_settings(2, Some(&large), &of(2)).unwrap_err();
+        assert!(refused.message.contains("are 1.980 processors, and deadline threads may have 1.900"), "{refused}");
+        check_settings(1, Some(&large), &of(2)).expect("one fits");
+        check_settings(2, Some(&large), &Settings { rt_runtime_us: Some(-1), ..of(2) }).expect("no limit");
     }
 
     #[test]

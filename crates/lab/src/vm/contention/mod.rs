@@ -51,6 +51,7 @@ pub struct Contention {
 /// # Errors
 /// As [`apply`].
 pub fn check(host: &Host) -> Result<(), Error> {
+    deadline::check_processors(host.cpus(), scarce(host).as_ref())?;
     scarce(host).map_or(Ok(()), |cpu| deadline::slices(&cpu).map(|_| ()))
 }
 

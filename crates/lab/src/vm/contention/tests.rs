@@ -11,6 +11,7 @@ fn host(cpu: Option<Cpu>, co_tenants: u32) -> Host {
         rcvbuf_max_bytes: Bytes(1),
         delay_jitter_ns: Span::ZERO,
         cpu,
+        second_cpu: false,
         co_tenants,
         kernel: None,
         offloads: false,
@@ -25,6 +26,8 @@ fn cpu(slice_ms: u64, period_ms: u64) -> Cpu {
         period_ns: Span::from_millis(period_ms),
         per_packet_ns: Span::ZERO,
         per_ack_ns: Span::ZERO,
+        slice_jitter_ppm: 0,
+        credit: None,
     }
 }
 

@@ -14,7 +14,7 @@ use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Child;
 use std::time::Instant;
-use thalweg_plan::plan::{Experiment, Flow};
+use thalweg_plan::plan::{Experiment, Flow, Host};
 
 /// Everything that guests are started with.
 #[derive(Debug)]
@@ -118,16 +118,17 @@ impl Guests {
         let (algorithms, mut files) = algorithms::needed(experiment, &place.flows)?;
         let (qdisc, modules) = qdisc::needed(&self.kernel, place).map_err(failed)?;
         files.extend(modules);
-        let order = Order::Host { network: network.inside(place), algorithms, qdisc };
+        let processors = experiment.hosts.get(&place.host).map_or(1, Host::cpus);
+        let order = Order::Host { network: network.inside(place), algorithms, qdisc, processors };
         let content = initramfs::with_order(&self.base, &order, &files).map_err(failed)?;
         let file = sys::file_in_memory(&content).map_err(failed)?;
         let card = Card { tap: GUEST_TAP, mac: place.mac_text() };
         let place_of_file = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let words = qemu::command(self.accelerator(), &self.kernel.image, &place_of_file, Some(&card));
+        let words = qemu::command(self.accelerator(), &self.kernel.image, &place_of_file, Some(&card), processors);
         let child = network.spawn_with(&place.name, &words, |command| {
             sys::hand_over(command, &file);
         })?;
-        let machine = Machine { pid: child.id(), started: Instant::now() };
+        let machine = Machine { pid: child.id(), processors: processors as usize, started: Instant::now() };
         Ok((child, machine))
     }
 }
@@ -136,6 +137,8 @@ impl Guests {
 #[derive(Debug)]
 pub struct Machine {
     pid: u32,
+    /// Number of its processors.
+    processors: usize,
     started: Instant,
 }
 
@@ -143,12 +146,16 @@ impl Machine {
     /// The threads that are its processors, by their numbers in the system; there is one for each.
     ///
     /// # Errors
-    /// `no-guest`: none is found.
+    /// `no-guest`: not all of them are found.
     pub fn processors(&self) -> Result<Vec<u32>, Error> {
         let found = qemu::processors(self.pid);
-        if found.is_empty() {
-            let message =
-                format!("the threads of QEMU (process {}) that are a guest's processors are not found", self.pid);
+        if found.len() != self.processors {
+            let message = format!(
+                "expected {} threads of QEMU (process {}) that are a guest's processors, found {}",
+                self.processors,
+                self.pid,
+                found.len()
+            );
             return Err(Error::new(
                 "no-guest",
                 message,

@@ -93,7 +93,7 @@ fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base
     };
     let content = initramfs::with_order(base, &Order::Probe, &[]).map_err(started)?;
     let file = sys::file_in_memory(&content).map_err(started)?;
-    let words = qemu::command(accelerator, &kernel.image, &format!("/proc/self/fd/{}", file.as_raw_fd()), None);
+    let words = qemu::command(accelerator, &kernel.image, &format!("/proc/self/fd/{}", file.as_raw_fd()), None, 1);
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut guest = Guest(sys::hand_over(holder::alone(&mut command), &file).spawn().map_err(started)?);

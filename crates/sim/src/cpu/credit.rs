@@ -1,0 +1,123 @@
+//! CPU credit: CPU time that a host may use above its baseline.
+//!
+//! ```text
+//!   balance ────╲                     accrues at the baseline, up to a maximum;
+//!                ╲                    spent by the host's other load and by packets
+//!                 ╲____________
+//!   on CPU  ██████████   █   █   █    whenever needed; then a slice in each period
+//! ```
+//!
+//! The host's other load takes its share of the time on CPU; what packets need is taken out of the rest of it and of the load
+//! alike, so that it costs credit only as far as the load would not have used the time. With the balance used up, the host is on
+//! CPU in slices. At the end of each period the balance changes by what the baseline has earned less what was used, and once it
+//! holds a slice, the host is on CPU whenever it needs to be. Slices leave no debt.
+//!
+//! EC2's burstable instances and Xen's credit scheduler are forms of this; docs/concepts/cpu-contention.md has their parameters.
+//!
+//! Left out: EC2 lowers the share gradually over minutes when the balance is nearly used up.
+
+use super::slices::{MILLION, Slices};
+use thalweg_plan::plan;
+use thalweg_units::{Span, Time};
+
+/// The balance of a CPU, and what it is spent on.
+#[derive(Debug)]
+pub(crate) struct Credit {
+    /// In millionths of a nanosecond, so that shares in millionths leave no remainder.
+    balance: i128,
+    max: i128,
+    baseline_ppm: i128,
+    load_ppm: i128,
+    /// Whether the balance is used up, so that the host has slices only.
+    is_used_up: bool,
+    /// Time until which the balance is known; with the balance used up: when the present period began, or the experiment.
+    at: Time,
+    /// What packets have taken in the present period.
+    spent: Span,
+}
+
+impl Credit {
+    pub(super) fn new(credit: &plan::Credit) -> Credit {
+        let balance = scaled(credit.initial_ns);
+        Credit {
+            balance,
+            max: scaled(credit.max_ns),
+            baseline_ppm: i128::from(credit.baseline_ppm),
+            load_ppm: i128::from(credit.load_ppm),
+            is_used_up: balance == 0,
+            at: Time::ZERO,
+            spent: Span::ZERO,
+        }
+    }
+
+    /// Whether the host is on CPU whenever it needs to be.
+    pub(super) fn is_left(&self) -> bool {
+        !self.is_used_up
+    }
+
+    /// Brings the balance up to `now`.
+    pub(super) fn advance(&mut self, now: Time, slices: &mut Slices) {
+        while self.at < now {
+            if self.is_used_up {
+                let end = slices.next_period(self.at);
+                if now < end {
+                    return;
+                }
+                self.end_period(end, slices);
+            } else {
+                self.drain(now, slices);
+            }
+        }
+    }
+
+    /// Packets have taken `cost`, from `now` on.
+    pub(super) fn spend(&mut self, cost: Span) {
+        if self.is_used_up {
+            self.spent += cost;
+        } else {
+            self.balance -= self.charge(cost);
+        }
+    }
+
+    /// What the use of `time` by packets costs beyond the load.
+    fn charge(&self, time: Span) -> i128 {
+        i128::from(time.0) * (i128::from(MILLION) - self.load_ppm)
+    }
+
+    /// Time passes with the host on CPU, until `now` or until the balance is used up.
+    fn drain(&mut self, now: Time, slices: &mut Slices) {
+        let rate = self.baseline_ppm - self.load_ppm;
+        let lasts = match (self.balance.max(0), rate) {
+            (0, _) => Some(0),
+            (balance, ..0) => u64::try_from((balance + -rate - 1) / -rate).ok(),
+            _ => None,
+        };
+        match lasts.map(|ns| self.at + Span(ns)).filter(|end| *end <= now) {
+            Some(end) => {
+                self.balance = self.balance.min(0);
+                (self.at, self.is_used_up) = (end, true);
+                slices.begin_at(end);
+            }
+            None => {
+                let passed = i128::from(now.since(self.at).0);
+                self.balance = (self.balance + rate * passed).min(self.max);
+                self.at = now;
+            }
+        }
+    }
+
+    /// A period is over in which the host had one slice.
+    fn end_period(&mut self, end: Time, slices: &Slices) {
+        let slice = slices.length(self.at);
+        let earned = i128::from(slices.period.0) * self.baseline_ppm;
+        let spent = std::mem::take(&mut self.spent).min(slice);
+        let used = i128::from(slice.0) * self.load_ppm + self.charge(spent);
+        self.balance = (self.balance + earned - used).max(self.balance.min(0)).min(self.max);
+        self.at = end;
+        self.is_used_up = self.balance < scaled(slices.slice).min(self.max.max(1));
+    }
+}
+
+fn scaled(time: Span) -> i128 {
+    i128::from(time.0) * i128::from(MILLION)
+}
