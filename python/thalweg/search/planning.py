@@ -48,6 +48,15 @@ class Planner:
         document = scenario.checked(scenario.overridden(self.search.document, values))
         whole = plan.make(document, self.engine, self.known.engines)
         experiments = [each for each in whole.experiments if self._is_of(side, each.sweep)]
+        if not experiments:
+            raise ThalwegError(
+                "no-points",
+                f"no point of the sweep is {side}",
+                place="search.held_out",
+                expected="points with a held-out value, and points without any",
+                hint="thalweg check shows the points of the sweep",
+                source=self.search.document.source(("search", "held_out")),
+            )
         return whole.model_copy(update={"experiments": experiments})
 
     @property

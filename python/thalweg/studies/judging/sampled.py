@@ -1,12 +1,17 @@
 """Judges a claim whose points are a sample: paths that were drawn from a population.
 
-Every point is one observation. The interval is a percentile bootstrap over the points (Efron and Tibshirani, An
-Introduction to the Bootstrap, 1993, section 13.3): it contains what the paths differ by and what repetitions of one
-path differ by. Both sides of a comparison are on the same path, so a path is drawn with both.
+Every point is one observation, so a path must not have several. The interval of a share is Wilson's (Journal of the
+American Statistical Association 22, 1927), which has a width at 0 and 1, too. Others are a percentile bootstrap over
+the points (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3): it contains what the paths
+differ by and what repetitions of one path differ by. Both sides of a comparison are on the same path, so a path is
+drawn with both.
 """
+
+import math
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from thalweg.analysis import CONFIDENCE
 from thalweg.analysis.tables.thin import Numbers
@@ -31,7 +36,10 @@ def judge(found: Quantities, judge: Judge) -> Judged:
         return Judged("not settled", note="no point has a value", looked_at=looked_at, unsure=looked_at)
     columns = columns[:, has_value]
     centre = _reduced(columns, judge).item()
-    low, high = quantiles(_drawn(columns, judge), centre, CONFIDENCE)
+    if judge.over == "share":
+        low, high = _wilson(centre, count)
+    else:
+        low, high = quantiles(_drawn(columns, judge), centre, CONFIDENCE)
     bounds = Bounds.between(judge.at_least_share, None) if judge.over == "share" else Bounds.of(judge)
     verdict = bounds.verdict(centre, low, high) if count > 1 and not missing else "not settled"
     note = f"{missing} of {points} points have no value" if missing else ""
@@ -64,6 +72,18 @@ def _reduced(columns: Numbers, judge: Judge) -> Numbers:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = columns[0].sum(axis=-1) / columns[1].sum(axis=-1)
     return np.asarray(ratio - 1 if judge.kind == "gain" else ratio)
+
+
+def _wilson(share: float, count: int) -> tuple[float, float]:
+    """Return the score interval of a share of independent points.
+
+    >>> [round(end, 3) for end in _wilson(0.0, 12)], [round(end, 3) for end in _wilson(0.5, 100)]
+    ([0.0, 0.242], [0.404, 0.596])
+    """
+    z = float(special.ndtri(0.5 + CONFIDENCE / 2))
+    middle = (share + z**2 / (2 * count)) / (1 + z**2 / count)
+    half = z / (1 + z**2 / count) * math.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _drawn(columns: Numbers, judge: Judge) -> Numbers:

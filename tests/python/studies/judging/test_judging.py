@@ -323,3 +323,12 @@ def test_a_sample_with_a_point_without_a_value_settles_nothing(tmp_path: Path) -
     parts = made_up(tmp_path / "run", {("bbr", "1bdp"): [1.0], ("bbr", "2bdp"): [1.0], ("bbr", "3bdp"): [None]})
     found = judged(parts, {"over": "mean", "sample": True, "at_most": 2}, {CC: "bbr"})
     assert (found.verdict, found.value, found.note) == ("not settled", 1.0, "1 of 3 points have no value")
+
+
+def test_a_share_that_no_point_meets_has_a_width(tmp_path: Path) -> None:
+    parts = sampled(tmp_path / "run", [1.0] * 12, [1.0] * 12)
+    asked = {"as": "ratio", "over": "share", "sample": True, "at_most": 0.95, "at_least_share": 0.2}
+    found = judged(parts, asked, {CC: "bbr"}, against={"where": {CC: "cubic"}})
+    assert (found.verdict, found.value) == ("not settled", 0.0)
+    assert found.low == pytest.approx(0, abs=1e-9)
+    assert found.high == pytest.approx(0.2425, abs=1e-4)
