@@ -196,7 +196,8 @@ static __always_inline u32 is_held_back(const struct tcp_sock *tp)
 }
 
 /* What the rule is shown. */
-static __always_inline void look(struct sock *sk, const struct bbr3 *it, const struct bbr3_ack *ack, struct rule_input *in)
+static __always_inline void fill_rule_input(struct sock *sk, const struct bbr3 *it, const struct bbr3_ack *ack,
+					    struct rule_input *in)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 
@@ -242,7 +243,7 @@ static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, u32 pri
 	struct bbr3 *it = &flow->bbr;
 
 	flow->bbr_pacing_rate = ack->pacing_rate;
-	look(sk, it, ack, &flow->in);
+	fill_rule_input(sk, it, ack, &flow->in);
 	flow->in.prior_cwnd = prior_cwnd;
 	__builtin_memset(out, 0, sizeof(*out));
 	bbr3_step_rule(&flow->rule, &flow->in, out);

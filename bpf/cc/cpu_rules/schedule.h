@@ -320,7 +320,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
 		if (is_kept_full)
 			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;
-		/* What losses of bursts tell is in the cap, and not in bounds that do not know of stalls. */
+		/* What losses of bursts show is in the cap, and not in bounds that do not know of stalls. */
 		cwnd = rule_min(in->unbounded_cwnd ? in->unbounded_cwnd : cwnd, cap);
 		out->snd_cwnd = cwnd;
 	}

@@ -38,7 +38,7 @@ fn number(row: &Row, wanted: &str) -> u64 {
 
 /// Startup, and a dozen probes: six seconds.
 #[test]
-fn the_kernel_probes_when_and_as_hard_as_it_is_told_to() {
+fn the_kernel_probes_at_the_interval_and_gain_that_are_set() {
     let Some(stage) = Stage::new() else { return };
     let Some(engine) = engine("kernel", "bbr_tuned on a path") else { return };
     let interval = format!("probe_interval_ms={}", INTERVAL_US / 1000);
