@@ -17,7 +17,7 @@ distributed = pytest.importorskip("distributed", reason="distributed is not inst
 
 SCENARIO = """\
 name = "many"
-repetitions = 12
+repetitions = 8
 start_jitter = "1rtt"
 sample_interval = "50ms"
 duration = "2s"
@@ -87,7 +87,7 @@ def test_a_sweep_survives_the_death_of_a_worker_and_gives_the_same_tables(
             killed.append(before[where])
             os.kill(before[where], signal.SIGKILL)
 
-    work = Work(planned, tmp_path / "run", engine.find(), listener=kill_a_busy_worker, shards=12)
+    work = Work(planned, tmp_path / "run", engine.find(), listener=kill_a_busy_worker, shards=8)
     outcome = executors.execute(work, address(cluster))
     assert killed
     assert any(key.startswith("thalweg-shard-") for key in lost)
@@ -103,10 +103,10 @@ def test_what_is_there_is_not_run_again(
     out = tmp_path / "run"
     executors.execute(Work(planned, out, engine.find(), due=first))
     outcome = executors.execute(Work(planned, out, engine.find()), address(cluster))
-    assert (outcome.experiments, outcome.present, outcome.finished) == (36, 5, 31)
+    assert (outcome.experiments, outcome.present, outcome.finished) == (24, 5, 19)
     assert tables(out) == tables(here)
     again = executors.execute(Work(planned, out, engine.find()), "dask://127.0.0.1:1")
-    assert (again.exit_code, again.present, again.finished) == (Exit.FINE, 36, 0)
+    assert (again.exit_code, again.present, again.finished) == (Exit.FINE, 24, 0)
 
 
 def refused(planned: plan.Plan, out: Path, executor: str) -> ThalwegError:
@@ -173,7 +173,7 @@ def test_ctrl_c_keeps_the_shards_that_have_come_back(
         if event["event"] == "finished":
             raise KeyboardInterrupt
 
-    work = Work(planned, tmp_path / "run", engine.find(), listener=interrupt, shards=12)
+    work = Work(planned, tmp_path / "run", engine.find(), listener=interrupt, shards=8)
     outcome: Outcome = executors.execute(work, address(cluster))
     assert outcome.exit_code is Exit.INTERRUPTED
     assert len(tables(tmp_path / "run")) > 0
