@@ -123,7 +123,7 @@ def take(directory: Path, name: str) -> None:
     mark = directory / "search.id"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        present = mark.read_text(encoding="utf-8").strip() if mark.exists() else None
+        present = mark.read_text(encoding="utf-8").strip() or None if mark.exists() else None
         if present is None and any(each.name != "search.id" for each in directory.iterdir()):
             present = "none"
         if present is None:

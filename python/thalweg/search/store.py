@@ -21,9 +21,10 @@ from typing import IO, Any
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
-from optuna.study import Study
+from optuna.storages import RDBStorage
+from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from thalweg.errors import Exit, ThalwegError
 from thalweg.scenario.document import Value
@@ -72,17 +73,30 @@ class Store:
         self._space = {each.address: each.distribution() for each in search.parameters}
         self._sampler = _Proposals(seed, is_single=len(search.objectives) == 1)
         with self.exclusive(), _explained(folder):
-            storage = optuna.storages.RDBStorage(f"sqlite:///{FILE}", engine_kwargs={"creator": self._connect})
-            self._study = optuna.create_study(
-                storage=storage,
-                sampler=self._sampler,
-                study_name=STUDY,
-                directions=["maximize" if each.is_maximised else "minimize" for each in search.objectives],
-                load_if_exists=True,
-            )
+            if not (folder / FILE).exists():
+                self._make()
+            storage = self._storage(folder / FILE)
+            self._study = optuna.load_study(study_name=STUDY, storage=storage, sampler=self._sampler)
 
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(self._folder / FILE, timeout=WAIT_S, check_same_thread=False)
+    def _make(self) -> None:
+        """Make the file: complete or not at all, so that a process may be killed meanwhile."""
+        new = self._folder / f"{FILE}.new"
+        for part in (new, new.with_name(f"{new.name}-journal")):
+            part.unlink(missing_ok=True)
+        storage = self._storage(new)
+        goals = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
+        directions = [goals[each.is_maximised] for each in self._search.objectives]
+        optuna.create_study(storage=storage, study_name=STUDY, directions=directions)
+        storage.engine.dispose()
+        new.replace(self._folder / FILE)
+
+    @staticmethod
+    def _storage(file: Path) -> RDBStorage:
+        def connect() -> sqlite3.Connection:
+            return sqlite3.connect(file, timeout=WAIT_S, check_same_thread=False)
+
+        # The URL names no folder: in one, `?` and `%` would have a meaning.
+        return RDBStorage(f"sqlite:///{FILE}", engine_kwargs={"creator": connect})
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Keep all other processes of this search from doing the same."""
@@ -267,9 +281,9 @@ def _explained(folder: Path) -> Iterator[None]:
     """Turn an error of the database into one that says what to do."""
     try:
         yield
-    except (OperationalError, sqlite3.DatabaseError, optuna.exceptions.StorageInternalError) as error:
+    except (DBAPIError, sqlite3.DatabaseError, optuna.exceptions.StorageInternalError) as error:
         causes = [error, error.__cause__, error.__context__]
-        original = next((str(each.orig) for each in causes if isinstance(each, OperationalError)), str(error))
+        original = next((str(each.orig) for each in causes if isinstance(each, DBAPIError)), str(error))
         raise ThalwegError(
             "cannot-write",
             f"`{folder / FILE}`: {original}",

@@ -1,0 +1,62 @@
+"""The store of a search: what is left of a process that was killed does not stop the next one."""
+
+from pathlib import Path
+
+from small_search import searched
+from thalweg.search.candidates import Candidate
+from thalweg.search.store import Store
+
+
+def test_a_store_that_was_half_made_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "search.db.new").write_bytes(b"SQLite format 3" + bytes(5000))
+    (tmp_path / "search.db.new-journal").write_bytes(bytes(512))
+    store = Store(tmp_path, searched(tmp_path), seed=1)
+    claimed = store.claim()
+    assert claimed
+    assert claimed.number == 0
+
+
+def test_a_candidate_that_nobody_works_on_any_more_is_taken_up_again(tmp_path: Path) -> None:
+    search = searched(tmp_path)
+    first, second = (Store(tmp_path, search, seed=1) for _ in range(2))
+    left = first.claim()
+    assert left
+    others = second.claim()
+    assert others
+    assert others.number == 1, "another process has the first one"
+    left.lock.close()
+    again = second.claim()
+    assert again
+    assert (again.number, again.settings) == (left.number, left.settings)
+
+
+def test_what_was_found_is_there_for_the_next_process(tmp_path: Path) -> None:
+    search = searched(tmp_path)
+    store = Store(tmp_path, search, seed=1)
+    claimed = store.claim()
+    assert claimed
+    found = Candidate(claimed.number, claimed.settings, [[1.0, 2.0]], "worse than 7")
+    store.keep(claimed, found)
+    (kept,) = Store(tmp_path, search, seed=1).evaluated()
+    assert kept == found
+    assert not store.is_shared()
+
+
+def test_proposals_depend_on_the_number_and_what_was_found_alone(tmp_path: Path) -> None:
+    """Twelve candidates: TPE begins after ten."""
+    proposed = []
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        search = searched(folder)
+        store, settings = Store(folder, search, seed=1), []
+        for number in range(12):
+            if name == "b":
+                store = Store(folder, search, seed=1)
+            claimed = store.claim()
+            assert claimed
+            settings.append(claimed.settings)
+            store.keep(claimed, Candidate(claimed.number, claimed.settings, [[float(number)]]))
+        proposed.append(settings)
+    assert proposed[0] == proposed[1]
+    assert len({str(each) for each in proposed[0]}) == 12
