@@ -268,3 +268,22 @@ fn a_path_whose_conditions_change_carries_what_each_of_them_allows() {
     assert!((600_000.0..=937_500.0).contains(&first), "{first} bytes");
     assert!((170_000.0..=200_000.0).contains(&second), "{second} bytes");
 }
+
+/// Behind a stage that delays, the netem with slots is a child, where Linux refuses a size table.
+#[test]
+fn packets_that_leave_together_both_ways_fill_the_path() {
+    if !is_available() {
+        return;
+    }
+    let mut experiment = of("cubic", 1);
+    for way in ["forward", "reverse"] {
+        experiment[way]["aggregation"] = json!({ "interval_ns": 4_000_000, "max_bytes": null });
+    }
+    let outcome = outcome(experiment);
+    let flow = &outcome.flow("large")[0];
+    let share = number(&flow["acked_bytes"]) / CAPACITY;
+    assert!((0.7..=0.9654).contains(&share), "{share} of the capacity");
+    // The path is 20 ms, and packets wait for the next slot.
+    let mean_us = number(&flow["rtt_mean_us"]);
+    assert!(mean_us > 22_000.0, "{mean_us} us");
+}

@@ -277,10 +277,11 @@ impl Shaping {
         self.watch.at.push((at, line.split(' ').map(str::to_owned).collect()));
     }
 
-    /// Packets that leave an interface together, behind the netem that is there if there is one.
+    /// Packets that leave an interface together, behind the netem that is there if there is one. Linux takes a size
+    /// table at the root alone: behind a netem, `max_bytes` counts Ethernet's header, too.
     fn slots(&mut self, interface: &str, words: String, is_behind_netem: bool) {
-        let parent = if is_behind_netem { "parent 1:1 handle 2:" } else { "root handle 1:" };
-        self.command(format!("tc qdisc add dev {interface} {parent} stab overhead -14 netem {words}"));
+        let place = if is_behind_netem { "parent 1:1 handle 2:" } else { "root handle 1: stab overhead -14" };
+        self.command(format!("tc qdisc add dev {interface} {place} netem {words}"));
     }
 
     /// A policer in the htb at the root of a device.

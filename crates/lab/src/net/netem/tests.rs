@@ -391,9 +391,9 @@ fn packets_that_leave_together_wait_in_a_netem_with_slots() {
     experiment.forward.aggregation = Some(aggregation);
     experiment.reverse.aggregation = Some(Aggregation { max_bytes: None, ..aggregation });
     let plain = script(&experiment);
-    let slots = "stab overhead -14 netem limit 100000 slot 4000us 4000us";
-    let slots_back = "stab overhead -14 netem limit 1923076 slot 4000us 4000us";
-    assert!(plain.contains(&format!("dev r0 root handle 1: {slots} bytes 65535\n")), "{plain}");
+    let slots = "netem limit 100000 slot 4000us 4000us";
+    let slots_back = "netem limit 1923076 slot 4000us 4000us";
+    assert!(plain.contains(&format!("dev r0 root handle 1: stab overhead -14 {slots} bytes 65535\n")), "{plain}");
     assert!(plain.ends_with(&format!("dev s1 parent 1:1 handle 2: {slots_back}")), "{plain}");
     experiment.forward.jitter_ns = Span::from_millis(4);
     let behind_jitter = script(&experiment);
