@@ -238,12 +238,20 @@ fn small_path() -> Path {
     Path::new("2Mbps", "40ms", 40)
 }
 
+fn case(name: &'static str, params: &'static [(&'static str, f64)], change: fn(&mut Path), end: &'static str) -> Case {
+    let mut path = small_path();
+    change(&mut path);
+    Case { name, params, path, end }
+}
+
 fn cases() -> Vec<Case> {
-    let case = |name, params, change: fn(&mut Path), end| {
-        let mut path = small_path();
-        change(&mut path);
-        Case { name, params, path, end }
-    };
+    let mut cases = cases_of_probing();
+    cases.extend(cases_of_probe_rtt());
+    cases.extend(cases_of_losses());
+    cases
+}
+
+fn cases_of_probing() -> Vec<Case> {
     vec![
         case("defaults", &[], |_| (), "2s"),
         case(
@@ -268,6 +276,11 @@ fn cases() -> Vec<Case> {
             "3s",
         ),
         case("many phases with jitter", &[("cruise_phases", 12.0), ("probe_jitter", 0.5)], |_| (), "3s"),
+    ]
+}
+
+fn cases_of_probe_rtt() -> Vec<Case> {
+    vec![
         case(
             "a shallow ProbeRTT",
             &[("probe_rtt_interval_s", 0.7), ("probe_rtt_duration_ms", 120.0), ("probe_rtt_bdp_share", 0.8)],
@@ -280,6 +293,11 @@ fn cases() -> Vec<Case> {
             |path| path.bursts = Some((Packets(14), Span::from_millis(90))),
             "4s",
         ),
+    ]
+}
+
+fn cases_of_losses() -> Vec<Case> {
+    vec![
         case(
             "losses",
             &[("loss_threshold", 0.02), ("loss_beta", 0.6), ("headroom", 0.2), ("policer_detection", 0.0)],
