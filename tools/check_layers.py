@@ -80,7 +80,7 @@ PYTHON: Mapping[str, set[str]] = {
     "validate": {"run", "analysis"},
     "studies": {"run", "analysis", "report", "policy_file", "advise", "synth"},
     "api": {"run", "report"},
-    "search": {"run", "analysis", "report"},
+    "search": {"run", "analysis", "report", "executors"},
     "kernel": set(),
     "synth": {"run", "results", "records"},
     "cli": {"studies", "validate", "search", "kernel", "synth", "executors"},

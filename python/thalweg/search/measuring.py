@@ -6,12 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from thalweg import analysis
+from thalweg import analysis, executors
 from thalweg.engine_output import EngineEvent
 from thalweg.errors import Exit, ThalwegError
 from thalweg.plan import Plan
 from thalweg.results import open_run
-from thalweg.run import Outcome, execute
+from thalweg.run import Outcome
 from thalweg.search import locks
 from thalweg.search.planning import alone, digest, points
 from thalweg.search.terms import HARM, Constraint, Objective, Term
@@ -40,6 +40,8 @@ class Lab:
     threads: int | None = None
     command: Sequence[str] = ()
     listener: Callable[[EngineEvent], None] = field(default=lambda event: None)
+    executor: str = executors.DEFAULT
+    """Where experiments run."""
     _alone_known: dict[tuple[Path, int | None], Mapping[At, float]] = field(default_factory=dict)
     """Values of flows alone that were read already."""
 
@@ -51,15 +53,8 @@ class Lab:
         due = None
         if repetitions is not None:
             due = [(each.experiment, each.repetition) for each in plan.experiments if each.repetition < repetitions]
-        outcome = execute(
-            plan,
-            directory,
-            binary=self.binary,
-            threads=self.threads,
-            command=self.command,
-            listener=self.listener,
-            due=due,
-        )
+        work = executors.Work(plan, directory, self.binary, self.threads, self.command, self.listener, due)
+        outcome = executors.execute(work, self.executor)
         if outcome.exit_code is Exit.INTERRUPTED:
             raise Interrupted
         return outcome

@@ -3,9 +3,12 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 from thalweg import engine, executors, plan, scenario
 from thalweg.engine_output import EngineEvent
@@ -29,6 +32,25 @@ name = "bulk"
 cc = "cubic"
 [sweep]
 "path.loss" = [0.0, 0.01, 0.02]
+"""
+
+SEARCH = """\
+name = "small"
+duration = "500ms"
+repetitions = 2
+start_jitter = "1rtt"
+sample_interval = "0s"
+[path]
+rate = "5Mbps"
+rtt = "10ms"
+[[flow]]
+name = "ours"
+cc = "bbr"
+[search]
+objectives = [{ measure = "goodput", of = "ours", goal = "maximise" }]
+budget = 2
+[search.parameters]
+"path.rate" = ["2Mbps", "8Mbps"]
 """
 
 WORKERS = 3
@@ -107,6 +129,17 @@ def test_what_is_there_is_not_run_again(
     assert tables(out) == tables(here)
     again = executors.execute(Work(planned, out, engine.find()), "dask://127.0.0.1:1")
     assert (again.exit_code, again.present, again.finished) == (Exit.FINE, 24, 0)
+
+
+def test_a_search_on_a_cluster_finds_what_it_finds_here(cluster: "distributed.LocalCluster", tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SEARCH)
+    for name, executor in (("here", "local"), ("there", address(cluster))):
+        command = [sys.executable, "-m", "thalweg", "optimise", "small.toml", "--out", name, "--executor", executor]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    here, there = (pl.read_parquet(tmp_path / name / "candidates.parquet") for name in ("here", "there"))
+    assert here.height == 2
+    assert there.equals(here)
 
 
 def refused(planned: plan.Plan, out: Path, executor: str) -> ThalwegError:

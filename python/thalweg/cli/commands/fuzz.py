@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg import engine
+from thalweg import engine, executors
 from thalweg.cli import prepared, typed
-from thalweg.cli.options import EngineName, File, Overrides, option
+from thalweg.cli.options import EngineName, Executor, File, Overrides, option
 from thalweg.cli.printing import output
 from thalweg.errors import Exit
 from thalweg.run.directory import RUNS
@@ -45,6 +45,7 @@ def command(
     threads: Annotated[
         int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
     ] = None,
+    executor: Executor = executors.DEFAULT,
     seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
     overrides: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
@@ -60,6 +61,7 @@ def command(
     from thalweg.search.fuzzing import fingerprint
     from thalweg.search.planning import take
 
+    executors.check(executor)
     document = prepared.load(file, overrides or [], seed)
     fuzz = Fuzz.of(document)
     fuzz = replace(fuzz, budget=budget or fuzz.budget)
@@ -69,16 +71,17 @@ def command(
     name = fingerprint(fuzz, plan, known.engines[plan.engine].version)
     directory = out or RUNS / f"{plan.name}-fuzz-{name}"
     take(directory, name)
-    raise typer.Exit(_fuzz(fuzz, known, plan.engine, directory, threads, confirm, as_json=as_json))
+    raise typer.Exit(_fuzz(fuzz, known, plan.engine, directory, threads, executor, confirm, as_json=as_json))
 
 
-# Seven parameters: what the command line says, read and checked.
+# Eight parameters: what the command line says, read and checked.
 def _fuzz(
     fuzz: "Fuzz",
     known: engine.Capabilities,
     engine_name: str,
     directory: Path,
     threads: int | None,
+    executor: str,
     confirm: str,
     *,
     as_json: bool,
@@ -88,7 +91,7 @@ def _fuzz(
     from thalweg.search.measuring import Interrupted, Lab
 
     with SearchProgress(output.console(), fuzz.budget, _failing) as progress:
-        lab = Lab(known.binary, directory, threads, typed.words(), progress.event)
+        lab = Lab(known.binary, directory, threads, typed.words(), progress.event, executor)
         fuzzing = Fuzzing(fuzz, known.engines[engine_name], known, lab, directory)
         fuzzing.listener = lambda failure, evaluated: progress.candidates(evaluated, failure.name)
         fuzzing.tell = progress.say
@@ -138,7 +141,8 @@ def _confirmed(fuzzing: "Fuzzing", found: "list[Finding]", name: str, tell: Call
     other = known.engines[name]
     if not other.available:
         return [replace(each, confirmed=Confirmed(name, 0, 0, None, other.reason)) for each in found]
-    fuzzing = replace(fuzzing, known=known)
+    # Clusters run no engine in real time.
+    fuzzing = replace(fuzzing, known=known, lab=replace(fuzzing.lab, executor=executors.DEFAULT))
     confirmed = []
     for number, each in enumerate(found, 1):
         tell(f"confirming {number} of {len(found)} on {name}")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg import engine
+from thalweg import engine, executors
 from thalweg.cli import prepared, typed
-from thalweg.cli.options import EngineName, File, Overrides, option
+from thalweg.cli.options import EngineName, Executor, File, Overrides, option
 from thalweg.cli.printing import evidence, output
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
@@ -39,6 +39,7 @@ def command(
     threads: Annotated[
         int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
     ] = None,
+    executor: Executor = executors.DEFAULT,
     seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
     repetitions: Annotated[int | None, option("--repetitions", "N", "Most repetitions of a point.", min=1)] = None,
     overrides: Overrides = None,
@@ -55,6 +56,7 @@ def command(
     from thalweg.search.planning import Planner, fingerprint, take
     from thalweg.search.table import Search
 
+    executors.check(executor)
     document = prepared.load(file, overrides or [], seed, repetitions)
     search = Search.of(document)
     search = replace(search, budget=budget or search.budget)
@@ -69,7 +71,7 @@ def command(
     if retry_untrustworthy:
         for file in sorted(directory.glob("confirm-*/**/run.json")):
             forget_untrustworthy(file.parent)
-    raise typer.Exit(_search(planners, directory, threads, as_json=as_json))
+    raise typer.Exit(_search(planners, directory, threads, executor, as_json=as_json))
 
 
 def _confirming(planner: "Planner", name: str) -> "Planner":
@@ -86,7 +88,7 @@ def _confirming(planner: "Planner", name: str) -> "Planner":
     return other
 
 
-def _search(planners: "list[Planner]", directory: Path, threads: int | None, *, as_json: bool) -> Exit:
+def _search(planners: "list[Planner]", directory: Path, threads: int | None, executor: str, *, as_json: bool) -> Exit:
     from thalweg.cli.printing.search_progress import SearchProgress
     from thalweg.search import outcome as found
     from thalweg.search.measuring import Interrupted, Lab
@@ -96,7 +98,7 @@ def _search(planners: "list[Planner]", directory: Path, threads: int | None, *, 
     planner = planners[0]
     with SearchProgress(output.console(), planner.search.budget, partial(found.best_text, planner.search)) as progress:
         store = Store(directory, planner.search, planner.seed)
-        lab = Lab(planner.known.binary, directory / "alone", threads, typed.words(), progress.event)
+        lab = Lab(planner.known.binary, directory / "alone", threads, typed.words(), progress.event, executor)
         searching = Searching(planner, lab, directory, store, progress.candidates)
         try:
             outcome = _finish(searching, planners, progress)
@@ -132,7 +134,9 @@ def _finish(searching: "Searching", planners: "list[Planner]", progress: "Search
     for each in planners if best else []:
         is_first = each is planner
         folder = searching.folder / ("held-out" if is_first else f"confirm-{each.engine.name}")
-        lab = searching.lab if is_first else replace(searching.lab, folder=folder / "alone")
+        lab = searching.lab
+        if not is_first:  # clusters run no engine in real time
+            lab = replace(lab, folder=folder / "alone", executor=executors.DEFAULT)
         with searching.store.exclusive():
             verified.append(verify(each, lab, folder, best, partial(progress.verifying, each.engine.name)))
     default = searching.store.default

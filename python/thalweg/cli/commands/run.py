@@ -10,7 +10,7 @@ import typer
 
 from thalweg import engine, executors
 from thalweg.cli import guest_kernel, retry, typed
-from thalweg.cli.options import EngineName, File, Overrides, option
+from thalweg.cli.options import EngineName, Executor, File, Overrides, option
 from thalweg.cli.prepared import prepare
 from thalweg.cli.printing import evidence, output, results_table
 from thalweg.cli.retry import Retry, forget_untrustworthy
@@ -39,9 +39,7 @@ def command(
         int | None,
         option("--threads", "N", "Experiments at a time; of a cluster, per shard. [default: one per core]", min=1),
     ] = None,
-    executor: Annotated[
-        str, option("--executor", "NAME", "Where it runs: local, dask://HOST:PORT or slurm.")
-    ] = executors.DEFAULT,
+    executor: Executor = executors.DEFAULT,
     shards: Annotated[
         int | None, option("--shards", "N", "Parts that a cluster runs the plan in. [default: as it suits]", min=1)
     ] = None,
