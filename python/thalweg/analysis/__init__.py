@@ -7,6 +7,7 @@
 The measures are defined in docs/reference/analysis.md.
 """
 
+from thalweg.analysis.comparing.cautions import COUNTS as CAUTION_COUNTS
 from thalweg.analysis.comparing.cautions import cautions
 from thalweg.analysis.comparing.cautions import starved as starved_cautions
 from thalweg.analysis.comparing.comparison import Compared, Comparison, compare
@@ -31,6 +32,7 @@ from thalweg.analysis.tables.status import Failure, Status, status
 from thalweg.analysis.tables.sweep import Axis, axes, quantity
 
 __all__ = [
+    "CAUTION_COUNTS",
     "CONFIDENCE",
     "DERIVED",
     "MEASURES",

@@ -103,7 +103,8 @@ def test_a_failure_of_several_lines_stays_one_thing_and_is_told_once_at_the_end(
 
 def test_run_says_where_the_run_is_and_how_to_do_it_again(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("run", "race.toml", "--no-report", "--set", "path.buffer=1bdp")
-    (run, again) = done.stdout.splitlines()
+    *table, run, again = done.stdout.splitlines()
+    assert table[0].split()[:3] == ["flow.medium.cc", "flow", "cc"]
     directory = tmp_path / run.split()[1]
     assert directory.parent.name == "runs"
     assert directory.name.startswith("race-sim-")

@@ -60,7 +60,8 @@ def assert_same_tables(one: Path, other: Path) -> None:
 def test_a_scenario_becomes_numbers_and_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("run", "small.toml")
     assert done.returncode == 0, done.stderr
-    (run, report, again) = (line.split(maxsplit=1)[1] for line in done.stdout.splitlines())
+    *table, run, report, again = done.stdout.splitlines()
+    run, report, again = (line.split(maxsplit=1)[1] for line in (run, report, again))
     assert again == "thalweg run small.toml"
     assert "<html" in (tmp_path / report).read_text()
 
@@ -68,6 +69,7 @@ def test_a_scenario_becomes_numbers_and_a_report(thalweg: Thalweg, tmp_path: Pat
     lines = printed.stdout.splitlines()
     assert lines[0].split()[:5] == ["path.buffer", "flow.large.cc", "flow", "cc", "n"]
     assert len(lines) == 1 + 6 * 2
+    assert table == lines, "the same table stands at the end of the run"
     assert "95 % confidence interval" in printed.stderr
     as_json = json.loads(thalweg("results", run, "--json").stdout)
     assert (as_json["experiments"], as_json["finished"]) == (EXPERIMENTS, EXPERIMENTS)
@@ -124,8 +126,9 @@ def test_untrustworthy_experiments_are_run_again_only_where_that_is_asked_for(th
 def test_an_edited_scenario_does_not_mix_with_the_old_run(thalweg: Thalweg, tmp_path: Path) -> None:
     first = thalweg("run", "small.toml", "--no-report").stdout
     (tmp_path / "small.toml").write_text(SMALL.replace("5Mbps", "6Mbps"))
-    assert thalweg("run", "small.toml", "--no-report").stdout.splitlines()[0] != first.splitlines()[0]
-    directory = first.split()[1]
+    *_, directory, _ = first.splitlines()
+    assert thalweg("run", "small.toml", "--no-report").stdout.splitlines()[-2] != directory
+    directory = directory.split()[1]
     refused = thalweg("run", "small.toml", "--no-report", "--out", directory)
     assert refused.returncode == Exit.USAGE
     assert "hint:" in refused.stderr

@@ -8,19 +8,23 @@ from thalweg.analysis.measuring import copies
 from thalweg.analysis.measuring.summary import summary
 from thalweg.results import Run
 
+COUNTS = ("connections", "starved")
+"""Measures that the cautions need."""
 
-def cautions(run: Run) -> list[str]:
-    """Return the cautions of a run: what was left out, repetitions that are copies, connections that starved."""
-    return [each for each in (evidence(run).caution, copies.caution(run), *starved(run)) if each]
+
+def cautions(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
+    """Return the cautions of a run: what was left out, repetitions that are copies, connections that starved.
+
+    Args:
+        run: An open run directory.
+        measured: Rows of `summary` for the run with the measures `COUNTS`; None: tables are read for them.
+    """
+    return [each for each in (evidence(run).caution, copies.caution(run), *starved(run, measured)) if each]
 
 
 def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
-    """Return a sentence for each flow with starved connections: how many, and at which point of the sweep most.
-
-    `measured` is what `summary` returns for the run, where that is at hand: tables are not read again then.
-    """
-    names = ["connections", "starved"]
-    counts = summary(run, measures=names) if measured is None else measured.filter(pl.col("measure").is_in(names))
+    """Return a sentence for each flow with starved connections: how many, and at which point of the sweep most."""
+    counts = summary(run, measures=COUNTS) if measured is None else measured.filter(pl.col("measure").is_in(COUNTS))
     wide = counts.pivot("measure", index=["experiment", *run.sweep_keys, "flow"], values="mean", maintain_order=True)
     share = pl.col("starved") / pl.col("connections")
     found = []

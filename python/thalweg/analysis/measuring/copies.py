@@ -1,5 +1,7 @@
 """Repetitions that are copies of one another: nothing random happened, so their spread does not estimate anything."""
 
+from functools import lru_cache
+
 import polars as pl
 
 from thalweg.analysis.tables.flows import EXPERIMENT
@@ -29,8 +31,12 @@ def caution(run: Run) -> str | None:
     )
 
 
+@lru_cache(maxsize=8)
 def copied(run: Run) -> frozenset[int]:
-    """Return the points of the sweep with several trustworthy repetitions whose transfers are all alike."""
+    """Return the points of the sweep with several trustworthy repetitions whose transfers are all alike.
+
+    This reads every table `flows`, and several callers need it for one run: it is kept for the latest runs.
+    """
     if not any(each["repetition"] for each in run.plan["experiments"]):
         return frozenset()
     names = [each.name for each in TABLES["flows"].columns]

@@ -27,10 +27,12 @@ def command(
     from thalweg.results import open_run
 
     run = open_run(directory)
-    summary = analysis.summary(run, measures=None if as_csv or as_json else results_table.MEASURES)
+    summary = analysis.summary(
+        run, measures=None if as_csv or as_json else (*results_table.MEASURES, *analysis.CAUTION_COUNTS)
+    )
     status = analysis.status(run)
     found = analysis.evidence(run)
-    cautions = analysis.cautions(run)
+    cautions = analysis.cautions(run, summary)
     if as_csv:
         output.data_csv(summary)
     elif as_json:

@@ -18,8 +18,10 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.run import Outcome, Progress, default_directory, real_time_s
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from thalweg.analysis import Evidence
-    from thalweg.results import Untrustworthy
+    from thalweg.results import Run, Untrustworthy
 
 EPILOG = "Example: thalweg run scenarios/quickstart.toml --set path.buffer=2bdp"
 
@@ -27,6 +29,8 @@ REPORT = "report.html"
 """Name of the report in a run directory."""
 MAX_LINES = 30
 """Lines of the table that is printed at the end; `thalweg results` prints all."""
+MAX_EXPERIMENTS = 2000
+"""Experiments up to which the table is printed: of more, reading them takes longer than a reader waits."""
 
 
 def command(
@@ -69,11 +73,13 @@ def command(
     problem = _write_report(directory) if wanted else None
     if problem and as_json:
         raise problem
-    held, marks, cautions = _evidence(outcome, directory)
+    numbers = _numbers(outcome, directory)
+    held, marks, cautions = _evidence(outcome, numbers)
     report = directory / REPORT if wanted and not problem else None
     if as_json:
         output.data_json(_as_json(outcome, directory, report, held, marks, cautions))
     else:
+        _print_numbers(outcome, directory, numbers)
         _print(outcome, directory, report, marks, cautions)
     if problem:
         raise problem
@@ -91,29 +97,47 @@ def _write_report(directory: Path) -> ThalwegError | None:
     return None
 
 
-def _evidence(outcome: Outcome, directory: Path) -> "tuple[Evidence, Sequence[Untrustworthy], list[str]]":
-    """Return how much of the run can be used, whenever it was run, which experiments are untrustworthy, and cautions.
-
-    Where the directory cannot be read, or nothing in it is complete, the engine's events are what is known.
-    """
+def _numbers(outcome: Outcome, directory: Path) -> "tuple[Run, pl.DataFrame] | None":
+    """Read what the table and the cautions need; None if the directory cannot be read, or nothing in it is complete."""
     from thalweg import analysis
-    from thalweg.results import Untrustworthy, open_run
+    from thalweg.results import open_run
 
+    is_shown = outcome.experiments <= MAX_EXPERIMENTS
     try:
         run = open_run(directory)
-        return analysis.evidence(run), run.untrustworthy, analysis.cautions(run)
+        measures = (*(results_table.MEASURES if is_shown else ()), *analysis.CAUTION_COUNTS)
+        return run, analysis.summary(run, measures=measures)
     except ThalwegError:
-        marks = [
-            Untrustworthy(event["id"], event["experiment"], event["repetition"], event["reason"])
-            for event in outcome.untrustworthy
-        ]
-        failures = [
-            analysis.Failure(event["experiment"], event["repetition"], event["code"], event["message"])
-            for event in outcome.failed
-        ]
-        done = outcome.present + outcome.finished
-        held = analysis.of_status(analysis.Status(outcome.experiments, done, failures, marks))
-        return held, marks, [held.caution] if held.caution else []
+        return None
+
+
+def _evidence(
+    outcome: Outcome, numbers: "tuple[Run, pl.DataFrame] | None"
+) -> "tuple[Evidence, Sequence[Untrustworthy], list[str]]":
+    """Return how much of the run can be used, whenever it was run, which experiments are untrustworthy, and cautions.
+
+    Without numbers, the engine's events are what is known.
+    """
+    from thalweg import analysis
+    from thalweg.results import Untrustworthy
+
+    try:
+        if numbers:
+            run, measured = numbers
+            return analysis.evidence(run), run.untrustworthy, analysis.cautions(run, measured)
+    except ThalwegError:
+        pass
+    marks = [
+        Untrustworthy(event["id"], event["experiment"], event["repetition"], event["reason"])
+        for event in outcome.untrustworthy
+    ]
+    failures = [
+        analysis.Failure(event["experiment"], event["repetition"], event["code"], event["message"])
+        for event in outcome.failed
+    ]
+    done = outcome.present + outcome.finished
+    held = analysis.of_status(analysis.Status(outcome.experiments, done, failures, marks))
+    return held, marks, [held.caution] if held.caution else []
 
 
 def _as_json(
@@ -139,29 +163,25 @@ def _as_json(
     }
 
 
-def _print_numbers(directory: Path) -> None:
+def _print_numbers(outcome: Outcome, directory: Path, numbers: "tuple[Run, pl.DataFrame] | None") -> None:
     """Print the table of `thalweg results`, as far as it is short; nothing if the run has no numbers."""
-    from thalweg import analysis
-    from thalweg.results import open_run
+    from thalweg.analysis import METHOD
 
-    try:
-        run = open_run(directory)
-        summary = analysis.summary(run, measures=results_table.MEASURES)
-    except ThalwegError:
-        return  # the reason is part of what is printed below
-    if not summary.height:
+    if outcome.experiments > MAX_EXPERIMENTS:
+        output.talk(f"the numbers of {outcome.experiments} experiments: thalweg results {shlex.quote(str(directory))}")
         return
+    if numbers is None or not numbers[1].height:
+        return  # the reason is part of what is printed below
+    run, summary = numbers
     table, left_out = results_table.lines(summary, run.sweep_keys, MAX_LINES)
     output.data(table)
     rest = f"{left_out} more lines: thalweg results {shlex.quote(str(directory))}; " if left_out else ""
-    output.talk(f"{rest}n repetitions; {analysis.METHOD}")
+    output.talk(f"{rest}n repetitions; {METHOD}")
 
 
 def _print(
     outcome: Outcome, directory: Path, report: Path | None, marks: "Sequence[Untrustworthy]", cautions: Sequence[str]
 ) -> None:
-    if outcome.present + outcome.finished:
-        _print_numbers(directory)
     output.data(f"run     {directory}")
     if report:
         output.data(f"report  {report}")
