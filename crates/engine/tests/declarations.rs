@@ -107,10 +107,10 @@ fn capabilities_of_a_named_engine_are_those_that_the_full_report_lists() {
 }
 
 #[test]
-fn the_schema_that_editors_use_is_the_one_that_the_binary_prints() {
-    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/schema/scenario.schema.json");
+fn the_committed_schema_is_the_one_that_the_binary_prints() {
+    let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/thalweg/scenario/scenario.schema.json");
     let printed = Command::new(ENGINE).args(["schema", "scenario"]).output().unwrap().stdout;
-    let committed = std::fs::read(committed).expect("docs/schema/scenario.schema.json is generated and committed");
+    let committed = std::fs::read(committed).expect("scenario.schema.json is generated and committed");
     assert!(
         committed == printed,
         "the scenario has changed: python tools/generate.py brings what is made from it up to date"
