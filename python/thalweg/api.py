@@ -23,6 +23,7 @@ from thalweg import plan, results, scenario
 from thalweg.errors import Exit, ThalwegError
 from thalweg.results import Run
 from thalweg.run import Outcome, default_directory, execute
+from thalweg.scenario.toml_text import toml_value
 
 if TYPE_CHECKING:
     import altair as alt
@@ -181,7 +182,8 @@ class Scenario:
 
     def _command(self, engine: str) -> list[str]:
         """Return the command that runs the same; the run directory keeps it."""
-        settings = [word for key, value in self.settings.items() for word in ("--set", f"{key}={_literal(value)}")]
+        texts = {key: value if isinstance(value, str) else toml_value(value) for key, value in self.settings.items()}
+        settings = [word for key, text in texts.items() for word in ("--set", f"{key}={text}")]
         return ["thalweg", "run", str(self.file), "--engine", engine, *settings]
 
 
@@ -237,20 +239,3 @@ def _failed(outcome: Outcome, directory: Path) -> ThalwegError:
         hint=f"what is complete is in {directory}: thalweg.open_run({str(directory)!r})",
         exit_code=Exit.FAILED,
     )
-
-
-def _literal(value: object) -> str:
-    """Write a value as `--set` takes it.
-
-    >>> _literal("80ms"), _literal([0.1, 1]), _literal(True)
-    ('80ms', '[0.1, 1]', 'true')
-    """
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_element(each) for each in value)}]"
-    return value if isinstance(value, str) else _element(value)
-
-
-def _element(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(value, str) else f"{value}"

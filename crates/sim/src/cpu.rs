@@ -130,7 +130,7 @@ impl Cpu {
         }
     }
 
-    /// Whether it is in the middle of work for a connection, which it goes on with in its next slice.
+    /// Whether there is unfinished work for a connection, which the next slice resumes.
     pub(crate) fn is_working_for(&self, connection: usize) -> bool {
         let mut arrivals = self.arrivals.iter().map(|packet| packet.connection());
         self.sending.contains(&connection) || arrivals.any(|of| of == Some(connection))

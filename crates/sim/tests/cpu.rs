@@ -157,11 +157,11 @@ fn goodput_falls_when_the_credit_of_a_loaded_host_is_used_up_and_bbrs_to_almost_
         run(&experiment)
     };
     // At a net 0.9 per second, 2.7 s of credit last for 3 s.
-    for (cc, most_after) in [("cubic", 70.0), ("bbr", 5.0)] {
+    for (cc, max_after) in [("cubic", 70.0), ("bbr", 5.0)] {
         let rows = with_credit(cc, Span::from_millis(2_700));
         let (before, after) = (mbps_between(&rows, 1, 3), mbps_between(&rows, 5, 8));
         assert!(before > 85.0, "{cc} has credit and {before} Mbit/s");
-        assert!(after < most_after, "{cc} has no credit and {after} Mbit/s");
+        assert!(after < max_after, "{cc} has no credit and {after} Mbit/s");
         let ample = mbps_between(&with_credit(cc, Span::from_secs(60)), 5, 8);
         assert!(ample > 85.0, "{cc} has ample credit and {ample} Mbit/s");
     }

@@ -7,9 +7,9 @@ from thalweg.report.text.labels import joined
 from thalweg.report.text.numbers import amount, per_cent
 from thalweg.scenario import Document
 from thalweg.scenario.text.quantities import time_text
+from thalweg.scenario.toml_text import toml
 from thalweg.search.conditions import Conditions, Element, applied
 from thalweg.search.failures import Failure
-from thalweg.search.toml_text import toml
 
 NANOS = 10**9
 

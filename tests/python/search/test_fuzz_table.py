@@ -7,11 +7,11 @@ import pytest
 from thalweg import scenario
 from thalweg.errors import ThalwegError
 from thalweg.scenario.document import Document, read
+from thalweg.scenario.toml_text import toml
 from thalweg.search.conditions import Conditions, Element, applied, elements
 from thalweg.search.failures import windows
 from thalweg.search.fuzz_table import Fuzz
 from thalweg.search.shrinking import shrink
-from thalweg.search.toml_text import toml
 
 ROOT = Path(__file__).parents[3]
 

@@ -111,7 +111,7 @@ impl Pipe {
         Pipe::around(path, thalweg_cc::build(cc, &params).expect("a controller of the catalog"), seed)
     }
 
-    /// Likewise, with a controller of the caller's.
+    /// The same with a controller that the caller has built.
     pub fn around(path: Path, controller: Box<dyn Controller>, seed: u64) -> Pipe {
         let window = Window { cwnd: Packets(10), ssthresh: Packets::MAX, pacing_rate: Rate::ZERO, is_held_back: false };
         let rtt = path.rtt;

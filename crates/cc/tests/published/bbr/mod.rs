@@ -51,6 +51,6 @@ fn bdp_of(row: &Row) -> f64 {
 }
 
 /// Three bursts at the pacing rate, an even number, and two when probing: the headroom that a target gets.
-fn most_headroom(row: &Row) -> f64 {
+fn max_headroom(row: &Row) -> f64 {
     3.0 * (row.pacing_rate.0 as f64 / 8.0 / 1024.0 / 1448.0).max(2.0) + 2.0 + 2.0
 }

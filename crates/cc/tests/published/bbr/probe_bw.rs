@@ -1,6 +1,6 @@
 //! ProbeBW keeps the pipe full and the queue short, and what disturbs that.
 
-use super::{DRAIN, PROBE_BW, bdp_of, most_headroom, phase, phases, run, usual_path};
+use super::{DRAIN, PROBE_BW, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
 use thalweg_units::{Chance, Packets, Rate, Span};
@@ -23,7 +23,7 @@ fn probe_bw_probes_for_a_round_trip_drains_and_cruises_for_six() {
         assert!(cruising >= min_rtt.scale(6, 1) && cruising < min_rtt.scale(65, 10), "{cruising}");
         let (probed, after) = (drain.inflight.0 as f64, cruise.inflight.0 as f64);
         assert!(probed > 1.2 * bdp_of(drain), "{drain:?}");
-        assert!(after <= bdp_of(cruise) + most_headroom(cruise), "{cruise:?}");
+        assert!(after <= bdp_of(cruise) + max_headroom(cruise), "{cruise:?}");
     }
 }
 
@@ -86,7 +86,7 @@ fn cwnd_is_two_bdps_and_headroom_in_probe_bw() {
     let pipe = run(usual_path(), &[], "8s");
     let row = pipe.rows.last().expect("rows");
     let above = row.cwnd.0 as f64 - 2.0 * bdp_of(row) - row.value("extra_acked_packets");
-    assert!((0.0..=most_headroom(row) + 1.0).contains(&above), "{above} above two BDPs: {row:?}");
+    assert!((0.0..=max_headroom(row) + 1.0).contains(&above), "{above} above two BDPs: {row:?}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Each parameter changes what its description says.
 
-use super::{DRAIN, PROBE_BW, PROBE_RTT, STARTUP, bdp_of, most_headroom, phase, phases, run, usual_path};
+use super::{DRAIN, PROBE_BW, PROBE_RTT, STARTUP, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
 use thalweg_units::{Chance, Packets, Rate, Span, Time};
@@ -152,7 +152,7 @@ fn the_allowance_for_bunches_of_acks_scales() {
         path.ack_grid = Span::from_millis(20);
         let pipe = run(path, &[("aggregation_gain", gain)], "8s");
         let row = pipe.rows.last().cloned().expect("rows");
-        (row.cwnd.0 as f64 - 2.0 * bdp_of(&row), row.value("extra_acked_packets"), most_headroom(&row))
+        (row.cwnd.0 as f64 - 2.0 * bdp_of(&row), row.value("extra_acked_packets"), max_headroom(&row))
     };
     let (none, _, headroom) = above(0.0);
     assert!((0.0..=headroom + 1.0).contains(&none), "{none}");

@@ -1,6 +1,6 @@
 //! Startup doubles, Drain gives back, and both know when they are done.
 
-use super::{DRAIN, PROBE_BW, STARTUP, bdp_of, most_headroom, phase, phases, run, usual_path};
+use super::{DRAIN, PROBE_BW, STARTUP, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::pipe::{Pipe, at};
 use std::collections::BTreeMap;
 use thalweg_units::{Packets, Span};
@@ -49,7 +49,7 @@ fn drain_paces_at_the_inverse_and_ends_when_a_bdp_is_under_way() {
     assert!((30.0..=42.0).contains(&ssthresh), "ssthresh says where Startup ended: {start:?}");
     let target = bdp_of(end);
     assert!(start.inflight.0 as f64 > 1.5 * target, "Startup has queued: {start:?}");
-    assert!((end.inflight.0 as f64) <= target + most_headroom(end), "{end:?}");
+    assert!((end.inflight.0 as f64) <= target + max_headroom(end), "{end:?}");
     assert!((end.inflight.0 as f64) > 0.9 * target, "and not much later: {end:?}");
     assert_eq!(end.value("mode"), PROBE_BW);
 }
@@ -62,7 +62,7 @@ fn what_is_delivered_before_the_next_departure_is_not_under_way_any_more() {
     let (_, end) = phase(&pipe, DRAIN);
     // 10 ms of 50 Mbit/s are 43 packets.
     let above = end.inflight.0 as f64 - bdp_of(end);
-    assert!((43.0..=43.0 + most_headroom(end)).contains(&above), "{above} above the BDP: {end:?}");
+    assert!((43.0..=43.0 + max_headroom(end)).contains(&above), "{above} above the BDP: {end:?}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ def _lines(table: Raw, place: tuple[str, ...]) -> Iterator[str]:
     below = {key: value for key, value in table.items() if _is_table(value, place)}
     for key, value in table.items():
         if key not in below:
-            yield f"{_key(key)} = {_value(value)}"
+            yield f"{_key(key)} = {toml_value(value)}"
     for key, value in below.items():
         name = ".".join(map(_key, (*place, key)))
         for each in value if isinstance(value, list) else [value]:
@@ -49,15 +49,20 @@ def _key(key: str) -> str:
     return key if key.replace("-", "").replace("_", "").isalnum() and key.isascii() else json.dumps(key)
 
 
-def _value(value: TomlValue) -> str:
+def toml_value(value: TomlValue) -> str:
+    """Write a value as TOML.
+
+    >>> toml_value(["80ms", 0.1, True])
+    '["80ms", 0.1, true]'
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(each)}" for key, each in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {toml_value(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
         if any(isinstance(each, dict) for each in value):
-            return "[\n" + "".join(f"  {_value(each)},\n" for each in value) + "]"
-        return "[" + ", ".join(map(_value, value)) + "]"
+            return "[\n" + "".join(f"  {toml_value(each)},\n" for each in value) + "]"
+        return "[" + ", ".join(map(toml_value, value)) + "]"
     return str(value)
