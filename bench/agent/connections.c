@@ -1,12 +1,14 @@
 /*
- * Short connections, as many as there is time for, and connections that stay open: what bench/recording.py measures a recorder on.
+ * Short connections, as many as there is time for, and connections that stay open: what bench/recording.py measures a
+ * recorder on.
  *
- *     connections bare ADDRESS PORT            answers each request with RESPONSE_BYTES and closes, and does nothing else
+ *     connections bare ADDRESS PORT            answers each request with RESPONSE_BYTES and closes, and does nothing
+ *                                              else
  *     connections ask ADDRESS PORT SECONDS     one request after the other; prints how many were answered
  *     connections turns ADDRESS PORT SECONDS PID PID [tls | tls-again]
- *         asks the servers at PORT and PORT + 1, which are these processes, in turns: first, second, second, first, and so on;
- *         prints for each turn what it took of this process's CPU time, of the server's, and by the clock, in ns.
- *         What is asked is "/page" by HTTP 1.0, so that it can be any web server that has RESPONSE_BYTES there
+ *         asks the servers at PORT and PORT + 1, which are these processes, in turns: first, second, second, first, and
+ *         so on; prints for each turn what it took of this process's CPU time, of the server's, and by the clock, in
+ *         ns. What is asked is "/page" by HTTP 1.0, so that it can be any web server that has RESPONSE_BYTES there
  *     connections keep ADDRESS PORT            accepts, and keeps what comes open
  *     connections hold ADDRESS PORT COUNT      opens so many, says "open", and ends when standard input does
  */
@@ -116,7 +118,10 @@ int SSL_session_reused(const SSL *ssl);
 void SSL_set_shutdown(SSL *ssl, int how);
 #define SSL_SENT_SHUTDOWN 1
 
-/* Who has been there brings the ticket that the server gave last time, and neither side signs anything (RFC 8446, section 2.2). */
+/*
+ * Who has been there brings the ticket that the server gave last time, and neither side signs anything (RFC 8446,
+ * section 2.2).
+ */
 static int is_encrypted, comes_again;
 
 /* Who the server is does not matter. */

@@ -1,10 +1,12 @@
 /*
- * A cable with a delay, between two interfaces of the network namespace in which it runs: for bench/tuning.py, where the kernel has
- * no netem.
+ * A cable with a delay, between two interfaces of the network namespace in which it runs: for bench/tuning.py, where
+ * the kernel has no netem.
  *
- *     delay FIRST SECOND MICROSECONDS      carries packets both ways, each that much later; prints "ready"; ends when it is killed
+ *     delay FIRST SECOND MICROSECONDS      carries packets both ways, each that much later; prints "ready"; ends when
+ *                                          it is killed
  *
- * Whoever sends faster than it carries finds a full socket buffer, as a full queue: it keeps up with some 100,000 packets a second.
+ * Whoever sends faster than it carries finds a full socket buffer, as a full queue: it keeps up with some 100,000
+ * packets a second.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -2,8 +2,9 @@
  * Connections that carry so many bytes each from who opens them: what bench/tuning_guest.py measures on.
  *
  *     pushes sink ADDRESS PORT                           takes what comes, from one after the other
- *     pushes push ADDRESS PORT COUNT BYTES PAUSE_MS      for each connection it prints its port, the algorithm that it has at
- *                                                        its end, and how many seconds it took until all had arrived
+ *     pushes push ADDRESS PORT COUNT BYTES PAUSE_MS      for each connection it prints its port, the algorithm that it
+ *                                                        has at its end, and how many seconds it took until all had
+ *                                                        arrived
  *
  * It sets nothing of a connection.
  */

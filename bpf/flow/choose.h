@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which algorithm a new connection gets: a number is drawn, and the row of its destination says what it stands for. Rows are the
- * daemon's; here nothing is learned.
+ * Which algorithm a new connection gets: a number is drawn, and the row of its destination says what it stands for.
+ * Rows are the daemon's; here nothing is learned.
  *
- *     chosen by someone else? ──► override of the prefix? ──► private? ──► what its client's other connections have? ──► row of the
- *     prefix, of the namespace
+ *     chosen by someone else? ──► override of the prefix? ──► private? ──► what its client's other connections have?
+ *     ──► row of the prefix, of the namespace
  *
  * Each decision has a reason (enum record_reason), which is counted, and kept with the connection.
  *
- * Where nobody has asked for that (`record`), none of this is in the program that the kernel runs: `tune.is_on` is a constant for it.
+ * Where nobody has asked for that (`record`), none of this is in the program that the kernel runs: `tune.is_on` is a
+ * constant for it.
  *
  * Included by record.bpf.c.
  */
@@ -52,7 +53,8 @@ PERCPU_ARRAY(decisions, 1, struct tune_decisions);
 
 /*
  * A peer's connections that are open at the same time share one choice: they share a bottleneck, and one that keeps the
- * default beside one that does not tells nothing. A table without lists: two peers with the same place do without it, one of them.
+ * default beside one that does not tells nothing. A table without lists: two peers with the same place do without it,
+ * one of them.
  */
 struct client {
 	u64 tag;
@@ -86,7 +88,10 @@ static __always_inline bool is_ipv4(const struct tune_key *peer)
 	return (peer->scope >> 32 & 0xffff) == 4;
 }
 
-/* Two words, one behind the other in memory, as the eight bytes that they are: little-endian, as all that is done here with addresses. */
+/*
+ * Two words, one behind the other in memory, as the eight bytes that they are: little-endian, as all that is done here
+ * with addresses.
+ */
 static __always_inline u64 two_words(u32 first, u32 second)
 {
 	/* Read one by one: the kernel refuses a program that reads eight bytes of its context at once. */
@@ -95,8 +100,9 @@ static __always_inline u64 two_words(u32 first, u32 second)
 }
 
 /*
- * The peer's address in IPv4 and in IPv6. Members are written as they are read, eight bytes at once: eight that were written as
- * four and four are not there until all that was written before has reached the cache, which can take longer than all else here.
+ * The peer's address in IPv4 and in IPv6. Members are written as they are read, eight bytes at once: eight that were
+ * written as four and four are not there until all that was written before has reached the cache, which can take longer
+ * than all else here.
  */
 static __always_inline void set_ipv4(struct tune_key *peer, u32 netns, u32 address)
 {
@@ -202,8 +208,8 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 }
 
 /*
- * Who else has chosen the algorithm; 0: nobody. A lock of a route prevails over an application, and an algorithm other than the
- * namespace's default that was not set by setsockopt comes from a route.
+ * Who else has chosen the algorithm; 0: nobody. A lock of a route prevails over an application, and an algorithm other
+ * than the namespace's default that was not set by setsockopt comes from a route.
  */
 static __always_inline u32 chosen_already(struct tcp_sock *tp)
 {
@@ -256,12 +262,15 @@ static __always_inline u64 tag_of(const struct tune_key *peer)
 	return mixed(mixed(peer->address[0] ^ peer->scope << 32) ^ (peer->address[1] + (peer->scope >> 32)));
 }
 
-/* What is drawn is for a connection whose end will be told, for one whose end will not be, or for one that is yet to be. */
+/*
+ * What is drawn is for a connection whose end will be told, for one whose end will not be, or for one that is yet to
+ * be.
+ */
 enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 
 /*
- * What was drawn for the peer's other connections, and then the result has RECORD_SHARED; or else something new. Where the
- * connection is among those that the next one shares with, the result has FLOW_IS_COUNTED, and the place where.
+ * What was drawn for the peer's other connections, and then the result has RECORD_SHARED; or else something new. Where
+ * the connection is among those that the next one shares with, the result has FLOW_IS_COUNTED, and the place where.
  */
 static __always_inline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
 					 enum drawing drawing)
@@ -316,8 +325,8 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 }
 
 /*
- * One of its client's connections has closed, or has sent its FIN with nothing before it left to be acknowledged. What was drawn since it
- * opened, for the same client or for another that has its place now, has not counted it.
+ * One of its client's connections has closed, or has sent its FIN with nothing before it left to be acknowledged. What
+ * was drawn since it opened, for the same client or for another that has its place now, has not counted it.
  */
 static __always_inline void leave_client(struct flow *flow)
 {
@@ -382,8 +391,8 @@ static __always_inline void count_decision(u32 flags)
 }
 
 /*
- * Chooses for a connection that has just been established, and sets it; returns flags of its flow. `counts`: it will be told of
- * its end.
+ * Chooses for a connection that has just been established, and sets it; returns flags of its flow. `counts`: it will be
+ * told of its end.
  */
 static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool is_outgoing, bool counts)
 {
@@ -428,8 +437,8 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 }
 
 /*
- * Is ECN to be asked for, or agreed to? In a data centre only. Who is about to open a connection draws now, and remembers; who is
- * asked agrees to whatever the peer wants: there is no connection yet, and no row is looked for.
+ * Is ECN to be asked for, or agreed to? In a data centre only. Who is about to open a connection draws now, and
+ * remembers; who is asked agrees to whatever the peer wants: there is no connection yet, and no row is looked for.
  */
 static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 {
@@ -460,7 +469,10 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 	return REASON_OF(drawn) == RECORD_TREATED && ARM_OF(drawn) != NO_ARM && ARM_OF(drawn) >= tune.plain_arms;
 }
 
-/* The rule of bpftune's: who loses so much gets another algorithm at once. Only those that were drawn for, not those held out. */
+/*
+ * The rule of bpftune's: who loses so much gets another algorithm at once. Only those that were drawn for, not those
+ * held out.
+ */
 static __always_inline void on_retransmit(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)
 {
 	u32 arms = 15 << RECORD_ARM_SHIFT;

@@ -10,8 +10,8 @@
 #include "flow.h"
 
 /*
- * Where events wait for the agent, which has this memory as well: see record_slot. The kernel's own ring buffer takes two functions, a
- * lock and an interrupt's mask for each event, a quarter of all that is done for a short connection.
+ * Where events wait for the agent, which has this memory as well: see record_slot. The kernel's own ring buffer takes
+ * two functions, a lock and an interrupt's mask for each event, a quarter of all that is done for a short connection.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -56,7 +56,10 @@ static __always_inline struct record_counters *counters_here(void)
 /* Between two tries another program has taken a number. */
 #define TRIES 16
 
-/* A slot that is the caller's until it is submitted; the number of its event, counted from 0; and how many are to be read before it. */
+/*
+ * A slot that is the caller's until it is submitted; the number of its event, counted from 0; and how many are to be
+ * read before it.
+ */
 struct reserved {
 	struct record_slot *slot;
 	u64 number;
@@ -97,8 +100,9 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 #define SELDOM 16
 
 /*
- * Gives the slot to the reader: whoever sees its number sees the event. The reader looks several times a second by itself. It is woken
- * when a quarter is full, and not by each event that comes then: a wake-up costs more than everything else here.
+ * Gives the slot to the reader: whoever sees its number sees the event. The reader looks several times a second by
+ * itself. It is woken when a quarter is full, and not by each event that comes then: a wake-up costs more than
+ * everything else here.
  */
 static __always_inline void submit(const struct reserved *reserved)
 {
@@ -226,7 +230,9 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->bbr_min_rtt_us = bbr ? bbr->min_rtt_us : 0;
 }
 
-/* What was counted from a transfer's beginning to its end, as the members of an event whose names begin with `prefix`. */
+/*
+ * What was counted from a transfer's beginning to its end, as the members of an event whose names begin with `prefix`.
+ */
 #define FILL_TRANSFER(event, prefix, flow, end)                                                                       \
 	do {                                                                                                          \
 		const struct sums *begin = &(flow)->begin;                                                            \
@@ -276,8 +282,8 @@ static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, c
 }
 
 /*
- * The transfer that `begin` begins has ended at `end`, with all acknowledged, and the connection goes on. Nothing was sent: it
- * is none. The next begins there.
+ * The transfer that `begin` begins has ended at `end`, with all acknowledged, and the connection goes on. Nothing was
+ * sent: it is none. The next begins there.
  */
 static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, const struct sums *end)
 {

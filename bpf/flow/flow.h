@@ -2,13 +2,14 @@
 /*
  * What is kept of a connection while it is open, and how it is brought up to date once per round trip.
  *
- * The kernel calls for a round trip's first ACK of data that was sent after the last call. So whatever was acknowledged without a
- * call was sent before the last one: that is what `covered_bytes` is good for. And the first ACK after an idle time always
- * brings a call, unless it is for a packet that was retransmitted and the peers use no timestamps.
+ * The kernel calls for a round trip's first ACK of data that was sent after the last call. So whatever was acknowledged
+ * without a call was sent before the last one: that is what `covered_bytes` is good for. And the first ACK after an
+ * idle time always brings a call, unless it is for a packet that was retransmitted and the peers use no timestamps.
  *
- * Calls for one connection are far apart, as programs go: what each of them costs is the fetching of its code and data. So what is
- * rare is in functions that are not inlined, and most calls do not fetch; and what only long connections need is touched by them alone.
- * What is not rare is inlined: a kernel that does not trust the processor's guesses pays for each return.
+ * Calls for one connection are far apart, as programs go: what each of them costs is the fetching of its code and data.
+ * So what is rare is in functions that are not inlined, and most calls do not fetch; and what only long connections
+ * need is touched by them alone. What is not rare is inlined: a kernel that does not trust the processor's guesses pays
+ * for each return.
  *
  * Included by record.bpf.c.
  */
@@ -34,7 +35,9 @@
 /* In a section of its own, where the loader finds it without knowing any offset. */
 const volatile struct record_settings settings SEC(".rodata.settings") = {};
 
-/* A connection's sums at one moment. `busy`, `rwnd_limited` and `sndbuf_limited` are in jiffies, as `jiffies` itself. */
+/*
+ * A connection's sums at one moment. `busy`, `rwnd_limited` and `sndbuf_limited` are in jiffies, as `jiffies` itself.
+ */
 struct sums {
 	u64 at_us;
 	u64 acked_bytes;
@@ -137,7 +140,10 @@ static __always_inline struct sock *sock_of(struct tcp_sock *tp)
 	return (struct sock *)tp;
 }
 
-/* Eight of the kernel's bytes at once. The compiler sees bytes, and would load them one by one: each with a check of its address. */
+/*
+ * Eight of the kernel's bytes at once. The compiler sees bytes, and would load them one by one: each with a check of
+ * its address.
+ */
 static __always_inline u64 eight_at(const void *bytes)
 {
 	barrier_var(bytes);
@@ -428,10 +434,10 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 #define BURST_US 1000
 
 /*
- * Is less under way than a sender on CPU keeps there? The paper's rule (bpf/cc/cpu_rules/paper.h) asks for one BDP, and looks at
- * each ACK. But packets leave in bursts, and are acknowledged so: where a round trip is not much longer than a burst, less than
- * one BDP is what every sender has under way when it hears of the last burst. So a burst less has to be there. The user's side
- * (off_cpu.rs) knows whether the machine was off CPU: this alone proves nothing.
+ * Is less under way than a sender on CPU keeps there? The paper's rule (bpf/cc/cpu_rules/paper.h) asks for one BDP, and
+ * looks at each ACK. But packets leave in bursts, and are acknowledged so: where a round trip is not much longer than a
+ * burst, less than one BDP is what every sender has under way when it hears of the last burst. So a burst less has to
+ * be there. The user's side (off_cpu.rs) knows whether the machine was off CPU: this alone proves nothing.
  */
 static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 {

@@ -3,12 +3,12 @@
  * The recorder: what becomes of every connection of a cgroup, and of each transfer in it. flow.h says what is kept of a
  * connection and how it is brought up to date, emit.h how it is handed over, record_event.h what is handed over.
  *
- * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and a program that the loader runs to go over the table of
- * connections. Kernel: 6.1 or newer with BTF.
- * Work: at the opening, memory for the connection; once per round trip some 30 loads and stores; at the end an event. The calls
- * are far apart in time, so that what they cost is cache lines, of programs and of data: what two of them do is there once. Cost:
- * docs/reference/agent.md. Nothing is changed but the connection's wish to be told of round trips and its end, which other
- * programs may have too. Connections that are not recorded cost one call at their opening.
+ * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and a program that the loader runs to go over the table
+ * of connections. Kernel: 6.1 or newer with BTF. Work: at the opening, memory for the connection; once per round trip
+ * some 30 loads and stores; at the end an event. The calls are far apart in time, so that what they cost is cache
+ * lines, of programs and of data: what two of them do is there once. Cost: docs/reference/agent.md. Nothing is changed
+ * but the connection's wish to be told of round trips and its end, which other programs may have too. Connections that
+ * are not recorded cost one call at their opening.
  *
  * With `tune`, the algorithm of a new connection is chosen as well (choose.h), before it is noted.
  */
@@ -194,8 +194,8 @@ static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, con
 }
 
 /*
- * A connection can be closed by a user or a timer, long after its last packet. Where that has come in this jiffy, its time
- * will do: asking for another costs as much as a round trip.
+ * A connection can be closed by a user or a timer, long after its last packet. Where that has come in this jiffy, its
+ * time will do: asking for another costs as much as a round trip.
  */
 static __always_inline u64 closed_us(struct tcp_sock *tp)
 {
@@ -203,8 +203,8 @@ static __always_inline u64 closed_us(struct tcp_sock *tp)
 }
 
 /*
- * What happens to a connection between its opening and its end: a round trip, or a change of state. Of these count the ones
- * that send a FIN, which say when the last transfer ended, and the last.
+ * What happens to a connection between its opening and its end: a round trip, or a change of state. Of these count the
+ * ones that send a FIN, which say when the last transfer ended, and the last.
  */
 static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool is_round_trip)
 {
@@ -452,8 +452,9 @@ static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 }
 
 /*
- * Tells of a connection that is no more. There are such if another program had the kernel not call for them, and they ended
- * before a walk could ask for it again. Of their endpoints only the network namespace is known. Returns whether there was room.
+ * Tells of a connection that is no more. There are such if another program had the kernel not call for them, and they
+ * ended before a walk could ask for it again. Of their endpoints only the network namespace is known. Returns whether
+ * there was room.
  */
 static __always_inline bool tell_gone(const struct flow *flow, u64 cookie)
 {
@@ -515,8 +516,8 @@ static long visit_more(struct bpf_map *map, u64 *cookie, struct flow *flow, stru
 }
 
 /*
- * Goes over all places, and returns of how many connections that are no more it could not tell. Run by the loader, and not an iterator
- * over maps: there are kernels that refuse these to everybody (EPERM).
+ * Goes over all places, and returns of how many connections that are no more it could not tell. Run by the loader, and
+ * not an iterator over maps: there are kernels that refuse these to everybody (EPERM).
  */
 SEC("syscall")
 int record_search(void *unused)

@@ -6,14 +6,15 @@
  *                    one of the near ones, or, if that is full, one of all
  *
  * The kernel's own tables cost a short connection more than all that is done with what they hold: entering and leaving
- * a hash table takes 250 to 400 ns, making a socket's own storage 1400. An array takes an inlined bounds check. Cookies are
- * numbers in a row, so that connections that open together are neighbours. And so that one short connection after the other
- * would go through all of the array, of which no cache holds much, each is first sought a place in few sets, which a cache does
- * hold. In a set the first place that is free is taken: where few are open at a time, it is the one that was left just now. A set
- * that is full, because many connections that stay open share it, sends the next to its set among all, and that one to a hash
- * table of the kernel.
+ * a hash table takes 250 to 400 ns, making a socket's own storage 1400. An array takes an inlined bounds check. Cookies
+ * are numbers in a row, so that connections that open together are neighbours. And so that one short connection after
+ * the other would go through all of the array, of which no cache holds much, each is first sought a place in few sets,
+ * which a cache does hold. In a set the first place that is free is taken: where few are open at a time, it is the one
+ * that was left just now. A set that is full, because many connections that stay open share it, sends the next to its
+ * set among all, and that one to a hash table of the kernel.
  *
- * All memory is there from the start; the loader sets how much: a power of two of sets, and as many entries of the hash table.
+ * All memory is there from the start; the loader sets how much: a power of two of sets, and as many entries of the hash
+ * table.
  *
  * Included by record.bpf.c.
  */
@@ -24,7 +25,9 @@
 
 #define WAYS 8
 
-/* With what is kept of the connections that have a place in them, 0.2 MB: part of a CPU's second cache. A power of two. */
+/*
+ * With what is kept of the connections that have a place in them, 0.2 MB: part of a CPU's second cache. A power of two.
+ */
 #define NEAR_SETS 64
 
 /* A cookie that is 0 is a free place. */
@@ -180,8 +183,8 @@ static __always_inline struct flow *take_place(u64 cookie)
 }
 
 /*
- * Whoever gets the place next has not been met by a walk: a search must not take it for gone. Nor must a walk that meets it before it
- * has begun tell what was there.
+ * Whoever gets the place next has not been met by a walk: a search must not take it for gone. Nor must a walk that
+ * meets it before it has begun tell what was there.
  */
 static __always_inline void leave(const struct place *place, u64 cookie)
 {

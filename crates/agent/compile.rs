@@ -7,8 +7,8 @@ use std::process::{Command, exit};
 /// Debian's default first, then versions that can be installed beside it.
 const CLANGS: [&str; 5] = ["clang", "clang-19", "clang-18", "clang-17", "clang-16"];
 
-/// Compiles `NAME.bpf.c` of `folder` (within `bpf/`) to `NAME.bpf.o` in cargo's output folder, for each of `names`. Ends the
-/// build with a message if it cannot.
+/// Compiles `NAME.bpf.c` of `folder` (within `bpf/`) to `NAME.bpf.o` in cargo's output folder, for each of `names`.
+/// Ends the build with a message if it cannot.
 pub fn compile(folder: &str, names: &[&str]) {
     let bpf = Path::new(&std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../bpf");
     let sources = bpf.join(folder);

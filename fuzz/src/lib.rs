@@ -6,8 +6,8 @@
 //!  cargo test -p thalweg-fuzz                       tries every file in seeds/, and damaged forms of each
 //! ```
 //!
-//! Input that once broke a parser is kept in `seeds/`. The agent's parsers are private to its program: their drivers are in
-//! `crates/agent/src/fuzz.rs`. Python reads scenarios and imports:
+//! Input that once broke a parser is kept in `seeds/`. The agent's parsers are private to its program: their drivers
+//! are in `crates/agent/src/fuzz.rs`. Python reads scenarios and imports:
 //! `tests/python/scenario/test_mutated_scenarios.py` and `tests/python/records/imports/test_import_anything.py`.
 
 mod damage;

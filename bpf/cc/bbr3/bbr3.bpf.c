@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * bbr3: BBR version 3 for kernels without it. This file connects the algorithm (bbr3.h) to the kernel: it reads the
- * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change what the algorithm
- * has decided, for a sender that shares a CPU.
+ * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change what the
+ * algorithm has decided, for a sender that shares a CPU.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. docs/reference/agent.md has the cost per ACK
  * (bench/acks.py measures it), docs/concepts/bbr3.md what the kernel's own version 3 knows and this does not. The
@@ -28,7 +28,10 @@ struct flow {
 	struct bbr3 bbr;
 	struct bbr3_ring ring;
 	struct rule_state rule;
-	/* At an ACK: what the algorithm and the rule are shown, and what the rule changes. They do not fit on the stack together. */
+	/*
+	 * At an ACK: what the algorithm and the rule are shown, and what the rule changes. They do not fit on the stack
+	 * together.
+	 */
 	struct bbr3_ack ack;
 	struct rule_input in;
 	struct rule_output out;
@@ -235,7 +238,9 @@ __noinline int bbr3_step_rule(struct rule_state *state, struct rule_input *in, s
 	return 0;
 }
 
-/* After an ACK that BBR has handled. The gain that the rule `paper` sets is not kept: BBR's own follows from its state. */
+/*
+ * After an ACK that BBR has handled. The gain that the rule `paper` sets is not kept: BBR's own follows from its state.
+ */
 static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, u32 prior_cwnd)
 {
 	struct bbr3_ack *ack = &flow->ack;

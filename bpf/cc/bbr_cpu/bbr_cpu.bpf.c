@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that keeps it at work when its sender shares a CPU (cpu_rules/rule.h).
- * This file is the glue: it passes every call on to BBR, shows the rule what is known after an ACK, and does what it says.
+ * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that keeps it at work when its sender shares a CPU
+ * (cpu_rules/rule.h). This file is the glue: it passes every call on to BBR, shows the rule what is known after an ACK,
+ * and does what it says.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module.
- * Cost per ACK: 0.3 to 0.5 us, BBR's own work and the kernel's measuring included; with the rule `paper` 0.2 to 0.3 us (Linux
- * 6.18, x86-64; bench/acks.py measures it, docs/reference/agent.md has the figures).
- * The loader (thalweg-agent) creates one of the two registrations below: `bbr_main` has two arguments up to Linux 6.9, and
- * four from 6.10.
+ * Cost per ACK: 0.3 to 0.5 us, BBR's own work and the kernel's measuring included; with the rule `paper` 0.2 to 0.3 us
+ * (Linux 6.18, x86-64; bench/acks.py measures it, docs/reference/agent.md has the figures). The loader (thalweg-agent)
+ * creates one of the two registrations below: `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
  */
 #include "kernel.h"
 #include "../cpu_rules/rule.h"
@@ -33,7 +33,10 @@ extern void bbr_set_state(struct sock *sk, u8 new_state) __ksym;
 /* What is kept of a connection. */
 struct flow {
 	struct rule_state rule;
-	/* The pacing rate as BBR has set it. BBR goes by its own rate in STARTUP, so it never sees the one that a rule has set. */
+	/*
+	 * The pacing rate as BBR has set it. BBR goes by its own rate in STARTUP, so it never sees the one that a rule has
+	 * set.
+	 */
 	u64 bbr_pacing_rate;
 };
 

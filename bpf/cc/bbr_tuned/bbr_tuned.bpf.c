@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bbr_tuned: the kernel's own BBR (version 1) with parameters (tuned.h). The kernel's BBR handles every call first. Before an ACK
- * this keeps it from deciding by its constants, and after it this decides by the parameters: docs/concepts/bbr-tuned.md says how.
- * With every parameter at its default it only passes calls on.
+ * bbr_tuned: the kernel's own BBR (version 1) with parameters (tuned.h). The kernel's BBR handles every call first.
+ * Before an ACK this keeps it from deciding by its constants, and after it this decides by the parameters:
+ * docs/concepts/bbr-tuned.md says how. With every parameter at its default it only passes calls on.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. Cost per ACK:
- * 0.15 to 0.3 us with the defaults and 0.4 to 1 us with others, BBR's own work included (Linux 6.18, x86-64, a busy virtual
- * machine; bench/acks.py measures it).
- * The loader (thalweg-agent) creates one of the two registrations below: `bbr_main` has two arguments up to Linux 6.9, and four
- * from 6.10.
+ * 0.15 to 0.3 us with the defaults and 0.4 to 1 us with others, BBR's own work included (Linux 6.18, x86-64, a busy
+ * virtual machine; bench/acks.py measures it). The loader (thalweg-agent) creates one of the two registrations below:
+ * `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
  */
 #include "kernel.h"
 #include "tuned.h"
@@ -166,7 +165,10 @@ static __always_inline u32 begins_round(struct bbr *bbr, const struct rate_sampl
 	return delivered >= 0 && interval_us > 0 && (s32)(rs->prior_delivered - bbr->next_rtt_delivered) >= 0;
 }
 
-/* Before the kernel's BBR handles an ACK: what it is to decide, it decides by the parameters. Returns the stamp of min_rtt. */
+/*
+ * Before the kernel's BBR handles an ACK: what it is to decide, it decides by the parameters. Returns the stamp of
+ * min_rtt.
+ */
 static __always_inline u32 steer(struct bbr *bbr, struct tuned_state *it, const struct rate_sample *rs,
 				 struct tuned_ack *ack)
 {
@@ -209,8 +211,8 @@ static __always_inline void set_probe_rtt(struct bbr *bbr, const struct tuned_st
 }
 
 /*
- * The verifier checks a global function once, for any input. Inlined, the decisions would have too many paths for it. It wants
- * the null checks, too.
+ * The verifier checks a global function once, for any input. Inlined, the decisions would have too many paths for it.
+ * It wants the null checks, too.
  */
 __noinline int bbr_tuned_decide(struct tuned_state *it, struct tuned_ack *ack, struct tuned_output *out)
 {

@@ -48,7 +48,10 @@ TUNED_FUNCTION void tuned_advance_cycle(struct tuned_state *it, const struct tun
 		it->phases = TUNED_PHASE_CRUISE + tuned_jittered(params, params->cruise_phases, random);
 }
 
-/* PROBE_BW begins, at a random phase but the drain; by the clock that counts time, at a random time before the next probe. */
+/*
+ * PROBE_BW begins, at a random phase but the drain; by the clock that counts time, at a random time before the next
+ * probe.
+ */
 TUNED_FUNCTION void tuned_enter_cycle(struct tuned_state *it, const struct tuned_params *params,
 				      const struct tuned_ack *ack)
 {
@@ -107,8 +110,8 @@ TUNED_FUNCTION uint32_t tuned_is_phase_over(const struct tuned_state *it, const 
 }
 
 /*
- * A round begins. Does the clock of the bandwidth's maximum tick? The kernel's ticks once a round, and its maximum lasts for ten
- * ticks. Where probes are further apart it ticks less often, so that the maximum holds a probe.
+ * A round begins. Does the clock of the bandwidth's maximum tick? The kernel's ticks once a round, and its maximum
+ * lasts for ten ticks. Where probes are further apart it ticks less often, so that the maximum holds a probe.
  */
 TUNED_FUNCTION uint32_t tuned_tick(struct tuned_state *it, const struct tuned_params *params, uint64_t now_us)
 {

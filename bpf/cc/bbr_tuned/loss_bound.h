@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How losses bound what is in flight: a round trip that loses more than a share of its packets bounds cwnd. Included by tuned.h.
+ * How losses bound what is in flight: a round trip that loses more than a share of its packets bounds cwnd. Included by
+ * tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_LOSS_BOUND_H
 #define THALWEG_BBR_TUNED_LOSS_BOUND_H

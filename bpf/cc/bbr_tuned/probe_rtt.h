@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When PROBE_RTT begins and ends. The kernel's BBR enters and leaves it; this says when, by a clock of its own. Included by
- * tuned.h.
+ * When PROBE_RTT begins and ends. The kernel's BBR enters and leaves it; this says when, by a clock of its own.
+ * Included by tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_PROBE_RTT_H
 #define THALWEG_BBR_TUNED_PROBE_RTT_H

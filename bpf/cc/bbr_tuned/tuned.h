@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The decisions of bbr_tuned. The kernel's BBR (version 1) measures: bandwidth, smallest round-trip time, rounds, bunches of
- * ACKs, policers, and when the pipe is full. This decides with parameters where the kernel decides with constants: phases and
- * gains, pacing rate, cwnd, when PROBE_RTT begins and ends, and how losses bound cwnd.
+ * The decisions of bbr_tuned. The kernel's BBR (version 1) measures: bandwidth, smallest round-trip time, rounds,
+ * bunches of ACKs, policers, and when the pipe is full. This decides with parameters where the kernel decides with
+ * constants: phases and gains, pacing rate, cwnd, when PROBE_RTT begins and ends, and how losses bound cwnd.
  *
- * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same decisions
- * in Rust are the simulator's bbr (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt holds the two together. No loops, no signed
- * division: the program is loaded by kernels from 6.1 on.
+ * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
+ * decisions in Rust are the simulator's bbr (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt holds the two together. No
+ * loops, no signed division: the program is loaded by kernels from 6.1 on.
  */
 #ifndef THALWEG_BBR_TUNED_H
 #define THALWEG_BBR_TUNED_H
@@ -77,7 +77,9 @@ struct tuned_model {
 	uint32_t has_seen_rtt;
 };
 
-/* The connection and BBR at an ACK. `before` is the state before the kernel's BBR handles it, the rest that after it. */
+/*
+ * The connection and BBR at an ACK. `before` is the state before the kernel's BBR handles it, the rest that after it.
+ */
 struct tuned_ack {
 	struct tuned_model before;
 	struct tuned_model after;

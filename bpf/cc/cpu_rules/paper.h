@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rule `paper`: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines
- * under CPU Contention", arXiv:2601.05665v1. It cures slices far below a round trip.
+ * The rule `paper`: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual
+ * Machines under CPU Contention", arXiv:2601.05665v1. It cures slices far below a round trip.
  *
  * Included by rule.h.
  */
@@ -37,9 +37,10 @@ RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version,
 #define RULE_PAPER_ROUNDS_AFTER_PROBE_RTT 3
 
 /*
- * The paper's rule. A sender that is on CPU all the time keeps at least one BDP in flight in PROBE_BW, unless its application
- * has nothing to send. If less is in flight, pacing has missed its moments while the sender was off CPU: it paces with the
- * gain of STARTUP to catch up. For version 3: less than 84 % of a BDP, and less than the short-term bound.
+ * The paper's rule. A sender that is on CPU all the time keeps at least one BDP in flight in PROBE_BW, unless its
+ * application has nothing to send. If less is in flight, pacing has missed its moments while the sender was off CPU: it
+ * paces with the gain of STARTUP to catch up. For version 3: less than 84 % of a BDP, and less than the short-term
+ * bound.
  */
 RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_version *version, const struct rule_input *in,
 			      struct rule_output *out)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rules of bbr_cpu and bbr3: after each ACK that BBR has handled, is the sender short of CPU, and what should it do about that?
+ * The rules of bbr_cpu and bbr3: after each ACK that BBR has handled, is the sender short of CPU, and what should it do
+ * about that?
  *
- * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same rule in
- * Rust is in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json holds the two together. No loops, no signed division: the
- * program is loaded by kernels from 6.1 on.
+ * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
+ * rule in Rust is in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json holds the two together. No loops, no signed
+ * division: the program is loaded by kernels from 6.1 on.
  *
  * schedule.h and paper.h are the rules; the first is the default.
  */
@@ -39,7 +40,10 @@ struct rule_version {
 	uint32_t missed_ratio;     /* stalls that cost at most 1 part in this many of the time are left to BBR's probing */
 };
 
-/* Version 1 probes at 1.25 times the bandwidth every eight rounds: 1 - 1/1.25. The gain of STARTUP is 2/ln 2 as it rounds it. */
+/*
+ * Version 1 probes at 1.25 times the bandwidth every eight rounds: 1 - 1/1.25. The gain of STARTUP is 2/ln 2 as it
+ * rounds it.
+ */
 static const struct rule_version rule_version_1 = {
 	.startup_gain = RULE_GAIN_UNIT * 2885 / 1000 + 1,
 	.expected_percent = 100,
@@ -116,7 +120,9 @@ struct rule_schedule {
 	uint64_t stall_us; /* the longest of late; 0: there are none, and nothing below counts */
 	uint64_t last_stall_us;
 	uint64_t stalled_at_us;
-	/* The bandwidth between stalls: the largest of this window of time and of the one before, and where the sample began. */
+	/*
+	 * The bandwidth between stalls: the largest of this window of time and of the one before, and where the sample began.
+	 */
 	uint64_t bw;
 	uint64_t bw_before;
 	uint64_t bw_since_us;

@@ -2,33 +2,42 @@
 /*
  * The rule `schedule`: a sender that was off CPU sends afterwards what BBR would have sent meanwhile.
  *
- * Pacing is a schedule: at every moment it says how much may have left. A sender that is off CPU falls behind it, and BBR
- * forgives that: it goes on from where it is, delivers less than the path carries, and takes that for the path's bandwidth. The
- * rule keeps account of what pacing owes, and lets it leave as soon as the sender is on CPU again. docs/concepts/bbr-cpu.md
- * says why, formula by formula.
+ * Pacing is a schedule: at every moment it says how much may have left. A sender that is off CPU falls behind it, and
+ * BBR forgives that: it goes on from where it is, delivers less than the path carries, and takes that for the path's
+ * bandwidth. The rule keeps account of what pacing owes, and lets it leave as soon as the sender is on CPU again.
+ * docs/concepts/bbr-cpu.md says why, formula by formula.
  *
- * Included by rule.h. Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6): a rate in bytes per
- * second times microseconds gives them without a division.
+ * Included by rule.h. Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6): a rate in
+ * bytes per second times microseconds gives them without a division.
  */
 #ifndef THALWEG_CPU_RULES_SCHEDULE_H
 #define THALWEG_CPU_RULES_SCHEDULE_H
 
 /*
- * A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their ACKs come
- * together.
+ * A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their
+ * ACKs come together.
  */
 #define RULE_STALL_US 1000
 
 /* If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself. */
 #define RULE_MISSED_US 500
 
-/* Whether stalls cost more than BBR's probing makes up for (rule_version.missed_ratio) is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in bunches. */
+/*
+ * Whether stalls cost more than BBR's probing makes up for (rule_version.missed_ratio) is judged over a second at
+ * least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in bunches.
+ */
 #define RULE_LATELY_US (1 << 20)
 
-/* As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without any stall. */
+/*
+ * As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without
+ * any stall.
+ */
 #define RULE_DOUBT_US 30000
 
-/* What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a queue drains meanwhile. */
+/*
+ * What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a
+ * queue drains meanwhile.
+ */
 #define RULE_BURST_US 1024
 #define RULE_BURST_RATIO 16
 
@@ -54,15 +63,18 @@
 #define RULE_LOSS_EXCESS 10
 
 /*
- * Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the second
- * number; from there it grows by 1 in 256, slowly, as CUBIC does near the window at which it has met congestion.
+ * Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the
+ * second number; from there it grows by 1 in 256, slowly, as CUBIC does near the window at which it has met congestion.
  */
 #define RULE_CAP_KEPT_PERCENT 70
 #define RULE_CAP_KNOWN_PERCENT 90
 #define RULE_CAP_SHIFT 8
 #define RULE_CAP_BACK_SHIFT 2
 
-/* Stalls empty the path. A round trip that is longer than the smallest by no more than 1 in so many shows that it still is that. */
+/*
+ * Stalls empty the path. A round trip that is longer than the smallest by no more than 1 in so many shows that it still
+ * is that.
+ */
 #define RULE_MIN_RTT_RATIO 8
 
 /* What has left ahead of the schedule counts up to the largest burst. */
@@ -90,9 +102,9 @@ RULE_FUNCTION uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t
 }
 
 /*
- * The interval of a rate sample of `delivered` packets in `interval_us`. ACKs that wait for the CPU are handled at one moment. A
- * sample that begins between them counts the rest of them as delivered in no time. So no sample may be faster than ACKs have
- * come from one stall to another.
+ * The interval of a rate sample of `delivered` packets in `interval_us`. ACKs that wait for the CPU are handled at one
+ * moment. A sample that begins between them counts the rest of them as delivered in no time. So no sample may be faster
+ * than ACKs have come from one stall to another.
  */
 RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us,
 					      uint64_t delivered, uint64_t interval_us)
@@ -119,8 +131,8 @@ RULE_FUNCTION void rule_schedule_forget(struct rule_schedule *it)
 }
 
 /*
- * The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such ACKs, a round
- * trip apart at least, lies a fair sample of the bandwidth.
+ * The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such ACKs,
+ * a round trip apart at least, lies a fair sample of the bandwidth.
  */
 RULE_FUNCTION void rule_schedule_stall(struct rule_schedule *it, const struct rule_input *in, uint64_t away_us)
 {
@@ -235,8 +247,9 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 }
 
 /*
- * STARTUP ends after three round trips without growth. On CPU there are several of them between two stalls, but the rate is that of
- * the time from stall to stall: so only one of them counts, and the count stays at one while it has others in it.
+ * STARTUP ends after three round trips without growth. On CPU there are several of them between two stalls, but the
+ * rate is that of the time from stall to stall: so only one of them counts, and the count stays at one while it has
+ * others in it.
  */
 RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct rule_input *in, struct rule_output *out)
 {
@@ -256,8 +269,8 @@ RULE_FUNCTION void rule_schedule_startup(struct rule_schedule *it, const struct 
 }
 
 /*
- * The window of STARTUP is for a round trip, and that of a sender with stalls must last for a round trip and a stall. It is opened as in
- * slow start.
+ * The window of STARTUP is for a round trip, and that of a sender with stalls must last for a round trip and a stall.
+ * It is opened as in slow start.
  */
 RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, const struct rule_input *in)
 {
@@ -270,8 +283,8 @@ RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, cons
 }
 
 /*
- * Does the path hold less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts? If it holds
- * that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
+ * Does the path hold less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts?
+ * If it holds that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
  */
 RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, const struct rule_input *in)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Runs a call of the kernel's own controller and reports it: `lockstep_begin` notes what the controller is given,
- * `lockstep_end` what came out, and hands the event to the recorder through a ring buffer. An event that finds no room is
- * counted; the recorder refuses a recording with such a gap.
+ * `lockstep_end` what came out, and hands the event to the recorder through a ring buffer. An event that finds no room
+ * is counted; the recorder refuses a recording with such a gap.
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.10 (cong_control with four arguments), BTF. Cost: about 50 loads and a
- * copy of 0.5 kB per call; for recordings, not for production.
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.10 (cong_control with four arguments), BTF. Cost: about 50 loads and
+ * a copy of 0.5 kB per call; for recordings, not for production.
  */
 #ifndef THALWEG_LOCKSTEP_H
 #define THALWEG_LOCKSTEP_H

@@ -54,8 +54,8 @@ pub enum Command {
     /// Opens and loads the object on standard input, to see whether that can be done
     #[command(hide = true)]
     CcRehearse,
-    /// Give each new connection the congestion control that works best towards its destination, and record, until this command
-    /// ends (Ctrl-C)
+    /// Give each new connection the congestion control that works best towards its destination, and record, until this
+    /// command ends (Ctrl-C)
     #[command(
         args_conflicts_with_subcommands = true,
         after_help = "Examples:\n  thalweg-agent tune --guide\n  sudo thalweg-agent tune --dry-run\n  sudo thalweg-agent tune --arms cubic,bbr\n  \

@@ -1,4 +1,5 @@
-//! `check`: what `record`, `tune` and `cc` need of this machine, and whether it is there. It changes nothing; an ordinary user may run it.
+//! `check`: what `record`, `tune` and `cc` need of this machine, and whether it is there. It changes nothing; an
+//! ordinary user may run it.
 
 use crate::cc;
 use crate::flow::cgroups::mount_point;

@@ -12,7 +12,8 @@ pub const SMALL: u64 = 16 << 20;
 /// Limit of tables of networks and of learned state.
 pub const LARGE: u64 = 1 << 30;
 
-/// The flag of open(2) for files that the agent writes itself: nothing is followed that another user could have put there.
+/// The flag of open(2) for files that the agent writes itself: nothing is followed that another user could have put
+/// there.
 pub const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits() as i32;
 
 /// Opens a regular file of at most `limit` bytes for reading.
@@ -59,7 +60,8 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read(path, limit)?).map_err(wrong)
 }
 
-/// Returns whether a path is itself a symbolic link. Links on the way are followed only if root or this user has made them.
+/// Returns whether a path is itself a symbolic link. Links on the way are followed only if root or this user has made
+/// them.
 ///
 /// # Errors
 /// If another user has made one, or a folder on the way cannot be searched.

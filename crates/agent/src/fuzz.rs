@@ -1,5 +1,5 @@
-//! Damaged input for everything that the agent reads: nothing of it may panic or hang. Each test runs for about a second, or for
-//! `THALWEG_FUZZ_SECONDS`.
+//! Damaged input for everything that the agent reads: nothing of it may panic or hang. Each test runs for about a
+//! second, or for `THALWEG_FUZZ_SECONDS`.
 
 use crate::record::fuzzed as record;
 use crate::show::fuzzed as show;

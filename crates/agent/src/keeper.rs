@@ -1,8 +1,10 @@
-//! Who keeps the kernel's side of `tune` alive when the daemon dies: a process that holds its link and does nothing else.
+//! Who keeps the kernel's side of `tune` alive when the daemon dies: a process that holds its link and does nothing
+//! else.
 //!
-//! The daemon tells it when it ends by itself. If it is gone without a word, the keeper waits for the grace time, in which the kernel
-//! goes on choosing with the last chances, and ends: the kernel then takes the programs back. Nothing is pinned, so that neither a killed
-//! daemon nor a new start of the machine leaves anything. A new daemon ends the keeper of a dead one and begins by itself.
+//! The daemon tells it when it ends by itself. If it is gone without a word, the keeper waits for the grace time, in
+//! which the kernel goes on choosing with the last chances, and ends: the kernel then takes the programs back. Nothing
+//! is pinned, so that neither a killed daemon nor a new start of the machine leaves anything. A new daemon ends the
+//! keeper of a dead one and begins by itself.
 
 use crate::cc::holders::{Held, Holder, holders};
 use crate::signals::Signals;
@@ -83,8 +85,8 @@ impl Drop for Keeper {
     }
 }
 
-/// What a keeper does: it holds what it has inherited until the daemon ends, and for the grace time if that said nothing. A signal
-/// that has all agents read their settings again is none for it.
+/// What a keeper does: it holds what it has inherited until the daemon ends, and for the grace time if that said
+/// nothing. A signal that has all agents read their settings again is none for it.
 ///
 /// # Errors
 /// If that signal cannot be caught.

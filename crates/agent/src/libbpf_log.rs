@@ -1,7 +1,7 @@
 //! What libbpf and the kernel's verifier write to their log, kept for errors.
 //!
-//! libbpf-rs has a hook for it that panics on text that is not UTF-8, within a function that C calls: names in a damaged object
-//! would so abort the process. This one takes any bytes.
+//! libbpf-rs has a hook for it that panics on text that is not UTF-8, within a function that C calls: names in a
+//! damaged object would so abort the process. This one takes any bytes.
 #![allow(unsafe_code)]
 
 use libbpf_rs::libbpf_sys::{LIBBPF_WARN, libbpf_print_fn_t, libbpf_set_print};
@@ -9,7 +9,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of the longest message: libbpf gives the verifier up to 16 MiB for its log. The system finds pages for those that are written.
+/// Bytes of the longest message: libbpf gives the verifier up to 16 MiB for its log. The system finds pages for those
+/// that are written.
 const BUFFER_BYTES: usize = 17 << 20;
 
 /// Bytes of a message that are kept, its last ones: there is the verifier's reason.

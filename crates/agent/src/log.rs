@@ -1,7 +1,7 @@
 //! The log of the agent: one event a line, with a level.
 //!
-//! Warnings and errors go to standard error, all else to standard output. Where that is a stream to journald (`JOURNAL_STREAM`,
-//! systemd.exec(5)), each line begins with its priority (sd-daemon(3)).
+//! Warnings and errors go to standard error, all else to standard output. Where that is a stream to journald
+//! (`JOURNAL_STREAM`, systemd.exec(5)), each line begins with its priority (sd-daemon(3)).
 
 use crate::text::printable;
 use clap::ValueEnum;

@@ -1,10 +1,11 @@
-//! Tells a service manager that the agent is at work: the protocol of systemd's sd_notify(3), for units of `Type=notify`.
+//! Tells a service manager that the agent is at work: the protocol of systemd's sd_notify(3), for units of
+//! `Type=notify`.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Says that the start is over, if a service manager wants to know. It is nobody's problem if it cannot be told: it waits
-/// for as long as its unit says.
+/// Says that the start is over, if a service manager wants to know. It is nobody's problem if it cannot be told: it
+/// waits for as long as its unit says.
 pub fn ready() {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let Some(socket) = socket.to_str() else { return };

@@ -1,4 +1,5 @@
-//! What the machine must have for programs in eBPF: a kernel that is new enough, its types, and the rights to load them.
+//! What the machine must have for programs in eBPF: a kernel that is new enough, its types, and the rights to load
+//! them.
 
 use libbpf_rs::btf::Btf;
 use std::fs;
@@ -26,8 +27,8 @@ pub const PERFMON: Right = ("CAP_PERFMON", 38);
 /// Programs and maps.
 pub const BPF: Right = ("CAP_BPF", 39);
 
-/// Open files that `record` and `tune` need beyond those that they have inherited: maps, programs, types, records, sockets, and some
-/// clients and network namespaces.
+/// Open files that `record` and `tune` need beyond those that they have inherited: maps, programs, types, records,
+/// sockets, and some clients and network namespaces.
 pub const FILES_OF_RECORDER: u64 = 56;
 
 /// Open files that `cc` needs to load an algorithm, or to look at those that there are.

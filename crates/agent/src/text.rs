@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text without control characters: names of cgroups, processes and files can hold escape sequences that command a terminal.
-/// Line breaks stay.
+/// The text without control characters: names of cgroups, processes and files can hold escape sequences that command a
+/// terminal. Line breaks stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_harmful = |letter: char| letter.is_control() && letter != '\n';
     if !text.contains(is_harmful) {

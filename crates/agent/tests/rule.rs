@@ -1,4 +1,5 @@
-//! The rules of `bbr_cpu` and `bbr3` in C do what the shared vectors say. The rule in Rust is held to the same file by crates/cc.
+//! The rules of `bbr_cpu` and `bbr3` in C do what the shared vectors say. The rule in Rust is held to the same file by
+//! crates/cc.
 
 use serde_json::{Map, Value};
 use std::fs::File;

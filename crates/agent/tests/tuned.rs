@@ -1,5 +1,6 @@
-//! The decisions of `bbr_tuned` in C are those of the simulator's `bbr`, by the vectors that both are held to (crates/cc has the
-//! other test). The kernel's BBR, which `bbr_tuned` surrounds, is replaced by the state of the simulator's.
+//! The decisions of `bbr_tuned` in C are those of the simulator's `bbr`, by the vectors that both are held to
+//! (crates/cc has the other test). The kernel's BBR, which `bbr_tuned` surrounds, is replaced by the state of the
+//! simulator's.
 
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
@@ -70,7 +71,8 @@ fn model(prefix: &str, words: &Values) -> String {
     members.map(|(member, word)| format!("{prefix}.{member} {}\n", words.get(word).unwrap_or(&0))).concat()
 }
 
-/// What the decisions are given at a call. `before` is the state of BBR before it, `given` and `after` are the vectors'.
+/// What the decisions are given at a call. `before` is the state of BBR before it, `given` and `after` are the
+/// vectors'.
 fn input(before: &Values, given: &Values, after: &Values) -> String {
     let time = |name: &str| given.get(name).filter(|value| **value != NONE).map_or(0, |value| value / 1000);
     let get = |name: &str| given.get(name).copied().unwrap_or(0);

@@ -12,22 +12,26 @@
 //!     ssthresh = max(beta cwnd, 2)    cwnd / 2 if cwnd <= low_window
 //! ```
 //!
-//! Growth is multiplied by the average number of segments per ACK, which makes up for ACKs that the receiver has delayed.
+//! Growth is multiplied by the average number of segments per ACK, which makes up for ACKs that the receiver has
+//! delayed.
 //!
-//! Source: Xu, Harfoush and Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks" (INFOCOM 2004):
-//! binary search increase, additive increase, slow start beyond W_max, fast convergence; behaviour of Linux 6.1 (`tcp_bic`).
+//! Source: Xu, Harfoush and Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks" (INFOCOM
+//! 2004): binary search increase, additive increase, slow start beyond W_max, fast convergence; behaviour of Linux 6.1
+//! (`tcp_bic`).
 //!
 //! Deviations from the paper, all of them Linux's:
-//! - The search goes a quarter of the way to W_max, not half; S_max is 16 and not 32; the smallest increment is 4 / smooth_part
-//!   and not 0.01; beta is 819/1024 = 0.8 and not 0.875.
-//! - The growth is turned into a whole number of acknowledged segments per step, and holds for up to 1/32 s while cwnd stays.
+//! - The search goes a quarter of the way to W_max, not half; S_max is 16 and not 32; the smallest increment is 4 /
+//!   smooth_part and not 0.01; beta is 819/1024 = 0.8 and not 0.875.
+//! - The growth is turned into a whole number of acknowledged segments per step, and holds for up to 1/32 s while cwnd
+//!   stays.
 //! - Before the first congestion cwnd grows by at least 5 % per round trip.
-//! - ACKs of several segments count as several, besides the factor. The average starts at 2, and stays at 31/16 in whole 16ths
-//!   where every segment is acknowledged by itself. So growth is about twice what the table says with most receivers.
+//! - ACKs of several segments count as several, besides the factor. The average starts at 2, and stays at 31/16 in
+//!   whole 16ths where every segment is acknowledged by itself. So growth is about twice what the table says with most
+//!   receivers.
 //! - A timeout forgets W_max.
 //!
-//! Reported: `w_max_packets` (0 before the first congestion), `acks_per_step` (acknowledged segments that raise cwnd by one),
-//! `packets_per_ack`.
+//! Reported: `w_max_packets` (0 before the first congestion), `acks_per_step` (acknowledged segments that raise cwnd by
+//! one), `packets_per_ack`.
 
 use crate::growth::{self, AdditiveIncrease, UNIT};
 use crate::jiffies::{Hz, Jiffies};

@@ -212,7 +212,8 @@ pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Contr
     Ok((entry.make)(&|key| value_of(entry, params, key)))
 }
 
-/// The parameters of `bbr` as the eBPF program `bbr_tuned` takes them: the members of its `struct tuned_params`, in order.
+/// The parameters of `bbr` as the eBPF program `bbr_tuned` takes them: the members of its `struct tuned_params`, in
+/// order.
 ///
 /// # Errors
 /// If a parameter is unknown or out of range.

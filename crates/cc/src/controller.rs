@@ -90,7 +90,8 @@ pub struct Conn {
     pub delivered: Packets,
     /// When the latest of them was acknowledged.
     pub delivered_at: Time,
-    /// Segments of these whose acknowledgement reported a mark; with [`EcnFeedback::Accurate`], segments that were marked.
+    /// Segments of these whose acknowledgement reported a mark; with [`EcnFeedback::Accurate`], segments that were
+    /// marked.
     pub delivered_ce: Packets,
     /// Segments deemed lost so far.
     pub lost: Packets,
@@ -103,8 +104,8 @@ pub struct Conn {
     pub next_bytes: Bytes,
     /// Bytes handed to the network so far, retransmissions included.
     pub bytes_sent: Bytes,
-    /// Whether cwnd, and not the application or the receiver, limits what is sent; in slow start, whether more than half
-    /// of cwnd was used.
+    /// Whether cwnd, and not the application or the receiver, limits what is sent; in slow start, whether more than
+    /// half of cwnd was used.
     pub is_cwnd_limited: bool,
     /// Whether cwnd was exhausted in the latest window, in slow start as elsewhere (Linux: `tp->is_cwnd_limited`).
     pub is_cwnd_exhausted: bool,
@@ -133,8 +134,8 @@ pub struct RateSample {
     pub delivered_ce: Packets,
     /// [`Conn::inflight`] when that segment was sent, itself included.
     pub inflight_at_send: Packets,
-    /// The longer of the time it took to send them and the time it took to acknowledge them. None: the sample is shorter
-    /// than the connection's smallest round-trip time, or has no start, and says nothing.
+    /// The longer of the time it took to send them and the time it took to acknowledge them. None: the sample is
+    /// shorter than the connection's smallest round-trip time, or has no start, and says nothing.
     pub interval: Option<Span>,
     /// Whether the application limited what was sent when that segment left.
     pub is_app_limited: bool,
@@ -169,8 +170,8 @@ pub struct Ack {
     pub prior_inflight: Packets,
     /// Round-trip time of a segment that this ACK newly acknowledges and that was sent once.
     pub rtt: Option<Span>,
-    /// Whether the receiver has probably delayed this ACK: it covers a single segment, not a full-sized one, and nothing
-    /// else was delivered since that was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
+    /// Whether the receiver has probably delayed this ACK: it covers a single segment, not a full-sized one, and
+    /// nothing else was delivered since that was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
     pub is_delayed: bool,
     /// Whether it reports a mark.
     pub is_marked: bool,
@@ -206,8 +207,9 @@ pub trait Controller: Debug + Send {
         Ecn::Ect0
     }
 
-    /// Whether it wants [`Controller::on_lost`]. For such a controller the connection also looks on every ACK, and not only
-    /// when the application writes, for whether the application limits what is sent: the kernel that has BBRv3 does both.
+    /// Whether it wants [`Controller::on_lost`]. For such a controller the connection also looks on every ACK, and not
+    /// only when the application writes, for whether the application limits what is sent: the kernel that has BBRv3
+    /// does both.
     fn watches_losses(&self) -> bool {
         false
     }
@@ -215,29 +217,30 @@ pub trait Controller: Debug + Send {
     /// The handshake is complete. [`Conn::srtt`] may hold its round-trip time.
     fn on_established(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
-    /// Segments were acknowledged, in whatever state: `packets` of them, with the round-trip time of the newest, if it is
-    /// known. Comes before [`Controller::on_ack`] for the same ACK.
+    /// Segments were acknowledged, in whatever state: `packets` of them, with the round-trip time of the newest, if it
+    /// is known. Comes before [`Controller::on_ack`] for the same ACK.
     fn on_packets_acked(&mut self, _conn: &Conn, _packets: Packets, _rtt: Option<Span>, _window: &mut Window) {}
 
-    /// An ACK on which cwnd may be raised. If the controller governs recovery: every ACK that comes while segments are out,
-    /// also one that neither delivers anything nor detects a loss ([`Ack::acked`] and [`Ack::lost`] are 0 then, and
-    /// [`Ack::rate`] is none), but not one that a later ACK has overtaken.
+    /// An ACK on which cwnd may be raised. If the controller governs recovery: every ACK that comes while segments are
+    /// out, also one that neither delivers anything nor detects a loss ([`Ack::acked`] and [`Ack::lost`] are 0 then,
+    /// and [`Ack::rate`] is none), but not one that a later ACK has overtaken.
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng);
 
     /// A loss was detected, [`Conn::state`] is still the state before it: returns the new ssthresh.
     fn ssthresh(&mut self, conn: &Conn, window: &Window) -> Packets;
 
-    /// The receiver has reported a mark and nothing is being recovered: returns the new ssthresh. Called at most once per
-    /// round trip. By default a mark counts as a loss, as RFC 3168 requires.
+    /// The receiver has reported a mark and nothing is being recovered: returns the new ssthresh. Called at most once
+    /// per round trip. By default a mark counts as a loss, as RFC 3168 requires.
     fn ssthresh_on_mark(&mut self, conn: &Conn, window: &Window) -> Packets {
         self.ssthresh(conn, window)
     }
 
-    /// A segment was deemed lost. Comes for each of an ACK's, before [`Controller::ssthresh`] and [`Controller::on_ack`].
+    /// A segment was deemed lost. Comes for each of an ACK's, before [`Controller::ssthresh`] and
+    /// [`Controller::on_ack`].
     fn on_lost(&mut self, _conn: &Conn, _segment: &LostSegment, _window: &mut Window, _rng: &mut dyn Rng) {}
 
-    /// A loss probe's copy has repaired the loss of a segment that nothing else had reported. `is_app_limited`: whether the
-    /// application limited what was sent when the segment left.
+    /// A loss probe's copy has repaired the loss of a segment that nothing else had reported. `is_app_limited`: whether
+    /// the application limited what was sent when the segment left.
     fn on_probe_repair(&mut self, _conn: &Conn, _is_app_limited: bool, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// The state of recovery is about to become `next`; [`Conn::state`] is still the old one.
@@ -268,7 +271,7 @@ pub trait Controller: Debug + Send {
     fn report(&self, _conn: &Conn, _take: &mut dyn FnMut(&'static str, f64)) {}
 
     /// Hands over its state in Linux's own words: the members of `struct bbr` or `struct bictcp`, by name and in their
-    /// units, but as wide as they need. A comparison with a kernel reads them; what a member holds while it has no meaning
-    /// is left out.
+    /// units, but as wide as they need. A comparison with a kernel reads them; what a member holds while it has no
+    /// meaning is left out.
     fn kernel_words(&self, _take: &mut dyn FnMut(&'static str, u64)) {}
 }

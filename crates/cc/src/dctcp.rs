@@ -12,8 +12,8 @@
 //!
 //! Source: RFC 8257; behaviour of Linux 6.x (`tcp_dctcp`).
 //!
-//! Deviations from RFC 8257, all of them Linux's: F counts segments instead of bytes; alpha is an integer in 1024ths that
-//! loses at least its last 1024th per window, so that it reaches zero.
+//! Deviations from RFC 8257, all of them Linux's: F counts segments instead of bytes; alpha is an integer in 1024ths
+//! that loses at least its last 1024th per window, so that it reaches zero.
 //!
 //! Linux sends ECT(0); with `ect1`, which Linux does not have, segments are ECT(1), and an L4S queue serves them.
 //!

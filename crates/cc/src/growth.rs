@@ -34,8 +34,8 @@ pub(crate) fn slow_start(window: &mut Window, acked: Packets) -> Packets {
     acked.saturating_sub(used)
 }
 
-/// The segments of an ACK that are left over for congestion avoidance, after slow start if it is on; `None`: cwnd stays, as nothing
-/// is left or cwnd does not limit what is sent.
+/// The segments of an ACK that are left over for congestion avoidance, after slow start if it is on; `None`: cwnd
+/// stays, as nothing is left or cwnd does not limit what is sent.
 #[inline]
 pub(crate) fn beyond_slow_start(conn: &Conn, ack: &Ack, window: &mut Window) -> Option<Packets> {
     if !conn.is_cwnd_limited {

@@ -13,24 +13,25 @@
 //!
 //! An epoch is the time from one congestion to the next.
 //!
-//! Sources: Leith, draft-leith-tcp-htcp-06 (increase function, adaptive backoff and its reset, RTT scaling); Leith and Shorten,
-//! "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); behaviour of Linux 6.1 (`tcp_htcp`).
+//! Sources: Leith, draft-leith-tcp-htcp-06 (increase function, adaptive backoff and its reset, RTT scaling); Leith and
+//! Shorten, "H-TCP: TCP for high-speed and long-distance networks" (PFLDnet 2004); behaviour of Linux 6.1 (`tcp_htcp`).
 //!
 //! Deviations from the draft, all of them Linux's:
-//! - Time is counted in jiffies, round-trip times included. alpha and beta are integers in 128ths; f(D) and the scaled f(D) are
-//!   whole numbers, the latter at least 1. So alpha is never below 2 (1 - beta).
+//! - Time is counted in jiffies, round-trip times included. alpha and beta are integers in 128ths; f(D) and the scaled
+//!   f(D) are whole numbers, the latter at least 1. So alpha is never below 2 (1 - beta).
 //! - beta is adaptive only from the second congestion on after a reset, and only where RTT_min is above 10 ms.
-//! - RTT_max rises by at most 20 ms per sample, and only outside of recovery. At every congestion 5 % of its distance from
-//!   RTT_min is forgotten.
+//! - RTT_max rises by at most 20 ms per sample, and only outside of recovery. At every congestion 5 % of its distance
+//!   from RTT_min is forgotten.
 //! - D counts from the end of recovery. Within recovery it counts from its start.
-//! - cwnd grows by one per ACK at most, and alpha changes only when it does. What the ACK that raises cwnd acknowledges does not
-//!   count towards the next step.
+//! - cwnd grows by one per ACK at most, and alpha changes only when it does. What the ACK that raises cwnd acknowledges
+//!   does not count towards the next step.
 //!
-//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, 131 s after the latest congestion with a tick
-//! of 1 ms. The first measurement of throughput has no start and counts as 0; Linux takes the value of its clock for one.
+//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, 131 s after the latest congestion
+//! with a tick of 1 ms. The first measurement of throughput has no start and counts as 0; Linux takes the value of its
+//! clock for one.
 //!
-//! Reported: `alpha` (segments per round trip), `beta`, `min_rtt_ticks` and `max_rtt_ticks` (in jiffies; 0 before the first
-//! sample), `max_throughput_pps` (largest of the epoch, in segments per second).
+//! Reported: `alpha` (segments per round trip), `beta`, `min_rtt_ticks` and `max_rtt_ticks` (in jiffies; 0 before the
+//! first sample), `max_throughput_pps` (largest of the epoch, in segments per second).
 
 use crate::growth;
 use crate::jiffies::{Hz, Jiffies};

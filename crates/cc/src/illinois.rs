@@ -13,18 +13,18 @@
 //!   congestion   ssthresh = max(cwnd (1 - beta), 2)    dm: largest queueing delay
 //! ```
 //!
-//! alpha = k1 / (k2 + da) and beta = k3 + k4 da between their limits, with d1 = dm / 100, d2 = dm / 10 and d3 = 8 dm / 10. Both
-//! are set once per round trip, below `win_thresh` segments to Reno's. After a delay above d1, alpha is at its largest only after
-//! `theta` round trips below.
+//! alpha = k1 / (k2 + da) and beta = k3 + k4 da between their limits, with d1 = dm / 100, d2 = dm / 10 and d3 = 8 dm / 10.
+//! Both are set once per round trip, below `win_thresh` segments to Reno's. After a delay above d1, alpha is at its
+//! largest only after `theta` round trips below.
 //!
-//! Source: Liu, Basar and Srikant, "TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for High-Speed Networks"
-//! (Performance Evaluation 65, 2008); behaviour of Linux 6.1 (`tcp_illinois`).
+//! Source: Liu, Basar and Srikant, "TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for High-Speed
+//! Networks" (Performance Evaluation 65, 2008); behaviour of Linux 6.1 (`tcp_illinois`).
 //!
 //! Deviations from the paper, all of them Linux's:
 //! - alpha is an integer in 128ths and beta in 64ths; the largest alpha is 10, and the smallest 0.3.
 //! - Before the first round trip is over, alpha is 10.
-//! - A window that losses have taken below ten segments grows by up to 10 / cwnd segments for each that is acknowledged, more than
-//!   in slow start, until a round trip below `win_thresh` is over.
+//! - A window that losses have taken below ten segments grows by up to 10 / cwnd segments for each that is
+//!   acknowledged, more than in slow start, until a round trip below `win_thresh` is over.
 //! - What the ACK that raises cwnd leaves over does not count towards the next step.
 //!
 //! Reported: `alpha` (segments per round trip), `beta`, `queueing_delay_us` (da of the latest round trip),

@@ -1,8 +1,8 @@
 //! The coarse clock by which Linux times what takes long: jiffies.
 //!
-//! CUBIC's curve, the 10 s of BBR's minimum round-trip time and the 200 ms of ProbeRTT are counted in it, and a decision
-//! that depends on it changes only from one tick to the next. How many ticks make a second (`HZ`) is decided when a kernel
-//! is built: 1000 and 250 are usual, 100 is what user-mode Linux takes.
+//! CUBIC's curve, the 10 s of BBR's minimum round-trip time and the 200 ms of ProbeRTT are counted in it, and a
+//! decision that depends on it changes only from one tick to the next. How many ticks make a second (`HZ`) is decided
+//! when a kernel is built: 1000 and 250 are usual, 100 is what user-mode Linux takes.
 
 use std::ops::Add;
 use thalweg_units::{Span, Time};

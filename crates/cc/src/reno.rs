@@ -7,8 +7,8 @@
 //!   ECN mark           ssthresh = max(cwnd * beta_ecn, 2)
 //! ```
 //!
-//! Source: RFC 5681. What happens within recovery (NewReno's part, RFC 6582) is the connection's. `beta_ecn` is the milder
-//! reduction on ECN marks of RFC 8511 (ABE), which Linux does not have.
+//! Source: RFC 5681. What happens within recovery (NewReno's part, RFC 6582) is the connection's. `beta_ecn` is the
+//! milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have.
 //!
 //! Deviations from RFC 5681, all of them Linux's: cwnd counts segments; ssthresh is half of cwnd and not of what is
 //! under way; cwnd grows only while it is what limits the connection (RFC 7661 in spirit).

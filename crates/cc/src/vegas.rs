@@ -8,23 +8,23 @@
 //!   loss               ssthresh = max(cwnd / 2, 2)
 //! ```
 //!
-//! BaseRTT is the smallest round-trip time since the connection was last idle, RTT the smallest of the window. A window with at
-//! most two samples, and everything outside the state [`CaState::Open`], is Reno's.
+//! BaseRTT is the smallest round-trip time since the connection was last idle, RTT the smallest of the window. A window
+//! with at most two samples, and everything outside the state [`CaState::Open`], is Reno's.
 //!
-//! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (IEEE JSAC 13(8), 1995), section
-//! on congestion avoidance and modified slow start; behaviour of Linux 6.1 (`tcp_vegas`).
+//! Source: Brakmo and Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet" (IEEE JSAC 13(8),
+//! 1995), section on congestion avoidance and modified slow start; behaviour of Linux 6.1 (`tcp_vegas`).
 //!
 //! Deviations from the paper, all of them Linux's:
 //! - Losses are detected and repaired as in every other connection; there is no finer retransmission timer.
 //! - Slow start doubles cwnd every round trip, not every other one.
-//! - The paper compares the rates cwnd / BaseRTT and (what was sent) / RTT, so that diff = cwnd (RTT - BaseRTT) / RTT. Linux
-//!   divides by BaseRTT: diff is larger than the number of segments that wait, by the factor RTT / BaseRTT.
+//! - The paper compares the rates cwnd / BaseRTT and (what was sent) / RTT, so that diff = cwnd (RTT - BaseRTT) / RTT.
+//!   Linux divides by BaseRTT: diff is larger than the number of segments that wait, by the factor RTT / BaseRTT.
 //! - cwnd grows in slow start whether it limits what is sent or not.
 //! - After an idle time BaseRTT is forgotten.
 //! - ssthresh is kept at three quarters of cwnd or above.
 //!
-//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, at 43 ms of queue for 100,000 segments.
-//! ssthresh is at least 2; with a cwnd of 2 Linux may set it to 1.
+//! Deviations from Linux: 64-bit arithmetic does not wrap where Linux's 32 bits do, at 43 ms of queue for 100,000
+//! segments. ssthresh is at least 2; with a cwnd of 2 Linux may set it to 1.
 //!
 //! Reported: `base_rtt_us` (0 before the first sample), `diff_packets` (the latest diff; 0 before the first).
 

@@ -27,8 +27,8 @@ pub(crate) trait Wrapped: Controller {
     /// Pacing gain of Startup in 256ths, as it rounds it.
     const STARTUP_GAIN: u32;
 
-    /// The part of a BDP below which little is under way, in hundredths: below the lowest pacing gain of a flow that is left
-    /// alone.
+    /// The part of a BDP below which little is under way, in hundredths: below the lowest pacing gain of a flow that is
+    /// left alone.
     const EXPECTED_PERCENT: u64;
 
     /// Stalls that cost at most one part in this many of the time are left to BBR, whose probing makes up for them.

@@ -1,8 +1,8 @@
 //! Transmission opportunities: packets wait for one and leave together, as frames of Wi-Fi, LTE and DOCSIS.
 //!
-//! A packet that finds no opportunity ahead opens one, `interval` later. All packets that are ready by then leave at that instant,
-//! up to `max_bytes`; what exceeds them waits for another interval. This is what netem's `slot interval interval bytes max_bytes`
-//! does.
+//! A packet that finds no opportunity ahead opens one, `interval` later. All packets that are ready by then leave at
+//! that instant, up to `max_bytes`; what exceeds them waits for another interval. This is what netem's
+//! `slot interval interval bytes max_bytes` does.
 
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Span, Time};
@@ -32,7 +32,8 @@ impl Aggregation {
         };
         if let Some(max_bytes) = self.max_bytes {
             self.left -= i128::from(size.0);
-            // The packet that uses up the opportunity still leaves with it, so that one of any size leaves at some time.
+            // The packet that uses up the opportunity still leaves with it, so that one of any size leaves at some
+            // time.
             if self.left <= 0 {
                 self.opportunity = Some(opportunity + self.interval);
                 self.left = max_bytes;

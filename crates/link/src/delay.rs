@@ -1,16 +1,17 @@
 //! Propagation: delay, jitter, and packets that are held back.
 //!
-//! A packet that leaves the capacity at `t` gets a place in the order of packets, its *due* time: `t + delay + U(0, jitter)`,
-//! or the due time of the packet before it if that is later. It arrives at its due time plus an *offset*: the extra delay of
-//! its flow, and `reorder_delay` if it is held back. Due times never fall, so packets with the same offset never overtake
-//! one another, and a packet that is held back does not hold up the others. Where packets follow one another faster than
-//! the jitter, many are held up by an earlier one, and the mean delay is more than `delay + jitter / 2`.
+//! A packet that leaves the capacity at `t` gets a place in the order of packets, its *due* time:
+//! `t + delay + U(0, jitter)`, or the due time of the packet before it if that is later. It arrives at its due time
+//! plus an *offset*: the extra delay of its flow, and `reorder_delay` if it is held back. Due times never fall, so
+//! packets with the same offset never overtake one another, and a packet that is held back does not hold up the others.
+//! Where packets follow one another faster than the jitter, many are held up by an earlier one, and the mean delay is
+//! more than `delay + jitter / 2`.
 //!
-//! Where a link allows reordering, a packet's due time is `t + delay`, and its jitter is part of its offset: packets arrive
-//! in the order of their own times, as behind netem's jitter.
+//! Where a link allows reordering, a packet's due time is `t + delay`, and its jitter is part of its offset: packets
+//! arrive in the order of their own times, as behind netem's jitter.
 //!
-//! netem's `reorder` is the reverse: it lets a few packets pass without delay, ahead of all that are on their way. Holding
-//! a few back is what a second path or a link-layer retransmission does.
+//! netem's `reorder` is the reverse: it lets a few packets pass without delay, ahead of all that are on their way.
+//! Holding a few back is what a second path or a link-layer retransmission does.
 
 use crate::error::{LinkError, probability};
 use rand_core::Rng;

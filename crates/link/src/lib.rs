@@ -1,8 +1,8 @@
 //! One direction of a path: loss, queue, rate and delay, for packets of any type.
 //!
-//! A [`Link`] reads no clock and does no I/O: whoever drives it says what time it is. The simulator drives it with virtual
-//! time; with a clock's readings it emulates a path for real packets. A late call changes nothing but its own lateness,
-//! because departures and arrivals are computed from each other and never from the moment of a call.
+//! A [`Link`] reads no clock and does no I/O: whoever drives it says what time it is. The simulator drives it with
+//! virtual time; with a clock's readings it emulates a path for real packets. A late call changes nothing but its own
+//! lateness, because departures and arrivals are computed from each other and never from the moment of a call.
 //!
 //! # What a packet meets
 //!
@@ -15,13 +15,13 @@
 //! 2. **Duplication**: the copy follows its original at once and is on its own from there.
 //! 3. **ACK thinning**: one in a number of acknowledgements of a flow passes (module `thinning`).
 //! 4. **Policer**: a token bucket that drops (module `policer`). It may stand behind the capacity instead.
-//! 5. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in the
-//!    queue, so that a drop-tail buffer of zero still lets an idle link work.
+//! 5. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in
+//!    the queue, so that a drop-tail buffer of zero still lets an idle link work.
 //! 6. **Capacity**: none, a rate that changes in steps, or the opportunities of a mahimahi trace (module `capacity`).
 //! 7. **Delay**: propagation plus a uniform jitter that never lets a packet pass an earlier one. A packet that is held
 //!    back keeps its place in that order and then waits for a further, constant time; so does a packet of a flow with
-//!    extra delay. These two, and nothing else, let packets overtake (module `delay`). Delay and loss may change over time
-//!    (module `profile`); a delay that falls does not reorder packets either.
+//!    extra delay. These two, and nothing else, let packets overtake (module `delay`). Delay and loss may change over
+//!    time (module `profile`); a delay that falls does not reorder packets either.
 //! 8. **Aggregation**: packets wait for an opportunity and leave together (module `aggregation`).
 //!
 //! Not modelled: bit errors, link-layer retransmission, framing overhead (rates count IP packets), a queue shared by
@@ -29,9 +29,9 @@
 //!
 //! # Randomness
 //!
-//! Random numbers are an argument too. Every packet offered takes the same number of them whatever becomes of it, in the
-//! order loss, duplication, jitter, holding back, and the last two again for a copy; a feature that is off takes none.
-//! Two links with the same seed but different buffers therefore lose the same packets at random.
+//! Random numbers are an argument too. Every packet offered takes the same number of them whatever becomes of it, in
+//! the order loss, duplication, jitter, holding back, and the last two again for a copy; a feature that is off takes
+//! none. Two links with the same seed but different buffers therefore lose the same packets at random.
 //!
 //! # Example
 //!

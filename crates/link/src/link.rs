@@ -19,8 +19,8 @@ use thalweg_units::{Bytes, Chance, Packets, Span, Time};
 
 /// One direction of a path.
 ///
-/// Times come in order: no call may be earlier than the one before. [`Link::send`], [`Link::poll`] and [`Link::stats`] do
-/// all that was due until then, so that a caller need not wake up for departures from the queue.
+/// Times come in order: no call may be earlier than the one before. [`Link::send`], [`Link::poll`] and [`Link::stats`]
+/// do all that was due until then, so that a caller need not wake up for departures from the queue.
 #[derive(Debug)]
 pub struct Link<P> {
     loss: LossProcess,
@@ -30,8 +30,8 @@ pub struct Link<P> {
     queue: Discipline<P>,
     tally: Tally,
     capacity: Capacity,
-    /// The packet being sent; without one, the queue is empty. The packet itself is in `line` already, so that it is moved
-    /// once less.
+    /// The packet being sent; without one, the queue is empty. The packet itself is in `line` already, so that it is
+    /// moved once less.
     sending: Option<Sending>,
     delay: Delay,
     aggregation: Option<Aggregation>,
@@ -75,11 +75,13 @@ struct End {
 impl<P: Packet> Link<P> {
     /// A link that has not carried anything.
     ///
-    /// `traces` has the trace and the profile that the link names. `seed` seeds the random decisions of its queue discipline.
+    /// `traces` has the trace and the profile that the link names. `seed` seeds the random decisions of its queue
+    /// discipline.
     ///
     /// # Errors
-    /// If steps are empty, do not begin at 0 or do not increase; if the trace or the profile is missing, empty, not sorted or
-    /// has no length; if a probability is not within 0 to 1; if a parameter of the queue discipline is impossible.
+    /// If steps are empty, do not begin at 0 or do not increase; if the trace or the profile is missing, empty, not
+    /// sorted or has no length; if a probability is not within 0 to 1; if a parameter of the queue discipline is
+    /// impossible.
     pub fn new(config: &plan::Link, traces: &plan::Traces, seed: u64) -> Result<Link<P>, LinkError> {
         let profile = Profile::new(config, traces)?;
         Ok(Link {
@@ -102,9 +104,9 @@ impl<P: Packet> Link<P> {
 
     /// Offers a packet of `size` bytes (IP header included) at `now`.
     ///
-    /// `extra_delay` adds to the packet's propagation delay: flows with a longer way have more of it. Packets with the same
-    /// extra delay stay in order; those with less overtake those with more. Every value in use at a time costs a little,
-    /// so it is meant to be constant within a flow.
+    /// `extra_delay` adds to the packet's propagation delay: flows with a longer way have more of it. Packets with the
+    /// same extra delay stay in order; those with less overtake those with more. Every value in use at a time costs a
+    /// little, so it is meant to be constant within a flow.
     ///
     /// If the packet is duplicated, the result is that of the original.
     ///
@@ -118,7 +120,8 @@ impl<P: Packet> Link<P> {
         if let Some(probability) = self.profile.loss.as_ref().and_then(|loss| loss.at(now)) {
             self.loss.set_ratio(probability);
         }
-        // All draws come before all decisions: what becomes of this packet does not change the numbers that others draw.
+        // All draws come before all decisions: what becomes of this packet does not change the numbers that others
+        // draw.
         let is_lost = self.loss.takes(rng);
         let may_duplicate = self.duplicate > Chance::NEVER;
         let is_doubled = may_duplicate && self.duplicate.happens(rng.next_u64());
@@ -150,8 +153,8 @@ impl<P: Packet> Link<P> {
     /// When [`Link::poll`] next may have a packet to return; nothing if none will ever come without a further
     /// [`Link::send`].
     ///
-    /// The time is exact, but for a packet with extra delay or one that may be overtaken: then `poll` may find nothing yet,
-    /// and this names a later time. It is in the past if `poll` has not been called until it returned nothing.
+    /// The time is exact, but for a packet with extra delay or one that may be overtaken: then `poll` may find nothing
+    /// yet, and this names a later time. It is in the past if `poll` has not been called until it returned nothing.
     pub fn next_wake(&self) -> Option<Time> {
         // Whatever is still in the queue is due after the packet being sent.
         let next_due = self.sending.and_then(|sending| sending.end).map(|end| end.due);
@@ -207,7 +210,8 @@ impl<P: Packet> Link<P> {
         self.tally.log.get_or_insert_default();
     }
 
-    /// What has become of packets since this was last called, in the order in which it was known; empty unless it is recorded.
+    /// What has become of packets since this was last called, in the order in which it was known; empty unless it is
+    /// recorded.
     pub fn outcomes(&mut self) -> Vec<Outcome> {
         let offered = self.counters.offered.0;
         // The packet of this number that was offered last.
@@ -310,8 +314,8 @@ impl<P: Packet> Link<P> {
         self.enqueue(now, copy);
     }
 
-    // Inlined so that the item is written once, to its slot in the queue: a copy right after its fields were stored waits for
-    // them, and for all stores before them.
+    // Inlined so that the item is written once, to its slot in the queue: a copy right after its fields were stored
+    // waits for them, and for all stores before them.
     #[inline(always)]
     fn enqueue(&mut self, now: Time, item: Item<P>) -> Sent {
         if let Some(thinning) = &mut self.thinning {

@@ -1,7 +1,8 @@
 //! Random loss.
 //!
 //! Bernoulli: each packet on its own. Gilbert-Elliott (E. N. Gilbert, "Capacity of a burst-noise channel", Bell System
-//! Technical Journal 39, 1960; E. O. Elliott, "Estimates of error rates for codes on burst-noise channels", ibid. 42, 1963):
+//! Technical Journal 39, 1960; E. O. Elliott, "Estimates of error rates for codes on burst-noise channels", ibid. 42,
+//! 1963):
 //!
 //! ```text
 //!               p
@@ -11,10 +12,10 @@
 //!               r
 //! ```
 //!
-//! The link starts in the good state. Before each packet the state changes with probability `p` or `r`, then the packet is
-//! lost with the probability of the state it has now. In the long run the link is bad for `p / (p + r)` of the packets, and
-//! a stay in the bad state covers `1 / r` packets on average. netem's `gemodel` draws the loss first and changes the
-//! state after it, which shifts the states by one packet and leaves all these figures alone.
+//! The link starts in the good state. Before each packet the state changes with probability `p` or `r`, then the packet
+//! is lost with the probability of the state it has now. In the long run the link is bad for `p / (p + r)` of the
+//! packets, and a stay in the bad state covers `1 / r` packets on average. netem's `gemodel` draws the loss first and
+//! changes the state after it, which shifts the states by one packet and leaves all these figures alone.
 
 use crate::error::{LinkError, probability};
 use rand_core::Rng;

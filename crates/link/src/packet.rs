@@ -22,7 +22,8 @@ pub trait Packet: Clone {
         false
     }
 
-    /// Whether it is an acknowledgement without data that a later one of its flow replaces: no SACK, no ECN echo, no handshake.
+    /// Whether it is an acknowledgement without data that a later one of its flow replaces: no SACK, no ECN echo, no
+    /// handshake.
     fn is_plain_ack(&self) -> bool {
         false
     }

@@ -1,6 +1,7 @@
 //! A token bucket that drops what does not conform (as `tc ... police ... drop`).
 //!
-//! Work is counted in units of 1e-9 bit, as in the module `capacity::steps`: one nanosecond at `r` bit/s fills `r` units.
+//! Work is counted in units of 1e-9 bit, as in the module `capacity::steps`: one nanosecond at `r` bit/s fills `r`
+//! units.
 
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Time};

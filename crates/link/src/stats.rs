@@ -38,8 +38,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Whether every packet is accounted for: what came in, copies included, was lost, dropped or delivered, or is still
-    /// here. Anything else is a defect of the link.
+    /// Whether every packet is accounted for: what came in, copies included, was lost, dropped or delivered, or is
+    /// still here. Anything else is a defect of the link.
     pub fn is_balanced(&self) -> bool {
         let gone = self.lost + self.dropped + self.policed + self.thinned + self.delivered;
         self.offered + self.duplicated == gone + self.backlog_packets + self.in_flight

@@ -1,8 +1,9 @@
 //! ACK thinning: of the plain acknowledgements of a flow, one in a number is forwarded.
 //!
-//! Modems and Wi-Fi access points drop acknowledgements that later ones replace (RFC 3449, section 5.2.1). The latest one is held
-//! until the number is reached, at most for [`HOLD`], so that the last acknowledgement of a transfer arrives. One that reports
-//! anything else (SACK, an ECN echo, a handshake) passes at once, and replaces the one that is held.
+//! Modems and Wi-Fi access points drop acknowledgements that later ones replace (RFC 3449, section 5.2.1). The latest
+//! one is held until the number is reached, at most for [`HOLD`], so that the last acknowledgement of a transfer
+//! arrives. One that reports anything else (SACK, an ECN echo, a handshake) passes at once, and replaces the one that
+//! is held.
 
 use crate::packet::Packet;
 use crate::queue::Item;

@@ -1,5 +1,5 @@
-//! What holds for every link and every sequence of calls: packets are accounted for, seeds decide, and the moment of a call
-//! does not matter.
+//! What holds for every link and every sequence of calls: packets are accounted for, seeds decide, and the moment of a
+//! call does not matter.
 
 mod common;
 

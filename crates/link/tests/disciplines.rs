@@ -1,4 +1,5 @@
-//! Queue disciplines against their specifications, with open-loop traffic: what is sent does not react to drops and marks.
+//! Queue disciplines against their specifications, with open-loop traffic: what is sent does not react to drops and
+//! marks.
 
 mod common;
 
@@ -206,8 +207,8 @@ fn red_follows_its_curve() {
             link.send(now, packet(now), Bytes(1500), Span::ZERO, &mut rng);
         }
         let ratio = link.stats(Time(ms(20_000))).marked.0 as f64 / 20_000.0;
-        // Floyd and Jacobson, section 7: gaps between marks are uniform from 1 to 1/p, so that one packet in (1/p + 1) / 2 is marked.
-        // A packet that arrives finds all but the one being sent and itself.
+        // Floyd and Jacobson, section 7: gaps between marks are uniform from 1 to 1/p, so that one packet in (1/p + 1)
+        // / 2 is marked. A packet that arrives finds all but the one being sent and itself.
         let position = (f64::from(packets - 1) * 1500.0 - 15_000.0) / 30_000.0;
         let probability = 0.2 * position.max(0.0);
         let expected = if position >= 1.0 { 1.0 } else { 2.0 * probability / (1.0 + probability) };

@@ -45,7 +45,8 @@ fn bernoulli_loses_its_ratio_and_no_packet_knows_of_another() {
         let outcome = lossy(bernoulli(ratio), seed);
         let deviation = (ratio * (1.0 - ratio) / PACKETS as f64).sqrt();
         assert!((loss_ratio(&outcome) - ratio).abs() < 4.0 * deviation, "{}", loss_ratio(&outcome));
-        // Bursts of independent losses are geometric: mean 1 / (1 - ratio), standard deviation sqrt(ratio) / (1 - ratio).
+        // Bursts of independent losses are geometric: mean 1 / (1 - ratio), standard deviation sqrt(ratio) / (1 -
+        // ratio).
         let bursts = bursts(&outcome);
         let deviation = ratio.sqrt() / (1.0 - ratio) / (bursts.len() as f64).sqrt();
         assert!((mean(&bursts) - 1.0 / (1.0 - ratio)).abs() < 4.0 * deviation, "{}", mean(&bursts));

@@ -94,8 +94,9 @@ fn capacity_is_the_rate_over_time() {
     assert_eq!(unlimited.capacity_bytes(Time(ms(1))), None);
 }
 
-/// Departures by the definition of the fluid, over all packets at once: 1e-9 bits done until `t` are the integral of the
-/// rate, and packet k ends at the first nanosecond at which those of packets 0 to k have been done, none before it came.
+/// Departures by the definition of the fluid, over all packets at once: 1e-9 bits done until `t` are the integral of
+/// the rate, and packet k ends at the first nanosecond at which those of packets 0 to k have been done, none before it
+/// came.
 fn fluid(phases: &[(u64, u64)], offers: &[Offer]) -> Vec<u64> {
     let end_of = |index: usize| phases.get(index + 1).map_or(u64::MAX, |next: &(u64, u64)| next.0);
     let done_until = |t: u64| -> u128 {

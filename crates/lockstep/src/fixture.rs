@@ -1,9 +1,9 @@
 //! The text of a recording. docs/concepts/fidelity.md describes it for its readers.
 //!
-//! A header of `key value` lines and an empty line; then a line per call: its name, what it was given, `>`, and what came
-//! out. Both sides are `name=value`, or `name+increment` where that is shorter, and only what differs from what the text
-//! before left under that name. Clocks and sequence numbers count from origins near the first event, so that equal
-//! behaviour looks equal.
+//! A header of `key value` lines and an empty line; then a line per call: its name, what it was given, `>`, and what
+//! came out. Both sides are `name=value`, or `name+increment` where that is shorter, and only what differs from what
+//! the text before left under that name. Clocks and sequence numbers count from origins near the first event, so that
+//! equal behaviour looks equal.
 
 use crate::algorithm::{Algorithm, Clock};
 use crate::layout::Member;
@@ -63,8 +63,8 @@ impl Origin {
         jiffies.wrapping_sub(self.jiffies)
     }
 
-    /// A time of the connection's clock in a unit that goes so often into a second; 0, and what lies before the origin, is
-    /// never.
+    /// A time of the connection's clock in a unit that goes so often into a second; 0, and what lies before the origin,
+    /// is never.
     fn clock(&self, time: u64, per_second: i64) -> u64 {
         if time == 0 { 0 } else { (time as i64 - self.clock_s * per_second).max(0) as u64 }
     }
@@ -92,8 +92,8 @@ impl Origin {
 /// # Errors
 /// If it is not a whole one; in words for the user.
 pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> Result<String, String> {
-    // The kernel hands the answer to the SYN to a controller that is not initialized yet. What outlasts the initialization
-    // is in what that is given.
+    // The kernel hands the answer to the SYN to a controller that is not initialized yet. What outlasts the
+    // initialization is in what that is given.
     let position = |call| events.iter().position(|event| event.call() == Some(call));
     let (Some(init), Some(release)) = (position(Call::Init), position(Call::Release)) else {
         return Err("no connection was recorded from its beginning to its end".to_owned());

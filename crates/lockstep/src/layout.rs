@@ -1,5 +1,5 @@
-//! Where the members of a controller's own state lie in `icsk_ca_priv`, as the running kernel's type information (BTF) has
-//! it. So the recorder reads the members by name, whatever this kernel's compiler has made of the structure.
+//! Where the members of a controller's own state lie in `icsk_ca_priv`, as the running kernel's type information (BTF)
+//! has it. So the recorder reads the members by name, whatever this kernel's compiler has made of the structure.
 
 use crate::lockstep_event::PRIV_WORDS;
 use libbpf_rs::btf::types::{Array, Int, MemberAttr, Struct};

@@ -21,8 +21,8 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A scene is recorded anew if something outside of our power spoiled it: now and then the coarse clock ticks in the middle
-/// of a call.
+/// A scene is recorded anew if something outside of our power spoiled it: now and then the coarse clock ticks in the
+/// middle of a call.
 const ATTEMPTS: usize = 20;
 
 /// Record what the kernel's congestion controllers are given and decide, as fixtures for crates/cc/tests/lockstep.

@@ -16,8 +16,8 @@ const POLL: Duration = Duration::from_millis(50);
 /// Index of the lost events in the program's counters.
 const COUNTER_LOST: u32 = 1;
 
-/// A registered controller. The kernel takes it back when this is dropped, or when the process ends in whatever way: the
-/// registration is a link that lives as long as its file descriptor and the connections that use it.
+/// A registered controller. The kernel takes it back when this is dropped, or when the process ends in whatever way:
+/// the registration is a link that lives as long as its file descriptor and the connections that use it.
 pub struct Registered {
     object: Object,
     _link: Link,

@@ -1,7 +1,7 @@
 //! The scenes that are recorded: one flow each, whose controller is to meet everything that it reacts to.
 //!
-//! Rates are low, so that a recording of seconds has a few thousand ACKs at most: BBR's has to hold a ProbeRTT, which comes
-//! after 10 s.
+//! Rates are low, so that a recording of seconds has a few thousand ACKs at most: BBR's has to hold a ProbeRTT, which
+//! comes after 10 s.
 
 use crate::algorithm::Algorithm;
 use std::collections::BTreeMap;

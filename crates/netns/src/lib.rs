@@ -1,5 +1,5 @@
-//! The network namespaces of a machine: which there are, what is in them, and how to enter one. The kernel shows a process the connections of
-//! its own namespace only.
+//! The network namespaces of a machine: which there are, what is in them, and how to enter one. The kernel shows a
+//! process the connections of its own namespace only.
 
 mod name;
 

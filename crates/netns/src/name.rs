@@ -1,6 +1,8 @@
-//! What is in a network namespace, in words: `docker 3f2a9b0c1d2e`, `ip netns blue`, `unit nginx.service`, `process iperf3 (pid 812)`.
+//! What is in a network namespace, in words: `docker 3f2a9b0c1d2e`, `ip netns blue`, `unit nginx.service`,
+//! `process iperf3 (pid 812)`.
 //!
-//! Containers and units are found by the cgroups of processes. A cgroup that the caller is in as well does not tell namespaces apart.
+//! Containers and units are found by the cgroups of processes. A cgroup that the caller is in as well does not tell
+//! namespaces apart.
 
 use crate::{mounted, number, processes};
 use std::collections::BTreeMap;
@@ -19,8 +21,8 @@ enum Rank {
     Generated,
 }
 
-/// The inode of the initial PID namespace (PROC_PID_INIT_INO of the kernel): there, processes 1 and 2 are in the machine's own network
-/// namespace.
+/// The inode of the initial PID namespace (PROC_PID_INIT_INO of the kernel): there, processes 1 and 2 are in the
+/// machine's own network namespace.
 const INITIAL_PIDS: u64 = 0xefff_fffc;
 
 /// Names that container runtimes make up begin so.
@@ -77,7 +79,8 @@ fn group(cgroups: &str) -> Option<(Rank, String)> {
     container.or_else(|| paths.iter().find_map(|path| unit(path)).map(|name| (Rank::Unit, name)))
 }
 
-/// A container, the innermost of a path: `/docker/ID`, `docker-ID.scope`, `cri-containerd-ID.scope`, `machine-NAME.scope`, `lxc.payload.NAME`.
+/// A container, the innermost of a path: `/docker/ID`, `docker-ID.scope`, `cri-containerd-ID.scope`,
+/// `machine-NAME.scope`, `lxc.payload.NAME`.
 fn container(path: &str) -> Option<String> {
     let parts: Vec<&str> = path.split('/').collect();
     parts.iter().enumerate().rev().find_map(|(at, part)| {

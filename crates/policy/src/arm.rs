@@ -29,7 +29,8 @@ impl ArmId {
 pub struct Arm {
     /// As `TCP_CONGESTION` takes it.
     pub name: String,
-    /// Whether a loss makes it slower, so that what it loses and how long its queues grow says something about the path.
+    /// Whether a loss makes it slower, so that what it loses and how long its queues grow says something about the
+    /// path.
     pub is_loss_based: bool,
     /// Whether it may not be chosen while the host is short of CPU.
     pub needs_whole_cpu: bool,

@@ -54,8 +54,8 @@ impl AnyPolicy {
         inner!(self)
     }
 
-    /// Goes on with what another one has learned, with its own settings. False: it is of another kind, or what it has learned
-    /// means something else here.
+    /// Goes on with what another one has learned, with its own settings. False: it is of another kind, or what it has
+    /// learned means something else here.
     pub(crate) fn go_on_from(&mut self, other: AnyPolicy) -> bool {
         match (self, other) {
             (AnyPolicy::Static(own), AnyPolicy::Static(other)) => *own == other,

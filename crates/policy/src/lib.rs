@@ -1,8 +1,8 @@
 //! Which congestion control the next connection to a destination gets, and whether that helps.
 //!
-//! What a server's kernel learns of a connection that has closed is an [`Outcome`]. A [`Policy`] makes [`Weights`] of them:
-//! with which chance each algorithm (an [`Arm`]) is drawn for the next connection to a [`Prefix`]. Whoever draws is not part of
-//! this crate, and never waits for it: weights hold until there are others.
+//! What a server's kernel learns of a connection that has closed is an [`Outcome`]. A [`Policy`] makes [`Weights`] of
+//! them: with which chance each algorithm (an [`Arm`]) is drawn for the next connection to a [`Prefix`]. Whoever draws
+//! is not part of this crate, and never waits for it: weights hold until there are others.
 //!
 //! ```text
 //!   Outcome ──► Guard ──► Policy          learns
@@ -10,14 +10,15 @@
 //!   Weights ◄─────┴──────────┘            hold-out, withdrawal and the state of the host go before the policy's wish
 //! ```
 //!
-//! - [`Guard`] stands around every policy. It keeps a share of connections at the system's default, compares the rest with them
-//!   by a test that may be looked at all the time, and puts the default back where the rest is worse.
+//! - [`Guard`] stands around every policy. It keeps a share of connections at the system's default, compares the rest
+//!   with them by a test that may be looked at all the time, and puts the default back where the rest is worse.
 //! - [`AnyPolicy`] is a policy by name: [`Bayes`], which is the default, and others to compare it with.
 //! - [`Objective`] says what is wanted, as a number for each outcome.
 //! - [`simulate`] plays policies against a population of paths.
 //!
-//! Nothing here has a clock, draws random numbers of its own, or touches anything outside: times are arguments (since the UNIX
-//! epoch, so that learned state survives a restart), and the same outcomes in the same order give the same weights.
+//! Nothing here has a clock, draws random numbers of its own, or touches anything outside: times are arguments (since
+//! the UNIX epoch, so that learned state survives a restart), and the same outcomes in the same order give the same
+//! weights.
 //!
 //! ```
 //! use thalweg_policy::{AnyPolicy, Arms, Bayes, Class, Guard, Objective, Prefix};

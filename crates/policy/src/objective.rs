@@ -6,10 +6,11 @@ use thalweg_units::{Bytes, MSS};
 
 /// What the operator wants of connections.
 ///
-/// The reward of an outcome is `s ln(bytes) - ln(seconds) - price x retransmit ratio`, so that a difference of 0.1 between two arms
-/// is a tenth of the time or of the rate, whatever the path. For long connections `s` is 1: the logarithm of throughput. For
-/// shorter ones it is the logarithm of completion time, and `s` = 1/2 takes half of what the size does to it out: completion times grow
-/// with between the zeroth and the first power of the size. No arm gains by that, since none chooses sizes.
+/// The reward of an outcome is `s ln(bytes) - ln(seconds) - price x retransmit ratio`, so that a difference of 0.1
+/// between two arms is a tenth of the time or of the rate, whatever the path. For long connections `s` is 1: the
+/// logarithm of throughput. For shorter ones it is the logarithm of completion time, and `s` = 1/2 takes half of what
+/// the size does to it out: completion times grow with between the zeroth and the first power of the size. No arm gains
+/// by that, since none chooses sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
     /// Smallest connection that counts: what fits into the initial window leaves no algorithm a say.
@@ -46,9 +47,9 @@ impl Objective {
         }
     }
 
-    /// What an outcome is worth: more is better. None: it says nothing about the path, since it was too small, or the application
-    /// decided how long it took. Whether an application left a connection idle between two transfers does not matter where
-    /// the transfer's own time is known.
+    /// What an outcome is worth: more is better. None: it says nothing about the path, since it was too small, or the
+    /// application decided how long it took. Whether an application left a connection idle between two transfers does
+    /// not matter where the transfer's own time is known.
     pub fn reward(&self, outcome: &Outcome) -> Option<f64> {
         if outcome.acked < self.least {
             return None;

@@ -38,8 +38,8 @@ impl Places {
         self.tables.iter().flat_map(|table| &table.columns).map(String::as_str)
     }
 
-    /// What the longest network around `prefix` has in a column; none if there is no such network, or its field is empty. Of several
-    /// tables with such a column the first one counts.
+    /// What the longest network around `prefix` has in a column; none if there is no such network, or its field is
+    /// empty. Of several tables with such a column the first one counts.
     pub fn value(&self, prefix: Prefix, column: &str) -> Option<&str> {
         let named = |table: &Table| table.columns.iter().position(|name| name == column);
         let (table, at) = self.tables.iter().find_map(|table| Some((table, named(table)?)))?;

@@ -50,8 +50,8 @@ pub struct ArmView {
     pub connections: f64,
     /// Connections for which it was taken to be the best, where a policy counts these.
     pub greedy: Option<u64>,
-    /// What it is worth beside the system's default, as a difference of rewards: 0.1 is a tenth of the time or the rate. None:
-    /// nothing is known, or the policy thinks in other terms.
+    /// What it is worth beside the system's default, as a difference of rewards: 0.1 is a tenth of the time or the
+    /// rate. None: nothing is known, or the policy thinks in other terms.
     pub gain: Option<Interval>,
     /// What it costs, where the policy goes by a cost.
     pub cost: Option<f64>,

@@ -13,8 +13,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Chances in proportion to `wishes`, one for each arm, nothing held out. Wishes that are negative or no numbers count as
-    /// nothing; if none is left, all arms are equal.
+    /// Chances in proportion to `wishes`, one for each arm, nothing held out. Wishes that are negative or no numbers
+    /// count as nothing; if none is left, all arms are equal.
     pub fn of(wishes: &[f64]) -> Weights {
         let clean = |&wish: &f64| if wish.is_finite() && wish > 0.0 { wish } else { 0.0 };
         // Divided by the largest first, so that no sum is too large to be a number.
@@ -42,8 +42,8 @@ impl Weights {
         self
     }
 
-    /// The same without the arms for which `is_out` is true: the others take what they had, in proportion. `instead` takes
-    /// all where none of the others had anything.
+    /// The same without the arms for which `is_out` is true: the others take what they had, in proportion. `instead`
+    /// takes all where none of the others had anything.
     #[must_use]
     pub fn without(self, instead: ArmId, is_out: impl Fn(ArmId) -> bool) -> Weights {
         let mut wishes = self.arms;
@@ -97,8 +97,8 @@ impl Weights {
         ArmId(self.arms.iter().rposition(|&chance| chance > 0.0).unwrap_or(0) as u8)
     }
 
-    /// For a kernel, which has no fractions: a random number of 32 bits draws the first arm whose entry it is below. Entries
-    /// never fall, the last is 2^32, and an arm without a chance is never the first.
+    /// For a kernel, which has no fractions: a random number of 32 bits draws the first arm whose entry it is below.
+    /// Entries never fall, the last is 2^32, and an arm without a chance is never the first.
     pub fn thresholds(&self) -> Vec<u64> {
         const WHOLE: f64 = (1u64 << 32) as f64;
         let last = self.arms.iter().rposition(|&chance| chance > 0.0).unwrap_or(0);

@@ -33,7 +33,8 @@ impl Pending {
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let temporary = target.with_file_name(format!("{PREFIX}{}-{number}", std::process::id()));
-            // What another process has left under this name, or a link that another user has put there, is not written to.
+            // What another process has left under this name, or a link that another user has put there, is not written
+            // to.
             match OpenOptions::new().write(true).create_new(true).open(&temporary) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 file => return Ok(Pending { file: file?, temporary, target: target.to_owned() }),

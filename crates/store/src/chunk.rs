@@ -1,8 +1,8 @@
 //! A column as the bytes of a row group.
 //!
 //! The parquet crate makes a compressor and a decompressor of its own for every column of every row group. To get their
-//! memory from the system takes longer than to compress some thousand rows. So pages leave the crate uncompressed, and each
-//! thread has one compressor. The bytes are the same.
+//! memory from the system takes longer than to compress some thousand rows. So pages leave the crate uncompressed, and
+//! each thread has one compressor. The bytes are the same.
 
 use crate::column::{Cells, Column};
 use crate::repeats::Encoded;
@@ -103,8 +103,8 @@ pub fn write_column(writer: &mut ColumnWriter<'_>, column: &Column, order: &[u32
     Ok(())
 }
 
-/// The values that are there, in the given order; and, where some may be missing, for each row whether it has one. Without
-/// levels in the slice, no row has one.
+/// The values that are there, in the given order; and, where some may be missing, for each row whether it has one.
+/// Without levels in the slice, no row has one.
 fn gather<T: Copy>(cells: &[T], levels: Option<&[i16]>, order: &[u32]) -> (Vec<T>, Option<Vec<i16>>) {
     let all = || order.iter().map(|&row| cells[row as usize]).collect();
     let Some(levels) = levels else { return (all(), None) };

@@ -1,8 +1,8 @@
 //! Columns as the bytes of a Parquet file.
 //!
 //! The bytes depend on the rows and their order alone (and the version of the parquet crate): row groups have a fixed
-//! size, nothing is written about when or where. Integers are delta-encoded, because most of them are times and counters;
-//! texts and numbers go through a dictionary where that pays; pages are compressed with zstd.
+//! size, nothing is written about when or where. Integers are delta-encoded, because most of them are times and
+//! counters; texts and numbers go through a dictionary where that pays; pages are compressed with zstd.
 
 use crate::chunk;
 use crate::column::Column;

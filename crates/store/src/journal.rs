@@ -1,7 +1,7 @@
 //! The journal of a run: `events.jsonl`.
 //!
-//! Lines are only ever appended, each with one write, so that a reader may follow the file. A line that a crash or a full
-//! disk tore apart is removed: at once if we live to see it, else at the next start.
+//! Lines are only ever appended, each with one write, so that a reader may follow the file. A line that a crash or a
+//! full disk tore apart is removed: at once if we live to see it, else at the next start.
 
 use crate::error::Error;
 use serde::Serialize;

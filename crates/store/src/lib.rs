@@ -10,18 +10,18 @@
 //! .lock                 held by the one engine that may write                      lock
 //! ```
 //!
-//! Rows are written in row groups as they come, so that an experiment takes the same memory however long it is. Its files
-//! have temporary names until it has ended. It is complete if and only if its `flows` file exists, because that one is
-//! renamed into place last.
+//! Rows are written in row groups as they come, so that an experiment takes the same memory however long it is. Its
+//! files have temporary names until it has ended. It is complete if and only if its `flows` file exists, because that
+//! one is renamed into place last.
 //!
-//! The same plan on the same version of a deterministic engine gives the same bytes in every file: rows are in the order
-//! in which the engine gives them, and files hold neither times nor names of machines.
+//! The same plan on the same version of a deterministic engine gives the same bytes in every file: rows are in the
+//! order in which the engine gives them, and files hold neither times nor names of machines.
 //!
 //! `docs/reference/run-directory.md` says the same to those who read run directories.
 //!
-//! What makes files complete or absent serves others, too: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read files of
-//! any table in any folder, [`Lock`] says whose folder it is. [`Problem`] and [`Exit`] are what the commands of all binaries end
-//! with.
+//! What makes files complete or absent serves others, too: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read
+//! files of any table in any folder, [`Lock`] says whose folder it is. [`Problem`] and [`Exit`] are what the commands
+//! of all binaries end with.
 
 mod atomic;
 mod chunk;

@@ -36,9 +36,9 @@ struct Note<'a> {
     host: &'a Host,
 }
 
-/// Joins the run directories `parts` in `out`, which is made if it is not there. Of an experiment that several have, the
-/// first counts. Lines of their journals that `out` does not have yet are appended, sorted by time; so is what those that
-/// gave something did to their machines.
+/// Joins the run directories `parts` in `out`, which is made if it is not there. Of an experiment that several have,
+/// the first counts. Lines of their journals that `out` does not have yet are appended, sorted by time; so is what
+/// those that gave something did to their machines.
 ///
 /// # Errors
 /// The directories are not of the same plan, engine and version, or cannot be read or written.

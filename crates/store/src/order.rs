@@ -1,15 +1,16 @@
 //! The rows of a group in the order of their keys.
 //!
-//! Rows arrive by time, all connections in turn. Next to each other, the rows of one connection take half the room on the
-//! disk. Within a group few bits of the keys differ: they are packed into one integer per row, together with the row's
-//! number, and a radix sort takes a few passes over these integers and no comparison.
+//! Rows arrive by time, all connections in turn. Next to each other, the rows of one connection take half the room on
+//! the disk. Within a group few bits of the keys differ: they are packed into one integer per row, together with the
+//! row's number, and a radix sort takes a few passes over these integers and no comparison.
 
 use crate::column::{Cells, Column};
 
 const BITS_PER_PASS: u32 = 11;
 const BUCKETS: usize = 1 << BITS_PER_PASS;
 
-/// The numbers of the rows, sorted by `keys`; rows with equal keys stay as they came. A key that is empty is the smallest.
+/// The numbers of the rows, sorted by `keys`; rows with equal keys stay as they came. A key that is empty is the
+/// smallest.
 pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usize) -> Vec<u32> {
     let mut sorter = Sorter::new(rows);
     // The last key has the lowest bits.

@@ -6,7 +6,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// How the process of `thalweg-engine` or `thalweg-agent` ends. The codes are those of `thalweg` (docs/reference/exit-codes.md).
+/// How the process of `thalweg-engine` or `thalweg-agent` ends. The codes are those of `thalweg`
+/// (docs/reference/exit-codes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// All that was asked for is done.
@@ -101,7 +102,8 @@ impl Problem {
         }
     }
 
-    /// A shortage is one whatever was tried when it was met. A disk that is full when something is written is named by that.
+    /// A shortage is one whatever was tried when it was met. A disk that is full when something is written is named by
+    /// that.
     fn of_shortage(mut self, shortage: Shortage) -> Problem {
         if matches!(shortage, Shortage::Disk | Shortage::Quota) && self.exit == Exit::Failed {
             return self;
@@ -113,7 +115,8 @@ impl Problem {
     }
 }
 
-/// The shortage in the text of an error: all errors of Rust's standard library, rustix and libbpf-rs end with the system's number.
+/// The shortage in the text of an error: all errors of Rust's standard library, rustix and libbpf-rs end with the
+/// system's number.
 fn shortage(found: &str) -> Option<Shortage> {
     let number = found.rsplit_once("(os error ")?.1.split_once(')')?.0.parse().ok()?;
     Shortage::of(&io::Error::from_raw_os_error(number))

@@ -48,7 +48,8 @@ impl<R: Row> RowsFile<R> {
         encode::write_group(&mut self.file, &rows.columns, &rows.order(), repeats)
     }
 
-    /// Appends a row group of another file as it is. That takes hardly any time: nothing of it is read as rows, or written anew.
+    /// Appends a row group of another file as it is. That takes hardly any time: nothing of it is read as rows, or
+    /// written anew.
     ///
     /// # Errors
     /// It cannot be read or written.

@@ -1,7 +1,7 @@
 //! Errors of the system that mean "not now": a resource is used up, nothing is missing or broken.
 //!
-//! A caller that retries later can succeed, so these errors must not be reported as a missing feature or a damaged file.
-//! Source: errno(3), open(2), fork(2), getrlimit(2).
+//! A caller that retries later can succeed, so these errors must not be reported as a missing feature or a damaged
+//! file. Source: errno(3), open(2), fork(2), getrlimit(2).
 
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit, setrlimit};

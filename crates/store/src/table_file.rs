@@ -29,8 +29,8 @@ pub struct TableFile<R> {
 }
 
 impl<R: Row> TableFile<R> {
-    /// Begins what is to become the file `target`. Besides the table's own columns it gets one for each constant; the columns
-    /// `without` are left out.
+    /// Begins what is to become the file `target`. Besides the table's own columns it gets one for each constant; the
+    /// columns `without` are left out.
     pub fn create(
         target: &Path,
         constants: &BTreeMap<String, SweepValue>,

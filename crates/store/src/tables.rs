@@ -17,8 +17,8 @@ use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, Sink, StateRow
 
 /// Takes the rows of one experiment and writes them as they come. Dropped, it leaves nothing behind.
 ///
-/// A sink has no way to say that a row cannot be written. The first such error is kept, the rows after it are dropped, and
-/// [`Health`] tells whoever runs the experiment that there is no point in going on.
+/// A sink has no way to say that a row cannot be written. The first such error is kept, the rows after it are dropped,
+/// and [`Health`] tells whoever runs the experiment that there is no point in going on.
 #[derive(Debug)]
 pub struct Tables<'a> {
     place: Place<'a>,
@@ -91,8 +91,8 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// Begins the capture of the experiment's packets, and says where it is to be written. It gets its name together with the
-    /// tables. Comes after [`Tables::begin_packets`], which makes the folder.
+    /// Begins the capture of the experiment's packets, and says where it is to be written. It gets its name together
+    /// with the tables. Comes after [`Tables::begin_packets`], which makes the folder.
     ///
     /// # Errors
     /// A file cannot be written.

@@ -1,9 +1,10 @@
 //! Texts that come in long runs, such as the name of a flow, encoded as runs.
 //!
-//! The parquet crate hashes, compares and counts the references of every single value. Here each text is looked at once per
-//! run. What is written is ordinary: a dictionary page and a data page of run-length encoded indices.
+//! The parquet crate hashes, compares and counts the references of every single value. Here each text is looked at once
+//! per run. What is written is ordinary: a dictionary page and a data page of run-length encoded indices.
 //!
-//! Source: <https://parquet.apache.org/docs/file-format/data-pages/encodings/> ("Dictionary Encoding", "Run Length Encoding").
+//! Source: <https://parquet.apache.org/docs/file-format/data-pages/encodings/> ("Dictionary Encoding", "Run Length
+//! Encoding").
 
 use crate::chunk::{compress, compression};
 use crate::column::{Cells, Column};
@@ -126,7 +127,8 @@ impl Runs<'_> {
         page
     }
 
-    /// The width of an index in bits, then each run: twice its number of rows as a variable-length integer, and the index.
+    /// The width of an index in bits, then each run: twice its number of rows as a variable-length integer, and the
+    /// index.
     fn data_page(&self) -> Vec<u8> {
         let width = (u32::BITS - (self.dictionary.len() as u32 - 1).leading_zeros()).max(1);
         let mut page = vec![width as u8];

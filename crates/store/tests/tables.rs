@@ -98,7 +98,8 @@ fn texts_come_back_whatever_the_order_in_which_they_occur() {
 
 #[test]
 fn texts_that_come_in_long_runs_come_back_with_their_ends() {
-    // Runs of one row and of hundreds; one text alone, as many as one byte can number, and more; short texts and long ones.
+    // Runs of one row and of hundreds; one text alone, as many as one byte can number, and more; short texts and long
+    // ones.
     for (texts, length) in [(1, 3), (256, 3), (300, 3), (2, 90)] {
         let name = |number: usize| format!("{number:0length$}");
         let rows_of = |number: usize| if number % 9 == 0 { 1 } else { 20 + number };

@@ -9,12 +9,13 @@
 //! | memory of a full segment in the receive buffer | 2728 bytes | 2304 bytes | as 6.12 |
 //! | time for writing a packet | none | 2 to 4 us | as 6.12 |
 //!
-//! The memory of a segment that the send buffer is sized for depends on how a kernel was built, not on its version: it includes
-//! the largest headers of any driver. Kernels with wireless and tunnels, which distributions build, round it up to 4096 bytes
-//! and a descriptor. The kernel of 6.18 that ours was compared with has neither, and rounds it up to 2048.
+//! The memory of a segment that the send buffer is sized for depends on how a kernel was built, not on its version: it
+//! includes the largest headers of any driver. Kernels with wireless and tunnels, which distributions build, round it
+//! up to 4096 bytes and a descriptor. The kernel of 6.18 that ours was compared with has neither, and rounds it up to 2048.
 //!
-//! 6.1 was compared with a kernel in virtual time, where programs take no time and segments pass from namespace to namespace;
-//! 6.18 with a kernel on a machine, where segments come from a network card or the relay. 6.12 is derived from its sources.
+//! 6.1 was compared with a kernel in virtual time, where programs take no time and segments pass from namespace to
+//! namespace; 6.18 with a kernel on a machine, where segments come from a network card or the relay. 6.12 is derived
+//! from its sources.
 
 use rand_core::Rng;
 use thalweg_units::Span;
@@ -41,8 +42,8 @@ impl KernelGeneration {
         }
     }
 
-    /// Bytes of memory of a segment, by which the send buffer is sized for cwnd: a segment of 1460 bytes, the largest headers
-    /// and the bookkeeping, rounded up to a power of two, and a descriptor (`tcp_sndbuf_expand`).
+    /// Bytes of memory of a segment, by which the send buffer is sized for cwnd: a segment of 1460 bytes, the largest
+    /// headers and the bookkeeping, rounded up to a power of two, and a descriptor (`tcp_sndbuf_expand`).
     pub(crate) fn sndbuf_per_segment(self) -> u64 {
         match self {
             KernelGeneration::Linux6_1 | KernelGeneration::Linux6_12 => 4352,
@@ -50,8 +51,8 @@ impl KernelGeneration {
         }
     }
 
-    /// Bytes of memory of a full segment in the receive buffer: a packet of 1500 bytes that passes from namespace to namespace
-    /// on 6.1, and one that a driver or a packet socket has allocated on later ones.
+    /// Bytes of memory of a full segment in the receive buffer: a packet of 1500 bytes that passes from namespace to
+    /// namespace on 6.1, and one that a driver or a packet socket has allocated on later ones.
     pub(crate) fn segment_memory(self) -> u64 {
         match self {
             KernelGeneration::Linux6_1 => 2728,
@@ -59,8 +60,8 @@ impl KernelGeneration {
         }
     }
 
-    /// Time that the application is busy with a write during which `packets` leave: 2 to 4 us each. ACKs that come meanwhile are
-    /// handled at the end of the write, and have the short rest of the stream sent.
+    /// Time that the application is busy with a write during which `packets` leave: 2 to 4 us each. ACKs that come
+    /// meanwhile are handled at the end of the write, and have the short rest of the stream sent.
     pub(crate) fn write_time(self, packets: u64, rng: &mut dyn Rng) -> Span {
         if self == KernelGeneration::Linux6_1 || packets == 0 {
             return Span::ZERO;

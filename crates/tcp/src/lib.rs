@@ -19,7 +19,8 @@
 //! is in flight are counted in segments, as in Linux.
 //!
 //! The reference is Linux 6.1.192, the long-term kernel of autumn 2025 with what was backported until then.
-//! [`KernelGeneration`] says in what later generations differ that is modelled. Later kernels also repeat the first four SYNs at intervals of a second.
+//! [`KernelGeneration`] says in what later generations differ that is modelled. Later kernels also repeat the first
+//! four SYNs at intervals of a second.
 //!
 //! # What differs from Linux
 //!
@@ -30,8 +31,8 @@
 //! - No TCP Fast Open, no MTU probing, no reneging, no connection without SACK or
 //!   timestamps; a connection is never given up.
 //! - A connection knows nothing of earlier ones to the same host (no metrics cache).
-//! - A packet that is polled has left the host: there is no queue below TCP, hence no TCP small queues. Receive offload is the driver's business
-//!   ([`Receiver::on_merged`]).
+//! - A packet that is polled has left the host: there is no queue below TCP, hence no TCP small queues. Receive offload
+//!   is the driver's business ([`Receiver::on_merged`]).
 //! - Lost segments are sent again one by one, never merged or in bursts.
 //! - Memory in the two buffers is approximated (the modules `sndbuf` and `window` say how).
 //! - The receiving application reads at once.

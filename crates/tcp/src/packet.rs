@@ -1,8 +1,8 @@
 //! What travels between the two endpoints.
 //!
-//! The stream is cut into segments numbered from 0 ([`Seq`]); a segment keeps its number and its length for ever, so that
-//! a retransmission carries the same bytes as the first transmission. Packets are small and `Copy`. Their size on the
-//! wire is that of IPv4 and TCP with the options that Linux sends: timestamps on every segment, SACK where there is
+//! The stream is cut into segments numbered from 0 ([`Seq`]); a segment keeps its number and its length for ever, so
+//! that a retransmission carries the same bytes as the first transmission. Packets are small and `Copy`. Their size on
+//! the wire is that of IPv4 and TCP with the options that Linux sends: timestamps on every segment, SACK where there is
 //! something to report.
 
 use thalweg_units::{Bytes, Ecn, HEADER, Time};

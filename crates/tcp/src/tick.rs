@@ -1,12 +1,12 @@
 //! When a timer that was set really expires: Linux keeps the timers of connections in a wheel that turns by ticks
 //! (kernel/time/timer.c).
 //!
-//! A wait is rounded up to whole ticks and counted from the last tick. The timer then expires with the first turn of its
-//! part of the wheel behind that: the next tick for waits below 63 ticks, the next multiple of 8 ticks below 504, of 64
-//! below 4032, of 512 below 32256, and so on. Timers are never early, and up to an eighth late.
+//! A wait is rounded up to whole ticks and counted from the last tick. The timer then expires with the first turn of
+//! its part of the wheel behind that: the next tick for waits below 63 ticks, the next multiple of 8 ticks below 504,
+//! of 64 below 4032, of 512 below 32256, and so on. Timers are never early, and up to an eighth late.
 //!
-//! A tick is 1 ms (`HZ` = 1000), and ticks begin with the experiment. Other kernels are built with 250, where all this is four
-//! times coarser. Pacing and compressed ACKs use timers that are exact.
+//! A tick is 1 ms (`HZ` = 1000), and ticks begin with the experiment. Other kernels are built with 250, where all this
+//! is four times coarser. Pacing and compressed ACKs use timers that are exact.
 
 use thalweg_units::{Span, Time};
 

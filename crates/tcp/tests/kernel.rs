@@ -1,11 +1,11 @@
 //! Endpoints against recordings of Linux: what a real sender and a real receiver were given, packet by packet, and what
 //! they sent in answer.
 //!
-//! `kernel/cubic-loss.{sender,receiver}` were recorded by tcpdump in a user-mode Linux 6.1.192 in virtual time (HZ = 1000):
-//! eight seconds of a CUBIC flow at 20 Mbit/s, 40 ms, 1 BDP of buffer and 5 % of random loss. A line is an event: a letter,
-//! the time in ns, and numbers of segments (`I` came in, `O` went out, `S` a SYN, `A` a SYN-ACK, `E` the third packet).
-//! Sender: `I` next window tsval tsecr blocks, `O` segment bytes. Receiver: `I` segment offset bytes tsval tsecr `P` if
-//! pushed, `O` next window tsval tsecr blocks.
+//! `kernel/cubic-loss.{sender,receiver}` were recorded by tcpdump in a user-mode Linux 6.1.192 in virtual time (HZ =
+//! 1000): eight seconds of a CUBIC flow at 20 Mbit/s, 40 ms, 1 BDP of buffer and 5 % of random loss. A line is an
+//! event: a letter, the time in ns, and numbers of segments (`I` came in, `O` went out, `S` a SYN, `A` a SYN-ACK, `E`
+//! the third packet). Sender: `I` next window tsval tsecr blocks, `O` segment bytes. Receiver: `I` segment offset bytes
+//! tsval tsecr `P` if pushed, `O` next window tsval tsecr blocks.
 
 mod common;
 

@@ -108,7 +108,8 @@ fn a_paced_connection_sends_at_the_pacing_rate_in_bursts_of_a_millisecond() {
     let payload = Bytes((sent.len() as u64 - 1) * MSS);
     let measured = Rate::of(payload, sent[sent.len() - 1].since(sent[0]));
     assert!((measured.0 as f64 / 40e6 - 1.0).abs() < 0.01, "{measured}");
-    // 40 Mbit/s are 5000 bytes per millisecond: three segments, 0.87 ms apart. Pieces of 45 or fewer segments begin anew.
+    // 40 Mbit/s are 5000 bytes per millisecond: three segments, 0.87 ms apart. Pieces of 45 or fewer segments begin
+    // anew.
     let mut bursts = vec![1];
     for pair in sent.windows(2) {
         match pair[1].since(pair[0]) {

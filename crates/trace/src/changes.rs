@@ -1,7 +1,7 @@
 //! Which values of a connection differ from those reported before.
 
-/// The last value of each key that a connection reported, so that a row of [`StateRow`](crate::StateRow) is made only where
-/// a value changes.
+/// The last value of each key that a connection reported, so that a row of [`StateRow`](crate::StateRow) is made only
+/// where a value changes.
 #[derive(Clone, Debug, Default)]
 pub struct Changes(Vec<(&'static str, f64)>);
 

@@ -1,10 +1,11 @@
-//! What is recorded: the columns of every table of a run directory and of records, declared once, and the sinks that take
-//! rows.
+//! What is recorded: the columns of every table of a run directory and of records, declared once, and the sinks that
+//! take rows.
 //!
 //! A table is a struct; its field names are the column names, its doc comments the texts of the reference page. The
 //! [`Row`] trait lets a writer go through a row without knowing which table it is.
 //!
-//! Times are microseconds since the start of the experiment (of records: UNIX time). Counters named "so far" never fall.
+//! Times are microseconds since the start of the experiment (of records: UNIX time). Counters named "so far" never
+//! fall.
 
 mod changes;
 mod histogram;

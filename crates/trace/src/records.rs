@@ -12,13 +12,16 @@ table! {
     RecordRow in "records" {
         /// When the span ended: UNIX time.
         key: end_us: u64,
-        /// Which connection: the kernel's cookie of its socket, unique until the machine starts again; of imports a hash or a line number.
+        /// Which connection: the kernel's cookie of its socket, unique until the machine starts again; of imports a
+        /// hash or a line number.
         key: connection: u64,
-        /// close (the whole connection, once it has closed), interim (the same so far; the next close or interim row of the connection replaces it) or transfer (one object sent).
+        /// close (the whole connection, once it has closed), interim (the same so far; the next close or interim row of
+        /// the connection replaces it) or transfer (one object sent).
         key: kind: &'static str,
         /// Number of the transfer within the connection, from 0; empty: the row is no transfer.
         key: transfer: Option<u64>,
-        /// Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, json, haproxy, iperf3, ndt or ss.
+        /// Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, json, haproxy, iperf3,
+        /// ndt or ss.
         : source: &'static str,
         /// Host name of the machine.
         : machine: Option<Rc<str>>,
@@ -26,7 +29,8 @@ table! {
         : start_us: Option<u64>,
         /// end_us - start_us, by a clock that is never set: a step of the wall clock in between does not change it.
         : duration_us: Option<u64>,
-        /// Whether it was open before recording began. Times and round-trip times then count from where recording began, the kernel's own counters from the opening.
+        /// Whether it was open before recording began. Times and round-trip times then count from where recording
+        /// began, the kernel's own counters from the opening.
         : joined: Option<bool>,
         /// How many connections this one stands for: one in so many is recorded.
         : sampled_one_in: Option<u64>,
@@ -50,13 +54,19 @@ table! {
         : cc_at_open: Option<Rc<str>>,
         /// Congestion control at the end of the span.
         : cc: Option<Rc<str>>,
-        /// By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's chances), held_out (it kept the default, for comparison) or untouched (by an application, a route or the administrator); else empty.
+        /// By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's
+        /// chances), held_out (it kept the default, for comparison) or untouched (by an application, a route or the
+        /// administrator); else empty.
         : assignment: Option<&'static str>,
-        /// Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), route (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override of the settings leaves it alone, or names the algorithm), refused (the kernel did not set what was drawn) or no_chances (its network namespace is unknown or its default is not among the algorithms); else empty.
+        /// Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), route
+        /// (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override of the
+        /// settings leaves it alone, or names the algorithm), refused (the kernel did not set what was drawn) or
+        /// no_chances (its network namespace is unknown or its default is not among the algorithms); else empty.
         : untouched_because: Option<&'static str>,
         /// The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.
         : assigned_cc: Option<Rc<str>>,
-        /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen (it was gone when it was looked for).
+        /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen
+        /// (it was gone when it was looked for).
         : close: Option<&'static str>,
         /// Payload bytes sent, retransmissions included.
         : sent_bytes: Option<u64>,
@@ -124,11 +134,13 @@ table! {
         : bbr_bw_bps: Option<u64>,
         /// BBR's estimate of the smallest round-trip time; empty: another congestion control.
         : bbr_min_rtt_us: Option<u64>,
-        /// Whether BBR looked short of CPU: its machine was off CPU for longer than BBR makes up for; empty: another congestion control, or too short to tell.
+        /// Whether BBR looked short of CPU: its machine was off CPU for longer than BBR makes up for; empty: another
+        /// congestion control, or too short to tell.
         : cpu_limited: Option<bool>,
         /// (rtt_max_us - rtt_min_us) / rtt_min_us: how deep the queue on the path is at least, in BDP.
         : buffer_bdp: Option<f64>,
-        /// Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: no transfer, or one that did not end.
+        /// Completion time of a transfer, from its first byte queued to its last one acknowledged; empty: no transfer,
+        /// or one that did not end.
         : fct_us: Option<u64>,
         /// 8 acked_bytes / fct_us, in bits per second; empty where fct_us is.
         : goodput_bps: Option<f64>,

@@ -80,8 +80,8 @@ pub trait Row: Sized {
     /// Hands over the values in the order of the table's columns.
     fn values<'a>(&'a self, take: &mut impl FnMut(Value<'a>));
 
-    /// Hands over the columns of some rows in the table's order. For rows of many columns this is a few times faster than to
-    /// hand over one after the other: then each value goes to another place.
+    /// Hands over the columns of some rows in the table's order. For rows of many columns this is a few times faster
+    /// than to hand over one after the other: then each value goes to another place.
     fn columns(rows: &[Self], take: &mut impl Columns);
 }
 
@@ -142,33 +142,33 @@ impl<T: Cell> Cell for Option<T> {
     }
 }
 
-/// Declares a table: a struct whose documented fields are its columns. `key` before a field makes it a key. The default
-/// row has nothing in the columns that may be empty, so that a row can be written as `Row { what it has, ..default }`.
+/// Declares a table: a struct whose documented fields are its columns. `key` before a field makes it a key. Optional
+/// columns are empty in the default row, so that a row can be written as `Row { column: value, ..Row::default() }`.
 macro_rules! table {
     (@is_key key) => { true };
     (@is_key) => { false };
     (
-        #[doc = $about:literal]
+        $( #[doc = $about:literal] )+
         $name:ident in $table:literal {
-            $( #[doc = $text:literal] $($key:ident)? : $field:ident : $kind:ty ),* $(,)?
+            $( $( #[doc = $text:literal] )+ $($key:ident)? : $field:ident : $kind:ty ),* $(,)?
         }
     ) => {
-        #[doc = $about]
+        $( #[doc = $about] )+
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
-            $( #[doc = $text] pub $field: $kind, )*
+            $( $( #[doc = $text] )+ pub $field: $kind, )*
         }
 
         impl $crate::row::Row for $name {
             const TABLE: &'static $crate::row::Table = &$crate::row::Table {
                 name: $table,
-                about: $about.trim_ascii(),
+                about: concat!($( $about ),+).trim_ascii(),
                 columns: &[ $( $crate::row::Column {
                     name: stringify!($field),
                     kind: <$kind as $crate::row::Cell>::KIND,
                     is_optional: <$kind as $crate::row::Cell>::IS_OPTIONAL,
                     is_key: $crate::row::table!(@is_key $($key)?),
-                    about: $text.trim_ascii(),
+                    about: concat!($( $text ),+).trim_ascii(),
                 } ),* ],
             };
 

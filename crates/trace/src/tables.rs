@@ -25,7 +25,8 @@ table! {
         : cc: Arc<str>,
         /// The flow's host: it sends if the flow goes down, and receives if it goes up; the other end is `receiver`.
         : host: Arc<str>,
-        /// Which way the data goes: down (through path) or up (through path.reverse); the column is absent where no flow goes up.
+        /// Which way the data goes: down (through path) or up (through path.reverse); the column is absent where no
+        /// flow goes up.
         : direction: Option<&'static str>,
         /// Bytes to transfer; empty: unlimited.
         : size_bytes: Option<u64>,
@@ -103,7 +104,8 @@ table! {
         : segments: u64,
         /// Data segments retransmitted so far.
         : retransmits: u64,
-        /// Data segments delivered so far whose acknowledgement reported congestion (CE); empty: the engine cannot read it.
+        /// Data segments delivered so far whose acknowledgement reported congestion (CE); empty: the engine cannot read
+        /// it.
         : marked_segments: Option<u64>,
         /// State of loss recovery: open, disorder, cwr, recovery or loss.
         : ca_state: &'static str,
@@ -111,7 +113,8 @@ table! {
 }
 
 table! {
-    /// A value that only one congestion control has: at its connection's first sample, and at each sample at which it has changed. It holds until the next row.
+    /// A value that only one congestion control has: at its connection's first sample, and at each sample at which it
+    /// has changed. It holds until the next row.
     StateRow in "state" {
         /// Number of the sweep point.
         key: experiment: u64,
@@ -139,7 +142,8 @@ table! {
         key: experiment: u64,
         /// Number of the repetition.
         key: repetition: u64,
-        /// Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go up).
+        /// Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go
+        /// up).
         key: link: &'static str,
         /// When.
         key: t_us: u64,
@@ -149,7 +153,8 @@ table! {
         : backlog_packets: u64,
         /// Packets dropped so far by the queue, for whatever reason.
         : dropped_packets: u64,
-        /// Of these, packets dropped by the queue discipline while its limit was not reached; empty: the engine cannot tell them apart.
+        /// Of these, packets dropped by the queue discipline while its limit was not reached; empty: the engine cannot
+        /// tell them apart.
         : early_drops: Option<u64>,
         /// Packets dropped so far by the policer; empty: the engine cannot count them.
         : policed_packets: Option<u64>,
@@ -175,7 +180,8 @@ table! {
         key: experiment: u64,
         /// Number of the repetition.
         key: repetition: u64,
-        /// Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go up).
+        /// Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go
+        /// up).
         key: link: &'static str,
         /// When it was offered.
         key: t_us: u64,
@@ -187,7 +193,8 @@ table! {
         : size_bytes: u64,
         /// Bytes in the queue after it, the packet being sent not counted.
         : backlog_bytes: u64,
-        /// Why it was dropped: random, policed, full (the queue's limit was reached) or early (the queue discipline chose to, before that); empty: it was not, or the engine cannot tell.
+        /// Why it was dropped: random, policed, full (the queue's limit was reached) or early (the queue discipline
+        /// chose to, before that); empty: it was not, or the engine cannot tell.
         : cause: Option<&'static str>,
         /// Time in the queue; empty: it has not left the queue, or the engine cannot tell.
         : sojourn_us: Option<u64>,

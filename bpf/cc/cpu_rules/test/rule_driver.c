@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Runs rule.h as an ordinary program, for tests. Reads lines: "rule N VERSION" begins a connection, "NAME VALUE" sets a member of
- * the input for this and the following ACKs, "ack" runs the rule and prints its output as NAME VALUE pairs, "sample DELIVERED
- * INTERVAL" prints the interval of a rate sample as the rule has it.
+ * Runs rule.h as an ordinary program, for tests. Reads lines: "rule N VERSION" begins a connection, "NAME VALUE" sets a
+ * member of the input for this and the following ACKs, "ack" runs the rule and prints its output as NAME VALUE pairs,
+ * "sample DELIVERED INTERVAL" prints the interval of a rate sample as the rule has it.
  */
 #include "../rule.h"
 #include <stdio.h>

@@ -47,7 +47,8 @@ impl Counters {
     }
 }
 
-/// What an algorithm was loaded with, if the agent carries it: its rule, and the parameters that differ from their defaults.
+/// What an algorithm was loaded with, if the agent carries it: its rule, and the parameters that differ from their
+/// defaults.
 pub fn settings_of(algorithm: &Registered) -> Settings {
     let read = || {
         let settable = &BuiltIn::find(OsStr::new(&algorithm.name))?.settable;

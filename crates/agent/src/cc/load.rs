@@ -17,8 +17,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Registers an algorithm by its name or from a file. With `keep` it returns then and the registration stays; without, it
-/// waits until it is told to end (SIGINT, SIGTERM) and takes the registration back.
+/// Registers an algorithm by its name or from a file. With `keep` it returns then and the registration stays; without,
+/// it waits until it is told to end (SIGINT, SIGTERM) and takes the registration back.
 ///
 /// # Errors
 /// If the machine lacks something, the file is no algorithm, its name is taken, or the kernel refuses it.

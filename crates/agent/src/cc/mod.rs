@@ -1,7 +1,8 @@
-//! Congestion controllers written in eBPF: loading them into the kernel, finding those that are there, taking them back.
+//! Congestion controllers written in eBPF: loading them into the kernel, finding those that are there, taking them
+//! back.
 //!
-//! The kernel is the only memory: what is registered, by whom and with which counters is read from it each time. There is no
-//! state file that could be wrong.
+//! The kernel is the only memory: what is registered, by whom and with which counters is read from it each time. There
+//! is no state file that could be wrong.
 
 mod built_in;
 mod counters;

@@ -45,8 +45,8 @@ impl Algorithm {
         Ok(Algorithm { name, open, place: place.to_owned(), calls_bbr: false })
     }
 
-    /// Has the kernel check and take the programs. Nothing is registered yet. Without `with_link` a registration will stay
-    /// until somebody takes it back.
+    /// Has the kernel check and take the programs. Nothing is registered yet. Without `with_link` a registration will
+    /// stay until somebody takes it back.
     ///
     /// # Errors
     /// If the kernel refuses them.

@@ -36,7 +36,8 @@ pub struct Registered {
     used: Vec<u32>,
 }
 
-/// The kernel's words for the state of a registration without a link; a link's registration is the third, whatever it does.
+/// The kernel's words for the state of a registration without a link; a link's registration is the third, whatever it
+/// does.
 const IN_USE: u32 = 1;
 const TO_BE_FREED: u32 = 2;
 const READY: u32 = 3;

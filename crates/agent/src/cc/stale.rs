@@ -1,4 +1,5 @@
-//! Defaults that name an algorithm which was taken back. The kernel's setting holds on to it, so that new connections still get it.
+//! Defaults that name an algorithm which was taken back. The kernel's setting holds on to it, so that new connections
+//! still get it.
 
 use super::settings;
 use crate::text::on_one_line;

@@ -44,8 +44,9 @@ fn not_registered(name: &str) -> Problem {
     Problem::failed("not-loaded", name, found, "one that is registered by eBPF", "thalweg-agent cc list")
 }
 
-/// New connections of this network namespace get the algorithm `name` as long as it is their default, even when it is no
-/// longer registered: the kernel's setting holds on to it. So another one becomes the default: that of before, if known.
+/// New connections of this network namespace get the algorithm `name` as long as it is their default, even when it is
+/// no longer registered: the kernel's setting holds on to it. So another one becomes the default: that of before, if
+/// known.
 pub fn leave_default(
     name: &str,
     before: Option<&str>,

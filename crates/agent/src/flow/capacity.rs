@@ -1,6 +1,7 @@
 //! How many open connections there is room for, and how that is divided: bpf/flow/table.h says why so.
 
-/// What the kernel spends on a connection: `struct flow` in bpf/flow, its cookie, and its part of the hash table beside.
+/// What the kernel spends on a connection: `struct flow` in bpf/flow, its cookie, and its part of the hash table
+/// beside.
 const CONNECTION_BYTES: u64 = 448;
 
 /// One part in so many of the memory is for connections.

@@ -2,7 +2,8 @@
 
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
-/// A difference between the clocks that changes by more between two looks was a step: slewing changes it by 0.05 % (adjtimex(2)).
+/// A difference between the clocks that changes by more between two looks was a step: slewing changes it by 0.05 %
+/// (adjtimex(2)).
 const STEP_US: u64 = 50_000;
 
 /// Readings that take longer than this were interrupted.

@@ -1,5 +1,5 @@
-//! The events that wait in memory which the programs in the kernel write and this process reads: `struct record_slot` of
-//! `bpf/include/record_event.h` says whose a slot is when.
+//! The events that wait in memory which the programs in the kernel write and this process reads: `struct record_slot`
+//! of `bpf/include/record_event.h` says whose a slot is when.
 
 use super::record_event::RecordEvent;
 use super::sys::Shared;

@@ -30,7 +30,8 @@ pub fn name(words: [u64; 2]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// An address, in network order; nothing where the family says that it is not known. IPv4 in the clothes of IPv6 is IPv4.
+/// An address, in network order; nothing where the family says that it is not known. IPv4 in the clothes of IPv6 is
+/// IPv4.
 pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
     let bytes = bytes(words);
     match family {
@@ -87,9 +88,9 @@ pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
 
-/// Whether a connection of BBR's looked short of CPU, by what `thalweg doctor --live` goes by: its machine was off CPU for so
-/// much of its time that BBR cannot make up for it, or for some, and too little was under way. Nothing if it was in
-/// PROBE_BW for too few round trips, or too short for the account of the time away.
+/// Whether a connection of BBR's looked short of CPU, by what `thalweg doctor --live` goes by: its machine was off CPU
+/// for so much of its time that BBR cannot make up for it, or for some, and too little was under way. Nothing if it was
+/// in PROBE_BW for too few round trips, or too short for the account of the time away.
 pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_looks < BBR_LOOKS {
         return None;

@@ -1,9 +1,9 @@
 //! For how much of the time this machine was off CPU, because its hypervisor had others run.
 //!
-//! A connection cannot tell that of itself: a path that is shared looks the same. So a thread sets itself alarms at random
-//! moments. One that goes off late, although no other task of this machine was in the way, shows that there was no CPU to
-//! run on. Alarms at random see each moment as often as it is: the share of those that are late is the share of the time
-//! away. Whether the hypervisor tells what it takes does not matter, and no right is needed.
+//! A connection cannot tell that of itself: a path that is shared looks the same. So a thread sets itself alarms at
+//! random moments. One that goes off late, although no other task of this machine was in the way, shows that there was
+//! no CPU to run on. Alarms at random see each moment as often as it is: the share of those that are late is the share
+//! of the time away. Whether the hypervisor tells what it takes does not matter, and no right is needed.
 
 use super::clock::monotonic_us;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -16,12 +16,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// An alarm every 10 ms on average. None is closer than the first: a machine that is away for milliseconds at a time would
-/// else be asked again while it is still late.
+/// An alarm every 10 ms on average. None is closer than the first: a machine that is away for milliseconds at a time
+/// would else be asked again while it is still late.
 const SOONEST_US: u64 = 5_000;
 const LATEST_US: u64 = 15_000;
 
-/// An alarm that is later than this was not merely interrupted: pacing makes up for half a burst, which is half of 2^-10 s.
+/// An alarm that is later than this was not merely interrupted: pacing makes up for half a burst, which is half of
+/// 2^-10 s.
 const LATE: Duration = Duration::from_millis(1);
 
 /// So many alarms on one CPU, then on the next.

@@ -21,12 +21,14 @@ const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 /// What errors call it.
 const PLACE: &str = "record";
 
-/// The program that the kernel calls for connections, the one that walks over them, and the one that goes over what is kept of them.
+/// The program that the kernel calls for connections, the one that walks over them, and the one that goes over what is
+/// kept of them.
 const FLOWS: &str = "record_flows";
 const WALK: &str = "record_walk";
 const SEARCH: &str = "record_search";
 
-/// bpftune's program that chooses algorithms (conn_tuner_sockops of src/tcp_conn_tuner.bpf.c), as the kernel keeps its name: 15 bytes.
+/// bpftune's program that chooses algorithms (conn_tuner_sockops of src/tcp_conn_tuner.bpf.c), as the kernel keeps its
+/// name: 15 bytes.
 const BPFTUNE: &str = "conn_tuner_sock";
 
 /// CPU time that a program has used, as the kernel counts it.
@@ -47,8 +49,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Has the kernel check and take the programs, with room for open connections, and the rest of their configuration. They see
-    /// nothing yet.
+    /// Has the kernel check and take the programs, with room for open connections, and the rest of their configuration.
+    /// They see nothing yet.
     ///
     /// # Errors
     /// If it refuses them.
@@ -108,8 +110,8 @@ impl Program {
         })
     }
 
-    /// Goes over what is kept of connections: the programs tell of those that are no more, and forget them. Gives the number of those
-    /// for which there was no room among the events.
+    /// Goes over what is kept of connections: the programs tell of those that are no more, and forget them. Gives the
+    /// number of those for which there was no room among the events.
     ///
     /// # Errors
     /// If the kernel does not run the program.

@@ -1,4 +1,5 @@
-//! Decisions of `tune` about a connection's algorithm: the mirror of `enum record_reason` in `bpf/include/record_event.h`.
+//! Decisions of `tune` about a connection's algorithm: the mirror of `enum record_reason` in
+//! `bpf/include/record_event.h`.
 
 /// Where the reason is in an event's flags, and the number of an algorithm or [`NO_ARM`].
 pub const SHIFT: u32 = 8;

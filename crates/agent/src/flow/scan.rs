@@ -1,5 +1,5 @@
-//! Scans all open connections: to join those that were open before recording began, to make interim rows, and to show them.
-//! A connection that a scan no longer finds is searched for in the table that the programs keep.
+//! Scans all open connections: to join those that were open before recording began, to make interim rows, and to show
+//! them. A connection that a scan no longer finds is searched for in the table that the programs keep.
 
 use super::program::Program;
 use super::record_event::RecordEvent;
@@ -17,7 +17,8 @@ const SHOWS_ALL: u32 = 1;
 /// As much as the kernel fills at a time.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// How often a walk searches while the room for events is too small for what is found, and how long that has to be emptied.
+/// How often a walk searches while the room for events is too small for what is found, and how long that has to be
+/// emptied.
 const SEARCHES: usize = 20;
 const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 
@@ -84,9 +85,9 @@ impl Scanner {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner).cgroup = number;
     }
 
-    /// Goes over the connections of all network namespaces. Those that are new are joined; those for which it is time, and
-    /// those of which only walks tell, are handed over; of those that are no more without anybody having told, events
-    /// tell. With `shows_all` all that are open are handed over instead.
+    /// Goes over the connections of all network namespaces. Those that are new are joined; those for which it is time,
+    /// and those of which only walks tell, are handed over; of those that are no more without anybody having told,
+    /// events tell. With `shows_all` all that are open are handed over instead.
     ///
     /// # Errors
     /// If not even those of the own namespace can be seen.
@@ -107,7 +108,8 @@ impl Scanner {
         Ok(scanned)
     }
 
-    /// There is not room for very many events at once: somebody takes them meanwhile. What finds no room does with the next walk.
+    /// There is not room for very many events at once: somebody takes them meanwhile. What finds no room does with the
+    /// next walk.
     fn search(&self) -> io::Result<()> {
         for _ in 0..SEARCHES {
             if self.program.search()? == 0 {

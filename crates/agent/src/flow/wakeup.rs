@@ -1,5 +1,5 @@
-//! Wakes the daemon so that it drains its event queue before a client is answered. Without it, the daemon does so five times a
-//! second.
+//! Wakes the daemon so that it drains its event queue before a client is answered. Without it, the daemon does so five
+//! times a second.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;

@@ -1,8 +1,8 @@
-//! The program on the recorded cgroup, where the kernel calls it: attached, and attached again when that cgroup is removed and made
-//! anew, as the restart of a service does, or when somebody has detached it.
+//! The program on the recorded cgroup, where the kernel calls it: attached, and attached again when that cgroup is
+//! removed and made anew, as the restart of a service does, or when somebody has detached it.
 //!
-//! The folders around the cgroup are watched, so that a new one is attached to before its first process has begun. What opened and
-//! closed in between is not recorded; that it can be missing is counted and logged.
+//! The folders around the cgroup are watched, so that a new one is attached to before its first process has begun. What
+//! opened and closed in between is not recorded; that it can be missing is counted and logged.
 
 use super::extension::Extension;
 use crate::flow::cgroups::{Fate, Paths, Recorded};

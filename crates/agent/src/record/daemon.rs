@@ -5,8 +5,8 @@
 //!          iterator ─────────────────┴► events ─► rows ─► files, metrics
 //! ```
 //!
-//! What can be refused is refused before anything is attached. The kernel takes the programs back when this process ends in
-//! whatever way: nothing is pinned.
+//! What can be refused is refused before anything is attached. The kernel takes the programs back when this process
+//! ends in whatever way: nothing is pinned.
 
 use super::attachment::Attachment;
 use super::detail::Detail;
@@ -44,7 +44,8 @@ use thalweg_store::Problem;
 /// Records until a signal ends it.
 ///
 /// # Errors
-/// If the machine lacks something, an option cannot be, somebody else records already, or rows could not be written in the end.
+/// If the machine lacks something, an option cannot be, somebody else records already, or rows could not be written in
+/// the end.
 pub fn record(options: &Options, signals: &Signals) -> Result<(), Problem> {
     record_with(options, true, Box::new(RecordOnly), signals)
 }

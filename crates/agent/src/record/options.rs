@@ -75,7 +75,8 @@ pub struct Options {
     /// How often a connection that stays open has a row
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
     pub interim: Duration,
-    /// How many connections there is room for at once, at 0.45 kB each; without it as many as 1 % of the memory holds, at most 131072
+    /// How many connections there is room for at once, at 0.45 kB each; without it as many as 1 % of the memory holds,
+    /// at most 131072
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_OPEN))]
     pub max_open: Option<u32>,
     /// Where Prometheus finds the metrics: on this machine only

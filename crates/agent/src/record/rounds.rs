@@ -1,4 +1,5 @@
-//! What the daemon does again and again: it fetches events, hands rows over, and walks over the connections that are open.
+//! What the daemon does again and again: it fetches events, hands rows over, and walks over the connections that are
+//! open.
 
 use super::attachment::Attachment;
 use super::recorder::Recorder;
@@ -70,8 +71,8 @@ impl<'a> Rounds<'a> {
         Ok(Rounds { recorder, events: RefCell::new(events), waker, scanner, wakeup, waiting })
     }
 
-    /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each `flush`; and when
-    /// the program is attached again. `reload` is called when a signal has asked for it.
+    /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each
+    /// `flush`; and when the program is attached again. `reload` is called when a signal has asked for it.
     ///
     /// # Errors
     /// If what the kernel hands over cannot be read.
@@ -137,8 +138,8 @@ impl<'a> Rounds<'a> {
         self.go(true, &mut |recorder, event| recorder.take_last(event))
     }
 
-    /// A walk takes a second where connections are many, in which the room for events can fill: they are fetched meanwhile. And
-    /// it can make more rows than there is memory for: where many wait for the disk, it waits as well.
+    /// A walk takes a second where connections are many, in which the room for events can fill: they are fetched
+    /// meanwhile. And it can make more rows than there is memory for: where many wait for the disk, it waits as well.
     fn go(
         &self,
         shows_all: bool,
@@ -182,7 +183,8 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Waits until there is something to do: many events are queued, a client asks, a signal arrives, or the tick is due.
+    /// Waits until there is something to do: many events are queued, a client asks, a signal arrives, or the tick is
+    /// due.
     fn wait(&self) -> Result<(), Problem> {
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
         match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(3)), Some(&time)) {

@@ -1,5 +1,5 @@
-//! Events of the kernel's side become rows: times of the calendar, names, addresses as the operator wants them kept, and what
-//! follows from the numbers.
+//! Events of the kernel's side become rows: times of the calendar, names, addresses as the operator wants them kept,
+//! and what follows from the numbers.
 
 use super::files::Addresses;
 use crate::flow::cgroups;
@@ -258,8 +258,8 @@ fn untouched_because(reason: Reason) -> Option<&'static str> {
     (reason.assignment() == Some("untouched")).then(|| reason.name())
 }
 
-/// How a connection has closed: an error tells of the other side or of a time-out; without one, the last state tells whose FIN came
-/// first, and any other state that this side has sent none.
+/// How a connection has closed: an error tells of the other side or of a time-out; without one, the last state tells
+/// whose FIN came first, and any other state that this side has sent none.
 fn closed_by(event: &RecordEvent) -> Option<&'static str> {
     if event.kind() != Some(Kind::Close) {
         return None;

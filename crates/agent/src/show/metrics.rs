@@ -1,8 +1,8 @@
-//! What the records come to, for Prometheus: histograms and counters per congestion control, made from the rows as they are
-//! written (tally.rs), and how recording itself goes.
+//! What the records come to, for Prometheus: histograms and counters per congestion control, made from the rows as they
+//! are written (tally.rs), and how recording itself goes.
 //!
-//! Units are Prometheus' base units, seconds and bytes: a goodput is in bytes per second here. Numbers per algorithm are those
-//! of recorded connections: where one in N is recorded, there are N times as many.
+//! Units are Prometheus' base units, seconds and bytes: a goodput is in bytes per second here. Numbers per algorithm
+//! are those of recorded connections: where one in N is recorded, there are N times as many.
 
 use super::snapshot::{Counters, Program, Snapshot};
 use prometheus::core::Collector;

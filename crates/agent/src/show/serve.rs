@@ -4,9 +4,10 @@
 //!  accepted ─► asking ─► answered ─► leaving ─► closed
 //! ```
 //!
-//! A client has a deadline for its request, one for taking the answer, and a short one for its own end: bytes that it sends after
-//! its request are read and dropped, since closing on them would reset the connection and lose the answer. Where a new client finds
-//! no slot, the client that has shown least gives way: one that leaves, then one without a complete request, the oldest first.
+//! A client has a deadline for its request, one for taking the answer, and a short one for its own end: bytes that it
+//! sends after its request are read and dropped, since closing on them would reset the connection and lose the answer.
+//! Where a new client finds no slot, the client that has shown least gives way: one that leaves, then one without a
+//! complete request, the oldest first.
 
 use crate::log;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

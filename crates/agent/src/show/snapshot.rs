@@ -1,7 +1,7 @@
 //! The answers of a recording agent on its socket, and the source of its metrics.
 //!
-//! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses is
-//! empty.
+//! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses
+//! is empty.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,11 +31,13 @@ pub struct Snapshot {
     pub listen: Option<String>,
     /// Connections that are recorded and open now.
     pub connections_open: u64,
-    /// Part of the last minute in which this machine was off CPU because its hypervisor had others run; empty: not known.
+    /// Part of the last minute in which this machine was off CPU because its hypervisor had others run; empty: not
+    /// known.
     pub away_percent: Option<f64>,
     /// Why no connections are recorded now; empty: they are.
     pub not_attached: Option<String>,
-    /// Why the settings could not be read again when that was last asked for; empty: they could, or it was not asked for.
+    /// Why the settings could not be read again when that was last asked for; empty: they could, or it was not asked
+    /// for.
     pub reload_trouble: Option<String>,
     /// What has happened since recording began.
     pub counters: Counters,
@@ -71,7 +73,8 @@ pub struct Counters {
     pub lost_connections: u64,
     /// Times that the machine's clock was set while recording.
     pub clock_steps: u64,
-    /// Times that the program was attached again, to a cgroup that was removed and made anew or after it had been detached.
+    /// Times that the program was attached again, to a cgroup that was removed and made anew or after it had been
+    /// detached.
     pub reattached: u64,
 }
 

@@ -37,8 +37,8 @@ pub enum SortBy {
 }
 
 impl SortBy {
-    /// Does `a` stand before `b`? What is not known stands last; among equals the socket's number decides, so that rows do
-    /// not jump about.
+    /// Does `a` stand before `b`? What is not known stands last; among equals the socket's number decides, so that rows
+    /// do not jump about.
     pub fn order(self, a: &Open, b: &Open) -> Ordering {
         let falling = |of: fn(&Open) -> Option<f64>| {
             let of = |one: &Open| of(one).unwrap_or(f64::NEG_INFINITY);

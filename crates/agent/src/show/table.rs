@@ -70,8 +70,8 @@ pub fn lines(open: &OpenConnections) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Whoever may make a cgroup chooses its name: a blank would break a script, and an escape sequence would command root's
-/// terminal.
+/// Whoever may make a cgroup chooses its name: a blank would break a script, and an escape sequence would command
+/// root's terminal.
 fn harmless(text: &str) -> String {
     text.replace(|letter: char| letter.is_control() || letter.is_whitespace(), "?")
 }

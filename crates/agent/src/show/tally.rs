@@ -1,7 +1,8 @@
 //! Rows, counted for [`Metrics`] where they are made.
 //!
-//! To look up a metric by its labels and to count with an atomic instruction takes longer than to make the row. So one thread counts
-//! for itself, knows the metrics of an algorithm once it has seen it, and adds up what all may see a few times a second.
+//! To look up a metric by its labels and to count with an atomic instruction takes longer than to make the row. So one
+//! thread counts for itself, knows the metrics of an algorithm once it has seen it, and adds up what all may see a few
+//! times a second.
 
 use super::metrics::Metrics;
 use prometheus::local::{LocalHistogram, LocalIntCounter};
@@ -120,7 +121,8 @@ impl Algorithm {
             self.closed.len() - 1
         });
         self.closed[known].1.add(&metrics.closed, &[cc, how], 1);
-        // A zero is said as well: a BBR too short to be judged was not found short of CPU; of others there is nothing to say.
+        // A zero is said as well: a BBR too short to be judged was not found short of CPU; of others there is nothing
+        // to say.
         if row.cpu_limited.is_some() || cc.starts_with("bbr") {
             self.cpu_limited.add(&metrics.cpu_limited, &[cc], u64::from(row.cpu_limited == Some(true)));
         }

@@ -48,8 +48,8 @@ impl Terminal {
         }
     }
 
-    /// Shows lines in the place of what was there: as many as fit, cut at the edge. `bold` is the number of the one that
-    /// stands out.
+    /// Shows lines in the place of what was there: as many as fit, cut at the edge. `bold` is the number of the one
+    /// that stands out.
     ///
     /// # Errors
     /// If the terminal is gone.

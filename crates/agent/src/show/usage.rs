@@ -3,7 +3,8 @@
 use super::snapshot::Usage;
 use std::fs;
 
-/// The unit of processor time in /proc: USER_HZ, which is 100 on every architecture that eBPF is compiled for (proc(5)).
+/// The unit of processor time in /proc: USER_HZ, which is 100 on every architecture that eBPF is compiled for
+/// (proc(5)).
 const TICK_US: u64 = 10_000;
 
 impl Usage {
@@ -24,7 +25,8 @@ fn resident_bytes(status: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// `utime` and `stime`: fields 14 and 15. The name of the program, in brackets, may hold anything: they are counted behind it.
+/// `utime` and `stime`: fields 14 and 15. The name of the program, in brackets, may hold anything: they are counted
+/// behind it.
 fn cpu_us(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ').skip(11).map(|field| field.parse::<u64>());

@@ -1,4 +1,5 @@
-//! Addresses whose connections are left alone without `--private`: the mirror of the ranges in `bpf/include/tune_choice.h`.
+//! Addresses whose connections are left alone without `--private`: the mirror of the ranges in
+//! `bpf/include/tune_choice.h`.
 
 use crate::flow::reason::Reason;
 use thalweg_policy::Prefix;

@@ -5,7 +5,8 @@ use std::io;
 use thalweg_policy::MAX_ARMS;
 use thalweg_store::Problem;
 
-/// Algorithms that take any loss for the end of the world unless routers on the way mark packets (ECN): only within data centres.
+/// Algorithms that take any loss for the end of the world unless routers on the way mark packets (ECN): only within
+/// data centres.
 pub const NEED_ECN: [&str; 2] = ["dctcp", "prague"];
 
 /// What the kernel offers.
@@ -50,8 +51,8 @@ impl Offer {
         others.map(|name| format!("{name}: {}", reason(name))).collect()
     }
 
-    /// The names of the arms: those wanted, or all that are allowed, the default first. What needs ECN is among the latter only
-    /// if `has_ecn`.
+    /// The names of the arms: those wanted, or all that are allowed, the default first. What needs ECN is among the
+    /// latter only if `has_ecn`.
     ///
     /// # Errors
     /// If one is not available, the default is not among them, or they are too few or too many.

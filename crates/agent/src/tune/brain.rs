@@ -1,12 +1,12 @@
 //! What is learned of connections that have closed becomes rows, by which the kernel draws.
 //!
-//! Every network namespace has a guard of its own: the same prefix may be another network there, and another algorithm the
-//! default. There are rows of destinations, of the networks around them for destinations that nobody knows yet, and one of each namespace
-//! for all others.
+//! Every network namespace has a guard of its own: the same prefix may be another network there, and another algorithm
+//! the default. There are rows of destinations, of the networks around them for destinations that nobody knows yet, and
+//! one of each namespace for all others.
 //!
-//! What connections to a destination have taught changes its row at the next tick, however many they were. Its neighbours' rows change with it
-//! a little, and with time; so all rows are written again in turns, a few at a time. Where the default is put back on a network, or the host's
-//! CPU becomes short, all rows that this concerns come first.
+//! What connections to a destination have taught changes its row at the next tick, however many they were. Its
+//! neighbours' rows change with it a little, and with time; so all rows are written again in turns, a few at a time.
+//! Where the default is put back on a network, or the host's CPU becomes short, all rows that this concerns come first.
 
 use super::decisions::{ByDestination, Closed, Decisions};
 use super::kernel::{Row, RowKey, TuneKernel};
@@ -24,7 +24,8 @@ use thalweg_policy::{
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
-/// Of all rows so many are written again at a tick, of which there are five a second; of those that are urgent, so many.
+/// Of all rows so many are written again at a tick, of which there are five a second; of those that are urgent, so
+/// many.
 const ROUND: usize = 20;
 const URGENT: usize = 1_000;
 
@@ -37,8 +38,8 @@ const STRANGERS: u32 = 8;
 /// Network namespaces that are known at a time; beyond it, the one that was not heard of for longest goes.
 const MOST_NAMESPACES: usize = 256;
 
-/// The host is short of CPU from this share of time away on, and has its CPU again below that one. What BBR cannot make up for is a fifth
-/// (as `cpu_limited` in the records).
+/// The host is short of CPU from this share of time away on, and has its CPU again below that one. What BBR cannot make
+/// up for is a fifth (as `cpu_limited` in the records).
 const AWAY: f64 = 0.2;
 const BACK: f64 = 0.1;
 
@@ -156,7 +157,8 @@ impl Brain {
         Ok(())
     }
 
-    /// Goes on with other settings, with what was learned as far as that still means the same. Returns what differs otherwise.
+    /// Goes on with other settings, with what was learned as far as that still means the same. Returns what differs
+    /// otherwise.
     ///
     /// # Errors
     /// If the kernel does not take the operator's words. Some of them may be new then.
@@ -220,7 +222,8 @@ impl Brain {
         }
     }
 
-    /// To be called a few times a second; `away` is the share of the last seconds in which the machine was off CPU, if known.
+    /// To be called a few times a second; `away` is the share of the last seconds in which the machine was off CPU, if
+    /// known.
     pub fn tick(&mut self, now: Time, away: Option<f64>, kernel: &mut dyn TuneKernel) {
         self.look_at_host(now, away);
         if let Some(decisions) = kernel.decisions() {
@@ -356,8 +359,8 @@ impl Brain {
         }
     }
 
-    /// The destination whose chances a row has: a network's are those of a destination in it that nobody knows. None: there is
-    /// nothing to be said.
+    /// The destination whose chances a row has: a network's are those of a destination in it that nobody knows. None:
+    /// there is nothing to be said.
     fn stands_for(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let tree = &self.setup.guard.tree;
         let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();
@@ -371,8 +374,8 @@ impl Brain {
         (0..STRANGERS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
     }
 
-    /// Writes the rows of destinations that are not known yet: of every namespace that has news, and now and then of all, since time
-    /// changes them as well (a withdrawal that ends, a pilot that is over).
+    /// Writes the rows of destinations that are not known yet: of every namespace that has news, and now and then of
+    /// all, since time changes them as well (a withdrawal that ends, a pilot that is over).
     fn tell_namespaces(&mut self, now: Time, kernel: &mut dyn TuneKernel) {
         if now.since(self.told_all) >= ALL_EVERY || now < self.told_all {
             self.told_all = now;
@@ -400,7 +403,8 @@ impl Brain {
         Row { incoming: weights(Direction::In), outgoing: weights(Direction::Out) }
     }
 
-    /// What the guard wants, without what cannot be set. Where an algorithm that needs ECN may be drawn, the kernel's side knows.
+    /// What the guard wants, without what cannot be set. Where an algorithm that needs ECN may be drawn, the kernel's
+    /// side knows.
     pub(super) fn weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
         let weights = guard.weights(prefix, Class { direction, size: None }, now);
         weights.without(guard.arms().default(), |arm| self.left_out.contains(&arm))
@@ -422,8 +426,8 @@ fn after(keys: &BTreeSet<RowKey>, last: Option<RowKey>) -> Option<RowKey> {
     keys.range((from, Bound::Unbounded)).next().or_else(|| keys.first()).copied()
 }
 
-/// A destination of which nobody knows anything, so that what is known of all others stands for it: addresses that belong to
-/// nobody (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
+/// A destination of which nobody knows anything, so that what is known of all others stands for it: addresses that
+/// belong to nobody (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
 fn nobody(family: Family, setup: &Setup) -> Prefix {
     let address = match family {
         Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),

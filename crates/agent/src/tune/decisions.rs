@@ -1,5 +1,5 @@
-//! Counts of what the kernel's side decided about connections: as it counts them when they open, and as their events report it when they
-//! have closed.
+//! Counts of what the kernel's side decided about connections: as it counts them when they open, and as their events
+//! report it when they have closed.
 
 use crate::flow::reason::Reason;
 use std::collections::BTreeMap;
@@ -39,7 +39,8 @@ impl ByDestination {
         ByDestination { of: BTreeMap::new(), most: most.max(2) }
     }
 
-    /// Counts a connection of a network namespace to a destination. Without room, the half that was not updated for longest goes.
+    /// Counts a connection of a network namespace to a destination. Without room, the half that was not updated for
+    /// longest goes.
     pub fn add(&mut self, netns: u32, prefix: Prefix, reason: Reason, cc: &Arc<str>, now: Time) {
         let key = (netns, prefix);
         if self.of.len() >= self.most && !self.of.contains_key(&key) {

@@ -16,8 +16,8 @@ pub struct Destination {
     pub netns_name: Option<String>,
     /// The destination.
     pub prefix: String,
-    /// What the kernel's side decides about a new connection, unless an application or a route has chosen: `treated` (it draws, and may hold
-    /// out), `override`, `keep`, `loopback`, `private`, `link_local` or `no_chances`.
+    /// What the kernel's side decides about a new connection, unless an application or a route has chosen: `treated`
+    /// (it draws, and may hold out), `override`, `keep`, `loopback`, `private`, `link_local` or `no_chances`.
     pub decision: String,
     /// When a connection to it last closed; empty: never.
     pub seen_us: Option<u64>,
@@ -63,7 +63,8 @@ pub struct Arm {
     pub connections: u64,
     /// Of those, what the policy goes by: old ones count for less.
     pub effective: f64,
-    /// Connections that got it because it was taken to be the best: as the policy counts them, or while most were to get it.
+    /// Connections that got it because it was taken to be the best: as the policy counts them, or while most were to
+    /// get it.
     pub greedy: u64,
     /// What it is worth beside the default, as a difference of logarithms.
     pub gain: Option<Interval>,

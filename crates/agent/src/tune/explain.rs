@@ -1,5 +1,5 @@
-//! Why connections to a destination get what they get: by the rules that the kernel's side applies (bpf/flow/choose.h), and by what it has
-//! decided so far.
+//! Why connections to a destination get what they get: by the rules that the kernel's side applies (bpf/flow/choose.h),
+//! and by what it has decided so far.
 
 use super::addresses::{Range, range_around, ranges_within};
 use super::brain::Brain;

@@ -1,6 +1,7 @@
 //! `tune --guide`: what else of this machine matters to its connections. It looks, says why, and changes nothing.
 //!
-//! Left out: what belongs to the application (its own buffers, TCP_NODELAY), and what no setting of the host changes (the path).
+//! Left out: what belongs to the application (its own buffers, TCP_NODELAY), and what no setting of the host changes
+//! (the path).
 
 use super::arms::NEED_ECN;
 use super::arms::Offer;
@@ -13,7 +14,8 @@ use std::process::Command;
 /// A path that a server should be able to fill with one connection: 1 Gbit/s, 100 ms.
 const PATH_BYTES: u64 = 1_000_000_000 / 8 / 10;
 
-/// A window takes up to twice its bytes of a buffer, for the kernel's own account of packets (tcp_adv_win_scale of 1, sk_buff overhead).
+/// A window takes up to twice its bytes of a buffer, for the kernel's own account of packets (tcp_adv_win_scale of 1,
+/// sk_buff overhead).
 const BUFFER_PER_WINDOW: u64 = 2;
 
 /// Unsent data beyond this only waits: enough for a sender to be woken in time on any path.
@@ -70,7 +72,8 @@ impl Machine for This {
     }
 }
 
-/// The root disciplines of what `tc qdisc show` prints; below an `mq`, those of its queues. Interfaces without a queue are left out.
+/// The root disciplines of what `tc qdisc show` prints; below an `mq`, those of its queues. Interfaces without a queue
+/// are left out.
 fn disciplines(text: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for line in text.lines() {

@@ -11,7 +11,8 @@ use thalweg_units::Bytes;
 pub struct Choice {
     /// The algorithms.
     pub arms: Arms,
-    /// Lengths of the prefixes of IPv4 that may have rows, the longest first; at most [`LENGTHS`](super::wire::LENGTHS).
+    /// Lengths of the prefixes of IPv4 that may have rows, the longest first; at most
+    /// [`LENGTHS`](super::wire::LENGTHS).
     pub lengths_v4: Vec<u8>,
     /// The same of IPv6.
     pub lengths_v6: Vec<u8>,
@@ -63,8 +64,8 @@ pub enum Override {
     Keep,
     /// They get this algorithm, none is held out.
     Arm(ArmId),
-    /// It is within a data centre: algorithms that need ECN may be chosen, and that its addresses are private is no reason to
-    /// leave them alone.
+    /// It is within a data centre: algorithms that need ECN may be chosen, and that its addresses are private is no
+    /// reason to leave them alone.
     DataCenter,
 }
 

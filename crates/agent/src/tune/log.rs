@@ -9,7 +9,8 @@ use thalweg_units::{Span, Time};
 /// Changes that are kept.
 const KEPT: usize = 1_000;
 
-/// In so long a time no more lines than that are written of destinations that prefer another arm: of those there may be very many.
+/// In so long a time no more lines than that are written of destinations that prefer another arm: of those there may be
+/// very many.
 const WINDOW: Span = Span::from_secs(60);
 const MOST_LINES: u32 = 100;
 
@@ -88,7 +89,8 @@ impl Log {
         self.kept.iter().rev().take(most).cloned().collect()
     }
 
-    /// How many changes of each kind there were; 0 where there was none yet, so that whoever counts sees the first one as well.
+    /// How many changes of each kind there were; 0 where there was none yet, so that whoever counts sees the first one
+    /// as well.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::from(KINDS.map(|kind| (kind, 0)));
         counts.extend(&self.counts);

@@ -45,7 +45,8 @@ pub struct Options {
     /// Where learned state is kept
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// What is known of networks (AS, country ...), for the rules of a policy file: CSV with a column `network`, as `thalweg advise` takes it
+    /// What is known of networks (AS, country ...), for the rules of a policy file: CSV with a column `network`, as
+    /// `thalweg advise` takes it
     #[arg(long, value_name = "FILE")]
     pub prefixes: Option<PathBuf>,
     /// Write no records

@@ -40,11 +40,12 @@ impl Outcomes {
         }
     }
 
-    /// The outcome of a connection that has closed, and its network namespace. None: it is open, nothing was to be chosen for it,
-    /// or its algorithm is none of the arms.
+    /// The outcome of a connection that has closed, and its network namespace. None: it is open, nothing was to be
+    /// chosen for it, or its algorithm is none of the arms.
     ///
-    /// Connections of one peer that are open at the same time share an arm and a path: one of them is counted, the first that ends
-    /// after it has carried enough, and the others tell nothing. So is one whose algorithm somebody has changed.
+    /// Connections of one peer that are open at the same time share an arm and a path: one of them is counted, the
+    /// first that ends after it has carried enough, and the others tell nothing. So is one whose algorithm somebody has
+    /// changed.
     pub fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;

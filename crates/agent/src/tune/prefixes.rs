@@ -1,9 +1,9 @@
-//! A user's table of networks, in the forms that `thalweg advise --prefixes` reads: CSV whose heading names `network` (MaxMind's `Blocks`
-//! with the `Locations` beside them among them), RouteViews' prefix-to-AS lines, or a folder of such files, any of them compressed
-//! with gzip or not.
+//! A user's table of networks, in the forms that `thalweg advise --prefixes` reads: CSV whose heading names `network`
+//! (MaxMind's `Blocks` with the `Locations` beside them among them), RouteViews' prefix-to-AS lines, or a folder of
+//! such files, any of them compressed with gzip or not.
 //!
-//! Only the columns that rules ask for are kept, of networks in which whole destinations lie. A field of CSV with a line break
-//! in it is not understood.
+//! Only the columns that rules ask for are kept, of networks in which whole destinations lie. A field of CSV with a
+//! line break in it is not understood.
 
 use crate::files;
 use flate2::read::GzDecoder;

@@ -91,8 +91,8 @@ impl Setup {
         Ok(Setup { left_out, ..Setup::of(options, config, &place, arms)? })
     }
 
-    /// Reads the settings again. What cannot change at work stays as it is here; the keys of it that are said otherwise by now are
-    /// returned as well.
+    /// Reads the settings again. What cannot change at work stays as it is here; the keys of it that are said otherwise
+    /// by now are returned as well.
     ///
     /// # Errors
     /// If something of it cannot be.
@@ -215,8 +215,8 @@ impl Setup {
         }
     }
 
-    /// The networks around a prefix that have rows of their own: one level, so that a connection to a destination that nobody knows begins
-    /// with what its neighbours have taught.
+    /// The networks around a prefix that have rows of their own: one level, so that a connection to a destination that
+    /// nobody knows begins with what its neighbours have taught.
     pub fn networks(&self, prefix: Prefix) -> impl Iterator<Item = Prefix> + use<> {
         let lengths = self.lengths(prefix.family());
         lengths

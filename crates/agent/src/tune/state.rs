@@ -4,9 +4,9 @@
 //! {"format":1,"agent":"0.1.0","boot":"...","namespaces":[{"netns":null,"learned":{...}},...]}
 //! ```
 //!
-//! `netns` is null for the network namespace of the agent. Others are kept within the same boot of the machine: their numbers mean
-//! something else after it. A file that is damaged or of another version is an error and stays as it is. What is about
-//! other arms or another policy is no use any more, and is moved aside.
+//! `netns` is null for the network namespace of the agent. Others are kept within the same boot of the machine: their
+//! numbers mean something else after it. A file that is damaged or of another version is an error and stays as it is.
+//! What is about other arms or another policy is no use any more, and is moved aside.
 
 use super::brain::Brain;
 use crate::files::{self, NOFOLLOW};
@@ -30,7 +30,8 @@ const FORMAT: u64 = 1;
 /// How often it is written: what a kill -9 loses at most.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// No more is written on average, so that it does not wear out a disk: the state of 20,000 destinations, 44 MB, comes every seven minutes.
+/// No more is written on average, so that it does not wear out a disk: the state of 20,000 destinations, 44 MB, comes
+/// every seven minutes.
 const BYTES_PER_SECOND: u64 = 100_000;
 
 /// The file, which is this process's alone.

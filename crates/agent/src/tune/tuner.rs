@@ -1,5 +1,5 @@
-//! The kernel's side of `tune` beside the recorder: it hands what the daemon has decided to the programs, and what the programs
-//! tell to the daemon.
+//! The kernel's side of `tune` beside the recorder: it hands what the daemon has decided to the programs, and what the
+//! programs tell to the daemon.
 
 use super::chooser::Chooser;
 use super::kernel::{Choice, TuneKernel};

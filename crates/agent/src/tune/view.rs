@@ -1,6 +1,7 @@
 //! What `tune status` and `tune explain` show: taken from the brain, sent as JSON, written as text.
 //!
-//! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses is empty.
+//! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses
+//! is empty.
 
 use super::brain::{Brain, Namespace as Known};
 use super::decisions::Closed as ByReason;

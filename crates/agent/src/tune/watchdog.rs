@@ -1,5 +1,5 @@
-//! After the agent was killed: the watchdog (keeper.rs) holds its programs, and the kernel goes on choosing for the grace time. What it
-//! does is read from the programs' own maps.
+//! After the agent was killed: the watchdog (keeper.rs) holds its programs, and the kernel goes on choosing for the
+//! grace time. What it does is read from the programs' own maps.
 
 use super::phrases::parts;
 use super::wire::{self, Heartbeat};

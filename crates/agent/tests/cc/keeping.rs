@@ -48,7 +48,8 @@ fn a_second_loader_is_refused_and_the_first_stays() {
     assert_eq!(stage.registered("bbr_cpu").expect("the first stays")["held_by"][0], loader.pid());
 }
 
-/// Kills a loader of `bbr_cpu`. Whether the kernel takes its algorithm back then, which it does from 6.4 on; the loader has said it.
+/// Kills a loader of `bbr_cpu`. Whether the kernel takes its algorithm back then, which it does from 6.4 on; the loader
+/// has said it.
 fn kill_a_loader(stage: &Stage) -> bool {
     let loader = stage.load("bbr_cpu");
     let takes_back = stage.kernel() >= (6, 4);

@@ -1,5 +1,5 @@
-//! Tests on other kernels: in guests of those that `thalweg kernel fetch` has fetched. A guest gets the program that the tests are
-//! in, the agent, and the tools that the tests call.
+//! Tests on other kernels: in guests of those that `thalweg kernel fetch` has fetched. A guest gets the program that
+//! the tests are in, the agent, and the tools that the tests call.
 
 use crate::common::left_out;
 use std::collections::BTreeSet;
@@ -193,7 +193,8 @@ fn unpack(module: &Path, folder: &Path) {
 /// What a guest says until it has ended.
 fn boot(image: &Path, initramfs: &Path) -> String {
     let mut command = Command::new("qemu-system-x86_64");
-    // Instructions are translated, which works everywhere. QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do without it.
+    // Instructions are translated, which works everywhere. QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do
+    // without it.
     command.args(["-accel", "tcg,thread=multi", "-cpu", "max,-cx16", "-smp", "1", "-m", "1024"]);
     command.args(["-nographic", "-no-reboot", "-nic", "none", "-kernel"]).arg(image).arg("-initrd").arg(initramfs);
     command.args(["-append", "console=ttyS0 panic=-1 quiet mitigations=off"]);

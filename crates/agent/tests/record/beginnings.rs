@@ -31,8 +31,8 @@ fn connections_in_all_namespaces_that_were_open_before_are_joined() {
     let [server] = server[..] else { panic!("{rows:#?}") };
     assert_eq!((server.flag("joined"), server.text("direction"), server.text("cc_at_open")), (Some(true), "", ""));
     assert_eq!(server.number("netns"), namespaces.0.number());
-    // The kernel counts from the opening, FIN and SYN left out as far as one can know. Where a walk may not ask it to tell of
-    // the end (6.1), there is what the last walk has seen.
+    // The kernel counts from the opening, FIN and SYN left out as far as one can know. Where a walk may not ask it to
+    // tell of the end (6.1), there is what the last walk has seen.
     let is_unseen = server.text("close") == "unseen";
     let least = if is_unseen { 40_000 } else { 100_000 };
     assert!((least..=100_000).contains(&server.number("acked_bytes")), "{server:?}");

@@ -1,4 +1,5 @@
-//! The clock is set while it records. This machine's is others' as well: kernels.rs runs this where nobody else looks at it.
+//! The clock is set while it records. This machine's is others' as well: kernels.rs runs this where nobody else looks
+//! at it.
 
 use crate::common::{Namespace, wait_until};
 use crate::on_kernels::IS_GUEST;

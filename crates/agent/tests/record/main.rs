@@ -1,4 +1,5 @@
-//! `thalweg-agent record` on this machine's own kernel: connections whose outcome is known, and what is written down of them.
+//! `thalweg-agent record` on this machine's own kernel: connections whose outcome is known, and what is written down of
+//! them.
 
 mod bbr;
 mod beginnings;

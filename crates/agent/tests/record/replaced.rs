@@ -1,4 +1,5 @@
-//! What is removed and made again under a recording agent: it goes on with the new one, and reports what it can have missed.
+//! What is removed and made again under a recording agent: it goes on with the new one, and reports what it can have
+//! missed.
 
 use crate::common::{Namespace, wait_until};
 use crate::stage::{Agent, Stage};

@@ -23,9 +23,9 @@ impl Bbr {
         self.min_rtt.rtt.map_or(INITIAL_CWND, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// `target` with room for bursts: three, for one may wait in the host's queue, one be under way and one be held back
-    /// by a receiver's offload; an even number, for delayed ACKs; two more when probing, so that a BDP below 8 packets
-    /// can be probed at all.
+    /// `target` with room for bursts: three, for one may wait in the host's queue, one be under way and one be held
+    /// back by a receiver's offload; an even number, for delayed ACKs; two more when probing, so that a BDP below 8
+    /// packets can be probed at all.
     pub(super) fn with_headroom(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let with_bursts = target.0.saturating_add(3 * burst(conn, window).0);
         let even = with_bursts.saturating_add(with_bursts % 2);

@@ -1,8 +1,9 @@
 //! How far do losses bound what is in flight?
 //!
-//! Linux's BBR does not respond to losses. With a threshold, a round trip that loses a larger share of its packets bounds cwnd
-//! to a share of what was in flight. A probe raises the bound by a quarter of what is acknowledged; other phases leave
-//! headroom below it. The round trip after a reduction does not count: what was lost in it was sent before.
+//! Linux's BBR does not respond to losses. With a threshold, a round trip that loses a larger share of its packets
+//! bounds cwnd to a share of what was in flight. A probe raises the bound by a quarter of what is acknowledged; other
+//! phases leave headroom below it. The round trip after a reduction does not count: what was lost in it was sent
+//! before.
 
 use super::settings::{LossResponse, MIN_CWND, THRESHOLD_SHIFT};
 use crate::{Ack, Conn};

@@ -1,8 +1,9 @@
 //! BBR, version 1: a model of the path, bandwidth and round-trip time, instead of losses.
 //!
-//! The rate of delivery is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path. The
-//! maximum of the one and the minimum of the other, seen at different times, make the bandwidth-delay product (BDP): what
-//! fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP under way, at most two.
+//! The rate of delivery is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path.
+//! The maximum of the one and the minimum of the other, seen at different times, make the bandwidth-delay product
+//! (BDP): what fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP under way, at most
+//! two.
 //!
 //! ```text
 //!             |
@@ -51,12 +52,12 @@
 //! - There is no administrator's limit to cwnd or the pacing rate.
 //!
 //! Two consequences of what Linux does, seen in measurements:
-//! - If ProbeRTT falls into an outage after which a part of what was under way arrives late and the rest never, recovery
-//!   takes about as long again as the outage lasted, or twice as long. The late ACKs make the smoothed round-trip time as
-//!   long as the outage; more is deemed under way than the 4 packets that cwnd allows, so that nothing leaves; and what is
-//!   missing is found by the loss probe, two smoothed round trips later.
-//! - The policer's search takes two rates within 4 kbit/s for the same at any speed. An overload that leaves next to nothing
-//!   in two intervals looks like a policer, and holds BBR at a few kbit/s for 48 rounds, which are long then.
+//! - If ProbeRTT falls into an outage after which a part of what was under way arrives late and the rest never,
+//!   recovery takes about as long again as the outage lasted, or twice as long. The late ACKs make the smoothed
+//!   round-trip time as long as the outage; more is deemed under way than the 4 packets that cwnd allows, so that
+//!   nothing leaves; and what is missing is found by the loss probe, two smoothed round trips later.
+//! - The policer's search takes two rates within 4 kbit/s for the same at any speed. An overload that leaves next to
+//!   nothing in two intervals looks like a policer, and holds BBR at a few kbit/s for 48 rounds, which are long then.
 //!
 //! Parameters: see `settings`. With their defaults BBR is Linux's.
 //!

@@ -1,9 +1,9 @@
 //! Does a policer limit the rate?
 //!
-//! A token-bucket policer lets a burst pass and then drops what exceeds its rate: BBR would probe, be dropped, and probe
-//! again. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose about a fifth of their
-//! packets and deliver at about the same rate, that rate is taken for the policer's: BBR sends at it for 48 rounds of
-//! ProbeBW without probing ("long-term bandwidth").
+//! A token-bucket policer lets a burst pass and then drops what exceeds its rate: BBR would probe, be dropped, and
+//! probe again. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose about a fifth of
+//! their packets and deliver at about the same rate, that rate is taken for the policer's: BBR sends at it for 48
+//! rounds of ProbeBW without probing ("long-term bandwidth").
 //!
 //! ```text
 //!            loss            loss, 4 rounds on, 1/5 lost        the same again, same rate

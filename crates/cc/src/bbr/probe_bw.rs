@@ -1,16 +1,16 @@
 //! Is there more bandwidth?
 //!
-//! ProbeBW cycles through phases of pacing gain: one that probes by sending faster, one that drains the queue which that
-//! made, and then it cruises. Linux cruises for six phases:
+//! ProbeBW cycles through phases of pacing gain: one that probes by sending faster, one that drains the queue which
+//! that made, and then it cruises. Linux cruises for six phases:
 //!
 //! ```text
 //!   gain  1.25  0.75  1  1  1  1  1  1
 //!   phase   0     1   2  3  4  5  6  7
 //! ```
 //!
-//! A phase lasts one minimum round-trip time; the probe lasts longer until the pipe holds as much more as it asks for or
-//! packets are lost, the drain ends sooner when the queue is gone. Flows enter at a random phase other than the drain, so
-//! that those that share a bottleneck do not probe together.
+//! A phase lasts one minimum round-trip time; the probe lasts longer until the pipe holds as much more as it asks for
+//! or packets are lost, the drain ends sooner when the queue is gone. Flows enter at a random phase other than the
+//! drain, so that those that share a bottleneck do not probe together.
 //!
 //! With the clock [`Clock::Time`] a single cruising phase lasts until the next probe is due.
 
@@ -111,7 +111,8 @@ impl Cycle {
         self.phase >= CRUISE && gain == self.probing.cruise
     }
 
-    /// Enters at a random phase: any but the drain. By the clock that counts time, at a random time before the next probe.
+    /// Enters at a random phase: any but the drain. By the clock that counts time, at a random time before the next
+    /// probe.
     pub fn enter(&mut self, now: Time, rng: &mut dyn Rng) {
         self.phases = phases(self.probing.clock);
         if let Clock::Time(interval) = self.probing.clock {
@@ -139,8 +140,8 @@ impl Cycle {
         }
     }
 
-    /// Whether the phase has lasted longer than the minimum round-trip time; when cruising by the clock that counts time,
-    /// whether the next probe is due.
+    /// Whether the phase has lasted longer than the minimum round-trip time; when cruising by the clock that counts
+    /// time, whether the next probe is due.
     pub fn is_full_length(&self, now: Time, min_rtt: Option<Span>) -> bool {
         if self.phase >= CRUISE && matches!(self.probing.clock, Clock::Time(_)) {
             return now.as_micros() >= self.next_probe_us;
@@ -157,8 +158,8 @@ fn phases(clock: Clock) -> u64 {
     }
 }
 
-/// The clock of the bandwidth's maximum, which lasts for 10 of its ticks. Linux's ticks once a round. Where probes are further
-/// apart it ticks less often, so that the maximum holds a probe.
+/// The clock of the bandwidth's maximum, which lasts for 10 of its ticks. Linux's ticks once a round. Where probes are
+/// further apart it ticks less often, so that the maximum holds a probe.
 #[derive(Debug)]
 pub(super) struct BandwidthClock {
     /// Ticks so far.

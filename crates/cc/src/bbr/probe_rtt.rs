@@ -1,8 +1,8 @@
 //! What is the round-trip time without queues?
 //!
 //! The smallest of the last 10 s. If nothing as small was seen for that long, ProbeRTT lowers cwnd to 4 packets for at
-//! least 200 ms and one round (all of these can be set), so that the queue drains and the path shows its round-trip time again; flows that share a
-//! bottleneck fall into step with one another.
+//! least 200 ms and one round (all of these can be set), so that the queue drains and the path shows its round-trip
+//! time again; flows that share a bottleneck fall into step with one another.
 
 use super::min_rtt::whole_micros;
 use super::state::{Bbr, Mode};

@@ -209,8 +209,8 @@ pub struct Word {
 const GAIN: u32 = 256;
 
 impl Settings {
-    /// The members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h, in order. `probe_interval_ms` is 0 where round trips
-    /// count the time between probes.
+    /// The members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h, in order. `probe_interval_ms` is 0 where round
+    /// trips count the time between probes.
     pub fn words(&self) -> Vec<Word> {
         let (probing, probe_rtt, losses) = (&self.probing, &self.probe_rtt, &self.losses);
         let (cruising, interval) = match probing.clock {

@@ -1,9 +1,9 @@
 //! How large is cwnd?
 //!
-//! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches. It grows towards that by what
-//! is acknowledged. Losses do not lower it below what is delivered: in the first round of recovery a packet leaves for
-//! each that arrives (packet conservation), then cwnd grows again, and after recovery it is what it was, unless losses are set
-//! to bound it.
+//! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches. It grows towards that by
+//! what is acknowledged. Losses do not lower it below what is delivered: in the first round of recovery a packet leaves
+//! for each that arrives (packet conservation), then cwnd grows again, and after recovery it is what it was, unless
+//! losses are set to bound it.
 
 use super::inflight::INITIAL_CWND;
 use super::recovery::is_recovering;

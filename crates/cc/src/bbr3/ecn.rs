@@ -1,8 +1,8 @@
 //! What do marks say where they are meant for a shallow queue?
 //!
-//! Linux answers marks on routes that are known to mark at a shallow threshold, for connections with a smallest round-trip
-//! time of up to 5 ms. The volume falls by a third of the smoothed fraction of marked packets per round; more than half of
-//! them marked ends Startup after two rounds, and a probe at once. The draft leaves ECN out (3.7).
+//! Linux answers marks on routes that are known to mark at a shallow threshold, for connections with a smallest
+//! round-trip time of up to 5 ms. The volume falls by a third of the smoothed fraction of marked packets per round;
+//! more than half of them marked ends Startup after two rounds, and a probe at once. The draft leaves ECN out (3.7).
 
 use super::sample::Sample;
 use super::state::Bbr3;
@@ -13,7 +13,8 @@ use thalweg_units::{Packets, Span};
 const MAX_RTT: Span = Span::from_millis(5);
 
 /// Everything in 256ths: the weight of the newest fraction, the part of the fraction by which the volume falls, the
-/// fraction that is too much, and the part of the long-term bound by which a probe after the end of marks begins to grow.
+/// fraction that is too much, and the part of the long-term bound by which a probe after the end of marks begins to
+/// grow.
 const UNIT: u64 = 256;
 const WEIGHT: u64 = UNIT / 16;
 const CUT: u64 = UNIT / 3;

@@ -22,8 +22,8 @@ impl Bbr3 {
         self.min_rtt.rtt.map_or(self.initial_cwnd, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// `target`, but enough for three bursts: one may wait in the host's queue, one be under way and one be held back by a
-    /// receiver's offload. Two more when probing, so that a small BDP can be probed at all (QuantizationBudget).
+    /// `target`, but enough for three bursts: one may wait in the host's queue, one be under way and one be held back
+    /// by a receiver's offload. Two more when probing, so that a small BDP can be probed at all (QuantizationBudget).
     pub(super) fn with_bursts(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let probe = if self.mode == Mode::ProbeBw && self.cycle.phase == Phase::Up { 2 } else { 0 };
         target.max(Packets(3 * self.burst(conn, window).0)).max(MIN_CWND) + Packets(probe)

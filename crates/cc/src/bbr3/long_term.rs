@@ -1,8 +1,8 @@
 //! How much may be under way without much loss? (5.3.3.9, 5.5.10.2)
 //!
-//! A probe that loses more than 2 % sets the bound to the volume that was under way when the loss passed that threshold, at
-//! least 70 % of the BDP. Later probes raise it: by one packet in the first round, by 2, 4, 8 in the next. Whatever was under
-//! way in any phase without much loss raises it, too.
+//! A probe that loses more than 2 % sets the bound to the volume that was under way when the loss passed that
+//! threshold, at least 70 % of the BDP. Later probes raise it: by one packet in the first round, by 2, 4, 8 in the
+//! next. Whatever was under way in any phase without much loss raises it, too.
 
 use super::bounds::{BETA, LOSS_THRESHOLD};
 use super::cycle::{AckPhase, Phase};
@@ -19,7 +19,8 @@ const HEADROOM: u64 = 256 * 15 / 100;
 const MAX_UP_ROUNDS: u32 = 30;
 
 impl Bbr3 {
-    /// Moves the bound, and the window of the maximum bandwidth (AdaptLongTermModel). Returns whether a phase has begun.
+    /// Moves the bound, and the window of the maximum bandwidth (AdaptLongTermModel). Returns whether a phase has
+    /// begun.
     pub(super) fn adapt_long_term(&mut self, conn: &Conn, sample: &Sample, window: &Window, rng: &mut dyn Rng) -> bool {
         if self.round.is_start && self.end_ack_phase(conn, sample) {
             return true;
@@ -137,8 +138,8 @@ impl Bbr3 {
     }
 }
 
-/// The volume under way at which losses passed the threshold (InflightAtLoss): solves, for the part of the segment that is
-/// one too many, `(lost before + part) / (inflight before + part) = threshold`.
+/// The volume under way at which losses passed the threshold (InflightAtLoss): solves, for the part of the segment that
+/// is one too many, `(lost before + part) / (inflight before + part) = threshold`.
 fn inflight_at_threshold(segment: &LostSegment) -> Packets {
     let inflight_before = segment.inflight_at_send.0 - 1;
     let lost_before = segment.lost.0.saturating_sub(1);

@@ -1,7 +1,7 @@
 //! What is the highest bandwidth of the last two probes? (5.5.2 to 5.5.6)
 //!
-//! The maximum of all samples since the end of the last probe but one. The window moves one round after a probe has ended,
-//! when its samples have come.
+//! The maximum of all samples since the end of the last probe but one. The window moves one round after a probe has
+//! ended, when its samples have come.
 
 use crate::fixed_point::Bandwidth;
 

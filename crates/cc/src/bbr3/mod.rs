@@ -1,10 +1,10 @@
-//! BBR, version 3: a model of the path with two more dimensions than version 1, how much it holds without loss and what it
-//! delivers at present.
+//! BBR, version 3: a model of the path with two more dimensions than version 1, how much it holds without loss and what
+//! it delivers at present.
 //!
 //! The long-term model says what the path can do: the highest bandwidth of the last two probes, the smallest round-trip
 //! time, and the volume at which a probe met too much loss. The short-term model says what it does now: after a loss
-//! outside of a probe, rate and volume fall by 30 % per round trip, but not below what is being delivered. The next probe
-//! forgets the short-term model.
+//! outside of a probe, rate and volume fall by 30 % per round trip, but not below what is being delivered. The next
+//! probe forgets the short-term model.
 //!
 //! ```text
 //!             |
@@ -49,16 +49,16 @@
 //!
 //! Deviations from that kernel:
 //! - Arithmetic does not wrap.
-//! - A burst is sized by the connection's own rule ([`min_burst`](crate::Controller::min_burst)); the two differ only where the
-//!   smallest round-trip time of the last 10 s is below 8 ms and above that of the last 5 minutes.
+//! - A burst is sized by the connection's own rule ([`min_burst`](crate::Controller::min_burst)); the two differ only
+//!   where the smallest round-trip time of the last 10 s is below 8 ms and above that of the last 5 minutes.
 //! - Nothing rehashes flows onto other paths (PLB).
 //!
-//! Parameters: `variant` (0 as Linux, 1 as the draft), `ecn_low` (1: marks come from a shallow queue, as Linux is told by the
-//! route feature `ecn_low`), `cpu_rule` (a rule for senders that share a CPU: see `bbr_cpu`).
+//! Parameters: `variant` (0 as Linux, 1 as the draft), `ecn_low` (1: marks come from a shallow queue, as Linux is told
+//! by the route feature `ecn_low`), `cpu_rule` (a rule for senders that share a CPU: see `bbr_cpu`).
 //!
-//! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `phase` (of ProbeBW: 0 Up, 1 Down, 2 Cruise, 3 Refill),
-//! `bw_bps` and `max_bw_bps` (payload; the former with the short-term bound), `min_rtt_us` (0 before the first),
-//! `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far), `inflight_longterm_packets` and
+//! Reported: `mode` (0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT), `phase` (of ProbeBW: 0 Up, 1 Down, 2 Cruise, 3
+//! Refill), `bw_bps` and `max_bw_bps` (payload; the former with the short-term bound), `min_rtt_us` (0 before the
+//! first), `pacing_gain`, `cwnd_gain`, `full_bw_reached`, `round` (rounds so far), `inflight_longterm_packets` and
 //! `inflight_shortterm_packets` (0: no bound), `extra_acked_packets` (the largest bunch).
 
 mod bounds;

@@ -7,8 +7,8 @@
 //!                          to probe
 //! ```
 //!
-//! It is time to probe 2 to 3 s after Down began, or after as many rounds as a Reno flow with this BDP would need between
-//! two losses, 63 at most.
+//! It is time to probe 2 to 3 s after Down began, or after as many rounds as a Reno flow with this BDP would need
+//! between two losses, 63 at most.
 
 use super::cycle::{AckPhase, Phase};
 use super::sample::Sample;

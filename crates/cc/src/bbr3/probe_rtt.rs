@@ -1,8 +1,8 @@
 //! What is the round-trip time without queues? (5.3.4, 5.5.7)
 //!
-//! The smallest of the last 10 s. If nothing as small was seen for 5 s, ProbeRTT lowers what is under way to half a BDP for
-//! at least 200 ms and one round, so that the queue drains and the path shows its round-trip time again; flows that share a
-//! bottleneck fall into step with one another.
+//! The smallest of the last 10 s. If nothing as small was seen for 5 s, ProbeRTT lowers what is under way to half a BDP
+//! for at least 200 ms and one round, so that the queue drains and the path shows its round-trip time again; flows that
+//! share a bottleneck fall into step with one another.
 
 use super::cycle::AckPhase;
 use super::sample::Sample;

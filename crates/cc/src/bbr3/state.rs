@@ -70,8 +70,8 @@ pub(crate) struct Bbr3 {
 }
 
 impl Bbr3 {
-    /// BBRv3 for a connection that is being established. `is_draft`: as the draft has it, and not Linux; `is_ecn_low`: marks
-    /// come from a shallow queue.
+    /// BBRv3 for a connection that is being established. `is_draft`: as the draft has it, and not Linux; `is_ecn_low`:
+    /// marks come from a shallow queue.
     pub fn new(is_draft: bool, is_ecn_low: bool) -> Bbr3 {
         Bbr3 {
             variant: if is_draft { Variant::DRAFT } else { Variant::LINUX },

@@ -1,8 +1,9 @@
 //! Where do the draft and Linux differ?
 //!
-//! The draft describes BBRv3 in bytes and seconds, Linux calculates in packets and 256ths; besides that they differ where
-//! this says so. What only Linux has in either variant: the shortcut while the application limits, one response per ACK that
-//! samples too much loss outside of [`LostSegment`](crate::LostSegment), and the response to ECN (off unless it is asked for).
+//! The draft describes BBRv3 in bytes and seconds, Linux calculates in packets and 256ths; besides that they differ
+//! where this says so. What only Linux has in either variant: the shortcut while the application limits, one response
+//! per ACK that samples too much loss outside of [`LostSegment`](crate::LostSegment), and the response to ECN (off
+//! unless it is asked for).
 
 use crate::fixed_point::Gain;
 

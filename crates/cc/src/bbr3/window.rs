@@ -1,8 +1,8 @@
 //! How large is cwnd? (5.6.4)
 //!
-//! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches, and within the bounds of the
-//! model. It grows towards that by what is acknowledged. Losses lower it through the bounds only; a timeout lowers it to what
-//! is under way, and afterwards it is what it was.
+//! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches, and within the bounds of
+//! the model. It grows towards that by what is acknowledged. Losses lower it through the bounds only; a timeout lowers
+//! it to what is under way, and afterwards it is what it was.
 
 use super::cycle::Phase;
 use super::recovery::Undo;
@@ -27,8 +27,8 @@ impl Bbr3 {
         self.recovery.prior_cwnd = kept.max(window.cwnd);
     }
 
-    /// A loss, or a recovery begins, that may turn out to be a mistake (SaveStateUponLoss). Where a mistake leads back to the
-    /// state before, what the first loss of a round has saved is kept: the response to it may have come already.
+    /// A loss, or a recovery begins, that may turn out to be a mistake (SaveStateUponLoss). Where a mistake leads back
+    /// to the state before, what the first loss of a round has saved is kept: the response to it may have come already.
     pub(super) fn save_for_undo(&mut self, window: &Window) {
         self.save_cwnd(window);
         if self.variant.undoes_state && self.recovery.undo.round == Some(self.round.count) {

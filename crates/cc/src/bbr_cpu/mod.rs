@@ -1,7 +1,9 @@
-//! BBR for senders that share a CPU: version 1 ([`Bbr`](crate::bbr::Bbr)) or 3 ([`Bbr3`](crate::bbr3::Bbr3)) with a rule on top.
+//! BBR for senders that share a CPU: version 1 ([`Bbr`](crate::bbr::Bbr)) or 3 ([`Bbr3`](crate::bbr3::Bbr3)) with a
+//! rule on top.
 //!
-//! BBR decides as it always does. Then a rule looks at what it has decided and at what has happened since the previous ACK, and may
-//! raise the pacing rate, bound cwnd, end Startup, or put ProbeRTT off. BBR never sees the pacing rate that a rule has set.
+//! BBR decides as it always does. Then a rule looks at what it has decided and at what has happened since the previous
+//! ACK, and may raise the pacing rate, bound cwnd, end Startup, or put ProbeRTT off. BBR never sees the pacing rate
+//! that a rule has set.
 //!
 //! | file | question |
 //! | --- | --- |
@@ -9,12 +11,13 @@
 //! | `schedule` | What does pacing owe, and how much of that does the path take at once? |
 //! | `paper` | The rule of the paper that found the problem. |
 //!
-//! The same rules in C, around the kernel's own BBR and `bbr3` in eBPF, are in bpf/cc/cpu_rules; tests/vectors/bbr_cpu.json holds them together.
+//! The same rules in C, around the kernel's own BBR and `bbr3` in eBPF, are in bpf/cc/cpu_rules;
+//! tests/vectors/bbr_cpu.json holds them together.
 //!
 //! Parameters: those of BBR, and `rule` (0 `paper`, 1 `schedule`); of version 3 `cpu_rule` (1 `paper`, 2 `schedule`).
 //!
-//! Reported, besides what BBR reports: `boosted_acks` (ACKs so far at which the rate was raised) and, by the rule `schedule`,
-//! `owed_bytes` (what pacing owes), `stall_us` (the longest of late), `stall_bw_bps` (the bandwidth between
+//! Reported, besides what BBR reports: `boosted_acks` (ACKs so far at which the rate was raised) and, by the rule
+//! `schedule`, `owed_bytes` (what pacing owes), `stall_us` (the longest of late), `stall_bw_bps` (the bandwidth between
 //! stalls), `cap_packets` (what the path takes at once; 0 if no bound is known).
 
 mod paper;

@@ -1,8 +1,8 @@
-//! The rule of the paper that found the problem: pace with the gain of Startup while less than a BDP is under way; for version 3,
-//! less than 84 % of one, and less than the short-term bound.
+//! The rule of the paper that found the problem: pace with the gain of Startup while less than a BDP is under way; for
+//! version 3, less than 84 % of one, and less than the short-term bound.
 //!
-//! Source: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines under
-//! CPU Contention", arXiv:2601.05665v1.
+//! Source: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines
+//! under CPU Contention", arXiv:2601.05665v1.
 
 use super::rule::{BW_SHIFT, Input, Output, mode};
 

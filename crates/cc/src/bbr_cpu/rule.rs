@@ -1,6 +1,7 @@
 //! What does a rule know, and what may it change?
 //!
-//! The same as bpf/cc/cpu_rules/rule.h, for the kernel's BBR and the eBPF program `bbr3`; tests/vectors/bbr_cpu.json holds the two together.
+//! The same as bpf/cc/cpu_rules/rule.h, for the kernel's BBR and the eBPF program `bbr3`; tests/vectors/bbr_cpu.json
+//! holds the two together.
 
 /// BBR's bandwidths are in packets per microsecond, times 2 to this.
 pub(super) const BW_SHIFT: u32 = 24;

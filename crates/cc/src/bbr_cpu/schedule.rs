@@ -1,9 +1,9 @@
 //! What does pacing owe, and how much of that does the path take at once?
 //!
-//! Pacing is a schedule: at every moment it says how much may have left. A sender that is off CPU falls behind it, and BBR
-//! forgives that: it goes on from where it is, delivers less than the path carries, and takes that for the path's bandwidth. This
-//! rule keeps account of what pacing owes, and lets it leave as soon as the sender is on CPU again. The documentation's page
-//! on `bbr_cpu` says why, formula by formula.
+//! Pacing is a schedule: at every moment it says how much may have left. A sender that is off CPU falls behind it, and
+//! BBR forgives that: it goes on from where it is, delivers less than the path carries, and takes that for the path's
+//! bandwidth. This rule keeps account of what pacing owes, and lets it leave as soon as the sender is on CPU again. The
+//! documentation's page on `bbr_cpu` says why, formula by formula.
 //!
 //! Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6).
 
@@ -11,22 +11,23 @@ use super::rule::{BW_SHIFT, Input, Output, mode};
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Bytes;
 
-/// A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their ACKs come
-/// together.
+/// A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their
+/// ACKs come together.
 const STALL_US: u64 = 1000;
 
 /// If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself.
 const MISSED_US: u64 = 500;
 
-/// What stalls cost is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in
-/// bunches.
+/// What stalls cost is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and
+/// its stalls come in bunches.
 const LATELY_US: u64 = 1 << 20;
 
-/// As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without any stall.
+/// As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without
+/// any stall.
 const DOUBT_US: u64 = 30_000;
 
-/// What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a queue drains
-/// meanwhile.
+/// What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a
+/// queue drains meanwhile.
 const BURST_US: u64 = 1024;
 const BURST_RATIO: u64 = 16;
 
@@ -51,14 +52,16 @@ const LOSS_RATIO: u64 = 50;
 /// So many packets more than that have to be lost.
 const LOSS_EXCESS: u64 = 10;
 
-/// Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the second
-/// number; from there it grows by 1 in 256, slowly, as CUBIC does near the window at which it has met congestion.
+/// Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the
+/// second number; from there it grows by 1 in 256, slowly, as CUBIC does near the window at which it has met
+/// congestion.
 const CAP_KEPT_PERCENT: u64 = 70;
 const CAP_KNOWN_PERCENT: u64 = 90;
 const CAP_SHIFT: u32 = 8;
 const CAP_BACK_SHIFT: u32 = 2;
 
-/// Stalls empty the path. A round trip that is longer than the smallest by no more than 1 in so many shows that it still is that.
+/// Stalls empty the path. A round trip that is longer than the smallest by no more than 1 in so many shows that it
+/// still is that.
 const MIN_RTT_RATIO: u64 = 8;
 
 /// BBR's smallest window in packets.
@@ -137,8 +140,8 @@ impl Schedule {
 
     /// The interval of a rate sample of `delivered` packets in `interval_us`.
     ///
-    /// ACKs that wait for the CPU are handled at one moment. A sample that begins between them counts the rest of them as
-    /// delivered in no time. So no sample may be faster than ACKs have come from one stall to another.
+    /// ACKs that wait for the CPU are handled at one moment. A sample that begins between them counts the rest of them
+    /// as delivered in no time. So no sample may be faster than ACKs have come from one stall to another.
     pub fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
         let most = self.bw.max(self.bw_before);
         if most < LEAST_BW || !self.is_stalling(now_us, min_rtt_us) || delivered << BW_SHIFT <= most * interval_us {
@@ -256,8 +259,8 @@ impl Schedule {
         false
     }
 
-    /// The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such ACKs, a
-    /// round trip apart at least, lies a fair sample of the bandwidth.
+    /// The sender was off CPU for `away_us` until now. The ACK before that was handled when it came: between two such
+    /// ACKs, a round trip apart at least, lies a fair sample of the bandwidth.
     fn on_stall(&mut self, input: &Input, away_us: u64) {
         let lasted_us = self.seen_us - self.mark_us;
         if self.stall_us == 0 {
@@ -304,8 +307,9 @@ impl Schedule {
         true
     }
 
-    /// Startup ends after three round trips without growth. On CPU there are several of them between two stalls, but the rate is
-    /// that of the time from stall to stall: so only one of them counts, and the count stays at one while it has others in it.
+    /// Startup ends after three round trips without growth. On CPU there are several of them between two stalls, but
+    /// the rate is that of the time from stall to stall: so only one of them counts, and the count stays at one while
+    /// it has others in it.
     fn startup_count(&mut self, input: &Input) -> Option<u32> {
         if input.full_bw_count == 0 {
             self.flat_stalls = 0;
@@ -321,8 +325,8 @@ impl Schedule {
         is_held.then_some(1)
     }
 
-    /// The window of Startup is for a round trip, and that of a sender with stalls must last for a round trip and a stall. It is
-    /// opened as in slow start.
+    /// The window of Startup is for a round trip, and that of a sender with stalls must last for a round trip and a
+    /// stall. It is opened as in slow start.
     fn opened(&self, input: &Input) -> Option<u64> {
         let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
         // BBR may have grown it by as much already.
@@ -331,8 +335,9 @@ impl Schedule {
         (is_searching && cwnd > input.snd_cwnd).then_some(cwnd)
     }
 
-    /// Whether the path holds less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts. If
-    /// it holds that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
+    /// Whether the path holds less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three
+    /// bursts. If it holds that much, then what is owed is the error of a bandwidth that is taken for larger than it
+    /// is.
     fn has_room(&self, input: &Input) -> bool {
         let rate = input.pacing_rate_bytes_per_s;
         let headroom = 3 * (rate >> 10).max(2 * input.mss);
@@ -340,7 +345,8 @@ impl Schedule {
             < rate * (input.min_rtt_us + self.last_stall_us)
     }
 
-    /// The window, if the path bounds it, and whether it does not hold what a stall takes: then all that it holds is owed.
+    /// The window, if the path bounds it, and whether it does not hold what a stall takes: then all that it holds is
+    /// owed.
     fn bound(&mut self, input: &Input) -> (Option<u64>, bool) {
         if self.stall_us == 0 || self.cap == 0 || input.mode == mode::PROBE_RTT {
             return (None, false);

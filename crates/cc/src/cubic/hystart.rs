@@ -8,9 +8,10 @@
 //! - **Delay**: the smallest round-trip time of the round's first eight samples is above the smallest ever by an eighth
 //!   (at least 4 ms, at most 16 ms): a queue builds.
 //!
-//! Deviations from the paper are Linux's (6.14 and the stable kernels of early 2025): a round ends when what was next to be sent at its start is acknowledged;
-//! the delay is compared on every ACK after the eighth; the train's threshold grows by what segmentation offload may
-//! hold back, up to 1 ms, and is twice as long where pacing spreads what is sent over the round trip. This is not HyStart++ (RFC 9406), which Linux does not have.
+//! Deviations from the paper are Linux's (6.14 and the stable kernels of early 2025): a round ends when what was next
+//! to be sent at its start is acknowledged; the delay is compared on every ACK after the eighth; the train's threshold
+//! grows by what segmentation offload may hold back, up to 1 ms, and is twice as long where pacing spreads what is sent
+//! over the round trip. This is not HyStart++ (RFC 9406), which Linux does not have.
 
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Rate, Span, Time};

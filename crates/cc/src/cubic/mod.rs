@@ -17,8 +17,8 @@
 //! | `hystart` | When does slow start end before a loss ends it? |
 //! | `cube_root` | What is K, in integers? |
 //!
-//! `beta_ecn` is the milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have. Reno's window still grows by
-//! the alpha that belongs to 0.7.
+//! `beta_ecn` is the milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have. Reno's window still
+//! grows by the alpha that belongs to 0.7.
 //!
 //! Sources: RFC 9438; Ha, Rhee, Xu, "CUBIC" (2008); behaviour of Linux 6.x (`tcp_cubic`).
 //!

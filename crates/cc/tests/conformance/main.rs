@@ -1,8 +1,8 @@
 //! What every controller of the catalog keeps to, whatever happens to its connection.
 //!
-//! Random lists of what can happen (packets sent, acknowledged and lost, timeouts, ECN marks, recovery entered and left,
-//! undone reductions, pauses) drive each controller through a connection's events in Linux's order, from 1 us to 10 s of
-//! round-trip time and up to a million packets. The [`Rig`] checks its window after every event.
+//! Random lists of what can happen (packets sent, acknowledged and lost, timeouts, ECN marks, recovery entered and
+//! left, undone reductions, pauses) drive each controller through a connection's events in Linux's order, from 1 us to
+//! 10 s of round-trip time and up to a million packets. The [`Rig`] checks its window after every event.
 
 mod rig;
 

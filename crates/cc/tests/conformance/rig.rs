@@ -9,8 +9,8 @@ use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 /// Most packets under way.
 const MOST: u64 = 1_000_000;
 
-/// Segments by which Illinois may raise a window of one segment for each that is acknowledged, as in Linux; and those that it had
-/// saved up where alpha jumps from its smallest value to its largest.
+/// Segments by which Illinois may raise a window of one segment for each that is acknowledged, as in Linux; and those
+/// that it had saved up where alpha jumps from its smallest value to its largest.
 const ILLINOIS_GROWTH: u64 = 10;
 const ILLINOIS_SAVED: u64 = 34;
 

@@ -1,5 +1,5 @@
-//! Negative controls: a controller with one thing changed leaves the kernel's path at the very call where that thing first
-//! matters, and not before.
+//! Negative controls: a controller with one thing changed leaves the kernel's path at the very call where that thing
+//! first matters, and not before.
 
 use crate::recording::{self, Call};
 use crate::replay::{Deviation, replay};
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use thalweg_cc::{Ack, Conn, Controller, Window, build};
 use thalweg_units::Packets;
 
-/// The first decision of a changed controller that is not the kernel's, in the named recording. What already differs for
-/// the unchanged one is left out.
+/// The first decision of a changed controller that is not the kernel's, in the named recording. What already differs
+/// for the unchanged one is left out.
 fn first_deviation(name: &str, controller: &mut dyn Controller) -> Deviation {
     let recording = recording::named(name);
     let outcome = replay(&recording, controller);

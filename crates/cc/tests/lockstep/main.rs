@@ -1,5 +1,5 @@
-//! The kernel's controllers and ours, in lockstep: what a kernel's controller was given, call by call, is given to ours,
-//! and every decision and every word of state is compared. How the recordings are made, and what the table says:
+//! The kernel's controllers and ours, in lockstep: what a kernel's controller was given, call by call, is given to
+//! ours, and every decision and every word of state is compared. How the recordings are made, and what the table says:
 //! docs/concepts/fidelity.md.
 
 mod control;

@@ -1,12 +1,12 @@
 //! Gives a controller of ours what the kernel's was given, and compares what comes out.
 //!
-//! The controller's state runs through the whole connection: it is never set to the kernel's. The window too is ours; only
-//! where the kernel's connection has changed it between two calls (recovery, a pause) is it changed in the same way. So a
-//! wrong decision shows for as long as it has consequences.
+//! The controller's state runs through the whole connection: it is never set to the kernel's. The window too is ours;
+//! only where the kernel's connection has changed it between two calls (recovery, a pause) is it changed in the same
+//! way. So a wrong decision shows for as long as it has consequences.
 //!
 //! The one thing that is taken from the recording is what is random: the phase in which BBR enters ProbeBW. If the
-//! controller asks for a random number, it gets the one that leads to the kernel's phase; if it asks when the kernel did
-//! not, or the other way round, phases differ from then on.
+//! controller asks for a random number, it gets the one that leads to the kernel's phase; if it asks when the kernel
+//! did not, or the other way round, phases differ from then on.
 
 use crate::recording::{Call, Recording};
 use std::collections::BTreeMap;

@@ -176,8 +176,8 @@ fn the_delay_that_ends_slow_start_is_an_eighth_and_between_4_and_16_ms() {
 
 #[test]
 fn hystart_waits_for_a_window_of_sixteen() {
-    // ACKs 1.9 ms apart: the fourth of a round comes more than half of the round-trip time after its first. That is at a
-    // cwnd of 13 in the first round, and of 23 in the second.
+    // ACKs 1.9 ms apart: the fourth of a round comes more than half of the round-trip time after its first. That is at
+    // a cwnd of 13 in the first round, and of 23 in the second.
     let mut pipe = Pipe::new(Path::new("6.1Mbps", "8ms", 1000), "cubic", &[]);
     pipe.run_until(at("1s"));
     let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");

@@ -1,8 +1,8 @@
 //! A sender on an ideal path, whose controller learns of every packet.
 //!
 //! Simpler than a TCP: every packet is acknowledged at once and the receiver's window never limits. A packet is deemed
-//! lost when three that were sent after it have arrived, or when nothing is heard for a second. At a loss, cwnd falls to
-//! ssthresh in one step unless the controller governs recovery.
+//! lost when three that were sent after it have arrived, or when nothing is heard for a second. At a loss, cwnd falls
+//! to ssthresh in one step unless the controller governs recovery.
 
 use crate::path::{Network, Path};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -4,11 +4,11 @@
 //! integrated from `t0` to `t1`, has reached `n`. If the rate changes on the way, the bits that are left go at the new
 //! rate; at rate 0 they wait for the next step, for ever if there is none.
 //!
-//! Ends are rounded up to a nanosecond. What the link carried in that last nanosecond beyond the packet's end is credited to
-//! the next one if it was waiting, so that ends of back-to-back packets are exact however many there are.
+//! Ends are rounded up to a nanosecond. What the link carried in that last nanosecond beyond the packet's end is
+//! credited to the next one if it was waiting, so that ends of back-to-back packets are exact however many there are.
 //!
-//! Work is counted in units of 1e-9 bit, because then one nanosecond at `r` bit/s is `r` units, an integer. 2^64 bytes are
-//! less than 2^97 units and 584 years at 2^64 bit/s are 2^128: 128 bits hold both.
+//! Work is counted in units of 1e-9 bit, because then one nanosecond at `r` bit/s is `r` units, an integer. 2^64 bytes
+//! are less than 2^97 units and 584 years at 2^64 bit/s are 2^128: 128 bits hold both.
 
 use crate::error::LinkError;
 use thalweg_plan::plan::Step;

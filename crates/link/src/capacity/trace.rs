@@ -7,10 +7,12 @@
 //! nobody wants is lost: a packet that arrives at the instant of an opportunity is too late for it.
 //!
 //! Deviations from mm-link:
-//! - It counts 1504 bytes an opportunity, of which 4 are the header of its TUN device. Here it is 1500 bytes of IP packet.
+//! - It counts 1504 bytes an opportunity, of which 4 are the header of its TUN device. Here it is 1500 bytes of IP
+//!   packet.
 //! - It refuses packets of more than one opportunity. Here they take as many as they need.
-//! - The packet next in line is being sent as soon as the one before it is gone, also while it waits for its opportunity:
-//!   it does not count against the buffer, as on a link with a rate. In mm-link it does, until its opportunity.
+//! - The packet next in line is being sent as soon as the one before it is gone, also while it waits for its
+//!   opportunity: it does not count against the buffer, as on a link with a rate. In mm-link it does, until its
+//!   opportunity.
 
 use crate::error::LinkError;
 use thalweg_units::{Bytes, MTU, Time};

@@ -7,8 +7,9 @@
 //!               sojourn < target, or the queue is short
 //! ```
 //!
-//! Times are in nanoseconds; Linux counts them in units of 1024 ns. The inverse square root is Linux's: 16 bits, one step of
-//! Newton's method per drop (RFC 8289, section 5.7 allows an approximation), which is 0.5 instead of 0.71 at the second drop.
+//! Times are in nanoseconds; Linux counts them in units of 1024 ns. The inverse square root is Linux's: 16 bits, one
+//! step of Newton's method per drop (RFC 8289, section 5.7 allows an approximation), which is 0.5 instead of 0.71 at
+//! the second drop.
 
 use super::item::Item;
 use super::tally::Tally;
@@ -52,12 +53,14 @@ impl Default for State {
 }
 
 impl State {
-    /// Counts packets that were dropped because the limit was exceeded, so that the control law drops more often (Linux).
+    /// Counts packets that were dropped because the limit was exceeded, so that the control law drops more often
+    /// (Linux).
     pub fn count_overflow(&mut self, packets: u32) {
         self.count = self.count.saturating_add(packets);
     }
 
-    /// Removes the next packet to send. `pop` removes the head of the queue and returns it with the bytes left behind it.
+    /// Removes the next packet to send. `pop` removes the head of the queue and returns it with the bytes left behind
+    /// it.
     pub fn pop<P: Packet>(
         &mut self,
         law: &Law,

@@ -1,7 +1,7 @@
 //! First in, first out, drop tail.
 //!
-//! A packet that would exceed the buffer is dropped, whole; smaller ones behind it may still fit. A limit in bytes counts
-//! IP packets, a limit in packets counts them whatever their size, and neither counts the packet being sent.
+//! A packet that would exceed the buffer is dropped, whole; smaller ones behind it may still fit. A limit in bytes
+//! counts IP packets, a limit in packets counts them whatever their size, and neither counts the packet being sent.
 
 use super::item::Item;
 use std::collections::VecDeque;

@@ -1,6 +1,7 @@
 //! Fair queuing by flow, as Linux's `fq` on a router: forwarded packets have no socket, so that nothing is paced.
 //!
-//! Flows are served by deficit round robin, new ones first. A flow that has been idle for 40 ms starts with a full quantum.
+//! Flows are served by deficit round robin, new ones first. A flow that has been idle for 40 ms starts with a full
+//! quantum.
 
 use super::fifo::Fifo;
 use super::item::Item;

@@ -1,9 +1,9 @@
 //! Queue disciplines: which packet is sent next, which is dropped, which is marked.
 //!
-//! A discipline is called when a packet arrives ([`Discipline::push`]) and when the capacity is free ([`Discipline::pop`]),
-//! each with the time. Timers of a discipline run within these calls: nothing else changes what they would compute.
-//! Each discipline has a file that cites the RFC section of each rule; where Linux differs, it does as Linux, and says so.
-//! To add one: a file here, a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
+//! A discipline is called when a packet arrives ([`Discipline::push`]) and when the capacity is free
+//! ([`Discipline::pop`]), each with the time. Timers of a discipline run within these calls: nothing else changes what
+//! they would compute. Each discipline has a file that cites the RFC section of each rule; where Linux differs, it does
+//! as Linux, and says so. To add one: a file here, a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
 
 mod codel;
 mod control_law;

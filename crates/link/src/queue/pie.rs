@@ -1,4 +1,5 @@
-//! Proportional integral controller enhanced (RFC 8033), with the sojourn time of departing packets for its delay, as in Linux.
+//! Proportional integral controller enhanced (RFC 8033), with the sojourn time of departing packets for its delay, as
+//! in Linux.
 //!
 //! Every `tupdate` the drop probability follows the delay (section 4.2):
 //!

@@ -1,9 +1,9 @@
-//! Random early detection (S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance", IEEE/ACM ToN 1(4),
-//! 1993), as Linux has it.
+//! Random early detection (S. Floyd and V. Jacobson, "Random Early Detection Gateways for Congestion Avoidance",
+//! IEEE/ACM ToN 1(4), 1993), as Linux has it.
 //!
-//! The average queue is an exponentially weighted moving average, taken at each arrival (section 4, equation 1). Below `min` every
-//! packet passes; from `max` on every packet is dropped or marked; between the two, one packet is in a number of packets that is
-//! uniformly distributed, so that drops are spread evenly (section 7, method 2).
+//! The average queue is an exponentially weighted moving average, taken at each arrival (section 4, equation 1). Below
+//! `min` every packet passes; from `max` on every packet is dropped or marked; between the two, one packet is in a
+//! number of packets that is uniformly distributed, so that drops are spread evenly (section 7, method 2).
 
 use super::fifo::Fifo;
 use super::item::Item;
@@ -136,8 +136,8 @@ impl<P: Packet> Red<P> {
     }
 }
 
-/// The largest power of two below 1/2 at which a burst of this number of packets, into an empty queue, leaves the average below
-/// `min` (section 6, equation 3; tc-red(8)).
+/// The largest power of two below 1/2 at which a burst of this number of packets, into an empty queue, leaves the
+/// average below `min` (section 6, equation 3; tc-red(8)).
 fn weight(min: Bytes, burst: u32, avpkt: Bytes) -> f64 {
     let burst = f64::from(burst);
     let excess = burst + 1.0 - min.0 as f64 / avpkt.0.max(1) as f64;

@@ -1,8 +1,8 @@
 //! Deficit round robin over sub-queues, new ones first (RFC 8290, section 4.2; RFC 8290 calls the credit "deficit").
 //!
-//! A sub-queue that becomes active joins the list of new ones with a quantum of credit. The head of the new list, else of the old
-//! list, is served while it has credit; without credit it gets a quantum and joins the end of the old list. An empty new one
-//! passes through the old list once, so that sparse flows cannot starve the others.
+//! A sub-queue that becomes active joins the list of new ones with a quantum of credit. The head of the new list, else
+//! of the old list, is served while it has credit; without credit it gets a quantum and joins the end of the old list.
+//! An empty new one passes through the old list once, so that sparse flows cannot starve the others.
 
 use std::collections::VecDeque;
 use thalweg_units::Bytes;

@@ -1,21 +1,23 @@
 //! A test that may be looked at all the time: is what the policy chose worse than the default, or better?
 //!
-//! It bets against "no worse". From a capital of 1, each pair's difference `d`, cut to `f = d / (2 scale)` within -1 and 1, multiplies it by
-//! `1 - b f`. If the policy is no worse, `f` is at least as likely to be positive as negative by the same amount, so that
-//! nobody gets richer on average, whatever the fraction `b` that is bet; and the chance that a capital which does not grow on average ever
-//! reaches `1 / alpha` is at most `alpha` (Ville's inequality). Several fractions bet side by side with an equal part of the capital
-//! each; the sum holds the same. The mirrored bets are against "no better".
+//! It bets against "no worse". From a capital of 1, each pair's difference `d`, cut to `f = d / (2 scale)` within -1
+//! and 1, multiplies it by `1 - b f`. If the policy is no worse, `f` is at least as likely to be positive as negative
+//! by the same amount, so that nobody gets richer on average, whatever the fraction `b` that is bet; and the chance
+//! that a capital which does not grow on average ever reaches `1 / alpha` is at most `alpha` (Ville's inequality).
+//! Several fractions bet side by side with an equal part of the capital each; the sum holds the same. The mirrored bets
+//! are against "no better".
 //!
-//! All tests of a host together sound falsely with a chance of at most `alpha`: the n-th test that is begun has `alpha / (n (n + 1))` of
-//! it, and these add up to `alpha`. The first is that of all destinations, the next those of the networks of the first one.
+//! All tests of a host together sound falsely with a chance of at most `alpha`: the n-th test that is begun has
+//! `alpha / (n (n + 1))` of it, and these add up to `alpha`. The first is that of all destinations, the next those of
+//! the networks of the first one.
 //!
-//! A path may change: capital that was lost while the policy was better would then have to be won back first. So each test begins
-//! anew from time to time, after 64 pairs, then 128, and so on; the e-th beginning has `1 / (e (e + 1))` of what the test has. So do
-//! new attempts after a withdrawal.
+//! A path may change: capital that was lost while the policy was better would then have to be won back first. So each
+//! test begins anew from time to time, after 64 pairs, then 128, and so on; the e-th beginning has `1 / (e (e + 1))` of
+//! what the test has. So do new attempts after a withdrawal.
 //!
-//! Sources: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", J. R. Stat. Soc. B (2024); Ramdas,
-//! Gruenwald, Vovk and Shafer, "Game-theoretic statistics and safe anytime-valid inference" (2023); Robbins, "Statistical methods related
-//! to the law of the iterated logarithm" (1970) for the interval.
+//! Sources: Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", J. R. Stat. Soc. B
+//! (2024); Ramdas, Gruenwald, Vovk and Shafer, "Game-theoretic statistics and safe anytime-valid inference" (2023);
+//! Robbins, "Statistical methods related to the law of the iterated logarithm" (1970) for the interval.
 
 use crate::math::Moments;
 use serde::{Deserialize, Serialize};

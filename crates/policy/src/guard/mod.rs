@@ -1,12 +1,13 @@
 //! What stands around every policy, so that it can do little harm.
 //!
 //! - **Hold-out.** A share of connections keeps the system's default. The rest is compared with it.
-//! - **Test.** The comparison may be looked at after every connection ([`evidence`]). Where the rest is worse, the default
-//!   is put back, on the destination, on its network, or everywhere; after a day the policy may try again, and has to stand a
-//!   stricter test. The chance that any of these tests ever sounds although nothing differs is at most `alpha`, whatever the
-//!   number of destinations.
+//! - **Test.** The comparison may be looked at after every connection ([`evidence`]). Where the rest is worse, the
+//!   default is put back, on the destination, on its network, or everywhere; after a day the policy may try again, and
+//!   has to stand a stricter test. The chance that any of these tests ever sounds although nothing differs is at most
+//!   `alpha`, whatever the number of destinations.
 //! - **Hold-out, again.** Where the rest is better for certain, holding out harms, and the share shrinks.
-//! - **CPU.** Arms that need a whole CPU are left out while the host is short of it, and what they got then teaches nothing.
+//! - **CPU.** Arms that need a whole CPU are left out while the host is short of it, and what they got then teaches
+//!   nothing.
 //! - **Events.** Every change has its reason.
 
 mod account;
@@ -203,9 +204,9 @@ impl Guard {
         events
     }
 
-    /// Tells when most connections to a destination begin to get another arm. These are its weights now, of those that the peer opens and
-    /// of those that this host does: to find them takes longer than to learn from a connection, so that it is asked for when
-    /// they are handed out, and not for each connection.
+    /// Tells when most connections to a destination begin to get another arm. These are its weights now, of those that
+    /// the peer opens and of those that this host does: to find them takes longer than to learn from a connection, so
+    /// that it is asked for when they are handed out, and not for each connection.
     pub fn note_preference(
         &mut self,
         prefix: Prefix,
@@ -266,7 +267,8 @@ impl Guard {
         explanation
     }
 
-    /// Why connections to a destination get what they get, with the policy's own sentence: as a condition where the policy is not followed.
+    /// Why connections to a destination get what they get, with the policy's own sentence: as a condition where the
+    /// policy is not followed.
     fn reason(&self, prefix: Prefix, now: Time, policys: String) -> String {
         let (_, is_withdrawn) = self.standing(prefix, now);
         if is_withdrawn {

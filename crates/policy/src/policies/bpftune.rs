@@ -2,15 +2,17 @@
 //!
 //! - Four connections to a key have to be seen before it chooses at all.
 //! - Each arm has a cost, and the cheapest one is taken, by lot among equals; one time in twenty any arm.
-//! - The cost of a connection is `S (min_rtt - least of all) / least of all + S (largest rate of all - largest rate of the arm) /
-//!   largest rate of all` with S = 10^6, in whole numbers. The arm's cost moves towards it by a part `2^-shift`; the first one is
-//!   taken as it is. An arm that was never tried costs nothing, so it is tried next.
+//! - The cost of a connection is
+//!   `S (min_rtt - least of all) / least of all + S (largest rate of all - largest rate of the arm) / largest rate of all`
+//!   with S = 10^6, in whole numbers. The arm's cost moves towards it by a part `2^-shift`; the first one is taken as
+//!   it is. An arm that was never tried costs nothing, so it is tried next.
 //! - A connection that retransmits more than 1/64 of its segments is moved to BBR at once, whatever has been learned.
 //!
-//! Left out: thin linear timeouts, which it also sets on lossy connections. A difference: it counts connections when they open,
-//! this one when they close.
+//! Left out: thin linear timeouts, which it also sets on lossy connections. A difference: it counts connections when
+//! they open, this one when they close.
 //!
-//! Source: bpftune-tcp-conn(8) and src/tcp_conn_tuner.bpf.c of <https://github.com/oracle/bpftune>, read for what they do.
+//! Source: bpftune-tcp-conn(8) and src/tcp_conn_tuner.bpf.c of <https://github.com/oracle/bpftune>, read for what they
+//! do.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Group, Loss, Outcome};

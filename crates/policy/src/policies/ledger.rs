@@ -1,7 +1,7 @@
 //! What the simple learners know of destinations: the mean reward of each arm.
 //!
-//! Rewards of short and long connections are different things, so each counts by how far it is from the mean of its class at
-//! that destination before it.
+//! Rewards of short and long connections are different things, so each counts by how far it is from the mean of its
+//! class at that destination before it.
 
 use crate::arm::{ArmId, Arms};
 use crate::objective::Objective;

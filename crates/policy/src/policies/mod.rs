@@ -1,4 +1,5 @@
-//! The policies: the default (`bayes`), those that it is compared with, and those that an operator may want for another reason.
+//! The policies: the default (`bayes`), those that it is compared with, and those that an operator may want for another
+//! reason.
 
 mod ab;
 mod bayes;

@@ -1,9 +1,9 @@
 //! Thresholds: the policy files that studies and `thalweg advise` export, and people write.
 //!
-//! What a path is like is taken from connections of loss-based arms to the destination, as docs/reference/policy.md says: BBR causes most
-//! of its losses itself, and fills no queue. Whose a destination is, and where, a table of networks tells; where this host
-//! stands, its operator. A condition about something that is not known of a destination is not met; one that nobody here could know
-//! of any destination is an error.
+//! What a path is like is taken from connections of loss-based arms to the destination, as docs/reference/policy.md
+//! says: BBR causes most of its losses itself, and fills no queue. Whose a destination is, and where, a table of
+//! networks tells; where this host stands, its operator. A condition about something that is not known of a destination
+//! is not met; one that nobody here could know of any destination is an error.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Direction, Outcome};
@@ -171,12 +171,12 @@ struct Seen {
 }
 
 impl Rules {
-    /// Rules of a policy file, which somebody has read into a value: it is written in TOML. Rules that do not hold on this host
-    /// are left out.
+    /// Rules of a policy file, which somebody has read into a value: it is written in TOML. Rules that do not hold on
+    /// this host are left out.
     ///
     /// # Errors
-    /// If it is no policy file, is of another version, names an algorithm that is not among the arms, or asks what nobody here
-    /// knows.
+    /// If it is no policy file, is of another version, names an algorithm that is not among the arms, or asks what
+    /// nobody here knows.
     pub fn from_value(arms: Arms, file: Value, known: Arc<Known>) -> Result<Rules, RulesError> {
         let file: File = serde_json::from_value(file).map_err(|error| RulesError::Form(error.to_string()))?;
         if file.format != FORMAT {

@@ -1,7 +1,7 @@
 //! Upper confidence bounds, discounted: the arm that may be the best.
 //!
-//! Source: Garivier and Moulines, "On Upper-Confidence Bound Policies for Switching Bandit Problems", ALT 2011 (discounted UCB), with
-//! the rewards' own scatter in the place of their range.
+//! Source: Garivier and Moulines, "On Upper-Confidence Bound Policies for Switching Bandit Problems", ALT 2011
+//! (discounted UCB), with the rewards' own scatter in the place of their range.
 
 use crate::arm::Arms;
 use crate::objective::Objective;

@@ -13,7 +13,8 @@ use crate::policies::{
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The rules that the study imc19-when-to-use-bbr exports on the simulator (`thalweg reproduce imc19-when-to-use-bbr --policy FILE`).
+/// The rules that the study imc19-when-to-use-bbr exports on the simulator
+/// (`thalweg reproduce imc19-when-to-use-bbr --policy FILE`).
 const RULES: &str = r#"{
     "format": 1,
     "default": "cubic",
@@ -51,7 +52,8 @@ impl Contender {
         "bayes, guarded",
     ];
 
-    /// The settings that a policy may have: those of peers are chosen on other worlds than those that count, for the least regret.
+    /// The settings that a policy may have: those of peers are chosen on other worlds than those that count, for the
+    /// least regret.
     ///
     /// # Errors
     /// If there is no such policy.

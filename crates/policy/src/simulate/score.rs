@@ -14,7 +14,8 @@ pub struct Score {
     pub regret_while_busy: Option<f64>,
     /// Share of connections that got an arm within 5 % of the best.
     pub good: f64,
-    /// What a neighbour loses in throughput beside it, as a share of what it gets beside CUBIC; over transfers of a megabyte and more.
+    /// What a neighbour loses in throughput beside it, as a share of what it gets beside CUBIC; over transfers of a
+    /// megabyte and more.
     pub harm: f64,
     /// Connections to each destination until the choice was good, where the default is not.
     pub settled: Vec<f64>,

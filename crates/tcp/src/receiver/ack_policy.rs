@@ -37,8 +37,8 @@ pub(super) struct AckPolicy {
     pub(super) is_merged: bool,
     /// When a delayed ACK is due.
     pub(super) due: Option<Time>,
-    /// When the timer expires that was last set for one. An ACK that is sent does not stop it, and a compressed one does not
-    /// outlast it.
+    /// When the timer expires that was last set for one. An ACK that is sent does not stop it, and a compressed one
+    /// does not outlast it.
     pub(super) timer: Option<Time>,
     /// ACKs sent at once beyond the present gap.
     pub(super) duplicates: u32,

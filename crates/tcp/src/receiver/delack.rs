@@ -1,14 +1,14 @@
 //! When an ACK is sent.
 //!
 //! At once: when more than one full segment waits for one; in quick mode (up to 16 ACKs at the beginning, after a pause
-//! and after a duplicate; also while the window grows); when the last gap is filled; after a short segment or one with the
-//! PSH flag, which look like the end of a write. Else after 40 ms, adaptively more or less.
+//! and after a duplicate; also while the window grows); when the last gap is filled; after a short segment or one with
+//! the PSH flag, which look like the end of a write. Else after 40 ms, adaptively more or less.
 //!
-//! Senders set PSH on the last segment of a burst of several (Linux does so for the sake of receive offload), so that only
-//! what comes alone waits. Kernels before 6.6, and before the stable series of autumn 2023, did not look at PSH.
+//! Senders set PSH on the last segment of a burst of several (Linux does so for the sake of receive offload), so that
+//! only what comes alone waits. Kernels before 6.6, and before the stable series of autumn 2023, did not look at PSH.
 //!
-//! Beyond a gap every segment is answered at once at first; from the fourth on one ACK stands for up to 45 segments or for
-//! 5 % of the round-trip time, at most 1 ms (SACK compression).
+//! Beyond a gap every segment is answered at once at first; from the fourth on one ACK stands for up to 45 segments or
+//! for 5 % of the round-trip time, at most 1 ms (SACK compression).
 //!
 //! Left out: the slack of up to 100 us that Linux allows the timer of a compressed ACK; ACKs that only tell that the
 //! application has read and the window has opened (it reads at once, and the window never closes).

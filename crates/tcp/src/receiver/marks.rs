@@ -6,8 +6,8 @@
 //! | DCTCP (RFC 8257, section 3.2) | if the last segment acknowledged was marked | at each change, at CWR |
 //! | accurate (RFC 9768) | unused; every ACK has the number of marked segments | at the first mark after segments without |
 //!
-//! As in Linux, a segment that is not ECN-capable is taken for a retransmission once others were, and the next ACKs leave
-//! at once.
+//! As in Linux, a segment that is not ECN-capable is taken for a retransmission once others were, and the next ACKs
+//! leave at once.
 
 use super::Receiver;
 use super::ack_policy::ECN_QUICK_MAX;
@@ -58,7 +58,8 @@ impl Receiver {
         self.ecn.next_bytes = self.stream.next_bytes();
     }
 
-    /// The CE state has changed: an ACK that was delayed is sent first, up to the segment before, with the state before.
+    /// The CE state has changed: an ACK that was delayed is sent first, up to the segment before, with the state
+    /// before.
     fn send_delayed_before(&mut self, now: Time) {
         if !self.acks.is_delayed() {
             return;

@@ -39,7 +39,8 @@ const RTO_MAX: Span = Span::from_secs(120);
 pub struct ReceiverConfig {
     /// Payload of a full-sized segment.
     pub mss: Bytes,
-    /// Most bytes of memory that the receive buffer grows to (third value of `net.ipv4.tcp_rmem`). A part of it is window.
+    /// Most bytes of memory that the receive buffer grows to (third value of `net.ipv4.tcp_rmem`). A part of it is
+    /// window.
     pub rcvbuf_max: Bytes,
     /// Generation of its kernel.
     pub kernel: KernelGeneration,

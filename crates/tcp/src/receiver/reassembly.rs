@@ -1,8 +1,9 @@
 //! What has arrived, and the SACK blocks that tell it.
 //!
-//! Blocks are those that changed last, the latest first (RFC 2018, section 4): Linux remembers four and forgets older ones,
-//! so that a segment next to a forgotten block is reported alone. An ACK has room for three; a duplicate is reported
-//! once, in front of them (RFC 2883), and not at all if its ACK was held back and another segment came meanwhile.
+//! Blocks are those that changed last, the latest first (RFC 2018, section 4): Linux remembers four and forgets older
+//! ones, so that a segment next to a forgotten block is reported alone. An ACK has room for three; a duplicate is
+//! reported once, in front of them (RFC 2883), and not at all if its ACK was held back and another segment came
+//! meanwhile.
 
 use crate::packet::{Data, SackBlock, SackList, Seq};
 use std::collections::VecDeque;

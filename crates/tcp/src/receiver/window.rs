@@ -1,13 +1,13 @@
 //! How much the sender may send: the receive window and the buffer behind it.
 //!
 //! The buffer starts at 128 KiB and grows to `rcvbuf_max` with what the application reads per round trip (dynamic
-//! right-sizing). A part of it is window, the rest is for bookkeeping: half (`tcp_adv_win_scale` = 1) on Linux 6.1; from 6.6
-//! on what payload is of the memory of the first full segment that arrives (`scaling_ratio`, in 256ths). The window opens by two
-//! segments for each that arrives until it reaches what the buffer allows, and never shrinks.
+//! right-sizing). A part of it is window, the rest is for bookkeeping: half (`tcp_adv_win_scale` = 1) on Linux 6.1;
+//! from 6.6 on what payload is of the memory of the first full segment that arrives (`scaling_ratio`, in 256ths). The
+//! window opens by two segments for each that arrives until it reaches what the buffer allows, and never shrinks.
 //!
-//! Approximations: a full segment beyond a gap takes what [`KernelGeneration::segment_memory`] says, and others in proportion.
-//! What is in order takes none, since the application reads at once; hence the window never closes. Segments
-//! beyond the window or without room in the buffer are not refused: the sender keeps to the window.
+//! Approximations: a full segment beyond a gap takes what [`KernelGeneration::segment_memory`] says, and others in
+//! proportion. What is in order takes none, since the application reads at once; hence the window never closes.
+//! Segments beyond the window or without room in the buffer are not refused: the sender keeps to the window.
 
 use crate::kernel::KernelGeneration;
 use crate::packet::{Data, Timestamp};
@@ -196,8 +196,8 @@ impl ReceiveWindow {
         self.read_before = self.read_before.min(clamp);
     }
 
-    /// The application has read up to `next_bytes`; the last segment beyond a gap ends `span` bytes behind it. Once a round
-    /// trip: makes the buffer large enough for a sender that doubles its rate.
+    /// The application has read up to `next_bytes`; the last segment beyond a gap ends `span` bytes behind it. Once a
+    /// round trip: makes the buffer large enough for a sender that doubles its rate.
     pub fn on_read(&mut self, now: Time, next_bytes: u64, span: u64) {
         if self.rtt_8 == 0 || now.since(self.read_at).0 < self.rtt_8 / 8 {
             return;

@@ -256,8 +256,8 @@ impl Sender {
             newest = Some(now.since(facts.last_sacked_at));
         }
         oldest = oldest.or(sacked);
-        // The one that is reported is the one that smooths, as a kernel tells no other; a timestamp's is only fit for the
-        // timeout.
+        // The one that is reported is the one that smooths, as a kernel tells no other; a timestamp's is only fit for
+        // the timeout.
         let exact = oldest;
         if oldest.is_none() && facts.is_data_acked {
             oldest = Some(timestamp_rtt(now, facts.tsecr));

@@ -1,8 +1,8 @@
 //! Waiting for a longer burst (TSO deferral): if the window allows only a short burst now and the next ACK is likely to
 //! come within a millisecond, Linux waits for it, so that segments leave in larger groups.
 //!
-//! Kernels of before autumn 2025 (6.18, and the stable series of that time) waited if the first segment had been out for
-//! half a round trip already, however far its ACK was.
+//! Kernels of before autumn 2025 (6.18, and the stable series of that time) waited if the first segment had been out
+//! for half a round trip already, however far its ACK was.
 
 use super::Sender;
 use thalweg_cc::CaState;

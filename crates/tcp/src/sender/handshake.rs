@@ -1,11 +1,11 @@
 //! The three-way handshake, seen from the side that opens the connection and sends the data.
 //!
-//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). If more than one was and the first had been lost, the
-//! initial window is one segment; if the answer echoes the first one's timestamp, the timeouts were spurious and it stays
-//! what it is.
+//! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). If more than one was and the first had been
+//! lost, the initial window is one segment; if the answer echoes the first one's timestamp, the timeouts were spurious
+//! and it stays what it is.
 //!
-//! Left out: Linux gives up after six; here the connection goes on trying. Linux since 6.5 doubles the interval only from
-//! the fifth repetition on.
+//! Left out: Linux gives up after six; here the connection goes on trying. Linux since 6.5 doubles the interval only
+//! from the fifth repetition on.
 
 use super::facts::timestamp_rtt;
 use super::transmit::Departure;

@@ -1,12 +1,13 @@
 //! Explicit congestion notification (RFC 3168): which segments are ECN-capable, and what a reported mark does.
 //!
 //! The connection is ECN-capable if the SYN asked for it and the SYN-ACK agreed; a repeated SYN does not ask
-//! (RFC 3168, section 6.1.1.1). New segments carry the codepoint of the controller, ECT(0) for most. Retransmissions are
-//! not ECN-capable (section 6.1.5) unless the controller needs ECN: DCTCP's are, as in Linux.
+//! (RFC 3168, section 6.1.1.1). New segments carry the codepoint of the controller, ECT(0) for most. Retransmissions
+//! are not ECN-capable (section 6.1.5) unless the controller needs ECN: DCTCP's are, as in Linux.
 //!
 //! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until what had been sent by then is
-//! acknowledged, ssthresh is the controller's, cwnd falls to it by proportional rate reduction, and the next new segment
-//! carries CWR. A reduction in which marks were reported is never undone. In recovery, marks change nothing else.
+//! acknowledged, ssthresh is the controller's, cwnd falls to it by proportional rate reduction, and the next new
+//! segment carries CWR. A reduction in which marks were reported is never undone. In recovery, marks change nothing
+//! else.
 //!
 //! With [`EcnFeedback::Accurate`] ACKs carry the number of marked segments, and neither ECE nor CWR is used.
 //!

@@ -1,8 +1,8 @@
 //! The sending endpoint.
 //!
-//! An event ([`Sender::on_packet`], [`Sender::on_wake`], [`Sender::write`]) changes the state and notes what may be sent as
-//! [`Work`]; [`Sender::poll_transmit`] then carries it out, one packet a call, so that every packet is stamped with the
-//! time at which it really leaves.
+//! An event ([`Sender::on_packet`], [`Sender::on_wake`], [`Sender::write`]) changes the state and notes what may be
+//! sent as [`Work`]; [`Sender::poll_transmit`] then carries it out, one packet a call, so that every packet is stamped
+//! with the time at which it really leaves.
 //!
 //! | question | file |
 //! | --- | --- |
@@ -251,8 +251,8 @@ impl Sender {
         }
     }
 
-    /// The application appends `size` bytes to the stream; [`Bytes::MAX`] means that it never ends. What is written before
-    /// the handshake is over waits.
+    /// The application appends `size` bytes to the stream; [`Bytes::MAX`] means that it never ends. What is written
+    /// before the handshake is over waits.
     pub fn write(&mut self, _now: Time, size: Bytes) {
         let is_idle = self.sndbuf.queued == self.sndbuf.written;
         self.sndbuf.written = self.sndbuf.written.saturating_add(size.0);
@@ -269,8 +269,8 @@ impl Sender {
         self.pacer.left = 0;
     }
 
-    /// A packet has arrived. Returns the round-trip time of the oldest segment that it acknowledges, if it can be told to
-    /// better than a millisecond (not from timestamps alone). Then poll.
+    /// A packet has arrived. Returns the round-trip time of the oldest segment that it acknowledges, if it can be told
+    /// to better than a millisecond (not from timestamps alone). Then poll.
     pub fn on_packet(&mut self, now: Time, packet: &ToSender, rng: &mut dyn Rng) -> Option<Span> {
         match packet {
             ToSender::SynAck(packet) => self.on_syn_ack(now, packet, rng),

@@ -2,9 +2,10 @@
 //!
 //! Linux hands segments to the network in bursts (TSO packets). A burst holds about a millisecond's worth at the pacing
 //! rate, so that a slow connection sends few segments at a time and a fast one spends little work on each. Short paths
-//! get longer bursts: what they add to the queue is gone within their round trip. A paced connection sends the next burst
-//! when this one would have drained at the pacing rate; if the burst left late, half of its length at most is made up.
-//! The first ten segments are not paced. Departures are kept to the nanosecond, and the timer for them is exact.
+//! get longer bursts: what they add to the queue is gone within their round trip. A paced connection sends the next
+//! burst when this one would have drained at the pacing rate; if the burst left late, half of its length at most is
+//! made up. The first ten segments are not paced. Departures are kept to the nanosecond, and the timer for them is
+//! exact.
 
 use super::Sender;
 use super::pacer::BURST_MAX;
@@ -14,8 +15,8 @@ use thalweg_units::{Packets, Rate, Span, Time};
 const PACING_SHIFT: u32 = 10;
 /// A smallest round-trip time of 2^9 us halves what short paths add: net.ipv4.tcp_tso_rtt_log.
 const TSO_RTT_LOG: u32 = 9;
-/// How much faster than cwnd per round trip a connection without a pacing controller may send, in percent: early in slow
-/// start (net.ipv4.tcp_pacing_ss_ratio) and else (tcp_pacing_ca_ratio).
+/// How much faster than cwnd per round trip a connection without a pacing controller may send, in percent: early in
+/// slow start (net.ipv4.tcp_pacing_ss_ratio) and else (tcp_pacing_ca_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
 

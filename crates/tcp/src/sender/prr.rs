@@ -2,7 +2,8 @@
 //! while segments are being acknowledged, instead of all at once.
 //!
 //! While more than ssthresh is in flight, sending is proportional to delivery. Below it, the window refills: by slow
-//! start on ACKs that move the left edge and show no further loss, by conservation (one out for one delivered) otherwise.
+//! start on ACKs that move the left edge and show no further loss, by conservation (one out for one delivered)
+//! otherwise.
 
 use thalweg_units::Packets;
 

@@ -2,8 +2,9 @@
 //! the network to have swapped the two.
 //!
 //! "Enough" is nothing as long as the path was never seen to reorder and three segments have arrived beyond the hole;
-//! otherwise a quarter of the smallest round-trip time, one quarter more for every round trip in which a D-SACK told of a
-//! needless retransmission, up to the smoothed round-trip time. After 16 recoveries without one it is a quarter again.
+//! otherwise a quarter of the smallest round-trip time, one quarter more for every round trip in which a D-SACK told of
+//! a needless retransmission, up to the smoothed round-trip time. After 16 recoveries without one it is a quarter
+//! again.
 //!
 //! Linux walks a list of segments in the order of their latest transmission. Here the list is two queues that need no
 //! links: segments sent once are in that order by number, retransmissions are in a queue of their own. Entries that an
@@ -214,9 +215,9 @@ impl Rack {
             }
             self.cursor += 1;
         }
-        // At least the segment at the cursor waits. The last one that waits is nearly always the last one below the edge
-        // that has not arrived: losses are found in the order of sending, so that nothing before a lost one waits, unless
-        // a timeout was undone.
+        // At least the segment at the cursor waits. The last one that waits is nearly always the last one below the
+        // edge that has not arrived: losses are found in the order of sending, so that nothing before a lost one waits,
+        // unless a timeout was undone.
         self.edge = self.edge.max(self.cursor);
         while self.edge < board.next() {
             let segment = board.segment(self.edge);

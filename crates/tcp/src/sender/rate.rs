@@ -1,9 +1,9 @@
 //! The delivery-rate sampler (draft-cheng-iccrg-delivery-rate-estimation): how fast was what was under way delivered?
 //!
-//! Every segment carries away the state of the deliveries when it left. When it is delivered, the difference to the state
-//! then gives a rate over about one round trip. The interval is the longer one of sending and acknowledging, so that
-//! neither a burst of segments nor a burst of ACKs looks like a faster path. What was sent while the application kept the
-//! pipe less than full is marked, since its rate is the application's.
+//! Every segment carries away the state of the deliveries when it left. When it is delivered, the difference to the
+//! state then gives a rate over about one round trip. The interval is the longer one of sending and acknowledging, so
+//! that neither a burst of segments nor a burst of ACKs looks like a faster path. What was sent while the application
+//! kept the pipe less than full is marked, since its rate is the application's.
 
 use super::scoreboard::{Flags, Segment, SendCounts, since};
 use thalweg_cc::RateSample;
@@ -50,8 +50,8 @@ pub(super) struct Totals {
 }
 
 impl Delivery {
-    /// The segment `seq` was acknowledged without the `rest` of its burst: what was in flight when the whole burst had left
-    /// counts, as in Linux.
+    /// The segment `seq` was acknowledged without the `rest` of its burst: what was in flight when the whole burst had
+    /// left counts, as in Linux.
     pub fn count_burst(&mut self, seq: u64, rest: u64) {
         if let Some(newest) = self.newest.as_mut().filter(|newest| newest.seq == seq) {
             newest.counts.inflight = newest.counts.inflight.saturating_add(rest as u32);

@@ -11,10 +11,10 @@
 //!
 //! A mark leads from Open and Disorder to Cwr (`marks`), which ends like Recovery and may turn into it.
 //!
-//! `high_seq` is the end of what was sent when a state began; recovery is over when it is acknowledged. A loss probe that
-//! repaired a loss makes a reduction without retransmissions: Cwr, left within the same ACK. A timeout is checked by F-RTO
-//! (RFC 5682, the SACK version): after the first retransmission new segments are sent, and if an original that was deemed
-//! lost arrives, the timeout was spurious.
+//! `high_seq` is the end of what was sent when a state began; recovery is over when it is acknowledged. A loss probe
+//! that repaired a loss makes a reduction without retransmissions: Cwr, left within the same ACK. A timeout is checked
+//! by F-RTO (RFC 5682, the SACK version): after the first retransmission new segments are sent, and if an original that
+//! was deemed lost arrives, the timeout was spurious.
 //!
 //! Left out: MTU probing, reneging receivers, connections without SACK.
 

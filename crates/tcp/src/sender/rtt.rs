@@ -1,10 +1,11 @@
 //! Round-trip time: the smoothed one, the smallest of the recent past, and the retransmission timeout.
 //!
-//! RFC 6298 with the changes that Linux made: the variation falls slowly when round-trip times fall, the largest variation
-//! of each round trip counts, and the variation, not the timeout, has a lower bound of 200 ms.
+//! RFC 6298 with the changes that Linux made: the variation falls slowly when round-trip times fall, the largest
+//! variation of each round trip counts, and the variation, not the timeout, has a lower bound of 200 ms.
 //!
-//! The smallest round-trip time is a windowed minimum that keeps the best, second best and third best of staggered parts
-//! of the window (Kathleen Nichols' estimator), so that the old minimum expires without a jump to the latest sample.
+//! The smallest round-trip time is a windowed minimum that keeps the best, second best and third best of staggered
+//! parts of the window (Kathleen Nichols' estimator), so that the old minimum expires without a jump to the latest
+//! sample.
 //!
 //! Left out: Linux counts in microseconds.
 

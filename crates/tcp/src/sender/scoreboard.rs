@@ -6,7 +6,8 @@
 //! `in_flight = packets_out - sacked_out - lost_out + retrans_out` (RFC 6675's pipe, as Linux keeps it).
 //!
 //! Lost segments that wait for their retransmission are in a heap by number; what was acknowledged selectively is in a
-//! set of ranges. Both let an ACK touch only what it changes. Reneging receivers are left out: ours keep what they have.
+//! set of ranges. Both let an ACK touch only what it changes. Reneging receivers are left out: ours keep what they
+//! have.
 
 use crate::ranges::Ranges;
 use std::cmp::Reverse;
@@ -117,8 +118,8 @@ pub(super) struct Scoreboard {
     counts: VecDeque<SendCounts>,
     /// What was deemed lost since the controller last heard of it.
     pub newly_lost: Vec<LostSegment>,
-    /// Of the latest segments that were selectively acknowledged as the first of their burst: the last one, and how many
-    /// the burst has beyond it.
+    /// Of the latest segments that were selectively acknowledged as the first of their burst: the last one, and how
+    /// many the burst has beyond it.
     pub joined: Option<(u64, u64)>,
 }
 
@@ -271,8 +272,8 @@ impl Scoreboard {
         self.sacked = sacked;
     }
 
-    /// How many segments from `next` on left in one burst with the one before, whose flags are `before`, and were not told
-    /// apart from it since.
+    /// How many segments from `next` on left in one burst with the one before, whose flags are `before`, and were not
+    /// told apart from it since.
     pub fn rest_of_burst(&self, before: Flags, next: u64) -> u64 {
         let is_apart = |flags: Flags| flags.has(Flags::SACKED.or(Flags::EVER_RETRANSMITTED));
         let mut is_end = before.has(Flags::BURST_END.or(Flags::EVER_RETRANSMITTED));
@@ -287,9 +288,9 @@ impl Scoreboard {
         rest
     }
 
-    /// The segments from `from` up to `to` were selectively acknowledged, but not the rest of the burst that `to` is in. Where
-    /// they join what was selectively acknowledged before, the kernel with BBRv3 moves them to the buffer before, and
-    /// lowers what it has noted as in flight for the rest by their number.
+    /// The segments from `from` up to `to` were selectively acknowledged, but not the rest of the burst that `to` is
+    /// in. Where they join what was selectively acknowledged before, the kernel with BBRv3 moves them to the buffer
+    /// before, and lowers what it has noted as in flight for the rest by their number.
     fn split_at_sack(&mut self, from: u64, to: u64) {
         let flags = |seq: u64| self.segments[(seq - self.una) as usize].flags;
         let rest = self.rest_of_burst(flags(to - 1), to);
@@ -317,8 +318,9 @@ impl Scoreboard {
         }
     }
 
-    /// Deems the segment `seq` lost, or its retransmission if it was deemed lost before. A retransmission of a segment that
-    /// is not deemed lost any more (after an undo) stays in flight until the segment is deemed lost twice, as in Linux.
+    /// Deems the segment `seq` lost, or its retransmission if it was deemed lost before. A retransmission of a segment
+    /// that is not deemed lost any more (after an undo) stays in flight until the segment is deemed lost twice, as in
+    /// Linux.
     pub fn mark_lost(&mut self, seq: u64) {
         let flags = &mut self.segments[(seq - self.una) as usize].flags;
         if flags.has(Flags::SACKED) {

@@ -1,11 +1,11 @@
 //! The send buffer, and how the application writes into it.
 //!
-//! The buffer starts at 45 or 85 KiB ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)) and grows to what
-//! holds a multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). An application that found it full
-//! is woken by an ACK after which a third of it is free.
+//! The buffer starts at 45 or 85 KiB ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)) and grows to
+//! what holds a multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit
+//! (`tcp_wmem`). An application that found it full is woken by an ACK after which a third of it is free.
 //!
-//! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has offered,
-//! in whole segments. In memory, a piece and each burst in flight take their payload and what
+//! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has
+//! offered, in whole segments. In memory, a piece and each burst in flight take their payload and what
 //! [`KernelGeneration::piece_overhead`](crate::KernelGeneration) says.
 //!
 //! The application sends while it writes, as `tcp_sendmsg` does:
@@ -19,15 +19,17 @@
 //!       └─ nothing left ── send a burst of it ── a rest is left ──┘
 //! ```
 //!
-//! Memory is asked for before a piece begins, and not while it is filled. What remains of a piece of which a burst has left is
-//! filled again, so that one write can queue, and have in flight, much more than the limit: as much as cwnd allows. This is
-//! how Linux behaves, and a small `sndbuf_max` therefore limits a connection less than its value suggests.
+//! Memory is asked for before a piece begins, and not while it is filled. What remains of a piece of which a burst has
+//! left is filled again, so that one write can queue, and have in flight, much more than the limit: as much as cwnd
+//! allows. This is how Linux behaves, and a small `sndbuf_max` therefore limits a connection less than its value
+//! suggests.
 //!
-//! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines does.
-//! Where
-//! `sndbuf_max` binds, a write takes time for the packets that leave during it, but on 6.1. Whether it limits the rate is decided at the beginning of every such write.
+//! The simulated application writes 256 KiB at a time, without blocking, as the traffic generator of the real engines
+//! does. Where `sndbuf_max` binds, a write takes time for the packets that leave during it, but on 6.1. Whether it
+//! limits the rate is decided at the beginning of every such write.
 //!
-//! Left out: Linux merges the pieces of what was selectively acknowledged, and splits those that are retransmitted in parts.
+//! Left out: Linux merges the pieces of what was selectively acknowledged, and splits those that are retransmitted in
+//! parts.
 
 use super::Sender;
 use super::pacer::BURST_MAX;
@@ -86,8 +88,8 @@ impl Sender {
         self.sndbuf.is_writing && self.sndbuf.busy_until().is_none()
     }
 
-    /// The application goes on writing until something is to be sent; what that is, or [`Push::Nothing`] once it has nothing
-    /// more to write or waits for memory.
+    /// The application goes on writing until something is to be sent; what that is, or [`Push::Nothing`] once it has
+    /// nothing more to write or waits for memory.
     pub(super) fn write_on(&mut self, now: Time, rng: &mut dyn Rng) -> Push {
         if !self.sndbuf.is_writing || self.sndbuf.is_held {
             return Push::Nothing;
@@ -141,7 +143,8 @@ impl Sender {
         Push::All
     }
 
-    /// The application begins its next write; false if it is still busy with the one before, or has nothing left to write.
+    /// The application begins its next write; false if it is still busy with the one before, or has nothing left to
+    /// write.
     fn begin_write(&mut self, now: Time, rng: &mut dyn Rng) -> bool {
         let sndbuf = &mut self.sndbuf;
         let left = sndbuf.written - sndbuf.queued;
@@ -165,8 +168,8 @@ impl Sender {
         true
     }
 
-    /// Marks the coming rate samples if the application, and nothing else, has kept the pipe from being full. Looked at when it
-    /// begins to write.
+    /// Marks the coming rate samples if the application, and nothing else, has kept the pipe from being full. Looked at
+    /// when it begins to write.
     pub(super) fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;

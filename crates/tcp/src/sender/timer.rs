@@ -79,8 +79,8 @@ impl Sender {
         self.timer = Some((expiry(now, after), timer));
     }
 
-    /// Sets the timer to `after` the moment at which pacing lets the next burst leave. Only the timers that start with what
-    /// is sent or acknowledged are set so; whole milliseconds, as Linux's tick has it.
+    /// Sets the timer to `after` the moment at which pacing lets the next burst leave. Only the timers that start with
+    /// what is sent or acknowledged are set so; whole milliseconds, as Linux's tick has it.
     pub(super) fn set_timer_after_pacing(&mut self, now: Time, timer: Timer, after: Span) {
         let pacing_delay = if self.is_paced { self.pacer.departure.since(now) } else { Span::ZERO };
         let after = (after + Span::from_millis(pacing_delay.as_millis())).min(RTO_MAX);

@@ -1,13 +1,13 @@
 //! Which packet leaves next.
 //!
-//! In this order: the handshake; the first segment after a timeout; a loss probe; what is lost; what is new. Each as far
-//! as cwnd, the receiver's window and pacing allow. If there was something new to send, the connection takes stock once no
-//! more of it may leave: is cwnd the limit, and what should the timer be?
+//! In this order: the handshake; the first segment after a timeout; a loss probe; what is lost; what is new. Each as
+//! far as cwnd, the receiver's window and pacing allow. If there was something new to send, the connection takes stock
+//! once no more of it may leave: is cwnd the limit, and what should the timer be?
 //!
 //! Left out: Linux limits what waits in the host's own queues (TSQ) and keeps a retransmission from overtaking its
 //! original there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is
-//! assumed). Retransmissions leave as single segments. The sender probes no zero window: the receiving application reads at once,
-//! so that the window never closes.
+//! assumed). Retransmissions leave as single segments. The sender probes no zero window: the receiving application
+//! reads at once, so that the window never closes.
 
 use super::defer::Deferral;
 use super::episode::is_reducing;

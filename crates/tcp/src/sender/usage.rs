@@ -1,9 +1,9 @@
 //! Whether cwnd is used, and what becomes of it when it is not (RFC 7661 in spirit, RFC 5681 section 4.1).
 //!
 //! A window that the application does not fill says nothing about the path. Controllers raise cwnd only while it limits
-//! what is sent. After a pause cwnd is halved for every timeout that has passed. If segments are sent that do not fill it
-//! while no ACK has come for a timeout, it moves half-way to what was used; that is rare, since in Linux every ACK that may
-//! raise cwnd starts that time over. Controllers that govern recovery look after this themselves.
+//! what is sent. After a pause cwnd is halved for every timeout that has passed. If segments are sent that do not fill
+//! it while no ACK has come for a timeout, it moves half-way to what was used; that is rare, since in Linux every ACK
+//! that may raise cwnd starts that time over. Controllers that govern recovery look after this themselves.
 
 use super::{INITIAL_CWND, Sender};
 use thalweg_cc::CaState;
@@ -50,8 +50,8 @@ impl Sender {
         self.usage.cwnd_stamp = now;
     }
 
-    /// Data is about to be sent after a pause: cwnd is halved for every timeout that the pause lasted, down to the initial
-    /// window.
+    /// Data is about to be sent after a pause: cwnd is halved for every timeout that the pause lasted, down to the
+    /// initial window.
     pub(super) fn restart_after_idle(&mut self, now: Time) {
         if self.is_governed || self.board.packets_out() > 0 {
             return;

@@ -1,6 +1,6 @@
 "use strict";
-// Draws figures (see draw.py): when they come into view, again when the reader makes a choice, hides a line or zooms, and
-// when the width or the colours change.
+// Draws figures (see draw.py): when they come into view, again when the reader makes a choice, hides a line or zooms,
+// and when the width or the colours change.
 (() => {
   const { darkness, fill, theme, sample, draw, empty, then, whenLookChanges, zoom, within } = globalThis.thalweg;
   const { figures, choices } = JSON.parse(document.getElementById("data").textContent);

@@ -95,7 +95,8 @@
     // A layer without data would have an axis without extent: Vega warns about it.
     if (rows.every((row) => row.drawn_low === null)) inner.layer.pop();
     const longest = Math.max(...domain.map((text) => text.length));
-    // Every bar keeps its label: side by side, else slanted, else upright; a chart that is too wide for that scrolls in its box.
+    // Every bar keeps its label: side by side, else slanted, else upright; a chart that is too wide for that scrolls in
+    // its box.
     const wide = Math.max(each, MIN_BAR_PX * domain.length);
     const angle = longest * 6.5 * domain.length <= wide ? 0 : wide / domain.length >= MIN_SLANTED_PX ? -40 : -90;
     inner.layer.forEach((layer) => { layer.encoding.x.axis.labelAngle = angle; });
@@ -131,7 +132,8 @@
     if (!rows.length) return empty(element, "No value at this point.");
     const spec = fill(data.templates.cdf, { ...theme, x_title: distributions.titles[measure] });
     const values = rows.map((row) => row.v);
-    // Flows of very different sizes share the chart: on a straight axis the smaller one would be a wall at its left end.
+    // Flows of very different sizes share the chart: on a straight axis the smaller one would be a wall at its left
+    // end.
     if (Math.min(...values) > 0 && Math.max(...values) > 8 * Math.min(...values)) spec.encoding.x.scale = { type: "log", nice: false };
     spec.width = element.clientWidth;
     spec.height = 190;

@@ -18,8 +18,8 @@ pub enum Addresses {
 }
 
 impl Addresses {
-    /// What of an address makes the difference: addresses of which the same is kept are written down alike. One of IPv4 in the
-    /// clothes of IPv6 (v4-mapped) is one of IPv4.
+    /// What of an address makes the difference: addresses of which the same is kept are written down alike. One of IPv4
+    /// in the clothes of IPv6 (v4-mapped) is one of IPv4.
     pub fn kept(&self, address: IpAddr) -> IpAddr {
         match (self, address.to_canonical()) {
             (Addresses::Truncated, IpAddr::V4(address)) => {

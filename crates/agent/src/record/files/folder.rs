@@ -1,8 +1,8 @@
 //! Which files of records a folder holds.
 //!
-//! Every flush has a number that is larger than those of all before. A file's name has the numbers of the first and the last
-//! flush in it: both the same in the file of one flush. A file whose numbers lie within those of another is part of that
-//! other one, and is left out by everybody who reads the folder.
+//! Every flush has a number that is larger than those of all before. A file's name has the numbers of the first and the
+//! last flush in it: both the same in the file of one flush. A file whose numbers lie within those of another is part
+//! of that other one, and is left out by everybody who reads the folder.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};

@@ -6,8 +6,8 @@
 //! 3. The new name is brought to the disk, so that a power failure cannot undo it after step 4.
 //! 4. The parts are removed. Those that a kill leaves are removed at the next start.
 //!
-//! Where there is much, row groups are as large as they are to be when they are flushed: they are copied. Small ones are read, and
-//! become larger ones. To do that with all would take as long as to write them the first time.
+//! Where there is much, row groups are as large as they are to be when they are flushed: they are copied. Small ones
+//! are read, and become larger ones. To do that with all would take as long as to write them the first time.
 
 use super::folder::{self, Name};
 use super::{GROUP_ROWS, Rows, TRANSFER};
@@ -27,7 +27,8 @@ pub enum Failure {
     GivenUp,
 }
 
-/// Merges files of a folder. `may_go_on` is called every now and then; it may take its time, and ends the merge with false.
+/// Merges files of a folder. `may_go_on` is called every now and then; it may take its time, and ends the merge with
+/// false.
 pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
     let name = Name { first: first.first, last: last.last, at_s: first.at_s };

@@ -38,9 +38,10 @@ pub use writer::Writer;
 /// Rows of records in memory.
 type Rows = thalweg_store::Rows<thalweg_trace::RecordRow>;
 
-/// Transfers and connections have row groups of their own: half of the columns of the ones are empty in the others, so that
-/// groups of one kind take less room and less time, and who reads the one kind does not read the other.
+/// Transfers and connections have row groups of their own: half of the columns of the ones are empty in the others, so
+/// that groups of one kind take less room and less time, and who reads the one kind does not read the other.
 const TRANSFER: &str = "transfer";
 
-/// Rows in a row group, at least where there are as many, and less than twice as many. So many take some 5 MB of memory.
+/// Rows in a row group, at least where there are as many, and less than twice as many. So many take some 5 MB of
+/// memory.
 const GROUP_ROWS: usize = 1 << 13;

@@ -14,12 +14,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Groups of files, each of which is to become one. `files` are sorted by number; `aside` are those that have to stay as
-    /// they are.
+    /// Groups of files, each of which is to become one. `files` are sorted by number; `aside` are those that have to
+    /// stay as they are.
     ///
-    /// A group is files of single flushes, one after the other without anything else in between: numbers of the merged file
-    /// must not span a file that is not in it. It begins with the first file that is in none, ends with the last one less
-    /// than `rotate` after that, or when it has `rotate_bytes`, and is due when no flush to come can be in it.
+    /// A group is files of single flushes, one after the other without anything else in between: numbers of the merged
+    /// file must not span a file that is not in it. It begins with the first file that is in none, ends with the last
+    /// one less than `rotate` after that, or when it has `rotate_bytes`, and is due when no flush to come can be in it.
     pub fn due(&self, files: &[Listed], aside: &BTreeSet<Name>, now_s: u64) -> Vec<Vec<Name>> {
         let (mut due, mut group) = (Vec::new(), Group::default());
         for file in files {
@@ -42,8 +42,8 @@ impl Rule {
         due
     }
 
-    /// Whether `rotate` lies between two moments. A clock that was set back counts as one that went on: else nothing would be
-    /// merged until it is where it was.
+    /// Whether `rotate` lies between two moments. A clock that was set back counts as one that went on: else nothing
+    /// would be merged until it is where it was.
     fn is_over(&self, from_s: u64, to_s: u64) -> bool {
         from_s.abs_diff(to_s) >= self.rotate.as_secs()
     }

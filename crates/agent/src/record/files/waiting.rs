@@ -10,8 +10,8 @@ pub const MOST_ROWS: usize = 8 * GROUP_ROWS;
 /// So many rows are written even if their flush is not due yet.
 const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
-/// So many pieces of memory for rows are kept for the next ones. To get them anew from the system, page by page, takes as long
-/// as to write into them.
+/// So many pieces of memory for rows are kept for the next ones. To get them anew from the system, page by page, takes
+/// as long as to write into them.
 const MAX_SPARE: usize = 4;
 
 /// Rows that wait, and how things go.

@@ -15,8 +15,8 @@ use thalweg_trace::RecordRow;
 /// Rows that are put into columns together. As many stay in the CPU's first cache.
 const ROWS_AT_ONCE: usize = 16;
 
-/// Writes rows into a folder of records. What touches the disk happens in a thread of its own, and never makes the caller
-/// wait, but in [`Writer::finish`].
+/// Writes rows into a folder of records. What touches the disk happens in a thread of its own, and never makes the
+/// caller wait, but in [`Writer::finish`].
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,

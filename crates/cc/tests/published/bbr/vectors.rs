@@ -1,9 +1,9 @@
-//! BBR with parameters decides what tests/vectors/bbr_tuned.txt.gz says. crates/agent holds the decisions of the eBPF program
-//! `bbr_tuned` to the same file.
+//! BBR with parameters decides what tests/vectors/bbr_tuned.txt.gz says. crates/agent holds the decisions of the eBPF
+//! program `bbr_tuned` to the same file.
 //!
-//! A case is a line `case` with its parameters, and a line for each call: what the controller was given, `>`, and what it made
-//! of that. A value stays until a line gives another. Times are in nanoseconds, and in milliseconds on the coarse clock; state
-//! is in the kernel's words.
+//! A case is a line `case` with its parameters, and a line for each call: what the controller was given, `>`, and what
+//! it made of that. A value stays until a line gives another. Times are in nanoseconds, and in milliseconds on the
+//! coarse clock; state is in the kernel's words.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
@@ -342,7 +342,8 @@ fn changes(values: &Values, last: &mut Values) -> String {
     text
 }
 
-/// Writes the file again: `cargo test -p thalweg-cc -- --ignored record_the_vectors`, after a change of what BBR decides.
+/// Writes the file again: `cargo test -p thalweg-cc -- --ignored record_the_vectors`, after a change of what BBR
+/// decides.
 #[test]
 #[ignore = "it writes tests/vectors/bbr_tuned.txt.gz"]
 fn record_the_vectors() {

@@ -13,12 +13,14 @@ const NOISE_FREEDOM: f64 = 4.0;
 /// The noise is never taken to be smaller: 3 %, below which nobody cares, and round-off is near.
 const LEAST_NOISE: f64 = 1e-3;
 
-/// CUSUM: how much of a standard deviation a shift must be to count, and the sum at which it is one. False alarms are some ten
-/// thousand connections apart if noise is normal; a shift of two standard deviations is found within five or six.
+/// CUSUM: how much of a standard deviation a shift must be to count, and the sum at which it is one. False alarms are
+/// some ten thousand connections apart if noise is normal; a shift of two standard deviations is found within five or
+/// six.
 const CUSUM_SLACK: f64 = 0.75;
 const CUSUM_LIMIT: f64 = 6.0;
 
-/// Most standard deviations by which a single connection counts: a timeout is no evidence of a new path, nor of a bad arm.
+/// Most standard deviations by which a single connection counts: a timeout is no evidence of a new path, nor of a bad
+/// arm.
 const OUTLIER: f64 = 3.0;
 
 /// Weight of the newest reward in what an arm has got lately.
@@ -54,7 +56,8 @@ impl Prior {
     }
 }
 
-/// What is believed of an arm's mean reward: normal, `mean + sqrt(variance) z + with_level l`, where `l` is the same for all arms.
+/// What is believed of an arm's mean reward: normal, `mean + sqrt(variance) z + with_level l`, where `l` is the same
+/// for all arms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Belief {
     pub mean: f64,
@@ -178,8 +181,8 @@ impl Cell {
         Posterior { beliefs, noise, freedom }
     }
 
-    /// Adds a reward. If it is the last of several that say that the path is another one, everything is forgotten but what this
-    /// arm has got lately, and the reason is given.
+    /// Adds a reward. If it is the last of several that say that the path is another one, everything is forgotten but
+    /// what this arm has got lately, and the reason is given.
     pub fn learn(&mut self, arm: ArmId, reward: f64, prior: &Prior, default: ArmId, now: Time) -> Option<String> {
         let is_first = self.seen() < LEAST_COUNT;
         let posterior = self.posterior(prior, default, 1.0);

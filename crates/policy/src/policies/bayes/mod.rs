@@ -7,20 +7,24 @@
 //!   gain of the default = 0                        gain of another arm ~ N(what its network says, how sure that is)
 //! ```
 //!
-//! The level is the path's: nothing is assumed of it, so that a destination far away is not a bad one. What is shared between
-//! destinations is the gain. Level and gains have a posterior in closed form ([`cell`]); the noise is shared by the arms of a
-//! class, with a gamma prior on its precision. A network's gains are the weighted mean of those of its destinations and their scatter
-//! ([`pool`]), so that a new destination starts with what its neighbours have found, and is bound by it as little as they agree.
+//! The level is the path's: nothing is assumed of it, so that a destination far away is not a bad one. What is shared
+//! between destinations is the gain. Level and gains have a posterior in closed form ([`cell`]); the noise is shared by
+//! the arms of a class, with a gamma prior on its precision. A network's gains are the weighted mean of those of its
+//! destinations and their scatter ([`pool`]), so that a new destination starts with what its neighbours have found, and
+//! is bound by it as little as they agree.
 //!
-//! **Weights** are the chance that an arm's gain is the largest, counted over fixed points of the posterior ([`nodes`]): no
-//! random numbers are drawn, and the kernel that draws arms by these weights does Thompson sampling. Where the size of a
-//! connection is not known when it opens, gains are averaged over the sizes that the destination has seen.
+//! **Weights** are the chance that an arm's gain is the largest, counted over fixed points of the posterior
+//! ([`nodes`]): no random numbers are drawn, and the kernel that draws arms by these weights does Thompson sampling.
+//! Where the size of a connection is not known when it opens, gains are averaged over the sizes that the destination
+//! has seen.
 //!
-//! **Forgetting.** Connections count for less with each that follows, and with time; and where rewards leave what was predicted for
-//! good (a two-sided CUSUM), what was known of the destination is dropped at once, up to the rewards since.
+//! **Forgetting.** Connections count for less with each that follows, and with time; and where rewards leave what was
+//! predicted for good (a two-sided CUSUM), what was known of the destination is dropped at once, up to the rewards
+//! since.
 //!
-//! Sources: Thompson, Biometrika 25 (1933); Russo et al., "A Tutorial on Thompson Sampling" (2018); Raj and Kalyani, "Taming
-//! Non-stationary Bandits" (2017) for the discount; Page, Biometrika 41 (1954) for CUSUM; DerSimonian and Laird (1986) for the pools.
+//! Sources: Thompson, Biometrika 25 (1933); Russo et al., "A Tutorial on Thompson Sampling" (2018); Raj and Kalyani,
+//! "Taming Non-stationary Bandits" (2017) for the discount; Page, Biometrika 41 (1954) for CUSUM; DerSimonian and Laird
+//! (1986) for the pools.
 
 mod cell;
 mod nodes;
@@ -116,8 +120,8 @@ impl Bayes {
         is_same
     }
 
-    /// What the networks around `prefix` say of a class, without what the destination itself has told them; then what connections
-    /// of other sizes to the destination say.
+    /// What the networks around `prefix` say of a class, without what the destination itself has told them; then what
+    /// connections of other sizes to the destination say.
     fn prior(&self, prefix: Prefix, class: usize, leaf: Option<&Leaf>) -> Prior {
         let mut prior = Prior::vague(self.arms.len(), self.arms.default(), self.settings.gain_sd);
         let own = leaf.and_then(|leaf| leaf.cells[class].as_ref());

@@ -1,8 +1,8 @@
 //! Fixed points that stand for a posterior, so that chances can be counted without drawing random numbers.
 //!
-//! A Latin hypercube: in each dimension the points lie in the middle of equally likely strata, every stratum once, in an order that a
-//! fixed seed has shuffled. Each dimension so has its exact distribution, and the error of a chance is well below that of as
-//! many random points.
+//! A Latin hypercube: in each dimension the points lie in the middle of equally likely strata, every stratum once, in
+//! an order that a fixed seed has shuffled. Each dimension so has its exact distribution, and the error of a chance is
+//! well below that of as many random points.
 
 use super::cell::Belief;
 use crate::arm::MAX_ARMS;
@@ -60,8 +60,8 @@ impl Nodes {
     }
 }
 
-/// The factor by which a normal deviate becomes one of Student's distribution: sqrt(freedom / chi-squared), with Wilson's and
-/// Hilferty's cube for chi-squared.
+/// The factor by which a normal deviate becomes one of Student's distribution: sqrt(freedom / chi-squared), with
+/// Wilson's and Hilferty's cube for chi-squared.
 fn heavier(z: f64, freedom: f64) -> f64 {
     let part = 2.0 / (9.0 * freedom.max(1.0));
     let root = 1.0 - part + z * libm::sqrt(part);

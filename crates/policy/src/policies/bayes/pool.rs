@@ -1,8 +1,9 @@
 //! What the destinations of a network say together of the arms, in one class.
 //!
-//! Each destination says how large an arm's gain was there, and how far it is to be believed. The network keeps the sums, from which
-//! the mean follows, and how much destinations differ by more than their noise explains. When a destination has learned more, what it
-//! said before is taken out and what it says now put in: so a network forgets what its destinations forget.
+//! Each destination says how large an arm's gain was there, and how far it is to be believed. The network keeps the
+//! sums, from which the mean follows, and how much destinations differ by more than their noise explains. When a
+//! destination has learned more, what it said before is taken out and what it says now put in: so a network forgets
+//! what its destinations forget.
 
 use super::cell::{Gain, GainEstimate, Prior};
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,8 @@ use serde::{Deserialize, Serialize};
 /// A network with so many destinations is believed as much as the networks around it.
 const HALF: f64 = 2.0;
 
-/// Standard deviation of gains among destinations that seem to agree: none is bound more tightly than this by its neighbours.
+/// Standard deviation of gains among destinations that seem to agree: none is bound more tightly than this by its
+/// neighbours.
 const LEAST_SD: f64 = 0.15;
 
 /// Sums over the destinations of a network.
@@ -48,8 +50,8 @@ impl Pool {
         self.0.iter_mut().zip(after).for_each(|(sums, told)| sums.add(told, 1.0));
     }
 
-    /// Moves what larger networks say towards what this one says, as far as it is to be believed. What the destination itself has
-    /// told is left out: it would be counted twice.
+    /// Moves what larger networks say towards what this one says, as far as it is to be believed. What the destination
+    /// itself has told is left out: it would be counted twice.
     pub fn inform(&self, prior: &mut Prior, own: Option<&[GainEstimate]>) {
         let mut noise = (0.0, 0.0);
         for (number, sums) in self.0.iter().enumerate() {

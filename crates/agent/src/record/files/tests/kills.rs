@@ -1,4 +1,5 @@
-//! `kill -9` before every system call that changes a name in the folder, and in the midst of writing: strace delivers it.
+//! `kill -9` before every system call that changes a name in the folder, and in the midst of writing: strace delivers
+//! it.
 
 use super::super::disk::Disk;
 use super::merging::{at, merge_due};
@@ -11,8 +12,8 @@ const BEFORE: u64 = 3;
 /// Flushes of that process. The third of them makes files due for a merge.
 const FLUSHES: u64 = 5;
 
-/// All that changes what readers see, or might, and at which distance kills are made: a file takes dozens of writes, and
-/// nobody sees it before the last one. Names differ between architectures.
+/// All that changes what readers see, or might, and at which distance kills are made: a file takes dozens of writes,
+/// and nobody sees it before the last one. Names differ between architectures.
 const CALLS: [(&str, usize); 5] = [
     ("?open,openat", 1),
     ("write", 30),

@@ -48,8 +48,8 @@ fn row(number: u64) -> RecordRow {
     }
 }
 
-/// Opens a folder that may have been let go of just now. Other tests start processes meanwhile, and between fork and exec
-/// a child has all that its parent has open: the lock, too.
+/// Opens a folder that may have been let go of just now. Other tests start processes meanwhile, and between fork and
+/// exec a child has all that its parent has open: the lock, too.
 fn open<T>(open: impl Fn(Settings) -> Result<T, Problem>, settings: &Settings) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
