@@ -4,13 +4,12 @@
 //! header, the IP packet.
 
 use super::header;
+use crate::packet_socket::OFFLOAD_HEADER;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use thalweg_units::{Bytes, Ecn};
 
-/// Bytes of `struct virtio_net_hdr` (linux/virtio_net.h).
-pub(super) const OFFLOAD_HEADER: usize = 10;
 /// Bytes of the Ethernet header; there are no VLAN tags on our interfaces.
 pub(super) const ETHERNET_HEADER: usize = 14;
 /// Where the IP packet begins.

@@ -12,13 +12,14 @@
 
 use super::capture::Recorder;
 use super::direction::Direction;
-use super::interface::{Addresses, BATCH, Interface};
+use super::interface::{Addresses, Interface};
 use super::lateness::Lateness;
 use super::packet::{Packet, Pool};
 use super::rest::Rest;
-use super::stamps::Stamps;
 use crate::clock::{Clock, monotonic_ns, timespec};
+use crate::packet_socket::BATCH;
 use crate::stage::CommandQueue;
+use crate::stamps::Stamps;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
 use std::net::Ipv4Addr;

@@ -8,12 +8,15 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Bytes of the offload header (`virtio_net_hdr`) in front of every frame of a socket with PACKET_VNET_HDR.
+pub(crate) const OFFLOAD_HEADER: usize = 10;
+
 /// Packets handed to the kernel in one call: enough that the call itself costs little, few enough that the first does not
 /// wait long for the last, because the receiving host's kernel works on each within the call.
-pub(in crate::relay) const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 
 /// A new socket that gets nothing before it is bound.
-pub(super) fn socket() -> io::Result<OwnedFd> {
+pub(crate) fn socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the descriptor is new and nobody else's.
@@ -21,7 +24,7 @@ pub(super) fn socket() -> io::Result<OwnedFd> {
 }
 
 /// Binds to an interface. `protocol` is an Ethernet type; 0 gets nothing.
-pub(super) fn bind(socket: BorrowedFd<'_>, interface: u32, protocol: c_int) -> io::Result<()> {
+pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32, protocol: c_int) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
         sll_protocol: (protocol as u16).to_be(),
@@ -37,7 +40,7 @@ pub(super) fn bind(socket: BorrowedFd<'_>, interface: u32, protocol: c_int) -> i
 }
 
 /// Ethernet address of the interface that a socket is bound to.
-pub(super) fn mac(socket: BorrowedFd<'_>) -> io::Result<[u8; 6]> {
+pub(crate) fn mac(socket: BorrowedFd<'_>) -> io::Result<[u8; 6]> {
     let mut address = MaybeUninit::<libc::sockaddr_ll>::zeroed();
     let mut len = size_of::<libc::sockaddr_ll>() as u32;
     // SAFETY: the kernel writes at most `len` bytes, which is what there is.
@@ -48,12 +51,12 @@ pub(super) fn mac(socket: BorrowedFd<'_>) -> io::Result<[u8; 6]> {
 }
 
 /// Sets an option of AF_PACKET.
-pub(super) fn set_packet<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
+pub(crate) fn set_packet<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
     set(socket, libc::SOL_PACKET, option, value)
 }
 
 /// Sets an option of any socket.
-pub(super) fn set_socket<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
+pub(crate) fn set_socket<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) -> io::Result<()> {
     set(socket, libc::SOL_SOCKET, option, value)
 }
 
@@ -64,7 +67,7 @@ fn set<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io:
 }
 
 /// Packets that a socket dropped since this was asked before.
-pub(super) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
+pub(crate) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut len = size_of::<libc::tpacket_stats>() as u32;
     let value = (&raw mut stats).cast();
@@ -76,7 +79,7 @@ pub(super) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
 }
 
 /// Sends at most [`BATCH`] frames; returns how many went. An error is about the first one.
-pub(super) fn send<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
+pub(crate) fn send<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
     let mut vectors = [const { libc::iovec { iov_base: ptr::null_mut(), iov_len: 0 } }; BATCH];
     let mut count = 0;
     for (vector, frame) in vectors.iter_mut().zip(frames) {
@@ -95,16 +98,19 @@ pub(super) fn send<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a 
 
 /// The kernel puts received frames here; there is no call and no waiting between it and us.
 #[derive(Debug)]
-pub(super) struct Ring {
+pub(crate) struct Ring {
     memory: NonNull<u8>,
     size: RingSize,
     /// Index of the frame that the kernel fills next, or has filled first.
     next: usize,
 }
 
+// SAFETY: the mapping belongs to the ring alone and is not tied to the thread that made it.
+unsafe impl Send for Ring {}
+
 /// Dimensions of a ring.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RingSize {
+pub(crate) struct RingSize {
     /// Bytes of a frame with the kernel's headers; a multiple of 16.
     pub frame: usize,
     /// Bytes of a block; frames do not cross its end. A multiple of the page size.
@@ -127,7 +133,7 @@ impl RingSize {
 }
 
 /// A frame that was received.
-pub(super) struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     /// Reading of CLOCK_REALTIME when it was received.
     pub realtime_ns: u64,
     /// Whom it is for: one of `libc::PACKET_*`.
@@ -173,7 +179,7 @@ impl Ring {
         let address = (size_of::<tpacket2_hdr>()).next_multiple_of(libc::TPACKET_ALIGNMENT);
         // SAFETY: the same; the kernel wrote the address behind the header.
         let address = unsafe { slot.add(address).cast::<libc::sockaddr_ll>().as_ref() };
-        let begin = usize::from(header.tp_mac).saturating_sub(super::OFFLOAD_HEADER);
+        let begin = usize::from(header.tp_mac).saturating_sub(OFFLOAD_HEADER);
         let end = usize::from(header.tp_mac) + header.tp_snaplen as usize;
         assert!(end <= self.size.frame, "the kernel wrote beyond a frame");
         // SAFETY: the bytes lie within the slot, as just checked, and were written by the kernel.

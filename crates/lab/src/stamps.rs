@@ -13,7 +13,7 @@ const READINGS: u32 = 5;
 
 /// What lies between the two clocks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stamps {
+pub(crate) struct Stamps {
     realtime_at_zero_ns: i128,
     measured_at_ns: u64,
 }

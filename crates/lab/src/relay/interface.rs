@@ -5,18 +5,14 @@
 //! PACKET_VNET_HDR, so that checksums that are still to be computed, and segments that are still to be cut up, pass as they
 //! are. The version with blocks, TPACKET_V3, holds packets back until a block is full or a tick has passed: too late for us.
 
-mod sys;
-
-use super::packet::{ETHERNET_HEADER, IP, OFFLOAD_HEADER, Packet, Pool};
+use super::packet::{ETHERNET_HEADER, IP, Packet, Pool};
 use crate::error::Error;
+use crate::packet_socket::{self as sys, Frame, OFFLOAD_HEADER, Ring, RingSize};
 use rustix::net::netdevice::name_to_index;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
-use sys::{Frame, Ring, RingSize};
-
-pub(super) use sys::BATCH;
 
 /// Memory of all rings together. 32 MiB of frames for 1500-byte packets hold 90 ms of them at 2 Gbit/s.
 const RINGS_BYTES: usize = 64 << 20;

@@ -1,0 +1,350 @@
+//! What entered the path, what left it, and how long that took, per flow.
+
+use super::packet::{FlowKey, Protocol, Seen};
+use super::stream::Stream;
+use std::collections::{HashMap, VecDeque};
+use thalweg_trace::Histogram;
+use thalweg_units::{Span, Time};
+
+/// A packet that has not left the path after this time is lost.
+const MAX_ON_PATH: Span = Span::from_secs(10);
+
+/// Counters of one flow in one direction. Times count from the start of the meter's clock.
+#[derive(Clone, Debug)]
+pub struct FlowCount {
+    /// Which flow.
+    pub key: FlowKey,
+    /// When its first packet entered the path.
+    pub first: Time,
+    /// When the last packet with payload left the path; `None`: none has.
+    pub last_delivery: Option<Time>,
+    /// Packets that entered the path.
+    pub entered_packets: u64,
+    /// Of these, packets with payload.
+    pub data_packets: u64,
+    /// Of these, TCP segments with a byte that had entered before; `None` for UDP.
+    pub retransmits: Option<u64>,
+    /// Packets that left the path.
+    pub delivered_packets: u64,
+    /// Payload that left the path; of TCP each byte once.
+    pub delivered_bytes: u64,
+    /// IP packets that left the path, in bytes.
+    pub delivered_ip_bytes: u64,
+    /// Packets that entered the path and did not leave it, although later ones of the flow did or 10 s have passed.
+    pub lost_packets: u64,
+    /// The largest payload of a packet.
+    pub max_payload_bytes: u64,
+    /// One-way delays on the path.
+    pub delays: Histogram,
+}
+
+/// A flow at a moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FlowSample {
+    /// Which flow.
+    pub key: FlowKey,
+    /// When.
+    pub at: Time,
+    /// Counters since the start, as in [`FlowCount`].
+    pub delivered_bytes: u64,
+    /// The same.
+    pub data_packets: u64,
+    /// The same.
+    pub retransmits: Option<u64>,
+    /// Payload delivered since the sample before, per second.
+    pub delivery_rate_bps: u64,
+    /// Mean one-way delay of the packets that left the path since the sample before; `None`: there were none.
+    pub delay_us: Option<f64>,
+}
+
+#[derive(Debug)]
+struct Flow {
+    count: FlowCount,
+    entered: Stream,
+    delivered: Stream,
+    /// Number, in order of entry, behind the latest packet that left.
+    delivered_before: u64,
+    /// At the last sample: delivered bytes; since then: sum and number of delays.
+    sampled_bytes: u64,
+    delay_sum_ns: u64,
+    delay_count: u64,
+}
+
+/// A packet on the path.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    flow: usize,
+    /// Its number among the packets of its flow.
+    number: u64,
+    packets: u64,
+    at: Time,
+}
+
+/// The flows that were seen.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    flows: Vec<Flow>,
+    index: HashMap<FlowKey, usize>,
+    on_path: HashMap<u64, Entry>,
+    /// Further packets with the identity of one on the path, in order of entry.
+    alike: HashMap<u64, VecDeque<Entry>>,
+    interval: Span,
+    next_sample: Time,
+    samples: Vec<FlowSample>,
+    next_sweep: Time,
+}
+
+impl Ledger {
+    /// Creates an empty ledger; an interval of zero takes no samples.
+    pub fn new(interval: Span) -> Ledger {
+        Ledger {
+            flows: Vec::new(),
+            index: HashMap::new(),
+            on_path: HashMap::new(),
+            alike: HashMap::new(),
+            interval,
+            next_sample: Time::ZERO + interval,
+            samples: Vec::new(),
+            next_sweep: Time::ZERO + MAX_ON_PATH,
+        }
+    }
+
+    /// Records a packet that enters the path.
+    pub fn enter(&mut self, at: Time, seen: &Seen) {
+        self.advance(at);
+        let index = self.flow(at, seen.key);
+        let flow = &mut self.flows[index];
+        let count = &mut flow.count;
+        let number = count.entered_packets;
+        count.entered_packets += seen.packets;
+        count.max_payload_bytes = count.max_payload_bytes.max(seen.payload_bytes.div_ceil(seen.packets));
+        if seen.key.protocol == Protocol::Tcp && seen.is_syn_or_fin {
+            flow.entered.start(seen.sequence);
+        }
+        if seen.payload_bytes > 0 {
+            count.data_packets += seen.packets;
+            if let Some(retransmits) = &mut count.retransmits {
+                let new = flow.entered.pass(seen.sequence, seen.payload_bytes);
+                *retransmits += if new < seen.payload_bytes { seen.packets } else { 0 };
+            }
+        }
+        let entry = Entry { flow: index, number, packets: seen.packets, at };
+        if let Some(earlier) = self.on_path.get(&seen.identity) {
+            if earlier.at + MAX_ON_PATH > at {
+                self.alike.entry(seen.identity).or_default().push_back(entry);
+                return;
+            }
+        }
+        if let Some(lost) = self.on_path.insert(seen.identity, entry) {
+            self.flows[lost.flow].count.lost_packets += lost.packets;
+        }
+    }
+
+    /// Records a packet that leaves the path.
+    pub fn leave(&mut self, at: Time, seen: &Seen) {
+        self.advance(at);
+        let entry = self.take(seen.identity);
+        let index = self.flow(at, seen.key);
+        let flow = &mut self.flows[index];
+        let count = &mut flow.count;
+        count.delivered_packets += seen.packets;
+        count.delivered_ip_bytes += seen.ip_bytes;
+        if seen.key.protocol == Protocol::Tcp && seen.is_syn_or_fin {
+            flow.delivered.start(seen.sequence);
+        }
+        if seen.payload_bytes > 0 {
+            count.delivered_bytes += match seen.key.protocol {
+                Protocol::Tcp => flow.delivered.pass(seen.sequence, seen.payload_bytes),
+                Protocol::Udp => seen.payload_bytes,
+            };
+            count.last_delivery = Some(at);
+        }
+        if let Some(entry) = entry {
+            let delay = at.since(entry.at);
+            count.delays.add(delay);
+            flow.delay_sum_ns += delay.0;
+            flow.delay_count += 1;
+            flow.delivered_before = flow.delivered_before.max(entry.number + entry.packets);
+        }
+    }
+
+    /// Takes the samples that are due by `now`.
+    pub fn advance(&mut self, now: Time) {
+        while self.interval > Span::ZERO && self.next_sample <= now {
+            let at = self.next_sample;
+            self.next_sample = at + self.interval;
+            let interval_ns = self.interval.0;
+            self.samples.extend(self.flows.iter_mut().map(|flow| flow.sample(at, interval_ns)));
+        }
+        if now >= self.next_sweep {
+            self.next_sweep = now + MAX_ON_PATH;
+            self.sweep(now);
+        }
+    }
+
+    /// Returns the counters of every flow, in order of appearance.
+    pub fn counts(&self) -> Vec<FlowCount> {
+        let mut counts: Vec<FlowCount> = self.flows.iter().map(|flow| flow.count.clone()).collect();
+        for entry in self.on_path.values().chain(self.alike.values().flatten()) {
+            if entry.number < self.flows[entry.flow].delivered_before {
+                counts[entry.flow].lost_packets += entry.packets;
+            }
+        }
+        counts
+    }
+
+    /// Returns the samples taken so far, in order of time, and forgets them.
+    pub fn take_samples(&mut self) -> Vec<FlowSample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    fn flow(&mut self, at: Time, key: FlowKey) -> usize {
+        *self.index.entry(key).or_insert_with(|| {
+            self.flows.push(Flow::new(key, at));
+            self.flows.len() - 1
+        })
+    }
+
+    /// Removes the packet with this identity that entered first.
+    fn take(&mut self, identity: u64) -> Option<Entry> {
+        let entry = self.on_path.remove(&identity)?;
+        if !self.alike.is_empty() {
+            if let Some(alike) = self.alike.get_mut(&identity) {
+                if let Some(next) = alike.pop_front() {
+                    self.on_path.insert(identity, next);
+                }
+                if alike.is_empty() {
+                    self.alike.remove(&identity);
+                }
+            }
+        }
+        Some(entry)
+    }
+
+    /// Counts as lost, and forgets, what has been on the path for too long.
+    fn sweep(&mut self, now: Time) {
+        let flows = &mut self.flows;
+        let mut stays = |entry: &Entry| {
+            let is_old = entry.at + MAX_ON_PATH <= now;
+            if is_old {
+                flows[entry.flow].count.lost_packets += entry.packets;
+            }
+            !is_old
+        };
+        self.alike.retain(|_, entries| {
+            entries.retain(&mut stays);
+            !entries.is_empty()
+        });
+        self.on_path.retain(|_, entry| stays(entry));
+        let unled: Vec<u64> =
+            self.alike.keys().filter(|identity| !self.on_path.contains_key(identity)).copied().collect();
+        for identity in unled {
+            let first = self.alike.get_mut(&identity).and_then(VecDeque::pop_front);
+            self.on_path.extend(first.map(|entry| (identity, entry)));
+            self.alike.retain(|_, entries| !entries.is_empty());
+        }
+    }
+}
+
+impl Flow {
+    fn new(key: FlowKey, first: Time) -> Flow {
+        let count = FlowCount {
+            key,
+            first,
+            last_delivery: None,
+            entered_packets: 0,
+            data_packets: 0,
+            retransmits: (key.protocol == Protocol::Tcp).then_some(0),
+            delivered_packets: 0,
+            delivered_bytes: 0,
+            delivered_ip_bytes: 0,
+            lost_packets: 0,
+            max_payload_bytes: 0,
+            delays: Histogram::default(),
+        };
+        let (entered, delivered) = (Stream::default(), Stream::default());
+        Flow { count, entered, delivered, delivered_before: 0, sampled_bytes: 0, delay_sum_ns: 0, delay_count: 0 }
+    }
+
+    fn sample(&mut self, at: Time, interval_ns: u64) -> FlowSample {
+        let bytes = self.count.delivered_bytes - self.sampled_bytes;
+        let delay_us = (self.delay_count > 0).then(|| self.delay_sum_ns as f64 / self.delay_count as f64 / 1e3);
+        (self.sampled_bytes, self.delay_sum_ns, self.delay_count) = (self.count.delivered_bytes, 0, 0);
+        FlowSample {
+            key: self.count.key,
+            at,
+            delivered_bytes: self.count.delivered_bytes,
+            data_packets: self.count.data_packets,
+            retransmits: self.count.retransmits,
+            delivery_rate_bps: (u128::from(bytes) * 8 * 1_000_000_000 / u128::from(interval_ns)) as u64,
+            delay_us,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::packet::{self, tests::segment};
+
+    fn at_ms(ms: u64) -> Time {
+        Time::ZERO + Span::from_millis(ms)
+    }
+
+    fn seen(sequence: u32, id: u16) -> Seen {
+        packet::read(&segment(sequence, id, &[0; 1000]), 0).unwrap()
+    }
+
+    #[test]
+    fn a_packet_that_later_ones_overtake_for_good_is_lost_and_its_bytes_count_when_sent_again() {
+        let mut ledger = Ledger::new(Span::from_millis(10));
+        let packets: Vec<Seen> = (0..4).map(|number| seen(number * 1000, number as u16)).collect();
+        packets.iter().for_each(|packet| ledger.enter(at_ms(0), packet));
+        for number in [0, 2] {
+            ledger.leave(at_ms(5), &packets[number]);
+        }
+        // The last one has not been overtaken.
+        let count = ledger.counts().remove(0);
+        assert_eq!((count.entered_packets, count.delivered_packets, count.lost_packets), (4, 2, 1));
+        assert_eq!((count.delivered_bytes, count.retransmits), (2000, Some(0)));
+        let again = seen(1000, 9);
+        ledger.enter(at_ms(20), &again);
+        ledger.leave(at_ms(27), &again);
+        let count = ledger.counts().remove(0);
+        assert_eq!((count.delivered_bytes, count.retransmits, count.lost_packets), (3000, Some(1), 2));
+        assert_eq!((count.last_delivery, count.delays.min_us()), (Some(at_ms(27)), Some(5000.0)));
+        let samples = ledger.take_samples();
+        assert_eq!((samples.len(), samples[0].at, samples[0].delivery_rate_bps), (2, at_ms(10), 1_600_000));
+        assert_eq!((samples[0].delay_us, samples[1].delay_us), (Some(5000.0), None));
+    }
+
+    #[test]
+    fn packets_that_look_alike_leave_in_the_order_in_which_they_entered() {
+        let mut ledger = Ledger::new(Span::ZERO);
+        let same = seen(0, 0);
+        ledger.enter(at_ms(0), &same);
+        ledger.enter(at_ms(1), &same);
+        ledger.leave(at_ms(4), &same);
+        ledger.leave(at_ms(5), &same);
+        ledger.leave(at_ms(6), &same);
+        let count = ledger.counts().remove(0);
+        assert_eq!(
+            (count.delays.min_us(), count.delays.mean_us()),
+            (Some(4000.0), Some(4000.0)),
+            "the third is a duplicate"
+        );
+        assert_eq!((count.delivered_packets, count.lost_packets), (3, 0));
+    }
+
+    #[test]
+    fn what_does_not_leave_within_ten_seconds_is_lost_and_forgotten() {
+        let mut ledger = Ledger::new(Span::ZERO);
+        for _ in 0..2 {
+            ledger.enter(at_ms(0), &seen(0, 0));
+        }
+        ledger.enter(at_ms(9_000), &seen(1000, 1));
+        assert_eq!(ledger.counts()[0].lost_packets, 0, "nothing has overtaken them");
+        ledger.advance(at_ms(11_000));
+        assert_eq!((ledger.counts()[0].lost_packets, ledger.on_path.len(), ledger.alike.len()), (2, 1, 0));
+    }
+}
