@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A tap is an AF_PACKET socket on a host's interface. What the host sends enters the path there, behind the host's own
-//! queue discipline; what arrives has left it. A packet is known again at the other end by a hash of its headers and the
-//! first bytes of its payload, so that a packet that entered and never left is a loss on the path. The meter needs no help
-//! of the programs that send, and sees what kernels, guests and virtual time do alike.
+//! queue discipline; what arrives has left it. A packet is known again at the other end by a hash of its headers and
+//! the first bytes of its payload, so that a packet that entered and never left is a loss on the path. The meter needs
+//! no help of the programs that send, and sees what kernels, guests and virtual time do alike.
 //!
 //! It copies the first bytes of every packet on the interfaces of the path. With [`Settings::only`] it keeps flows of
 //! some addresses alone.
@@ -19,7 +19,10 @@
 //! # use thalweg_lab::meter::{Meter, Settings, TapPoint};
 //! # use thalweg_units::Span;
 //! # fn main() -> Result<(), thalweg_lab::Error> {
-//! let point = |host: &str| TapPoint { namespace: Some(format!("/run/netns/{host}").into()), interface: "eth0".into() };
+//! let point = |host: &str| TapPoint {
+//!     namespace: Some(format!("/run/netns/{host}").into()),
+//!     interface: "eth0".into(),
+//! };
 //! let settings = Settings { clock: Clock::starting_now(), interval: Span::ZERO, only: None };
 //! let meter = Meter::start(&[point("sender"), point("receiver")], settings)?;
 //! for row in meter.rows() {

@@ -69,8 +69,8 @@ pub(super) struct Seen {
 }
 
 /// Reads an IP packet of which at least the headers are there; `segment_bytes` is the payload of each packet that the
-/// kernel leaves to the interface to cut from it, zero: it is one packet. Returns `None` for what is neither TCP nor UDP,
-/// and for fragments.
+/// kernel leaves to the interface to cut from it, zero: it is one packet. Returns `None` for what is neither TCP nor
+/// UDP, and for fragments.
 pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<Seen> {
     let (head, transport) = match ip.first()? >> 4 {
         4 => version_4(ip)?,

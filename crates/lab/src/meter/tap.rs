@@ -49,7 +49,8 @@ impl Tap {
     /// Opens a tap in the namespace of its interface.
     ///
     /// # Errors
-    /// `no-packet-socket`: the namespace cannot be entered, the interface does not exist, or the kernel refuses the socket.
+    /// `no-packet-socket`: the namespace cannot be entered, the interface does not exist, or the kernel refuses the
+    /// socket.
     pub fn open(point: &TapPoint) -> Result<Tap, Error> {
         let opened = match &point.namespace {
             None => open(&point.interface),
