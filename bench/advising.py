@@ -4,7 +4,7 @@ them yet.
 
     make bench                                    with the others: many minutes
     .venv/bin/python bench/advising.py --quick    a smoke test: 200,000 rows
-    ... --records DIR                             records that are there, instead of made-up ones
+    ... --records DIR                             existing records instead of synthetic ones
     ... --json FILE                               everything that was measured, for programs
 
 The records are those of `thalweg synth cdn`. Before each run the system's cache of files is emptied, which needs

@@ -54,7 +54,7 @@ def main() -> None:
         if "slowdown" in parts:
             windows, window_s = (2, 0.4) if chosen.quick else (chosen.windows, slowdown.WINDOW_S)
             if not nginx():
-                print("bench: nginx is left out: there is none; to fetch it: tools/bootstrap nginx", file=sys.stderr)
+                print("bench: nginx is left out: not installed; to fetch it: tools/bootstrap nginx", file=sys.stderr)
             for load in slowdown.LOADS:
                 if (load.kind != "bare" and not nginx()) or not load.cpus():
                     continue

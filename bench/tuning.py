@@ -9,9 +9,9 @@
 
 A client fetches from a server, one connection after the other. The server's default is reno, and no application sets
 anything: what a connection gets beyond that is the agent's choice among reno, cubic and bbr. The same path is also
-measured with each algorithm as the only one. Loss is made where the client receives (nftables), room by a token bucket
-in the middle, delay by a program that carries packets later: all on one machine, whose own speed is the limit where
-there is none.
+measured with each algorithm as the only one. Loss is made where the client receives (nftables), the buffer by a token
+bucket in the middle, delay by a program that forwards packets later: all on one machine, whose speed is the limit of
+paths without a rate.
 
 What it is held against: after the 20th connection on lossy paths 80 % use BBR, and their mean goodput is within 5 % of
 BBR alone; without loss that of all is within 3 % of the best; a path that turns lossy is followed within 30
@@ -37,7 +37,7 @@ ARMS = ("reno", "cubic", "bbr")
 SETTLED = 20
 """The connections before are for learning."""
 FOLLOWED = 30
-"""So many connections after a change are for noticing."""
+"""Connections after a change in which the policy must detect it."""
 ROOM_BYTES = 300_000
 
 
@@ -68,7 +68,7 @@ class Found:
     """What was measured in a case."""
 
     alone_bps: dict[str, float] = field(default_factory=dict)
-    """Mean goodput where everybody has the algorithm."""
+    """Mean goodput where all connections have the algorithm."""
     untuned: list[Fetched] = field(default_factory=list)
     tuned: list[Fetched] = field(default_factory=list)
     held_out: list[bool] = field(default_factory=list)

@@ -9,8 +9,8 @@ bpftune-tcp-conn(8) shows two tables: what its tuner chose for connections betwe
 of the packets lost (netem) and with none. Few machines have all four algorithms; a distribution's kernel has, so a
 guest with the kernel that `thalweg kernel fetch` has fetched does the same here. Its default is cubic, and the
 application sets nothing. Each table is there three times: by `bayes`, which is the agent's default; by `bpftune`, which
-does what bpftune does; and by that without its rule that moves whoever loses a 64th to BBR at once, so that it has to
-learn.
+does what bpftune does; and by `bpftune` without its rule that moves destinations with losses above 1/64 to BBR at
+once, so that it has to learn.
 
 The path is declared to be a data centre: elsewhere the agent does not choose dctcp, which has no brakes without ECN.
 """

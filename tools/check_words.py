@@ -20,7 +20,15 @@ ROOT = Path(__file__).resolve().parent.parent
 FILE = Path(__file__).parent / "words.toml"
 SUFFIXES = {".py", ".rs", ".c", ".h", ".md", ".toml", ".j2", ".js", ".css", ".service", ".sh", ""}
 """Suffixes of the files that are checked; names without a suffix are scripts and the Makefile."""
-SKIPPED = ("tools/words.toml", "LICENSE", "LICENSES/", "Cargo.lock", "tests/repository/test_words.py", "bpf/include/")
+SKIPPED = (
+    "tools/words.toml",
+    "LICENSE",
+    "LICENSES/",
+    "Cargo.lock",
+    "tests/repository/test_words.py",
+    "bpf/include/",
+    "fuzz/seeds/",
+)
 """Files, or beginnings of their paths, that are not checked."""
 MAX_SHOWN = 10
 """Uses that are printed for a pattern."""
@@ -39,6 +47,8 @@ class Pattern:
     """Uses that are left to rewrite."""
     allowed: frozenset[str]
     """Files where it is allowed; the list gives the reasons."""
+    is_prose: bool = False
+    """Whether code blocks of Markdown may have it."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,7 @@ def patterns(file: Path = FILE) -> list[Pattern]:
             each.get("suffixes", ()),
             each.get("limit", 0),
             frozenset(path for name, path in allowed if name == each["name"]),
+            each.get("prose", False),
         )
         for each in listed["pattern"]
     ]
@@ -79,7 +90,11 @@ def uses(pattern: Pattern, files: dict[str, list[str]]) -> Iterator[Use]:
     for name, lines in files.items():
         if name in pattern.allowed or (pattern.suffixes and Path(name).suffix not in pattern.suffixes):
             continue
+        is_code = False
         for number, line in enumerate(lines, 1):
+            is_code ^= line.lstrip().startswith("```")
+            if pattern.is_prose and name.endswith(".md") and (is_code or line.startswith("    ")):
+                continue
             for _ in pattern.regex.finditer(line):
                 yield Use(name, number, line.strip())
 

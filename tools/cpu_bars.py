@@ -14,7 +14,7 @@ seen), takes medians, and says which of these bars hold:
 - on a whole CPU, within 2 % of bbr's goodput; no more than 10 % worse in the 95th percentile of the queue, in what is
   sent again and in what a cubic neighbour gets.
 
-With `--engine vm` a whole CPU is the host's, under the engine `kernel`: a guest without KVM is short of CPU by itself
+With `--engine vm` a whole CPU is the host's, under the engine `kernel`: a guest without KVM is short of CPU anyway
 at times, and bbr with it. For that bbr_cpu is loaded into the host's kernel meanwhile.
 """
 
@@ -37,7 +37,7 @@ AGENT = Path(os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name(
 FREE = {"vm": "kernel"}
 """The engine that has a whole CPU, where that is another one."""
 CELLS = ("1/4", "10/14.3", "10/20", "10/25", "10/40", "20/80")
-"""On CPU for so many milliseconds of so many."""
+"""Milliseconds on CPU of each period in milliseconds."""
 LOSSY = ("10/20", "10/40")
 """Where 1 % of random loss is tried as well."""
 RANDOM_LOSS = 0.01

@@ -1,4 +1,4 @@
-"""Hold `thalweg advise` to truths that somebody planted: docs/concepts/planted-truths.json, and its table in advice.md.
+"""Tests `thalweg advise` on planted truths: docs/concepts/planted-truths.json, and its table in advice.md.
 
     python tools/planted_truths.py               every truth, a hundred seeds each, in one process
     python tools/planted_truths.py --truth tiny  one of them
@@ -54,8 +54,8 @@ ROWS = {
 """With 322,000 each algorithm has 100,000 transfers; with 40,000 seven of twelve classes and metrics can be judged.
 In those of `correlated` clusters have to be so large that to forget them does harm."""
 BY_PATH = {"none-by-path": "none"}
-"""Truths that are asked about by round-trip time and retransmissions, which are what the records of a seed show: so
-each seed by itself.
+"""Truths that are queried by round-trip time and retransmissions, which depend on the records of a seed: so
+each seed is run alone.
 """
 OF_THE_WHOLE = ("tiny", "paradox")
 """Truths that are about everything together as well."""
@@ -93,7 +93,7 @@ class Trial:
 
 def main() -> int:
     """Make the numbers and the table."""
-    parser = argparse.ArgumentParser(description="Hold the advice to truths that somebody planted.")
+    parser = argparse.ArgumentParser(description="Test the advice on planted truths.")
     parser.add_argument("--truth", choices=[*ROWS], action="append", help="this one alone; the others' numbers stay")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"seeds of each truth; those of {SEEDS} are kept")
     parser.add_argument("--table", action="store_true", help="write the table again, from the numbers that are there")

@@ -3,7 +3,7 @@
 A module is a file; modules written inside a file belong to it. `use` statements and paths in code that begin with
 `crate::`, `super::` or `self::` count, and so do paths that begin with a child module. A name that a parent module
 re-exports counts as a use of the module that defines it, as far as the `use` statements of the parent show it; the
-re-export itself is no use.
+re-export itself is not a use.
 """
 
 import re
@@ -22,9 +22,9 @@ CHILD = re.compile(r"(?<![\w:])([a-z]\w*)::\w")
 
 
 def cycle(source: Path) -> list[Module]:
-    """Return the modules of one import cycle of a crate, sorted; none if there is no cycle.
+    """Return the modules of one import cycle of a crate, sorted; empty without a cycle.
 
-    A module and the modules inside it are a cycle only if they use one another's items: `mod child;` is no use.
+    A module and the modules inside it are a cycle only if they use one another's items: `mod child;` is not a use.
     """
     try:
         TopologicalSorter(uses(source)).prepare()

@@ -1,6 +1,6 @@
 """Reads Rust source closely enough to say where it reaches for the outside world.
 
-This is no parser. It blanks comments, string literals and `#[cfg(test)]` items, spells out nested `use` lists, and
+This is not a parser. It blanks comments, string literals and `#[cfg(test)]` items, spells out nested `use` lists, and
 looks for names. That suffices because the names it looks for are distinctive.
 """
 

@@ -10,7 +10,7 @@
  *         so on; prints for each turn what it took of this process's CPU time, of the server's, and by the clock, in
  *         ns. What is asked is "/page" by HTTP 1.0, so that it can be any web server that has RESPONSE_BYTES there
  *     connections keep ADDRESS PORT            accepts, and keeps what comes open
- *     connections hold ADDRESS PORT COUNT      opens so many, says "open", and ends when standard input does
+ *     connections hold ADDRESS PORT COUNT      opens COUNT connections, prints "open", and exits when stdin is closed
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -31,7 +31,10 @@ static const char ASKED[] = "GET /page HTTP/1.0\r\nHost: server\r\nUser-Agent: "
 static const char END[] = "\r\n\r\n";
 static char request[REQUEST_BYTES];
 
-/* So many requests in a turn, some milliseconds: what else a machine does lasts for longer, and hits both. */
+/*
+ * Requests per turn: a turn takes some milliseconds, so that interruptions of the machine last longer and affect both
+ * servers.
+ */
 #define TURN 32
 
 /* Each goes before the other as often as after it. */

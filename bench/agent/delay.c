@@ -5,8 +5,8 @@
  *     delay FIRST SECOND MICROSECONDS      carries packets both ways, each that much later; prints "ready"; ends when
  *                                          it is killed
  *
- * Whoever sends faster than it carries finds a full socket buffer, as a full queue: it keeps up with some 100,000
- * packets a second.
+ * A sender that exceeds the rate finds a full socket buffer, like a full queue. The relay forwards about 100,000
+ * packets per second.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -89,7 +89,7 @@ static void take(struct way *way, uint64_t delay_ns)
 	}
 }
 
-/* Returns when the next is due; 0: there is none. */
+/* Returns when the next packet is due; 0 if the queue is empty. */
 static uint64_t give(struct way *way)
 {
 	while (way->first != way->next) {

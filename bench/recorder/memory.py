@@ -16,7 +16,7 @@ PATIENCE_S = 120.0
 
 
 def measure(machine: Machine, count: int, interim_s: int) -> dict[str, Any]:
-    """Open so many connections, and return what the recorder then takes, and at most until each has had a row."""
+    """Open `count` connections; return the recorder's memory then, and its peak until each has had a row."""
     agent = Agent(machine, "--interim", f"{interim_s}s")
     before = agent.status()["usage"]
     with ExitStack() as stack:

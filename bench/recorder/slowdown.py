@@ -1,8 +1,8 @@
 """What short connections lose by being recorded, on a machine that has a CPU to spare, and on one that has nothing.
 
 A connection of nginx with TLS is what a visitor of a web server opens first: a handshake with its signature, a page
-from a file, a line in the log. Who comes again brings a ticket, and nobody signs. One without TLS leaves out the
-handshake. One of the bare server is a read and a write, and the worst that can be asked of a recorder.
+from a file, a line in the log. A returning visitor presents a ticket, and no signature is made. A connection without
+TLS has no handshake. A connection of the bare server is one read and one write, the worst case for a recorder.
 
 On each CPU that is to be busy a client asks two servers of its own in turns of some milliseconds. One of the two is in
 the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the machine hits both: to
@@ -17,9 +17,9 @@ recorder's process: on a machine that has nothing to spare, connections per seco
 what each takes. What the programs in the kernel cost is the difference between the two servers' connections. What the
 process costs is its own CPU time, its files merged and written included, however long after the connections that comes.
 
-A hypervisor that has others run for a while may not say so: what passes then counts as CPU time of whoever was at work.
-Four turns (recorded, not, not, recorded) of which one takes more than twice what turns usually take are left out
-together, and counted: a recorder does no such thing to some milliseconds.
+A hypervisor that runs other guests may not report the stolen time, which then counts as CPU time of the running
+process. Groups of four turns (recorded, not, not, recorded) in which one turn takes more than twice the usual time are
+left out and counted: a recorder does not delay a process by milliseconds.
 
 Not in it: what the kernel does before it finds that no program wants to hear of a connection (some tens of ns for each
 of four calls), and what the process's work displaces from the caches of others, which hits both servers alike.
@@ -46,7 +46,7 @@ TURN = 32
 """Connections in a turn, and the order of turns: as in connections.c."""
 ORDER = (0, 1, 1, 0)
 PAUSE = 2.0
-"""A turn that takes so many times what turns usually take was interrupted."""
+"""A turn that takes more than this multiple of the usual time was interrupted."""
 MERGES = ("--rotate-size", "8MB")
 """Files are merged several times in the time that is measured."""
 

@@ -39,7 +39,7 @@ QEMU = (
 
 
 def find(tool: str) -> Path | None:
-    """Say where a program is; those of root are not on everybody's path."""
+    """Return the path of a program; folders of root's programs may be missing from PATH."""
     found = shutil.which(tool, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
     return Path(found) if found else None
 

@@ -55,7 +55,7 @@ class Network:
             self.inside(host, "ip", "addr", "add", f"{address}/24", "dev", "cable")
             self.inside(host, "ip", "link", "set", "cable", "up")
             self.inside(self.middle, "ip", "link", "set", name, "up")
-            # Each packet by itself, with its checksum, as on a network.
+            # Without offloads: single packets with checksums, as on a network.
             offloads = [word for kind in ("gso", "tso", "gro", "tx") for word in (kind, "off")]
             self.inside(host, "ethtool", "-K", "cable", *offloads)
             self.inside(self.middle, "ethtool", "-K", name, *offloads)
@@ -104,7 +104,7 @@ class Network:
 
     @contextmanager
     def programs(self, size: int) -> Iterator["Programs"]:
-        """Have a server of so many bytes in the tuned cgroup, and a client that is not tuned."""
+        """Run a server that sends `size` bytes in the tuned cgroup, and a client outside of it."""
         enter = ["sh", "-c", f'echo $$ > {self.tuned}/cgroup.procs && exec "$@"', "sh"]
         serve = enter + self.command(self.server, sys.executable, HERE / "serve.py", SERVER, PORT, size)
         fetch = self.command(self.client, sys.executable, HERE / "fetch.py", SERVER, PORT)
@@ -121,7 +121,7 @@ class Network:
 
     @contextmanager
     def only(self, arms: str, name: str) -> Iterator[None]:
-        """Have the agent give everybody one algorithm, as if there were no other."""
+        """Run the agent with one algorithm for all connections."""
         settings = self.folder / "only.toml"
         settings.write_text(f'policy = "static"\nholdout = 0.0\n[static]\n{name} = 1.0\n')
         with self.tuning(arms, "--config", str(settings)):

@@ -1,7 +1,7 @@
 /*
- * Connections that carry so many bytes each from who opens them: what bench/tuning_guest.py measures on.
+ * Connections that each send a number of bytes from the client: the load of bench/tuning_guest.py.
  *
- *     pushes sink ADDRESS PORT                           takes what comes, from one after the other
+ *     pushes sink ADDRESS PORT                           receives from one connection after the other
  *     pushes push ADDRESS PORT COUNT BYTES PAUSE_MS      for each connection it prints its port, the algorithm that it
  *                                                        has at its end, and how many seconds it took until all had
  *                                                        arrived

@@ -1,4 +1,4 @@
-"""A server that sends so many bytes to whoever connects, and closes; it sets nothing.
+"""A server that sends BYTES bytes to each client and closes the connection, without socket options.
 
     serve.py ADDRESS PORT BYTES
 

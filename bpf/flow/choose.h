@@ -8,8 +8,8 @@
  *
  * Each decision has a reason (enum record_reason), which is counted, and kept with the connection.
  *
- * Where nobody has asked for that (`record`), none of this is in the program that the kernel runs: `tune.is_on` is a
- * constant for it.
+ * For `record`, which does not choose, `tune.is_on` is a constant 0, and the verifier removes all of this from the
+ * program.
  *
  * Included by record.bpf.c.
  */
@@ -208,8 +208,8 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 }
 
 /*
- * Who else has chosen the algorithm; 0: nobody. A lock of a route prevails over an application, and an algorithm other
- * than the namespace's default that was not set by setsockopt comes from a route.
+ * Who else chose the algorithm; 0 if it is the default. A lock of a route prevails over an application. An algorithm
+ * that differs from the namespace's default and was not set by setsockopt comes from a route.
  */
 static __always_inline u32 chosen_already(struct tcp_sock *tp)
 {
@@ -404,7 +404,7 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 
 	now_us = tp->tcp_mstamp;
 	beats = bpf_map_lookup_elem(&heart, &only);
-	/* Nobody is there any more: as if nothing had ever been. */
+	/* The daemon is dead: behave as without it. */
 	if (!beats || !is_alive(beats, now_us))
 		return 0;
 	reason = chosen_already(tp);
@@ -421,7 +421,7 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 			return as_flags(reason, NO_ARM);
 	}
 	if (word >= TUNE_ARM && word != ~0U) {
-		/* The operator's choice is no part of the comparison. */
+		/* The operator's choice is not part of the comparison. */
 		drawn = DRAWN(0, (word - TUNE_ARM) & (TUNE_ARMS - 1));
 		reason = RECORD_OVERRIDE;
 	} else {

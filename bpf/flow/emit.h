@@ -66,7 +66,7 @@ struct reserved {
 	s64 unread;
 };
 
-/* Takes the next slot for an event of so many bytes, if there is one that was read. */
+/* Reserves the next slot for an event of `bytes` bytes, if that slot has been read. */
 static __always_inline struct record_event *reserve(struct reserved *reserved, u64 bytes)
 {
 	struct record_progress *so_far;
@@ -96,13 +96,12 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 	return NULL;
 }
 
-/* Whether there is much to read is asked for at one event in so many. */
+/* The fill level of the queue is checked every N events. */
 #define SELDOM 16
 
 /*
- * Gives the slot to the reader: whoever sees its number sees the event. The reader looks several times a second by
- * itself. It is woken when a quarter is full, and not by each event that comes then: a wake-up costs more than
- * everything else here.
+ * Publishes the slot: a reader that sees its number also sees the event. The reader polls several times a second. It is
+ * woken only when a quarter of the queue is full, because a wakeup costs more than everything else here.
  */
 static __always_inline void submit(const struct reserved *reserved)
 {
@@ -283,8 +282,8 @@ static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, c
 
 /*
  * The transfer that `begin` begins has ended at `end`, with all acknowledged, and the connection goes on. Nothing was
- * sent: it is none. The next begins there.
- */
+ * The transfer that started at `begin` has ended at `end`, with all bytes acknowledged, and the connection stays open.
+ * A transfer without bytes is not reported. The next transfer begins at `end`. */
 static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, const struct sums *end)
 {
 	struct record_event *event;

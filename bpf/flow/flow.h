@@ -67,7 +67,7 @@ enum flow_flag {
 #define FLOW_CLIENT_SHIFT 18
 #define FLOW_CLIENT (~0U << FLOW_CLIENT_SHIFT)
 
-/* So many RTTs are kept one by one. A power of two. */
+/* Number of first RTTs that are kept individually; a power of two. */
 #define FIRST_RTTS 4
 
 /* Zero at the start, but for the first members. There is memory for as many as the loader says: each byte counts. */
@@ -101,22 +101,24 @@ struct flow {
 	u32 app_limited;
 	u32 rate_max_packets;
 	u32 rate_max_interval_us;
-	u32 bbr_inflight_bytes; /* smoothed; 0: there is none */
+	u32 bbr_inflight_bytes; /* smoothed; 0: no sample */
 	u32 bbr_looks;
 	u32 bbr_short_looks;
 	u32 unused;
 
-	/* The first RTTs, one by one; with the next these are counted in buckets as well. Whatever is not counted yet is not zero: most
-	 * connections have no more than the first, and do not touch the rest. */
+	/*
+	 * The first RTTs, one by one; with the next one they are moved into the histogram. Unused slots are not zeroed:
+	 * most connections have only the first and never touch the rest.
+	 */
 	union {
 		u32 first_rtts_us[FIRST_RTTS];
 		u8 rtt_histogram[8 * RECORD_RTT_OCTAVES];
 	};
 };
 
-_Static_assert(sizeof(struct flow) == 408, "docs/reference/agent.md and capacity.rs say what an open connection costs");
+_Static_assert(sizeof(struct flow) == 408, "agent-record.md and capacity.rs state the memory of a connection");
 
-/* MurmurHash3's finalizer: each bit of the result hangs on all of the number. */
+/* MurmurHash3's finalizer: each bit of the result depends on all bits of the number. */
 static __always_inline u64 mixed(u64 number)
 {
 	number = (number ^ number >> 33) * 0xff51afd7ed558ccdULL;
@@ -218,8 +220,10 @@ static __always_inline u64 idle_us(const struct flow *flow, const struct sums *n
 	return passed > busy ? (u64)(passed - busy) * settings.jiffy_us : 0;
 }
 
-/* What lay between the last look and now, if the queue was empty for a time: when it became so, until when, and what was
- * acknowledged by then. */
+/*
+ * The time between the last sample and now, if the queue was empty for a while: when it became empty, until when, and
+ * the bytes acknowledged by then.
+ */
 struct pause {
 	u64 idle_us;
 	u64 from_us;

@@ -120,7 +120,7 @@ static __always_inline bool find(struct place *place, u64 cookie)
 
 	place->flow = NULL;
 	place->cookie = NULL;
-	/* Nobody has asked for the socket's cookie yet. */
+	/* The socket has no cookie yet. */
 	if (!set || !cookie)
 		return false;
 	way = way_of(set, cookie);
@@ -131,7 +131,7 @@ static __always_inline bool find(struct place *place, u64 cookie)
 	return place->flow;
 }
 
-/* Takes a place in a set, and says which; WAYS: there is none. */
+/* Takes a slot of a set and returns its index; WAYS if the set is full. */
 static __always_inline u32 take_way(u32 set_number, u64 cookie)
 {
 	struct set *set = bpf_map_lookup_elem(&sets, &set_number);
@@ -143,7 +143,7 @@ static __always_inline u32 take_way(u32 set_number, u64 cookie)
 #pragma clang loop unroll(disable)
 	for (way = 0; way < WAYS; way++) {
 		taken = __sync_val_compare_and_swap(&set->cookies[way], 0, cookie);
-		/* A socket that is connected again, and of whose first end nobody has told, has its place. */
+		/* The slot of a socket that was connected again, and whose first close was not reported. */
 		if (!taken || taken == cookie)
 			break;
 	}
@@ -163,7 +163,7 @@ static __noinline int add_more(u64 cookie)
 	return nothing ? bpf_map_update_elem(&more_flows, &cookie, nothing, BPF_ANY) : -1;
 }
 
-/* A new one, all zero but for its RTTs, of which there are none. */
+/* A new flow, all zero except for its RTTs, which are marked as empty. */
 static __always_inline struct flow *take_place(u64 cookie)
 {
 	u32 number = near_set_of(cookie), way;
@@ -183,9 +183,8 @@ static __always_inline struct flow *take_place(u64 cookie)
 }
 
 /*
- * Whoever gets the place next has not been met by a walk: a search must not take it for gone. Nor must a walk that
- * meets it before it has begun tell what was there.
- */
+ * The next owner of the slot is not marked as scanned, so a search must not take it for closed. A scan that reaches it
+ * before it has begun must not report its previous owner. */
 static __always_inline void leave(const struct place *place, u64 cookie)
 {
 	if (!place->cookie) {

@@ -76,7 +76,7 @@ class Engine:
 
     @property
     def remedy(self) -> str:
-        """What to do about that, a line for each step; empty if nobody knows."""
+        """Steps that fix the problem, one per line; empty if unknown."""
         return self._why_not()[1]
 
     def _why_not(self) -> tuple[str, str]:
@@ -101,7 +101,7 @@ class Capabilities:
 def find() -> Path:
     """Find the binary: `THALWEG_ENGINE`, then beside this Python, then the PATH.
 
-    Raises `ThalwegError` if there is none.
+    Raises `ThalwegError` if it is missing.
     """
     named = os.environ.get(VARIABLE)
     if named:
@@ -197,7 +197,7 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
 def choose(name: str, known: Capabilities) -> Engine:
     """Take an engine by name.
 
-    Raises `ThalwegError` if there is none, or it cannot run here.
+    Raises `ThalwegError` if the name is unknown, or the engine cannot run here.
     """
     engine = known.engines.get(name)
     if engine is None:

@@ -1,8 +1,8 @@
 """Folders for what is being made: gone at the end, whatever that was.
 
-An exception, Ctrl-C or SIGTERM removes such a folder at once. What a SIGKILL leaves, or a second signal that comes
-while it is being removed, is removed by whoever needs a folder of that name next: a lock tells it from one that is in
-use, and the kernel takes that off with the process.
+An exception, Ctrl-C or SIGTERM removes such a folder at once. A folder that remains after SIGKILL, or after a second
+signal during its removal, is removed when the next folder with that prefix is made. A lock, which the kernel releases
+when the process ends, marks folders that are in use.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ class Scratch:
     """A folder of one's own, in the folder for temporary files or in another one."""
 
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
-        """Make it, and remove those with the same prefix that nobody holds any more.
+        """Make the folder, and remove those with the same prefix that are no longer locked.
 
         Raises `OSError` if it cannot be made.
         """
@@ -52,10 +52,10 @@ def _made(parent: Path, prefix: str) -> tuple[Path, int | None]:
         try:
             return folder, _locked(folder)
         except (BlockingIOError, FileNotFoundError):
-            # Somebody who sweeps came before the lock, and takes it away.
+            # Another process removed the folder before it was locked.
             continue
         except OSError:
-            # A file system without such locks: nobody can sweep there.
+            # On a file system without locks, stale folders stay.
             return folder, None
 
 

@@ -21,7 +21,7 @@ LEAST = 20.0
 
 
 def packets_per_second(t: float) -> float:
-    """Give the capacity at second `t`."""
+    """Return the capacity at second `t`."""
     if t % OUTAGE_EVERY_S >= OUTAGE_EVERY_S - OUTAGE_S:
         return 0.0
     waves = 320 * math.sin(2 * math.pi * t / 7.3) + 120 * math.sin(2 * math.pi * t / 1.9)
@@ -29,7 +29,7 @@ def packets_per_second(t: float) -> float:
 
 
 def trace() -> list[int]:
-    """Give the milliseconds at which a packet may leave; the last one ends the trace."""
+    """Return the milliseconds at which a packet may leave; the last one ends the trace."""
     times, due = [], 0.0
     for ms in range(1, SECONDS * 1000 + 1):
         due += packets_per_second(ms / 1000) / 1000

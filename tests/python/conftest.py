@@ -80,13 +80,13 @@ def kernel() -> None:
 
 @pytest.fixture
 def uml() -> None:
-    """The engine `uml` can run here, likewise."""
+    """The engine `uml` can run here."""
     _needs("uml")
 
 
 @pytest.fixture
 def vm() -> None:
-    """The engine `vm` can run here, likewise."""
+    """The engine `vm` can run here."""
     _needs("vm")
 
 

@@ -1,4 +1,4 @@
-"""Records with made-up content, for tests of what is read, summed up and shown."""
+"""Records with synthetic content, for tests of what is read, summed up and shown."""
 
 import random
 from collections.abc import Iterable

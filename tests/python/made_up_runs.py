@@ -1,4 +1,4 @@
-"""Run directories with made-up content, for tests of analysis and report.
+"""Run directories with synthetic content, for tests of analysis and report.
 
 `MadeUpRun` takes rows and writes a directory of the documented form. `large_and_medium` makes up a whole study (four
 mixes, five buffers) with plausible curves and answers that are easy to state.
@@ -85,10 +85,10 @@ class MadeUpRun:
         self.plan = {
             "format": 1,
             "engine": engine,
-            "name": "made-up",
+            "name": "synthetic",
             "about": "",
             "source": "",
-            "scenario_toml": 'name = "made-up"\n',
+            "scenario_toml": 'name = "synthetic"\n',
             "traces": {},
             "experiments": list(experiments),
         } | plan

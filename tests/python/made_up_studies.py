@@ -1,4 +1,4 @@
-"""A study that nobody ran, with a figure of every kind, for tests of its page and of figures as files."""
+"""A synthetic study, with a figure of every kind, for tests of its page and of figures as files."""
 
 import math
 from typing import Any
@@ -65,17 +65,17 @@ def page(**changes: Any) -> StudyPage:
         PageClaim("c", "Nothing else.", "fig. 5", "0", [PageVerdict("uml", "not settled", "0.1 (-0.1 to 0.3)", 3)]),
     ]
     values: dict[str, Any] = {
-        "name": "made-up",
+        "name": "synthetic",
         "title": "A mixed workload",
         "about": "A large flow meets medium flows.",
-        "cite": "Somebody et al., A Mixed Workload (2018)",
+        "cite": "Author et al., A Mixed Workload (2018)",
         "url": "https://doi.org/10.1000/1",
         "story": "# A mixed workload\n\n## What they did\n\nThey *measured*.\n\n| a | b |\n| - | - |\n| 1 | 2 |\n",
         "engines": ["sim", "uml"],
         "claims": claims,
         "provenance": [
             Provenance(
-                "sim", "0.1.0", "thalweg reproduce made-up", seconds=12.34, experiments=80, scaled=["1 s, not 60 s."]
+                "sim", "0.1.0", "thalweg reproduce synthetic", seconds=12.34, experiments=80, scaled=["1 s, not 60 s."]
             )
         ],
         "sections": [Section("A tree", "`a`")],

@@ -1,4 +1,4 @@
-"""Records with a planted truth: made-up traffic of many clients, of which every effect is known exactly."""
+"""Records with a planted truth: synthetic traffic of many clients, of which every effect is known exactly."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Folders of what is not finished: each is its owner's as long as that lives, and nobody's afterwards."""
+"""Folders of what is not finished: each is kept while its owner lives, and removed afterwards."""
 
 import os
 import subprocess

@@ -44,7 +44,7 @@ def installed(machine: Machine, packages: dict[str, Path]) -> Machine:
 
 @pytest.fixture(scope="module")
 def cgroup() -> Iterator[Path]:
-    """A cgroup for the connections of a file's tests: others of the machine are none of theirs."""
+    """A cgroup for the connections of a file's tests, separate from others of the machine."""
     if os.geteuid() != 0:
         cannot("connections are recorded by root only")
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())

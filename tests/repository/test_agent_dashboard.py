@@ -191,7 +191,7 @@ def test_every_query_has_an_answer(prometheus: str, cgroup: Path) -> None:
 
     def all_are_answered() -> bool:
         carry(cgroup)
-        # A rate needs two scrapes and something that grew between them; a quantile of nothing is no number.
+        # A rate needs two scrapes and something that grew between them; a quantile without samples is NaN.
         missing[:] = [query for query in missing if not any(map(math.isfinite, values(prometheus, query)))]
         return not missing
 

@@ -34,7 +34,7 @@ def names(panels: list[dict[str, Any]]) -> list[str]:
 
 def test_it_is_a_whole_dashboard_of_a_form_that_is_read_today() -> None:
     assert DASHBOARD["schemaVersion"] in SCHEMAS
-    # A number would be that of a dashboard in somebody's database.
+    # An id would be that of one Grafana database.
     assert DASHBOARD.get("id") is None
     assert re.fullmatch(r"[A-Za-z0-9_-]{1,40}", DASHBOARD["uid"])
     assert DASHBOARD["title"]

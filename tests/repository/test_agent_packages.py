@@ -43,6 +43,8 @@ def test_the_binary_needs_no_library_of_the_server(packages: dict[str, Path], tm
         "thalweg-tune.service",
         "thalweg-agent.json",
         "agent.md",
+        "agent-record.md",
+        "agent-tune.md",
         "LICENSE-MIT",
         "bpf/cc/bbr_cpu/bbr_cpu.bpf.c",
     ):
@@ -88,7 +90,7 @@ def test_the_service_manager_is_told(machine: Machine, packages: dict[str, Path]
         return machine.run("cat", "/run/said").splitlines()
 
     install = ("dpkg", "--install", str(packages[".deb"]))
-    assert said(*install) == ["daemon-reload"], "nothing starts that nobody has asked for"
+    assert said(*install) == ["daemon-reload"], "installation starts no service"
     assert "try-restart thalweg-agent.service thalweg-tune.service" in said(*install)
     removed = said("dpkg", "--remove", "thalweg-agent")
     both = "thalweg-agent.service thalweg-tune.service"

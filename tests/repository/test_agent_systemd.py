@@ -125,7 +125,7 @@ class Systemd:
         return dict(json.loads(self.run("/usr/bin/thalweg-agent", "status", "--json")))
 
     def carry(self, connections: int) -> None:
-        """Have five connections, and wait until so many ends have their rows."""
+        """Open five connections, and wait until `connections` closes have their rows."""
         self.run("systemctl", "start", "traffic.service")
         wait_until(lambda: self.status()["counters"]["close_rows"] >= connections)
 
@@ -204,7 +204,7 @@ def test_a_reload_or_a_hang_up_leaves_the_service_at_work(systemd: Systemd, unit
     systemd.carry(10)
     assert (systemd.show("ActiveState", unit), systemd.show("MainPID", unit)) == ("active", main)
     if unit == TUNE:
-        assert len(systemd.keepers()) == 1, "the second process is no exception"
+        assert len(systemd.keepers()) == 1, "the new process has one watchdog, too"
     systemd.run("systemctl", "stop", unit)
     assert systemd.show("Result", unit) == "success"
 
@@ -228,7 +228,7 @@ def test_an_upgrade_restarts_what_runs_and_a_removal_stops_it(systemd: Systemd, 
     shutil.copy(packages[".deb"], systemd.file("/run/agent.deb"))
     install = ("dpkg", "--install", "/run/agent.deb")
     systemd.run(*install)
-    assert systemd.show("ActiveState") == "inactive", "nothing starts that nobody has asked for"
+    assert systemd.show("ActiveState") == "inactive", "installation starts no service"
     systemd.start()
     before = systemd.show("MainPID")
     systemd.run(*install)

@@ -7,12 +7,13 @@ import pytest
 from generating import study_pages
 from thalweg import studies
 from thalweg.studies import Study
+from website.hooks import with_story
 
 CLAIMS = """\
 title = "Alone"
 about = "One flow on its own."
 [paper]
-cite = "Nobody, Nowhere (2031)"
+cite = "Author, Journal (2031)"
 url = "https://example.org/paper"
 [parts.alone]
 scenario = "alone.toml"
@@ -79,7 +80,7 @@ def test_a_page_has_the_larger_set_of_each_engine(study: Study) -> None:
     assert "- **sim**: ✗ does not hold; 50 % [40 %, 60 %], n = 5" in page
     assert "- **sim**: ✓ holds; 100 % [90 %, 110 %], n = 5" in page
     assert "- **uml**, quick: ~ not settled; 85 % [75 %, 95 %], n = 5" in page
-    assert "- **uml**: not judged yet" in page
+    assert "- **uml**, quick: not judged yet" in page
     assert "10 %" not in page.replace("[90 %, 110 %]", ""), "the quick set of an engine that has a full one is left out"
 
 
@@ -88,10 +89,23 @@ def test_a_page_tells_the_story_with_links_that_work_from_there(study: Study) ->
         "# Alone\n\nA story: [tables](../../docs/studies/mine.md), [bbr3](../../docs/concepts/bbr3.md), "
         "[other](../../docs/studies/other.md), [its story](../other/README.md), [paths](paths.csv).\n"
     )
-    page = study_pages.page(study)
+    folder = study.folder.parent / "studies"
+    folder.mkdir()
+    study.folder.rename(folder / "mine")
+    page = with_story(study_pages.page(studies.load(folder / "mine")), folder.parent)
     assert "A story: [tables](#claims), [bbr3](../concepts/bbr3.md), [other](other.md), [its story](other.md)," in page
     assert "[paths](../../studies/mine/paths.csv)." in page
     assert page.count("# Alone\n") == 1
+
+
+def test_a_claim_that_every_engine_confirms_is_listed_with_its_value(study: Study) -> None:
+    found = json.loads((study.folder / "found.json").read_text())
+    found["engines"]["uml"]["quick"]["claims"]["alone"] = entry("cannot run here", 0.0)
+    (study.folder / "found.json").write_text(json.dumps(found))
+    page = study_pages.page(study)
+    assert "- `alone`: It has all. **sim** 100 % [90 %, 110 %], n = 5." in page
+    assert "### fills" in page
+    assert "### alone" not in page
 
 
 def test_the_front_page_counts_verdicts_by_engine(study: Study) -> None:
@@ -107,7 +121,7 @@ def test_the_page_of_a_study_says_why_a_claim_fails_and_what_was_scaled(study: S
     assert "thalweg reproduce mine --engine uml" in page
 
 
-def test_a_study_that_nobody_ran_has_pages_that_say_so(study: Study) -> None:
+def test_the_page_of_a_study_without_results_says_so(study: Study) -> None:
     (study.folder / "found.json").unlink()
     assert "Nothing was recorded yet." in study_pages.page(study)
     assert "[Alone](mine.md)" in study_pages.front([study])

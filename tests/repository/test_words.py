@@ -58,6 +58,13 @@ def test_a_pattern_of_one_kind_of_file_and_an_allowed_file_are_respected(listed:
     assert len(found) == 2
 
 
+def test_a_pattern_of_prose_does_not_hold_in_code_blocks_of_markdown(listed: Path) -> None:
+    listed.write_text(LIST.replace("limit = 1\n", "limit = 1\nprose = true\n"))
+    text = "Nobody.\n\n```sh\nsu nobody\n```\n\n    su nobody\n\nAnd nobody."
+    _, *places = messages(listed, a_md=text)
+    assert places == ["    a.md:1: Nobody.", "    a.md:9: And nobody."]
+
+
 def test_every_exception_has_a_reason_and_a_pattern() -> None:
     listed = tomllib.loads(check_words.FILE.read_text())
     names = {each["name"] for each in listed["pattern"]}

@@ -3,7 +3,6 @@
 They are made from what a study claims (claims.toml) and what was found last (found.json), and run nothing.
 """
 
-import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -44,7 +43,10 @@ def front(studies: Sequence[Study]) -> str:
 
 
 def page(study: Study) -> str:
-    """Return the page of a study: its story, how to repeat it, and every claim."""
+    """Return the page of a study: a link to its README, how to repeat it, and every claim.
+
+    The site shows the README in place of the link (tools/website/hooks.py).
+    """
     claims, known = study.claims, _engines(study)
     lines = [f"# {claims.title}", "", NOTE, "", claims.about.strip(), "", f"The source: {_cite(study)}", ""]
     lines += [*_story(study), "## To repeat it", "", "```sh"]
@@ -53,9 +55,8 @@ def page(study: Study) -> str:
     others = [name for name in known if name != engine.DEFAULT]
     lines += [f"thalweg reproduce {study.name} --engine {name}" for name in others]
     lines += ["```", "", *_made(study), "", "## Parts", "", *_parts(study), "", "## Claims", ""]
-    lines += ["[The front page](README.md) says how claims are judged, and what the words mean.", ""]
-    for claim in claims.claims:
-        lines += [*_claim(study, claim), ""]
+    lines += ["[How claims are judged](README.md). An engine without a line cannot run the claim's experiments.", ""]
+    lines += [*_claims(study)]
     return "\n".join(line for text in lines for line in _wrapped(text))
 
 
@@ -68,14 +69,8 @@ def _wrapped(text: str) -> list[str]:
 
 
 def _story(study: Study) -> list[str]:
-    """Return the study's README.md without its title, with links that work from docs/studies."""
-    if not study.story:
-        return []
-    body = study.story.partition("\n")[2].strip()
-    body = re.sub(r"\]\((?!\.\./|#|https?:)", f"](../../studies/{study.name}/", body)
-    body = body.replace(f"](../../docs/studies/{study.name}.md)", "](#claims)").replace("](../../docs/studies/", "](")
-    body = re.sub(r"\]\(\.\./([a-z0-9-]+)/README\.md\)", r"](\1.md)", body.replace("](../../docs/", "](../"))
-    return [body, ""]
+    """Return the link to the study's README.md that the site replaces by the text of that file."""
+    return [f"[Background, method and findings](../../studies/{study.name}/README.md)", ""] if study.story else []
 
 
 def _engines(study: Study) -> dict[str, Found]:
@@ -141,30 +136,55 @@ def _parts(study: Study) -> Iterator[str]:
 
 
 def _records(part: StudyPart) -> str:
-    """Say what records are made up."""
+    """Describe the synthetic records of a part."""
     assert part.records
     each = part.records
     return f"{each.repetitions} times {each.rows:,} rows of records, {each.design}, by {' and '.join(each.by)}"
 
 
-def _claim(study: Study, claim: Claim) -> Iterator[str]:
+def _claims(study: Study) -> Iterator[str]:
+    """Describe claims that some engine does not confirm in detail, and list the others with their values."""
+    found = {claim.id: list(_found(study, claim)) for claim in study.claims.claims}
+    confirmed = [
+        claim
+        for claim in study.claims.claims
+        if found[claim.id] and all(judged and judged.verdict == "holds" for _, judged in found[claim.id])
+    ]
+    for claim in study.claims.claims:
+        if claim not in confirmed:
+            yield from (*_claim(claim, found[claim.id]), "")
+    if confirmed:
+        yield from ("## Claims that hold on every engine", "")
+    for claim in confirmed:
+        values = "; ".join(
+            f"{name} {texts.ours(judged, texts.unit(claim))}" for name, judged in found[claim.id] if judged
+        )
+        yield f"- `{claim.id}`: {_text(claim.text)} {_text(values)}."
+
+
+def _found(study: Study, claim: Claim) -> Iterator[tuple[str, Judged | None]]:
+    """Yield the name of each engine that can run a claim, and its verdict; None: not judged yet."""
+    for name, of_engine in _engines(study).items():
+        size, recorded = _best(of_engine)
+        entry = recorded["claims"].get(claim.id)
+        judged = _judged(entry) if entry else None
+        if not judged or judged.verdict != "cannot run here":
+            yield f"**{name}**{', quick' if size == 'quick' else ''}", judged
+
+
+def _claim(claim: Claim, found: Sequence[tuple[str, Judged | None]]) -> Iterator[str]:
     yield f"### {claim.id}"
     yield ""
     yield _text(claim.text)
     yield ""
-    yield f"- **In the source** ({_text(claim.source)}): {_text(texts.paper(claim)) or 'no number'}"
-    if claim.trust:
-        yield f"- **How far to trust it**: {_text(claim.trust)}"
-    yield f"- **Asked of our number**: {_text(texts.asked(claim))}"
-    for name, of_engine in _engines(study).items():
-        size, recorded = _best(of_engine)
-        entry = recorded["claims"].get(claim.id)
-        if not entry:
-            yield f"- **{name}**: not judged yet"
+    yield f"- **Source** ({_text(claim.source)}): {_text(texts.paper(claim)) or 'no number'}"
+    yield f"- **Bound**: {_text(texts.asked(claim))}"
+    for name, judged in found:
+        if not judged:
+            yield f"- {name}: not judged yet"
             continue
-        judged = _judged(entry)
-        found = [f"{SIGNS[judged.verdict]} {judged.verdict}", texts.ours(judged, texts.unit(claim)), judged.note]
-        yield f"- **{name}**{', quick' if size == 'quick' else ''}: {_text('; '.join(filter(None, found)))}"
+        parts = [f"{SIGNS[judged.verdict]} {judged.verdict}", texts.ours(judged, texts.unit(claim)), judged.note]
+        yield f"- {name}: {_text('; '.join(filter(None, parts)))}"
     if claim.reason:
         yield f"- **Why**: {_text(claim.reason)}"
 

@@ -23,6 +23,9 @@ WORKER = "assets/file_worker.js"
 """Our replacement of a script that the theme would load from the network."""
 NETWORK_WORKER = "https://unpkg.com/iframe-worker/shim"
 
+STORY = re.compile(r"^\[Background, method and findings\]\(\.\./\.\./studies/([a-z0-9-]+)/README\.md\)$", re.MULTILINE)
+"""The link of a study's page that its README replaces."""
+
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!https?://|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
@@ -64,9 +67,30 @@ def on_post_template(output_content: str, template_name: str, config: MkDocsConf
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Point links to where the site has their targets; a link to a folder that the site lacks becomes text."""
+    """Insert READMEs of studies, and point links to where the site has their targets.
+
+    A link to a folder that the site lacks becomes text.
+    """
     del config, files
-    return rewrite(markdown, page.file.src_uri)
+    return rewrite(with_story(markdown), page.file.src_uri)
+
+
+def with_story(markdown: str, root: Path = ROOT) -> str:
+    """Return a study's page with the text of its README instead of the link to it.
+
+    Args:
+        markdown: The page in docs/studies; other pages have no such link, and are returned unchanged.
+        root: Folder of the repository.
+    """
+
+    def text(match: re.Match[str]) -> str:
+        name = match[1]
+        body = (root / "studies" / name / "README.md").read_text().partition("\n")[2].strip()
+        body = re.sub(r"\]\((?!\.\./|#|https?:)", f"](../../studies/{name}/", body)
+        body = body.replace(f"](../../docs/studies/{name}.md)", "](#claims)").replace("](../../docs/studies/", "](")
+        return re.sub(r"\]\(\.\./([a-z0-9-]+)/README\.md\)", r"](\1.md)", body.replace("](../../docs/", "](../"))
+
+    return STORY.sub(text, markdown)
 
 
 def rewrite(markdown: str, uri: str) -> str:
@@ -103,7 +127,7 @@ def _target(uri: str, link: str) -> str:
 def _outside(page: Path) -> set[str]:
     """Return the paths, from the root of the repository, that a document links to outside of docs/."""
     uri = page.name if page.parent == ROOT else page.relative_to(DOCS).as_posix()
-    targets = {_target(uri, match[3]) for match in LINK.finditer(page.read_text())}
+    targets = {_target(uri, match[3]) for match in LINK.finditer(with_story(page.read_text()))}
     return {target for target in targets if not target.startswith("docs/") and target not in ROOT_PAGES}
 
 

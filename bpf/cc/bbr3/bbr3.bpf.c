@@ -19,8 +19,9 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Which rule: 0 none, otherwise one of `enum rule` and 1. In a section of its own, where the loader finds it without knowing any
- * offset. */
+/*
+ * The rule: 0 for none, otherwise one of `enum rule` plus 1. It has its own section, so that the loader needs no offset.
+ */
 const volatile u32 rule SEC(".rodata.rule") = 0;
 
 /* What is kept of a connection. */

@@ -76,7 +76,7 @@ struct bbr3 {
 	uint8_t has_loss_in_cycle;
 
 	uint32_t next_round_delivered; /* the round ends when a packet is acknowledged that was sent after this */
-	uint32_t loss_round_delivered; /* likewise for the round over which losses are counted */
+	uint32_t loss_round_delivered; /* the same for the round over which losses are counted */
 	uint32_t lost_seen;            /* losses that have been handled */
 	uint32_t ce_seen;              /* ECN marks that have been counted */
 	uint32_t max_bw[2];            /* largest delivery rate of the previous cycle, and of this one */

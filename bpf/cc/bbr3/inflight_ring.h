@@ -79,7 +79,7 @@ BBR3_INLINE void bbr3_ring_on_send(struct bbr3_ring *ring, const struct bbr3_mom
 	ring->has_pending = 1;
 }
 
-/* The entry for a packet that was sent at `sent_at`, which grows from call to call. 0: there is none yet. */
+/* The entry of a packet sent at `sent_at`, which must not decrease between calls. 0 if there is no entry yet. */
 BBR3_INLINE struct bbr3_moment *bbr3_ring_find(struct bbr3_ring *ring, uint32_t sent_at)
 {
 	uint32_t step;

@@ -16,8 +16,10 @@
 /* The verifier of a function that is called, and not inlined, knows less about its arguments. */
 #define TUNED_FUNCTION static inline __attribute__((always_inline))
 
-/* The parameters: crates/cc/src/bbr/settings.rs has the same members in the same order, and docs/concepts/bbr-tuned.md says what
- * they do. Gains and shares are in units of 1/256. */
+/*
+ * The parameters. crates/cc/src/bbr/settings.rs has the same members in the same order; docs/concepts/bbr-tuned.md
+ * describes them. Gains and shares are in units of 1/256.
+ */
 struct tuned_params {
 	uint32_t probe_gain;
 	uint32_t probe_drain_gain;

@@ -33,7 +33,7 @@ RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version,
 /* What is in flight is smoothed with weight 1/4 for the new value. */
 #define RULE_PAPER_SMOOTHING 4
 
-/* For so many smoothed round trips after PROBE_RTT little is in flight because BBR wants it so. */
+/* After PROBE_RTT, BBR intends a small inflight for this number of smoothed RTTs. */
 #define RULE_PAPER_ROUNDS_AFTER_PROBE_RTT 3
 
 /*

@@ -117,7 +117,7 @@ struct rule_schedule {
 	uint64_t missed_us;
 
 	/* Stalls: times off CPU. */
-	uint64_t stall_us; /* the longest of late; 0: there are none, and nothing below counts */
+	uint64_t stall_us; /* longest recent stall; 0: no stalls, and the members below are unused */
 	uint64_t last_stall_us;
 	uint64_t stalled_at_us;
 	/*

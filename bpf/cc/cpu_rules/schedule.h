@@ -35,8 +35,8 @@
 #define RULE_DOUBT_US 30000
 
 /*
- * What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a
- * queue drains meanwhile.
+ * Owed bytes are sent within the larger of these two: the time of a burst, and 1/RATIO of the longest stall, so that
+ * the queue drains meanwhile.
  */
 #define RULE_BURST_US 1024
 #define RULE_BURST_RATIO 16
@@ -44,22 +44,22 @@
 /* Time counts up to this: so nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
 
-/* A stall is remembered for so many times a round trip and its own length: BBR's window for its bandwidth. */
+/* A stall is remembered for this number of RTTs plus stall lengths: the window of BBR's bandwidth filter. */
 #define RULE_MEMORY_ROUNDS 10
 
-/* A length of stalls that is not reached again fades by 1 in so many with each. */
+/* The longest stall decays by 1/N with each shorter one. */
 #define RULE_STALL_FADE 8
 
 /* A bandwidth below a packet in 17 ms bounds no sample: nothing is paced so slowly that a stall would show in it. */
-#define RULE_LEAST_BW 1000
+#define RULE_MIN_BW 1000
 
 /* What is owed is at most this many times what the longest stall cost. */
 #define RULE_OWED_STALLS 2
 
-/* More than 1 lost packet in so many is congestion: 2 %, as in BBR's versions 2 and 3. */
+/* A loss ratio above 1/N is congestion: 2 %, as in BBR's versions 2 and 3. */
 #define RULE_LOSS_RATIO 50
 
-/* So many packets more than that have to be lost: random loss of 1 % does so once in 300,000 excesses. */
+/* Lost packets above that ratio before it counts: random loss of 1 % exceeds this once in 300,000 tests. */
 #define RULE_LOSS_EXCESS 10
 
 /*
@@ -72,16 +72,15 @@
 #define RULE_CAP_BACK_SHIFT 2
 
 /*
- * Stalls empty the path. A round trip that is longer than the smallest by no more than 1 in so many shows that it still
- * is that.
+ * Stalls empty the path. An RTT that exceeds the minimum by at most 1/N confirms that the minimum is still valid.
  */
 #define RULE_MIN_RTT_RATIO 8
 
 /* What has left ahead of the schedule counts up to the largest burst. */
-#define RULE_MOST_AHEAD ((int64_t)65536 * RULE_US_PER_S)
+#define RULE_MAX_AHEAD ((int64_t)65536 * RULE_US_PER_S)
 
 /* What was sent at most while the rule looked away, so that products fit. */
-#define RULE_MOST_BYTES (1 << 24)
+#define RULE_MAX_BYTES (1 << 24)
 
 #define RULE_US_PER_S 1000000
 
@@ -111,7 +110,7 @@ RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, ui
 {
 	uint64_t most = rule_max(it->bw, it->bw_before);
 
-	if (most < RULE_LEAST_BW || !rule_is_stalling(it, now_us, min_rtt_us) || delivered << RULE_BW_SHIFT <= most * interval_us)
+	if (most < RULE_MIN_BW || !rule_is_stalling(it, now_us, min_rtt_us) || delivered << RULE_BW_SHIFT <= most * interval_us)
 		return interval_us;
 	return (delivered << RULE_BW_SHIFT) / most;
 }
@@ -163,7 +162,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 {
 	uint64_t away_us = rule_min(in->now_us - it->seen_us, RULE_LONGEST_US);
 	uint64_t passed_us = free_us > it->free_us ? rule_min(free_us - it->free_us, RULE_LONGEST_US) : 0;
-	uint64_t sent = rule_min(in->bytes_sent - it->bytes_sent, RULE_MOST_BYTES);
+	uint64_t sent = rule_min(in->bytes_sent - it->bytes_sent, RULE_MAX_BYTES);
 	uint64_t scheduled = it->rate * passed_us;
 	uint64_t paced = sent;
 	uint32_t is_full;
@@ -204,10 +203,10 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 			}
 		}
 	}
-	/* Only stalls are made up for: neither a timer that is a little late nor a window that is full. */
+	/* Only stalls are compensated, not late timers or a full window. */
 	if (owed > 0 && owed > it->owed)
 		owed = it->owed > 0 ? it->owed : 0;
-	it->owed = owed > -RULE_MOST_AHEAD ? owed : -RULE_MOST_AHEAD;
+	it->owed = owed > -RULE_MAX_AHEAD ? owed : -RULE_MAX_AHEAD;
 	return 0;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * For tests of the recorder: a program that does not know that it may not be alone. It sets what the kernel calls for
- * as if nobody else had wanted anything.
+ * For tests of the recorder: a program that ignores other programs. It overwrites the callback flags of the socket.
  */
 #include "kernel.h"
 #include <bpf/bpf_helpers.h>

@@ -38,7 +38,8 @@ const QUESTIONS: &[&str] = &[
 
 const SETTINGS: &[&str] = &[
     "policy = \"bayes\"\nholdout = 0.05\ngrace = \"5min\"\ndestinations = 20000\n[objective]\nlong_from = \"3MB\"\n\
-     [guard]\nalpha = 0.05\nwithdraw_for = \"24h\"\n[tree]\nv4 = 24\n[[override]]\nprefix = \"10.0.0.0/8\"\ncc = \"bbr\"\n",
+     [guard]\nalpha = 0.05\nwithdraw_for = \"24h\"\n[tree]\nv4 = 24\n[[override]]\nprefix = \"10.0.0.0/8\"\ncc = \
+                                             \"bbr\"\n",
     "policy = \"ab\"\n[ab]\nshare = 0.1\npilot_until = \"2026-01-31T12:00:00Z\"\n",
     "policy = \"bpftune\"\n[bpftune]\nlearning_rate = 4\nmin_instances = 4\ndrop_shift = 6\n",
 ];

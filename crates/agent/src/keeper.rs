@@ -1,10 +1,10 @@
-//! Who keeps the kernel's side of `tune` alive when the daemon dies: a process that holds its link and does nothing
-//! else.
+//! The watchdog keeps the kernel side of `tune` alive when the daemon dies: a process that holds the link of its
+//! programs.
 //!
-//! The daemon tells it when it ends by itself. If it is gone without a word, the keeper waits for the grace time, in
-//! which the kernel goes on choosing with the last chances, and ends: the kernel then takes the programs back. Nothing
-//! is pinned, so that neither a killed daemon nor a new start of the machine leaves anything. A new daemon ends the
-//! keeper of a dead one and begins by itself.
+//! The daemon notifies the watchdog when it exits normally. If the daemon dies without a notification, the watchdog
+//! waits for the grace time, in which the kernel continues to choose with the last probabilities. Then the watchdog
+//! exits, and the kernel unloads the programs. Nothing is pinned, so neither a killed daemon nor a reboot leaves
+//! anything behind. A new daemon ends the watchdog of a dead one and starts from its saved state.
 
 use crate::cc::holders::{Held, Holder, holders};
 use crate::signals::Signals;
@@ -26,7 +26,7 @@ pub const COMMAND: &str = "tune-keeper";
 /// The option that names the socket of the keeper's agent.
 const SOCKET: &str = "--socket";
 
-/// What the daemon says when it ends by itself.
+/// Message of the daemon when it exits normally.
 const WORD: &[u8] = b"end";
 
 /// How long a keeper that is told to end may take.
@@ -45,7 +45,8 @@ impl Keeper {
     /// If there is no other process to be had.
     pub fn start(link: &impl AsFd, grace: Duration, socket: &Path) -> Result<Keeper, Problem> {
         let failed = |error: std::io::Error| {
-            let hint = "look at ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once when the agent dies";
+            let hint = "look at ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once \
+                        when the agent dies";
             Problem::failed("no-keeper", "this process", error, "to be allowed another process", hint)
         };
         // A copy that the other process inherits, unlike all other files of this one.
@@ -74,7 +75,7 @@ impl Keeper {
     }
 }
 
-/// The daemon ends by itself, and the keeper with it.
+/// The daemon exits normally: the watchdog exits too.
 impl Drop for Keeper {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {
@@ -85,8 +86,8 @@ impl Drop for Keeper {
     }
 }
 
-/// What a keeper does: it holds what it has inherited until the daemon ends, and for the grace time if that said
-/// nothing. A signal that has all agents read their settings again is none for it.
+/// Main function of the watchdog: holds the inherited link until the daemon exits, and for the grace time if the daemon
+/// sent no notification. SIGHUP, which makes agents reload their settings, is ignored.
 ///
 /// # Errors
 /// If that signal cannot be caught.
@@ -100,7 +101,7 @@ pub fn keep(grace: Duration) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Ends the keepers of a link, if nobody else has it: their daemon is dead. Whether it was so.
+/// Ends the watchdogs of a link that no daemon holds. Returns whether there was one.
 pub fn end_orphans(link: u32) -> bool {
     let holders = holders(Held::Link(link));
     if holders.is_empty() || !holders.iter().all(is_keeper) {

@@ -64,7 +64,7 @@ fn run(command: Command) -> Result<(), Problem> {
     }
 }
 
-/// Prints a result at once: somebody may be waiting for it. A reader that has seen enough (`| head`) is no error.
+/// Prints a result and flushes it, because a script may wait for it. A closed pipe (`| head`) is not an error.
 fn say(text: &str) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
     match out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()) {

@@ -4,8 +4,8 @@
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Says that the start is over, if a service manager wants to know. It is nobody's problem if it cannot be told: it
-/// waits for as long as its unit says.
+/// Notifies the service manager that startup is complete. Failures are ignored: systemd then waits until the start
+/// timeout of the unit.
 pub fn ready() {
     let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
     let Some(socket) = socket.to_str() else { return };

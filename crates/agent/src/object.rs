@@ -8,10 +8,10 @@ use thalweg_store::Problem;
 /// How many of the log's last lines an error shows: the verifier's reason is at the end.
 const SHOWN_LINES: usize = 12;
 
-/// Opens a compiled object. `place` names it in errors.
+/// Opens a compiled BPF object. `place` is its name in errors.
 ///
 /// # Errors
-/// If it is none.
+/// If the bytes are not a BPF object.
 pub fn open(bytes: &[u8], place: &str) -> Result<OpenObject, Problem> {
     libbpf_log::keep();
     let name = Path::new(place).file_stem().unwrap_or_default().to_string_lossy();

@@ -1,4 +1,4 @@
-//! `status` and `top` as a user sees them, with an agent behind the socket that is made up.
+//! `status` and `top` as a user sees them, with a fake agent behind the socket.
 
 #[path = "common/waiting.rs"]
 mod waiting;

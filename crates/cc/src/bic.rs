@@ -26,7 +26,7 @@
 //!   stays.
 //! - Before the first congestion cwnd grows by at least 5 % per round trip.
 //! - ACKs of several segments count as several, besides the factor. The average starts at 2, and stays at 31/16 in
-//!   whole 16ths where every segment is acknowledged by itself. So growth is about twice what the table says with most
+//!   whole 16ths where every segment has its own ACK. So growth is about twice what the table says with most
 //!   receivers.
 //! - A timeout forgets W_max.
 //!

@@ -131,7 +131,7 @@ fn vegas_thresholds(value: &dyn Fn(&str) -> f64) -> vegas::Thresholds {
 /// Why a controller cannot be built.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BuildError {
-    /// There is none of this name.
+    /// No algorithm has this name.
     UnknownName(String),
     /// It has no such parameter.
     UnknownParam {

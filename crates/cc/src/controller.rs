@@ -113,7 +113,7 @@ pub struct Conn {
     pub is_receiver_limited: bool,
     /// Whether the application has lately not kept the pipe full.
     pub is_app_limited: bool,
-    /// Whether segments leave at the pacing rate, whoever asked for that.
+    /// Whether segments leave at the pacing rate, requested by the application or the controller.
     pub is_paced: bool,
     /// Earliest departure of the next segment under pacing; `now` or earlier if it may leave at once.
     pub next_departure: Time,
@@ -223,7 +223,7 @@ pub trait Controller: Debug + Send {
 
     /// An ACK on which cwnd may be raised. If the controller governs recovery: every ACK that comes while segments are
     /// out, also one that neither delivers anything nor detects a loss ([`Ack::acked`] and [`Ack::lost`] are 0 then,
-    /// and [`Ack::rate`] is none), but not one that a later ACK has overtaken.
+    /// and [`Ack::rate`] is `None`), but not one that a later ACK has overtaken.
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng);
 
     /// A loss was detected, [`Conn::state`] is still the state before it: returns the new ssthresh.

@@ -27,7 +27,7 @@ impl Gain {
     /// A quarter more.
     pub const FULL_PIPE_GROWTH: Gain = Gain(256 * 5 / 4);
 
-    /// A gain of so many hundredths, rounded down.
+    /// A gain in hundredths, rounded down.
     pub const fn hundredths(value: u32) -> Gain {
         Gain(256 * value / 100)
     }

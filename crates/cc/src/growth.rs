@@ -47,7 +47,7 @@ pub(crate) fn beyond_slow_start(conn: &Conn, ack: &Ack, window: &mut Window) -> 
     Some(slow_start(window, ack.acked)).filter(|left| *left > Packets::ZERO)
 }
 
-/// Raises cwnd by one per so many acknowledged segments.
+/// Raises cwnd by one packet every N acknowledged segments.
 #[derive(Debug, Default)]
 pub(crate) struct AdditiveIncrease {
     /// Acknowledged segments that have not yet raised cwnd.
@@ -55,9 +55,9 @@ pub(crate) struct AdditiveIncrease {
 }
 
 impl AdditiveIncrease {
-    /// `acked` segments were acknowledged and it takes `per_step` of them to raise cwnd by one. `per_step` is at least 1.
+    /// Adds `acked` acknowledged segments; cwnd grows by one every `per_step` segments, which is at least 1.
     pub fn grow(&mut self, window: &mut Window, per_step: Packets, acked: Packets) {
-        // What was saved up while a step was dearer buys one step at most: cwnd does not jump when it gets cheaper.
+        // Credit from a time with a higher N counts for at most one step: cwnd does not jump when N falls.
         if self.credit >= per_step {
             self.credit = Packets::ZERO;
             window.cwnd += Packets(1);

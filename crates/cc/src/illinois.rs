@@ -13,9 +13,9 @@
 //!   congestion   ssthresh = max(cwnd (1 - beta), 2)    dm: largest queueing delay
 //! ```
 //!
-//! alpha = k1 / (k2 + da) and beta = k3 + k4 da between their limits, with d1 = dm / 100, d2 = dm / 10 and d3 = 8 dm / 10.
-//! Both are set once per round trip, below `win_thresh` segments to Reno's. After a delay above d1, alpha is at its
-//! largest only after `theta` round trips below.
+//! alpha = k1 / (k2 + da) and beta = k3 + k4 da within their limits, where d1 = dm / 100, d2 = dm / 10, d3 = 8 dm / 10.
+//! Both are set once per round trip; below `win_thresh` segments they are Reno's. After a delay above d1, alpha reaches
+//! its maximum only after `theta` round trips below d1.
 //!
 //! Source: Liu, Basar and Srikant, "TCP-Illinois: A Loss and Delay-Based Congestion Control Algorithm for High-Speed
 //! Networks" (Performance Evaluation 65, 2008); behaviour of Linux 6.1 (`tcp_illinois`).

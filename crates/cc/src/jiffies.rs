@@ -40,7 +40,7 @@ impl Hz {
         Jiffies(seconds * u64::from(self.0) + rest * u64::from(self.0) / 1_000_000_000)
     }
 
-    /// The ticks of so many seconds.
+    /// The number of ticks in `seconds`.
     pub(crate) fn seconds(self, seconds: u64) -> Jiffies {
         Jiffies(seconds * u64::from(self.0))
     }

@@ -21,7 +21,7 @@
 //! | [`Controller::ssthresh`], [`Controller::ssthresh_on_mark`] | `ssthresh` |
 //! | [`Controller::on_state`] | `set_state` |
 //! | [`Controller::on_lost`] | `skb_marked_lost` of the kernel that has BBRv3 |
-//! | [`Controller::on_probe_repair`] | `cwnd_event(CA_EVENT_TLP_RECOVERY)`, likewise |
+//! | [`Controller::on_probe_repair`] | `cwnd_event(CA_EVENT_TLP_RECOVERY)` of that kernel |
 //! | [`Controller::on_transmit_start`] | `cwnd_event(CA_EVENT_TX_START)` |
 //! | [`Controller::undo`] | `undo_cwnd` |
 //!

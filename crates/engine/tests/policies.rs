@@ -41,6 +41,6 @@ fn a_policy_that_does_not_exist_is_refused() {
     let output = simulate(&["--policy", "oracle"]);
     assert_eq!(output.status.code(), Some(2));
     let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.starts_with("thalweg-engine policy simulate: `oracle` is no policy; expected one of "), "{told}");
+    assert!(told.starts_with("thalweg-engine policy simulate: `oracle` is not a policy; expected one of "), "{told}");
     assert!(output.stdout.is_empty());
 }

@@ -1,8 +1,8 @@
 //! One direction of a path: loss, queue, rate and delay, for packets of any type.
 //!
-//! A [`Link`] reads no clock and does no I/O: whoever drives it says what time it is. The simulator drives it with
-//! virtual time; with a clock's readings it emulates a path for real packets. A late call changes nothing but its own
-//! lateness, because departures and arrivals are computed from each other and never from the moment of a call.
+//! A [`Link`] reads no clock and does no I/O: its caller passes the time. The simulator drives it with virtual time;
+//! with a clock's readings it emulates a path for real packets. A late call delays only itself, because departures and
+//! arrivals are computed from each other and never from the moment of a call.
 //!
 //! # What a packet meets
 //!

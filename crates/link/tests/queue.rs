@@ -80,7 +80,7 @@ fn the_backlog_leaves_out_the_packet_being_sent() {
     assert_eq!((stats.backlog_packets.0, stats.backlog_bytes.0), (2, 2003));
     assert_eq!((stats.sent_packets.0, stats.sent_bytes.0), (0, 0));
 
-    // The first has left and nobody has polled: it is still in flight.
+    // The first packet has left but was not polled: it is still in flight.
     let stats = link.stats(Time(ms(1)));
     assert_eq!((stats.backlog_packets.0, stats.backlog_bytes.0), (1, 1002));
     assert_eq!((stats.sent_packets.0, stats.sent_bytes.0, stats.in_flight.0, stats.delivered.0), (1, 1000, 2, 0));

@@ -154,7 +154,7 @@ fn hz(first: &LockstepEvent, last: &LockstepEvent) -> Result<u64, String> {
     let measured = (last.jiffies - first.jiffies) * 1_000_000_000 / elapsed_ns;
     HZ.into_iter()
         .find(|hz| measured.abs_diff(*hz) * 50 <= *hz)
-        .ok_or_else(|| format!("the coarse clock ticked {measured} times a second, which is none of {HZ:?}"))
+        .ok_or_else(|| format!("the coarse clock ticked {measured} times a second, expected one of {HZ:?}"))
 }
 
 fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &LockstepEvent) {
@@ -256,7 +256,7 @@ impl Writer<'_> {
         write!(self.text, " {name}{sign}{digits}").expect("a String takes everything");
     }
 
-    /// Below zero, what it is makes no difference: it says that there is none.
+    /// All negative values are equal: they mean "unset".
     fn put_signed(&mut self, name: &str, value: u64) {
         if (value as i64) >= 0 {
             self.put(name, value);

@@ -17,7 +17,7 @@ enum Rank {
     Container,
     Unit,
     Process,
-    /// A name that a container runtime has made up for `ip netns`.
+    /// A name that a container runtime generated for `ip netns`.
     Generated,
 }
 
@@ -112,8 +112,8 @@ fn runtime_name(word: &str) -> &'static str {
     }
 }
 
-/// A unit of systemd, the innermost of a path. Sessions of users say nothing of what is in them.
-#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "units are no files, and systemd tells case")]
+/// The innermost systemd unit of a path. Session scopes are left out: they do not name a service.
+#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "systemd's unit suffixes are case-sensitive")]
 fn unit(path: &str) -> Option<String> {
     let is_unit = |part: &&str| {
         part.ends_with(".service") && !part.starts_with("user@") || part.ends_with(".scope") && !is_session(part)

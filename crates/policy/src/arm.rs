@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Most algorithms that can be told apart: what the kernel's side draws from has room for so many.
+/// Maximum number of arms: the kernel's table of probabilities has this number of slots.
 pub const MAX_ARMS: usize = 8;
 
 /// Algorithms that take a loss for congestion, so that their losses and queues tell something of the path.
@@ -47,7 +47,7 @@ impl Arm {
     }
 }
 
-/// The algorithms that may be chosen, and which of them the system takes by itself.
+/// The algorithms that may be chosen, and which of them is the system's default.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arms {
     arms: Vec<Arm>,
@@ -102,7 +102,7 @@ impl Arms {
         Arms::new(names.iter().map(|name| Arm::named(name)).collect(), default)
     }
 
-    /// What the system takes by itself.
+    /// The system's default.
     pub const fn default(&self) -> ArmId {
         self.default
     }
@@ -118,10 +118,10 @@ impl Arms {
         self.arms.iter().enumerate().map(|(number, arm)| (ArmId(number as u8), arm))
     }
 
-    /// The arm of a number.
+    /// The arm with a number.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the number is unknown.
     pub fn arm(&self, id: ArmId) -> &Arm {
         &self.arms[id.index()]
     }

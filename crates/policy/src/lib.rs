@@ -1,8 +1,9 @@
-//! Which congestion control the next connection to a destination gets, and whether that helps.
+//! Chooses the congestion control of the next connection to a destination, and tests whether that helps.
 //!
-//! What a server's kernel learns of a connection that has closed is an [`Outcome`]. A [`Policy`] makes [`Weights`] of
-//! them: with which chance each algorithm (an [`Arm`]) is drawn for the next connection to a [`Prefix`]. Whoever draws
-//! is not part of this crate, and never waits for it: weights hold until there are others.
+//! An [`Outcome`] is what the server's kernel reports of a closed connection. A [`Policy`] turns outcomes into
+//! [`Weights`]: the probability with which each algorithm (an [`Arm`]) is drawn for the next connection to a
+//! [`Prefix`]. The kernel draws, outside of this crate, and never waits for it: weights are valid until they are
+//! replaced.
 //!
 //! ```text
 //!   Outcome ──► Guard ──► Policy          learns

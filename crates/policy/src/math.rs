@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// 97.5 % of a normal distribution lie below so many standard deviations: half of a 95 % interval.
+/// The 97.5th percentile of the standard normal distribution: half the width of a 95 % interval.
 pub(crate) const Z95: f64 = 1.959_963_984_540_054;
 
 /// The number below which a share `p`, between 0 and 1, of the standard normal distribution lies; to 1e-9.

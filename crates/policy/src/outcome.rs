@@ -55,8 +55,8 @@ pub enum Group {
     Treated,
     /// Held out: it has kept the system's default so that the others can be compared with it.
     HeldOut,
-    /// Not ours: the application, a route or the administrator chose. It is counted, and nothing is learned from it,
-    /// since nobody knows why it was chosen.
+    /// The application, a route or the administrator chose the algorithm. The connection is counted, but not learned
+    /// from, because the reason of that choice is unknown.
     Untouched,
 }
 

@@ -1,4 +1,4 @@
-//! What a table says of networks: whose they are, where they are. Somebody else has read it.
+//! The columns of a table of networks, such as operator and country. The caller reads the table.
 
 use crate::prefix::{Family, Prefix};
 use std::collections::BTreeMap;

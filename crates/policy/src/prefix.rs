@@ -84,9 +84,9 @@ impl fmt::Display for Prefix {
     }
 }
 
-/// A text that is no prefix.
+/// A malformed prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is no prefix: {why}; expected one such as 192.0.2.0/24 or 2001:db8::/48")]
+#[error("`{found}` is not a prefix: {why}; expected for example 192.0.2.0/24 or 2001:db8::/48")]
 pub struct PrefixError {
     /// The text.
     pub found: String,
@@ -100,8 +100,8 @@ impl FromStr for Prefix {
     fn from_str(text: &str) -> Result<Prefix, PrefixError> {
         let error = |why| PrefixError { found: text.to_owned(), why };
         let (address, length) = text.split_once('/').ok_or_else(|| error("it has no length"))?;
-        let address: IpAddr = address.parse().map_err(|_| error("its address is none"))?;
-        let length: u8 = length.parse().map_err(|_| error("its length is no number of bits"))?;
+        let address: IpAddr = address.parse().map_err(|_| error("its address is malformed"))?;
+        let length: u8 = length.parse().map_err(|_| error("its length is not a number"))?;
         let bits = if address.is_ipv4() { 32 } else { 128 };
         if length > bits {
             return Err(error("its length is more than the address has"));

@@ -42,10 +42,10 @@ impl Snapshot {
         serde_json::to_string(self).expect("plain values")
     }
 
-    /// The guard that a text holds; [`Guard::go_on_from`] takes over what it has learned.
+    /// Parses a guard; [`Guard::go_on_from`] takes over what it has learned.
     ///
     /// # Errors
-    /// If it is none, or of another version.
+    /// If the text is not a snapshot, or is of another version.
     pub fn restore(text: &str) -> Result<Guard, RestoreError> {
         let form = |error: serde_json::Error| RestoreError::Form(error.to_string());
         let header: Header = serde_json::from_str(text).map_err(form)?;

@@ -1,11 +1,10 @@
 //! Files that are complete or absent.
 //!
-//! A file is written under a temporary name in its own directory, brought to the disk, and renamed. Whoever reads the
-//! directory meanwhile sees the old state or the new one, also after a crash or a power failure.
+//! A file is written under a temporary name in its own directory, synced, and renamed. A reader of the directory sees
+//! either the old state or the new one, also after a crash or a power failure.
 //!
-//! The renames are not waited for: journaling file systems (ext4, XFS, btrfs) bring them to the disk in their order. A
-//! power failure may so undo the last ones, and what they completed is done again; waiting would double the cost of a
-//! small experiment.
+//! The renames are not synced: journaling file systems (ext4, XFS, btrfs) write them in order. A power failure may
+//! therefore undo the last ones, and their work is repeated; syncing would double the cost of a small experiment.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -92,7 +91,7 @@ impl Drop for Pending {
     }
 }
 
-/// Whether a file name is one of our temporary ones, and nobody else's.
+/// Returns whether a file name is one of the temporary names of this module.
 pub fn is_temporary(name: &str) -> bool {
     let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
     numbers.is_some_and(|(process, number)| [process, number].iter().all(|part| part.parse::<u64>().is_ok()))

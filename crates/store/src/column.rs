@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use thalweg_trace::{Kind, Value};
 
 /// A column that is cleared forgets its texts, too, if there were more: most that come are others then.
-const MOST_TEXTS: usize = 256;
+const MAX_TEXTS: usize = 256;
 
 /// The values of one column.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct Column {
     pub is_written: bool,
     /// Row by row, 1 if there is a value and 0 if not; nothing for a column that always has one.
     pub levels: Option<Vec<i16>>,
-    /// The values, row by row; where there is none, anything.
+    /// The values, row by row; unspecified where the cell is empty.
     pub cells: Cells,
     /// Number of rows while none of them has a value: `levels` and `cells` are empty then. Else 0.
     pub blank_rows: usize,
@@ -200,7 +200,7 @@ impl Texts {
 
     fn clear(&mut self) {
         self.cells.clear();
-        if self.entries.len() > MOST_TEXTS {
+        if self.entries.len() > MAX_TEXTS {
             self.entries.clear();
             self.numbers.clear();
             self.followers.clear();

@@ -38,7 +38,7 @@ impl RunDirectory {
     /// The directory belongs to another run, is being written by another process, or cannot be written.
     pub fn open(path: &Path, run: RunFile) -> Result<RunDirectory, Error> {
         fs::create_dir_all(path).map_err(|source| Error::io(path, path, source))?;
-        // Before the lock, which leaves a file behind: somebody else's folder stays as it is.
+        // Before the lock, which creates a file: a foreign folder must stay unchanged.
         refuse_foreign_files(path)?;
         let lock = Lock::take(path)?;
         let run = match RunFile::read(path)? {

@@ -43,7 +43,7 @@ impl Lock {
         Ok(Lock { file })
     }
 
-    /// Whether it is still the lock of `directory`, which somebody may have moved away or made anew.
+    /// Whether it is still the lock of `directory`, which may have been moved away or recreated.
     pub fn is_of(&self, directory: &Path) -> bool {
         let number = |file: std::io::Result<std::fs::Metadata>| file.map(|file| (file.dev(), file.ino())).ok();
         let ours = number(self.file.metadata());

@@ -24,7 +24,7 @@ pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usiz
                 for (rank, number) in (0..).zip(alphabet) {
                     ranks[number] = rank;
                 }
-                // Where no row has a text, there is none of that number.
+                // A column without texts has no ranks.
                 sorter.add(|row| ranks.get(texts.cells[row] as usize).copied().unwrap_or(0));
             }
             Cells::F64(_) | Cells::Bool(_) => panic!("keys are integers and texts, not {}", column.name),

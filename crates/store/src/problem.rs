@@ -22,7 +22,7 @@ pub enum Exit {
     Missing,
     /// A resource is used up (open files, processes, memory): the same command can succeed later.
     Exhausted,
-    /// Somebody asked to stop.
+    /// The user requested a stop.
     Interrupted,
 }
 

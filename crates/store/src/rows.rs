@@ -63,7 +63,7 @@ impl<R: Row> Rows<R> {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

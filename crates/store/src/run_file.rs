@@ -90,7 +90,7 @@ impl RunFile {
         }
     }
 
-    /// Reads the file of `directory`; nothing if there is none.
+    /// Reads the file of `directory`; `None` if it does not exist.
     pub(crate) fn read(directory: &Path) -> Result<Option<RunFile>, Error> {
         let path = directory.join(FILE);
         let bytes = match std::fs::read(&path) {

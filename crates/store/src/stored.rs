@@ -26,7 +26,7 @@ impl<R: Row> StoredRows<R> {
     /// Opens a file.
     ///
     /// # Errors
-    /// It cannot be opened. It is no whole Parquet file, or one with other columns ([`ErrorKind::InvalidData`]).
+    /// If the file cannot be opened, is not a complete Parquet file, or has other columns ([`ErrorKind::InvalidData`]).
     pub fn open(path: &Path) -> io::Result<StoredRows<R>> {
         let file = File::open(path)?;
         let reader = SerializedFileReader::new(file.try_clone()?).map_err(io_error)?;
@@ -62,10 +62,10 @@ impl<R: Row> StoredRows<R> {
         statistics.is_some_and(|ends| ends.min_bytes_opt() == text && ends.max_bytes_opt() == text)
     }
 
-    /// Whether the disk gives back all bytes of a row group: whoever copies it does not look into it.
+    /// Checks that all bytes of a row group can be read. A caller that copies the group does not decode it.
     ///
     /// # Errors
-    /// It does not.
+    /// If a byte cannot be read.
     pub fn check(&self, group: usize) -> io::Result<()> {
         let mut bytes = Vec::new();
         for column in self.group(group).columns() {

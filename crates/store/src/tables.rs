@@ -15,10 +15,10 @@ use std::rc::Rc;
 use thalweg_plan::plan::SweepValue;
 use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, Sink, StateRow};
 
-/// Takes the rows of one experiment and writes them as they come. Dropped, it leaves nothing behind.
+/// Writes the rows of one experiment as they arrive. Dropped before it is finished, it leaves no files behind.
 ///
-/// A sink has no way to say that a row cannot be written. The first such error is kept, the rows after it are dropped,
-/// and [`Health`] tells whoever runs the experiment that there is no point in going on.
+/// A sink cannot return errors. The first write error is kept, later rows are dropped, and [`Health`] tells the caller
+/// to stop the experiment.
 #[derive(Debug)]
 pub struct Tables<'a> {
     place: Place<'a>,

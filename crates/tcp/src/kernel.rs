@@ -10,8 +10,8 @@
 //! | time for writing a packet | none | 2 to 4 us | as 6.12 |
 //!
 //! The memory of a segment that the send buffer is sized for depends on how a kernel was built, not on its version: it
-//! includes the largest headers of any driver. Kernels with wireless and tunnels, which distributions build, round it
-//! up to 4096 bytes and a descriptor. The kernel of 6.18 that ours was compared with has neither, and rounds it up to 2048.
+//! includes the largest headers of any driver. Distributions build kernels with wireless and tunnels, which round it up
+//! to 4096 bytes and a descriptor. The 6.18 kernel of our comparison has neither, and rounds it up to 2048 bytes.
 //!
 //! 6.1 was compared with a kernel in virtual time, where programs take no time and segments pass from namespace to
 //! namespace; 6.18 with a kernel on a machine, where segments come from a network card or the relay. 6.12 is derived

@@ -5,8 +5,8 @@
 //! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, buffers that grow. How fast
 //! to send is the business of a [`thalweg_cc::Controller`].
 //!
-//! Who drives an endpoint calls it when a packet arrives or when the time it asked for
-//! has come ([`Sender::next_wake`]), and then takes packets from it until there are none:
+//! The driver calls an endpoint when a packet arrives or at the time the endpoint asked for ([`Sender::next_wake`]),
+//! and then takes packets from it until it returns `None`:
 //!
 //! ```text
 //!    write ─┐                     ┌── poll_transmit ──► packets to the network

@@ -58,7 +58,7 @@ impl SackList {
         &self.blocks[..usize::from(self.len)]
     }
 
-    /// Whether there is none.
+    /// Whether there are no ranges.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

@@ -1,5 +1,5 @@
-//! The table of records: what connections of live servers did. It is no part of a run directory: `thalweg-agent record`
-//! writes it into a folder of its own, and importers make it from logs of others.
+//! The table of records: the connections of live servers. It is not part of a run directory: `thalweg-agent record`
+//! writes it into its own folder, and importers create it from other logs.
 
 use crate::row::{Row, Table, table};
 use std::rc::Rc;
@@ -18,7 +18,7 @@ table! {
         /// close (the whole connection, once it has closed), interim (the same so far; the next close or interim row of
         /// the connection replaces it) or transfer (one object sent).
         key: kind: &'static str,
-        /// Number of the transfer within the connection, from 0; empty: the row is no transfer.
+        /// Number of the transfer within the connection, from 0; empty: the row is not a transfer.
         key: transfer: Option<u64>,
         /// Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, json, haproxy, iperf3,
         /// ndt or ss.
@@ -32,7 +32,7 @@ table! {
         /// Whether it was open before recording began. Times and round-trip times then count from where recording
         /// began, the kernel's own counters from the opening.
         : joined: Option<bool>,
-        /// How many connections this one stands for: one in so many is recorded.
+        /// Sampling ratio: one in this number of connections is recorded; also the weight of the row.
         : sampled_one_in: Option<u64>,
         /// 4 or 6; IPv4 on an IPv6 socket (v4-mapped) is 4.
         : ip_version: Option<u64>,

@@ -261,8 +261,8 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:
     """Return factors that balance strata of time; None: there is nothing to balance.
 
-    In a switchback no stratum has both arms, and pairs of turns balance them. But what takes turns by itself, such as a
-    PoP, is balanced.
+    In a switchback no stratum has both arms, and pairs of turns balance them. But the units of a switchback, such as
+    PoPs, are balanced.
     """
     if question.design.name == "switchback":
         return counts.factors_of_units(strata, by) if question.design.unit else None

@@ -36,7 +36,7 @@ class Design:
     every_us: int = HOUR_US
     """How long each turn of a switchback lasts."""
     unit: str | None = None
-    """Column of the records each of whose values takes turns by itself, such as `pop`; None: all do it together."""
+    """Column of the records with the units of a switchback, such as `pop`; None: all rows are one unit."""
 
     def __post_init__(self) -> None:
         if (self.name == "before-after") != (self.at_us is not None):

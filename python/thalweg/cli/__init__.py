@@ -1,4 +1,4 @@
-"""The command line: one file per subcommand, which parses, calls and prints. Nobody imports this layer.
+"""The command line: one file per subcommand, which parses, calls and prints. No other layer imports this one.
 
 While the rest of it is imported, Ctrl-C ends the process without a word, as it does a program that has nothing to tidy
 up; `main` then takes it back, and says that it was interrupted.

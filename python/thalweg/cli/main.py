@@ -21,31 +21,31 @@ signal.signal(signal.SIGINT, interrupt)
 
 EPILOG = (
     "Begin with: thalweg run scenarios/quickstart.toml\n\n"
-    "Exit codes: 0 fine; 1 something ran and failed, or a check did not hold; 2 wrong usage or scenario; "
+    "Exit codes: 0 success; 1 something ran and failed, or a check did not hold; 2 invalid usage or scenario; "
     "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing was compared, or no experiment can "
     "be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
     "75 a resource of this machine is used up; 130 interrupted."
 )
 
 COMMANDS = (
-    Lazy("check", "thalweg.cli.commands.check", "Check a scenario, and show its experiments."),
+    Lazy("check", "thalweg.cli.commands.check", "Check a scenario and list its experiments."),
     Lazy("run", "thalweg.cli.commands.run", "Run a scenario, and write a report."),
     Lazy("results", "thalweg.cli.commands.results", "Print the numbers of a run."),
-    Lazy("report", "thalweg.cli.commands.report", "Write the report of runs again."),
+    Lazy("report", "thalweg.cli.commands.report", "Write the report of existing runs."),
     Lazy("compare", "thalweg.cli.commands.compare", "Say which differences are real."),
     Lazy("optimise", "thalweg.cli.commands.optimise", "Search for the best parameters of a scenario."),
     Lazy("fuzz", "thalweg.cli.commands.fuzz", "Search for conditions under which an algorithm fails."),
     Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments can be repeated here."),
-    Lazy("reproduce", "thalweg.cli.commands.reproduce", "Run a paper's experiments, and judge its claims."),
+    Lazy("reproduce", "thalweg.cli.commands.reproduce", "Repeat a paper's experiments and judge its claims."),
     Lazy("validate", "thalweg.cli.commands.validate", "Compare two engines on a grid of scenarios."),
     Lazy("records", "thalweg.cli.live.records", "Summarise records of live servers."),
-    Lazy("import", "thalweg.cli.live.importing", "Make records of logs and dumps of other sources."),
-    Lazy("advise", "thalweg.cli.live.advise", "Say where an algorithm helps, and where it hurts."),
+    Lazy("import", "thalweg.cli.live.importing", "Convert logs and dumps of other sources to records."),
+    Lazy("advise", "thalweg.cli.live.advise", "Find where an algorithm helps and where it hurts."),
     Lazy("schema", "thalweg.cli.commands.schema", "Print the JSON Schema of scenarios."),
-    Lazy("doctor", "thalweg.cli.commands.doctor", "Look at what this machine lacks."),
+    Lazy("doctor", "thalweg.cli.commands.doctor", "Check what this machine lacks."),
     Lazy("kernel", "thalweg.cli.commands.kernel",
-         "Get and choose Linux kernels: built ones run in virtual time, fetched ones in guests."),
-    Lazy("synth", "thalweg.cli.live.synth", "Make up records of servers, with the truth beside them."),
+         "Build, fetch and select Linux kernels: built ones run in virtual time, fetched ones in guests."),
+    Lazy("synth", "thalweg.cli.live.synth", "Write synthetic records of servers, with the true effects."),
     Lazy("policy", "thalweg.cli.live.policy_command",
          "Compare policies that choose an algorithm for each destination."),
 )  # fmt: skip
@@ -88,7 +88,7 @@ def app() -> int:
     except ThalwegError as problem:
         return _report(problem, is_json)
     except (output.NobodyReads, BrokenPipeError):
-        # Whoever read has seen enough. Nothing may be written at exit either.
+        # The reader closed the pipe. Nothing may be written at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FINE
     except KeyboardInterrupt:
@@ -136,7 +136,7 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
         output.error(problem, as_json=is_json)
         sys.stdout.flush()
     except OSError:
-        # Standard output is what cannot be written: there is nobody to tell but by the exit code.
+        # Standard output cannot be written: only the exit code can report that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return problem.exit_code
 

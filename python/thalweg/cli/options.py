@@ -15,7 +15,5 @@ def option(flag: str, metavar: str, text: str, *, min: float | None = None, max:
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario.", show_default=False)]
 EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to use.")]
-Executor = Annotated[str, option("--executor", "NAME", "Where it runs: local, dask://HOST:PORT or slurm.")]
-Overrides = Annotated[
-    list[str] | None, option("--set", "KEY=VALUE", "Give a key another value, as in path.buffer=2bdp.")
-]
+Executor = Annotated[str, option("--executor", "NAME", "Where to run: local, dask://HOST:PORT or slurm.")]
+Overrides = Annotated[list[str] | None, option("--set", "KEY=VALUE", "Override a key, as in path.buffer=2bdp.")]

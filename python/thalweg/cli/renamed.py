@@ -1,4 +1,4 @@
-"""Options that had another name: whoever types the earlier one is shown the present one."""
+"""Renamed options: the earlier name is rejected with a hint that shows the present one."""
 
 import shlex
 from typing import TYPE_CHECKING

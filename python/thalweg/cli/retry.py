@@ -11,9 +11,7 @@ from thalweg.errors import ThalwegError
 
 FLAG = "--retry-untrustworthy"
 
-Retry = Annotated[
-    bool, typer.Option(FLAG, help="Run experiments that are untrustworthy again, instead of keeping them.")
-]
+Retry = Annotated[bool, typer.Option(FLAG, help="Run untrustworthy experiments again instead of keeping them.")]
 
 
 def forget_untrustworthy(directory: Path) -> None:

@@ -39,7 +39,7 @@ def _value(text: str, setting: str) -> Value:
     if isinstance(value, list | dict):
         raise ThalwegError(
             "bad-setting",
-            f"`--set {setting}` is no single value",
+            f"`--set {setting}` is not a single value",
             place="--set",
             found=setting,
             expected="a number, a text, or true or false",

@@ -31,7 +31,7 @@ OURS = {
     "KBUILD_BUILD_VERSION": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
 }
-"""What makes the same program of the same source, whoever builds it and when, and leaves nothing in the source."""
+"""Environment for a reproducible build that writes nothing into the source."""
 
 NOT_OURS = ("MAKE", "MFLAGS", "KBUILD_", "KCONFIG_", "CONFIG_", "GNUMAKE")
 """Variables that begin so would change a build: those of a `make` that we run in, or of a kernel developer's shell."""

@@ -41,11 +41,11 @@ class Fragment:
 
     @classmethod
     def load(cls, file: Path) -> "Fragment":
-        """Read a user's fragment. Raises `ThalwegError` if it cannot be read or is none."""
+        """Read a user's fragment. Raises `ThalwegError` if it cannot be read or is malformed."""
         try:
             return parse(file.read_text(encoding="utf-8"), str(file))
         except (OSError, UnicodeDecodeError) as error:
-            why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "it is no text"
+            why = (error.strerror or str(error)).lower() if isinstance(error, OSError) else "it is not text"
             raise ThalwegError(
                 "no-config",
                 f"cannot read `{file}`: {why}",
@@ -57,7 +57,7 @@ class Fragment:
 def parse(text: str, name: str) -> Fragment:
     """Read a fragment; a later line has precedence over an earlier one.
 
-    Raises `ThalwegErrors` for lines that are none.
+    Raises `ThalwegErrors` for malformed lines.
 
     >>> parse('CONFIG_HZ=250\\n# CONFIG_IPV6 is not set\\n', "x").options
     {'CONFIG_HZ': '250', 'CONFIG_IPV6': 'n'}
@@ -178,5 +178,5 @@ def _described(tree: Path, options: set[str]) -> Iterator[tuple[str, str]]:
 
 def _malformed(name: str, number: int, line: str, expected: str) -> ThalwegError:
     return ThalwegError(
-        "bad-config", f"`{line}` is no option", place="--config", expected=expected, source=Source(name, number)
+        "bad-config", f"`{line}` is not an option", place="--config", expected=expected, source=Source(name, number)
     )

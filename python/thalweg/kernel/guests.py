@@ -77,7 +77,7 @@ def place() -> Path:
 
 
 def read(folder: Path) -> GuestKernel | None:
-    """Read what a folder holds; nothing if that is no kernel."""
+    """Read the kernel in a folder; None if the folder has no kernel."""
     try:
         given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         if given.pop("format") != FORMAT or given.pop("image") != IMAGE or given.pop("modules") != MODULES:
@@ -96,7 +96,7 @@ def kernels() -> list[GuestKernel]:
 
 
 def current() -> GuestKernel | None:
-    """Return the one that guests run if nobody says otherwise."""
+    """Return the kernel that guests run by default."""
     return read((place() / "current").resolve())
 
 

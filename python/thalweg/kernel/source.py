@@ -128,7 +128,7 @@ class SourceTree:
     def find(cls, folder: Path) -> "SourceTree":
         """Look at a tree.
 
-        Raises `ThalwegError` if it is none, lacks virtual time, or has been configured in place.
+        Raises `ThalwegError` if it is not a kernel's, lacks virtual time, or has been configured in place.
         """
         tree = folder.resolve()
         check(tree)
@@ -148,7 +148,7 @@ class SourceTree:
         return self.folder, self.identity
 
     def check_unchanged(self) -> None:
-        """Compare the tree with what it was: a kernel half of which is older is nobody's."""
+        """Check that the tree did not change during the build: the kernel would mix two versions."""
         if tree_sha256(self.folder) != self.identity:
             raise ThalwegError(
                 "changed-tree",
@@ -168,7 +168,7 @@ def check(tree: Path) -> None:
     if version is None:
         raise ThalwegError(
             "no-kernel-tree",
-            f"`{tree}` is no source of a Linux kernel",
+            f"`{tree}` is not the source of a Linux kernel",
             place="--source",
             expected="a folder with the kernel's Makefile, Kconfig and arch/um",
         )
@@ -190,7 +190,7 @@ def check(tree: Path) -> None:
 
 
 def version_of(tree: Path) -> str | None:
-    """Read the version of a tree from its Makefile; nothing if it is no kernel's."""
+    """Read the version of a tree from its Makefile; None if it is not a kernel's."""
     if not all((tree / part).is_file() for part in PARTS):
         return None
     head = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")[:2000]

@@ -66,7 +66,7 @@ class KeptKernel(ABC):
         new.replace(self.link)
 
     def remove(self) -> None:
-        """Remove this kernel, first the file that makes it one; if it was the one to run, there is none after."""
+        """Remove this kernel, its description first; afterwards no kernel is the default if this one was."""
         if self.link.is_symlink() and self.link.readlink() == self.target:
             self.link.unlink()
         (self.folder / DESCRIPTION).unlink()
@@ -113,7 +113,7 @@ def place() -> Path:
 
 
 def read(folder: Path) -> Kernel | None:
-    """Read what a folder holds; nothing if that is no kernel."""
+    """Read the kernel in a folder; None if the folder has no kernel."""
     try:
         given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
         if given.pop("format") != FORMAT or not (folder / BINARY).is_file():
@@ -139,7 +139,7 @@ def current() -> Kernel | None:
 def named(name: str) -> Kernel:
     """Find a kernel by its name.
 
-    Raises `ThalwegError` if there is none.
+    Raises `ThalwegError` if the name is unknown.
     """
     known = kernels()
     for kernel in known:

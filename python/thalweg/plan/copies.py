@@ -20,7 +20,7 @@ RANDOM_CC = ("bbr", "cdg")
 
 
 def warning(plan: Plan, engine: Engine) -> str | None:
-    """Return a sentence on the points whose repetitions will be copies; None if there are none."""
+    """Return a sentence on the points whose repetitions will be copies; None without copies."""
     if engine.is_real_time:
         return None
     points = {each.experiment: each for each in plan.experiments}

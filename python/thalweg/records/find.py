@@ -1,4 +1,4 @@
-"""Which files hold the records: those of folders, without what another file holds too and without what are none.
+"""Finds the record files of folders, without files that were merged into others and without foreign files.
 
 The agent writes a file at each flush, named after the flushes that it holds, and merges the files of an hour into one
 before it removes them. After a crash in between both are there: the numbers tell.

@@ -45,8 +45,8 @@ MEASURES: dict[str, Measure] = {
     "serving_time": Measure(
         "Time that the server took", "s", "transfers",
         pl.when(pl.col("fct_us").is_null()).then(_seconds("duration_us")), ("duration_us",),
-        "By the server's own clock, of transfers whose completion nobody saw. It ends when the last byte is in the"
-        " send buffer, which can be long before the client has it.",
+        "By the server's own clock, of transfers whose completion was not observed. It ends when the last byte is in"
+        " the send buffer, which can be long before the client has it.",
     ),
     "busy_goodput": Measure(
         "Goodput while sending", "bit/s", "connections", pl.col("busy_goodput_bps"), ("busy_goodput_bps",),
@@ -76,7 +76,7 @@ MEASURES: dict[str, Measure] = {
     ),
     "buffer": Measure(
         "Queue seen", "", "connections", pl.col("buffer_bdp"), ("buffer_bdp",),
-        "Largest minus smallest RTT, in smallest RTTs: the buffer of the bottleneck holds at least so many BDPs,"
+        "Largest minus smallest RTT, in smallest RTTs: the buffer of the bottleneck holds at least this many BDPs,"
         " if the connection filled it.",
     ),
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which columns are empty, how often, and what that means for whoever reads the numbers."""
+"""Which columns are empty, how often, and how that affects the numbers."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ class Missing:
 
     column: str
     connections: float | None
-    """Share of the connections that leave it empty; None: there are none, or it is not about connections."""
+    """Share of the connections that leave it empty; None: no connections, or not a column of connections."""
     transfers: float | None
     """The same of transfers."""
     never: tuple[str, ...]

@@ -108,7 +108,7 @@ class Records:
 def read(places: Sequence[Path]) -> Records:
     """Read files of records, and folders of such files.
 
-    Raises `ThalwegError` if there are none; files that hold no records are named in `Records.left_out`.
+    Raises `ThalwegError` without any; files that hold no records are named in `Records.left_out`.
     """
     found: FoundFiles = find(places)
     return Records(found.files, found.left_out)

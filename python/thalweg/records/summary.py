@@ -22,7 +22,7 @@ BINS_S = (1, 10, 60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400, 28 * 86_400)
 TRIES = 5
 """Times that records are read before giving up: the agent merges its files once an hour, in milliseconds."""
 MAX_BINS = 200
-"""Counts over time have at most so many steps."""
+"""Maximum number of time steps of counts."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Algorithm:
 
     @property
     def cpu_limited_share(self) -> float | None:
-        """Share of the connections that looked short of CPU; None: nobody knows."""
+        """Share of the connections that were limited by CPU; None: unknown."""
         return self.cpu_limited / self.cpu_judged if self.cpu_judged else None
 
 
@@ -134,7 +134,7 @@ def summarise(records: Records) -> Summary:
 def summary_of(places: Sequence[Path]) -> Summary:
     """Read records and summarise them; once more, if the agent removes a file meanwhile, as it does when it merges.
 
-    Raises `ThalwegError` if there are none, or if a file turns out to be damaged.
+    Raises `ThalwegError` without records, or if a file is damaged.
     """
     for _ in range(TRIES - 1):
         try:
@@ -158,7 +158,7 @@ def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Count rows by everything that they are counted by, once: each table of counts is a sum of these."""
     sums = {
         "weight": weight(),
-        # Whatever stands in a foreign file, its sum is no number that has begun again at 0.
+        # Sums of foreign files are floats, so that they cannot overflow.
         "acked_bytes": pl.col("acked_bytes").fill_null(0).cast(pl.Float64) * weight(),
         "cpu_judged": _where(pl.col("cpu_limited").is_not_null()),
         "cpu_limited": _where(pl.col("cpu_limited")),
@@ -168,7 +168,7 @@ def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _counts(counted: pl.DataFrame, column: str) -> list[Count]:
     if column == "close":
-        # What is open, and what is an object, has been closed by nobody.
+        # Interim rows and transfers have no close.
         counted = counted.filter(pl.col("kind") == CLOSE)
     is_transfer = pl.col("kind") == TRANSFER
     table = (

@@ -174,7 +174,7 @@ class Measurements:
         return any(key[3] == measure for key in self.cells)
 
     def is_cut_off(self, point: Point, flow: str) -> bool:
-        """Return whether so many transfers of a flow were not completed that its completion times mislead."""
+        """Return whether too few transfers of a flow were completed for its completion times to be meaningful."""
         begun, completed = self.cell(point, "transfers", flow), self.cell(point, "completed", flow)
         if flow not in self.sized_flows or begun is None or completed is None:
             return False

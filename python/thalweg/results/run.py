@@ -76,7 +76,7 @@ class Run:
 
     @property
     def command(self) -> list[str]:
-        """The command that made the directory, as typed; empty if the engine was called by itself."""
+        """The command that made the directory, as typed; empty if the engine was called directly."""
         return list(self.meta.get("command") or [])
 
     @cached_property
@@ -165,7 +165,7 @@ class Run:
         again = shlex.join(self.command) if self.command else "the command that made the run"
         return ThalwegError(
             "damaged-run",
-            f"`{file}` is no table of {file.parent.name}: {why}",
+            f"`{file}` is not a table of {file.parent.name}: {why}",
             place=str(file),
             expected="a whole Parquet file, as the engine wrote it",
             hint=f"to run that experiment again: rm -r {shlex.quote(str(self.path / 'flows' / file.name))} && {again}",
@@ -188,7 +188,7 @@ class Run:
         return self.collect(self.scan("queue"))
 
     def packets(self) -> pl.DataFrame:
-        """Return the packets offered to the path; there are none unless the scenario asked for `engine.record`."""
+        """Return the packets offered to the path; empty unless the scenario set `engine.record`."""
         return self.collect(self.scan("packets"))
 
     @cached_property
@@ -235,7 +235,7 @@ class Run:
 def open_run(path: str | PathLike[str]) -> Run:
     """Open a run directory, finished or not, with at least one complete experiment.
 
-    Raises `ThalwegError` if there is no such directory, it is no run, it is of a newer format, or nothing in it is
+    Raises `ThalwegError` if the directory does not exist, is not a run, is of a newer format, or nothing in it is
     complete yet.
     """
     directory = Path(path)
@@ -266,7 +266,7 @@ def _meta(directory: Path) -> RunFile:
         what = "is a file" if directory.exists() else "does not exist"
         raise ThalwegError(
             "no-run",
-            f"`{directory}` is no run directory: it {what}",
+            f"`{directory}` is not a run directory: it {what}",
             place=place,
             hint="`thalweg run FILE` prints the directory that it writes; by default it is under runs/",
         )
@@ -276,7 +276,7 @@ def _meta(directory: Path) -> RunFile:
         inside = sorted(child.parent.name for child in directory.glob("*/run.json"))
         hint = f"did you mean `{directory / inside[0]}`?" if inside else "name a directory that `thalweg run` wrote"
         raise ThalwegError(
-            "no-run", f"`{directory}` is no run directory: it has no run.json", place=place, hint=hint
+            "no-run", f"`{directory}` is not a run directory: it has no run.json", place=place, hint=hint
         ) from None
     except OSError as error:
         raise _cannot_read(error, file) from None

@@ -115,9 +115,8 @@ def _execute(
 
 
 def real_time_s(plan: Plan, engine: Engine) -> float | None:
-    """Return what the experiments take one after another on an engine that works in real time; else nothing is known.
-
-    An experiment without a duration ends when its flows do, which nobody knows before.
+    """Return the time that the experiments take one after another on a real-time engine; None if unknown.
+    An experiment without a duration ends when its flows complete, at an unknown time.
     """
     durations = [experiment.duration_ns for experiment in plan.experiments]
     if not engine.is_real_time or None in durations:

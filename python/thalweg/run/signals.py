@@ -20,7 +20,7 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass
 class Interrupt:
-    """Whether somebody has asked to stop."""
+    """Whether the user asked to stop."""
 
     is_asked: bool = False
 

@@ -313,7 +313,7 @@ def _indices(addresses: Sequence[str], base: Raw, keys: Sequence[str]) -> list[i
 def _rules(document: Document, base: Raw, axes: Sequence[Axis], meant: set[str]) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
-    What is missing only because its key is misspelled, and was `meant`, is no further mistake.
+    A key that is missing only because it is misspelled, and was `meant`, is not reported again.
     """
     at: dict[Mistake, list[Assignment]] = {}
     points: list[Assignment] = []
@@ -380,7 +380,7 @@ SETTABLE = ("seed", "repetitions", "duration", rows.KEY)
 
 
 def overridden(document: Document, settings: Replacements) -> Document:
-    """Give the document with settings laid over it: each replaces the value, and the sweep of its key.
+    """Return the document with settings applied: each replaces the value, and the sweep of its key.
 
     A list is what the sweep then tries. Raises `ThalwegErrors` if a key is unknown.
     """

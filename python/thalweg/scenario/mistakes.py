@@ -66,7 +66,7 @@ class Mistakes:
             place,
             f"`{dotted(place)}` names no {what}: `{given}`",
             found=given,
-            expected=words.one_of(choices) if choices else f"a {what}, and there is none",
+            expected=words.one_of(choices) if choices else f"a {what}, but none is defined",
             hint=words.did_you_mean(given, choices),
         )
 

@@ -92,7 +92,7 @@ def _place(loc: tuple[int | str, ...], raw: TomlValue) -> Place:
 
 
 def _keys(model: type[BaseModel], place: Place) -> list[str]:
-    """Give the keys of the table at a place."""
+    """Return the keys of a table."""
     table: Any = model
     for part in place:
         if isinstance(table, type) and issubclass(table, BaseModel):

@@ -41,7 +41,7 @@ LOG10_OF_2 = 0.30103
 
 @cache
 def schema() -> Schema:
-    """Give the JSON Schema of the scenario."""
+    """Return the JSON Schema of the scenario."""
     text = files("thalweg.scenario").joinpath("scenario.schema.json").read_text(encoding="utf-8")
     return cast(Schema, json.loads(text))
 

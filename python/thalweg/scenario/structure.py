@@ -69,7 +69,7 @@ def sound(raw: Raw, mistakes: Mapping[Place, ThalwegError]) -> Raw:
 
 
 def addresses_meant(errors: Iterable[ThalwegError]) -> set[str]:
-    """Give the addresses that unknown keys were probably meant to be: nothing is missing there."""
+    """Return the key paths that unknown keys were probably meant to be; they are not reported as missing."""
     meant = set()
     for error in errors:
         if error.code != "unknown-key" or "`" not in (error.hint or "") or not error.place or not error.hint:

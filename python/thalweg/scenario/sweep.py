@@ -56,7 +56,7 @@ def locate(address: str, raw: Raw) -> Place:
         inside = ", ".join(f"{address}.{key}" for key in list(_inside(node).get("properties", {}))[:3])
         hint = f"address a key inside it, such as {inside}" if inside else None
         raise _error(
-            address, f"`{address}` is no single value", "the address of a number, a text, or true or false", hint
+            address, f"`{address}` is not a single value", "the address of a number, a text, or true or false", hint
         )
     return tuple(place)
 
@@ -81,7 +81,7 @@ def is_known(address: str, base: Raw) -> bool:
 
 
 def put(raw: Raw, place: Place, value: TomlValue) -> Raw:
-    """Give a copy of `raw` with `value` at `place`; tables on the way are made."""
+    """Return a copy of `raw` with `value` at `place`; missing tables are created."""
     changed = _put(raw, place, value)
     assert isinstance(changed, dict), "a place in a table"
     return changed

@@ -37,13 +37,13 @@ MALFORMED = Malformed()
 
 
 def table(raw: TomlValue, key: str) -> Raw:
-    """Give the table under a key, empty if there is none."""
+    """Return the table under a key, empty if it is missing."""
     value = raw.get(key) if isinstance(raw, dict) else None
     return value if isinstance(value, dict) else {}
 
 
 def tables(raw: Raw, key: str) -> Iterator[tuple[int, Raw]]:
-    """Give the tables of a list with their indices."""
+    """Yield the tables of a list with their indices."""
     value = raw.get(key)
     for index, each in enumerate(value if isinstance(value, list) else ()):
         if isinstance(each, dict):
@@ -68,7 +68,7 @@ def quantity(raw: Raw, key: str, parse: Callable[[str], T], default: str | None 
 
 
 def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
-    """Give the rate that a direction's BDP counts in: the constant one, the first step's, or a trace's mean rate."""
+    """Return the rate of a direction's BDP: the constant one, the first step's, or a trace's mean rate."""
     if (rate := quantity(link, "rate", quantities.rate)) is not None:
         return Fraction(rate)
     for _, step in tables(link, "steps"):
@@ -83,7 +83,7 @@ def rate_for_bdp(link: Raw, folder: Path) -> Fraction | None:
 
 
 def room_bytes(buffer: int | Bdps, rate_bps: Fraction | None, rtt_ns: int | None) -> int | None:
-    """Give the room of a buffer in whole bytes, rounded down; None if it depends on what is not known.
+    """Return the size of a buffer in whole bytes, rounded down; None if it depends on an unknown value.
 
     >>> room_bytes(Bdps(Fraction(1, 2)), Fraction(40_000_000), 45_000_000)
     112500

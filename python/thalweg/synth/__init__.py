@@ -1,12 +1,10 @@
 """Records of a CDN that does not exist, with the truth beside them.
 
     settings = Settings(rows=1_000_000, seed=1, truth="paradox")
-    write(make(settings), Path("made-up"))
-
-    pools = simulate(Path("made-up-runs"), quick=True)  # a truth that nobody chose takes the simulator
-    write(make(Settings(), pools), Path("made-up"))
-
-What is made, and what for, is told in docs/reference/synth.md.
+    write(make(settings), Path("synthetic"))
+    pools = simulate(Path("synthetic-runs"), quick=True)  # a truth that is not planted needs the simulator
+    write(make(Settings(), pools), Path("synthetic"))
+docs/reference/synth.md describes the records and their purpose.
 """
 
 from thalweg.synth.classes import CLASSES, CONTROL, TREATMENT, PathClass

@@ -15,7 +15,7 @@ POPS = {"ams": 0.35, "fra": 0.25, "sin": 0.2, "gru": 0.12, "nrt": 0.08}
 """Points of presence, with their share of all rows: files are as skewed as that."""
 
 IPV6_EVERY = 5
-"""One client in so many has IPv6."""
+"""One client in this number has IPv6."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def draw(seed: int, spread: Spread) -> Clients:
 
 
 def address(kind: int, number: int) -> str:
-    """Return the network of a class's client: of private and documentation addresses, which nobody has.
+    """Return the network of a class's client: in private and documentation address space.
 
     >>> address(0, 1), address(2, 300), address(2, 4)
     ('10.0.1.0/24', '10.33.44.0/24', '2001:db8:2004::/48')

@@ -129,7 +129,7 @@ def _write_all(world: World, planned: list[Piece], folder: Path, threads: int, l
 
 def write_piece(world: World, piece: Piece, file: Path) -> None:
     """Write a file."""
-    # Without pyarrow's own schema beside it, whoever reads finds plain texts.
+    # Without pyarrow's own schema, readers of the file get plain strings.
     with pq.ParquetWriter(file, rows.schema(), compression_level=1, store_schema=False, **FORM) as writer:
         for table in tables(world, piece):
             writer.write_table(table, row_group_size=GROUP_ROWS)

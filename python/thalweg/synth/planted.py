@@ -1,4 +1,4 @@
-"""Truths that somebody chose, for tests of whoever looks for them: made without the simulator, so that they are exact.
+"""Planted truths, which test the search for differences: made without the simulator, so that they are exact.
 
 Completion times follow from the size and the path by a formula. Clients, hours and single objects scale them by
 lognormal factors, which both arms share; the treatment scales them by a number that is known. So the ratio of any

@@ -43,7 +43,7 @@ class Pool:
     rtt_mean_us: Floats
     rtt_p95_us: Floats
     acked_bytes: Floats
-    """Of the first object, by cell, connection and age; not a number: it was complete by then, or nobody knows."""
+    """Of the first object, by cell, connection and age; NaN: it was complete by then, or unknown."""
 
     @property
     def connections(self) -> int:

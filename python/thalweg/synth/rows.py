@@ -135,7 +135,7 @@ def _closed(drawn: Drawn, shared: Block, ids: Integers) -> Block:
 
 
 def _empty(world: World, piece: Piece, shared: Block, number: int, count: int) -> Block:
-    """Tell of connections that opened and closed at the beginning of the day; nobody has seen their algorithm."""
+    """Make rows of connections that opened and closed at the beginning of the day, whose algorithm is unknown."""
     at_us = np.full(count, piece.midnight_us)
     nothing = np.zeros(count, dtype=np.int64)
     client = int(world.local[piece.pop].numbers[0])

@@ -8,7 +8,7 @@ from thalweg.scenario.text import words
 from thalweg.synth.planted import PLANTED
 
 SIMULATED = "simulated"
-"""The truth that nobody chose: what the simulator says of both algorithms on the same paths."""
+"""The truth that is not planted: the simulator's results of both algorithms on the same paths."""
 TRUTHS = (SIMULATED, *PLANTED)
 
 AB = "ab"
@@ -42,7 +42,7 @@ class Settings:
 
     @property
     def activation_day(self) -> int:
-        """Number of the day from which on everybody has the treatment, before and after."""
+        """Number of the day from which on all connections have the treatment (before and after)."""
         return self.days // 2
 
 

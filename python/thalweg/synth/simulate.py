@@ -23,7 +23,7 @@ Runner = Callable[[PathClass, Plan, Path, Path], Outcome]
 
 
 def silently(kind: PathClass, made: Plan, folder: Path, binary: Path) -> Outcome:
-    """Run a plan, and tell nobody how far it is."""
+    """Run a plan without progress output."""
     return execute(made, folder, binary=binary)
 
 

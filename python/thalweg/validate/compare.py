@@ -26,7 +26,7 @@ class ComparedMeasure:
     second: float | None
     error: float | None
     noise: float | None = None
-    """How far both may be apart by chance, in the unit of the measure; None: without repetitions nobody knows."""
+    """How far both may differ by chance, in the unit of the measure; None: unknown without repetitions."""
 
     @property
     def within_noise(self) -> bool:

@@ -49,5 +49,5 @@ class EngineComparison:
         return cls(engines, grid, parts, cells, overall(errors), judge(cells), found, known, gone)
 
     def reason(self, disagreement: Disagreement) -> str | None:
-        """Say why, where somebody found out."""
+        """Return the reason of a disagreement, if it is known."""
         return reasons.explain(disagreement, self.reasons)

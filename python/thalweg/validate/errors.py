@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 MIN_RETRANSMIT_RATIO = 0.001
-"""Ratio of retransmits below which it counts as this much. One segment in a thousand costs nobody any goodput, and
+"""Ratio of retransmits below which it counts as this much. One segment in a thousand costs no measurable goodput, and
 whether a drop-tail queue drops 2 or 8 packets of 20,000 is chance: their ratio would be the largest error of all."""
 
 ErrorKind = Literal["relative", "points", "factor"]

@@ -17,7 +17,7 @@ Statistic = Literal["median", "mean", "90th percentile"]
 GoalVerdict = Literal["met", "not met", "not enough"]
 
 FEWEST: dict[Statistic, int] = {"median": 4, "mean": 4, "90th percentile": 10}
-"""Rows below which a statistic is no verdict: of fewer than ten, the 90th percentile is little but the largest."""
+"""Minimum rows of a statistic: below ten, the 90th percentile is about the maximum."""
 
 LARGE = {
     "goodput": 0.12,
@@ -63,7 +63,7 @@ class JudgedGoal:
     n: int
     """Errors that it rests on."""
     within_noise: int
-    """Of these, such as are no larger than what repetitions leave uncertain."""
+    """Errors among them that are within the uncertainty of the repetitions."""
     found: float | None
     p90: float | None
     """The 90th percentile, whatever the goal's own statistic is."""

@@ -38,7 +38,7 @@ def rows_csv(comparison: EngineComparison) -> str:
     Columns: `part`; `point`, the swept keys and their values; `flow`, empty for the whole path; `cc`; `measure`; `unit`
     of the two values, empty for fractions of 1; `value` of the first engine; `reference`, the value of the second;
     `error`, whose kind is `error_kind` (`relative` and `points` are fractions of 1, `factor` is a ratio), empty where
-    the reference leaves nothing to compare with; `within_noise`, 1 if the error is no larger than what repetitions
+    the reference leaves nothing to compare with; `within_noise`, 1 if the error is within what repetitions
     leave uncertain, else 0.
     """
     text = io.StringIO()
@@ -75,7 +75,7 @@ def _head(comparison: EngineComparison, command: str) -> Iterator[str]:
     yield f"Errors are those of the engine `{first}`, with `{second}` as the reference;"
     yield "[validation.md](validation.md) defines them, the parts of the grid and the goals."
     if any(compared.within_noise for cell in comparison.cells for compared in cell.measures.values()):
-        yield f"`{words.NOISE}` marks errors that are no larger than what repetitions leave uncertain."
+        yield f"`{words.NOISE}` marks errors within what repetitions leave uncertain."
     yield ""
     yield from _table(["", ""], list(_facts(comparison, command, compared)), numbers=())
     yield ""

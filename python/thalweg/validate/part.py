@@ -1,6 +1,6 @@
 """A scenario of the grid on both engines: what each is to run, and what it cannot.
 
-An engine that lacks something is no reason to stop: what it can run is compared, and the rest is named with the reason.
+Experiments that an engine cannot run are reported with the reason; the others are compared.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Why engines disagree, where somebody found out: entries of a file, joined with the disagreements they explain.
+"""Known reasons why engines disagree: entries of a file, joined with the disagreements they explain.
 
 The file is python/thalweg/data/disagreements.toml; the generated page takes its reasons from there, so that making the
 page again does not lose them. An entry that explains nothing any more is stale, and the page says so.
@@ -62,7 +62,7 @@ class KnownReason:
 def load(engines: tuple[str, str], file: Path = FILE) -> list[KnownReason]:
     """Read what is known about two engines.
 
-    Raises `ThalwegError` if an entry has a key that is none, or lacks one.
+    Raises `ThalwegError` if an entry has an unknown key, or lacks one.
     """
     entries = tomllib.loads(file.read_text()).get("disagreement", [])
     keys = ReasonEntry.__required_keys__ | ReasonEntry.__optional_keys__

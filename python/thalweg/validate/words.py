@@ -9,7 +9,7 @@ ALL_FLOWS = "(all)"
 """Stands for a flow where the whole path is meant."""
 
 NOISE = "~"
-"""Stands before an error that is no larger than what repetitions leave uncertain."""
+"""Prefix of an error that is within what repetitions leave uncertain."""
 
 
 def error(measure: str, value: float | None) -> str:

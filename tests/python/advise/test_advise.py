@@ -1,4 +1,4 @@
-"""Answers, on made-up traffic with a planted truth."""
+"""Answers, on synthetic traffic with a planted truth."""
 
 import math
 import re
@@ -39,7 +39,7 @@ def spoil(file: Path) -> None:
 
 
 def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The treatment takes less time where there is loss, and more where there is none."""
+    """The treatment takes less time where there is loss, and more without loss."""
     return np.where(given["is_far"], 0.75, 1.2)
 
 

@@ -77,10 +77,10 @@ def test_networks_become_conditions_and_sizes_cannot(thalweg: Thalweg, tmp_path:
     [
         (["--design", "before-after"], "before-after needs a time of activation"),
         (["--at", "2026-01-31"], "before-after needs a time of activation"),
-        (["--design", "before-after", "--at", "soon"], "`soon` is no time"),
+        (["--design", "before-after", "--at", "soon"], "`soon` is not a time"),
         (["--every", "soon"], "`soon` does not fit"),
         (["--size-limit", "3"], "the unit is missing"),
-        (["--margin", "200%"], "`200%` is no share"),
+        (["--margin", "200%"], "`200%` is not a percentage between 0 and 100"),
         (["--by", "colour"], "nothing in these records is called `colour`"),
         (["--by", "rtt", "--by", "rtt"], "a segment is named twice"),
         (["--memory", "soon"], "DuckDB did not start"),

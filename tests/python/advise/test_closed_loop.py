@@ -1,8 +1,8 @@
 """From records to advice to a policy, and the policy at work: what was predicted comes true.
 
-A PoP is made up from runs of the simulator, its records are judged, and the policy that follows is played in the
-simulator anew, with other seeds: each network's connections get the algorithm that the first rule gives them. What
-they gain there over the default is held against what was predicted from the records.
+A synthetic PoP is composed of runs of the simulator, its records are judged, and the policy that follows is played in
+the simulator anew, with other seeds: each network's connections get the algorithm that the first rule sets. What they
+gain there over the default is compared with the prediction from the records.
 
 Records are drawn from two connections of each path, size and algorithm, and so is each play, so both depend on which
 ones these were. An interval from records cannot know that; how much it is, the plays themselves show. So a prediction
@@ -114,9 +114,7 @@ def effects(answer: Answer) -> Iterator[tuple[str, str, Effect]]:
 
 
 def most(looks: int) -> int:
-    """How many of so many 95 % intervals may miss, if they are as wide as they say; more than that has a chance of 1 %
-    or less.
-    """
+    """Return how many of `looks` 95 % intervals may miss at most, with a probability of 99 % if they are correct."""
     return int(stats.binom.ppf(0.99, looks, 0.05))
 
 

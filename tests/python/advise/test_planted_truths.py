@@ -1,4 +1,4 @@
-"""Advice on records whose truth somebody planted: false verdicts are as rare as promised, real differences are found.
+"""Advice on records with planted truths: false verdicts are as rare as promised, real differences are found.
 
 A hundred seeds of each truth take a quarter of an hour (tools/planted_truths.py). What came of them is kept, and held
 to the promises here; a few seeds are tried anew.

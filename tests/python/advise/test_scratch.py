@@ -26,7 +26,7 @@ def samples(engine, *others):
 judging.sampling.samples = samples
 sys.exit(app())
 """
-"""`thalweg`, counting until somebody ends it."""
+"""`thalweg`, counting until it is ended."""
 
 
 @pytest.fixture

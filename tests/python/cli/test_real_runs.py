@@ -87,7 +87,7 @@ def test_rows_that_are_damaged_behind_a_whole_footer_are_an_error(thalweg: Thalw
     file.write_bytes(content)
     printed = thalweg("results", "out")
     assert printed.returncode == 2, printed.stderr
-    assert printed.stderr.startswith(f"error[damaged-run]: `out/flows/{file.name}` is no table of flows: ")
+    assert printed.stderr.startswith(f"error[damaged-run]: `out/flows/{file.name}` is not a table of flows: ")
     assert "Traceback" not in printed.stderr
 
 
@@ -160,7 +160,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_tables(
     os.kill(process.pid if victim == "thalweg" else child, number)
     process.communicate()
     assert process.returncode == code
-    select.select([engine], [], [])  # until it has ended, also when nobody waited for it
+    select.select([engine], [], [])  # until the engine has exited, also as an orphan
     assert len(list((tmp_path / "stopped").glob("flows/*.parquet"))) < EXPERIMENTS, "it was stopped in the middle"
     goes_on = thalweg("run", "small.toml", "--no-report", "--out", "stopped", "--json")
     assert goes_on.returncode == 0, goes_on.stderr

@@ -25,7 +25,7 @@ def test_what_the_engine_needs_cannot_be_turned_off() -> None:
     other = fragment.parse("# CONFIG_TCP_CONG_BIC is not set\nCONFIG_HOSTFS=n\n", "other")
     with pytest.raises(ThalwegErrors) as error:
         fragment.merged([Fragment.ours(), other])
-    assert [each.place for each in error.value.errors] == ["CONFIG_HOSTFS"], "an algorithm is no need"
+    assert [each.place for each in error.value.errors] == ["CONFIG_HOSTFS"], "algorithms may be removed"
 
 
 def test_ticks_are_defined_before_the_tree_defines_them() -> None:

@@ -1,4 +1,4 @@
-"""Engines with made-up abilities, for tests that need no engine to be there."""
+"""Engines with synthetic abilities, for tests that need no engine to be there."""
 
 from dataclasses import replace
 

@@ -20,7 +20,7 @@ TEXTS = st.sampled_from(
     flow.a.size 40 -1s""".split()  # noqa: SIM905
 )
 WRONG_ONE_IN = 15
-"""One value in so many is of any form at all."""
+"""One value in this number is of any type."""
 
 SCALARS = TEXTS | st.sampled_from([0, 1, 2, -1, 2**70, 0.5, 1.0, float("nan"), float("inf"), True, False])
 

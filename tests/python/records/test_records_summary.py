@@ -1,4 +1,4 @@
-"""What is summed up of records, on made-up rows with known answers."""
+"""What is summed up of records, on synthetic rows with known answers."""
 
 import json
 import re

@@ -270,7 +270,7 @@ def test_a_damaged_table_names_the_file_and_how_to_get_it_back(
 ) -> None:
     file = directory / table / f"{an_id(1, 1)}.parquet"
     damage(file)
-    with pytest.raises(ThalwegError, match="is no table") as caught:
+    with pytest.raises(ThalwegError, match="is not a table") as caught:
         open_run(directory).scan(table)
     assert caught.value.code == "damaged-run"
     assert caught.value.place == str(file)

@@ -88,7 +88,7 @@ CASES = {
     "congestion control from no file": GOOD.replace('"cubic"', '{name = "mine"}'),
     "congestion control from two files": GOOD.replace('"cubic"', '{bpf = "a.bpf.o", module = "a.ko"}'),
     "congestion control from a file that is not there": GOOD.replace('"cubic"', '{module = "build/mine.ko"}'),
-    "congestion control with a name that is none": GOOD.replace('"cubic"', '{name = "a name", module = "x.ko"}'),
+    "congestion control with an invalid name": GOOD.replace('"cubic"', '{name = "a name", module = "x.ko"}'),
     "name that cannot name a directory": GOOD.replace('"good"', '"a/b"'),
     "number without quotes and unit": GOOD.replace('"45ms"', "45"),
     "number without a unit": GOOD.replace('"40Mbps"', '"40"'),

@@ -27,7 +27,7 @@ CLAIMS = """\
 title = "Alone"
 about = "One flow on its own."
 [paper]
-cite = "Nobody, Nowhere (2031)"
+cite = "Author, Journal (2031)"
 [parts.alone]
 scenario = "alone.toml"
 

@@ -30,7 +30,7 @@ HEAD = """\
 title = "Alone"
 about = "One flow on its own."
 [paper]
-cite = "Nobody, Nowhere (2031)"
+cite = "Author, Journal (2031)"
 [parts.alone]
 scenario = "alone.toml"
 quick = { repetitions = 2, "path.buffer" = ["4bdp"] }
@@ -147,7 +147,7 @@ def test_harm_of_a_measure_of_ones_own_is_refused(thalweg: Callable[..., Any], s
     study(BEHIND.replace("judge = { ", against), head=HEAD.replace("[parts.alone]", OWN))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
-    assert "of `lag` nobody knows whether more is better" in done.stderr
+    assert "it is unknown whether more `lag` is better" in done.stderr
     assert 'hint: as = "ratio"' in done.stderr
 
 
@@ -220,7 +220,7 @@ def test_a_claim_that_no_longer_holds_fails_the_check(thalweg: Callable[..., Any
     done = thalweg("reproduce", "./mine", "--check")
     assert done.returncode == 1
     assert "`cubic-fills-the-queue` held on sim; now: does not hold" in done.stderr
-    assert thalweg("reproduce", "./mine").returncode == 0, "without --check, verdicts are no failure"
+    assert thalweg("reproduce", "./mine").returncode == 0, "without --check, verdicts do not fail"
 
 
 def test_a_claim_that_is_gone_fails_the_check_until_that_is_recorded(thalweg: Callable[..., Any], study: Study) -> None:
@@ -257,14 +257,14 @@ def test_a_check_without_a_record_is_no_success(thalweg: Callable[..., Any], stu
 
 
 def test_what_an_engine_lacks_is_told_and_the_rest_is_judged(thalweg: Callable[..., Any], study: Study) -> None:
-    claim = QUEUE.replace('"cubic"', '"made-up"').replace("cubic-fills", "made-up-fills")
-    study(QUEUE, claim, scenario=SCENARIO.replace('["cubic", "bbr"]', '["cubic", "bbr", "made-up"]'))
+    claim = QUEUE.replace('"cubic"', '"synthetic"').replace("cubic-fills", "synthetic-fills")
+    study(QUEUE, claim, scenario=SCENARIO.replace('["cubic", "bbr"]', '["cubic", "bbr", "synthetic"]'))
     [engine] = json.loads(thalweg("reproduce", "./mine", "--json").stdout)["studies"][0]["engines"]
     rest, lacking = engine["claims"]
     assert rest["verdict"] == "holds"
     assert (lacking["verdict"], lacking["note"]) == (
         "cannot run here",
-        "the engine sim has no congestion control `made-up` here",
+        "the engine sim has no congestion control `synthetic` here",
     )
 
 

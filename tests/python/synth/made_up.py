@@ -1,4 +1,4 @@
-"""Small made-up fleets, for tests of what is in them."""
+"""Small synthetic fleets, for tests of what is in them."""
 
 import math
 from dataclasses import dataclass

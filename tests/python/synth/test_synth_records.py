@@ -118,15 +118,15 @@ def test_every_address_is_in_the_table_of_prefixes_with_its_class(fleet: Path) -
 
 
 def test_what_is_there_is_not_written_over(tmp_path: Path, thalweg: Thalweg) -> None:
-    made = thalweg("synth", "cdn", "--truth", "none", "--rows", "500", "--out", "made-up", "--json")
+    made = thalweg("synth", "cdn", "--truth", "none", "--rows", "500", "--out", "synthetic", "--json")
     assert made.returncode == Exit.FINE
     assert json.loads(made.stdout)["rows"] == 500
-    before = bytes_of(tmp_path / "made-up")
-    again = thalweg("synth", "cdn", "--truth", "none", "--rows", "600", "--out", "made-up")
+    before = bytes_of(tmp_path / "synthetic")
+    again = thalweg("synth", "cdn", "--truth", "none", "--rows", "600", "--out", "synthetic")
     assert again.returncode == Exit.CANNOT_WRITE
     assert "error[exists]" in again.stderr
-    assert "rm -r made-up/records" in again.stderr
-    assert bytes_of(tmp_path / "made-up") == before
+    assert "rm -r synthetic/records" in again.stderr
+    assert bytes_of(tmp_path / "synthetic") == before
 
 
 def test_what_cannot_be_finished_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,12 +156,12 @@ def test_what_cannot_be_finished_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_what_cannot_be_made_is_said(thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str) -> None:
-    done = thalweg("synth", "cdn", "--out", "made-up", *arguments)
+    done = thalweg("synth", "cdn", "--out", "synthetic", *arguments)
     assert done.returncode == Exit.USAGE
     assert said in done.stderr
-    assert not (tmp_path / "made-up").exists()
+    assert not (tmp_path / "synthetic").exists()
 
 
-@pytest.mark.parametrize("out", ["made-up", "made/up", ".", "..", "made/.."])
+@pytest.mark.parametrize("out", ["synthetic", "made/up", ".", "..", "made/.."])
 def test_runs_are_not_within_the_folder_of_the_records(out: str) -> None:
     assert not runs_beside(Path(out)).resolve().is_relative_to(Path(out).resolve())

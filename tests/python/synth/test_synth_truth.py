@@ -1,4 +1,4 @@
-"""The truth beside made-up records: computed, and what the records show."""
+"""The truth beside synthetic records: computed, and what the records show."""
 
 import json
 from pathlib import Path

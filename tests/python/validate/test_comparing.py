@@ -1,4 +1,4 @@
-"""Two engines, compared: the arithmetic on made-up runs, and which cells count."""
+"""Two engines, compared: the arithmetic on synthetic runs, and which cells count."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Goals, noise, disagreements and their reasons, on made-up cells."""
+"""Goals, noise, disagreements and their reasons, on synthetic cells."""
 
 from pathlib import Path
 from typing import Any

@@ -56,10 +56,10 @@ impl StructOpsKernel {
         })
     }
 
-    /// Sees to it that the kernel's BBR is there, with its types: loads its module if need be.
+    /// Ensures that the kernel's BBR is registered with its BTF types; loads its module if necessary.
     ///
     /// # Errors
-    /// If there is none.
+    /// If the kernel has no BBR, or not its types.
     pub fn need_bbr(&self) -> Result<(), Problem> {
         if has_bbr(&self.btf) {
             return Ok(());
@@ -86,7 +86,8 @@ fn no_bbr(found: String) -> Problem {
         "this kernel",
         found,
         "BBR, built in or as the module tcp_bbr, with BTF (CONFIG_TCP_CONG_BBR, CONFIG_DEBUG_INFO_BTF_MODULES)",
-        "install the modules of the running kernel (the distribution's own kernels have it), then: sudo modprobe tcp_bbr",
+        "install the modules of the running kernel (the distribution's own kernels have it), then: sudo modprobe \
+         tcp_bbr",
     )
 }
 

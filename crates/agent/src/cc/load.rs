@@ -17,11 +17,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Registers an algorithm by its name or from a file. With `keep` it returns then and the registration stays; without,
-/// it waits until it is told to end (SIGINT, SIGTERM) and takes the registration back.
+/// Registers an algorithm by name or from a file. With `keep` it returns and the registration stays. Without `keep` it
+/// waits for SIGINT or SIGTERM, then unregisters the algorithm.
 ///
 /// # Errors
-/// If the machine lacks something, the file is no algorithm, its name is taken, or the kernel refuses it.
+/// If the machine lacks a feature, the file does not define an algorithm, the name is taken, or the kernel rejects it.
 pub fn load(
     what: &OsStr,
     settings: &Settings,
@@ -178,7 +178,7 @@ fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
     match earlier {
         Some(earlier) => match (earlier.holders().first(), &earlier.state) {
             (Some(holder), _) => held_by(&format!("{} (process {})", holder.name, holder.pid)),
-            (None, State::Linked { .. }) => held_by("somebody, with a pinned link"),
+            (None, State::Linked { .. }) => held_by("an unknown process, with a pinned link"),
             (None, _) => Ok(()),
         },
         None if settings::available().unwrap_or_default().iter().any(|taken| taken == name) => Err(Problem::refused(

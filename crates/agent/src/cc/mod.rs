@@ -1,8 +1,7 @@
-//! Congestion controllers written in eBPF: loading them into the kernel, finding those that are there, taking them
-//! back.
+//! Congestion controllers written in eBPF: loads them into the kernel, lists and unregisters them.
 //!
-//! The kernel is the only memory: what is registered, by whom and with which counters is read from it each time. There
-//! is no state file that could be wrong.
+//! All state is kept in the kernel. Registrations, their holders and counters are read from it on every call. There is
+//! no state file that could become stale.
 
 mod built_in;
 mod counters;

@@ -45,11 +45,11 @@ impl Algorithm {
         Ok(Algorithm { name, open, place: place.to_owned(), calls_bbr: false })
     }
 
-    /// Has the kernel check and take the programs. Nothing is registered yet. Without `with_link` a registration will
-    /// stay until somebody takes it back.
+    /// Loads the programs into the kernel, whose verifier checks them. Registers nothing yet. Without `with_link`, a
+    /// registration stays until it is explicitly removed.
     ///
     /// # Errors
-    /// If the kernel refuses them.
+    /// If the kernel rejects the programs.
     pub fn load(mut self, with_link: bool) -> Result<Object, Problem> {
         for mut map in self.open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
             let flags = if with_link { libbpf_sys_flags::BPF_F_LINK } else { 0 };

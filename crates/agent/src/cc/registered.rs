@@ -17,7 +17,7 @@ pub enum State {
         /// The link.
         link: u32,
     },
-    /// Registered until somebody takes it back: its loader when it ends, or a user.
+    /// Registered until its loader exits or a user unregisters it.
     Kept,
     /// Taken back; connections that began with it still use it.
     Leaving,

@@ -27,7 +27,7 @@ pub fn set_default(name: &str) -> io::Result<()> {
     fs::write(format!("{FOLDER}/tcp_congestion_control"), name)
 }
 
-/// What stops whoever needs these settings.
+/// The error of a command that needs these settings and cannot read them.
 pub fn unreadable(error: io::Error) -> Problem {
     let (expected, hint) = ("the kernel's settings of TCP", "mount -t proc proc /proc");
     Problem::missing("no-proc", FOLDER, error, expected, hint)

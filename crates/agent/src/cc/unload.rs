@@ -1,4 +1,4 @@
-//! `cc unload`: takes an algorithm back, whoever has registered it.
+//! `cc unload`: unregisters an algorithm, whichever process registered it.
 
 use super::counters::Counters;
 use super::holders::Holder;
@@ -15,10 +15,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often that is looked at.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Takes an algorithm back. New connections no longer get it; those that use it keep it.
+/// Unregisters an algorithm. New connections no longer use it; open ones keep it.
 ///
 /// # Errors
-/// If it is not registered by eBPF, or somebody else holds it.
+/// If it is not registered by eBPF, or another process holds it.
 pub fn unload(name: &str, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let kernel = StructOpsKernel::look()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };

@@ -4,7 +4,7 @@
 /// beside.
 const CONNECTION_BYTES: u64 = 448;
 
-/// One part in so many of the memory is for connections.
+/// Divisor: connections may use 1/N of the memory.
 const MEMORY_PART: u64 = 100;
 
 /// On small machines it may be more.
@@ -16,7 +16,7 @@ const MOST: u32 = 1 << 17;
 /// Places in a set.
 const WAYS: u32 = 8;
 
-/// So many sets have one connection for which their places were not enough.
+/// Divisor: one set in N has a connection that did not fit into its slots.
 const SETS_PER_MORE: u32 = 2;
 
 /// Capacity for connections.
@@ -27,7 +27,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// For so many connections at least; they are fewer than 2^31.
+    /// A capacity of at least `count` connections, which is below 2^31.
     pub fn for_connections(count: u32) -> Capacity {
         Capacity { sets: count.div_ceil(WAYS).next_power_of_two() }
     }

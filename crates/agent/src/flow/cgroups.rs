@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
 /// The folders are read again for a number that is not known, but no more often than this.
-const LEAST_WAIT: Duration = Duration::from_secs(1);
+const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// No more are kept in memory; then those that are gone are forgotten.
-const MOST_KNOWN: usize = 20_000;
+const MAX_CGROUPS: usize = 20_000;
 
 /// The cgroup whose connections are recorded.
 #[derive(Debug)]
@@ -73,10 +73,10 @@ fn unescaped(text: &str) -> String {
 }
 
 impl Recorded {
-    /// Finds the cgroup of the command line: a folder, or its path below the root of cgroup v2. Nothing: the root.
+    /// Finds the cgroup of the command line: a folder, or a path below the root of cgroup v2. `None` is the root.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If no cgroup has that name.
     pub fn find(mount: &Path, wanted: Option<&Path>) -> Result<Recorded, Problem> {
         let path = match wanted {
             None => mount.to_owned(),
@@ -158,9 +158,9 @@ impl Paths {
 
     /// The path of a cgroup below the root. `None`: it was gone before anybody looked.
     pub fn of(&mut self, number: u64) -> Option<Arc<str>> {
-        if !self.known.contains_key(&number) && self.read.is_none_or(|read| read.elapsed() >= LEAST_WAIT) {
+        if !self.known.contains_key(&number) && self.read.is_none_or(|read| read.elapsed() >= MIN_RESCAN_INTERVAL) {
             self.read = Some(Instant::now());
-            if self.known.len() > MOST_KNOWN {
+            if self.known.len() > MAX_CGROUPS {
                 self.known.clear();
             }
             let mount = self.mount.clone();
@@ -208,7 +208,7 @@ mod tests {
             assert_eq!((found.number, found.level), (whole.number, 2));
         }
         assert_eq!(Recorded::find(&mount, None).unwrap().level, 0);
-        assert_eq!(find("/nobody.slice").unwrap_err().code, "no-cgroup");
+        assert_eq!(find("/missing.slice").unwrap_err().code, "no-cgroup");
         assert_eq!(find("../..").unwrap_err().code, "no-cgroup");
     }
 

@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-/// So many slots there are.
+/// Number of slots.
 const SLOTS: u64 = 8192;
 
 /// How long a slot is, and where in it the number of the event, its length and the event are.
@@ -20,7 +20,7 @@ const EVENT_AT: usize = 16;
 const PROGRESS_BYTES: usize = 72;
 const READ_AT: usize = 64;
 
-/// After so many there is room for others.
+/// Number of events after which slots are released to the kernel.
 const BATCH: u64 = 256;
 
 /// The reader.
@@ -33,7 +33,7 @@ pub struct EventQueue {
 }
 
 impl EventQueue {
-    /// Of maps that nobody has read yet.
+    /// Opens the queue of maps that have no reader yet.
     ///
     /// # Errors
     /// If their memory cannot be shared.
@@ -52,7 +52,7 @@ impl EventQueue {
                 break;
             }
             let length = self.slots.number(slot + LENGTH_AT).load(Ordering::Relaxed);
-            // One of another length is from another program: there is none.
+            // An event of another length is malformed and is skipped.
             let event = bytes.get_mut(..length as usize).and_then(|bytes| {
                 self.slots.read(slot + EVENT_AT, bytes);
                 RecordEvent::parse(bytes)
@@ -87,7 +87,7 @@ mod tests {
     }
 
     impl Writer {
-        /// Takes a slot, unless there is none.
+        /// Takes a slot; `None` if the queue is full.
         fn take(&mut self, connection: u64, length: usize) -> Option<(usize, u64)> {
             if self.taken - self.progress.number(READ_AT).load(Ordering::Acquire) >= SLOTS {
                 return None;

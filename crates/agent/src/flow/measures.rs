@@ -67,7 +67,7 @@ pub fn is_measured(jiffies: u32) -> bool {
 /// The 95th percentile of the round-trip times, in microseconds.
 pub fn p95_us(event: &RecordEvent) -> Option<u64> {
     let largest_us = known(event.rtt_max_us)?;
-    // 95 % of so few are no fewer than all.
+    // Below this count, the 95th percentile is the maximum.
     if event.rtt_samples < RTT_FEW {
         return Some(largest_us);
     }

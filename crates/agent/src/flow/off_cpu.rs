@@ -25,13 +25,13 @@ const LATEST_US: u64 = 15_000;
 /// 2^-10 s.
 const LATE: Duration = Duration::from_millis(1);
 
-/// So many alarms on one CPU, then on the next.
+/// Timer samples taken on one CPU before the next CPU is sampled.
 const ALARMS_PER_CPU: u64 = 16;
 
 /// Points of the account are this far apart.
 const POINT_US: u64 = 200_000;
 
-/// So many points are kept: an hour.
+/// Number of points kept: one hour.
 const POINTS: usize = 18_000;
 
 /// Fewer alarms tell nothing.

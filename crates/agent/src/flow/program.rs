@@ -197,7 +197,8 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
             &cgroup.path.display().to_string(),
             found,
             "one recorder for each connection",
-            "thalweg-agent status asks it how it goes; end it first (`tune` records as well), or take another cgroup: --cgroup",
+            "thalweg-agent status asks it how it goes; end it first (`tune` records as well), or take another cgroup: \
+             --cgroup",
         ));
     }
     Ok(())
@@ -222,7 +223,8 @@ pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> O
         &cgroup.path.display().to_string(),
         "bpftune, which chooses the algorithms of connections as well (its program conn_tuner_sockops)",
         "one that chooses",
-        "sudo systemctl stop bpftune, or start it without its tuner tcp_conn; --dry-run, which sets nothing, works beside it",
+        "sudo systemctl stop bpftune, or start it without its tuner tcp_conn; --dry-run, which sets nothing, works \
+         beside it",
     ))
 }
 

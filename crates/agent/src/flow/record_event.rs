@@ -25,7 +25,7 @@ pub enum Kind {
     Look,
     /// A transfer in a connection that goes on.
     Transfer,
-    /// A connection that is no more, of whose end nobody has told.
+    /// The connection no longer exists, and its close was not reported.
     Gone,
 }
 
@@ -332,7 +332,7 @@ pub struct Settings {
     pub jiffy_us: u64,
     /// Less idle time does not end a transfer.
     pub idle_gap_us: u64,
-    /// One connection in so many is recorded.
+    /// Sampling ratio: one in N connections is recorded.
     pub sample_one_in: u64,
     /// How often a connection has an interim row.
     pub interim_us: u64,

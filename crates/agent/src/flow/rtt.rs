@@ -5,8 +5,8 @@ use super::record_event::{RTT_FIRST_OCTAVE, RTT_OCTAVES};
 /// Buckets in a power of two.
 const PER_OCTAVE: u32 = 8;
 
-/// The value below which so many hundredths of the samples lie, to 6 %: the middle of its bucket, and no more than the
-/// largest or less than the smallest. `None`: there was no sample.
+/// The percentile of the samples, to within 6 %: the middle of its bucket, clamped to the smallest and largest sample.
+/// `None` without samples.
 pub fn percentile_us(histogram: &[u64; RTT_OCTAVES], percent: u64, smallest_us: u64, largest_us: u64) -> Option<u64> {
     let buckets = || histogram.iter().flat_map(|word| word.to_ne_bytes()).map(u64::from);
     let count: u64 = buckets().sum();

@@ -108,8 +108,8 @@ impl Scanner {
         Ok(scanned)
     }
 
-    /// There is not room for very many events at once: somebody takes them meanwhile. What finds no room does with the
-    /// next walk.
+    /// The queue is drained during the scan, because it cannot hold all events at once. Events that do not fit are
+    /// reported by the next scan.
     fn search(&self) -> io::Result<()> {
         for _ in 0..SEARCHES {
             if self.program.search()? == 0 {

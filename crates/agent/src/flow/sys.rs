@@ -29,14 +29,14 @@ impl Shared {
     /// A number of eight bytes, at a multiple of them.
     pub(super) fn number(&self, at: usize) -> &AtomicU64 {
         assert!(at % 8 == 0 && at + 8 <= self.length, "it is within the memory");
-        // SAFETY: it is there as long as this is, and whoever writes it writes all of it at once.
+        // SAFETY: the mapping lives as long as `self`, and all writes to it are atomic.
         unsafe { AtomicU64::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// Copies bytes of which the caller knows that nobody writes them now.
+    /// Copies bytes that, as the caller ensures, are not written concurrently.
     pub(super) fn read(&self, at: usize, into: &mut [u8]) {
         assert!(at + into.len() <= self.length, "they are within the memory");
-        // SAFETY: they are within it, and what is copied to is somebody else's.
+        // SAFETY: the source is within the mapping, and `into` does not overlap it.
         unsafe { ptr::copy_nonoverlapping(self.start.as_ptr().add(at), into.as_mut_ptr(), into.len()) }
     }
 }

@@ -1,8 +1,8 @@
-//! The program on the recorded cgroup, where the kernel calls it: attached, and attached again when that cgroup is
-//! removed and made anew, as the restart of a service does, or when somebody has detached it.
+//! Attaches the program to the recorded cgroup, and attaches it again when the cgroup is recreated, as by the restart
+//! of a service, or when another process detached it.
 //!
-//! The folders around the cgroup are watched, so that a new one is attached to before its first process has begun. What
-//! opened and closed in between is not recorded; that it can be missing is counted and logged.
+//! The parent folders of the cgroup are watched, so that a new cgroup is attached to before its first process starts.
+//! Connections that opened and closed in between are not recorded; possible gaps are counted and logged.
 
 use super::extension::Extension;
 use crate::flow::cgroups::{Fate, Paths, Recorded};

@@ -41,10 +41,10 @@ use std::sync::Arc;
 use std::time::Instant;
 use thalweg_store::Problem;
 
-/// Records until a signal ends it.
+/// Records until a signal arrives.
 ///
 /// # Errors
-/// If the machine lacks something, an option cannot be, somebody else records already, or rows could not be written in
+/// If the machine lacks a feature, an option is invalid, another agent records already, or rows could not be written at
 /// the end.
 pub fn record(options: &Options, signals: &Signals) -> Result<(), Problem> {
     record_with(options, true, Box::new(RecordOnly), signals)

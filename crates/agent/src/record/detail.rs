@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     const ADVISE: &str = include_str!("../../../../python/thalweg/advise/counting/rows.py");
-    const REFERENCE: &str = include_str!("../../../../docs/reference/agent.md");
+    const REFERENCE: &str = include_str!("../../../../docs/reference/agent-record.md");
 
     /// Column without which `thalweg advise` uses the largest round-trip time.
     const REPLACED: &str = "rtt_p95_us";
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn the_reference_lists_the_columns_that_low_detail_leaves_empty() {
-        let (_, section) = REFERENCE.split_once("### Low detail").expect("a section");
-        let (section, _) = section.split_once("\n### ").unwrap();
+        let (_, section) = REFERENCE.split_once("## Low detail").expect("a section");
+        let (section, _) = section.split_once("\n## ").unwrap();
         let (_, list) = section.split_once("Empty columns:").expect("a list");
         let named: Vec<&str> = list.split('`').skip(1).step_by(2).collect();
         assert_eq!(named, LEFT_OUT);

@@ -12,16 +12,16 @@ use std::time::Duration;
 use thalweg_units::Bytes;
 
 /// More than a machine can have.
-const MOST_OPEN: i64 = 1 << 24;
+const MAX_OPEN: i64 = 1 << 24;
 
-/// What is kept of addresses.
+/// Form of recorded addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Privacy {
-    /// All of them, and peers' ports
+    /// Full addresses, and peers' ports
     Whole,
-    /// The networks: /24 of IPv4, /48 of IPv6
+    /// Networks: /24 of IPv4, /48 of IPv6
     Truncated,
-    /// Numbers that only the owner of a key can lead back to addresses
+    /// Keyed hashes, which only the owner of the key can reverse
     Hashed,
 }
 
@@ -36,67 +36,66 @@ impl Privacy {
     }
 }
 
-/// What to record, and where to.
+/// Options of recording.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
     /// Folder of the records
     #[arg(long, value_name = "DIR", default_value = "/var/lib/thalweg/records")]
     pub out: PathBuf,
-    /// Record the connections of this cgroup (v2) and those below it only, not of the whole machine
+    /// Record only connections of this cgroup (v2) and its descendants, instead of the whole machine
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<PathBuf>,
-    /// Record one connection in N
+    /// Sampling ratio: record one in N connections
     #[arg(long, value_name = "1/N", default_value = "1/1", value_parser = one_in)]
     pub sample: u64,
-    /// How much to record of each connection; full
+    /// Level of detail per connection [default: full]
     #[arg(long, value_enum, value_name = "LEVEL")]
     pub detail: Option<Detail>,
-    /// What to keep of addresses
+    /// Form of recorded addresses
     #[arg(long, value_enum, default_value_t = Privacy::Truncated)]
     pub addresses: Privacy,
-    /// File of the key for --addresses hashed; it is made if it is not there
+    /// Key file of --addresses hashed; created if missing
     #[arg(long, value_name = "FILE", default_value = DEFAULT_KEY)]
     pub key: PathBuf,
-    /// A send queue that was empty for this long ends a transfer
+    /// Time with an empty send queue that ends a transfer
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = time)]
     pub idle_gap: Duration,
-    /// How often rows are written: what a kill -9 loses at most
+    /// Interval between writes, and maximum loss after kill -9
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
     pub flush: Duration,
-    /// How much time a file of records covers
+    /// Time span of a record file
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time)]
     pub rotate: Duration,
-    /// How large it may become before that
+    /// Size limit of a record file
     #[arg(long, value_name = "SIZE", default_value = "64MB")]
     pub rotate_size: Bytes,
-    /// How large all files together may become; then the oldest go
+    /// Total size limit; the oldest files are deleted first
     #[arg(long, value_name = "SIZE", default_value = "10GB")]
     pub max_size: Bytes,
-    /// How often a connection that stays open has a row
+    /// Interval between rows of an open connection
     #[arg(long, value_name = "TIME", default_value = "1min", value_parser = time)]
     pub interim: Duration,
-    /// How many connections there is room for at once, at 0.45 kB each; without it as many as 1 % of the memory holds,
-    /// at most 131072
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_OPEN))]
+    /// Maximum number of open connections, at 0.45 kB each [default: 1 % of the memory, at most 131072 connections]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_OPEN))]
     pub max_open: Option<u32>,
-    /// Where Prometheus finds the metrics: on this machine only
+    /// Loopback address and port of the Prometheus metrics
     #[arg(long, value_name = "ADDRESS", default_value = http::DEFAULT)]
     pub listen: String,
-    /// Serve no metrics
+    /// Do not serve metrics
     #[arg(long, conflicts_with = "listen")]
     pub no_metrics: bool,
-    /// Where `status` and `top` ask
+    /// Control socket, used by `status` and `top`
     #[arg(long, value_name = "PATH", default_value = socket::DEFAULT)]
     pub socket: PathBuf,
 }
 
 impl Options {
-    /// How much is recorded of each connection.
+    /// The level of detail.
     pub fn detail(&self) -> Detail {
         self.detail.unwrap_or_default()
     }
 
-    /// How many connections there is room for at once.
+    /// The maximum number of open connections.
     pub fn capacity(&self) -> Capacity {
         let memory = rustix::system::sysinfo();
         let memory_bytes = memory.totalram as u64 * u64::from(memory.mem_unit);
@@ -104,10 +103,10 @@ impl Options {
     }
 }
 
-/// `1/10` is 10.
+/// Parses a ratio: `1/10` is 10.
 fn one_in(text: &str) -> Result<u64, String> {
     let count = text.strip_prefix("1/").and_then(|count| u32::from_str(count).ok()).filter(|count| *count > 0);
-    count.map(u64::from).ok_or_else(|| "expected one in so many, such as \"1/10\"".to_owned())
+    count.map(u64::from).ok_or_else(|| "expected a ratio 1/N, such as \"1/10\"".to_owned())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

@@ -40,7 +40,7 @@ impl Recorder {
     /// An event.
     pub fn take(&mut self, event: &RecordEvent) {
         match event.kind() {
-            // Nobody has told of its end. What was seen of it last tells more than what is kept.
+            // Its close was not reported. The last sample is more recent than the stored state.
             Some(Kind::Gone) => {
                 let last = self.untracked.remove(event.connection);
                 let last = last.as_ref().unwrap_or(event);
@@ -80,7 +80,7 @@ impl Recorder {
         }
     }
 
-    /// Do so many rows wait for the disk that those who can wait should?
+    /// Returns whether the queue of rows is long enough that callers that can wait should.
     pub fn is_crowded(&self) -> bool {
         self.writer.as_ref().is_some_and(Writer::is_crowded)
     }

@@ -28,7 +28,7 @@ const TICK: Duration = Duration::from_millis(200);
 const WALKS_PER_INTERIM: u32 = 4;
 
 /// Walks are no more frequent than this.
-const LEAST_WALK: Duration = Duration::from_secs(1);
+const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Looks of a walk that are handed over together, and how many such batches wait.
 const BATCH: usize = 256;
@@ -84,7 +84,7 @@ impl<'a> Rounds<'a> {
         signals: &Signals,
         reload: &dyn Fn(&mut Recorder),
     ) -> Result<(), Problem> {
-        let usual = (interim / WALKS_PER_INTERIM).max(LEAST_WALK);
+        let usual = (interim / WALKS_PER_INTERIM).max(MIN_SCAN_INTERVAL);
         let mut walked = Instant::now();
         self.wakeup.set_serving(true);
         while !signals.is_over() {
@@ -147,7 +147,7 @@ impl<'a> Rounds<'a> {
     ) -> Result<io::Result<Scanned>, Problem> {
         let (sender, batches) = sync_channel::<Vec<RecordEvent>>(BATCHES);
         let (scanner, patient_until) = (self.scanner, Instant::now() + MAX_WAIT);
-        // What is moved into it goes when it returns, so that a walk whose batches nobody takes any more does not wait.
+        // The closure owns the receiver: when it returns, a scan that still sends batches fails instead of blocking.
         thread::scope(move |scope| {
             let walk = thread::Builder::new().name("batches".to_owned()).spawn_scoped(scope, move || {
                 let mut batch = Vec::with_capacity(BATCH);

@@ -15,7 +15,7 @@ fn assembler_with(addresses: Addresses, off_cpu: OffCpu) -> RowBuilder {
         addresses,
         1,
         JIFFY_NS,
-        Paths::new("/sys/fs/cgroup/of/nobody".into()),
+        Paths::new("/sys/fs/cgroup/missing".into()),
         Arc::new(off_cpu),
         &["cubic".into(), "bbr".into()],
     )

@@ -18,12 +18,12 @@ pub const DEFAULT: &str = "127.0.0.1:9477";
 const LONGEST_REQUEST: usize = 8192;
 
 /// No request has more headers.
-const MOST_HEADERS: usize = 64;
+const MAX_HEADERS: usize = 64;
 
-/// Reads `--listen`.
+/// Parses `--listen`.
 ///
 /// # Errors
-/// If it is no address and port, or one that other machines reach.
+/// If it is not an address and port, or other machines can reach it.
 pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
     let refused = |code, found: &str, expected: &str, hint: &str| {
         Err(Problem::refused(code, "--listen", format!("{listen}: {found}"), expected, hint))
@@ -37,7 +37,8 @@ pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
             "other machines could read there what this server does, without a password",
             "an address of this machine alone",
             &format!(
-                "--listen {DEFAULT}, and let a Prometheus on this machine, or a proxy that asks who is there, pass it on"
+                "--listen {DEFAULT}, and let a Prometheus on this machine, or a proxy that asks who is there, pass it \
+                 on"
             ),
         );
     }
@@ -133,7 +134,7 @@ enum Asked {
 
 /// Nothing while the request is not complete.
 fn understand(text: &[u8]) -> Option<Asked> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(text) {
         Ok(httparse::Status::Partial) if text.len() < LONGEST_REQUEST => return None,

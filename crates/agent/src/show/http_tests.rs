@@ -33,7 +33,7 @@ fn what_is_not_the_metrics_is_told_where_they_are() {
     assert!(send(&server, "EHLO there \u{1}\r\n\r\n").starts_with("HTTP/1.1 400 "));
     let endless = format!("GET /{}", "a".repeat(3 * LONGEST_REQUEST));
     assert!(send(&server, &endless).starts_with("HTTP/1.1 400 "));
-    let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(MOST_HEADERS + 1));
+    let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(MAX_HEADERS + 1));
     assert!(send(&server, &many).starts_with("HTTP/1.1 400 "));
 }
 

@@ -129,7 +129,11 @@ fn recording(snapshot: &Snapshot) -> Registry {
     gauge("thalweg_record_files_bytes", "Bytes in complete files of records.", writer.bytes as f64);
     let failing = if writer.trouble.is_some() { 1.0 } else { 0.0 };
     gauge("thalweg_write_failing", "1 while records cannot be written; status says why.", failing);
-    gauge("thalweg_sampled_one_in", "One connection in so many is recorded.", snapshot.sampled_one_in as f64);
+    gauge(
+        "thalweg_sampled_one_in",
+        "Sampling ratio: one in N connections is recorded.",
+        snapshot.sampled_one_in as f64,
+    );
     gauge(
         "thalweg_recording_start_time_seconds",
         "When recording began, in UNIX time.",
@@ -174,7 +178,7 @@ fn programs(registry: &Registry, programs: &[Program]) {
     }
 }
 
-/// Names and labels are ours, and each stands here once: whoever changes them sees it at the first test.
+/// Registers a metric. Names and labels are constants, each used once; an invalid one fails in every test.
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
     let collector = made.expect("valid names");
     registry.register(Box::new(collector.clone())).expect("a name of its own");

@@ -153,7 +153,7 @@ impl Observed {
     pub fn update(&self, writer: Writer, clock_steps: u64) {
         *locked(&self.writer) = writer;
         self.clock_steps.store(clock_steps, Ordering::Relaxed);
-        // Where nobody looks any more, what was seen last is of no use. Where somebody does just now, it is.
+        // Drop the last sample unless a client reads it now: a lock that is held means that one does.
         if let Ok(mut looks) = self.looks.try_lock() {
             if looks.at.is_some_and(|at| at.elapsed() > FRESH) {
                 *looks = Looks::default();

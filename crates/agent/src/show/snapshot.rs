@@ -21,7 +21,7 @@ pub struct Snapshot {
     pub now_us: u64,
     /// The cgroup whose connections are recorded, as a path.
     pub cgroup: String,
-    /// One connection in so many is recorded.
+    /// Sampling ratio: one in N connections is recorded.
     pub sampled_one_in: u64,
     /// How addresses are written: `whole`, `truncated` or `hashed`.
     pub addresses: String,
@@ -59,7 +59,7 @@ pub struct Counters {
     pub joined: u64,
     /// Recorded connections that have closed.
     pub closed: u64,
-    /// Connections left out because only one in so many is recorded.
+    /// Connections left out by the sampling ratio.
     pub unsampled: u64,
     /// Rows of kind `close`.
     pub close_rows: u64,
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_reference_page_names_every_field_of_the_status() {
-        let reference = include_str!("../../../../docs/reference/agent.md");
+        let reference = include_str!("../../../../docs/reference/agent-record.md");
         let mut unchecked = vec![serde_json::to_value(fixture::agent().snapshot).unwrap()];
         while let Some(value) = unchecked.pop() {
             for name in value.as_object().into_iter().flat_map(|fields| fields.keys()) {

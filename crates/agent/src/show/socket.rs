@@ -95,7 +95,7 @@ fn bind(path: &Path) -> io::Result<(OwnedFd, u64)> {
     Ok((listener, fs::symlink_metadata(path)?.ino()))
 }
 
-/// What stands at a path, and is no link.
+/// The inode at a path; `None` for a symbolic link or a missing file.
 fn inode(path: &Path) -> Option<u64> {
     fs::symlink_metadata(path).ok().map(|file| file.ino())
 }
@@ -168,7 +168,7 @@ fn make_way(path: &Path) -> Result<(), Problem> {
             &format!("choose another path: --socket {DEFAULT}"),
         ));
     }
-    // A socket that nobody listens on refuses; whatever else happens, somebody is there.
+    // A socket without a listener refuses connections; any other result means that an agent is running.
     match UnixStream::connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path).map_err(|error| {
             let found = format!("the socket of an agent that was killed, and it cannot be removed: {error}");

@@ -126,7 +126,7 @@ fn a_socket_that_is_removed_under_the_agent_is_made_again() {
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     wait_for_answer(&path);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-    // What somebody else has put there stays, until it is gone.
+    // A file of another process stays until that process removes it.
     fs::remove_file(&path).unwrap();
     fs::write(&path, "mine").unwrap();
     std::thread::sleep(Duration::from_millis(1200));

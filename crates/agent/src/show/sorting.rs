@@ -66,7 +66,7 @@ impl SortBy {
 /// An answer has no more connections than this: the agent's memory is the server's. Each takes some 500 bytes, twice.
 pub const MOST: usize = 10_000;
 
-/// The first so many in an order.
+/// An order and the number of entries to return.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     /// What stands first.

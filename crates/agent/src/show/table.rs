@@ -70,8 +70,8 @@ pub fn lines(open: &OpenConnections) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Whoever may make a cgroup chooses its name: a blank would break a script, and an escape sequence would command
-/// root's terminal.
+/// Replaces blanks and control characters: cgroup names are chosen by unprivileged users, a blank would break scripts,
+/// and an escape sequence would control root's terminal.
 fn harmless(text: &str) -> String {
     text.replace(|letter: char| letter.is_control() || letter.is_whitespace(), "?")
 }

@@ -63,7 +63,7 @@ impl Histogram {
     }
 }
 
-/// A counter of an algorithm; likewise.
+/// A counter of an algorithm, created at its first use.
 #[derive(Default)]
 struct Counter(Option<LocalIntCounter>);
 
@@ -162,7 +162,7 @@ impl Algorithm {
     }
 }
 
-/// The number of the class in which a transfer of so many bytes is.
+/// Index of the size class of a transfer.
 fn size(bytes: u64) -> usize {
     SIZES.iter().position(|(bound, _)| bytes < *bound).unwrap_or(SIZES.len() - 1)
 }

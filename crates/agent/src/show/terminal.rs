@@ -21,7 +21,7 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Takes the terminal of this process; nothing if standard input or output is none.
+    /// Takes over the terminal of this process; `None` if standard input or output is not a terminal.
     ///
     /// # Errors
     /// If it cannot be set up.

@@ -50,7 +50,7 @@ pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
         return Err(Problem::refused(
             "no-terminal",
             "standard input or output",
-            "something that is no terminal",
+            "a pipe or a file",
             "a terminal for a live table",
             "sudo thalweg-agent top --once",
         ));
@@ -81,7 +81,7 @@ fn order(key: char) -> Option<SortBy> {
 /// Which line of the screen is the table's heading.
 const HEADING: usize = 2;
 
-/// What stands on a screen of so many rows.
+/// The lines of a screen with `rows` rows.
 fn screen(open: &OpenConnections, sort: SortBy, rows: usize) -> Vec<String> {
     let keys: Vec<String> =
         COLUMNS.iter().filter_map(|column| Some(format!("{} {}", column.key?.0, column.heading))).collect();

@@ -16,7 +16,7 @@ pub struct Offer {
     pub available: Vec<String>,
     /// Those that ordinary users may choose.
     pub allowed: Vec<String>,
-    /// What this namespace takes by itself.
+    /// Default algorithm of this network namespace.
     pub default: String,
 }
 

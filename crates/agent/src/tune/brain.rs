@@ -1,12 +1,12 @@
-//! What is learned of connections that have closed becomes rows, by which the kernel draws.
+//! Turns the outcomes of closed connections into rows of probabilities, from which the kernel draws.
 //!
-//! Every network namespace has a guard of its own: the same prefix may be another network there, and another algorithm
-//! the default. There are rows of destinations, of the networks around them for destinations that nobody knows yet, and
-//! one of each namespace for all others.
+//! Every network namespace has its own guard, because the same prefix may be another network there, and the default
+//! algorithm may differ. There are rows for destinations, rows for the networks around them, which are used for unseen
+//! destinations, and one row per namespace for all others.
 //!
-//! What connections to a destination have taught changes its row at the next tick, however many they were. Its
-//! neighbours' rows change with it a little, and with time; so all rows are written again in turns, a few at a time.
-//! Where the default is put back on a network, or the host's CPU becomes short, all rows that this concerns come first.
+//! The row of a destination is rewritten at the next tick after its connections closed. The rows of its neighbours
+//! change slightly with it, and with time, so all rows are rewritten in rotation. Rows of a network that was put back
+//! on the default, and all rows when the host runs short of CPU, are rewritten first.
 
 use super::decisions::{ByDestination, Closed, Decisions};
 use super::kernel::{Row, RowKey, TuneKernel};
@@ -24,26 +24,25 @@ use thalweg_policy::{
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
 
-/// Of all rows so many are written again at a tick, of which there are five a second; of those that are urgent, so
-/// many.
+/// Rows rewritten per tick (5 ticks/s), and as many urgent ones.
 const ROUND: usize = 20;
 const URGENT: usize = 1_000;
 
 /// How often the rows of all network namespaces are written.
 const ALL_EVERY: Span = Span::from_secs(2);
 
-/// So many destinations of a network are tried for one that nobody knows.
+/// Sampled destinations of a network that estimate the row of an unseen destination in it.
 const STRANGERS: u32 = 8;
 
 /// Network namespaces that are known at a time; beyond it, the one that was not heard of for longest goes.
-const MOST_NAMESPACES: usize = 256;
+const MAX_NAMESPACES: usize = 256;
 
 /// The host is short of CPU from this share of time away on, and has its CPU again below that one. What BBR cannot make
 /// up for is a fifth (as `cpu_limited` in the records).
 const AWAY: f64 = 0.2;
 const BACK: f64 = 0.1;
 
-/// Finds what a network namespace takes by itself.
+/// Returns the default algorithm of a network namespace.
 pub type DefaultOf = Box<dyn Fn(u32) -> Option<String> + Send>;
 
 /// All that was learned, and what the kernel is told of it.
@@ -80,9 +79,9 @@ pub struct Brain {
 
 /// What is known of a network namespace.
 pub(super) struct Namespace {
-    /// None: what it takes by itself is none of the arms, so that nothing is chosen there.
+    /// `None` if the namespace's default algorithm is not among the arms: nothing is chosen there.
     pub guard: Option<Guard>,
-    /// What it takes by itself; `None`: unknown.
+    /// The namespace's default algorithm; `None` if unknown.
     pub default: Option<String>,
     /// Connections of IPv4 and of IPv6 that have closed, as far as they teach something.
     families: [u64; 2],
@@ -127,7 +126,7 @@ impl Brain {
         self.meet(netns, now);
         match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
             Some(guard) => guard.go_on_from(learned),
-            None => Err("another default, which is none of the arms"),
+            None => Err("another default, which is not among the arms"),
         }
     }
 
@@ -253,7 +252,7 @@ impl Brain {
         self.names = found;
         let strangers: Vec<u32> =
             self.names.keys().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
-        let room = MOST_NAMESPACES.saturating_sub(self.namespaces.len());
+        let room = MAX_NAMESPACES.saturating_sub(self.namespaces.len());
         strangers.into_iter().take(room).for_each(|netns| self.meet(netns, now));
     }
 
@@ -273,7 +272,7 @@ impl Brain {
             netns,
             Namespace { guard, default, families: [0; 2], closed: Closed::default(), at: now, has_news: true },
         );
-        if self.namespaces.len() > MOST_NAMESPACES {
+        if self.namespaces.len() > MAX_NAMESPACES {
             let others = self.namespaces.iter().filter(|(number, _)| **number != self.own && **number != netns);
             if let Some(oldest) = others.min_by_key(|(_, namespace)| namespace.at).map(|(number, _)| *number) {
                 self.namespaces.remove(&oldest);
@@ -359,8 +358,8 @@ impl Brain {
         }
     }
 
-    /// The destination whose chances a row has: a network's are those of a destination in it that nobody knows. None:
-    /// there is nothing to be said.
+    /// The destination whose probabilities a row holds. For a network, an unseen destination within it. `None` if
+    /// nothing is known.
     fn stands_for(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let tree = &self.setup.guard.tree;
         let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();
@@ -393,7 +392,7 @@ impl Brain {
                 kernel.forget_netns(netns);
                 continue;
             };
-            let result = kernel.set_netns_row(netns, &self.row(guard, nobody(family, &self.setup), now));
+            let result = kernel.set_netns_row(netns, &self.row(guard, unseen_destination(family, &self.setup), now));
             self.note(result);
         }
     }
@@ -426,9 +425,9 @@ fn after(keys: &BTreeSet<RowKey>, last: Option<RowKey>) -> Option<RowKey> {
     keys.range((from, Bound::Unbounded)).next().or_else(|| keys.first()).copied()
 }
 
-/// A destination of which nobody knows anything, so that what is known of all others stands for it: addresses that
-/// belong to nobody (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2).
-fn nobody(family: Family, setup: &Setup) -> Prefix {
+/// A destination without any data, whose estimate comes from all others: an address that is reserved (RFC 1122, section
+/// 3.2.1.3; RFC 4291, section 2.5.2).
+fn unseen_destination(family: Family, setup: &Setup) -> Prefix {
     let address = match family {
         Family::V4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         Family::V6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),

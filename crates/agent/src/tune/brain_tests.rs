@@ -81,12 +81,12 @@ fn row<'a>(kernel: &'a FakeKernel, to: &str) -> Option<&'a Row> {
     kernel.rows.get(&RowKey { netns: OWN, prefix: prefix(to) })
 }
 
-/// What BBR gets on the way to a destination that nobody knows.
+/// BBR's probability for an unseen destination.
 fn bbr_elsewhere(kernel: &FakeKernel) -> f64 {
     kernel.netns_rows[&OWN].incoming.chance(BBR)
 }
 
-/// So many connections to a destination on which BBR takes so much less time.
+/// Reports `n` connections to a destination, with the completion times of the default and of BBR.
 pub fn learn(brain: &mut Brain, kernel: &mut FakeKernel, to: &str, n: u64, ms: [f64; 2]) {
     for number in 0..n {
         let (arm, group) = if number % 3 == 0 { (CUBIC, Group::HeldOut) } else { (BBR, Group::Treated) };
@@ -193,7 +193,7 @@ fn where_a_choice_does_harm_the_default_is_back_on_the_whole_network_and_comes_t
     assert_eq!(share(&kernel, "192.0.2.0/24"), 0.0, "the test is that of all destinations");
     assert_eq!(bbr_elsewhere(&kernel), 0.0);
     assert!(brain.log.last(usize::MAX).iter().any(|logged| matches!(logged.event.change, Change::Withdrawn { .. })));
-    // Nobody connects, and the time passes.
+    // Time passes without connections.
     (0..5).for_each(|second| brain.tick(at(10_000.0 + f64::from(second)), None, &mut kernel));
     assert_eq!(share(&kernel, "192.0.2.0/24"), 1.0);
     assert_eq!(bbr_elsewhere(&kernel), 1.0);
@@ -219,7 +219,8 @@ fn rows_of_destinations_that_are_forgotten_go() {
 
 #[test]
 fn the_operators_words_are_told_and_dctcp_is_for_data_centres_alone() {
-    let config = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \"192.0.2.0/24\"\nkeep = true\n";
+    let config = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \
+                  \"192.0.2.0/24\"\nkeep = true\n";
     let (mut brain, mut kernel) = (brain(&[], config), FakeKernel::default());
     brain.begin(at(0.0), &mut kernel).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Settings of `tune`: a file in TOML, of which every key may be left out. docs/reference/agent.md lists them.
+//! Settings of `tune`: a file in TOML, of which every key may be left out. docs/reference/agent-tune.md lists them.
 
 use super::kernel::Override;
 use crate::files;
@@ -130,7 +130,7 @@ pub struct AbKeys {
     pub unit: Option<AbUnit>,
     /// Another number, another assignment of prefixes.
     pub seed: u64,
-    /// From then on everybody gets the treatment, in UTC: 2026-01-31T12:00:00Z.
+    /// Time from which the control group gets the treatment too, in UTC: 2026-01-31T12:00:00Z.
     pub pilot_until: Option<String>,
 }
 
@@ -152,10 +152,10 @@ pub struct OverrideKeys {
 }
 
 impl Config {
-    /// Reads a file.
+    /// Reads a configuration file.
     ///
     /// # Errors
-    /// If it cannot be read, is no TOML, or has a key that is none.
+    /// If the file cannot be read, is not valid TOML, or contains an unknown key.
     pub fn read(path: &Path) -> Result<Config, Problem> {
         let text = read(path)?;
         let is_policy = |error: &toml::de::Error| {
@@ -166,7 +166,7 @@ impl Config {
             let hint = if is_policy(&error) {
                 format!("this seems to be a policy file: --policy {}", path.display())
             } else {
-                "docs/reference/agent.md lists the keys".to_owned()
+                "docs/reference/agent-tune.md lists the keys".to_owned()
             };
             bad(path, &text, &error, "settings of `tune`", &hint)
         })
@@ -240,7 +240,8 @@ pub fn bad(path: &Path, text: &str, error: &toml::de::Error, expected: &str, hin
 fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
     let text = String::deserialize(from)?;
     let time = humantime::parse_duration(&text);
-    let wrong = |_| serde::de::Error::custom(format!("`{text}` is no time; expected one such as \"5min\" or \"24h\""));
+    let wrong =
+        |_| serde::de::Error::custom(format!("`{text}` is not a time; expected for example \"5min\" or \"24h\""));
     time.map(Some).map_err(wrong)
 }
 
@@ -293,7 +294,8 @@ mod tests {
     #[test]
     fn overrides_say_one_thing_about_a_prefix_of_its_family() {
         let read = |text: &str| config(text).unwrap().overrides(&arms(), "f");
-        let good = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \"::/0\"\ncc = \"bbr\"\n";
+        let good = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \"::/0\"\ncc = \
+                    \"bbr\"\n";
         let told = read(good).unwrap();
         assert_eq!(told[0], ("10.0.0.0/8".parse().unwrap(), Override::DataCenter));
         assert_eq!(told[1].1, Override::Arm(thalweg_policy::ArmId(1)));

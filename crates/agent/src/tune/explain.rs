@@ -139,7 +139,8 @@ impl Brain {
                 format!("Its connections are left alone because of the override of {around}: keep = true.")
             }
             Decision::Range(Range { prefix: range, what, .. }) => format!(
-                "Its connections are left alone and keep their default, because {range} is not chosen for without --private ({what})."
+                "Its connections are left alone and keep their default, because {range} is not chosen for without \
+                 --private ({what})."
             ),
             Decision::NoChances => self.without_chances(netns),
             Decision::Draw => guard.map(|guard| self.drawn(guard, prefix, now)).unwrap_or_default(),

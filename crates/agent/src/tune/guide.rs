@@ -106,14 +106,16 @@ pub fn checks(machine: &dyn Machine) -> Vec<Check> {
         machine,
         "net.ipv4.tcp_slow_start_after_idle",
         &|value| value == 0,
-        "After an idle time a connection begins with its initial window again: persistent connections start each answer slowly.",
+        "After an idle time a connection begins with its initial window again: persistent connections start each \
+         answer slowly.",
         "0",
     ));
     checks.push(number(
         machine,
         "net.ipv4.tcp_notsent_lowat",
         &|value| value <= 4 * LOWAT_BYTES,
-        "What waits unsent in the kernel can no longer be put behind something more urgent (HTTP/2, HTTP/3 proxies), and takes memory.",
+        "What waits unsent in the kernel can no longer be put behind something more urgent (HTTP/2, HTTP/3 proxies), \
+         and takes memory.",
         &LOWAT_BYTES.to_string(),
     ));
     checks.push(number(
@@ -142,8 +144,14 @@ fn algorithms(machine: &dyn Machine) -> Vec<Check> {
         name: "algorithms",
         found: Some(format!("{}; default {}", offer.available.join(", "), offer.default)),
         is_good: has_bbr,
-        why: "Loss-based algorithms fall behind on lossy and shallow paths; without a BBR there is little to choose from.".to_owned(),
-        how: (!has_bbr).then(|| "sudo modprobe tcp_bbr; to have it after each start: echo tcp_bbr | sudo tee /etc/modules-load.d/tcp_bbr.conf".to_owned()),
+        why: "Loss-based algorithms fall behind on lossy and shallow paths; without a BBR there is little to choose \
+              from."
+            .to_owned(),
+        how: (!has_bbr).then(|| {
+            "sudo modprobe tcp_bbr; to have it after each start: echo tcp_bbr | sudo tee \
+                                 /etc/modules-load.d/tcp_bbr.conf"
+                .to_owned()
+        }),
     };
     let kept: Vec<&str> = offer
         .available
@@ -155,7 +163,7 @@ fn algorithms(machine: &dyn Machine) -> Vec<Check> {
         name: "net.ipv4.tcp_allowed_congestion_control",
         found: Some(offer.allowed.join(" ")),
         is_good: kept.is_empty(),
-        why: "What is not allowed to ordinary users is no arm unless --arms names it.".to_owned(),
+        why: "Algorithms that ordinary users may not set are used only if --arms names them.".to_owned(),
         how: (!kept.is_empty()).then(|| format!("thalweg-agent tune --arms {},{} ...", offer.default, kept.join(","))),
     };
     vec![names, allowed]
@@ -177,7 +185,8 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
         name,
         is_good,
         why: format!(
-            "The largest {what}, of which half counts: {} {verb}, so that over 100 ms no connection is faster than {rate}bit/s, whatever its algorithm.",
+            "The largest {what}, of which half counts: {} {verb}, so that over 100 ms no connection is faster than \
+             {rate}bit/s, whatever its algorithm.",
             bytes(window)
         ),
         how: how.filter(|_| !is_good),
@@ -185,7 +194,7 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
     }
 }
 
-/// BBR paces by itself, but with fewer timers and more evenly by `fq`.
+/// BBR paces its packets without `fq`, but `fq` needs fewer timers and paces more evenly.
 fn queues(machine: &dyn Machine) -> Vec<Check> {
     let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has its own, which costs CPU \
                on a server with many, and packets leave less evenly.";
@@ -195,7 +204,10 @@ fn queues(machine: &dyn Machine) -> Vec<Check> {
         Some(found) => {
             let others: Vec<&(String, String)> = found.iter().filter(|(_, kind)| kind != "fq").collect();
             let how = others.first().map(|(device, _)| {
-                format!("sudo tc qdisc replace dev {device} root fq (below an mq: for each queue); for interfaces to come: sudo sysctl -w net.core.default_qdisc=fq")
+                format!(
+                    "sudo tc qdisc replace dev {device} root fq (below an mq: for each queue); for interfaces to \
+                         come: sudo sysctl -w net.core.default_qdisc=fq"
+                )
             });
             let names: Vec<String> = found.iter().map(|(device, kind)| format!("{device} {kind}")).collect();
             vec![Check {
@@ -208,7 +220,11 @@ fn queues(machine: &dyn Machine) -> Vec<Check> {
         }
         None => {
             let is_good = default.as_deref().is_none_or(|kind| kind == "fq");
-            let how = (!is_good).then(|| "sudo sysctl -w net.core.default_qdisc=fq; it counts for interfaces that come up later (tc qdisc show)".to_owned());
+            let how = (!is_good).then(|| {
+                "sudo sysctl -w net.core.default_qdisc=fq; it counts for interfaces that come \
+                                          up later (tc qdisc show)"
+                    .to_owned()
+            });
             vec![Check { name: "net.core.default_qdisc", found: default, is_good, why: why.to_owned(), how }]
         }
     }

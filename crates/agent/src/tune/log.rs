@@ -12,7 +12,7 @@ const KEPT: usize = 1_000;
 /// In so long a time no more lines than that are written of destinations that prefer another arm: of those there may be
 /// very many.
 const WINDOW: Span = Span::from_secs(60);
-const MOST_LINES: u32 = 100;
+const MAX_LINES: u32 = 100;
 
 /// A change, and where.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -73,7 +73,7 @@ impl Log {
             (self.window, self.written, self.left_out) = (event.at, 0, 0);
         }
         if matches!(event.change, Change::Preferred { .. }) {
-            if self.written >= MOST_LINES {
+            if self.written >= MAX_LINES {
                 self.left_out += 1;
                 return;
             }
@@ -84,13 +84,12 @@ impl Log {
         self.lines.push(line);
     }
 
-    /// The last so many changes, the newest first.
+    /// The last `most` changes, newest first.
     pub fn last(&self, most: usize) -> Vec<Logged> {
         self.kept.iter().rev().take(most).cloned().collect()
     }
 
-    /// How many changes of each kind there were; 0 where there was none yet, so that whoever counts sees the first one
-    /// as well.
+    /// The number of changes of each kind; 0 for kinds that have not occurred, so that a rate includes the first one.
     pub fn counts(&self) -> BTreeMap<&'static str, u64> {
         let mut counts = BTreeMap::from(KINDS.map(|kind| (kind, 0)));
         counts.extend(&self.counts);

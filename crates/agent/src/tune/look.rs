@@ -12,10 +12,10 @@ use serde_json::Value;
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Prints the answer, as text or JSON. Where a watchdog stands in for an agent that was killed, the status says so.
+/// Prints the answer as text or JSON. The status reports when a watchdog stands in for an agent that was killed.
 ///
 /// # Errors
-/// If no agent answers, the one that does only records, or the prefix is none.
+/// If no agent answers, the agent only records, or the prefix is invalid.
 pub fn look(what: &Look, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     match what {
         Look::Status { json, limit, socket } => {

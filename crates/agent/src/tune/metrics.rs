@@ -59,7 +59,8 @@ pub fn families(brain: &Brain, is_state_failing: bool) -> Vec<MetricFamily> {
 
 /// What the kernel's side has decided. Every reason has a value from the start.
 fn decisions(brain: &Brain, registry: &Registry) {
-    let about = "Connections that were opened, by what was decided about their congestion control, and the one that was chosen.";
+    let about = "Connections that were opened, by what was decided about their congestion control, and the one that \
+                 was chosen.";
     let options = Opts::new("thalweg_tune_decisions_total", about);
     let decisions = registered(registry, IntCounterVec::new(options, &["reason", "cc"]));
     for reason in Reason::ALL {
@@ -76,7 +77,8 @@ fn decisions(brain: &Brain, registry: &Registry) {
 
 /// What chosen connections of the agent's own network namespace got beyond those held out.
 fn differences(brain: &Brain, registry: &Registry) {
-    let about = "What chosen connections got beyond those held out, as a difference of logarithms: 0.1 is a tenth of the time or the rate.";
+    let about = "What chosen connections got beyond those held out, as a difference of logarithms: 0.1 is a tenth of \
+                 the time or the rate.";
     let options = Opts::new("thalweg_tune_reward_difference", about);
     let gauge = registered(registry, GaugeVec::new(options, &["ip_version", "value"]));
     let Some(guard) = brain.namespaces.get(&brain.own).and_then(|namespace| namespace.guard.as_ref()) else { return };
@@ -90,7 +92,7 @@ fn differences(brain: &Brain, registry: &Registry) {
     }
 }
 
-/// Names and labels are ours, and each stands here once: whoever changes them sees it at the first test.
+/// Registers a metric. Names and labels are constants, each used once; an invalid one fails in every test.
 fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
     let collector = made.expect("valid names");
     registry.register(Box::new(collector.clone())).expect("a name of its own");

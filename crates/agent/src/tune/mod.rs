@@ -52,10 +52,10 @@ pub use options::Options;
 /// For how long at most a client's connections that are open together share one choice.
 const TOGETHER: Duration = Duration::from_secs(30);
 
-/// Chooses until it is told to end; or looks at one that does.
+/// Runs the tuner until a signal arrives, or queries a running one.
 ///
 /// # Errors
-/// If something of what was said cannot be, the machine lacks something, or somebody else is at work.
+/// If an option is invalid, the machine lacks a feature, or another agent is running.
 pub fn tune(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     if let Some(what) = &options.command {
         return look::look(what, say);

@@ -6,87 +6,87 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where learned state is kept unless told otherwise.
+/// Default path of the learned state.
 pub const DEFAULT_STATE: &str = "/var/lib/thalweg/tune.json";
 
-/// How to choose.
+/// Options of tuning.
 #[derive(Clone, Debug, Args)]
 pub struct Options {
-    /// How to look at an agent that chooses
+    /// Query of a running agent
     #[command(subcommand)]
     pub command: Option<Look>,
-    /// Check what else of this machine matters to its connections, and change nothing
+    /// Check other settings of this machine that affect its connections, and change nothing
     #[arg(long)]
     pub guide: bool,
-    /// With --guide: as JSON
+    /// With --guide: print JSON
     #[arg(long, requires = "guide")]
     pub json: bool,
-    /// Settings, in TOML; options of the command line go before them
+    /// TOML configuration file; command-line options take precedence
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// bayes (the default), ucb, epsilon-greedy, bpftune, ab or static; or a policy file
+    /// Policy: bayes, ucb, epsilon-greedy, bpftune, ab, static, or a policy file [default: bayes]
     #[arg(long, value_name = "NAME|FILE")]
     pub policy: Option<String>,
-    /// The algorithms to choose from, the system's default among them; without it, those that are available and allowed
+    /// Algorithms to choose from, including the system's default [default: those that are available and allowed]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub arms: Option<Vec<String>>,
-    /// Share of connections that keep the system's default, so that the others can be compared with them; 0.05
+    /// Share of connections that keep the system's default, for comparison [default: 0.05]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub holdout: Option<f64>,
-    /// Decide and record, and set nothing
+    /// Decide and record, but set no algorithm
     #[arg(long)]
     pub dry_run: bool,
-    /// Choose for loopback, private and link-local addresses as well
+    /// Also choose for loopback, private and link-local addresses
     #[arg(long)]
     pub private: bool,
-    /// For how long the kernel goes on with the last weights if this process dies; 5min
+    /// Time for which the kernel continues to choose if this process dies [default: 5min]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub grace: Option<Duration>,
-    /// Where learned state is kept
+    /// File of the learned state [default: /var/lib/thalweg/tune.json]
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
-    /// What is known of networks (AS, country ...), for the rules of a policy file: CSV with a column `network`, as
-    /// `thalweg advise` takes it
+    /// Table of networks (AS, country, ...) for the rules of a policy file: CSV with a column `network`, as
+    /// for `thalweg advise`
     #[arg(long, value_name = "FILE")]
     pub prefixes: Option<PathBuf>,
-    /// Write no records
+    /// Do not write records
     #[arg(long)]
     pub no_records: bool,
-    /// What is recorded.
+    /// Options of recording.
     #[command(flatten)]
     pub record: RecordOptions,
 }
 
-/// How to look at an agent that chooses.
+/// Query of a running agent.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Look {
-    /// What it has learned and chooses, destination by destination
+    /// Show what was learned and is chosen, by destination
     Status {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
-        /// How many destinations, those first that were heard of last
+        /// Number of destinations, most recently active first
         #[arg(long, value_name = "N", default_value_t = 20)]
         limit: usize,
-        /// Where the agent answers
+        /// Control socket of the agent
         #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
         socket: PathBuf,
     },
-    /// Why connections to a destination get what they get
+    /// Explain the choice for a destination
     Explain {
-        /// An address or a prefix
+        /// Address or prefix
         #[arg(value_name = "PREFIX")]
         prefix: String,
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
-        /// Where the agent answers
+        /// Control socket of the agent
         #[arg(long, value_name = "PATH", default_value = DEFAULT_SOCKET)]
         socket: PathBuf,
     },
 }
 
-/// `0.05` or `5%`.
+/// Parses a share: `0.05` or `5%`.
 fn share(text: &str) -> Result<f64, String> {
     let number = match text.strip_suffix('%') {
         Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),

@@ -40,12 +40,11 @@ impl Outcomes {
         }
     }
 
-    /// The outcome of a connection that has closed, and its network namespace. None: it is open, nothing was to be
-    /// chosen for it, or its algorithm is none of the arms.
+    /// The outcome of a closed connection, and its network namespace. `None` if the connection is open, was not subject
+    /// to a choice, or its algorithm is not among the arms.
     ///
-    /// Connections of one peer that are open at the same time share an arm and a path: one of them is counted, the
-    /// first that ends after it has carried enough, and the others tell nothing. So is one whose algorithm somebody has
-    /// changed.
+    /// Simultaneous connections of one peer share an arm and a path. Only the first that closes after it has carried
+    /// enough bytes is counted. Connections whose algorithm was changed by another program are left out, too.
     pub fn take(&mut self, event: &RecordEvent, off_cpu: &OffCpu) -> Option<(u32, Outcome)> {
         if !matches!(event.kind(), Some(Kind::Close | Kind::Gone)) || event.is(flag::JOINED) {
             return None;
@@ -73,7 +72,8 @@ impl Outcomes {
         if is_kept { Group::Treated } else { Group::Untouched }
     }
 
-    /// Is it to be counted beside its peer's other connections? What carried too little takes nobody's place.
+    /// Returns whether the connection is counted beside its peer's other connections. Connections that carried too few
+    /// bytes do not block others.
     fn counts(&mut self, event: &RecordEvent, remote: IpAddr) -> bool {
         let peer = (event.netns, remote);
         if self.counted_us.get(&peer).is_some_and(|end_us| event.start_us < *end_us) {

@@ -39,10 +39,10 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 const EXPECTED: &str = "CSV with a heading that names `network`, or RouteViews' lines: address, length, AS";
 const HINT: &str = "such as: network,asn,country and below it 192.0.2.0/24,64496,DE";
 
-/// Reads a table, or those in a folder, as far as `wanted` names their columns.
+/// Reads a table or the tables in a folder; only the `wanted` columns are kept.
 ///
 /// # Errors
-/// If one cannot be read, or is none; with the line.
+/// If a table cannot be read or is malformed; the error names the line.
 pub fn read(place: &Path, wanted: &BTreeSet<String>, tree: &Tree) -> Result<Places, Problem> {
     let mut reader = Reader { wanted, tree, places: Places::default(), networks: 0 };
     for file in files(place).map_err(|error| unreadable(place, &error))? {
@@ -187,7 +187,7 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-/// The country of each of MaxMind's places, from the file beside that of the networks; empty if there is none.
+/// The country of each location of MaxMind, from the file beside that of the networks; empty if that file is missing.
 fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut names: Vec<PathBuf> =
@@ -301,7 +301,8 @@ mod tests {
 
     #[test]
     fn csv_is_read_as_advise_reads_it() {
-        let text = "\u{feff}Network,ASN,country,as_org\n192.0.2.0/24,64496,DE,\"One, \"\"and\"\" all\"\n2001:db8::/32,AS64497,,Two\n";
+        let text = "\u{feff}Network,ASN,country,as_org\n192.0.2.0/24,64496,DE,\"One, \"\"and\"\" \
+                    all\"\n2001:db8::/32,AS64497,,Two\n";
         let places = table(&[("t.csv", text)], "t.csv", &["as", "country", "as_name"]).unwrap();
         assert_eq!(value(&places, "192.0.2.0/24", "as").unwrap(), "AS64496");
         assert_eq!(value(&places, "192.0.2.0/24", "as_name").unwrap(), "One, \"and\" all");

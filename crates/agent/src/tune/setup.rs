@@ -29,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(300);
 const DESTINATIONS: usize = 20_000;
 
 /// More cannot be told apart: the kernel has room for 32,768 rows, those of networks among them.
-const MOST_DESTINATIONS: usize = 30_000;
+const MAX_DESTINATIONS: usize = 30_000;
 
 /// What the operator wants.
 #[derive(Clone, Debug)]
@@ -184,7 +184,7 @@ impl Setup {
         lines
     }
 
-    /// A guard that knows nothing, for a network namespace that takes `default` by itself; none if that is no arm.
+    /// A guard without data for a network namespace with this default algorithm; `None` if it is not among the arms.
     pub fn guard(&self, default: &str) -> Option<Guard> {
         let arms = Arms::new(self.arms.iter().map(|(_, arm)| arm.clone()).collect(), default).ok()?;
         let (own, objective) = (arms.clone(), self.objective);
@@ -215,8 +215,8 @@ impl Setup {
         }
     }
 
-    /// The networks around a prefix that have rows of their own: one level, so that a connection to a destination that
-    /// nobody knows begins with what its neighbours have taught.
+    /// The networks around a prefix that have their own rows: one level, so that an unseen destination starts with the
+    /// estimate of its neighbours.
     pub fn networks(&self, prefix: Prefix) -> impl Iterator<Item = Prefix> + use<> {
         let lengths = self.lengths(prefix.family());
         lengths
@@ -269,7 +269,7 @@ fn policy_name<'a>(options: &'a Options, config: &'a Config) -> &'a str {
 }
 
 fn refused(place: &str, found: impl std::fmt::Display, expected: &str) -> Problem {
-    Problem::refused("bad-setting", place, found, expected, "docs/reference/agent.md describes the settings")
+    Problem::refused("bad-setting", place, found, expected, "docs/reference/agent-tune.md describes the settings")
 }
 
 /// A number within a range, its ends included.
@@ -309,7 +309,7 @@ fn guard(options: &Options, config: &Config, place: &str) -> Result<GuardSetting
     };
     let holdout = options.holdout.or(within(place, "holdout", config.holdout, 0.0, 1.0)?).unwrap_or(usual.holdout);
     let destinations = config.destinations.unwrap_or(DESTINATIONS);
-    within(place, "destinations", Some(destinations as f64), 8.0, MOST_DESTINATIONS as f64)?;
+    within(place, "destinations", Some(destinations as f64), 8.0, MAX_DESTINATIONS as f64)?;
     let least = within(place, "guard.least_holdout", keys.least_holdout, 0.0, 1.0)?.unwrap_or(usual.least_holdout);
     Ok(GuardSettings {
         tree: Tree::with_leaves(length("v4", config.tree.v4, 24, 32)?, length("v6", config.tree.v6, 48, 128)?),

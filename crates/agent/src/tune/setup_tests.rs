@@ -107,7 +107,8 @@ fn what_cannot_change_at_work_stays_and_is_named() {
     };
     let (same, stay) = again(&["--arms", "cubic,bbr"], "holdout = 0.2\n");
     assert_eq!((same.guard.holdout, stay.len()), (0.2, 0));
-    let config = "grace = \"1min\"\nprivate = true\ndetail = \"low\"\n[tree]\nv4 = 20\n[objective]\nleast = \"1kB\"\nretransmit_price = 2.0\n";
+    let config = "grace = \"1min\"\nprivate = true\ndetail = \"low\"\n[tree]\nv4 = 20\n[objective]\nleast = \
+                  \"1kB\"\nretransmit_price = 2.0\n";
     let (new, stay) = again(&["--arms", "cubic,bbr,reno", "--dry-run"], config);
     assert_eq!(stay, ["arms", "tree", "dry_run", "private", "grace", "detail", "objective.least"]);
     assert_eq!((new.arms.len(), new.grace, new.has_private, new.is_dry_run), (2, GRACE, false, false));

@@ -4,9 +4,9 @@
 //! {"format":1,"agent":"0.1.0","boot":"...","namespaces":[{"netns":null,"learned":{...}},...]}
 //! ```
 //!
-//! `netns` is null for the network namespace of the agent. Others are kept within the same boot of the machine: their
-//! numbers mean something else after it. A file that is damaged or of another version is an error and stays as it is.
-//! What is about other arms or another policy is no use any more, and is moved aside.
+//! `netns` is null for the network namespace of the agent. Other namespaces are kept only within the same boot of the
+//! machine: their numbers change at a reboot. A file that is damaged or of another version is an error and is not
+//! modified. State of other arms or of another policy is renamed and no longer used.
 
 use super::brain::Brain;
 use crate::files::{self, NOFOLLOW};
@@ -230,12 +230,12 @@ fn write(path: &Path, boot: &str, namespaces: Vec<OutNamespace>) -> io::Result<u
 }
 
 fn read(text: &str, boot: &str) -> Result<Learned, String> {
-    let form = |error: serde_json::Error| format!("something that is no learned state: {error}");
+    let form = |error: serde_json::Error| format!("an invalid state file: {error}");
     let header: Header = serde_json::from_str(text).map_err(form)?;
     match header.format {
         Some(FORMAT) => {}
         Some(other) => return Err(format!("format {other}, which this version does not know")),
-        None => return Err("something that is no learned state: it names no format".to_owned()),
+        None => return Err("an invalid state file: its key format is missing".to_owned()),
     }
     let all: In = serde_json::from_str(text).map_err(form)?;
     let is_same_boot = all.boot == boot && !boot.is_empty();

@@ -106,7 +106,7 @@ pub struct Namespace {
     pub own: bool,
     /// What is in it: a container, a unit, a process; empty: not known.
     pub name: Option<String>,
-    /// What it takes by itself; empty: not known.
+    /// The namespace's default algorithm; empty if unknown.
     pub default: Option<String>,
     /// Whether that is among the arms; otherwise nothing is chosen there.
     pub active: bool,
@@ -140,7 +140,7 @@ pub struct Comparison {
 }
 
 impl Brain {
-    /// Everything, with so many destinations and changes.
+    /// The whole status, with at most `limit` destinations and changes.
     pub fn status(&self, limit: usize, now: Time) -> Status {
         let setup = &self.setup;
         let name = |arm: &ArmId| setup.arms.arm(*arm).name.clone();

@@ -47,7 +47,8 @@ fn the_status_tells_what_is_chosen_for_whom_and_what_that_brings() {
         "  closed        bbr: 40 chosen, 0 held out, 4 by an override, 1 left alone (application 1)\n",
         "  closed        reno: 0 chosen, 0 held out, 2 left alone (private 2)\n",
         "  override      10.0.0.0/8: keep\n",
-        "  netns         8 of another network namespace: default bbr, destinations: 1\n                closed bbr: 0 chosen, 0 held out, 1 left alone (application 1)\n",
+        "  netns         8 of another network namespace: default bbr, destinations: 1\n                closed bbr: 0 \
+         chosen, 0 held out, 1 left alone (application 1)\n",
         "192.0.2.0/24@7",
         "  20ms  ",
         "192.0.2.0/24: prefers bbr: ",
@@ -166,7 +167,8 @@ fn a_namespace_in_which_nothing_is_chosen_and_closed_connections_are_explained()
     for part in [
         "network namespace 7\n192.0.2.0/24: bbr gets ",
         "  closed: 40 with bbr, drawn\n  closed: 20 with cubic, held out\n",
-        "network namespace 9\n192.0.2.9/32: Its connections are left alone, because reno, the default of its network namespace, is not",
+        "network namespace 9\n192.0.2.9/32: Its connections are left alone, because reno, the default of its network \
+         namespace, is not",
         "  closed: 1 with reno, left alone, their network namespace had no chances\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
@@ -186,8 +188,8 @@ fn an_answer_survives_the_socket_and_another_versions_is_understood() {
 
 #[test]
 fn the_reference_page_names_every_field() {
-    let reference = include_str!("../../../../docs/reference/agent.md");
-    let (_, section) = reference.split_once("\n### Looking at it\n").expect("a section on looking");
+    let reference = include_str!("../../../../docs/reference/agent-tune.md");
+    let (_, section) = reference.split_once("\n## Looking at it\n").expect("a section on looking");
     let (section, _) = section.split_once("\n## ").expect("another section");
     let brain = learned("[[override]]\nprefix = \"10.0.0.0/8\"\nkeep = true\n");
     let mut unchecked = vec![serde_json::to_value(brain.status(20, at(200.0))).unwrap()];

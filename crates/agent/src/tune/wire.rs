@@ -128,7 +128,7 @@ pub fn key(key: RowKey) -> Vec<u8> {
     Bytes::default().bytes(&octets(key.prefix.address())).u64s(&[scope]).0
 }
 
-/// So many random numbers of 32 bits there are.
+/// Number of 32-bit random numbers.
 const ALL: u64 = 1 << 32;
 
 /// A chance as what a random number of 32 bits has to be below; all of them only where it is certain.

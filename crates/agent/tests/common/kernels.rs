@@ -171,7 +171,7 @@ fn copy(from: &Path, to: &Path) {
     fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
 }
 
-/// The libraries that a program wants; of a static one, and of what is no program, there are none.
+/// The shared libraries of a program; empty for a static one and for files that are not ELF programs.
 fn libraries_of(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().expect("ldd");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -31,7 +31,7 @@ impl Namespace {
         for (namespace, v4, v6) in [(&sender, "10.9.8.1/24", "fd09::1/64"), (&receiver, "10.9.8.2/24", "fd09::2/64")] {
             for line in [
                 vec!["ip", "addr", "add", v4, "dev", "cable"],
-                // Usable at once: nobody else can have it.
+                // Usable at once: duplicate address detection is not needed on this cable.
                 vec!["ip", "addr", "add", v6, "dev", "cable", "nodad"],
                 vec!["ip", "link", "set", "cable", "up"],
                 vec!["ip", "link", "set", "lo", "up"],

@@ -1,5 +1,4 @@
-//! The clock is set while it records. This machine's is others' as well: kernels.rs runs this where nobody else looks
-//! at it.
+//! The clock is set while the agent records. It is the clock of the whole machine, so kernels.rs runs this in a guest.
 
 use crate::common::{Namespace, wait_until};
 use crate::on_kernels::IS_GUEST;
@@ -85,7 +84,7 @@ fn times_follow_a_clock_that_is_set_and_durations_do_not() {
     }
     for row in closed(port) {
         let duration = Duration::from_micros(row.number("duration_us"));
-        assert!(duration <= lasted, "{duration:?} of {lasted:?}: a step is no time that has passed");
+        assert!(duration <= lasted, "{duration:?} of {lasted:?}: a clock step was counted as duration");
         assert_eq!(row.number("end_us") - row.number("start_us"), row.number("duration_us"));
     }
 }

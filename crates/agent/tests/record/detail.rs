@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Longer than --idle-gap. Two of them are longer than a second, so that there are bytes after 1 s.
 const IDLE: Duration = Duration::from_millis(600);
 
-/// As docs/reference/agent.md lists them.
+/// As docs/reference/agent-record.md lists them.
 const LEFT_OUT: [&str; 26] = [
     "duration_us",
     "ip_version",

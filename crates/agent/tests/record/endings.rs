@@ -77,7 +77,7 @@ fn a_peer_that_does_not_answer_is_a_timeout() {
     pair.download(5_000);
     pair.settle(&namespaces.0);
     let port = pair.client_port();
-    // Nobody is there any more, and nobody says so.
+    // The peer disappears without a reset or an ICMP error.
     namespaces.1.output(&["ip", "addr", "del", "10.9.8.2/24", "dev", "cable"]);
     sockopt::set_tcp_user_timeout(&pair.server, 300).expect("the kernel takes it");
     pair.server.write_all(&[0; 7_000]).expect("room for it");

@@ -12,7 +12,7 @@ use std::path::Path;
 /// As the build has compiled it: guests have no such file.
 const FORGETFUL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forgetful.bpf.o"));
 
-/// It, at work on a cgroup, behind whoever was there before.
+/// The forgetful program, attached to a cgroup after the existing programs.
 struct Forgetful {
     _link: Link,
     _object: Object,

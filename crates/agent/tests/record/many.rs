@@ -10,7 +10,7 @@ use std::collections::HashMap;
 /// Both ends of each are recorded.
 const PAIRS: usize = 5_000;
 
-/// The ends of so many are more than the buffer holds.
+/// More closes than the event queue holds.
 const OVERFLOWING: usize = 7_000;
 
 #[test]

@@ -6,7 +6,7 @@ use crate::traffic::connect;
 use rustix::process::Signal;
 use std::process::Command;
 
-/// Runs `record`, which has to end by itself, behind a command.
+/// Runs `record` behind another command and waits for its exit.
 fn record_behind(stage: &Stage, behind: &[&str], options: &[&str]) -> Done {
     let line = stage.command(options);
     let line: Vec<&str> = behind.iter().copied().chain(line.iter().map(String::as_str)).collect();

@@ -20,11 +20,11 @@ impl Witness {
     fn start(stage: &Stage, namespace: &Namespace) -> Witness {
         let file = stage.path(&format!("ss-{}.txt", namespace.keeper.id()));
         let out = File::create(&file).expect("a file");
-        // A line at a time, although nobody reads along.
+        // Line-buffered, although the output is a pipe.
         let mut command = namespace.command(&["stdbuf", "--output=L", "ss", "-tEinO"]);
         let child = command.stdin(Stdio::null()).stdout(out).spawn().expect("ss");
         let witness = Witness { child, file };
-        // Connections of another cgroup: nobody records them.
+        // Connections of another cgroup, which are not recorded.
         stage.outside(|| {
             wait_until("ss looks", || {
                 inside(namespace, || {
@@ -71,7 +71,7 @@ fn us(text: &str) -> f64 {
     text.parse::<f64>().expect("a number") * 1e3
 }
 
-/// Of what `ss` counts as acknowledged or received, `others` are no payload: SYN and FIN.
+/// Compares a row with `ss`. `others` counts what `ss` includes beside payload: SYN and FIN.
 fn assert_same(row: &Row, fields: &HashMap<String, String>, acked_others: u64, received_others: u64) {
     for (column, name) in [
         ("sent_bytes", "bytes_sent"),

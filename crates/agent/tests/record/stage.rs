@@ -156,7 +156,7 @@ impl Agent {
         self.status()["counters"][name].as_u64().unwrap_or_else(|| panic!("no counter {name}"))
     }
 
-    /// Waits until so many connections have closed, and their rows are made.
+    /// Waits until `count` connections have closed and their rows exist.
     pub fn wait_for_closed(&self, count: u64) {
         wait_until(&format!("{count} connections have closed"), || self.counter("close_rows") >= count);
     }

@@ -40,7 +40,7 @@ fn objects_with_idle_time_between_them_are_transfers_with_their_own_sizes_and_ti
     let acked: Vec<u64> = transfers.iter().map(|row| row.number("acked_bytes")).collect();
     assert_eq!((numbers, acked), (vec![0, 1, 2], sizes.map(|size| size as u64).to_vec()));
     for row in &transfers {
-        // On a cable without delay; the thinking is no part of it.
+        // On a cable without delay; the server's think time is not included.
         let fct_us = row.number("fct_us");
         assert!(fct_us < THINKING.as_micros() as u64, "{row:?}");
         assert_eq!(row.number("duration_us"), fct_us);

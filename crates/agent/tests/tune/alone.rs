@@ -184,7 +184,7 @@ fn it_does_not_choose_where_bpftune_does_and_a_dry_run_does_no_harm_there() {
     let elsewhere = stage.cgroup.with_extension("elsewhere");
     fs::create_dir_all(&elsewhere).expect("a cgroup");
     tune(&stage, ALL_CUBIC, &["--cgroup", &elsewhere.display().to_string()]).end();
-    fs::remove_dir(&elsewhere).expect("nobody is in it");
+    fs::remove_dir(&elsewhere).expect("the cgroup has no processes");
     drop((link, object));
     tune(&stage, ALL_CUBIC, &[]).end();
 }

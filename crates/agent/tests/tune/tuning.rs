@@ -9,7 +9,7 @@ use std::fs;
 use std::net::TcpStream;
 use std::process::Command;
 
-/// Everybody gets CUBIC, private addresses too. BBR is left out where a machine is short of CPU, as guests are.
+/// CUBIC for all connections, also to private addresses. BBR is excluded where CPU is short, as in guests.
 pub const ALL_CUBIC: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ncubic = 1.0\n";
 
 /// Two hosts with a cable between, on which no application sets anything.
@@ -34,7 +34,7 @@ pub fn command(stage: &Stage, settings: &str, options: &[&str]) -> Vec<String> {
         // The default of the machine has to be among them: cubic or bbr.
         all.extend(["--arms", "reno,cubic,bbr"]);
     }
-    // One that a test ends by killing it leaves nobody behind.
+    // No watchdog stays behind when a test kills the agent.
     if !options.contains(&"--grace") {
         all.extend(["--grace", "0s"]);
     }

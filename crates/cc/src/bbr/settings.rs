@@ -107,7 +107,8 @@ pub(crate) const PARAMS: &[Param] = &[
     number("headroom", "share of the bound that cwnd leaves free except while probing (Linux: none)", 0.0, 0.0, 0.9),
     number(
         "aggregation_gain",
-        "cwnd allowance for ACKs in bunches, as a multiple of the largest bunch of the last 5 to 10 round trips (Linux: 1)",
+        "cwnd allowance for ACKs in bunches, as a multiple of the largest bunch of the last 5 to 10 round trips \
+         (Linux: 1)",
         1.0,
         0.0,
         3.9,

@@ -111,7 +111,8 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "cpu_rule",
-        about: "what is done about a CPU that is shared: 0 nothing, 1 as in the 2BRobust paper, 2 what was missed is sent afterwards",
+        about: "what is done about a CPU that is shared: 0 nothing, 1 as in the 2BRobust paper, 2 what was missed is \
+                sent afterwards",
         default: 0.0,
         min: 0.0,
         max: 2.0,

@@ -1,7 +1,7 @@
 //! Is the pipe full? Is the queue that Startup made gone? (5.3.1, 5.3.2)
 //!
 //! Startup sends ever faster while the bandwidth grows by a quarter per round. When it has not for three rounds, the
-//! pipe is deemed full; likewise when a round of recovery ends in which losses were detected by six ACKs and more than
+//! pipe is deemed full; also when a round of recovery ends in which losses were detected by six ACKs and more than
 //! 2 % were lost. The phase Up of ProbeBW uses the same search.
 
 use super::sample::Sample;

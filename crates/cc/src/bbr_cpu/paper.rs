@@ -9,7 +9,7 @@ use super::rule::{BW_SHIFT, Input, Output, mode};
 /// What is under way is smoothed with weight 1/4 for the new value.
 const SMOOTHING: u64 = 4;
 
-/// For so many smoothed round trips after ProbeRTT little is under way because BBR wants it so.
+/// After ProbeRTT, BBR intends a small inflight for this number of smoothed RTTs.
 const ROUNDS_AFTER_PROBE_RTT: u64 = 3;
 
 /// BBR leaves 1 % of the bandwidth unused when it paces.

@@ -62,7 +62,7 @@ pub(super) struct Input {
     pub mode: u8,
     /// The short-term bound of what is under way, in packets, of a version that has one.
     pub inflight_bound: Option<u64>,
-    /// cwnd before losses bound it, of a version that does so by itself.
+    /// cwnd before losses bound it, for versions that have such a bound.
     pub unbounded_cwnd: Option<u64>,
     /// In Startup: round trips in which the bandwidth did not grow.
     pub full_bw_count: u32,

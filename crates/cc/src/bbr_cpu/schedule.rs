@@ -26,30 +26,30 @@ const LATELY_US: u64 = 1 << 20;
 /// any stall.
 const DOUBT_US: u64 = 30_000;
 
-/// What is owed leaves within the larger one of these two: a burst, and 1 in so many of the longest stall, so that a
-/// queue drains meanwhile.
+/// Owed bytes are sent within the larger of these two: the time of a burst, and 1/RATIO of the longest stall, so that
+/// the queue drains meanwhile.
 const BURST_US: u64 = 1024;
 const BURST_RATIO: u64 = 16;
 
 /// Time counts up to this.
 const LONGEST_US: u64 = 1 << 20;
 
-/// A stall is remembered for so many times a round trip and its own length.
+/// A stall is remembered for this number of RTTs plus stall lengths.
 const MEMORY_ROUNDS: u64 = 10;
 
-/// A length of stalls that is not reached again fades by 1 in so many with each.
+/// The longest stall decays by 1/N with each shorter one.
 const STALL_FADE: u64 = 8;
 
 /// A bandwidth below a packet in 17 ms bounds no sample: nothing is paced so slowly that a stall would show in it.
-const LEAST_BW: u64 = 1000;
+const MIN_BW: u64 = 1000;
 
 /// What is owed is at most this many times what the longest stall cost.
 const OWED_STALLS: u64 = 2;
 
-/// More than 1 lost packet in so many is congestion.
+/// A loss ratio above 1/N is congestion.
 const LOSS_RATIO: u64 = 50;
 
-/// So many packets more than that have to be lost.
+/// Lost packets above that ratio before it counts as congestion.
 const LOSS_EXCESS: u64 = 10;
 
 /// Congestion leaves this much of the window. After a round trip a quarter of what is delivered brings it back to the
@@ -60,8 +60,7 @@ const CAP_KNOWN_PERCENT: u64 = 90;
 const CAP_SHIFT: u32 = 8;
 const CAP_BACK_SHIFT: u32 = 2;
 
-/// Stalls empty the path. A round trip that is longer than the smallest by no more than 1 in so many shows that it
-/// still is that.
+/// Stalls empty the path. An RTT that exceeds the minimum by at most 1/N confirms that the minimum is still valid.
 const MIN_RTT_RATIO: u64 = 8;
 
 /// BBR's smallest window in packets.
@@ -73,15 +72,15 @@ const CA_LOSS: u64 = 4;
 const US_PER_S: u64 = 1_000_000;
 
 /// What has left ahead of the schedule counts up to the largest burst.
-const MOST_AHEAD: i64 = 65_536 * US_PER_S as i64;
+const MAX_AHEAD: i64 = 65_536 * US_PER_S as i64;
 
 /// What was sent at most between two ACKs, so that products fit.
-const MOST_BYTES: u64 = 1 << 24;
+const MAX_BYTES: u64 = 1 << 24;
 
 /// What the rule keeps of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::bbr_cpu) struct Schedule {
-    /// Stalls that cost no more than 1 in so many of the time are left to BBR.
+    /// Stalls that take at most 1/N of the time are left to BBR.
     missed_ratio: u64,
 
     /// The previous ACK, and what was set then; 0: there was none.
@@ -103,7 +102,7 @@ pub(in crate::bbr_cpu) struct Schedule {
     /// Byte-microseconds; negative: sent ahead.
     owed: i64,
 
-    /// The longest stall of late; 0: there are none, and nothing below counts.
+    /// Longest recent stall; 0: no stalls, and the members below are unused.
     stall_us: u64,
     last_stall_us: u64,
     stalled_at_us: u64,
@@ -144,7 +143,7 @@ impl Schedule {
     /// as delivered in no time. So no sample may be faster than ACKs have come from one stall to another.
     pub fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
         let most = self.bw.max(self.bw_before);
-        if most < LEAST_BW || !self.is_stalling(now_us, min_rtt_us) || delivered << BW_SHIFT <= most * interval_us {
+        if most < MIN_BW || !self.is_stalling(now_us, min_rtt_us) || delivered << BW_SHIFT <= most * interval_us {
             return interval_us;
         }
         (delivered << BW_SHIFT) / most
@@ -216,7 +215,7 @@ impl Schedule {
     fn account(&mut self, input: &Input, free_us: u64) -> bool {
         let away_us = (input.now_us - self.seen_us).min(LONGEST_US);
         let passed_us = free_us.saturating_sub(self.free_us).min(LONGEST_US);
-        let sent = (input.bytes_sent - self.bytes_sent).min(MOST_BYTES);
+        let sent = (input.bytes_sent - self.bytes_sent).min(MAX_BYTES);
         let scheduled = self.rate * passed_us;
 
         // The path, the receiver or the application held it back, or BBR on purpose.
@@ -254,8 +253,8 @@ impl Schedule {
                 }
             }
         }
-        // Only stalls are made up for: neither a timer that is a little late nor a window that is full.
-        self.owed = owed.min(self.owed.max(0)).max(-MOST_AHEAD);
+        // Only stalls are compensated, not late timers or a full window.
+        self.owed = owed.min(self.owed.max(0)).max(-MAX_AHEAD);
         false
     }
 

@@ -75,7 +75,7 @@ impl Curve {
             self.answered_cwnd = cwnd;
             self.answered_at = now;
             self.per_step = epoch.acks_per_step(now, hz, cwnd, delay_min);
-            // Nobody knows yet where congestion will strike: at least 5 % per round trip.
+            // No congestion seen yet: grow by at least 5 % per round trip.
             if w_max == 0 {
                 self.per_step = self.per_step.min(20);
             }

@@ -27,7 +27,7 @@ pub enum Op {
         /// Which rate sample: 0 and 1 a whole window, 2 none that says anything, 3 one that the application limited.
         sample: u8,
     },
-    /// The application has so many packets, and no more.
+    /// The application sends this number of packets and stops.
     SendOnly(Packets),
     /// Time passes.
     Wait(Span),

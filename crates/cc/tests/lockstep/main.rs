@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use thalweg_cc::build;
 
 /// Most that all recordings may take, in bytes: a checkout carries them.
-const MOST_BYTES: u64 = 2_000_000;
+const MAX_BYTES: u64 = 2_000_000;
 
 #[test]
 fn whatever_differs_from_the_kernel_is_known_and_explained() {
@@ -36,7 +36,7 @@ fn the_documented_table_is_what_the_replay_finds() {
 fn the_recordings_stay_small() {
     let sizes = std::fs::read_dir(recording::folder()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
     let bytes: u64 = sizes.sum();
-    assert!(bytes < MOST_BYTES, "{bytes} bytes");
+    assert!(bytes < MAX_BYTES, "{bytes} bytes");
 }
 
 fn replay_of(recording: &recording::Recording) -> replay::Outcome {

@@ -52,7 +52,7 @@ impl Call<'_> {
 
     /// A value that it was given.
     pub fn given(&self, name: &str) -> u64 {
-        self.optional(name).unwrap_or_else(|| panic!("line {}: {name} is none", self.line))
+        self.optional(name).unwrap_or_else(|| panic!("line {}: {name} has no value", self.line))
     }
 
     /// A value that came out.
@@ -134,9 +134,9 @@ fn put<'text>(line: usize, word: &'text str, left: &mut Values<'text>) {
 
 #[test]
 fn values_stay_until_they_are_replaced_and_increments_add() {
-    let text = "lockstep 1\nscene made up\n\ninit a=5 b=7 > c=1\nset_state a+2 b=- > a=9\n";
+    let text = "lockstep 1\nscene synthetic\n\ninit a=5 b=7 > c=1\nset_state a+2 b=- > a=9\n";
     let recording = parse("test".to_owned(), text.to_owned());
-    assert_eq!(recording.header["scene"], "made up");
+    assert_eq!(recording.header["scene"], "synthetic");
     let calls: Vec<Call<'_>> = recording.calls().collect();
     let [first, second] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!((first.line, first.given("a"), first.given("b"), first.came_out("c")), (4, 5, 7, 1));

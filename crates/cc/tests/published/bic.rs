@@ -1,7 +1,7 @@
 //! Xu, Harfoush and Rhee, "Binary Increase Congestion Control" (2004), with Linux's constants, on an ideal path.
 //!
-//! Growth is multiplied by the average number of segments per ACK. It starts at 2; where every packet is acknowledged
-//! by itself, its integer arithmetic leaves it at 31/16.
+//! Growth is multiplied by the average number of segments per ACK. It starts at 2; with one ACK per packet, its integer
+//! arithmetic leaves it at 31/16.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};

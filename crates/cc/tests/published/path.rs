@@ -10,7 +10,7 @@ pub struct Path {
     pub rtt: Span,
     /// Packets that fit in front of the bottleneck.
     pub buffer: Packets,
-    /// Drops what exceeds a rate by more than so many packets.
+    /// Token bucket: drops packets that exceed a rate by more than this number of packets.
     pub policer: Option<(Rate, Packets)>,
     /// ACKs arrive at multiples of this only.
     pub ack_grid: Span,
@@ -23,7 +23,7 @@ pub struct Path {
     pub lose: BTreeSet<u64>,
     /// The application has nothing to send from the first to the second.
     pub pause: Option<(Time, Time)>,
-    /// The application makes so many packets each time this has passed, instead of any number at any time.
+    /// The application writes a number of packets per interval, instead of any number at any time.
     pub bursts: Option<(Packets, Span)>,
 }
 

@@ -191,7 +191,7 @@ impl Pipe {
         self.now
     }
 
-    /// From now on the application makes so many packets each time this has passed.
+    /// From now on the application writes `packets` per interval `every`.
     pub fn limit_application(&mut self, packets: Packets, every: Span) {
         self.bursts_from = (self.now, self.next);
         self.network.path.bursts = Some((packets, every));

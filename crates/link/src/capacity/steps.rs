@@ -1,8 +1,8 @@
 //! A rate that changes in steps.
 //!
 //! Bits flow like a fluid: a packet of `n` bits that begins at `t0` ends at the first instant `t1` at which the rate,
-//! integrated from `t0` to `t1`, has reached `n`. If the rate changes on the way, the bits that are left go at the new
-//! rate; at rate 0 they wait for the next step, for ever if there is none.
+//! integrated from `t0` to `t1`, has reached `n`. If the rate changes meanwhile, the remaining bits go at the new rate;
+//! at rate 0 they wait for the next step, or forever after the last step.
 //!
 //! Ends are rounded up to a nanosecond. What the link carried in that last nanosecond beyond the packet's end is
 //! credited to the next one if it was waiting, so that ends of back-to-back packets are exact however many there are.

@@ -2,9 +2,9 @@
 //! HTTP", USENIX ATC 2015, section 3; the manual page of mm-link).
 //!
 //! Each number of the trace is a millisecond at which 1500 bytes may leave; a number that occurs twice lets 3000 leave.
-//! The last number is also the trace's period: after it, the trace begins again. An opportunity serves the packets that
-//! wait, in order: several small ones can share it, and one that does not fit in what is left goes on at the next. What
-//! nobody wants is lost: a packet that arrives at the instant of an opportunity is too late for it.
+//! The last number is also the trace's period: after it, the trace repeats. An opportunity serves the queued packets in
+//! order: several small ones can share it, and a packet that does not fit into the remaining bytes continues at the
+//! next one. Unused bytes are lost: a packet that arrives at the instant of an opportunity is too late for it.
 //!
 //! Deviations from mm-link:
 //! - It counts 1504 bytes an opportunity, of which 4 are the header of its TUN device. Here it is 1500 bytes of IP

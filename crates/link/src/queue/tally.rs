@@ -15,7 +15,7 @@ pub(crate) struct Tally {
     pub early: Packets,
     /// Marked CE.
     pub marked: Packets,
-    /// What became of packets, by number, since this was last taken; `None`: nobody records it.
+    /// What became of packets, by number, since the log was last taken; `None`: not recorded.
     pub log: Option<Vec<(u32, Fate)>>,
 }
 

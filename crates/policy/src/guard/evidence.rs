@@ -1,11 +1,11 @@
-//! A test that may be looked at all the time: is what the policy chose worse than the default, or better?
+//! A sequential test, valid at any time: is the policy's choice worse than the default, or better?
 //!
-//! It bets against "no worse". From a capital of 1, each pair's difference `d`, cut to `f = d / (2 scale)` within -1
-//! and 1, multiplies it by `1 - b f`. If the policy is no worse, `f` is at least as likely to be positive as negative
-//! by the same amount, so that nobody gets richer on average, whatever the fraction `b` that is bet; and the chance
-//! that a capital which does not grow on average ever reaches `1 / alpha` is at most `alpha` (Ville's inequality).
-//! Several fractions bet side by side with an equal part of the capital each; the sum holds the same. The mirrored bets
-//! are against "no better".
+//! It bets against "no worse". From a capital of 1, each pair's difference `d`, clipped to `f = d / (2 scale)` within
+//! -1 and 1, multiplies it by `1 - b f`. If the policy is not worse, `f` is at least as likely to be positive as
+//! negative by the same amount, so the expected capital does not grow, whatever the fraction `b` that is bet. The
+//! probability that such a capital ever reaches `1 / alpha` is at most `alpha` (Ville's inequality). Several fractions
+//! bet side by side with an equal part of the capital each; the sum has the same bound. The mirrored bets are against
+//! "no better".
 //!
 //! All tests of a host together sound falsely with a chance of at most `alpha`: the n-th test that is begun has
 //! `alpha / (n (n + 1))` of it, and these add up to `alpha`. The first is that of all destinations, the next those of
@@ -27,7 +27,7 @@ use thalweg_units::{Span, Time};
 /// Fractions of the capital that are bet.
 const FRACTIONS: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.7, 0.95];
 
-/// Differences beyond so many times the usual one count as that.
+/// Differences are clipped at this multiple of the usual difference.
 const CUT: f64 = 2.0;
 
 /// Pairs until a test begins anew for the first time; each time after that it takes twice as many.
@@ -131,7 +131,7 @@ impl Evidence {
     /// Adds a pair; says what changed.
     pub fn add(&mut self, distance: f64, scale: f64, alpha: f64, now: Time, withdraw_for: Span) -> Option<Standing> {
         if self.withdrawn_until(now).is_some() {
-            // Everybody has the default: there is nothing to be compared.
+            // All connections have the default: there is no comparison.
             return None;
         }
         if self.withdrawn_until.take().is_some() {

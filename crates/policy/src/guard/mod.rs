@@ -288,7 +288,8 @@ impl Guard {
         let weights = self.within_cpu(wanted);
         let most = weights.most();
         format!(
-            "{} gets {} of new connections: the host is short of CPU, and algorithms that need a whole one are left out. Otherwise: {policys}",
+            "{} gets {} of new connections: the host is short of CPU, and algorithms that need a whole one are left \
+             out. Otherwise: {policys}",
             self.arms.arm(most).name,
             percent(weights.chance(most)),
         )

@@ -1,4 +1,4 @@
-//! A randomised comparison: chance decides who gets the treatment, and everybody gets it when the pilot is over.
+//! A randomised comparison: clusters are assigned at random, and all get the treatment when the pilot is over.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Outcome};
@@ -15,7 +15,7 @@ use thalweg_units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbUnit {
-    /// Every connection by itself: more numbers, but connections that share a queue are in each other's way.
+    /// Each connection is assigned alone: more samples, but connections that share a queue interfere.
     Connection,
     /// Every destination once and for all: all of its connections get the same.
     Prefix,
@@ -30,7 +30,7 @@ pub struct Ab {
     unit: AbUnit,
     /// Of the assignment of destinations: another seed, another assignment.
     seed: u64,
-    /// From then on everybody gets the treatment.
+    /// Time from which all connections get the treatment.
     pilot_until: Option<Time>,
 }
 
@@ -40,7 +40,7 @@ impl Ab {
         Ab { arms, treatment, share: share.clamp(0.0, 1.0), unit, seed, pilot_until: None }
     }
 
-    /// The same, with everybody getting the treatment from `end` on.
+    /// The same comparison, with the treatment for all connections from `end` on.
     #[must_use]
     pub fn until(mut self, end: Time) -> Ab {
         self.pilot_until = Some(end);

@@ -3,7 +3,7 @@
 //! - Four connections to a key have to be seen before it chooses at all.
 //! - Each arm has a cost, and the cheapest one is taken, by lot among equals; one time in twenty any arm.
 //! - The cost of a connection is
-//!   `S (min_rtt - least of all) / least of all + S (largest rate of all - largest rate of the arm) / largest rate of all`
+//!   `S (min_rtt - lowest) / lowest + S (largest rate of all - largest rate of the arm) / largest rate of all`
 //!   with S = 10^6, in whole numbers. The arm's cost moves towards it by a part `2^-shift`; the first one is taken as
 //!   it is. An arm that was never tried costs nothing, so it is tried next.
 //! - A connection that retransmits more than 1/64 of its segments is moved to BBR at once, whatever has been learned.
@@ -49,7 +49,7 @@ pub struct BpftuneSettings {
     pub min_instances: u64,
     /// Connections that retransmit more than 2^-drop_shift of their segments are moved to BBR.
     pub drop_shift: u8,
-    /// One connection in so many gets any arm.
+    /// Exploration ratio: one in N connections gets a random arm.
     pub explore_one_in: u32,
     /// Whether lossy connections are moved at all.
     pub has_loss_rule: bool,

@@ -1,9 +1,9 @@
-//! Thresholds: the policy files that studies and `thalweg advise` export, and people write.
+//! Threshold rules: the policy files that studies and `thalweg advise` export, and that users write.
 //!
-//! What a path is like is taken from connections of loss-based arms to the destination, as docs/reference/policy.md
-//! says: BBR causes most of its losses itself, and fills no queue. Whose a destination is, and where, a table of
-//! networks tells; where this host stands, its operator. A condition about something that is not known of a destination
-//! is not met; one that nobody here could know of any destination is an error.
+//! A path is estimated from connections of loss-based arms to the destination (docs/reference/policy.md): BBR causes
+//! most of its losses itself, and fills no queue. A table of networks says which operator and country a destination
+//! belongs to; the operator says where this host is. A condition on a value that is unknown for a destination is false;
+//! a condition on a value that this host cannot know of any destination is an error.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Direction, Outcome};
@@ -25,7 +25,7 @@ const FORMAT: u32 = 1;
 const MEMORY: f64 = 50.0;
 
 /// Segments that have to be seen before a ratio of losses is one.
-const LEAST_SEGMENTS: f64 = 200.0;
+const MIN_SEGMENTS: f64 = 200.0;
 
 /// A quantity that rules are about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,10 +132,10 @@ pub enum RulesError {
         /// What it should be.
         expected: &'static str,
     },
-    /// A condition about something that nobody here knows of any connection that opens.
+    /// A condition on a value that this host cannot know of an opening connection.
     #[error(
-        "{place}: nobody here knows that of a connection that opens; expected one of {known}, a column of a table of networks, \
-         or a name that is given for this host; give what is missing, or take the rule out"
+        "{place}: this value is unknown when a connection opens; expected one of {known}, a column of a table of \
+         networks, or a name that is set for this host; add what is missing, or remove the rule"
     )]
     Unknowable {
         /// Where.
@@ -143,7 +143,7 @@ pub enum RulesError {
         /// What could be asked.
         known: String,
     },
-    /// It is no policy file.
+    /// The text is not a policy file.
     #[error("{0}; docs/reference/policy.md describes the file")]
     Form(String),
 }
@@ -155,7 +155,7 @@ pub struct Rules {
     default: ArmId,
     rules: Vec<Rule>,
     seen: BTreeMap<Prefix, Seen>,
-    /// Whoever reads a snapshot has it anew.
+    /// Not serialized: the reader of a snapshot supplies it.
     #[serde(skip)]
     known: Arc<Known>,
 }
@@ -171,12 +171,11 @@ struct Seen {
 }
 
 impl Rules {
-    /// Rules of a policy file, which somebody has read into a value: it is written in TOML. Rules that do not hold on
-    /// this host are left out.
+    /// The rules of a policy file that was parsed from TOML. Rules that exclude this host are left out.
     ///
     /// # Errors
-    /// If it is no policy file, is of another version, names an algorithm that is not among the arms, or asks what
-    /// nobody here knows.
+    /// If the value is not a policy file, is of another version, names an algorithm that is not among the arms, or has
+    /// a condition on a value that this host cannot know.
     pub fn from_value(arms: Arms, file: Value, known: Arc<Known>) -> Result<Rules, RulesError> {
         let file: File = serde_json::from_value(file).map_err(|error| RulesError::Form(error.to_string()))?;
         if file.format != FORMAT {
@@ -305,7 +304,7 @@ impl Seen {
     fn value(&self, quantity: Quantity) -> Option<f64> {
         match quantity {
             Quantity::BufferBdp => self.buffer_bdp,
-            Quantity::LossRatio => (self.segments >= LEAST_SEGMENTS).then(|| self.retransmits / self.segments),
+            Quantity::LossRatio => (self.segments >= MIN_SEGMENTS).then(|| self.retransmits / self.segments),
             Quantity::RttS => self.rtt_min.map(Span::as_secs_f64),
         }
     }

@@ -25,9 +25,9 @@ const RULES: &str = r#"{
     ]
 }"#;
 
-/// A name that no policy has.
+/// An unknown name of a policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{name}` is no policy; expected one of {known}")]
+#[error("`{name}` is not a policy; expected one of {known}")]
 pub struct UnknownPolicy {
     /// The name.
     pub name: String,

@@ -21,7 +21,7 @@ pub struct Contender {
     pub(super) player: Player,
 }
 
-/// A policy by itself, or with its guard.
+/// A policy alone, or with its guard.
 #[derive(Clone, Debug)]
 pub(super) enum Player {
     Bare(Box<AnyPolicy>),

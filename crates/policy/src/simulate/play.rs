@@ -17,12 +17,12 @@ use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 /// An arm this far below the best one, as a difference of rewards, is still a good choice.
 const GOOD: f64 = 0.05;
 
-/// A choice has settled when so many of the next connections get a good arm, of so many.
+/// A choice has settled when a given number of the next `SETTLED_OF` connections get a good arm.
 const SETTLED_OF: usize = 20;
 const SETTLED: usize = 16;
 
 /// Destinations with fewer connections say nothing about that.
-const LEAST_CONNECTIONS: usize = 2 * SETTLED_OF;
+const MIN_CONNECTIONS: usize = 2 * SETTLED_OF;
 
 /// Transfers from here on have neighbours long enough to harm them.
 const HARMFUL_FROM: Bytes = Bytes(1_000_000);
@@ -34,7 +34,7 @@ pub struct Simulation {
     table: Table,
     arms: Arms,
     objective: Objective,
-    /// Mean reward by kind, CPU, arm: of an arm by itself, and of one that is left for BBR after losses.
+    /// Mean reward by kind, CPU and arm: of the arm alone, and where it is replaced by BBR after losses.
     means: Vec<[f64; 2]>,
 }
 
@@ -156,7 +156,7 @@ impl Simulation {
         }
     }
 
-    /// Mean reward of an arm, over sizes and rows: by itself, and where it is left for BBR after losses.
+    /// Mean reward of an arm, over sizes and rows: alone, and where it is replaced by BBR after losses.
     fn mean(&self, kind: usize, is_busy: bool, arm: ArmId) -> [f64; 2] {
         let bbr = self.arms.find("bbr");
         let mut means = [0.0; 2];
@@ -202,7 +202,7 @@ impl Simulation {
         self.means[place][usize::from(is_left_after_losses)]
     }
 
-    /// What the best arm by itself would have got more.
+    /// By how much the best arm alone would have been better.
     fn regret(&self, kind: usize, is_busy: bool, arm: ArmId, is_left_after_losses: bool) -> f64 {
         let values = self.arms.iter().map(|(arm, _)| self.value(kind, is_busy, arm, false));
         values.fold(f64::NEG_INFINITY, f64::max) - self.value(kind, is_busy, arm, is_left_after_losses)
@@ -308,10 +308,10 @@ impl<'a> Tally<'a> {
         let is_bad = |kind: usize, arm: ArmId| self.simulation.regret(kind, false, arm, false) > GOOD;
         for (destination, [before, after]) in self.world.destinations.iter().zip(&self.choices) {
             let (first, second) = destination.kinds();
-            if before.len() >= LEAST_CONNECTIONS && is_bad(first, self.simulation.arms.default()) {
+            if before.len() >= MIN_CONNECTIONS && is_bad(first, self.simulation.arms.default()) {
                 score.settled.push(settled(before));
             }
-            let Some(second) = second.filter(|_| after.len() >= LEAST_CONNECTIONS) else { continue };
+            let Some(second) = second.filter(|_| after.len() >= MIN_CONNECTIONS) else { continue };
             let arms = self.simulation.arms.iter().map(|(arm, _)| arm);
             let best = arms.min_by(|&a, &b| {
                 let regret = |arm| self.simulation.regret(first, false, arm, false);

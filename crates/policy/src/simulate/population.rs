@@ -15,7 +15,7 @@ pub struct Population {
     pub kinds: Vec<Kind>,
     /// Names of the arms.
     pub arms: Vec<String>,
-    /// What the host takes by itself.
+    /// The host's default algorithm.
     pub default_arm: String,
     /// Sizes of transfers.
     pub sizes: Vec<SizeShare>,
@@ -84,10 +84,10 @@ pub struct Shape {
 }
 
 impl Population {
-    /// Reads the file.
+    /// Parses the file.
     ///
     /// # Errors
-    /// If it is none, or of another version: a sentence that says so.
+    /// If the text is not a population, or of another version: a sentence that says so.
     pub fn parse(text: &str) -> Result<Population, String> {
         let population: Population = serde_json::from_str(text).map_err(|error| format!("population: {error}"))?;
         if population.format != FORMAT {

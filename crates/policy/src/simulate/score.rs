@@ -64,7 +64,7 @@ pub struct Summary {
 }
 
 impl Spread {
-    /// Of some numbers, of which large ones are bad; none if there are none.
+    /// The spread of numbers of which large ones are bad; `None` if `numbers` is empty.
     pub fn of(mut numbers: Vec<f64>) -> Option<Spread> {
         numbers.sort_by(f64::total_cmp);
         let last = numbers.len().checked_sub(1)?;

@@ -54,10 +54,10 @@ struct CellRows {
 }
 
 impl Table {
-    /// Reads the file, and looks for everything that the population may ask for.
+    /// Parses the file, and checks that it has every entry that the population may ask for.
     ///
     /// # Errors
-    /// If it is none, of another version, or lacks something: a sentence that says so.
+    /// If the text is not a table, is of another version, or lacks an entry: a sentence that says so.
     pub fn parse(text: &str, population: &Population) -> Result<Table, String> {
         let file: File = serde_json::from_str(text).map_err(|error| format!("outcomes: {error}"))?;
         if file.format != FORMAT {

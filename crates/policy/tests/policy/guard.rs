@@ -118,7 +118,7 @@ fn harm_on_one_network_does_not_take_the_others_the_treatment() {
     );
     assert_eq!(guard.weights(bad, Class::default(), now).chance(CUBIC), 1.0);
     assert_eq!(guard.weights(good, Class::default(), now).chance(BBR), 1.0);
-    assert_eq!(guard.weights(good, Class::default(), now).holdout(), 0.01, "nobody is held back without need");
+    assert_eq!(guard.weights(good, Class::default(), now).holdout(), 0.01, "the hold-out is as small as configured");
 }
 
 #[test]

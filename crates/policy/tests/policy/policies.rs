@@ -176,7 +176,7 @@ fn a_table_says_whose_a_destination_is_by_its_longest_network() {
     let rules = rule_when(json!({"as": ["AS64496", "AS64500"]}), known()).unwrap();
     assert_eq!(chance(&rules, "192.0.7.0/24", BBR), 1.0);
     assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 0.0, "a longer network is another's");
-    assert_eq!(chance(&rules, "198.51.100.0/24", BBR), 0.0, "nobody knows whose it is");
+    assert_eq!(chance(&rules, "198.51.100.0/24", BBR), 0.0, "the operator of this network is unknown");
     let rules = rule_when(json!({"as": ["AS64497"], "country": [""]}), known()).unwrap();
     assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 0.0, "what is empty is not known");
 }
@@ -200,7 +200,7 @@ fn a_rule_about_what_nobody_here_knows_is_refused_with_what_could_be_asked() {
     let refusal = |when| rule_when(when, Known::default()).unwrap_err().to_string();
     let unknown = refusal(json!({"as": ["AS64496"]}));
     assert!(
-        unknown.starts_with("rules.here.when.as: nobody here knows") && unknown.contains("rtt_s, prefix"),
+        unknown.starts_with("rules.here.when.as: this value is unknown") && unknown.contains("rtt_s, prefix"),
         "{unknown}"
     );
     let small = refusal(json!({"prefix": ["192.0.2.128/25"]}));

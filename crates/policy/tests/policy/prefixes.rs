@@ -41,8 +41,8 @@ fn other_lengths_of_destinations_leave_out_what_is_longer() {
 fn what_is_no_prefix_is_told_so() {
     for (text, why) in [
         ("192.0.2.0", "it has no length"),
-        ("192.0.2/24", "its address is none"),
-        ("192.0.2.0/x", "its length is no number of bits"),
+        ("192.0.2/24", "its address is malformed"),
+        ("192.0.2.0/x", "its length is not a number"),
         ("192.0.2.0/33", "its length is more than the address has"),
         ("192.0.2.1/24", "bits behind its length are set"),
         ("::ffff:192.0.2.0/120", "it is an IPv4 address written as IPv6; write it as IPv4"),

@@ -91,7 +91,7 @@ fn nobody_regrets_less_than_nothing() {
 #[test]
 fn a_policy_that_does_not_exist_is_told_so() {
     let error = Contender::candidates("oracle", &simulation()).unwrap_err().to_string();
-    assert!(error.starts_with("`oracle` is no policy; expected one of static cubic, "), "{error}");
+    assert!(error.starts_with("`oracle` is not a policy; expected one of static cubic, "), "{error}");
 }
 
 #[test]

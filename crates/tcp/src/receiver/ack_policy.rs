@@ -11,7 +11,7 @@ pub(super) const QUICK_MAX: u64 = 16;
 pub(super) const ECN_QUICK_MAX: u64 = 2;
 /// What a segment is taken to hold before the first one has come: TCP_MSS_DEFAULT.
 const SIZE_DEFAULT: u32 = 536;
-/// A shorter segment than this is no sender's full size: TCP_MSS_DEFAULT less 12 bytes of options.
+/// A segment shorter than this is not full-sized: TCP_MSS_DEFAULT less 12 bytes of options.
 const SHORT_SIZE_MIN: u32 = SIZE_DEFAULT - 12;
 
 /// What speaks for an ACK.

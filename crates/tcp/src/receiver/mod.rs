@@ -136,7 +136,7 @@ impl Receiver {
         self.on_packet(now, &ToReceiver::Data(*last));
     }
 
-    /// The next packet that leaves at `now`; to be called until there is none.
+    /// The next packet that leaves at `now`; to be called until it returns `None`.
     pub fn poll_transmit(&mut self, _now: Time) -> Option<ToSender> {
         self.outbox.pop_front()
     }

@@ -36,7 +36,7 @@ struct Acked {
     /// Send times of the first and last of those that were sent once and not acknowledged selectively before.
     first_sent_at: Option<Time>,
     last_sent_at: Time,
-    /// The lowest of these; `u64::MAX` if there are none.
+    /// The lowest of these; `u64::MAX` without any.
     reordered_from: u64,
 }
 

@@ -68,11 +68,11 @@ mod tests {
         pacer.begin(Time(102 * MS + MS / 2), 2);
         pacer.on_sent(1000, 52, rate);
         pacer.on_sent(1000, 53, rate);
-        assert_eq!(pacer.departure, Time(104 * MS), "half a millisecond late, and made up");
+        assert_eq!(pacer.departure, Time(104 * MS), "half a millisecond late, fully compensated");
         pacer.begin(Time(200 * MS), 2);
         pacer.on_sent(1000, 54, rate);
         pacer.on_sent(1000, 55, rate);
-        assert_eq!(pacer.departure, Time(201 * MS), "far too late: half the length is made up");
+        assert_eq!(pacer.departure, Time(201 * MS), "far too late: half of the burst is compensated");
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! When the next burst may leave, and how long it is.
 //!
-//! Linux hands segments to the network in bursts (TSO packets). A burst holds about a millisecond's worth at the pacing
-//! rate, so that a slow connection sends few segments at a time and a fast one spends little work on each. Short paths
-//! get longer bursts: what they add to the queue is gone within their round trip. A paced connection sends the next
-//! burst when this one would have drained at the pacing rate; if the burst left late, half of its length at most is
-//! made up. The first ten segments are not paced. Departures are kept to the nanosecond, and the timer for them is
-//! exact.
+//! Linux hands segments to the network in bursts (TSO packets). A burst lasts about a millisecond at the pacing rate,
+//! so that a slow connection sends few segments at a time and a fast one spends little work on each. Short paths get
+//! longer bursts, whose queue drains within their round trip. A paced connection sends the next burst when the previous
+//! one would have drained at the pacing rate. If a burst left late, at most half of its length is compensated. The
+//! first ten segments are not paced. Departures have nanosecond resolution, and their timer is exact.
 
 use super::Sender;
 use super::pacer::BURST_MAX;

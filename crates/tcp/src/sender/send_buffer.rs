@@ -107,7 +107,7 @@ impl SendBuffer {
         self.has_queued = true;
     }
 
-    /// Whether the last piece has `goal` bytes; true if there is none.
+    /// Whether the last piece has `goal` bytes; true for an empty buffer.
     pub fn is_last_full(&self, goal: u64) -> bool {
         self.pieces.back().is_none_or(|last| last.end - last.start >= goal)
     }

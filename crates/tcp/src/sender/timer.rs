@@ -140,7 +140,7 @@ impl Sender {
 
     fn on_probe_timeout(&mut self, now: Time) {
         self.work.probe = true;
-        // In case nobody polls: the probe's sending sets the timer again.
+        // In case the caller does not poll; sending the probe sets the timer again.
         self.set_timer(now, Timer::LossProbe, self.rtt.rto());
     }
 

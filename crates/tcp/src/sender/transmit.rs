@@ -29,7 +29,7 @@ pub(super) enum Departure {
 }
 
 impl Sender {
-    /// The next packet that leaves at `now`; to be called until there is none.
+    /// The next packet that leaves at `now`; to be called until it returns `None`.
     ///
     /// Inlined so that the caller writes the packet to where it stays. A copy that follows at once would wait until the
     /// processor has stored every field, and all that was stored before them.

@@ -53,7 +53,7 @@ class Comparison:
     """The better algorithm, or one of the verdicts that name none."""
     reason: str
     networks: Networks | None = None
-    """The networks that it rests on; None: it lies within one, or nobody has counted."""
+    """The networks that it rests on; None: it lies within one network, or networks were not counted."""
     receiver_limited: tuple[float | None, float | None] = (None, None)
     """Share of the treatment's and of the control's samples that their receivers limited; None: not known."""
 

@@ -1,4 +1,4 @@
-"""The answer in one sentence, for whoever reads no further."""
+"""The answer in one sentence."""
 
 from thalweg.advise.answers.answer import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer
 

@@ -11,7 +11,7 @@ from thalweg.records.schema import LATEST_US
 CONTROL = 0
 TREATMENT = 1
 GROUPS = 64
-"""Clusters are put into so many groups. A standard error from 64 groups is known to 9 % (1 in the root of twice 63)."""
+"""Number of groups of clusters. A standard error from 64 groups has a relative error of 9 % (1 / sqrt(2 * 63))."""
 
 UNTOUCHED = "untouched"
 """What `thalweg-agent tune` writes of a connection that it has left alone."""
@@ -24,12 +24,12 @@ DAY_HOURS = 24
 FOLDS = 8
 """What is judged has no part in the class of its network: that is taken from the other seven folds of the records."""
 MIN_SLOTS = 2 * FOLDS
-"""Folds consist of so many spans of time together, at least."""
+"""Minimum spans of time in all folds together."""
 
 TURNS = 2**32
 """More than there are turns until the end of the calendar."""
 UNIT_DIGITS = 7
-"""Hexadecimal digits of the number of what takes turns by itself: of a thousand hardly ever two share theirs."""
+"""Hexadecimal digits of the hash of a switchback unit: among a thousand units a collision is unlikely."""
 
 
 def began(rows: Table) -> IntegerValue:
@@ -54,9 +54,9 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
 def belongs(rows: Table, question: Question) -> BooleanValue:
     """Return which rows belong to an arm.
 
-    A connection that changed its algorithm belongs to none, and neither does one that saw both sides of a change of
-    turns, that was beyond the calendar, or whose algorithm was chosen by something that `thalweg-agent tune` leaves
-    alone: nobody knows what that goes by.
+    A connection that changed its algorithm has no arm. Nor has one that saw both sides of a switchback, that is beyond
+    the calendar, or whose algorithm was set by something that `thalweg-agent tune` leaves alone, because the reason of
+    that choice is unknown.
     """
     is_kept = (rows.cc_at_open.isnull() | (rows.cc_at_open == rows.cc)) & (rows.end_us <= LATEST_US)
     is_kept &= (began(rows) <= LATEST_US) & ~is_untouched(rows)
@@ -76,7 +76,7 @@ def arm(rows: Table, question: Question) -> IntegerValue:
 
 
 def unit(text: StringValue) -> IntegerValue:
-    """Number what takes turns by itself, such as a PoP."""
+    """Hash the name of a switchback unit, such as a PoP."""
     return number_of(text, UNIT_DIGITS)
 
 

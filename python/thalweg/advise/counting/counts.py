@@ -17,7 +17,7 @@ MINUTE_US = 60_000_000
 AWAY_US = 1
 """Added to a round-trip time: the lowest class says that nothing is known."""
 QUEUED_US = 2
-"""Added to a queueing delay, which may be 0, likewise."""
+"""Added to a queueing delay, which may be 0: the lowest class means unknown."""
 
 SCALE = 1000
 """Factors that balance strata are whole numbers of thousandths."""
@@ -144,9 +144,8 @@ def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool)
 
 
 def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
-    """Return such factors that balance what takes turns by itself in a switchback, such as PoPs; None: they had both
-    arms alike. One that had a single arm gets no factor.
-    """
+    """Return factors that balance the units of a switchback, such as PoPs; None if all had both arms equally. A unit
+    with a single arm gets no factor."""
     turns = counted.select("stratum", unit=pl.col("stratum") // TURNS).unique()
     of_units = counted.with_columns(pl.col("stratum") // TURNS)
     found = factors(of_units, by, are_by_network=False)

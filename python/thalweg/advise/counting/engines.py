@@ -132,7 +132,7 @@ class DuckDb:
             found = pl.from_arrow(self._ibis.con.sql(query).to_arrow_table())
         except Exception as error:
             raise _failed(error) from error
-        assert isinstance(found, pl.DataFrame), "a table is no column"
+        assert isinstance(found, pl.DataFrame), "expected a table, not a column"
         return found
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -238,7 +238,7 @@ class Spark:
             found = pl.from_arrow(self._frame(table).toArrow())
         except Exception as error:
             raise _failed(error) from error
-        assert isinstance(found, pl.DataFrame), "a table is no column"
+        assert isinstance(found, pl.DataFrame), "expected a table, not a column"
         return found
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:

@@ -51,7 +51,7 @@ def by_network_hour(cell: IntegerValue, hour: IntegerValue) -> IntegerValue:
 
 
 def bin_of(size: IntegerValue, bucket: IntegerValue) -> IntegerValue:
-    """Pack a bin; likewise."""
+    """Pack the number of a bin into an integer."""
     return ((_wide(size) - UNKNOWN_CLASS) * BUCKETS + bucket).cast("int16")
 
 

@@ -17,7 +17,7 @@ from thalweg.records.schema import CLOSE, LATEST_US, TRANSFER, UNKNOWN_TEXT
 
 STEPS_S = (60, 300, 900, 3600, 6 * 3600, 86_400, 7 * 86_400)
 MAX_TIME_STEPS = 200
-"""What is shown over time has at most so many steps."""
+"""Maximum number of time steps."""
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,7 @@ class Places:
 
     table: Table
     """A row per place: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its number), unit
-    (of what takes turns by itself, or 0).
-    """
+    (number of the switchback unit, or 0)."""
     keys: Sequence[str]
     """Columns of the rows by which a place is found."""
     parts: Table | None
@@ -57,7 +56,7 @@ def places(
 ) -> Places:
     """Return what is known of all destinations of the rows that `samples.comparable_rows` returns.
 
-    `table` is the user's table of networks, `unit` the column of what takes turns by itself.
+    `table` is the user's table of networks, `unit` the column of the switchback units.
     """
     of_records = [name for name in rows.columns if name.startswith("part_")]
     found = engine.keep("places_alone", _counted(rows, ["address", *of_records], dimensions))

@@ -50,7 +50,7 @@ HINT = "such as: network,asn,country and below it 192.0.2.0/24,64496,DE"
 
 
 class _Bad(Exception):
-    """A line that is none of a table."""
+    """Malformed row."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ class PrefixTable:
 def read(place: Path) -> list[PrefixTable]:
     """Read a table, or the tables in a folder; those with the same columns become one.
 
-    Raises `ThalwegError` if it is none, with the line that is wrong.
+    Raises `ThalwegError` with the number of the first malformed line.
     """
     tables: dict[tuple[str, ...], PrefixTable] = {}
     files = _files(place)
@@ -116,13 +116,13 @@ def parsed(network: str) -> tuple[int, int, int]:
         try:
             whole = IPv6Network(network.strip())
         except ValueError as error:
-            raise _Bad(f"`{network}` is no network: {_reason(error)}") from None
+            raise _Bad(f"`{network}` is not a network: {_reason(error)}") from None
         return 6, int(whole.network_address), whole.prefixlen
     value, bits = _address(text), int(length) if length.isdecimal() else BITS[4] if not length else -1
     if value is None or not 0 <= bits <= BITS[4]:
-        raise _Bad(f"`{network}` is no network")
+        raise _Bad(f"`{network}` is not a network")
     if value & ((1 << BITS[4] - bits) - 1):
-        raise _Bad(f"`{network}` is no network: it has bits behind its length")
+        raise _Bad(f"`{network}` is not a network: it has bits set beyond its length")
     return 4, value, bits
 
 
@@ -169,7 +169,7 @@ def _lines(file: Path) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], 
             else:
                 yield from _csv(file, first, text)
         except (UnicodeDecodeError, csv.Error, EOFError, OSError) as error:
-            raise _wrong(file, None, f"it is no text: {_reason(error)}") from None
+            raise _wrong(file, None, f"it is not text: {_reason(error)}") from None
 
 
 def _routeviews(first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...], str, tuple[str, ...], int]]:
@@ -221,7 +221,7 @@ def autonomous_system(text: str) -> str:
 
 
 def _places(file: Path) -> dict[str, str]:
-    """Read MaxMind's places beside a file of networks: the country of each number; empty if there are none."""
+    """Read MaxMind's locations beside a file of networks: the country of each number; empty without that file."""
     beside = next(iter(sorted(file.parent.glob(LOCATIONS))), None)
     if beside is None:
         return {}
@@ -253,7 +253,7 @@ def _opened(file: Path) -> Iterator[IO[str]]:
 def _wrong(file: Path, line: int | None, why: str) -> ThalwegError:
     return ThalwegError(
         "bad-prefixes",
-        f"`{file}` is no table of networks: {why}",
+        f"`{file}` is not a table of networks: {why}",
         place="--prefixes",
         expected=EXPECTED,
         hint=HINT,

@@ -28,9 +28,8 @@ V6_GROUP_DIGITS = 4
 
 
 def columns(file: Path) -> set[str]:
-    """Name what a table knows of networks.
-
-    Raises `ThalwegError` if it is no such table.
+    """Return the names of a table's columns.
+    Raises `ThalwegError` if the file is not a table of networks.
     """
     return {name for table in read(file) for name in table.columns}
 
@@ -70,7 +69,7 @@ def _keys(known: Table, length: int) -> Table:
 
 
 def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringValue:
-    """Write an address as its version and its hexadecimal digits, of IPv6 at least `most`; empty for what is none."""
+    """Write an address as its version and its hexadecimal digits, of IPv6 at least `most`; empty for malformed ones."""
     text = address.lower()
     octets = (text.re_extract(V4, place).nullif("").cast("int64") for place in range(1, 5))
     v4 = _concatenated(["4", *(ibis.literal(HEX).substr(octet * 2, 2) for octet in octets)])

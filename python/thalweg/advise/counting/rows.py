@@ -1,4 +1,4 @@
-"""Files of records as one table of an engine, with the columns that a judgement needs, whoever wrote them.
+"""Files of records as one table of an engine, with the columns that a judgement needs, from any writer.
 
 Files are taken as `thalweg.records` finds them: merged ones without their parts, damaged and foreign ones left out by
 name. What older versions did not write is empty. A part `key=value` of a file's path is a column, as object stores have
@@ -38,7 +38,7 @@ FLOATS = ("Float32", "Float64")
 SIGNED = ("Int8", "Int16", "Int32", "Int64", "Int128")
 
 MANY_FILES = 64
-"""So many that some of them do where little is asked."""
+"""Number of files from which on a sample of them is read for an overview."""
 ONE_FILE_IN = 4
 GOLDEN = (math.sqrt(5) - 1) / 2
 

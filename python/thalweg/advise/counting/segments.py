@@ -34,7 +34,7 @@ MIN_SEGMENTS = 500
 """Of fewer segments no ratio of retransmissions is taken: one loss would be 0.2 %."""
 
 MISSED = 0.01
-"""Networks have so many samples that by lot no larger share of them would be without the control."""
+"""Minimum samples of a network: enough that at most this share of networks has no control sample by chance."""
 
 RTT_TITLES = ("below 10 ms", "10 to 30 ms", "30 to 60 ms", "60 to 100 ms", "100 to 200 ms", "200 ms and more")
 LOSS_TITLES = ("below 0.1 %", "0.1 to 0.5 %", "0.5 to 1.5 %", "1.5 to 5 %", "5 % and more")

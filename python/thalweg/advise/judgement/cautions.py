@@ -20,9 +20,8 @@ OFTEN = 0.1
 """From this share of samples on, both arms are said to meet."""
 
 MOSTLY_APART = 0.2
-"""If fewer samples come from networks with both arms, clients and not connections were assigned to arms: of those with
-so many samples that chance would give them both.
-"""
+"""If a smaller share of samples comes from networks with both arms, clients and not connections were assigned to arms.
+Only networks large enough to have both arms by chance count."""
 
 NOTED = 0.005
 """A share of samples that is left out and smaller than this is not worth a word."""

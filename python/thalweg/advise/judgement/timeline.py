@@ -1,4 +1,4 @@
-"""Medians of both arms over time, for whoever wants to see when something changed."""
+"""Medians of both arms over time, which show when something changed."""
 
 import polars as pl
 

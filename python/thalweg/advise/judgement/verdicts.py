@@ -1,8 +1,8 @@
 """Judging: which algorithm is better in a part of the traffic, if the records can tell, and why.
 
-The median decides, because means of such heavy-tailed numbers hang on a few. That the two disagree is said. A part with
-both small and large transfers gets the verdict of the metric that tells one; if one algorithm is better for small and
-the other for large ones, neither is, as nobody knows at the opening of a connection what it will carry.
+The median decides, because means of heavy-tailed numbers depend on a few samples. The answer reports if the two
+disagree. A part with both small and large transfers gets the verdict of the metric that has one. If one algorithm is
+better for small and the other for large transfers, there is no verdict: the size is unknown when a connection opens.
 """
 
 import math
@@ -16,7 +16,7 @@ from thalweg.advise.statistics.effects import MIN_GROUPS, Difference, Effect
 from thalweg.advise.statistics.networks import MIN_NETWORKS, Heavy
 
 NEGLIGIBLE = 0.01
-"""A difference that is surely smaller is none, however sure it is."""
+"""Differences below this count as zero, however certain."""
 
 SAMPLES = {"completion_time": "transfers", "throughput": "large transfers"}
 WORDS = {

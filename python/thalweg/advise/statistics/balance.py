@@ -50,7 +50,7 @@ class Imbalance:
     ratio: float
     """Treatment over control, of geometric means."""
     p: float
-    """Chance of such a difference if there is none."""
+    """Probability of a difference of at least this size if the arms are equal."""
 
     @property
     def is_sure(self) -> bool:
@@ -91,7 +91,7 @@ class _Compared:
     standardized: float
     """In standard deviations."""
     half: float
-    """Of its 95 % interval, likewise."""
+    """Half the width of its 95 % interval, in standard deviations."""
     log: float
     p: float
 

@@ -42,9 +42,8 @@ MIN_GROUPS = 20
 
 @dataclass(frozen=True)
 class Effect:
-    """Treatment over control; `low` and `high` are its 95 % interval, `p` the chance of such a difference if there
-    is none.
-    """
+    """Treatment over control; `low` and `high` are its 95 % interval, `p` the probability of such a difference if the
+    arms are equal."""
 
     ratio: float
     low: float

@@ -201,7 +201,7 @@ def _verdict(row: Compared, tolerance: float) -> Verdict:
     _, low, high = row.change
     if low is not None and high is not None and -tolerance <= low and high <= tolerance:
         return "not seen"
-    # Alone it would be real, nobody knows how it varies, or it may be larger than what does not matter: more
-    # repetitions would tell.
+    # Alone it would be real, its variation is unknown, or it may exceed the tolerance: more repetitions would
+    # tell.
     looks_real = row.difference.p is not None and row.difference.p < 1 - CONFIDENCE
     return "too few" if looks_real or row.difference.low is None or tolerance > 0 else "not seen"

@@ -28,7 +28,7 @@ class CpuShare:
     """Part of the time in which it was on CPU, median of the experiments."""
     largest: float
     slice_us: float | None
-    """How long slices last there for somebody who always computes, median; None: nobody tried."""
+    """Median length of slices for a process that always computes; None: not measured."""
     tenants: float | None
     """Part of the time in which its co-tenants were on CPU, all together, median."""
 

@@ -16,7 +16,7 @@ Round-trip times are left out, too: such a shift moves the ticks to which they a
 
 
 def caution(run: Run) -> str | None:
-    """Return a sentence on the points whose repetitions are copies; None if there are none."""
+    """Return a sentence on the points whose repetitions are copies; None without copies."""
     found, points = len(copied(run)), len(run.points())
     if not found:
         return None

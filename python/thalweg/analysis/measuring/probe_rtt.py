@@ -16,7 +16,7 @@ PROBE_RTT_PACKETS = 4
 
 
 def synchronisation(samples: pl.LazyFrame, flows: pl.DataFrame) -> pl.DataFrame:
-    """Give `probe_rtt_sync` per experiment and repetition that has two or more BBR connections that were sampled.
+    """Return `probe_rtt_sync` per experiment and repetition with two or more BBR connections that were sampled.
 
     It is the time in s from the start of the last of these connections until all are in ProbeRTT in one sample; empty
     if that never happens.

@@ -13,7 +13,7 @@ BIN_US = 100_000
 """Time over which a goodput is taken: several round trips of usual paths, and short enough to see a stall."""
 
 MIN_BINS = 10
-"""Goodputs below which their variation is no measure of a flow."""
+"""Minimum number of goodput samples for a meaningful variation."""
 
 
 def bin_us(sample_interval_us: int) -> int:

@@ -32,7 +32,7 @@ class Difference:
     """Lower end of the 95 % interval; None if a side has one repetition only, or neither varies and they differ."""
     high: float | None
     p: float | None
-    """Probability of a difference at least as large where there is none."""
+    """Probability of a difference of at least this size if both are equal."""
     ratio: float | None
     """The second over the first; None if the first is not above 0."""
     ratio_low: float | None

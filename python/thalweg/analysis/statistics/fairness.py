@@ -14,9 +14,9 @@ from thalweg.analysis.tables.flows import BITS, EXPERIMENT, MICROSECONDS
 
 
 def jain(rates: Sequence[float]) -> float | None:
-    """Give (sum of x)^2 / (n * sum of x^2): 1 if all have the same, 1/n if one has all.
+    """Return (sum of x)^2 / (n * sum of x^2): 1 if all rates are equal, 1/n if one has everything.
 
-    None for fewer than two, or if nobody has anything.
+    None for fewer than two, or if all are 0.
 
     >>> jain([1.0, 1.0]), jain([1.0, 0.0]), jain([1.0]), jain([0.0, 0.0])
     (1.0, 0.5, None, None)

@@ -14,7 +14,7 @@ BATCH_EXPERIMENTS = 500
 def batches(run: Run, tables: Sequence[str], most_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:
     """Return the ids of complete, trustworthy experiments, as many at a time as have `most_bytes` in `tables`.
 
-    An experiment that has more by itself is a batch of its own.
+    An experiment with more is a batch of its own.
     """
     batch: list[str] = []
     total = 0

@@ -24,7 +24,7 @@ def command(
     overrides: Overrides = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> None:
-    """Check a scenario, and show its experiments."""
+    """Check a scenario and list its experiments."""
     with collector.paused():
         _check(file, engine_name, overrides or [], as_json=as_json)
         # The program ends here: there is nothing to collect.

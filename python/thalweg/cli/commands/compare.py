@@ -58,7 +58,7 @@ def command(
 
     With --kernel twice, A is a scenario: it is run on the engine vm with both kernels first.
 
-    Exit code 1 if there is a real difference larger than the tolerance, 0 if there is none, 5 if nothing could be
+    Exit code 1 if there is a real difference larger than the tolerance, 0 if not, 5 if nothing could be
     compared, 6 if experiments were left out and the others show no real difference.
     """
     if kernels or modules:
@@ -100,7 +100,7 @@ def _tolerance(text: str) -> float:
     if not 0 <= value < math.inf:
         raise ThalwegError(
             "bad-usage",
-            f"`{text}` is no tolerance",
+            f"`{text}` is not a tolerance",
             place="--tolerance",
             found=f"`{text}`",
             expected="a percentage, or a ratio",
@@ -113,7 +113,7 @@ def _evidence(runs: Sequence["Run"], found: "Comparison", named: Sequence[str]) 
     """Return the exit code where nothing real was found, and what should make the reader doubt the comparison."""
     from thalweg import analysis
 
-    # Copies of one another are known not to differ by chance: a comparison of them is no failure.
+    # Copies do not differ by chance: their comparison is not a failure.
     can_judge = found.has_verdicts or found.of("copies")
     codes, cautions = [Exit.FINE if can_judge else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):

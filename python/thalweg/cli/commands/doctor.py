@@ -46,17 +46,17 @@ def command(
         bool,
         typer.Option(
             "--live",
-            help="Look at the connections of this machine, in all network namespaces, instead: are BBR's short of CPU?",
+            help="Check the open connections of this machine instead: which BBR connections are short of CPU?",
         ),
     ] = False,
     seconds: Annotated[
-        int, typer.Option("--seconds", metavar="N", min=1, max=600, help="With --live: for how long.")
+        int, typer.Option("--seconds", metavar="N", min=1, max=600, help="Duration of --live in seconds.")
     ] = doctor_live.SECONDS,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Look at what this machine lacks.
+    """Check what this machine lacks.
 
-    Runs need Python, thalweg-engine, memory and disk. Reports need no browser to be written.
+    Runs need Python, thalweg-engine, memory and disk. Writing reports needs no browser to be written.
 
     With --live it looks at the machine at work instead: whether it gets its CPUs, and which BBR connections are slower
     because it does not, in every network namespace that this user may enter: root may enter all. The exit code is 1
@@ -124,7 +124,7 @@ def _engines() -> Iterator[Finding]:
 def _kernels() -> Iterator[Finding]:
     """Inspect the kernels that run in virtual time and in guests.
 
-    Where there is none, the engine that wants one says so itself.
+    A missing kernel is reported by the engine that needs it.
     """
     from thalweg.kernel import current, guests
 

@@ -39,23 +39,23 @@ def command(
         str, option("--confirm", "ENGINE", "Engine that confirms what is found, or none. [default: uml]")
     ] = CONFIRM,
     budget: Annotated[
-        int | None, option("--budget", "N", "Another number of candidates for each failure.", min=1)
+        int | None, option("--budget", "N", "Number of candidates per failure, instead of the scenario's.", min=1)
     ] = None,
     out: Annotated[Path | None, option("--out", "DIR", "Directory. [default: runs/NAME-fuzz-HASH]")] = None,
     threads: Annotated[
         int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
     ] = None,
     executor: Executor = executors.DEFAULT,
-    seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
+    seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
     overrides: Overrides = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Search for conditions under which an algorithm fails.
 
     The table [fuzz] of the scenario names failures, and the conditions that may cause them. What is found is shrunk
     while it still fails, run on another engine, and written as a scenario with a sentence that says what happens.
 
-    The same command goes on where it was interrupted; typed in several terminals at once, the processes share the work.
+    The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """
     from thalweg.search.fuzz_table import Fuzz
     from thalweg.search.fuzzing import fingerprint

@@ -34,24 +34,26 @@ def command(
     confirm: Annotated[
         str | None, option("--confirm", "ENGINE", "Run the best candidates on this engine, too: uml, kernel or vm.")
     ] = None,
-    budget: Annotated[int | None, option("--budget", "N", "Another number of candidates.", min=1)] = None,
+    budget: Annotated[
+        int | None, option("--budget", "N", "Number of candidates, instead of the scenario's.", min=1)
+    ] = None,
     out: Annotated[Path | None, option("--out", "DIR", "Directory. [default: runs/NAME-search-HASH]")] = None,
     threads: Annotated[
         int | None, option("--threads", "N", "Experiments at a time. [default: one per core; one in real time]", min=1)
     ] = None,
     executor: Executor = executors.DEFAULT,
-    seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
-    repetitions: Annotated[int | None, option("--repetitions", "N", "Most repetitions of a point.", min=1)] = None,
+    seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
+    repetitions: Annotated[int | None, option("--repetitions", "N", "Maximum repetitions of a point.", min=1)] = None,
     overrides: Overrides = None,
     retry_untrustworthy: Retry = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Search for the best parameters of a scenario.
 
     The table [search] of the scenario names parameters, objectives, constraints and held-out points. Prints the best
     candidates, compares them with the scenario as it is at the held-out points, and writes a page.
 
-    The same command goes on where it was interrupted; typed in several terminals at once, the processes share the work.
+    The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """
     from thalweg.search.planning import Planner, fingerprint, take
     from thalweg.search.table import Search

@@ -17,18 +17,18 @@ def command(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN_DIR", help="Run directories.", show_default=False)],
     out: Annotated[
         Path | None,
-        option("--out", "FILE", "Where to write it. [default: report.html in RUN_DIR, or here for several]"),
+        option("--out", "FILE", "Output file. [default: report.html in RUN_DIR, or here for several]"),
     ] = None,
     figures: Annotated[
         Path | None,
-        option("--figures", "DIR", "Write every figure as a file into DIR; the report only if --out is given."),
+        option("--figures", "DIR", "Write every figure as a file into DIR; write the report only if --out is given."),
     ] = None,
     form: figure_files.Form = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print where it is as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the paths as JSON.")] = False,
 ) -> None:
-    """Write the report of runs again.
+    """Write the report of existing runs.
 
-    Several runs are shown together in one file. Nothing is run.
+    Several runs are combined in one file. No experiment is run.
     """
     if figures is not None:
         _figures(runs, figures, form or figure_files.DEFAULT, as_json)

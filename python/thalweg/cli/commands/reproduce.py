@@ -56,15 +56,15 @@ def command(
         option("--figures", "DIR", "Write every figure as a file into DIR; of all studies, into a folder for each."),
     ] = None,
     form: figure_files.Form = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Run a paper's experiments, and judge its claims.
+    """Repeat a paper's experiments and judge its claims.
 
-    Prints claim by claim what the paper found, what the engines found, and whether the claim holds there, and writes a
-    page with the figures. That claims do not hold is no failure. Which studies there are: thalweg studies. How claims
-    are judged is told in docs/reference/studies.md.
+    Prints for each claim the paper's result, the engines' results, and whether the claim holds, and writes a page with
+    the figures. Claims that do not hold are not an error. `thalweg studies` lists the studies;
+    docs/reference/studies.md describes how claims are judged.
 
-    The same command goes on where it was interrupted; what is finished is not run again.
+    The same command resumes an interrupted run; finished experiments are not run again.
     """
     from thalweg import studies
     from thalweg.cli.printing import reproduce_output
@@ -245,7 +245,7 @@ def _record(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> Non
 
 
 def _is_as_recorded(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> bool:
-    """Say which claims held and do not now; that nothing could be compared is no success either."""
+    """Return whether all claims that held still hold, and report the others; a run without a comparison fails, too."""
     from thalweg.studies.running import recorded_results
 
     is_fine = True

@@ -14,8 +14,8 @@ EPILOG = "Example: thalweg schema > scenario.schema.json"
 
 
 def command(
-    columns: Annotated[bool, typer.Option("--columns", help="The tables of runs and records instead.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", help="The plan that engines get instead.")] = False,
+    columns: Annotated[bool, typer.Option("--columns", help="Print the tables of runs and records instead.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print the schema of plans instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="JSON, which it always is.", hidden=True)] = False,
 ) -> None:
     """Print the JSON Schema of scenarios."""

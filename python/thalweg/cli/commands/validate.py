@@ -33,15 +33,17 @@ def command(
     ] = None,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Only the ends of each range, once, 10 s at most: a first look."),
+        typer.Option("--quick", help="Only the ends of each range, one repetition, at most 10 s."),
     ] = False,
-    repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
+    repetitions: Annotated[
+        int | None, option("--repetitions", "N", "Number of repetitions, instead of the scenario's.", min=1)
+    ] = None,
     out: Annotated[Path | None, option("--out", "DIR", f"Folder of the run directories. [default: {RUNS}]")] = None,
     threads: Annotated[
         int | None, option("--threads", "N", "Experiments at a time. [default: what suits the engine]", min=1)
     ] = None,
     retry_untrustworthy: Retry = False,
-    check: Annotated[bool, typer.Option("--check", help="Fail, with exit code 1, if a goal is not met.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Fail, with exit code 1, if a goal is missed.")] = False,
     page: Annotated[Path | None, option("--page", "FILE", "Write a page of Markdown, and its rows as CSV.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print every cell as JSON.")] = False,
 ) -> None:
@@ -52,7 +54,7 @@ def command(
     this project are met. Which scenarios, how the errors are defined, and the goals are told in
     docs/reference/validation.md.
 
-    The same command goes on where it was interrupted; what is finished is not run again.
+    The same command resumes an interrupted run; finished experiments are not run again.
     """
     from thalweg.validate import EngineComparison, GridPart, load_grid
 
@@ -146,7 +148,7 @@ def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "l
 
 
 def _check(comparison: "EngineComparison") -> Exit:
-    """Say which goals are not met; that nothing could be judged is no success either."""
+    """Report goals that are not met; a run without any judgement fails, too."""
     verdicts = [each.verdict for each in comparison.goals]
     if "not met" in verdicts:
         output.talk(f"--check: {verdicts.count('not met')} of {len(verdicts)} goals are not met")

@@ -1,4 +1,4 @@
-"""`thalweg advise`: where does an algorithm help users, where does it hurt, and how sure is that?"""
+"""`thalweg advise`: finds where an algorithm helps users and where it hurts."""
 
 import re
 from collections.abc import Callable
@@ -31,22 +31,24 @@ def command(
     ] = "cubic",
     design: Annotated[
         Literal["ab", "before-after", "switchback"],
-        typer.Option("--design", help="How they took turns: side by side, one after the other, or alternating."),
+        typer.Option(
+            "--design", help="How connections were assigned: at random, one period after the other, or alternating."
+        ),
     ] = "ab",
     at: Annotated[
-        str | None, option("--at", "TIME", "When the treatment was activated (before-after): 2026-01-31T12:00, in UTC.")
+        str | None, option("--at", "TIME", "Activation of the treatment (before-after), UTC: 2026-01-31T12:00.")
     ] = None,
-    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Length of a turn (switchback).")] = "1h",
+    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Length of a switchback period.")] = "1h",
     turns_of: Annotated[
         str | None,
-        option("--turns-of", "NAME", "Column of what takes turns by itself, such as pop or machine (switchback)."),
+        option("--turns-of", "NAME", "Column of the units that switch, such as pop or machine (switchback)."),
     ] = None,
     by: Annotated[
         list[str] | None,
         option(
             "--by",
             "NAME",
-            "What parts of the traffic are told apart by: prefix, rtt, retransmits, size, hour, as, country, or any"
+            "What to split the traffic by: prefix, rtt, retransmits, size, hour, as, country, or any"
             " column of the records, such as pop, cgroup or machine. [default: rtt and retransmits]",
         ),
     ] = None,
@@ -55,47 +57,55 @@ def command(
     ] = None,
     size_limit: Annotated[
         str,
-        typer.Option("--size-limit", metavar="SIZE", help="From here on throughput counts, below it completion time."),
+        typer.Option(
+            "--size-limit",
+            metavar="SIZE",
+            help="Transfers of this size and more are judged by throughput, smaller ones by completion time.",
+        ),
     ] = "3MB",
-    least: Annotated[
-        int, typer.Option("--least", metavar="N", min=2, help="Fewest samples of an algorithm that tell something.")
-    ] = 500,
-    margin: Annotated[str, typer.Option("--margin", metavar="PERCENT", help="Smaller differences are none.")] = "5%",
+    least: Annotated[int, typer.Option("--least", metavar="N", min=2, help="Minimum samples per algorithm.")] = 500,
+    margin: Annotated[
+        str, typer.Option("--margin", metavar="PERCENT", help="Differences below this count as zero.")
+    ] = "5%",
     false_share: Annotated[
         str,
-        typer.Option("--false", metavar="PERCENT", help="Share of the verdicts for an algorithm that may be false."),
+        typer.Option("--false", metavar="PERCENT", help="Maximum expected share of false verdicts."),
     ] = "5%",
     cluster: Annotated[
         Literal["prefix-hour", "prefix", "hour", "pair"] | None,
         option(
-            "--cluster", "NAME", "What shares a fate: prefix-hour, prefix, hour or pair. [default: as fits the design]"
+            "--cluster",
+            "NAME",
+            "Unit of dependent samples: prefix-hour, prefix, hour or pair. [default: by design]",
         ),
     ] = None,
     without_receiver_limited: Annotated[
         bool,
         typer.Option(
             "--without-receiver-limited",
-            help="Leave out samples that the receiver's window limited for half of their busy time or longer.",
+            help="Leave out samples that the receiver's window limited for at least half of their busy time.",
         ),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the bootstrap.")] = 1,
-    replicates: Annotated[int, typer.Option("--replicates", metavar="N", min=100, help="Its draws.")] = 1000,
+    replicates: Annotated[
+        int, typer.Option("--replicates", metavar="N", min=100, help="Number of bootstrap draws.")
+    ] = 1000,
     spark: Annotated[
         str | None,
-        option("--spark", "MASTER", "Count on a Spark cluster, such as spark://host:7077, not in this process."),
+        option("--spark", "MASTER", "Count on a Spark cluster, such as spark://host:7077, instead of locally."),
     ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="What DuckDB may use before it uses the disk.")
+        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of DuckDB, beyond which it uses the disk.")
     ] = "2.7GB",
-    policy: Annotated[Path | None, option("--policy", "FILE", "Write the rules that follow, for servers.")] = None,
-    out: Annotated[Path | None, option("--out", "PAGE", "Write a page with figures, too.")] = None,
+    policy: Annotated[Path | None, option("--policy", "FILE", "Write the resulting policy file for servers.")] = None,
+    out: Annotated[Path | None, option("--out", "PAGE", "Also write a page with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Say where an algorithm helps, and where it hurts.
+    """Find where an algorithm helps and where it hurts.
 
-    Compares the connections and transfers of two algorithms in records of live servers, part by part: which one is
-    better, by how much, how sure that is, and where the records cannot tell. Reads what `thalweg-agent record` and
-    `thalweg import` wrote, of any number of machines. How it is judged is in docs/concepts/advice.md.
+    Compares connections and transfers of two algorithms in records of live servers, part by part: which one is
+    better, by how much, how certain that is, and where data are missing. Reads what `thalweg-agent record` and
+    `thalweg import` wrote, from any number of machines. docs/concepts/advice.md explains the method.
     """
     from thalweg.advise import Question, advise
     from thalweg.advise.question import DEFAULT_SEGMENTS
@@ -165,7 +175,7 @@ def _time_us(text: str) -> int:
     except ValueError:
         raise ThalwegError(
             "bad-usage",
-            f"`{text}` is no time",
+            f"`{text}` is not a time",
             place="--at",
             expected="a date and a time",
             hint="--at 2026-01-31T12:00",
@@ -193,5 +203,11 @@ def _share(text: str, flag: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 < value < 1:
-        raise ThalwegError("bad-usage", f"`{text}` is no share", place=flag, expected="a percentage", hint=f"{flag} 5%")
+        raise ThalwegError(
+            "bad-usage",
+            f"`{text}` is not a percentage between 0 and 100",
+            place=flag,
+            expected="a percentage",
+            hint=f"{flag} 5%",
+        )
     return value

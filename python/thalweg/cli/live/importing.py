@@ -50,8 +50,8 @@ OF_FORMAT = {
 
 def command(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(OF_FORMAT)}.", show_default=False)],
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="What to read; .gz as well.", show_default=False)],
-    out: Annotated[Path, option("--out", "DIR", "Folder for the records; it is made.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files to read, also .gz.", show_default=False)],
+    out: Annotated[Path, option("--out", "DIR", "Folder for the records; created if missing.")],
     format_string: Annotated[
         str | None,
         option("--format-string", "TEXT", "Format of nginx, varnish, haproxy. [default: the server's own]"),
@@ -62,11 +62,11 @@ def command(
     ] = None,
     maps: Annotated[
         list[str] | None,
-        option("--map", "COLUMN=FIELD[:UNIT]", "A column of records, and the field of the source that it is."),
+        option("--map", "COLUMN=FIELD[:UNIT]", "Fill a column of the records from a field of the source."),
     ] = None,
-    map_file: Annotated[Path | None, option("--map-file", "FILE", "The same as TOML.")] = None,
+    map_file: Annotated[Path | None, option("--map-file", "FILE", "File with such mappings, in TOML.")] = None,
     delimiter: Annotated[
-        str | None, option("--delimiter", "TEXT", "csv: what separates fields. [default: a comma; of .tsv a tab]")
+        str | None, option("--delimiter", "TEXT", "csv: field separator. [default: a comma; of .tsv a tab]")
     ] = None,
     decimal: Annotated[
         str | None,
@@ -76,20 +76,18 @@ def command(
         str | None, option("--time-format", "FORMAT", "csv, json: format of times, as of strptime: '%d/%m/%Y %H:%M'.")
     ] = None,
     time: Annotated[
-        str | None, option("--time", "TIME", "ss: when it was printed. [default: when the file was written]")
+        str | None, option("--time", "TIME", "ss: time of the dump. [default: when the file was written]")
     ] = None,
     addresses: Annotated[
         str, option("--addresses", "FORM", "whole, truncated (/24, /48) or hashed. [default: truncated]")
     ] = "truncated",
     key: Annotated[Path | None, option("--key", "FILE", "Key of hashed addresses. [default: thalweg-agent's]")] = None,
-    machine: Annotated[
-        str | None, option("--machine", "NAME", "Machine that it is from, where the source does not say.")
-    ] = None,
-    cc: Annotated[str | None, option("--cc", "NAME", "Congestion control, where the source does not say.")] = None,
+    machine: Annotated[str | None, option("--machine", "NAME", "Machine name, where the source has none.")] = None,
+    cc: Annotated[str | None, option("--cc", "NAME", "Congestion control, where the source has none.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at a line that cannot be read.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Make records of logs and dumps of other sources.
+    """Convert logs and dumps of other sources to records.
 
     The columns are those of `thalweg-agent record`, so that `thalweg records` reads both; what a source does not know
     stays empty. Each file becomes one; importing it again replaces that. A line that cannot be read is counted and
@@ -121,7 +119,7 @@ def _check(form: str, given: Given) -> None:
         known = ", ".join(OF_FORMAT)
         raise ThalwegError(
             "no-format",
-            f"`{form}` is no format that can be imported",
+            f"`{form}` is not a format that can be imported",
             place="FORMAT",
             found=f"`{form}`",
             expected=known,

@@ -57,7 +57,7 @@ def simulate(
     kinds: Annotated[bool, typer.Option("--kinds", help="Print the regret for each kind of path instead.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
-    """Play policies against a population of paths.
+    """Simulate policies on a population of paths.
 
     Every policy meets the same worlds: destinations with paths of several kinds, some of which change, and hosts that
     are short of CPU for a while. What a connection comes to with each algorithm was simulated packet by packet.

@@ -19,7 +19,7 @@ def command(
     places: Annotated[
         list[Path], typer.Argument(metavar="FILE|DIR", help="Files of records, or folders.", show_default=False)
     ],
-    out: Annotated[Path | None, option("--out", "PAGE", "Write a page with figures, too.")] = None,
+    out: Annotated[Path | None, option("--out", "PAGE", "Also write a page with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")] = False,
 ) -> None:
     """Summarise records of live servers.

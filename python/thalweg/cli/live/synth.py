@@ -1,4 +1,4 @@
-"""`thalweg synth`: records that are made up, with the truth beside them."""
+"""`thalweg synth`: synthetic records, with the truth beside them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from thalweg.run import Outcome
     from thalweg.synth import PathClass, Settings, World, Written
 
-EPILOG = "Example: thalweg synth cdn --rows 1000000 --out made-up"
+EPILOG = "Example: thalweg synth cdn --rows 1000000 --out synthetic"
 
 commands = typer.Typer(
-    help="Make up records of servers, with the truth beside them.",
+    help="Write synthetic records of servers, with the true effects.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -35,7 +35,7 @@ def _group() -> None:
 @commands.command("cdn", epilog=EPILOG)
 def cdn(
     rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows of records.", min=1)] = 1_000_000,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Another seed, other records.", min=0)] = 1,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.", min=0)] = 1,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for all of it; it is made.")] = Path(
         "synth-cdn"
     ),
@@ -50,9 +50,9 @@ def cdn(
         str, typer.Option("--design", metavar="NAME", help="Who gets BBR: ab, before-after or switchback.")
     ] = "ab",
     quick: Annotated[bool, typer.Option("--quick", help="Simulate fewer connections to draw from.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what was done as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Make up the records of a CDN.
+    """Write synthetic records of a CDN.
 
     Clients of a wireless and of a wireline provider, of two networks far away, and the CDN's own traffic between and
     within its points of presence, with CUBIC and with BBR. The simulator runs their connections, and any number of rows
@@ -87,8 +87,8 @@ def _world(settings: "Settings", out: Path, *, quick: bool) -> "World":
 
 
 def runs_beside(out: Path) -> Path:
-    """Return the folder of the simulator's runs. It is not within the folder of the records, so that whoever reads
-    that folder finds records only.
+    """Return the folder of the simulator's runs. It is not within the folder of the records, whose readers
+    expect only records.
 
     >>> runs_beside(Path("made/up"))
     PosixPath('made/up-runs')

@@ -51,7 +51,7 @@ def data_csv(frame: "pl.DataFrame") -> None:
 
 
 def talk(text: str) -> None:
-    """Write something that is no result; control characters are escaped."""
+    """Write a message that is not part of the result; control characters are escaped."""
     sys.stderr.write(printable.lines(text) + "\n")
 
 

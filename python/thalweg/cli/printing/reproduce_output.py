@@ -24,7 +24,7 @@ STYLES: dict[ClaimVerdict, str] = {
 }
 
 NARROWEST = 100
-"""Columns of the table where standard output is no terminal, which has a width of its own."""
+"""Width of the table in columns where standard output is not a terminal."""
 
 
 def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None) -> None:

@@ -41,7 +41,7 @@ from thalweg.records.schema import COLUMNS
 
 ROUND_TRIPS = [name for name in COLUMNS if name.startswith("rtt_")]
 REPLACEMENT = "\ufffd"
-"""What stands in the place of bytes that are no text."""
+"""Replaces bytes that are not text."""
 
 MAX_REASONS = 5
 """Reasons that an error names."""
@@ -176,7 +176,7 @@ class _Conversion:
     done: Imported = field(default_factory=Imported)
 
     def read(self, path: Path, written: RecordFile) -> str:
-        """Read a file; returns the name that its records should have, which is empty if there are none."""
+        """Read a file; return the name that its records should have, empty without records."""
         digest = hashlib.blake2b(self.importer.source.encode(), digest_size=6)
         first_us = math.inf
         with opened(path, digest) as source:
@@ -307,7 +307,7 @@ def _nothing(importer: Importer, files: Sequence[Path], done: Imported) -> Thalw
     first = next((each.first for _, each in done.unread_lines.most_common()), None)
     return ThalwegError(
         "no-records",
-        f"no line of {names} is a record: {'; '.join(reasons) or 'there is none'}",
+        f"no line of {names} is a record: {'; '.join(reasons) or 'the file has no lines'}",
         place=str(files[0]),
         expected=importer.expected,
         hint=importer.hint,

@@ -1,4 +1,4 @@
-"""What an importer makes of a file, piece by piece: a row, something that it cannot read, or something that is none."""
+"""Items of an imported file: a row, a line that cannot be read, or a line that is not a record."""
 
 import csv
 import gzip
@@ -92,7 +92,7 @@ ImportedRow = dict[str, ImportedValue]
 
 
 class NotARecord(Exception):
-    """A line that is no record, as it should be: a heading, a listening socket."""
+    """A line that is not a record, as expected: a heading, a listening socket."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Item:
 
     line: int
     values: ImportedRow | None = None
-    """None: it is no row."""
+    """None: not a row."""
     unread: Unread | None = None
     """Why it cannot be read."""
     left_out: str = ""

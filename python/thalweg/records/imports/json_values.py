@@ -25,7 +25,7 @@ def values_of_json(
 ) -> Iterator[tuple[int, JsonValue | Item]]:
     """Return each value with the number of the line on which it begins; the first piece is of line `first`.
 
-    What cannot be read is an `Item` that says why, and ends it: nobody knows where the next value would begin.
+    A malformed value becomes an `Item` with the reason and ends the iteration: the start of the next value is unknown.
     """
     decoder = decoder or json.JSONDecoder()
     text, place, line, depth = "", 0, first, 0
@@ -46,7 +46,7 @@ def values_of_json(
                 line += text.count("\n", place, end)
                 place = end
                 continue
-        # Either it is none, or the rest of it is still to come: twice as much is tried again.
+        # Either it is malformed, or incomplete: try again with twice as much text.
         rest = text[place:]
         more = _more(pieces, len(rest))
         if not more or len(rest) > LONGEST:

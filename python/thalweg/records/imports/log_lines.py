@@ -1,7 +1,7 @@
 """Lines of a log whose form is known: a pattern of literal texts and fields, applied without ever going back.
 
-A field ends where the literal text behind it appears first. So a line of any content is read in one pass: a log is
-written by whoever sends requests to a server, and none of them may make reading it slow.
+A field ends where the literal text behind it appears first. So a line of any content is read in one pass: log lines are
+controlled by the clients of a server, who must not be able to slow down the import.
 """
 
 import dataclasses
@@ -37,8 +37,8 @@ class LineForm:
     def __init__(self, parts: Sequence[FormPart], form: str) -> None:
         """Take literal texts and fields in their order; `form` is what the user wrote.
 
-        Raises `ThalwegError` if two fields follow one another with nothing in between: nobody can tell where the first
-        one ends.
+        Raises `ThalwegError` if two fields follow one another with nothing in between: the end of the first field
+        would be ambiguous.
         """
         parts = list(_with_ports(parts))
         for one, other in itertools.pairwise(parts):

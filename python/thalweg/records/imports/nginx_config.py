@@ -62,7 +62,7 @@ def line_form(text: str) -> LineForm:
 def log_format(config: Path, name: str | None) -> str:
     """Find a format in a file of nginx's configuration; without a name, the only one that there is.
 
-    Files that it includes are not looked into. Raises `ThalwegError` if there is none of that name.
+    Included files are not read. Raises `ThalwegError` if no format has that name.
     """
     try:
         text = read_regular(config, LARGEST_TEXT).decode("utf-8", errors="replace")
@@ -89,7 +89,7 @@ def log_format(config: Path, name: str | None) -> str:
     if name in formats:
         return formats[name]
     what = f"no log_format `{name}`" if name else f"{len(named)} formats of logs" if named else "no log_format"
-    none = "--config the included file that has it; if there is none, nginx writes its own format: leave --config away"
+    none = "--config the included file that has it; without one, nginx writes its default format: omit --config"
     raise ThalwegError(
         "no-format",
         f"`{config}` has {what}",

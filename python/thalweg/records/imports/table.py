@@ -187,12 +187,12 @@ def whole_row(number: int, kind: str, mapped: Mapping[str, ImportedValue]) -> Im
     """Add what every row needs to the mapped columns; raises `Unread` if the kind is unknown."""
     row = {"connection": number, "kind": kind, **mapped}
     if row["kind"] not in KINDS:
-        raise Unread(f"kind is none of {', '.join(KINDS)}", f"`{row['kind']}`")
+        raise Unread(f"kind is not one of {', '.join(KINDS)}", f"`{row['kind']}`")
     return row
 
 
 def _delimiter_with(column: str, line: str, delimiter: str) -> str:
-    """Return the delimiter with which a line of headings has a column; empty if there is none."""
+    """Return the delimiter with which a heading line has a column; empty if no delimiter has it."""
     others = (each for each in DELIMITERS if each != delimiter)
     return next((each for each in others if column in [name.strip(' "') for name in line.split(each)]), "")
 
@@ -216,5 +216,5 @@ def _heading(reader: Iterator[list[str]], source: SourceFile) -> list[str]:
 
 
 def _short(text: str) -> str:
-    """Cut what stands in a heading: of a file that is no table, it can be anything."""
+    """Truncate a heading: in a file that is not a table it can have any length."""
     return text if len(text) <= MAX_HEADING else f"{text[:MAX_HEADING]}..."

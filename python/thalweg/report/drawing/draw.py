@@ -1,6 +1,6 @@
 """A figure becomes a drawing: a Vega-Lite template with its rows, its panels, and how its lines look.
 
-The template is filled in by whoever shows it: the page's script with the colours and the width of the reader's screen,
+The template is filled in where it is shown: by the page's script with the colours and the width of the reader's screen,
 `thalweg.report.drawing.paper` with those of a printed page.
 """
 
@@ -57,7 +57,7 @@ class Drawing:
     x_domain: list[str]
     """Texts along x, where it has texts."""
     y_domain: list[str]
-    """Texts along y, likewise."""
+    """Texts along y, where it has texts."""
     description: str
     note: str = ""
     """What the drawing had to leave out."""

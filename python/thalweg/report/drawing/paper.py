@@ -46,8 +46,8 @@ CONFIG: PageJson = {
 def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[Path]:
     """Write each figure as `ID.FORMAT` into a folder, which is made; files of the same names are replaced.
 
-    All are drawn before the first is written, and each is written whole or not at all. Raises `ThalwegError` if there
-    is no such format, or if the folder cannot be written.
+    All are drawn before the first is written, and each is written whole or not at all. Raises `ThalwegError` if the
+    format is unknown, or if the folder cannot be written.
     """
     prepare(directory, form)
     drawn = {directory / name: content for name, content in _named(figures, form).items()}

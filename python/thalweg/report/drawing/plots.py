@@ -1,8 +1,8 @@
 """The grammar of figures: Vega-Lite templates of each kind, all a facet of panels that share their axes.
 
 A text `@name` stands for a value that is filled in later, a list with just such a text for a list. Rows have short
-names of our own (x, y, low, high, value, series, panel, text), never keys of a scenario. Sizes are filled in by whoever
-shows the figure: they depend on the room that there is.
+names of our own (x, y, low, high, value, series, panel, text), never keys of a scenario. Sizes are filled in where
+the figure is shown: they depend on the available space.
 """
 
 from collections.abc import Sequence

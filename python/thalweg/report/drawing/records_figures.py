@@ -84,7 +84,7 @@ def _cdf(name: str, title: str, rows: pl.DataFrame, axis: str, measure: str, abo
 
 
 def _rows(lines: Sequence[tuple[str, str, Spread]]) -> pl.DataFrame:
-    """Return the points of curves; of few values there is none, and a curve of zeros alone has no place on the axis."""
+    """Return the points of curves. Curves of few values, and curves with zeros only, have no points."""
     points = [
         (panel, cc, value, share)
         for panel, cc, spread in lines

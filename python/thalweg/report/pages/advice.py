@@ -90,7 +90,7 @@ def _left_out(answer: Answer) -> list[str]:
     if answer.untouched:
         said.append(
             f"{answer.untouched:,} rows were left out: an application, a route or the administrator chose the algorithm"
-            " of their connections, and nobody knows by what."
+            " of their connections, for an unknown reason."
         )
     said += [f"{each.file.name} was left out: {each.why}." for each in answer.left_out[:MAX_LEFT_OUT]]
     if len(answer.left_out) > MAX_LEFT_OUT:

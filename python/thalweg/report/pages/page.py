@@ -119,7 +119,7 @@ def _provenance(labelled: LabelledRun) -> dict[str, str]:
         "created": _day(str(run.meta.get("created", ""))),
         "command": command,
         "has_command": "yes" if run.command else "",
-        # What an engine measures of itself is how well it kept up with real time, which nobody can repeat.
+        # An engine's measurements of itself show how well it kept up with real time, and differ from run to run.
         "is_real_time": "yes" if run.measured else "",
         "directory": str(run.path),
         "run_json": shlex.quote(str(run.path / "run.json")),

@@ -20,7 +20,8 @@ globalThis.thalweg = (() => {
   const theme = () => {
     const style = getComputedStyle(document.documentElement);
     const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-    return { ink: colour("ink"), muted: colour("muted"), line: colour("line"), alarm: colour("alarm"), font: style.fontFamily };
+    return { ink: colour("ink"), muted: colour("muted"), line: colour("line"), alarm: colour("alarm"),
+      font: style.fontFamily };
   };
 
   // A line as it is drawn, for legends.
@@ -29,7 +30,8 @@ globalThis.thalweg = (() => {
     const stroke = document.createElementNS("http://www.w3.org/2000/svg", "line");
     const set = (node, values) => Object.entries(values).forEach(([name, value]) => node.setAttribute(name, value));
     set(drawing, { width: 30, height: 8, "aria-hidden": "true" });
-    set(stroke, { x1: 1, x2: 29, y1: 4, y2: 4, stroke: colour, "stroke-width": 2.5, "stroke-dasharray": dash.join(" ") });
+    set(stroke, { x1: 1, x2: 29, y1: 4, y2: 4, stroke: colour, "stroke-width": 2.5,
+      "stroke-dasharray": dash.join(" ") });
     drawing.append(stroke);
     return drawing;
   };
@@ -37,13 +39,15 @@ globalThis.thalweg = (() => {
   const config = (theme) => ({
     background: "transparent", font: theme.font, view: { stroke: null },
     axis: {
-      labelColor: theme.muted, titleColor: theme.muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 400, titlePadding: 8,
+      labelColor: theme.muted, titleColor: theme.muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 400,
+        titlePadding: 8,
       grid: false, domainColor: theme.line, tickColor: theme.line, tickSize: 4, labelPadding: 4,
     },
     axisX: { domain: false, ticks: false },
     axisY: { grid: true, gridColor: theme.line, domain: false, ticks: false },
     header: { labelColor: theme.ink, labelFontSize: 12, labelFontWeight: 600 },
-    legend: { labelColor: theme.muted, titleColor: theme.muted, labelFontSize: 11, titleFontSize: 11, titleFontWeight: 400 },
+    legend: { labelColor: theme.muted, titleColor: theme.muted, labelFontSize: 11, titleFontSize: 11,
+      titleFontWeight: 400 },
     facet: { spacing: 22 },
   });
 
@@ -52,7 +56,8 @@ globalThis.thalweg = (() => {
     element.style.minHeight = `${clientHeight}px`; // the page does not jump while a chart is replaced
     spec.datasets = { rows };
     const result = await globalThis.vegaEmbed(element, spec, {
-      mode: "vega-lite", renderer: "svg", ast: true, config: config(theme), tooltip: { theme: darkness.matches ? "dark" : "light" },
+      mode: "vega-lite", renderer: "svg", ast: true, config: config(theme), tooltip: { theme: darkness.matches ? "dark"
+        : "light" },
       actions: { export: true, source: false, compiled: false, editor: false }, downloadFileName: element.dataset.title,
     });
     element.finalize?.();
@@ -133,7 +138,8 @@ globalThis.thalweg = (() => {
     // Where a pointer is within the plot of a chart, as a time.
     const plot = (element, event) => [...element.querySelectorAll("svg path.background")]
       .map((path) => path.getBoundingClientRect())
-      .filter((box) => box.width > 0 && event.clientX >= box.left - 4 && event.clientX <= box.right + 4 && event.clientY >= box.top && event.clientY <= box.bottom)
+      .filter((box) => box.width > 0 && event.clientX >= box.left - 4 && event.clientX <= box.right + 4 &&
+        event.clientY >= box.top && event.clientY <= box.bottom)
       .sort((a, b) => a.width * a.height - b.width * b.height)[0];
     const listen = (element) => {
       element.classList.add("zooms");
@@ -149,7 +155,8 @@ globalThis.thalweg = (() => {
         const drag = (moving) => {
           end = place(moving.clientX);
           Object.assign(brush.style, {
-            left: `${Math.min(start, end) - own.left}px`, width: `${Math.abs(end - start)}px`, top: `${box.top - own.top}px`, height: `${box.height}px`,
+            left: `${Math.min(start, end) - own.left}px`, width: `${Math.abs(end - start)}px`,
+              top: `${box.top - own.top}px`, height: `${box.height}px`,
           });
           element.append(brush);
         };
@@ -161,7 +168,8 @@ globalThis.thalweg = (() => {
         const finish = (ending) => {
           stop();
           const time = (x) => a + ((x - box.left) / box.width) * (b - a);
-          if (ending.type === "pointerup" && Math.abs(end - start) > 4) show([time(start), time(end)].sort((x, y) => x - y));
+          if (ending.type === "pointerup" && Math.abs(end - start) > 4) show([time(start), time(end)].sort((x, y) =>
+            x - y));
         };
         event.preventDefault();
         element.setPointerCapture(event.pointerId);

@@ -8,7 +8,8 @@
   const states = figures.map(() => ({ hidden: new Set(), zoom: null, isDrawn: false }));
   // A choice keeps the rows whose column has one of its values; null: all of them.
   const chosen = Object.fromEntries(choices.map(({ column, values, has_all }) => [column, has_all ? null : values[0]]));
-  const isChosen = (row) => choices.every(({ column }) => chosen[column] === null || row[column] === undefined || row[column] === null || row[column] === chosen[column]);
+  const isChosen = (row) => choices.every(({ column }) => chosen[column] === null || row[column] === undefined ||
+    row[column] === null || row[column] === chosen[column]);
 
   // Rows travel as columns; a column of texts as the numbers of its distinct values.
   const unpacked = ({ columns, texts }) => {
@@ -36,10 +37,12 @@
     const angle = longest * 6.3 * texts.length > each && texts.length <= 24 ? -40 : 0;
     // Turned labels only seem to overlap: a line of text has room beside the next.
     const labelOverlap = angle && each / texts.length >= 16 ? false : "greedy";
-    (spec.layer ?? [spec]).forEach((layer) => { Object.assign(layer.encoding[name]?.axis ?? {}, { labelAngle: angle, labelOverlap }); });
+    (spec.layer ?? [spec]).forEach((layer) => { Object.assign(layer.encoding[name]?.axis ?? {}, { labelAngle: angle,
+      labelOverlap }); });
   };
 
-  const ends = (figure) => figure.rows.reduce(([low, high], row) => [Math.min(low, row.x), Math.max(high, row.x)], [0, 0]);
+  const ends = (figure) => figure.rows.reduce(([low, high], row) => [Math.min(low, row.x), Math.max(high, row.x)], [0,
+    0]);
 
   // Of curves over time, the points that a zoomed figure shows.
   const zoomed = (rows, range) => {
@@ -58,26 +61,31 @@
     const state = states[number];
     const look = theme();
     const rows = figure.rows.filter((row) => !state.hidden.has(row.series) && isChosen(row));
-    if (!rows.some((row) => row.kind !== "theory")) return empty(element, figure.rows.length ? "Nothing that is chosen was measured." : "Nothing was measured.");
+    if (!rows.some((row) => row.kind !== "theory")) return empty(element, figure.rows.length ?
+      "Nothing that is chosen was measured." : "Nothing was measured.");
     const panels = figure.panels.filter((panel) => rows.some((row) => row.panel === panel));
     const width = element.clientWidth;
     const { columns, each } = layout(figure.kind, panels.length, width);
     const spec = fill(figure.spec, {
-      ...look, names: figure.lines.map((line) => line.name), colours: figure.lines.map(colour), dashes: figure.lines.map((line) => line.dash),
+      ...look, names: figure.lines.map((line) => line.name), colours: figure.lines.map(colour),
+        dashes: figure.lines.map((line) => line.dash),
       shapes: figure.lines.map((line) => line.shape), panels, x_domain: figure.x_domain, y_domain: figure.y_domain,
       t_domain: state.zoom?.range() ?? ends(figure), gradient: Math.min(260, width - 120),
     });
     const inner = spec.spec;
     const isMap = figure.kind === "heatmap";
     const cells = figure.x_domain.length;
-    inner.width = panels.length > 1 ? each : Math.min(width - 76, isMap ? 64 * cells : figure.kind === "series" ? width : 720);
+    inner.width = panels.length > 1 ? each : Math.min(width - 76, isMap ? 64 * cells : figure.kind === "series" ? width
+      : 720);
     if (isMap) inner.width = Math.min(inner.width, 64 * cells);
-    inner.height = isMap ? Math.min(34, Math.max(20, inner.width / cells)) * figure.y_domain.length : panels.length > 1 ? 170 : 250;
+    inner.height = isMap ? Math.min(34, Math.max(20, inner.width / cells)) * figure.y_domain.length : panels.length > 1
+      ? 170 : 250;
     if (isMap && inner.width / cells < 31) inner.layer = inner.layer.filter((layer) => layer.name !== "numbers");
     if (cells) turn(inner, "x", figure.x_domain, inner.width);
     spec.columns = columns;
     spec.facet.header.labelLimit = inner.width;
-    if (panels.some((panel) => panel.length * 7 > inner.width)) spec.facet.header.labelExpr = "split(datum.label, ' · ')";
+    if (panels.some((panel) =>
+      panel.length * 7 > inner.width)) spec.facet.header.labelExpr = "split(datum.label, ' · ')";
     if (panels.length > 1 && isMap) spec.spacing = 24;
     const whole = panels.length > 1 ? spec : { ...inner, $schema: spec.$schema, data: spec.data };
     whole.description = figure.description;
@@ -154,6 +162,7 @@
   };
   redraw();
   whenLookChanges(redraw);
-  addEventListener("beforeprint", () => charts.forEach((element) => { if (!states[Number(element.dataset.figure)].isDrawn) then(() => drawFigure(element)); }));
+  addEventListener("beforeprint", () => charts.forEach((element) =>
+    { if (!states[Number(element.dataset.figure)].isDrawn) then(() => drawFigure(element)); }));
   document.documentElement.dataset.figures = "ready";
 })();

@@ -5,7 +5,8 @@
   const { within, darkness, fill, sample, draw, empty, then, whenLookChanges } = globalThis.thalweg;
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = (selector) => [...document.querySelectorAll(selector)];
-  const points = data.points.run.map((run, i) => ({ run, experiment: data.points.experiment[i], axes: data.points.axes[i], cc: data.points.cc[i] }));
+  const points = data.points.run.map((run, i) => ({ run, experiment: data.points.experiment[i],
+    axes: data.points.axes[i], cc: data.points.cc[i] }));
   const PATH = ""; // stands for a congestion control where a number belongs to none
 
   const look = () => {
@@ -52,9 +53,11 @@
       const name = data.flows[numbers.flow[i]];
       if (numbers.measure[i] !== measure || (xAxis && name !== flow)) return;
       if ([...chosen].some(([axis, value]) => point.axes[axis] !== value)) return;
-      const [mean, low, high] = [numbers.mean[i], numbers.low[i], numbers.high[i]].map((value) => (value === null ? null : value / scale.size));
+      const [mean, low, high] = [numbers.mean[i], numbers.low[i], numbers.high[i]].map((value) => (value === null ? null
+        : value / scale.size));
       const fixed = (value) => value.toFixed(scale.decimals);
-      const label = [panelOf(point), xAxis ? xAxis.settings[point.axes[data.layout.x]] : name].filter(Boolean).join(" · ");
+      const label = [panelOf(point), xAxis ? xAxis.settings[point.axes[data.layout.x]] :
+        name].filter(Boolean).join(" · ");
       const text = low === null ? fixed(mean) : `${fixed(mean)} (${fixed(low)} to ${fixed(high)})`;
       rows.push({
         x: xAxis ? xAxis.short[point.axes[data.layout.x]] : name ?? "path",
@@ -85,9 +88,11 @@
     const domain = xAxis ? xAxis.short : data.flows.filter((flow) => rows.some((row) => row.x === flow));
     const width = element.clientWidth;
     const columns = columnsFor(panels.length, width);
-    const each = panels.length > 1 ? Math.floor((width - 64 - 22 * (columns - 1)) / columns) : Math.min(width - 64, Math.max(560, 26 * domain.length));
+    const each = panels.length > 1 ? Math.floor((width - 64 - 22 * (columns - 1)) / columns) : Math.min(width - 64,
+      Math.max(560, 26 * domain.length));
     const spec = fill(data.templates.bars, {
-      ...theme, x_domain: domain.length ? domain : ["path"], panels, x_title: xAxis ? xAxis.short_title : "flow", y_title: scale.title,
+      ...theme, x_domain: domain.length ? domain : ["path"], panels, x_title: xAxis ? xAxis.short_title : "flow",
+        y_title: scale.title,
     });
     const inner = spec.spec;
     // Vega puts the zero of a chart without any other value into its middle.
@@ -114,7 +119,8 @@
 
   const wanted = { run: 0, axes: data.axes.map(() => 0) };
   if (points.length) wanted.axes = [...points[0].axes];
-  const current = () => points.findIndex((point) => point.run === wanted.run && point.axes.every((value, axis) => value === wanted.axes[axis]));
+  const current = () => points.findIndex((point) => point.run === wanted.run && point.axes.every((value, axis) =>
+    value === wanted.axes[axis]));
 
   const drawCdf = (element, theme, number) => {
     const { measure } = element.dataset;
@@ -134,7 +140,8 @@
     const values = rows.map((row) => row.v);
     // Flows of very different sizes share the chart: on a straight axis the smaller one would be a wall at its left
     // end.
-    if (Math.min(...values) > 0 && Math.max(...values) > 8 * Math.min(...values)) spec.encoding.x.scale = { type: "log", nice: false };
+    if (Math.min(...values) > 0 && Math.max(...values) > 8 * Math.min(...values)) spec.encoding.x.scale = { type: "log",
+      nice: false };
     spec.width = element.clientWidth;
     spec.height = 190;
     spec.autosize = { type: "fit", contains: "padding" };
@@ -151,7 +158,8 @@
     let start = 0;
     return flow.map((which, line) => {
       const points = Array.from({ length: counts[line] }, (_, i) => ({
-        t: (view.getUint16(2 * (start + i), true) / 65535) * entry.end, v: (view.getUint16(2 * (total + start + i), true) / 65535) * top,
+        t: (view.getUint16(2 * (start + i), true) / 65535) * entry.end, v: (view.getUint16(2 * (total + start + i),
+          true) / 65535) * top,
       }));
       start += counts[line];
       return { flow: which, line, points };
@@ -161,8 +169,10 @@
   const hidden = new Set();
   const seriesRows = (kind, entry, number, range) => {
     if (!(kind in entry.curves)) return [];
-    return curves(entry, kind).filter(({ flow }) => flow < 0 || !hidden.has(flow)).flatMap(({ flow, line, points: all }) => within(all, range, (point) => point.t).map(({ t, v }) => ({
-      t, v, flow: flow < 0 ? "queue" : data.flows[flow], cc: flow < 0 ? PATH : points[number].cc[flow], line: kind.startsWith("queue") ? "backlog" : String(line),
+    return curves(entry, kind).filter(({ flow }) => flow < 0 || !hidden.has(flow)).flatMap(({ flow, line,
+      points: all }) => within(all, range, (point) => point.t).map(({ t, v }) => ({
+      t, v, flow: flow < 0 ? "queue" : data.flows[flow], cc: flow < 0 ? PATH : points[number].cc[flow], line:
+        kind.startsWith("queue") ? "backlog" : String(line),
     })));
   };
 
@@ -170,17 +180,20 @@
     const { kind } = element.dataset;
     const range = zoomed?.range() ?? null;
     const rows = entry ? seriesRows(kind, entry, number, range) : [];
-    if (!rows.length) return empty(element, hidden.size && entry?.curves[kind] ? "No flow that is shown has this." : "Not recorded at this point.");
+    if (!rows.length) return empty(element, hidden.size && entry?.curves[kind] ? "No flow that is shown has this." :
+      "Not recorded at this point.");
     if (kind === "queue") {
       const top = Math.max(...rows.map((row) => row.v));
       // A queue that is far from full would be a line at the bottom if the room were drawn as well.
       if (entry.room !== null && entry.room <= 4 * top) rows.push({ v: entry.room, line: "room" });
-      entry.drops.filter((t) => range === null || (t >= range[0] && t <= range[1])).forEach((t) => rows.push({ t, v: entry.room !== null && entry.room <= 4 * top ? entry.room : top, line: "drops" }));
+      entry.drops.filter((t) => range === null || (t >= range[0] && t <= range[1])).forEach((t) => rows.push({ t,
+        v: entry.room !== null && entry.room <= 4 * top ? entry.room : top, line: "drops" }));
     }
     const template = kind.startsWith("queue") ? data.templates.queue : data.templates.lines;
     const lines = new Set(rows.map((row) => row.line));
     const isLast = element === all(".series .chart").filter(isShown).at(-1);
-    const spec = fill(template, { ...theme, t_domain: range ?? [0, entry.end], x_title: isLast ? "time (s)" : null, y_title: element.dataset.axis });
+    const spec = fill(template, { ...theme, t_domain: range ?? [0, entry.end], x_title: isLast ? "time (s)" : null,
+      y_title: element.dataset.axis });
     if (spec.layer) spec.layer = spec.layer.filter((layer) => lines.has(layer.name));
     spec.width = element.clientWidth;
     spec.height = 172;
@@ -190,11 +203,12 @@
   };
 
   // Switches of the flows: of very many, the first ones.
-  const MOST_SWITCHES = 24;
+  const MAX_SWITCHES = 24;
   const showLegend = (lines) => {
     const legend = document.getElementById("point-legend");
-    const known = lines.map((line, flow) => ({ ...line, flow: line.flow, number: flow })).filter((line) => line.cc !== PATH);
-    legend.replaceChildren(...known.slice(0, MOST_SWITCHES).map((line) => {
+    const known = lines.map((line, flow) => ({ ...line, flow: line.flow, number: flow }))
+      .filter((line) => line.cc !== PATH);
+    legend.replaceChildren(...known.slice(0, MAX_SWITCHES).map((line) => {
       const label = document.createElement("label");
       const box = document.createElement("input");
       box.type = "checkbox";
@@ -209,7 +223,7 @@
       label.append(...(known.length > 1 ? [box] : []), sample(line.colour, line.dash), `${line.flow} `, cc);
       return label;
     }));
-    if (known.length > MOST_SWITCHES) legend.append(`and ${known.length - MOST_SWITCHES} more`);
+    if (known.length > MAX_SWITCHES) legend.append(`and ${known.length - MAX_SWITCHES} more`);
   };
 
   const isShown = (element) => !element.closest("figure").hidden;
@@ -217,12 +231,14 @@
   const drawPoint = async () => {
     const number = current();
     const lines = styles(look(), number);
-    const theme = { ...look(), flows: data.flows, flow_colours: lines.map((line) => line.colour), dashes: lines.map((line) => line.dash) };
+    const theme = { ...look(), flows: data.flows, flow_colours: lines.map((line) => line.colour),
+      dashes: lines.map((line) => line.dash) };
     showLegend(lines);
     const entry = entryOf(number);
     const text = document.getElementById("point-text");
     if (number < 0) text.textContent = "This run has no such point.";
-    else if (!entry) text.textContent = data.series.left_out ? `This point has no time series here: ${data.series.left_out} of ${data.series.left_out + data.series.entries.length} points would make the page too heavy.` : "There are no time series of this point.";
+    else if (!entry) text.textContent = data.series.left_out ?
+      `This point has no time series here: ${data.series.left_out} of ${data.series.left_out + data.series.entries.length} points would make the page too heavy.` : "There are no time series of this point.";
     else {
       const [connections, drawn] = entry.connections;
       text.textContent = `Repetition ${entry.repetition} (seed ${entry.seed}) is drawn: its goodput of ${data.series.first_flow} is the median of all repetitions.`
@@ -241,16 +257,20 @@
 
   const entryOf = (number) => data.series.entries.find((each) => each.point === number);
   const toolbar = document.getElementById("zoom");
-  const zoomed = toolbar && globalThis.thalweg.zoom(toolbar, () => [0, entryOf(current())?.end || 1], () => then(drawTime));
+  const zoomed = toolbar && globalThis.thalweg.zoom(toolbar, () => [0, entryOf(current())?.end || 1], () =>
+    then(drawTime));
   const drawTime = async () => {
     const number = current();
     const lines = styles(look(), number);
-    const theme = { ...look(), flows: data.flows, flow_colours: lines.map((line) => line.colour), dashes: lines.map((line) => line.dash) };
-    for (const element of all(".series .chart").filter(isShown)) await drawSeries(element, theme, number, entryOf(number));
+    const theme = { ...look(), flows: data.flows, flow_colours: lines.map((line) => line.colour),
+      dashes: lines.map((line) => line.dash) };
+    for (const element of all(".series .chart").filter(isShown)) await drawSeries(element, theme, number,
+      entryOf(number));
   };
   all(".series .chart").forEach((element) => zoomed?.listen(element));
   const quantities = all("#quantities input");
-  const showQuantities = () => quantities.forEach((box) => { document.querySelector(`.series [data-kind="${box.value}"]`).closest("figure").hidden = !box.checked; });
+  const showQuantities = () => quantities.forEach((box) =>
+    { document.querySelector(`.series [data-kind="${box.value}"]`).closest("figure").hidden = !box.checked; });
   quantities.forEach((box) => box.addEventListener("change", () => { showQuantities(); then(drawTime); }));
   showQuantities();
 
@@ -272,14 +292,18 @@
 
   const offer = () => {
     const forPoint = document.getElementById("point-choices");
-    if (data.runs.length > 1) choice(forPoint, "engine", data.runs, 0, (value) => { wanted.run = value; zoomed?.forget(); then(drawPoint); });
-    data.axes.forEach((axis, i) => choice(forPoint, axis.title, axis.values, wanted.axes[i], (value) => { wanted.axes[i] = value; zoomed?.forget(); then(drawPoint); }));
+    if (data.runs.length > 1) choice(forPoint, "engine", data.runs, 0, (value) => { wanted.run = value;
+      zoomed?.forget(); then(drawPoint); });
+    data.axes.forEach((axis, i) => choice(forPoint, axis.title, axis.values, wanted.axes[i], (value) =>
+      { wanted.axes[i] = value; zoomed?.forget(); then(drawPoint); }));
     const forCharts = document.getElementById("chart-choices");
-    if (forCharts) data.layout.chosen.forEach((i) => choice(forCharts, data.axes[i].title, data.axes[i].values, 0, (value) => { chosen.set(i, value); then(drawCharts); }));
+    if (forCharts) data.layout.chosen.forEach((i) => choice(forCharts, data.axes[i].title, data.axes[i].values, 0,
+      (value) => { chosen.set(i, value); then(drawCharts); }));
   };
 
   const panels = new Set(points.map(panelOf)).size;
-  document.querySelector(".bars")?.style.setProperty("--least", panels > 2 || (xAxis && xAxis.values.length > 8) ? "100%" : panels > 1 ? "480px" : "340px");
+  document.querySelector(".bars")?.style.setProperty("--least", panels > 2 || (xAxis && xAxis.values.length > 8) ?
+    "100%" : panels > 1 ? "480px" : "340px");
   offer();
   then(drawCharts);
   then(drawPoint).then(() => { document.documentElement.dataset.drawn = "yes"; });

@@ -9,7 +9,8 @@
     const number = cell.dataset.value;
     return number === undefined ? cell.textContent.trim() : number === "" ? -Infinity : Number(number);
   };
-  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true }));
+  const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b),
+    undefined, { numeric: true }));
   [...table.tHead.rows[0].cells].forEach((heading, column) => {
     const button = Object.assign(document.createElement("button"), { type: "button", className: "sorts" });
     button.append(...heading.childNodes);

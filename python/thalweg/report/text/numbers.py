@@ -45,7 +45,7 @@ class Scale:
         return self.text(value) + (NARROW + self.unit if self.unit and value is not None else "")
 
     def half_width(self, low: float | None, high: float | None) -> str | None:
-        """Write half the width of an interval; None if there is none."""
+        """Write half the width of an interval; None without an interval."""
         if low is None or high is None:
             return None
         return self.text((high - low) / 2)

@@ -57,7 +57,7 @@ class Series:
 
     @property
     def where(self) -> str:
-        """The settings in a sentence; empty if there are none."""
+        """The settings in a sentence; empty without settings."""
         return ", ".join(self.settings)
 
 

@@ -10,7 +10,7 @@ FLOW_MEASURES = ("goodput", "completion_time", "retransmit_ratio", "copies_jain"
 PATH_MEASURES = ("utilisation", "queueing_delay", "utilisation_up", "queueing_delay_up")
 
 MAX_ROWS = 1300
-"""Rows that a page shows, about: more would make it heavy, and nobody reads them."""
+"""Approximate maximum number of rows on a page: more would make it slow to open."""
 
 
 @dataclass(frozen=True)

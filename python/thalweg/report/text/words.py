@@ -24,7 +24,7 @@ from thalweg.results.plan_document import (
 NS = 1e9
 """Nanoseconds in a second."""
 NO_LIMIT_BYTES = 2**31 - 1
-"""A buffer as large as this (the most that Linux allows a socket) binds nobody, and is not worth a sentence."""
+"""A buffer as large as this (the maximum that Linux allows a socket) limits no connection, and is not mentioned."""
 
 SOCKET_BUFFERS: tuple[tuple[Literal["sndbuf_max_bytes", "rcvbuf_max_bytes"], str], ...] = (
     ("sndbuf_max_bytes", "send"),

@@ -66,14 +66,14 @@ def _samples(raw: Raw, interval_ns: int, mistakes: Mistakes) -> None:
 
 
 def _active_ns(flow: Raw, raw: Raw) -> int:
-    """Give how long a flow may last; 0 if that is not known."""
+    """Return the maximum duration of a flow; 0 if unknown."""
     ends = (values.quantity(table, key, quantities.time) for table, key in ((flow, "stop"), (raw, "duration")))
     end = min((each for each in ends if each is not None), default=0)
     return max(0, end - (values.quantity(flow, "start", quantities.time, "0s") or 0))
 
 
 def _arrivals(flow: Raw, active_ns: int) -> Fraction:
-    """Give the mean number of random arrivals of a flow, all copies together."""
+    """Return the mean number of random arrivals of a flow, all copies together."""
     repeat = values.table(flow, "repeat")
     rate = values.quantity(repeat, "rate", quantities.arrival_rate)
     if rate is None or "count" in repeat:

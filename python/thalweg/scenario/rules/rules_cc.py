@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,15}")
 
 
 def name_of(table: Raw) -> str:
-    """Give the name that the algorithm registers as.
+    """Return the name that the algorithm registers.
 
     >>> name_of({"module": "build/tcp_mine.ko"}), name_of({"bpf": "mine.bpf.o"}), name_of({"name": "x", "bpf": "y.o"})
     ('mine', 'mine', 'x')

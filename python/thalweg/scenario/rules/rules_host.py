@@ -64,7 +64,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
 
 
 def period_ns(share: float, slice_ns: int) -> int:
-    """Give the time from slice to slice, to the nearest nanosecond.
+    """Return the period of slices, to the nearest nanosecond.
 
     >>> period_ns(0.7, 10_000_000)
     14285714
@@ -87,7 +87,7 @@ def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) ->
         mistakes.add(
             "bad-name",
             place,
-            f"`host.{name}.qdisc` is no name of a queue discipline",
+            f"`host.{name}.qdisc` is not the name of a queue discipline",
             found=qdisc,
             expected="1 to 15 letters, digits, dashes and underscores; its parameters are the kernel's standard ones",
             hint='qdisc = "fq"',

@@ -189,7 +189,7 @@ def _loses_everything_in_the_end(loss: object) -> bool:
 
 
 def last_rate(link: Raw) -> int | None:
-    """Give the rate in bit/s that a link has in the end; none if a trace makes it."""
+    """Return the rate in bit/s of a link at the end; None if a trace sets it."""
     steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
     return steps[-1] if steps else values.quantity(link, "rate", quantities.rate)
 

@@ -93,7 +93,7 @@ def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
                 "circular-until",
                 place,
                 f"flows wait for each other: {circle}",
-                expected="until of a flow that ends by itself",
+                expected="until of a flow that ends",
             )
 
 
@@ -106,7 +106,7 @@ def _chain(name: str, follows: dict[str, str]) -> list[str]:
 
 
 def is_endless(flow: Raw, flows: list[tuple[int, Raw]]) -> bool:
-    """Whether a flow goes on for ever by itself; what is malformed or circular counts as finite."""
+    """Return whether a flow never ends; malformed and circular flows count as finite."""
     named = {str(other.get("name")): other for _, other in reversed(flows)}
     seen: set[str] = set()
     while True:

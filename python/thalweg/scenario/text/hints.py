@@ -1,4 +1,4 @@
-"""Which quantity was probably meant by a text or a number that is none: the unit suits the key, or there is no hint.
+"""Guesses the quantity that a malformed text or number was meant to be: the unit suits the key, or there is no hint.
 
 A number without a unit gets the first of its key's units with which it has a usual size for that key. A hint that is
 wrong by a factor of a thousand would be an experiment that is wrong without another word.
@@ -56,7 +56,7 @@ BY_FORMAT: Mapping[str, Sequence[tuple[str, str, str]]] = {
 """The same for keys that are not listed there."""
 
 MAX_PACKETS = 9999
-"""More than this without a unit is no number of packets but of bytes."""
+"""A larger number without a unit means bytes, not packets."""
 
 OTHER_UNITS: Mapping[str, Sequence[str]] = {
     "sec": ("s",), "secs": ("s",), "second": ("s",), "seconds": ("s",), "m": ("ms", "min"), "mins": ("min",),

@@ -69,13 +69,13 @@ TIME, RATE = "completion_time", "throughput"
 
 
 def unit_and_title(measure: str) -> tuple[Unit, str] | None:
-    """Give the unit and the title of a measure, of runs or of records; None: it is a study's own."""
+    """Return the unit and the title of a measure of runs or records; None for a study's own measure."""
     known = OF_RUNS.get(measure) or MEASURES.get(measure)
     return (known.unit, known.title) if known else None
 
 
 def values(answer: "Answer") -> "Iterator[tuple[Part, str, float]]":
-    """Give every measure of every part that was judged; those that have no value are left out."""
+    """Yield every measure of every part that was judged, except those without a value."""
     question = answer.question
     places = {step.part.names: place for place, step in enumerate(answer.rollout, 1)}
     for part in answer.parts:
@@ -122,7 +122,7 @@ def _mean(arm: "Arm") -> float:
 
 
 def as_json(answer: "Answer") -> list[dict[str, JsonValue]]:
-    """Give what an engineer needs to check an answer: each part's verdict, reason and gains."""
+    """Return the verdict, the reason and the gains of each part."""
     return [
         {
             "part": list(part.names),

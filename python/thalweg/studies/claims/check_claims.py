@@ -91,7 +91,7 @@ def _quantities(claim: Claim | PaperFigure | Tree, place: Place, study: _Study) 
         hint = "add `against = { where = { ... } }`"
         mistakes.add("missing-key", place, f"`{dotted(place)}` is a {kind}, and has no `against`", hint=hint)
     if kind == "harm" and (claim.value.measure in claims.measures or known[claim.part].is_of_records):
-        what = f"`{dotted(place)}` is a harm, and of `{claim.value.measure}` nobody knows whether more is better"
+        what = f"`{dotted(place)}` is a harm, and it is unknown whether more `{claim.value.measure}` is better"
         mistakes.add("bad-value", place, what, expected="one of: value, ratio, difference, gain", hint='as = "ratio"')
     if claim.against is None:
         return
@@ -183,7 +183,7 @@ def _where(where: Mapping[str, TomlValue], place: Place, shape: Shape, mistakes:
             limits = {"at_least", "at_most"}
             if not wanted.keys() <= limits or not all(isinstance(each, int | float) for each in wanted.values()):
                 expected = "{ at_least = NUMBER }, { at_most = NUMBER }, or both"
-                mistakes.add("bad-value", (*place, key), f"`{key}` is no range", expected=expected)
+                mistakes.add("bad-value", (*place, key), f"`{key}` is not a range", expected=expected)
             continue
         for value in values_of(wanted):
             if not isinstance(value, bool | int | float | str):

@@ -29,7 +29,7 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 def value(text: str, names: Mapping[str, float | None]) -> float | None:
-    """Compute an expression; None where a name has no value, or the result is no number.
+    """Compute an expression; None where a name has no value, or the result is not a number.
 
     >>> value("2 * rtt_s ** 2", {"rtt_s": 3.0}), value("1 / loss", {"loss": 0.0})
     (18.0, None)
@@ -50,12 +50,12 @@ def mistake(text: str, names: Collection[str]) -> str | None:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError):
-        return "it is no arithmetic expression"
+        return "it is not an arithmetic expression"
     return _mistake(tree, names)
 
 
 def names(text: str) -> frozenset[str]:
-    """Give the names of numbers that an expression without a mistake uses.
+    """Return the names of numbers that an expression without a mistake uses.
 
     >>> sorted(names("min(rate_bps, 8 * rcvbuf_bytes / rtt_s)"))
     ['rate_bps', 'rcvbuf_bytes', 'rtt_s']
@@ -67,7 +67,7 @@ def names(text: str) -> frozenset[str]:
 def _mistake(node: ast.expr, names: Collection[str]) -> str | None:
     match node:
         case ast.Constant(value=bool()):
-            return "it holds something that is no number"
+            return "it contains a constant that is not a number"
         case ast.Constant(value=int() | float()):
             return None
         case ast.Name(id=name):
@@ -83,7 +83,7 @@ def _mistake(node: ast.expr, names: Collection[str]) -> str | None:
                 return f"`{name}` has the wrong number of arguments"
             return next(filter(None, (_mistake(each, names) for each in given)), None)
         case _:
-            return "it holds something that is no arithmetic"
+            return "it contains something other than arithmetic"
 
 
 def _compute(node: ast.expr, names: Mapping[str, float | None]) -> float:

@@ -56,7 +56,7 @@ def number(value: TomlValue | None) -> float | None:
 
 
 def unit(key: str, value: Value | None) -> str:
-    """Give the unit of a key's number as reports have it; empty where it has none.
+    """Return the unit of a key's number as in reports; empty without a unit.
 
     >>> unit("path.rtt", "45ms"), unit("rate_bps", 4e7), unit("path.buffer", "1bdp")
     ('s', 'bit/s', '')

@@ -54,20 +54,20 @@ class Study:
 
     @cached_property
     def story(self) -> str:
-        """What the README tells, in Markdown; empty if there is none."""
+        """The text of the README in Markdown; empty without a README."""
         file = self.folder / STORY
         return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def ready_made() -> dict[str, Path]:
-    """Give the folders of the studies that come with thalweg, by name."""
+    """Return the folders of the studies that come with thalweg, by name."""
     return {file.parent.name: file.parent for file in sorted(READY_MADE.glob(f"*/{CLAIMS}"))}
 
 
 def find(name: str) -> Path:
     """Find a study by the name of a ready-made one, or as a folder of one's own.
 
-    Raises `ThalwegError` if there is none.
+    Raises `ThalwegError` if it does not exist.
     """
     known = ready_made()
     if name in known:
@@ -78,7 +78,7 @@ def find(name: str) -> Path:
     if folder.is_dir():
         raise ThalwegError(
             "no-study",
-            f"`{name}` is no study: it has no {CLAIMS}",
+            f"`{name}` is not a study: it has no {CLAIMS}",
             place=name,
             hint="docs/reference/studies.md says what a study consists of",
         )

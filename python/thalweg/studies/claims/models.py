@@ -66,7 +66,7 @@ class Setup(ClaimsTable):
 
 
 class RecordsPart(ClaimsTable):
-    """Records that are made up from runs of the simulator, and judged by `thalweg advise`."""
+    """Synthetic records from runs of the simulator, and judged by `thalweg advise`."""
 
     by: list[str] = Field(min_length=1)
     """What parts of the traffic are told apart by."""
@@ -78,7 +78,7 @@ class RecordsPart(ClaimsTable):
 
 
 class StudyPart(ClaimsTable):
-    """A scenario that is run, or records that are made up and judged."""
+    """A scenario that is run, or synthetic records that are judged."""
 
     scenario: str | None = None
     """The file, as seen from the study's folder."""

@@ -36,7 +36,7 @@ def _is_open(key: str, quantity: Quantity) -> bool:
 
 
 def _left(wanted: TomlValue | None, values: Sequence[TomlValue]) -> Sequence[TomlValue]:
-    """Give the values of a key that meet a condition."""
+    """Return the values of a key that meet a condition."""
     if wanted is None:
         return values
     if (limits := range_of(wanted)) is not None:

@@ -44,7 +44,7 @@ class PlannedPart:
     whole: "Callable[[], PlannedPart] | None" = None
     """Plans the full set, where this is the quick one."""
     records: RecordsPart | None = None
-    """What is made up and judged, instead of a plan; None: the part is a scenario."""
+    """The synthetic records to be judged, instead of a plan; None: the part is a scenario."""
     is_quick: bool = False
     """Of records: whether fewer connections are simulated to draw from."""
 
@@ -68,7 +68,7 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
     if table.records is not None:
         if engine.name != engines.DEFAULT:
             return PlannedPart(
-                part, engine, why_not=f"records are made up from runs of the engine {engines.DEFAULT} alone"
+                part, engine, why_not=f"records are synthesised from runs of the engine {engines.DEFAULT} only"
             )
         return PlannedPart(part, engine, records=quick_records(table) if quick else table.records, is_quick=quick)
     if setup is None and engine.name != engines.DEFAULT:

@@ -31,7 +31,7 @@ class Shape:
 
 
 def shapes(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> dict[str, Shape]:
-    """Give the shape of every part, and note the mistakes of parts that have none."""
+    """Return the shape of every part; add the mistakes of malformed parts."""
     return {name: _shape(name, part, documents.get(name), mistakes) for name, part in claims.parts.items()}
 
 
@@ -54,12 +54,12 @@ def _shape(name: str, part: StudyPart, document: Document | None, mistakes: Mist
         if details["type"] != "extra_forbidden":  # noted above
             mistakes.add("wrong-type", ("parts", name, "quick", *details["loc"]), f"in parts.{name}: {details['msg']}")
     if part.engines:
-        what = f"`parts.{name}` sets up engines, but records are made up from runs of the simulator alone"
+        what = f"`parts.{name}` sets up engines, but records are synthesised from runs of the simulator only"
         mistakes.add("unused-key", ("parts", name, "engines"), what, hint="remove `engines`")
     return Shape(dict.fromkeys(part.records.by), is_of_records=True, measures=tuple(advice_measures.MEASURES))
 
 
 def quick(part: StudyPart) -> RecordsPart:
-    """Give the records of a part as they are with --quick."""
+    """Return the records of a part with --quick."""
     assert part.records
     return RecordsPart.model_validate(part.records.model_dump() | part.quick)

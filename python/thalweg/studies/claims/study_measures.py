@@ -46,7 +46,7 @@ def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -
 
 
 def _swept(points: pl.DataFrame) -> list[str]:
-    """Give the keys of the sweep: they are written with dots, derived ones are not."""
+    """Return the keys of the sweep, which contain dots, unlike derived keys."""
     return [name for name in points.columns if "." in name]
 
 

@@ -29,7 +29,7 @@ class Bounds:
 
     @classmethod
     def between(cls, at_least: float | None, at_most: float | None) -> "Bounds":
-        """Take two ends; None: there is none."""
+        """Take two ends; None: unbounded."""
         low = -np.inf if at_least is None else at_least - SLACK * abs(at_least)
         high = np.inf if at_most is None else at_most + SLACK * abs(at_most)
         return cls(float(low), float(high))
@@ -47,7 +47,7 @@ class Bounds:
         return np.asarray(np.minimum(low - self.at_least, self.at_most - high))
 
     def verdict(self, centre: float, low: float, high: float) -> ClaimVerdict:
-        """Judge one number; NaN ends are an interval without ends, a NaN number is none that could be inside."""
+        """Judge one number; NaN ends are an interval without ends, and a NaN number is outside."""
         if np.isnan(centre) or self.outside(np.array(low), np.array(high)).item():
             return "does not hold"
         return "holds" if self.inside(np.array(low), np.array(high)).item() else "not settled"

@@ -63,7 +63,7 @@ class PartData:
 
     @classmethod
     def of_records(cls, planned_part: PlannedPart, points: pl.DataFrame, values: pl.DataFrame) -> "PartData":
-        """Take what was judged of made-up records: points (experiment, keys) and values (experiment, repetition,
+        """Take the judged synthetic records: points (experiment, keys) and values (experiment, repetition,
         flow, measure, value).
         """
         return cls(planned_part, None, _values={None: values}, _points=points)
@@ -81,7 +81,7 @@ class PartData:
         return [*(self.run.sweep_keys if self.run else ()), *self.planned.fixed]
 
     def points(self) -> pl.DataFrame:
-        """Give a row per point: experiment, the keys of the sweep, the derived keys."""
+        """Return a row per point: experiment, the keys of the sweep, the derived keys."""
         if self._points is None:
             assert self.run
             fixed = [pl.lit(value).alias(key) for key, value in self.planned.fixed.items()]
@@ -91,11 +91,11 @@ class PartData:
         return self._points
 
     def column(self, key: str) -> list[Value | None]:
-        """Give the values that a key has among the points; empty where nothing was run."""
+        """Return the values of a key at all points; empty if nothing was run."""
         return self.points()[key].to_list() if not self.is_empty and key in self.points().columns else []
 
     def values(self, window: WindowTexts = None) -> pl.DataFrame:
-        """Give the value of every measure that is needed in every repetition, perhaps within a time window."""
+        """Return the value of every needed measure in every repetition, optionally within a time window."""
         if window not in self._values:
             assert self.run
             span = (_seconds(window[0]), _seconds(window[1])) if window else None
@@ -152,7 +152,7 @@ class PartData:
 
 
 def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
-    """Give a row per point that is to be run: experiment, the keys of the sweep, the derived keys."""
+    """Return a row per planned point: experiment, the keys of the sweep, the derived keys."""
     assert planned_part.plan
     points = {each.experiment: each.sweep for each in planned_part.plan.experiments}
     rows = [{"experiment": number, **sweep, **planned_part.fixed} for number, sweep in points.items()]

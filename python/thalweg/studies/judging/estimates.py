@@ -28,7 +28,7 @@ WORSE_WHEN_MORE = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitt
 """Measures of which less is better, besides all times; harm counts the other way round there."""
 
 MAX_EXPONENT = 60.0
-"""Draws on a logarithmic scale end here: e to this power is no number that anything measures."""
+"""Bound of draws on a logarithmic scale: e to this power is beyond any measured number."""
 
 
 class SeveralPartners(Exception):
@@ -149,14 +149,14 @@ class Quantities:
         return self._finished(self.centre)
 
     def intervals(self, confidence: float) -> tuple[Numbers, Numbers]:
-        """Give the intervals' ends; NaN where there is none."""
+        """Return the ends of the intervals; NaN without an interval."""
         with np.errstate(invalid="ignore"):
             half = special.stdtrit(self.df, 0.5 + confidence / 2) * np.sqrt(self.variance)
         ends = self._finished(self.centre - half), self._finished(self.centre + half)
         return np.minimum(*ends), np.maximum(*ends)
 
     def on_log_scale(self) -> "Quantities":
-        """Give the same values with logarithmic centres, where they are above 0: ratios will be made of them."""
+        """Return the same values with logarithmic centres, where they are above 0, for ratios."""
         if self.against is not None or not np.all(self.centre > 0):
             return self
         sides = Sides.of_one(self.points, self.value)
@@ -253,7 +253,7 @@ def _lost(ratio: Numbers) -> Numbers:
 
 
 def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataFrame, pl.Series]:
-    """Give the points that have a partner, and the partners' experiments."""
+    """Return the points that have a partner, and the partners' experiments."""
     keys = [key for key in picked.open_keys if key in other.open_keys and not _are_set_apart(picked, other, key)]
     partner = pl.col("experiment").alias("_partner")
     if keys:

@@ -43,7 +43,7 @@ def text(
 
 
 def write(content: str, file: Path) -> None:
-    """Write a policy file into a folder that is there: servers look for it where somebody said, nowhere else.
+    """Write a policy file into an existing folder: a mistyped path must not create a file that no server reads.
 
     Raises `ThalwegError` if it cannot be written.
     """

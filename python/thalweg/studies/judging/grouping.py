@@ -51,7 +51,7 @@ def groups(points: pl.DataFrame, along: str | None) -> list[Group]:
 
 
 def numbers(values: Sequence[Value | None]) -> list[float]:
-    """Give the numbers of a key's values; of texts that are none, their places in the order in which they appear.
+    """Return the numbers of a key's values; texts that are not numbers are numbered in order of appearance.
 
     >>> numbers(["2bdp", "0.5bdp"]), numbers(["cubic", "bbr", "cubic"])
     ([2.0, 0.5], [0.0, 1.0, 0.0])
@@ -64,7 +64,7 @@ def numbers(values: Sequence[Value | None]) -> list[float]:
 
 
 def varying(points: pl.DataFrame) -> list[str]:
-    """Give the keys of the sweep that have several values among the points."""
+    """Return the keys of the sweep that have several values among the points."""
     own = [name for name in points.columns if name != "experiment" and name not in DERIVED]
     return [name for name in own if points[name].n_unique() > 1]
 

@@ -81,9 +81,9 @@ def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:
 def quantities(
     part: str, value: Quantity, against: Against | None, kind: ComparisonKind, parts: Mapping[str, PartData]
 ) -> Quantities:
-    """Give a quantity at every point that it is asked for.
+    """Return a quantity at every point that matches its conditions.
 
-    Raises `NotRun` if there is none.
+    Raises `NotRun` if no point matches.
     """
     data = parts[part]
     if against is None:
@@ -100,7 +100,7 @@ class _Numbers:
 
     centre: Numbers
     draws: Numbers | None
-    """A row per draw; None where a single repetition leaves nothing to draw from, or nobody needs them."""
+    """A row per draw; None with a single repetition, or where draws are not needed."""
     exact: Quantities | None
     """Where each number is a point: its interval is known without draws."""
     groups: Sequence[Group]
@@ -109,7 +109,7 @@ class _Numbers:
     n: int
 
     def intervals(self, confidence: float) -> tuple[Numbers, Numbers]:
-        """Give the ends of each number's interval; the number itself where there is one repetition."""
+        """Return the ends of each number's interval; the number itself with one repetition."""
         if self.n < 2:
             return self.centre, self.centre
         if self.exact is not None:

@@ -52,10 +52,10 @@ class Trees:
     """Accuracy of always saying what is more frequent: what a tree has to beat."""
     learned: Sequence[Learned]
     note: str = ""
-    """Why there is none."""
+    """Why no tree was learned."""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Give it as it stands in the answer of --json."""
+        """Return the object of --json."""
         return asdict(self)
 
 

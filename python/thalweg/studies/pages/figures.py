@@ -111,7 +111,7 @@ def _rows(wanted: Wanted, parts: dict[str, PartData], data: PartData) -> pl.Data
 
 
 def _axis(wanted: Wanted, column: pl.Series) -> pl.Series:
-    """Give an axis: numbers where values are numbers with a place between others, else texts."""
+    """Return an axis: numbers where all values are ordered numbers, else texts."""
     values = column.to_list()
     known = [number(value) for value in values]
     if all(each is not None for each in known) and (wanted.kind in NUMBERS or column.dtype.is_numeric()):
@@ -210,7 +210,7 @@ def _key_axis(
 
 
 def _units(keys: Iterable[str | None], reproduced: Sequence[Reproduced], part: str) -> dict[str, AxisUnit]:
-    """Give the units of keys' numbers; none where some values are times and others sizes, say."""
+    """Return the units of keys' numbers; a key whose values have different units is left out."""
     found: dict[str, AxisUnit] = {}
     for key in filter(None, keys):
         values = (value for each in reproduced if each.parts.get(part) for value in each.parts[part].column(key))

@@ -12,7 +12,7 @@ from thalweg.studies.running.reproduce import Reproduced
 
 
 def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> list[Section]:
-    """Give the parts of a study's page that show it; engines that ran nothing teach nothing."""
+    """Return the sections of a study's page that show its lessons; engines that ran nothing are left out."""
     taught = [each for each in reproduced if each.judged and each.directories]
     found = []
     if study.claims.tree is not None and taught:
@@ -28,7 +28,7 @@ def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> 
 
 
 def trees(study: Study, reproduced: Reproduced) -> dict[str, JsonValue] | None:
-    """Give an engine's decision trees as they stand in the answer of --json; None if the study has none."""
+    """Return an engine's decision trees as in --json; None if the study has none."""
     if study.claims.tree is None or not reproduced.parts:
         return None
     from thalweg.studies.judging import tree  # scikit-learn takes a second to load

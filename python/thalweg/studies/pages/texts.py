@@ -10,7 +10,7 @@ DIGITS = 3
 
 
 def unit(claim: Claim) -> str:
-    """Give the unit of a claim's number, as `thalweg.report.text.numbers` has units; `number` for what has none.
+    """Return the unit of a claim's number, as in `thalweg.report.text.numbers`; `number` without a unit.
 
     A ratio of two quantities stays a number (0.9), a gain or a harm is read in per cent.
     """
@@ -86,7 +86,7 @@ def paper(claim: Claim) -> str:
 
 
 def _of_key(key: str) -> str:
-    """Give the unit in which a key's numbers are written; `number` for those that have none, such as BDPs.
+    """Return the unit in which a key's numbers are written; `number` without a unit, as for BDPs.
 
     >>> _of_key("path.rtt"), _of_key("rate_bps"), _of_key("path.loss"), _of_key("path.buffer")
     ('s', 'bit/s', 'ratio', 'number')

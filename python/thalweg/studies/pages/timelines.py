@@ -9,9 +9,9 @@ from thalweg.studies.judging.data import NotRun, PartData, chosen
 
 
 def timelines(figure: PaperFigure, data: PartData) -> pl.DataFrame:
-    """Give t_s, value and flow of the quantity, of the first point that the figure's conditions leave.
+    """Return t_s, value and flow of the quantity at the first point that meets the figure's conditions.
 
-    Raises `NotRun` if there is no such point.
+    Raises `NotRun` if no point does.
     """
     if data.planned.why_not or data.run is None:
         raise NotRun(data.planned.why_not or "nothing of it is complete")

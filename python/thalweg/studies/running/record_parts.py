@@ -1,4 +1,4 @@
-"""Parts of records: they are made up from runs of the simulator, and `thalweg advise` judges them, again and again.
+"""Parts of records: synthetic records from runs of the simulator, which `thalweg advise` judges in every repetition.
 
 Each repetition has a seed of its own: other clients, other connections. The simulator's runs that they are drawn from
 are the same in all of them, so what is found is about clients like these on paths like these, and an interval does not
@@ -71,7 +71,7 @@ def judged(
     found: dict[str, list[Answer]] = {part: [] for part in parts}
     different = list(dict.fromkeys(settings for each in asked.values() for settings in each))
     for number, settings in enumerate(different, 1):
-        tell(f"records {number} of {len(different)} are made up and judged")
+        tell(f"records {number} of {len(different)} are synthesised and judged")
         who = [part for part, each in asked.items() if settings in each]
         for part, answer in zip(who, _answers(settings, [parts[part] for part in who], pools), strict=True):
             found[part].append(answer)

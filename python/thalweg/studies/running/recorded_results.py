@@ -14,7 +14,7 @@ from thalweg.studies.running.reproduce import Reproduced
 
 FORMAT = 1
 DIGITS = 6
-"""Significant digits that are kept: what lies below is no finding."""
+"""Significant digits that are kept."""
 
 HELD = "holds"
 
@@ -83,7 +83,7 @@ def read(study: Study) -> Recorded:
 
 
 def recorded(study: Study, reproduced: Reproduced, *, quick: bool) -> RecordedSet | None:
-    """Give what was found last by this engine; None if nothing was."""
+    """Return what was recorded last for this engine; None if nothing was."""
     return read(study).get(reproduced.engine.name, {}).get(size(quick=quick))
 
 
@@ -109,7 +109,7 @@ def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
 
 
 def broken(study: Study, reproduced: Reproduced, *, quick: bool) -> list[Broken]:
-    """Give the claims that held when they were recorded and do not hold now."""
+    """Return the claims that held when they were recorded and do not hold now."""
     before = recorded(study, reproduced, quick=quick)
     claims = before.get("claims", {}) if before else {}
     held = [id for id, claim in claims.items() if claim["verdict"] == HELD]

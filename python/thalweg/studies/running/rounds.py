@@ -1,6 +1,5 @@
-"""How often each point is repeated: until every claim that looks at it is sure enough, or the scenario's number is met.
-
-Everything that is planned stays planned; what was not needed is noted in the run directory, so that nobody takes it for
+"""Repeats each point until every claim on it is settled, or the scenario's number of repetitions is reached.
+The plan is not changed: repetitions that were not needed are listed in the run directory, so that they do not count as
 missing.
 """
 
@@ -93,7 +92,7 @@ class Schedule:
 
 
 def finished(run: Run | None) -> set[ExperimentKey]:
-    """Give what is complete."""
+    """Return the complete experiments."""
     if run is None:
         return set()
     complete = set(run.finished_ids)

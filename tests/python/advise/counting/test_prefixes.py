@@ -137,12 +137,12 @@ def test_a_folder_of_maxmind(duck: Duck, tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("ip,asn\n1.2.3.4,5\n", "its heading names no `network`"),
-        ("network,asn\n192.0.2.0/33,5\n", "`192.0.2.0/33` is no network"),
+        ("network,asn\n192.0.2.0/33,5\n", "`192.0.2.0/33` is not a network"),
         ("network,asn\n192.0.2.1/24,5\n", "bits behind its length"),
-        ("network,asn\n2001:db8::1/32,5\n", "`2001:db8::1/32` is no network"),
+        ("network,asn\n2001:db8::1/32,5\n", "`2001:db8::1/32` is not a network"),
         ("network,asn\n192.0.2.0/24\n", "1 fields, and the heading has 2"),
         ("network\n192.0.2.0/24\n", "says nothing of its networks"),
-        ("192.0.2.0\t24\n", "is no network"),
+        ("192.0.2.0\t24\n", "is not a network"),
         ("network,asn\n", "names no network"),
         ("", "its heading names no `network`"),
     ],
@@ -157,7 +157,7 @@ def test_what_is_no_table_is_said(tmp_path: Path, text: str, said: str) -> None:
 def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     file.write_bytes(b"network,asn\n192.0.2.0/24,\xff\n")
-    with pytest.raises(ThalwegError, match="it is no text"):
+    with pytest.raises(ThalwegError, match="it is not text"):
         prefix_table.read(file)
 
 

@@ -53,7 +53,7 @@ def test_a_planted_paradox_is_found(tmp_path: Path) -> None:
 
 
 def assigned(chance: np.random.Generator, *, share_of_hour: float) -> pl.DataFrame:
-    """Count made-up samples of two days: each cluster, a client's hour, has ten, with one arm or the other."""
+    """Count synthetic samples of two days: each cluster, a client's hour, has ten, with one arm or the other."""
     rows = []
     for hour in range(48):
         lot = chance.integers(0, LOTS, 60)

@@ -13,7 +13,7 @@ QUICK = Question(replicates=400)
 FALSE_AT_MOST = 0.09
 """Of 200 tests at 5 %, more than 18 false ones have a chance below 1 %."""
 FALSE_AT_LEAST = 0.015
-"""And 3 or fewer likewise: an interval that is never wrong would be too wide."""
+"""And 3 or fewer false ones have a chance below 1 %, too: an interval that is never wrong would be too wide."""
 
 
 EDGES = buckets.lows(np.arange(40 * buckets.PER_OCTAVE))

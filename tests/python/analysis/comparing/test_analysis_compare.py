@@ -18,7 +18,7 @@ Point = Mapping[str, Any]
 
 
 def a_run(directory: Path, points: Sequence[tuple[Point, Sequence[float]]], name: str = "large") -> Run:
-    """A run whose flow takes so many seconds at each point, by repetition: 1 MB each time."""
+    """A run whose flow takes the given seconds at each point, by repetition: 1 MB each time."""
     made = MadeUpRun(
         directory,
         [
@@ -80,7 +80,7 @@ def test_values_without_any_spread_are_no_proof_of_a_difference() -> None:
     # Of the 20 ways to deal six values to two sides of three, two divide them like that.
     assert (apart.p, apart.low) == (0.1, None)
     rounded = analysis.difference(estimate([0.1 + 0.2, 0.3, 0.3]), estimate([0.4, 0.4, 0.4]))
-    assert (rounded.p, rounded.low) == (0.1, None), "what computers add differently is no spread"
+    assert (rounded.p, rounded.low) == (0.1, None), "rounding errors are not a spread"
 
 
 def test_points_of_two_runs_are_paired_by_what_their_sweeps_set_whatever_the_order(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""When BBR flows fall into step, on made-up windows."""
+"""When BBR flows fall into step, on synthetic windows."""
 
 from pathlib import Path
 

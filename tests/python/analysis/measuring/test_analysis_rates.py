@@ -40,7 +40,7 @@ def add(
     copy: int = 0,
     step_ms: int = 100,
 ) -> None:
-    """Add an unlimited connection that gets so many packets a second (of 1000 bytes payload, for easy sums)."""
+    """Add an unlimited connection with a rate in packets per second (of 1000 bytes payload, for easy sums)."""
     total = 0.0
     for t_ms in range(round(from_s * 1000), round(to_s * 1000) + 1, step_ms):
         made.sample(

@@ -105,7 +105,7 @@ def test_something_to_compare_with_is_needed_and_only_one(thalweg: Thalweg, runs
 def test_a_tolerance_is_a_number(thalweg: Thalweg, runs: tuple[str, str], tolerance: str) -> None:
     done = thalweg("compare", *runs, f"--tolerance={tolerance}")
     assert done.returncode == Exit.USAGE
-    assert f"`{tolerance}` is no tolerance" in done.stderr
+    assert f"`{tolerance}` is not a tolerance" in done.stderr
 
 
 def test_what_makes_a_comparison_doubtful_is_said(thalweg: Thalweg, tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_programs_get_everything(thalweg: Thalweg) -> None:
 def test_a_policy_that_does_not_exist_is_an_error_that_names_those_that_do(thalweg: Thalweg) -> None:
     done = thalweg("policy", "simulate", "--policy", "oracle")
     assert done.returncode == 2
-    assert "error[unknown-policy]: `oracle` is no policy" in done.stderr
+    assert "error[unknown-policy]: `oracle` is not a policy" in done.stderr
     assert "expected one of static cubic, " in done.stderr
 
 

@@ -74,7 +74,7 @@ def test_marks_of_encodings_and_ends_of_lines_of_other_systems_are_no_part_of_th
 
 def test_a_heading_alone_says_that_there_is_no_row(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,size\n")
-    with pytest.raises(ThalwegError, match="there is none"):
+    with pytest.raises(ThalwegError, match="the file has no lines"):
         imported(IMPORTERS["csv"](), tmp_path / "a.csv", out=tmp_path / "out")
 
 

@@ -1,4 +1,4 @@
-"""Claims are judged on runs that are made up, so that the right answer is known."""
+"""Claims are judged on synthetic runs, so that the right answer is known."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -42,12 +42,12 @@ def made_up(directory: Path, times_s: Mapping[tuple[str, str], Sequence[float | 
             took = {"end_us": int((seconds or 5.0) * 1e6), "completed": seconds is not None}
             run.transfer(number, repetition, "large", **took)
             run.transfer(number, repetition, "medium", end_us=int((10 - (seconds or 5.0)) * 1e6))
-    return {"made-up": PartData(PlannedPart("made-up", SIM), open_run(run.write()))}
+    return {"synthetic": PartData(PlannedPart("synthetic", SIM), open_run(run.write()))}
 
 
 def claim(judge: Mapping[str, Any], where: Mapping[str, Any], **rest: Any) -> Claim:
     value = {"measure": "completion_time", "flow": "large", "where": where}
-    return Claim.model_validate({"id": "a", "text": "b", "part": "made-up", "value": value, "judge": judge} | rest)
+    return Claim.model_validate({"id": "a", "text": "b", "part": "synthetic", "value": value, "judge": judge} | rest)
 
 
 def judged(parts: dict[str, PartData], judge_: Mapping[str, Any], where: Mapping[str, Any], **rest: Any) -> Judged:
@@ -192,13 +192,13 @@ def test_what_was_not_tried_says_where_it_was(race: dict[str, PartData]) -> None
     assert found.verdict == "cannot run here"
     # A number is asked of points of which an earlier condition has left none.
     assert judged(race, {"at_most": 1}, {BUFFER: "8bdp", "buffer_bdp": 8.0}).verdict == "cannot run here"
-    assert found.note == "`made-up` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
+    assert found.note == "`synthetic` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
 
 
 def test_what_an_engine_does_not_record_is_no_open_question(tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "a", [experiment(0, 0, flows=[flow("large", "bbr")])])
     run.transfer(0, 0, "large", timeouts=None, completed=False)
-    parts = {"made-up": PartData(PlannedPart("made-up", SIM), open_run(run.write()))}
+    parts = {"synthetic": PartData(PlannedPart("synthetic", SIM), open_run(run.write()))}
     lost = judge(
         claim({"at_most": 3}, {}).model_copy(update={"value": Quantity(measure="timeouts", flow="large")}), parts
     )
@@ -209,14 +209,14 @@ def test_what_an_engine_does_not_record_is_no_open_question(tmp_path: Path) -> N
 def test_only_points_that_are_too_unsure_ask_for_more(tmp_path: Path) -> None:
     parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.001, 2.0], ("bbr", "2bdp"): [2.0, 2.5, 3.0]})
     found = judged(parts, {"at_most": 9, "tolerance": 0.1}, {})
-    assert found.looked_at == {("made-up", 0), ("made-up", 1)}
-    assert found.unsure == {("made-up", 1)}
+    assert found.looked_at == {("synthetic", 0), ("synthetic", 1)}
+    assert found.unsure == {("synthetic", 1)}
 
 
 TRIALS = 4000
 
 SPREAD = 0.1
-"""Standard deviation of the made-up values, around means of 1 and 2."""
+"""Standard deviation of the synthetic values, around means of 1 and 2."""
 
 OFF = 0.012
 """By how much the share of covering intervals may differ from 95 %: three and a half standard errors of TRIALS."""

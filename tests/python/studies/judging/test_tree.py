@@ -1,4 +1,4 @@
-"""Decision trees that are learned from a grid, on a made-up one in which the answer is known."""
+"""Decision trees that are learned from a grid, on a synthetic one in which the answer is known."""
 
 from pathlib import Path
 from typing import Any

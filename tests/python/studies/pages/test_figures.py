@@ -18,8 +18,8 @@ def drawn(tmp_path: Path, buffers: tuple[str, str] = ("1bdp", "16bdp"), **figure
     small, large = buffers
     times = {("cubic", small): 1.0, ("cubic", large): 4.0, ("bbr", small): 2.0, ("bbr", large): 2.0}
     parts = made_up(tmp_path / "run", {point: [mean - 0.1, mean, mean + 0.1] for point, mean in times.items()})
-    head = {"title": "a", "about": "b", "paper": {"cite": "c"}, "parts": {"made-up": {"scenario": "d"}}}
-    wanted = {"id": "e", "title": "f", "part": "made-up"} | figure
+    head = {"title": "a", "about": "b", "paper": {"cite": "c"}, "parts": {"synthetic": {"scenario": "d"}}}
+    wanted = {"id": "e", "title": "f", "part": "synthetic"} | figure
     study = Study("mine", tmp_path, Claims.model_validate(head | {"figures": [wanted]}))
     found = draw(study, [Reproduced(study, SIM, {}, parts=parts)])
     assert not found.left_out

@@ -34,14 +34,14 @@ def test_a_claim_that_fails_is_shown_failing_with_its_reason_and_the_papers_valu
 
 def test_the_story_cannot_become_script_or_fetch_anything() -> None:
     evil = "<script>x()</script> [a](javascript:x()) [b](data:text/html,x) ![c](https://x/y.png) [d](claims.toml) [e](https://e/)"
-    html = study.html(replace(PAGE, story=evil, url="javascript:x()", cite="<b>Somebody</b>"))
+    html = study.html(replace(PAGE, story=evil, url="javascript:x()", cite="<b>Author</b>"))
     story = html[html.index('id="story"') : html.index('id="made"')]
     assert "<script" not in story
     assert "<img" not in story
     assert story.count("href=") == 1
     assert 'href="https://e/"' in story
     assert "javascript:" not in html.partition("<script")[0]
-    assert "&lt;b&gt;Somebody" in html
+    assert "&lt;b&gt;Author" in html
 
 
 def test_a_quick_set_says_so_at_the_top_and_the_full_one_does_not() -> None:

@@ -1,4 +1,4 @@
-"""Parts of records, on connections whose truth somebody chose instead of the simulator."""
+"""Parts of records, on connections with a planted truth instead of the simulator's."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,9 +12,9 @@ from thalweg.synth.pool import Pool
 
 HEAD = """\
 title = "A PoP"
-about = "Somebody's records."
+about = "Records of a PoP."
 [paper]
-cite = "Nobody, Nowhere (2031)"
+cite = "Author, Journal (2031)"
 [parts.pop]
 records = { by = ["class"], rows = 240_000, days = 2, repetitions = 3 }
 quick = { rows = 60_000, repetitions = 2 }

@@ -83,7 +83,7 @@ CLAIMS = """\
 title = "A race"
 about = "Calm in one BDP, noisy in two."
 [paper]
-cite = "Nobody"
+cite = "Author"
 [parts.race]
 scenario = "race.toml"
 [[claims]]

@@ -129,7 +129,7 @@ impl Disk {
         Ok(())
     }
 
-    /// The folder may have been removed, and made again: the lock of the old one keeps nobody from the new one.
+    /// Locks the folder again if it was removed and recreated: the old lock does not protect the new folder.
     fn keep_lock(&mut self) -> io::Result<()> {
         let folder = &self.settings.folder;
         if self.lock.is_of(folder) {

@@ -1,8 +1,8 @@
-//! Which files of records a folder holds.
+//! Lists the record files of a folder.
 //!
-//! Every flush has a number that is larger than those of all before. A file's name has the numbers of the first and the
-//! last flush in it: both the same in the file of one flush. A file whose numbers lie within those of another is part
-//! of that other one, and is left out by everybody who reads the folder.
+//! Flushes are numbered in increasing order. A file's name has the numbers of its first and last flush, which are equal
+//! in the file of one flush. A file whose range lies within the range of another has been merged into it, and readers
+//! skip it.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -78,7 +78,7 @@ impl Listing {
                 Ok(file) if file.is_file() => files.push(Listed { name, bytes: file.len() }),
                 // A link or a pipe of this name is not ours.
                 Ok(_) => {}
-                // Somebody has just taken it away.
+                // The file was removed since the folder was listed.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }

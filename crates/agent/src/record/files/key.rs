@@ -11,14 +11,14 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// Where the key is unless --key says otherwise: not among the records, so that whoever copies them does not copy it.
+/// Default path of the key: outside of the records folder, so that copying the records does not copy the key.
 pub const DEFAULT_KEY: &str = "/var/lib/thalweg/address.key";
 
 /// Bytes of a key that is made here: as many as the hash has (RFC 2104, section 3).
 const MADE_BYTES: usize = 32;
 
 /// Bytes that a key has at least: fewer could be tried out.
-const LEAST_BYTES: usize = 16;
+const MIN_BYTES: usize = 16;
 
 /// No file of a key is larger.
 const MAX_FILE_BYTES: u64 = 4096;
@@ -64,8 +64,8 @@ impl Key {
         let mut text = Vec::new();
         file.take(MAX_FILE_BYTES).read_to_end(&mut text).map_err(failed)?;
         let text = String::from_utf8_lossy(&text);
-        let bytes = bytes(text.trim()).filter(|bytes| bytes.len() >= LEAST_BYTES).ok_or_else(|| {
-            let expected = format!("at least {} hexadecimal digits", 2 * LEAST_BYTES);
+        let bytes = bytes(text.trim()).filter(|bytes| bytes.len() >= MIN_BYTES).ok_or_else(|| {
+            let expected = format!("at least {} hexadecimal digits", 2 * MIN_BYTES);
             let hint = format!("let a new one be made: rm '{}'; addresses then hash to other numbers", path.display());
             Problem::refused("key", &path.display().to_string(), "no key", &expected, &hint)
         })?;

@@ -1,10 +1,10 @@
-//! Several files of records become one.
+//! Merges several record files into one.
 //!
-//! 1. The one is written under a temporary name and brought to the disk. Until here nobody sees anything of it.
-//! 2. It gets its name, which spans the numbers of its parts. From this moment on, and not earlier, it counts, and the
-//!    parts do not: that is what names mean.
-//! 3. The new name is brought to the disk, so that a power failure cannot undo it after step 4.
-//! 4. The parts are removed. Those that a kill leaves are removed at the next start.
+//! 1. The merged file is written under a temporary name and synced. Until step 2 readers do not see it.
+//! 2. It is renamed to a name that spans the flush numbers of its parts. The rename is atomic: readers use the merged
+//!    file and skip the parts from then on.
+//! 3. The folder is synced, so that a power failure cannot undo the rename after step 4.
+//! 4. The parts are removed. Parts that remain after a kill are removed at the next start.
 //!
 //! Where there is much, row groups are as large as they are to be when they are flushed: they are copied. Small ones
 //! are read, and become larger ones. To do that with all would take as long as to write them the first time.
@@ -39,7 +39,7 @@ pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool)
     for &part in parts {
         let unreadable = |error| Failure::Unreadable(part, error);
         let stored = match StoredRows::<RecordRow>::open(&folder.join(part.text())) {
-            // Somebody has taken it away: its rows are wherever it is now.
+            // The file was moved away: its rows are at its new location.
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             stored => stored.map_err(unreadable)?,
         };

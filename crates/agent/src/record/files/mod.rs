@@ -42,6 +42,6 @@ type Rows = thalweg_store::Rows<thalweg_trace::RecordRow>;
 /// that groups of one kind take less room and less time, and who reads the one kind does not read the other.
 const TRANSFER: &str = "transfer";
 
-/// Rows in a row group, at least where there are as many, and less than twice as many. So many take some 5 MB of
+/// Minimum rows of a row group, if there are as many; a group has less than twice this number. It takes about 5 MB of
 /// memory.
 const GROUP_ROWS: usize = 1 << 13;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// Rights on folders that are made here: records are not for everybody.
+/// Mode of created folders: records are not world-readable.
 pub const FOLDER_MODE: u32 = 0o750;
 
 /// The shortest --flush. Files are numbered by seconds.

@@ -5,13 +5,12 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 /// Rows that may wait for a disk that takes none: about 45 MB of memory. An hour at 18 connections a second.
-pub const MOST_ROWS: usize = 8 * GROUP_ROWS;
+pub const MAX_ROWS: usize = 8 * GROUP_ROWS;
 
-/// So many rows are written even if their flush is not due yet.
+/// Number of rows that are written before their flush is due.
 const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
-/// So many pieces of memory for rows are kept for the next ones. To get them anew from the system, page by page, takes
-/// as long as to write into them.
+/// Number of buffers kept for reuse. Allocating one from the system, page by page, takes as long as filling it.
 const MAX_SPARE: usize = 4;
 
 /// Rows that wait, and how things go.
@@ -145,7 +144,7 @@ impl State {
     }
 
     fn drop_oldest(&mut self) {
-        while self.count() > MOST_ROWS {
+        while self.count() > MAX_ROWS {
             let oldest = self.rows.pop_front().map_or(0, |rows| rows.len());
             self.health.rows_lost += oldest as u64;
         }

@@ -74,7 +74,8 @@ impl Writer {
         self.next = now;
     }
 
-    /// Do so many rows wait for the disk that those who can wait should? While it takes none, waiting does not help.
+    /// Returns whether the queue of rows is long enough that callers that can wait should. While the disk fails,
+    /// waiting does not help.
     pub fn is_crowded(&self) -> bool {
         self.waiting.is_crowded()
     }

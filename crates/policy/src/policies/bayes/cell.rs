@@ -10,8 +10,8 @@ const NOISE: f64 = 0.16;
 /// How many connections that stands for.
 const NOISE_FREEDOM: f64 = 4.0;
 
-/// The noise is never taken to be smaller: 3 %, below which nobody cares, and round-off is near.
-const LEAST_NOISE: f64 = 1e-3;
+/// Lower bound of the noise: 3 %; smaller differences are irrelevant.
+const MIN_NOISE: f64 = 1e-3;
 
 /// CUSUM: how much of a standard deviation a shift must be to count, and the sum at which it is one. False alarms are
 /// some ten thousand connections apart if noise is normal; a shift of two standard deviations is found within five or
@@ -19,8 +19,7 @@ const LEAST_NOISE: f64 = 1e-3;
 const CUSUM_SLACK: f64 = 0.75;
 const CUSUM_LIMIT: f64 = 6.0;
 
-/// Most standard deviations by which a single connection counts: a timeout is no evidence of a new path, nor of a bad
-/// arm.
+/// Maximum standard deviations by which a single connection counts: one timeout does not prove a new path or a bad arm.
 const OUTLIER: f64 = 3.0;
 
 /// Weight of the newest reward in what an arm has got lately.
@@ -29,8 +28,8 @@ const LATELY: f64 = 0.4;
 /// For how many connections what an arm got lately stands, after a change.
 const LATELY_COUNT: f64 = 3.0;
 
-/// Below so many connections a mean is none.
-const LEAST_COUNT: f64 = 0.2;
+/// Minimum weight of connections for a mean.
+const MIN_COUNT: f64 = 0.2;
 
 /// Gains of arms over the default, before a destination's own connections.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +152,7 @@ impl Cell {
     /// What is believed, with counts at `kept` of what they are.
     pub fn posterior(&self, prior: &Prior, default: ArmId, kept: f64) -> Posterior {
         let freedom = NOISE_FREEDOM + kept * self.freedom;
-        let noise = ((NOISE_FREEDOM * prior.noise + kept * self.scatter) / freedom).max(LEAST_NOISE);
+        let noise = ((NOISE_FREEDOM * prior.noise + kept * self.scatter) / freedom).max(MIN_NOISE);
         // Each arm is a witness of the level: what it got less what it should gain.
         let (mut precision, mut sum) = (0.0, 0.0);
         for (arm, gain) in self.arms.iter().zip(&prior.gains) {
@@ -184,7 +183,7 @@ impl Cell {
     /// Adds a reward. If it is the last of several that say that the path is another one, everything is forgotten but
     /// what this arm has got lately, and the reason is given.
     pub fn learn(&mut self, arm: ArmId, reward: f64, prior: &Prior, default: ArmId, now: Time) -> Option<String> {
-        let is_first = self.seen() < LEAST_COUNT;
+        let is_first = self.seen() < MIN_COUNT;
         let posterior = self.posterior(prior, default, 1.0);
         let belief = posterior.beliefs[arm.index()];
         let doubt = belief.variance + belief.with_level * belief.with_level;
@@ -195,7 +194,7 @@ impl Cell {
         self.at = now;
         let rewards = &mut self.arms[arm.index()];
         rewards.lately =
-            if rewards.n < LEAST_COUNT { reward } else { rewards.lately + LATELY * (reward - rewards.lately) };
+            if rewards.n < MIN_COUNT { reward } else { rewards.lately + LATELY * (reward - rewards.lately) };
         rewards.n += 1.0;
         rewards.mean += (counted - rewards.mean) / rewards.n;
         if is_first {
@@ -232,9 +231,9 @@ impl Cell {
     /// Gives what its networks were told before, and what they are told now.
     pub fn retell(&mut self, default: ArmId) -> (Vec<GainEstimate>, Vec<GainEstimate>) {
         let reference = self.arms[default.index()];
-        let noise = ((NOISE_FREEDOM * NOISE + self.scatter) / (NOISE_FREEDOM + self.freedom)).max(LEAST_NOISE);
+        let noise = ((NOISE_FREEDOM * NOISE + self.scatter) / (NOISE_FREEDOM + self.freedom)).max(MIN_NOISE);
         let tell = |(number, arm): (usize, &Rewards)| {
-            if number == default.index() || arm.n < LEAST_COUNT || reference.n < LEAST_COUNT {
+            if number == default.index() || arm.n < MIN_COUNT || reference.n < MIN_COUNT {
                 return GainEstimate::default();
             }
             // Of n and m connections: as good as nm / (n + m) pairs.

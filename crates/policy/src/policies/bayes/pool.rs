@@ -8,12 +8,12 @@
 use super::cell::{Gain, GainEstimate, Prior};
 use serde::{Deserialize, Serialize};
 
-/// A network with so many destinations is believed as much as the networks around it.
+/// Number of destinations at which a network's own mean weighs as much as that of the networks around it.
 const HALF: f64 = 2.0;
 
 /// Standard deviation of gains among destinations that seem to agree: none is bound more tightly than this by its
 /// neighbours.
-const LEAST_SD: f64 = 0.15;
+const MIN_SD: f64 = 0.15;
 
 /// Sums over the destinations of a network.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -67,7 +67,7 @@ impl Pool {
             let mean = sums.gain / sums.weight;
             let apart = (sums.square / sums.weight - mean * mean - sums.variance / sums.weight).max(0.0);
             let believed = sums.weight / (sums.weight + HALF);
-            let within = (apart + (apart + sums.variance / sums.weight) / sums.weight).max(LEAST_SD * LEAST_SD);
+            let within = (apart + (apart + sums.variance / sums.weight) / sums.weight).max(MIN_SD * MIN_SD);
             let around = prior.gains[number];
             prior.gains[number] = Gain {
                 mean: believed * mean + (1.0 - believed) * around.mean,

@@ -12,8 +12,8 @@ const BEFORE: u64 = 3;
 /// Flushes of that process. The third of them makes files due for a merge.
 const FLUSHES: u64 = 5;
 
-/// All that changes what readers see, or might, and at which distance kills are made: a file takes dozens of writes,
-/// and nobody sees it before the last one. Names differ between architectures.
+/// System calls that change what readers may see, and the distance between kills: a file takes dozens of writes, and is
+/// invisible to readers before the last one. Names differ between architectures.
 const CALLS: [(&str, usize); 5] = [
     ("?open,openat", 1),
     ("write", 30),

@@ -1,5 +1,5 @@
 use super::super::disk::Disk;
-use super::super::waiting::{MOST_ROWS, Waiting};
+use super::super::waiting::{MAX_ROWS, Waiting};
 use super::*;
 use std::time::SystemTime;
 
@@ -28,7 +28,7 @@ fn rows_wait_for_a_folder_that_is_away() {
 #[test]
 fn of_too_many_rows_the_oldest_are_dropped() {
     let waiting = Waiting::default();
-    let chunk = MOST_ROWS as u64 / 4;
+    let chunk = MAX_ROWS as u64 / 4;
     (0..6).for_each(|number| waiting.add(rows(number * chunk..number * chunk + chunk)));
     assert_eq!((waiting.health().rows_waiting, waiting.health().rows_lost), (4 * chunk, 2 * chunk));
     let (handed, is_last) = waiting.wait();
@@ -46,7 +46,7 @@ fn of_too_many_rows_the_oldest_are_dropped() {
 #[test]
 fn it_is_crowded_until_what_waits_is_written_and_not_while_that_is_no_use() {
     let waiting = Waiting::default();
-    let group = MOST_ROWS as u64 / 8;
+    let group = MAX_ROWS as u64 / 8;
     waiting.add(rows(0..group));
     assert!(!waiting.is_crowded());
     waiting.add(rows(group..2 * group));
@@ -68,10 +68,10 @@ fn rows_that_are_dropped_are_counted() {
     let (out, away) = (folder.path().join("records"), folder.path().join("away"));
     let mut writer = Writer::open(settings(&out)).unwrap();
     fs::rename(&out, &away).unwrap();
-    let many = MOST_ROWS as u64 + 20_000;
+    let many = MAX_ROWS as u64 + 20_000;
     (0..many).for_each(|number| writer.take(row(number)));
     flush(&mut writer);
-    wait_until("it is noticed", &writer, |health| health.rows_waiting <= MOST_ROWS as u64 && health.trouble.is_some());
+    wait_until("it is noticed", &writer, |health| health.rows_waiting <= MAX_ROWS as u64 && health.trouble.is_some());
     wait_until("all is in its place", &writer, |health| health.rows_waiting + health.rows_lost == many);
     let lost = writer.health().rows_lost;
     assert!(lost >= 20_000, "{lost}");
