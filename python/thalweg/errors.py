@@ -16,7 +16,7 @@ class Exit(IntEnum):
     FINE = 0
     """Everything asked for was done."""
     FAILED = 1
-    """Something ran and failed, or a check did not hold: `compare` found a real difference."""
+    """Something ran and failed, `compare` found a real difference, or `reproduce --check` a claim that broke."""
     USAGE = 2
     """The command line or the scenario is wrong."""
     CANNOT_WRITE = 3
@@ -27,6 +27,10 @@ class Exit(IntEnum):
     """There is no evidence: nothing could be compared or judged, or no experiment of a run can be used."""
     INCOMPLETE = 6
     """A part of the evidence is missing: experiments are untrustworthy, failed or not finished, and left out."""
+    CHECK_BROKEN = 7
+    """A check of `--check` does not hold: its interval lies beyond the bound."""
+    NOT_SETTLED = 8
+    """A check of `--check` is not settled: too few repetitions, or values are missing."""
     TEMPORARY = 75
     """A resource of this machine is used up: open files, processes, memory. The same command can succeed later."""
     INTERRUPTED = 130

@@ -21,9 +21,10 @@ signal.signal(signal.SIGINT, interrupt)
 
 EPILOG = (
     "Begin with: thalweg run scenarios/quickstart.toml\n\n"
-    "Exit codes: 0 success; 1 something ran and failed, or a check did not hold; 2 invalid usage or scenario; "
+    "Exit codes: 0 success; 1 something ran and failed, or runs differ; 2 invalid usage or scenario; "
     "3 cannot write; 4 something is missing on this machine; 5 no evidence: nothing was compared, or no experiment can "
     "be used; 6 incomplete: some experiments are untrustworthy, failed or not finished; "
+    "7 a check does not hold; 8 a check is not settled; "
     "75 a resource of this machine is used up; 130 interrupted."
 )
 

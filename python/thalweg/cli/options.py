@@ -17,3 +17,7 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario.", show_def
 EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to use.")]
 Executor = Annotated[str, option("--executor", "NAME", "Where to run: local, dask://HOST:PORT or slurm.")]
 Overrides = Annotated[list[str] | None, option("--set", "KEY=VALUE", "Override a key, as in path.buffer=2bdp.")]
+CheckTexts = Annotated[
+    list[str] | None,
+    option("--check", "BOUND", "What has to hold, as in 'goodput(ours) > 0.9 * goodput(base)'. Can be repeated."),
+]

@@ -14,13 +14,13 @@ import polars as pl
 
 from thalweg import analysis
 from thalweg.analysis import MEASURES
+from thalweg.checks import HARM, TermError
 from thalweg.results import open_run
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import QuantityError
-from thalweg.search.terms import HARM, Constraint, TermError
+from thalweg.search.terms import Constraint
 
 _TIMES = re.compile(r"(.*?)(?:\s+for\s+(\S+))?(?:\s+after\s+(\S+))?\s*")
-_PERCENT = re.compile(r"([0-9.]+)\s*%")
 
 NANOS = 10**9
 
@@ -50,8 +50,7 @@ class Failure:
         match = _TIMES.fullmatch(text)
         assert match, "it matches every text"
         window_s, after_s = (_seconds(each) for each in match.groups()[1:])
-        plain = _PERCENT.sub(lambda each: f"{float(each[1]) / 100:g}", match[1])
-        bound = Constraint.parse(plain, flows)
+        bound = Constraint.parse(match[1], flows)
         if bound.term.measure == HARM:
             raise TermError("harm needs runs of a flow alone", "a measure of one run", "share(FLOW) <= 0.05")
         if (window_s or after_s) and not MEASURES[bound.term.measure].in_window:

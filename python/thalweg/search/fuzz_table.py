@@ -6,6 +6,7 @@ from typing import Annotated, cast
 
 from pydantic import Field, StrictInt
 
+from thalweg.checks import Term, TermError
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.scenario import Document
 from thalweg.scenario.document import Value
@@ -17,7 +18,7 @@ from thalweg.search.conditions import KINDS, ONCE, parameters
 from thalweg.search.failures import Failure
 from thalweg.search.parameters import Parameter, ranged
 from thalweg.search.table import Scalar, Search, SearchesTable, shaped
-from thalweg.search.terms import Objective, Term, TermError
+from thalweg.search.terms import Objective
 
 NAME = "fuzz"
 """Name of the table."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from thalweg import analysis, executors
+from thalweg.checks import HARM, Term
 from thalweg.engine_output import EngineEvent
 from thalweg.errors import Exit, ThalwegError
 from thalweg.plan import Plan
@@ -14,7 +15,7 @@ from thalweg.results import open_run
 from thalweg.run import Outcome
 from thalweg.search import locks
 from thalweg.search.planning import alone, digest, points
-from thalweg.search.terms import HARM, Constraint, Objective, Term
+from thalweg.search.terms import Constraint, Objective
 
 ALONE_MEASURE = "goodput"
 """What harm compares: goodput beside the others, and alone."""

@@ -11,11 +11,11 @@ from math import floor, log10
 from typing import TYPE_CHECKING, Literal, cast
 
 from thalweg.analysis import quantity
+from thalweg.checks import TermError
 from thalweg.report.text.labels import key_title
 from thalweg.scenario.document import Value
 from thalweg.scenario.places import show
 from thalweg.scenario.text.quantities import rate_text, time_text
-from thalweg.search.terms import TermError
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeVar, cast
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr, ValidationError
 
 from thalweg import scenario
+from thalweg.checks import Term, TermError
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.scenario import Document, sweep
 from thalweg.scenario.document import Raw, TomlValue, Value
@@ -16,7 +17,7 @@ from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
 from thalweg.search.parameters import Parameter, ranged
-from thalweg.search.terms import Constraint, Objective, Term, TermError, check_over
+from thalweg.search.terms import Constraint, Objective, check_over
 
 NAME = "search"
 """Name of the table."""

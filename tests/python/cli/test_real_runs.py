@@ -235,3 +235,54 @@ def test_repetitions_without_anything_random_are_copies_and_get_no_verdict(thalw
     assert done.returncode == Exit.FINE
     assert done.stdout.startswith("No verdict on any of ")
     assert {line.split()[-1] for line in done.stdout.splitlines()[3:]} == {"copies"}
+
+
+CHECKED = """\
+name = "checked"
+repetitions = 3
+start_jitter = "1rtt"
+duration = "2s"
+[path]
+rate = "5Mbps"
+rtt = "40ms"
+buffer = "2bdp"
+[[flow]]
+name = "ours"
+cc = "cubic"
+"""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "code", "words"),
+    [
+        (["goodput(ours) > 2.5Mbps", "utilisation > 50%"], Exit.FINE, "holds: utilisation > 50%: "),
+        (
+            ["goodput(ours) > 2.5Mbps", "goodput(ours) > 4.99Mbps"],
+            Exit.CHECK_BROKEN,
+            "does not hold: goodput(ours) > 4.99",
+        ),
+        (["goodput(ours, path.loss=0) > 1"], Exit.USAGE, ""),
+    ],
+)
+def test_checks_decide_the_exit_code(
+    thalweg: Thalweg, tmp_path: Path, bounds: list[str], code: Exit, words: str
+) -> None:
+    (tmp_path / "checked.toml").write_text(CHECKED)
+    options = [word for each in bounds for word in ("--check", each)]
+    done = thalweg("run", "checked.toml", "--out", "run", "--no-report", *options)
+    assert done.returncode == code, done.stderr
+    assert words in done.stdout
+    assert (tmp_path / "run").exists() == (code != Exit.USAGE), "a mistake is found before anything runs"
+    if code != Exit.USAGE:
+        again = thalweg("results", "run", "--json", *options)
+        assert again.returncode == code
+        assert [each["check"] for each in json.loads(again.stdout)["checks"]] == bounds
+
+
+def test_a_check_of_one_repetition_is_not_settled(thalweg: Thalweg, tmp_path: Path) -> None:
+    (tmp_path / "checked.toml").write_text(CHECKED)
+    bound = ("--check", "goodput(ours) > 2.5Mbps")
+    done = thalweg("run", "checked.toml", "--out", "run", "--no-report", "--repetitions", "1", "--json", *bound)
+    assert done.returncode == Exit.NOT_SETTLED
+    (judged,) = json.loads(done.stdout)["checks"]
+    assert (judged["verdict"], judged["difference"]["n"], judged["difference"]["low"]) == ("not settled", 1, None)

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 from small_search import searched
+from thalweg.checks import TermError
 from thalweg.errors import ThalwegError
-from thalweg.search.terms import Constraint, TermError
+from thalweg.search.terms import Constraint
 
 MISTAKES = {
     "unknown key": ({"more": "bugdet = 3"}, "unknown key `bugdet` in [search]", "did you mean `budget`?"),
@@ -29,9 +30,10 @@ MISTAKES = {
         {"objectives": '[{ measure = "goodput", of = "ours", goal = "maximise", over = "wrost" }]'}, "wrost", "`worst`"
     ),
     "constraint": ({"more": 'constraints = ["harm(thiers) <= 0.1"]'}, "no flow `thiers`", "`theirs`"),
-    "no constraint": ({"more": 'constraints = ["harm of theirs"]'}, "is not a constraint", "harm(theirs) <= 0.1"),
-    "equality": ({"more": 'constraints = ["harm(theirs) = 0.1"]'}, "`=` is not a bound", "<= or >="),
-    "wrong unit": ({"more": 'constraints = ["goodput(theirs) >= 5ms"]'}, "`5ms` is not a number", "5Mbps"),
+    "no constraint": ({"more": 'constraints = ["harm of theirs"]'}, "does not compare two", "goodput(ours)"),
+    "equality": ({"more": 'constraints = ["harm(theirs) = 0.1"]'}, "`=` is not a bound", "harm(theirs) <= 0.1"),
+    "two measures": ({"more": 'constraints = ["goodput(ours) >= goodput(theirs)"]'}, "not a constraint", "<= number"),
+    "wrong unit": ({"more": 'constraints = ["goodput(theirs) >= 5ms"]'}, "`5ms` is in s", "5Mbps"),
     "held out, not swept": ({"more": 'held_out = { "path.rate" = ["1Mbps"] }'}, "not a key of [sweep]", "path.rtt"),
     "held out, no value": ({"more": 'held_out = { "path.rtt" = ["99ms"] }'}, '"99ms" is not a value', "10ms"),
     "all held out": ({"more": 'held_out = { "path.rtt" = ["10ms", "20ms", "30ms"] }'}, "has no points", "another"),

@@ -85,6 +85,12 @@ class Compared:
         change = self.change[0]
         return abs(change) if change is not None else inf if self.difference.value else 0.0
 
+    @property
+    def is_worse(self) -> bool:
+        """Whether the second side is worse; never of a measure of which neither more nor less is better."""
+        better = MEASURES[self.measure].better
+        return better is not None and (self.difference.value > 0) == (better == "less")
+
 
 @dataclass(frozen=True)
 class Comparison:

@@ -27,6 +27,20 @@ class Measure:
     in_window: bool = False
     """Whether it can be taken within a time of the experiment, from the time series."""
 
+    @property
+    def better(self) -> Literal["more", "less", None]:
+        """Whether more of it is better, or less; None if that depends on what is wanted."""
+        if self.name.removesuffix(UP) in _NEITHER:
+            return None
+        is_bad = self.unit == "s" or self.name.removesuffix(UP) in _BAD
+        return "less" if is_bad else "more"
+
+
+_BAD = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
+"""Measures of which less is better, besides all times."""
+
+_NEITHER = {"transfers", "connections", "share", "inflight_bdp", "cwnd_mean", "marks", "probe_rtt_sync"}
+"""Measures of which neither more nor less is better: what one flow gains of a share, another one loses."""
 
 MEASURES: dict[str, Measure] = {
     measure.name: measure

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,6 +14,8 @@ from thalweg.errors import Exit, ThalwegError
 if TYPE_CHECKING:
     from thalweg.analysis import Comparison
     from thalweg.results import Run
+
+FailOn = Literal["different", "worse"]
 
 MAX_ALONE = 5
 """Things without a partner that are named; the others are counted."""
@@ -47,6 +49,9 @@ def command(
     tolerance: Annotated[
         str, typer.Option("--tolerance", metavar="PERCENT", help="Change that is too small to matter.")
     ] = "0%",
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", metavar="WHAT", help="Real differences that fail: different, or worse in B.")
+    ] = "different",
     every: Annotated[bool, typer.Option("--all", help="Print every row, not the largest real ones only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every row as JSON.")] = False,
 ) -> None:
@@ -59,7 +64,8 @@ def command(
     With --kernel twice, A is a scenario: it is run on the engine vm with both kernels first.
 
     Exit code 1 if there is a real difference larger than the tolerance, 0 if not, 5 if nothing could be
-    compared, 6 if experiments were left out and the others show no real difference.
+    compared, 6 if experiments were left out and the others show no real difference. With --fail-on worse, differences
+    by which B is better do not count, nor those of measures that are neither good nor bad, such as share.
     """
     if kernels or modules:
         if second is not None or by is not None:
@@ -88,7 +94,8 @@ def command(
     else:
         comparison_output.show(runs, found, by, limit, every=every)
         _talk_of(cautions, found.alone)
-    raise typer.Exit(Exit.FAILED if found.real else code)
+    failing = [row for row in found.real if fail_on == "different" or row.is_worse]
+    raise typer.Exit(Exit.FAILED if failing else code)
 
 
 def _tolerance(text: str) -> float:

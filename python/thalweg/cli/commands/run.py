@@ -10,9 +10,9 @@ import typer
 
 from thalweg import engine, executors
 from thalweg.cli import guest_kernel, retry, typed
-from thalweg.cli.options import EngineName, Executor, File, Overrides, option
+from thalweg.cli.options import CheckTexts, EngineName, Executor, File, Overrides, option
 from thalweg.cli.prepared import prepare
-from thalweg.cli.printing import evidence, output, results_table
+from thalweg.cli.printing import checks_output, evidence, output, results_table
 from thalweg.cli.retry import Retry, forget_untrustworthy
 from thalweg.errors import Exit, ThalwegError
 from thalweg.run import Outcome, Progress, default_directory, real_time_s
@@ -20,6 +20,7 @@ from thalweg.run import Outcome, Progress, default_directory, real_time_s
 if TYPE_CHECKING:
     import polars as pl
 
+    from thalweg import checks, plan
     from thalweg.analysis import Evidence
     from thalweg.results import Run, Untrustworthy
 
@@ -50,6 +51,7 @@ def command(
     seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
     repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
     overrides: Overrides = None,
+    bounds: CheckTexts = None,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
     retry_untrustworthy: Retry = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
@@ -59,10 +61,14 @@ def command(
     Ends with the table that `thalweg results` prints, and the paths of the run directory and the report.
 
     The same command goes on where it was interrupted; what is finished is not run again.
+
+    With --check, each bound is judged by its 95 % interval over the repetitions: exit code 0 if all hold, 7 if one does
+    not, 8 if one is not settled, as with too few repetitions.
     """
     executors.check(executor)
     guest_kernel.choose(kernel, modules, engine_name)
     plan, known = prepare(file, engine_name, overrides or [], seed, repetitions)
+    wanted_checks = _checks(plan, bounds)
     directory = out or default_directory(plan, kernel=known.engines[plan.engine].version if kernel else "")
     if retry_untrustworthy:
         forget_untrustworthy(directory)
@@ -75,15 +81,38 @@ def command(
         raise problem
     numbers = _numbers(outcome, directory)
     held, marks, cautions = _evidence(outcome, numbers)
+    judged = _judged(outcome, directory, wanted_checks)
     report = directory / REPORT if wanted and not problem else None
     if as_json:
-        output.data_json(_as_json(outcome, directory, report, held, marks, cautions))
+        verdicts = {"checks": checks_output.as_json(judged)} if bounds else {}
+        output.data_json(_as_json(outcome, directory, report, held, marks, cautions) | verdicts)
     else:
         _print_numbers(outcome, directory, numbers)
         _print(outcome, directory, report, marks, cautions)
+        for each in judged:
+            output.data(checks_output.sentence(each))
     if problem:
         raise problem
-    raise typer.Exit(evidence.worst([outcome.exit_code, evidence.code(held)]))
+    raise typer.Exit(evidence.worst([outcome.exit_code, evidence.code(held), *checks_output.codes(judged)]))
+
+
+def _checks(plan: "plan.Plan", texts: Sequence[str] | None) -> "Sequence[checks.Check]":
+    """Read the checks against the flows and the sweep of a plan, before anything runs."""
+    if not texts:
+        return ()
+    from thalweg import checks
+
+    flows = list(dict.fromkeys(flow.name for each in plan.experiments for flow in each.flows))
+    return checks.parse_all(texts, flows, {each.experiment: each.sweep for each in plan.experiments})
+
+
+def _judged(outcome: Outcome, directory: Path, wanted: "Sequence[checks.Check]") -> "Sequence[checks.Outcome]":
+    if not wanted or outcome.exit_code is Exit.INTERRUPTED:
+        return ()
+    from thalweg import checks
+    from thalweg.results import open_run
+
+    return checks.judge(open_run(directory), wanted)
 
 
 def _write_report(directory: Path) -> ThalwegError | None:

@@ -10,7 +10,15 @@ if TYPE_CHECKING:
 
 CODES: dict["Extent", Exit] = {"all": Exit.FINE, "part": Exit.INCOMPLETE, "none": Exit.NO_EVIDENCE}
 
-RANK = (Exit.FINE, Exit.INCOMPLETE, Exit.NO_EVIDENCE, Exit.FAILED, Exit.INTERRUPTED)
+RANK = (
+    Exit.FINE,
+    Exit.INCOMPLETE,
+    Exit.NO_EVIDENCE,
+    Exit.NOT_SETTLED,
+    Exit.CHECK_BROKEN,
+    Exit.FAILED,
+    Exit.INTERRUPTED,
+)
 """From the best outcome to the worst."""
 
 

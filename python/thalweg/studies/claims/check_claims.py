@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from thalweg.analysis import MEASURES, Measure
+from thalweg.checks import expressions
 from thalweg.engine import DEFAULT
 from thalweg.scenario import Document
 from thalweg.scenario.document import TomlValue
@@ -11,7 +12,6 @@ from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place, dotted
 from thalweg.scenario.text import words
-from thalweg.studies.claims import expressions
 from thalweg.studies.claims.keys import DERIVED, DROPPED, decides_derived, is_one, sides, values_of
 from thalweg.studies.claims.models import Claim, Claims, Judge, PaperFigure, Quantity, Tree
 from thalweg.studies.claims.partners import ambiguous_keys

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from thalweg.analysis import MEASURES
-from thalweg.studies.claims import expressions
+from thalweg.checks import expressions
 from thalweg.studies.claims.keys import sides
 from thalweg.studies.claims.models import Claim, Claims, PaperFigure, Quantity, StudyMeasure, Tree
 from thalweg.studies.claims.study_measures import LEAST, MOST

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from thalweg.analysis import MEASURES
-from thalweg.studies.claims import expressions
+from thalweg.checks import expressions
 from thalweg.studies.claims.models import StudyMeasure
 
 LEAST, MOST = "least_", "most_"

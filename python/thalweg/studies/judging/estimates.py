@@ -24,9 +24,6 @@ DRAWS = 4000
 SEED = 20180913
 """Of the draws: the same run gives the same interval. It is an arbitrary number."""
 
-WORSE_WHEN_MORE = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
-"""Measures of which less is better, besides all times; harm counts the other way round there."""
-
 MAX_EXPONENT = 60.0
 """Bound of draws on a logarithmic scale: e to this power is beyond any measured number."""
 
@@ -242,8 +239,7 @@ def _finish(kind: ComparisonKind, measure: str) -> Callable[[Numbers], Numbers]:
     if kind == "gain":
         return lambda ratio: ratio - 1
     if kind == "harm":
-        is_worse_when_more = MEASURES[measure].unit == "s" or measure in WORSE_WHEN_MORE
-        return _lost if is_worse_when_more else lambda ratio: 1 - ratio
+        return _lost if MEASURES[measure].better == "less" else lambda ratio: 1 - ratio
     return lambda each: each
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 
 from thalweg.analysis import CONFIDENCE
+from thalweg.checks import expressions
 from thalweg.report.drawing.figure import PREFIXED, AxisUnit, Figure, Scaled
 from thalweg.report.text.labels import joined, key_title, value_text
-from thalweg.studies.claims import expressions
 from thalweg.studies.claims.advice_measures import unit_and_title
 from thalweg.studies.claims.keys import DERIVED, number, unit
 from thalweg.studies.claims.load import Study

@@ -137,3 +137,15 @@ def test_a_comparison_without_repetitions_is_no_evidence(thalweg: Thalweg, tmp_p
     assert done.returncode == Exit.NO_EVIDENCE, done.stderr
     assert done.stdout.startswith("No verdict on any of ")
     assert "with too few repetitions to say" in done.stdout
+
+
+@pytest.mark.parametrize(("first", "second", "code"), [(0, 1, Exit.FAILED), (1, 0, Exit.FINE)])
+def test_only_what_is_worse_fails_where_that_is_asked(
+    thalweg: Thalweg, runs: tuple[str, str], first: int, second: int, code: Exit
+) -> None:
+    """The second run is slower, so times grow and goodput falls; shares are neither good nor bad."""
+    for measure, expected in (("goodput", code), ("completion_time", code), ("share", Exit.FINE)):
+        named = ("--flow", "medium", "--measure", measure, "--fail-on", "worse")
+        done = thalweg("compare", runs[first], runs[second], *named)
+        assert done.returncode == expected, (measure, done.stdout)
+    assert thalweg("compare", runs[1], runs[0], "--measure", "goodput").returncode == Exit.FAILED

@@ -28,6 +28,10 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
 }
 
 
+NOT_ARITHMETIC = "it is not an arithmetic expression"
+"""What is wrong with a text that cannot be parsed."""
+
+
 def value(text: str, names: Mapping[str, float | None]) -> float | None:
     """Compute an expression; None where a name has no value, or the result is not a number.
 
@@ -50,7 +54,7 @@ def mistake(text: str, names: Collection[str]) -> str | None:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError):
-        return "it is not an arithmetic expression"
+        return NOT_ARITHMETIC
     return _mistake(tree, names)
 
 

@@ -1,0 +1,293 @@
+"""Checks: comparisons of arithmetic over measures of flows, as `goodput(ours) > 0.9 * goodput(base)`.
+
+Nothing is evaluated but this, and every mistake is found before an experiment runs.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import isclose
+from typing import Literal
+
+from thalweg.analysis import MEASURES, quantity
+from thalweg.checks import expressions, units
+from thalweg.checks.terms import HARM, Term, TermError
+from thalweg.errors import ThalwegError, ThalwegErrors
+from thalweg.scenario.document import Value
+from thalweg.scenario.text import words
+
+Sign = Literal["<", "<=", ">", ">="]
+
+_SIGNS: dict[str, Sign] = {"<=": "<=", "<": "<", "≤": "<=", ">=": ">=", ">": ">", "≥": ">="}
+_SIGN = re.compile(r"(<=|>=|==|!=|<|>|=|≤|≥)")
+_CALL = re.compile(r"([A-Za-z_]\w*)\s*\(([^()]*)\)")
+_QUANTITY = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*(%|[A-Za-z][A-Za-z/]*(?!\w))")
+_PLACEHOLDER = re.compile(r"\b_[0-9]+\b")
+_JUXTAPOSED = re.compile(r"[\w)]\s+[\w(]")
+_KINDS = {"rate": "bit/s", "time": "s"}
+"""Kinds of quantities that measures have."""
+
+EXPECTED = "a comparison of measures, such as goodput(ours) > 0.9 * goodput(base)"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison."""
+
+    text: str
+    expression: str
+    """With a placeholder for every term and every quantity."""
+    terms: Mapping[str, Term]
+    """By placeholder."""
+    constants: Mapping[str, float]
+    """Quantities in bit/s or s, by placeholder."""
+    unit: units.Exponents | None
+
+    def value(self, values: Mapping[Term, float | None]) -> float | None:
+        """Compute it from the values of its terms; None where one is missing, or the result is not finite."""
+        known = {name: values[term] for name, term in self.terms.items()}
+        return expressions.value(self.expression, {**known, **self.constants})
+
+    @property
+    def term(self) -> Term | None:
+        """The term that the side consists of; None if it is anything else."""
+        return self.terms.get(self.expression)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Two sides and how they are compared."""
+
+    left: Side
+    sign: Sign
+    right: Side
+
+    @property
+    def unit(self) -> str:
+        """The unit of both sides; empty for plain numbers."""
+        return units.name_of(self.left.unit if self.left.unit is not None else self.right.unit)
+
+    def check_units(self) -> None:
+        """Raise `TermError` if the sides have different units."""
+        one, other = self.left.unit, self.right.unit
+        if one is not None and other is not None and one != other:
+            what = f"`{self.left.text}` is {units.words(one)}, and `{self.right.text}` is {units.words(other)}"
+            raise TermError(
+                what, f"a value {units.words(one)}{units.EXAMPLES.get(one, '')}" if any(one) else "a plain number"
+            )
+
+
+@dataclass(frozen=True)
+class Check:
+    """A comparison, or a chain of them, that holds or does not."""
+
+    text: str
+    bounds: Sequence[Bound]
+
+    @classmethod
+    def parse(cls, text: str, flows: Sequence[str], points: Sequence[Mapping[str, Value]] = ({},)) -> "Check":
+        """Read a check.
+
+        Args:
+            text: What the user wrote.
+            flows: Names of the scenario's flows.
+            points: What the sweep sets at each point.
+
+        Raises `TermError` if it is not a comparison, or names something unknown.
+
+        >>> Check.parse("goodput(a) >= 5Mbps", ["a"]).bounds[0].right.value({})
+        5000000.0
+        """
+        plain = " ".join(text.split())
+        reader = _Reader(plain, flows, points)
+        parts = _SIGN.split(reader.lifted)
+        if len(parts) < 3 or not all(part.strip() for part in parts):
+            raise TermError(f"`{plain}` does not compare two values", EXPECTED)
+        for sign in parts[1::2]:
+            if sign not in _SIGNS:
+                raise TermError(f"`{sign}` is not a bound", "<=, >=, < or >", f"write {plain.replace(sign, '<=', 1)}")
+        sides = [reader.side(part) for part in parts[::2]]
+        if not any(side.terms for side in sides):
+            raise TermError(f"`{plain}` names no measure", EXPECTED)
+        bounds = [
+            Bound(left, _SIGNS[sign], right) for (left, right), sign in zip(pairwise(sides), parts[1::2], strict=True)
+        ]
+        for bound in bounds:
+            bound.check_units()
+        return cls(plain, bounds)
+
+    @property
+    def terms(self) -> list[Term]:
+        """Its terms, each once."""
+        sides = (side for bound in self.bounds for side in (bound.left, bound.right))
+        return list(dict.fromkeys(term for side in sides for term in side.terms.values()))
+
+    def places(self, points: Mapping[int, Mapping[str, Value]]) -> "list[Place]":
+        """Return where it has to hold: once per combination of the keys that a term leaves open.
+
+        Raises `TermError` if a term is taken at a point that the sweep lacks.
+        """
+        fixed = set.intersection(*(set(term.at) for term in self.terms))
+        numbers = {frozenset(point.items()): number for number, point in points.items()}
+        found: dict[frozenset[tuple[str, Value]], Place] = {}
+        for point in points.values():
+            open_keys = {key: value for key, value in point.items() if key not in fixed}
+            experiments = {}
+            for term in self.terms:
+                at = open_keys | dict(term.at)
+                number = numbers.get(frozenset(at.items()))
+                if number is None:
+                    where = ", ".join(f"{key} = {value}" for key, value in at.items())
+                    raise TermError(f"the sweep has no point {where} for `{term}`", "a point of the sweep")
+                experiments[term] = number
+            found[frozenset(open_keys.items())] = Place(open_keys, experiments)
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a check has to hold."""
+
+    point: Mapping[str, Value]
+    """The keys of the sweep that a term leaves open."""
+    experiments: Mapping[Term, int]
+    """The point of the sweep at which each term is taken."""
+
+
+def parse_all(
+    texts: Sequence[str], flows: Sequence[str], points: Mapping[int, Mapping[str, Value]], option: str = "--check"
+) -> list[Check]:
+    """Read the checks of a command line.
+
+    Raises `ThalwegErrors` with every mistake.
+    """
+    found, mistakes = [], []
+    for text in texts:
+        try:
+            check = Check.parse(text, flows, list(points.values()))
+            if any(term.measure == HARM for term in check.terms):
+                raise TermError("harm needs runs of a flow alone", "a measure of one run", "share(FLOW) >= 0.4")
+            check.places(points)
+            found.append(check)
+        except TermError as error:
+            mistakes.append(
+                ThalwegError(
+                    "bad-check",
+                    error.message,
+                    place=option,
+                    found=f'{option} "{text}"',
+                    expected=error.expected,
+                    hint=error.hint,
+                )
+            )
+    if mistakes:
+        raise ThalwegErrors(mistakes)
+    return found
+
+
+class _Reader:
+    """Replaces what Python's grammar does not have: measures with conditions, and quantities with units."""
+
+    def __init__(self, text: str, flows: Sequence[str], points: Sequence[Mapping[str, Value]]) -> None:
+        self.flows, self.points = flows, points
+        self.terms: dict[str, Term] = {}
+        self.constants: dict[str, float] = {}
+        self.units: dict[str, units.Exponents] = {}
+        self.sources: dict[str, str] = {}
+        if stray := _PLACEHOLDER.search(text):
+            raise TermError(f"there is no measure `{stray[0]}`", EXPECTED)
+        self.lifted = _QUANTITY.sub(self._quantity, _CALL.sub(self._call, text))
+
+    def side(self, lifted: str) -> Side:
+        """Check a side, in which terms with a flow and quantities are placeholders already."""
+        expression = lifted.strip()
+        text = _PLACEHOLDER.sub(lambda each: self.sources[each[0]], expression)
+        if expressions.mistake(expression, ()) == expressions.NOT_ARITHMETIC:
+            hint = "write * between two factors" if _JUXTAPOSED.search(expression) else None
+            raise TermError(f"`{text}` is not arithmetic over measures", EXPECTED, hint)
+        named = expressions.names(expression)
+        for name in sorted(named - self.sources.keys()):
+            term = Term.of(name, None, self.flows)
+            self.terms[name], self.units[name], self.sources[name] = term, units.BY_NAME[term.unit], name
+        if why := expressions.mistake(expression, named):
+            raise TermError(f"`{text}`: {why}", EXPECTED)
+        return Side(
+            text,
+            expression,
+            {name: self.terms[name] for name in named if name in self.terms},
+            {name: self.constants[name] for name in named if name in self.constants},
+            units.unit_of(expression, self.units),
+        )
+
+    def _placeholder(self, source: str, unit: str) -> str:
+        name = f"_{len(self.sources)}"
+        self.sources[name], self.units[name] = source, units.BY_NAME[unit]
+        return name
+
+    def _call(self, match: re.Match[str]) -> str:
+        if match[1] in expressions.FUNCTIONS:
+            return match[0]
+        given = [each.strip() for each in match[2].split(",")] if match[2].strip() else []
+        named = [each for each in given if "=" not in each]
+        if len(named) > 1:
+            raise TermError(f"`{match[0]}` names several flows", "one flow, and KEY=VALUE of the sweep")
+        term = Term.of(match[1], named[0] if named else None, self.flows)
+        at = dict(self._condition(each) for each in given if "=" in each)
+        name = self._placeholder(match[0], term.unit)
+        self.terms[name] = replace(term, at=at)
+        return name
+
+    def _condition(self, text: str) -> tuple[str, Value]:
+        key, _, value = (each.strip() for each in text.partition("="))
+        keys = list(dict.fromkeys(key for point in self.points for key in point))
+        if key not in keys:
+            expected = words.one_of(keys) if keys else "a scenario with a sweep"
+            raise TermError(f"`{key}` is not a key of the sweep", expected, words.did_you_mean(key, keys))
+        choices = list(dict.fromkeys(point[key] for point in self.points if key in point))
+        for choice in choices:
+            if _is_same(value, choice):
+                return key, choice
+        raise TermError(f"`{key}` is never `{value}` in the sweep", words.one_of(_written(each) for each in choices))
+
+    def _quantity(self, match: re.Match[str]) -> str:
+        number, unit = float(match[1]), match[2]
+        if unit == "%":
+            return self._constant(match[0], number / 100, "ratio")
+        found = quantity(f"1{unit}")
+        if not found or found[0] not in _KINDS:
+            what = f"`{match[0].strip()}` is not a number, a rate or a time"
+            raise TermError(
+                what,
+                "as in 0.9, 90%, 5Mbps or 60ms",
+                "a product needs a *" if unit in {*MEASURES, *expressions.FUNCTIONS} else None,
+            )
+        return self._constant(match[0], number * found[1], _KINDS[found[0]])
+
+    def _constant(self, source: str, value: float, unit: str) -> str:
+        name = self._placeholder(source.strip(), unit)
+        self.constants[name] = value
+        return name
+
+
+def _is_same(text: str, value: Value) -> bool:
+    """Return whether a text means a value of the sweep.
+
+    >>> _is_same("0.05s", "50ms"), _is_same("2", 2), _is_same("bbr", "cubic")
+    (True, True, False)
+    """
+    if text == _written(value):
+        return True
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, str):
+        given, known = quantity(text), quantity(value)
+        return given is not None and known is not None and given[0] == known[0] and isclose(given[1], known[1])
+    try:
+        return float(text) == value
+    except ValueError:
+        return False
+
+
+def _written(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

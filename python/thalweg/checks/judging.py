@@ -1,0 +1,159 @@
+"""Verdicts of checks, by confidence intervals over repetitions.
+
+Both sides are computed in every repetition, and judged is the interval of their difference: what a repetition does to
+both cancels. docs/reference/checks.md defines the verdicts.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil, inf, sqrt
+from typing import Literal
+
+from thalweg import analysis
+from thalweg.analysis import CONFIDENCE, Estimate, estimate
+from thalweg.checks.check import Bound, Check, Place
+from thalweg.results import Run
+from thalweg.scenario.document import Value
+
+Verdict = Literal["holds", "does not hold", "not settled"]
+
+ORDER: tuple[Verdict, ...] = ("does not hold", "not settled", "holds")
+"""From the verdict that decides first."""
+
+COPIES_REMEDY = 'start_jitter = "1rtt", random loss or jitter makes them differ'
+
+SLACK = 1e-9
+"""Relative: two values that differ less than this differ by the arithmetic of floating point only."""
+
+MAX_REPETITIONS = 1000
+"""Repetitions up to which a number of them is advised: beyond it, the two sides are practically equal."""
+
+Values = Mapping[tuple[str, str | None], Mapping[tuple[int, int], float]]
+"""Values by measure and flow, then by experiment and repetition."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A comparison at one point of the sweep."""
+
+    bound: Bound
+    point: Mapping[str, Value]
+    """The keys of the sweep that the check leaves open."""
+    verdict: Verdict
+    left: Estimate | None
+    right: Estimate | None
+    difference: Estimate | None
+    """Of the left side less the right one; all three are None if no repetition has a value of both."""
+    reason: str = ""
+    """Why it is not settled."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a check."""
+
+    check: Check
+    verdict: Verdict
+    places: int
+    """Number of points of the sweep at which it was judged."""
+    finding: Finding
+    """The one that decides: the farthest beyond its bound, or else the nearest to it."""
+
+
+def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:
+    """Judge checks by the trustworthy experiments of a run."""
+    values = _values(run, {term.measure for check in checks for term in check.terms})
+    points = {each["experiment"]: each["sweep"] for each in run.plan["experiments"]}
+    return [_outcome(run, check, check.places(points), values) for check in checks]
+
+
+def _values(run: Run, measures: Collection[str]) -> Values:
+    frame = analysis.repetitions(run, measures=measures).drop_nulls("value")
+    found: dict[tuple[str, str | None], dict[tuple[int, int], float]] = {}
+    for measure, flow, *at, value in frame.select("measure", "flow", "experiment", "repetition", "value").iter_rows():
+        found.setdefault((measure, flow), {})[at[0], at[1]] = value
+    return found
+
+
+def _outcome(run: Run, check: Check, places: Sequence[Place], values: Values) -> Outcome:
+    looks = len(places) * len(check.bounds)
+    found = [_finding(run, bound, place, values, looks) for place in places for bound in check.bounds]
+    worst = min(found, key=lambda each: (ORDER.index(each.verdict), _margin(each)))
+    return Outcome(check, worst.verdict, len(places), worst)
+
+
+def _margin(finding: Finding) -> float:
+    """Return by how much a bound is kept, in widths of its interval; below 0 where it is not."""
+    apart = finding.difference
+    if apart is None:
+        return -inf
+    kept = apart.mean if finding.bound.sign in (">", ">=") else -apart.mean
+    half = apart.high - apart.mean if apart.high is not None else 0.0
+    return kept / half if half else inf * kept if kept else 0.0
+
+
+def _finding(run: Run, bound: Bound, place: Place, values: Values, looks: int) -> Finding:
+    known = _known(run, bound, place, values)
+    if not known:
+        return Finding(bound, place.point, "not settled", None, None, None, _no_value(run, bound))
+    left, right = estimate([one for one, _ in known]), estimate([other for _, other in known])
+    apart = estimate([one - other for one, other in known])
+    verdict, reason = _verdict(bound, apart, SLACK * max(abs(left.mean), abs(right.mean)), looks)
+    if not analysis.copied(run).isdisjoint(place.experiments.values()):
+        verdict, reason = "not settled", f"its repetitions are copies of one another ({COPIES_REMEDY})"
+    return Finding(bound, place.point, verdict, left, right, apart, reason)
+
+
+def _known(run: Run, bound: Bound, place: Place, values: Values) -> list[tuple[float, float]]:
+    """Return both sides in every repetition that has a value of both."""
+    count = 1 + max(each["repetition"] for each in run.plan["experiments"])
+    terms = {**bound.left.terms, **bound.right.terms}.values()
+    found = []
+    for repetition in range(count):
+        at = {
+            term: values.get((term.measure, term.flow), {}).get((place.experiments[term], repetition)) for term in terms
+        }
+        left, right = bound.left.value(at), bound.right.value(at)
+        if left is not None and right is not None:
+            found.append((left, right))
+    return found
+
+
+def _verdict(bound: Bound, apart: Estimate, slack: float, looks: int) -> tuple[Verdict, str]:
+    """Judge a difference, of which `slack` is rounding; and say why it is not settled.
+
+    That a bound is kept has to be seen at every look; that one of several looks finds it broken may be chance, so the
+    interval is wider there (Bonferroni).
+    """
+    if apart.low is None or apart.high is None:
+        return "not settled", "one repetition has no interval: --repetitions 5"
+    is_above, is_strict = bound.sign in (">", ">="), bound.sign in ("<", ">")
+    half = apart.high - apart.mean
+    kept = apart.mean if is_above else -apart.mean
+    if (kept - half > slack) if is_strict else (kept - half >= -slack):
+        return "holds", ""
+    wide = half * _quantile(apart.n, looks) / _quantile(apart.n, 1)
+    if (kept + wide <= slack) if is_strict else (kept + wide < -slack):
+        return "does not hold", ""
+    return "not settled", _advice(apart.n, abs(kept), half if kept > 0 else wide)
+
+
+def _quantile(n: int, looks: int) -> float:
+    from scipy import special
+
+    return float(special.stdtrit(n - 1, 1 - (1 - CONFIDENCE) / 2 / looks))
+
+
+def _advice(n: int, distance: float, half: float) -> str:
+    """Return how many repetitions are likely to settle it: an interval narrows with their square root."""
+    if distance * sqrt(MAX_REPETITIONS / n) <= half:
+        return "the two sides are too close to tell apart"
+    return f"too few repetitions; about {max(n + 1, ceil(1.2 * n * (half / distance) ** 2))} would settle it"
+
+
+def _no_value(run: Run, bound: Bound) -> str:
+    terms = [*bound.left.terms.values(), *bound.right.terms.values()]
+    for term in terms:
+        if not analysis.is_recorded(run, term.measure):
+            return f"the engine {run.engine} does not record {term.measure}"
+    return f"no repetition has a value of {' and '.join(map(str, terms))}"

@@ -1,0 +1,74 @@
+"""What became of checks: a sentence each, JSON, and the exit code."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from thalweg import printable
+from thalweg.errors import Exit
+
+if TYPE_CHECKING:
+    from thalweg.analysis import Estimate
+    from thalweg.checks import Outcome, Side
+
+CODES = {"holds": Exit.FINE, "does not hold": Exit.CHECK_BROKEN, "not settled": Exit.NOT_SETTLED}
+
+SIZES = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3)}
+"""Shown unit of a unit, and its size in it."""
+
+
+def codes(outcomes: "Sequence[Outcome]") -> list[Exit]:
+    """Return the exit code of each check."""
+    return [CODES[each.verdict] for each in outcomes]
+
+
+def sentence(outcome: "Outcome") -> str:
+    """Write the verdict with the numbers of the point that decides.
+
+    The numbers are those of both sides and of their difference, with 95 % intervals.
+    """
+    found = outcome.finding
+    text = f"{outcome.verdict}: {outcome.check.text}"
+    if found.left and found.right and found.difference:
+        unit, size = SIZES.get(found.bound.unit, (found.bound.unit, 1.0))
+        unit = f" {unit}" if unit else ""
+        bound = found.bound
+        left, right = _number(found.left, bound.left, size), _number(found.right, bound.right, size)
+        text += f": {left} against {right}{unit}, difference {_number(found.difference, None, size, sign='+')}{unit}"
+        text += f"; n = {found.difference.n}"
+    if found.reason:
+        text += f"; {found.reason}"
+    return printable.value(text + _where(outcome))
+
+
+def as_json(outcomes: "Sequence[Outcome]") -> list[dict[str, object]]:
+    """Return every check with its verdict and the numbers of the point that decides."""
+    return [
+        {
+            "check": each.check.text,
+            "verdict": each.verdict,
+            "points": each.places,
+            "point": dict(each.finding.point),
+            "unit": each.finding.bound.unit or None,
+            "left": each.finding.left and asdict(each.finding.left),
+            "right": each.finding.right and asdict(each.finding.right),
+            "difference": each.finding.difference and asdict(each.finding.difference),
+            "reason": each.finding.reason or None,
+        }
+        for each in outcomes
+    ]
+
+
+def _where(outcome: "Outcome") -> str:
+    if outcome.places == 1:
+        return ""
+    point = ", ".join(f"{key} = {value}" for key, value in outcome.finding.point.items())
+    return f"; at {point}, the {'closest' if outcome.verdict == 'holds' else 'worst'} of {outcome.places} points"
+
+
+def _number(estimate: "Estimate", side: "Side | None", size: float, sign: str = "") -> str:
+    """Write a mean with its interval, which a side without measures and a single repetition lack."""
+    mean = f"{estimate.mean / size:{sign}.4g}"
+    if estimate.low is None or estimate.high is None or (side and not side.terms):
+        return mean
+    return f"{mean} [{estimate.low / size:.4g}, {estimate.high / size:.4g}]"
