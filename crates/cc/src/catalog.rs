@@ -37,6 +37,18 @@ impl fmt::Debug for Entry {
     }
 }
 
+/// The parameters of `bbr_auto`: BBR's, and those of its rule.
+const AUTO_PARAMS: &[Param] = &{
+    let mut params = [bbr::AUTO_PARAMS[0]; bbr::PARAMS.len() + bbr::AUTO_PARAMS.len()];
+    let mut index = 0;
+    while index < params.len() {
+        let is_of_bbr = index < bbr::PARAMS.len();
+        params[index] = if is_of_bbr { bbr::PARAMS[index] } else { bbr::AUTO_PARAMS[index - bbr::PARAMS.len()] };
+        index += 1;
+    }
+    params
+};
+
 /// Every controller, by name.
 pub const CATALOG: &[Entry] = &[
     Entry {
@@ -54,6 +66,12 @@ pub const CATALOG: &[Entry] = &[
             let rule = value("cpu_rule");
             if rule < 0.5 { Box::new(bbr3) } else { Box::new(BbrCpu::new(bbr3, rule < 1.5)) }
         },
+    },
+    Entry {
+        name: "bbr_auto",
+        about: "BBRv1 whose probing gain follows the losses and the queueing that it measures",
+        params: AUTO_PARAMS,
+        make: |value| Box::new(Bbr::with_auto_gain(bbr::Settings::of(value), bbr::Response::of(value))),
     },
     Entry {
         name: "bbr_cpu",

@@ -93,7 +93,10 @@ fn capabilities_describe_the_simulator() {
     let sim = &capabilities["engines"][0];
     assert_eq!((&sim["name"], &sim["available"], &sim["why_not"]), (&"sim".into(), &true.into(), &Value::Null));
     let names: Vec<&str> = sim["cc"].as_array().unwrap().iter().map(|cc| cc["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["bbr", "bbr3", "bbr_cpu", "bic", "cubic", "dctcp", "htcp", "illinois", "reno", "vegas"]);
+    assert_eq!(
+        names,
+        ["bbr", "bbr3", "bbr_auto", "bbr_cpu", "bic", "cubic", "dctcp", "htcp", "illinois", "reno", "vegas"]
+    );
     assert!(sim["cc"].as_array().unwrap().iter().all(|cc| cc["params"].is_object()));
 }
 

@@ -32,6 +32,7 @@
 //! | `policer` | Does a policer limit the rate? |
 //! | `inflight` | How much is to be under way, and how much will be? |
 //! | `loss_bound` | How far do losses bound what is in flight? |
+//! | `auto_gain` | How large is the probing gain, when losses and queueing set it (`bbr_auto`)? |
 //! | `window` | How large is cwnd? |
 //! | `settings` | What can be set, and what has Linux? |
 //! | `wrapped` | What may an algorithm around BBR see and change? |
@@ -66,6 +67,7 @@
 //! `lt_bw_in_use` (whether the policer's rate is used), `extra_acked_packets` (the largest bunch), and
 //! `inflight_bound_packets` (once losses bound cwnd, which they do only with `loss_threshold` below 1).
 
+mod auto_gain;
 mod inflight;
 mod loss_bound;
 mod min_rtt;
@@ -84,6 +86,7 @@ use crate::{Ack, CaState, Conn, Controller, Window};
 
 use crate::aggregation::HALF_WINDOW_ROUNDS;
 use crate::fixed_point::{Bandwidth, Gain};
+pub(crate) use auto_gain::{PARAMS as AUTO_PARAMS, Response};
 use min_rtt::MinRtt;
 use policer::{Evidence, Finding};
 use rand_core::Rng;
@@ -187,7 +190,7 @@ impl Bbr {
 
 impl Controller for Bbr {
     fn name(&self) -> &'static str {
-        "bbr"
+        if self.auto_gain.is_some() { "bbr_auto" } else { "bbr" }
     }
 
     fn governs_recovery(&self) -> bool {
@@ -210,8 +213,10 @@ impl Controller for Bbr {
     fn on_ack(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
         self.update_bandwidth(conn, ack, window, rng);
         self.loss_bound.update(conn, ack, self.round.is_start, self.is_probing());
+        let was_probing = self.is_probing();
         self.update_cycle(conn, ack, window, rng);
         self.update_startup(conn, ack, window, rng);
+        self.adapt_gain(ack, was_probing);
         self.update_min_rtt(conn, ack, window, rng);
         self.update_gains();
         let bw = self.bandwidth();

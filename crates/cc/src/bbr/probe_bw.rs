@@ -95,6 +95,14 @@ impl Cycle {
         }
     }
 
+    /// Sets the gain of the probing phase. The drain's follows it unless it was set to something else.
+    pub fn set_probe_gain(&mut self, gain: Gain) {
+        if self.probing.drain == self.probing.probe.complement() {
+            self.probing.drain = gain.complement();
+        }
+        self.probing.probe = gain;
+    }
+
     /// The members of `struct bbr` that are kept here.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("cycle_idx", self.phase);

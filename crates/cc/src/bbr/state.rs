@@ -1,5 +1,6 @@
 //! The state of BBR.
 
+use super::auto_gain::{AutoGain, Response};
 use super::loss_bound::LossBound;
 use super::min_rtt::MinRtt;
 use super::policer::Policer;
@@ -40,6 +41,8 @@ pub(crate) struct Bbr {
     pub(super) min_rtt: MinRtt,
     pub(super) recovery: Recovery,
     pub(super) loss_bound: LossBound,
+    /// What sets the probing gain, in `bbr_auto`.
+    pub(super) auto_gain: Option<AutoGain>,
     /// Whether nothing was delivered yet since the application paused.
     pub(super) is_restarting: bool,
     pub(super) pacing: Pacing,
@@ -63,9 +66,16 @@ impl Bbr {
             min_rtt: MinRtt::default(),
             recovery: Recovery::default(),
             loss_bound: LossBound::new(settings.losses),
+            auto_gain: None,
             is_restarting: false,
             pacing: Pacing::new(settings.startup_gain),
         }
+    }
+
+    /// BBR whose probing gain follows losses and queueing.
+    pub fn with_auto_gain(settings: Settings, response: Response) -> Bbr {
+        let auto_gain = Some(AutoGain::new(response, settings.probing.probe));
+        Bbr { auto_gain, ..Bbr::new(settings) }
     }
 
     /// Whether a probing phase of ProbeBW is in progress.

@@ -1,5 +1,6 @@
 //! BBRv1 as published and as Linux has it, on an ideal path.
 
+mod auto_gain;
 mod policer;
 mod probe_bw;
 mod probe_rtt;
