@@ -116,7 +116,7 @@ struct flow {
 	};
 };
 
-_Static_assert(sizeof(struct flow) == 408, "agent-record.md and capacity.rs state the memory of a connection");
+_Static_assert(sizeof(struct flow) == 408, "agent-record.md and capacity.rs state what an open connection costs");
 
 /* MurmurHash3's finalizer: each bit of the result depends on all bits of the number. */
 static __always_inline u64 mixed(u64 number)

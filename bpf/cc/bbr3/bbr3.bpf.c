@@ -4,7 +4,7 @@
  * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change what the
  * algorithm has decided, for a sender that shares a CPU.
  *
- * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. docs/reference/agent.md has the cost per ACK
+ * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. agent-cc.md has the cost per ACK
  * (bench/acks.py measures it), docs/concepts/bbr3.md what the kernel's own version 3 knows and this does not. The
  * loader (thalweg-agent) creates one of the two registrations below: `cong_control` has two arguments up to Linux 6.9,
  * and four from 6.10.

@@ -6,7 +6,7 @@
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module.
  * Cost per ACK: 0.3 to 0.5 us, BBR's own work and the kernel's measuring included; with the rule `paper` 0.2 to 0.3 us
- * (Linux 6.18, x86-64; bench/acks.py measures it, docs/reference/agent.md has the figures). The loader (thalweg-agent)
+ * (Linux 6.18, x86-64; bench/acks.py measures it, agent-cc.md has the figures). The loader (thalweg-agent)
  * creates one of the two registrations below: `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
  */
 #include "kernel.h"

@@ -189,8 +189,8 @@ fn an_answer_survives_the_socket_and_another_versions_is_understood() {
 #[test]
 fn the_reference_page_names_every_field() {
     let reference = include_str!("../../../../docs/reference/agent-tune.md");
-    let (_, section) = reference.split_once("\n## Looking at it\n").expect("a section on looking");
-    let (section, _) = section.split_once("\n## ").expect("another section");
+    let (_, section) = reference.split_once("\n## Inspect decisions\n").expect("a section on looking");
+    let section = section.split("\n## ").next().expect("a section");
     let brain = learned("[[override]]\nprefix = \"10.0.0.0/8\"\nkeep = true\n");
     let mut unchecked = vec![serde_json::to_value(brain.status(20, at(200.0))).unwrap()];
     while let Some(value) = unchecked.pop() {

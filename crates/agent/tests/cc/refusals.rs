@@ -25,7 +25,7 @@ fn names_and_files_that_are_no_algorithm_are_refused() {
     let done = stage.agent(&["cc", "load", &stage.object("fixed_window"), "--rule", "paper"]);
     assert_refused(&done, 2, "settings-of-file", "leave out --set and --rule");
     let done = stage.agent(&["cc", "load", "bbr_cpu", "--rule", "magic"]);
-    assert_refused(&done, 2, "bad-setting", "agent.md");
+    assert_refused(&done, 2, "bad-setting", "agent-cc.md");
     assert!(done.error.contains("one of paper, schedule"), "the rules that exist: {}", done.error);
     assert_eq!(stage.registered("bbr_cpu"), None);
 }
