@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Longest packet, and how many are under way at once each way: a power of two. */
+/* Longest packet, and how many are in flight at once each way: a power of two. */
 #define LONGEST 1600
 #define ROOM (1 << 15)
 

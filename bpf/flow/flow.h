@@ -438,9 +438,9 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 #define BURST_US 1000
 
 /*
- * Is less under way than a sender on CPU keeps there? The paper's rule (bpf/cc/cpu_rules/paper.h) asks for one BDP, and
+ * Is less in flight than a sender on CPU keeps there? The paper's rule (bpf/cc/cpu_rules/paper.h) asks for one BDP, and
  * looks at each ACK. But packets leave in bursts, and are acknowledged so: where a round trip is not much longer than a
- * burst, less than one BDP is what every sender has under way when it hears of the last burst. So a burst less has to
+ * burst, less than one BDP is what every sender has in flight when it hears of the last burst. So a burst less has to
  * be there. The user's side (off_cpu.rs) knows whether the machine was off CPU: this alone proves nothing.
  */
 static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)

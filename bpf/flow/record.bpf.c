@@ -3,12 +3,12 @@
  * The recorder: what becomes of every connection of a cgroup, and of each transfer in it. flow.h says what is kept of a
  * connection and how it is brought up to date, emit.h how it is handed over, record_event.h what is handed over.
  *
- * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and a program that the loader runs to go over the table
- * of connections. Kernel: 6.1 or newer with BTF. Work: at the opening, memory for the connection; once per round trip
- * some 30 loads and stores; at the end an event. The calls are far apart in time, so that what they cost is cache
- * lines, of programs and of data: what two of them do is there once. Cost: agent-record.md. Nothing is changed
- * but the connection's wish to be told of round trips and its end, which other programs may have too. Connections that
- * are not recorded cost one call at their opening.
+ * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and a program that the loader runs to scan the table of
+ * connections. Kernel: 6.1 or newer with BTF. Work: memory for the connection when it opens, some 30 loads and stores
+ * per round trip, an event when it closes. The calls are far apart in time, so their cost is cache misses of code and
+ * data (docs/reference/agent-record.md). The programs change nothing but the connection's callback flags for round
+ * trips and its close, which other programs may set too. Connections that are not recorded cost one call when they
+ * open.
  *
  * With `tune`, the algorithm of a new connection is chosen as well (choose.h), before it is noted.
  */
@@ -227,7 +227,7 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	if (!find(&place, cookie))
 		return;
 	flow = place.flow;
-	/* Only the FIN is under way when the last transfer is over. */
+	/* Only the FIN is in flight when the last transfer is over. */
 	if (!is_close && flow->flags & FLOW_IS_OVER)
 		return;
 	now_us = is_close ? closed_us(tp) : tp->tcp_mstamp;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::time::{Duration, Instant};
 
-/// Cases between two looks at the clock.
+/// Number of cases between two checks of the clock.
 const CASES: u32 = 64;
 
 /// What is put into the input: numbers and texts tend to break at it.
@@ -27,7 +27,7 @@ const HOSTILE: &[&[u8]] = &[
 /// Calls with damaged forms of the seeds for about a second, or for `THALWEG_FUZZ_SECONDS`.
 ///
 /// # Panics
-/// If `work` does; it says with which bytes, made as short as it can.
+/// If `work` does, with the shortest input found that makes it panic.
 pub fn damage(seeds: Vec<Vec<u8>>, work: impl Fn(&[u8])) {
     let seconds = std::env::var("THALWEG_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     let end = Instant::now() + Duration::from_secs(seconds);

@@ -221,7 +221,7 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 	/* Each loss is paid for by what is delivered until the window grows again; one whole window at most. */
 	it->unpaid = rule_min(it->unpaid + lost, it->peak * RULE_LOSS_RATIO);
 	it->unpaid -= rule_min(it->unpaid, acked);
-	/* What was under way at the last congestion belongs to it. */
+	/* What was in flight at the last congestion belongs to it. */
 	if (it->is_settling && (int32_t)(in->delivered - it->settled) < 0)
 		return 0;
 	it->is_settling = 0;
@@ -328,7 +328,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 		uint64_t cap = it->cap >> RULE_CAP_SHIFT;
 		uint64_t wanted = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
 
-		/* The path does not hold what a stall takes: all that it holds is kept under way. */
+		/* The path does not hold what a stall takes: all that it holds is kept in flight. */
 		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
 		if (is_kept_full)
 			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;

@@ -29,7 +29,7 @@ const SOCKET: &str = "--socket";
 /// Message of the daemon when it exits normally.
 const WORD: &[u8] = b"end";
 
-/// How long a keeper that is told to end may take.
+/// Timeout for a watchdog to exit after the message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A keeper at work.

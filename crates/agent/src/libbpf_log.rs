@@ -9,8 +9,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::transmute;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Bytes of the longest message: libbpf gives the verifier up to 16 MiB for its log. The system finds pages for those
-/// that are written.
+/// Size of the longest message: libbpf allocates up to 16 MiB for the verifier's log. Only written pages take memory.
 const BUFFER_BYTES: usize = 17 << 20;
 
 /// Bytes of a message that are kept, its last ones: there is the verifier's reason.

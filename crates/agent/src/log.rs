@@ -69,7 +69,7 @@ fn write(level: Level, text: &str) {
     let to = std::io::stderr();
     let name = if is_journal(&to) { "" } else { "thalweg-agent: " };
     if is_shown(level) {
-        // A reader that has closed its end is ignored, here and below: the agent goes on.
+        // A closed pipe is ignored, here and below: the agent continues.
         let _ = to.lock().write_all(lines(level, is_journal(&to), &format!("{name}{text}")).as_bytes());
     }
 }

@@ -1,5 +1,4 @@
-//! Tells a service manager that the agent is at work: the protocol of systemd's sd_notify(3), for units of
-//! `Type=notify`.
+//! Notifies a service manager of the agent's state: the protocol of systemd's sd_notify(3), for units of `Type=notify`.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};

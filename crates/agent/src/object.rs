@@ -1,4 +1,4 @@
-//! Compiled BPF programs: opened, loaded, and what was said about them.
+//! Opens and loads compiled BPF programs, with the kernel's messages.
 
 use crate::libbpf_log;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};

@@ -48,14 +48,14 @@ pub enum EcnFeedback {
 /// What a controller decides about. The connection owns it and lends it to the controller with every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Congestion window: how many segments may be under way. At least 1.
+    /// Congestion window: how many segments may be in flight. At least 1.
     pub cwnd: Packets,
     /// Slow-start threshold; [`Packets::MAX`] until the first congestion.
     pub ssthresh: Packets,
     /// At which rate segments may leave. The connection sets it after every ACK (for the size of its bursts) unless the
     /// controller [paces](Controller::paces).
     pub pacing_rate: Rate,
-    /// Set by a controller that keeps the window small on purpose: rate samples of what is under way now shall count as
+    /// Set by a controller that keeps the window small on purpose: rate samples of what is in flight now shall count as
     /// limited by the application. The connection clears it.
     pub is_held_back: bool,
 }
@@ -120,7 +120,7 @@ pub struct Conn {
 }
 
 /// A delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation): what was delivered while the most recently sent
-/// of the segments now acknowledged was under way.
+/// of the segments now acknowledged was in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateSample {
     /// [`Conn::delivered`] when that segment was sent.
@@ -166,7 +166,7 @@ pub struct Ack {
     pub acked: Packets,
     /// Segments newly deemed lost on this ACK.
     pub lost: Packets,
-    /// Segments under way before this ACK.
+    /// Segments in flight before this ACK.
     pub prior_inflight: Packets,
     /// Round-trip time of a segment that this ACK newly acknowledges and that was sent once.
     pub rtt: Option<Span>,
@@ -246,7 +246,7 @@ pub trait Controller: Debug + Send {
     /// The state of recovery is about to become `next`; [`Conn::state`] is still the old one.
     fn on_state(&mut self, _conn: &Conn, _next: CaState, _window: &mut Window, _rng: &mut dyn Rng) {}
 
-    /// The first segment after a pause is about to leave: nothing is under way.
+    /// The first segment after a pause is about to leave: nothing is in flight.
     fn on_transmit_start(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// The reduction of cwnd since the last [`Controller::ssthresh`] was a mistake: returns the cwnd to go on with.

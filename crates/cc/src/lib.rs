@@ -1,6 +1,6 @@
 //! Congestion controllers.
 //!
-//! A controller answers one question: how much may be under way, and how fast may it leave? It is told of events as
+//! A controller answers one question: how much may be in flight, and how fast may it leave? It is told of events as
 //! structs and changes the connection's [`Window`]. It has no clock and no randomness of its own, and never learns what
 //! drives it: the simulator, a replay of a recorded connection, or a test.
 //!

@@ -11,7 +11,7 @@
 //! milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have.
 //!
 //! Deviations from RFC 5681, all of them Linux's: cwnd counts segments; ssthresh is half of cwnd and not of what is
-//! under way; cwnd grows only while it is what limits the connection (RFC 7661 in spirit).
+//! in flight; cwnd grows only while it is what limits the connection (RFC 7661 in spirit).
 
 use crate::growth::{self, AdditiveIncrease, UNIT};
 use crate::{Ack, CaState, Conn, Controller, Param, Window};

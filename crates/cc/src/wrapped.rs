@@ -13,7 +13,7 @@ pub(crate) struct Model {
     pub mode: u8,
     /// Startup's rounds without growth.
     pub full_bw_count: u32,
-    /// The short-term bound of what is under way, in packets; none of version 1.
+    /// The short-term bound of what is in flight, in packets; none of version 1.
     pub inflight_bound: Option<u64>,
     /// cwnd before losses bound it, in packets; none where nothing but the model of version 1 decides.
     pub unbounded_cwnd: Option<u64>,
@@ -27,7 +27,7 @@ pub(crate) trait Wrapped: Controller {
     /// Pacing gain of Startup in 256ths, as it rounds it.
     const STARTUP_GAIN: u32;
 
-    /// The part of a BDP below which little is under way, in hundredths: below the lowest pacing gain of a flow that is
+    /// The part of a BDP below which little is in flight, in hundredths: below the lowest pacing gain of a flow that is
     /// left alone.
     const EXPECTED_PERCENT: u64;
 

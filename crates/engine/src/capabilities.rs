@@ -1,4 +1,4 @@
-//! `thalweg-engine capabilities`: what each engine can do here, so that nobody else needs to know engines by name.
+//! `thalweg-engine capabilities`: what each engine can do here, so that callers need not know engines by name.
 
 use crate::engine::{Controller, Engine, Lack};
 use crate::engines::ENGINES;

@@ -17,12 +17,12 @@ const OPEN_FILES: u64 = 64;
 /// Open files of one running experiment: a file for each table, and what it reads.
 const OPEN_FILES_OF_EXPERIMENT: u64 = 16;
 
-/// Raises the limit of open files as far as this process may, and returns how many experiments fit in it side by side, at
-/// least one. Hosts inherit the limit.
+/// Raises the limit of open files as far as this process may, and returns how many experiments fit in it side by side,
+/// at least one. Hosts inherit the limit.
 ///
 /// # Errors
-/// `too-few-descriptors`: not even one fits. A probe of the machine that ran out of descriptors would report that algorithms
-/// or rights are missing, so this is asked before anything else.
+/// `too-few-descriptors`: not even one fits. A probe of the machine that ran out of descriptors would report that
+/// algorithms or rights are missing, so this is asked before anything else.
 pub fn experiments_that_fit() -> Result<usize, Problem> {
     let Some(limit) = raise_open_files() else { return Ok(usize::MAX) };
     match limit.saturating_sub(OPEN_FILES) / OPEN_FILES_OF_EXPERIMENT {
@@ -56,7 +56,7 @@ fn value_in(path: &str, key: &str) -> String {
     text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned()
 }
 
-/// The command that the user gave, if whoever called us says it.
+/// The command that the user typed, if the caller passed it on.
 pub fn command() -> Result<Option<Vec<String>>, Problem> {
     let Some(text) = std::env::var_os(COMMAND) else { return Ok(None) };
     let text = text.to_string_lossy();

@@ -16,7 +16,7 @@ pub fn merge(out: &Path, parts: &[PathBuf], output: &Output) -> Result<Exit, Pro
              hint: thalweg-engine run --plan '{out}/run.json' --out '{out}'"
         );
     }
-    // The files are there, whether or not somebody still reads what we say.
+    // The files are complete, even if the reader of the events has closed the pipe.
     let _ = output.emit(&EngineEvent::merged(&merged));
     Ok(Exit::Finished)
 }

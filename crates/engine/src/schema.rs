@@ -29,7 +29,8 @@ pub fn schema(subject: Subject) -> Value {
     }
 }
 
-/// JSON Schema, draft 2020-12. The name of the Rust type, which schemars puts into `title`, is not the reader's concern.
+/// JSON Schema, draft 2020-12. The name of the Rust type, which schemars puts into `title`, is not the reader's
+/// concern.
 fn json_schema<T: JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>().to_value();
     let keys = schema.as_object_mut().expect("the schema of a struct is an object");

@@ -121,8 +121,8 @@ fn a_signal_ends_a_run_in_order_and_keeps_what_is_finished() {
 
 #[test]
 fn a_second_signal_ends_a_run_that_cannot_stop_in_order() {
-    // Nobody reads its events: once the pipe is full (64 KiB), the engine waits for room and looks at nothing else. So many
-    // lines of the journal mean that this is about to happen.
+    // The events are not read: once the pipe is full (64 KiB), the engine blocks on it. This number of
+    // journal lines means that the pipe is nearly full.
     const EVENTS: usize = 250;
     let mut plan = plan(1000);
     for experiment in plan["experiments"].as_array_mut().unwrap() {

@@ -5,10 +5,10 @@
 //! target/release/examples/relay_speed RATE_MBPS SECONDS [reno|cubic|bbr] [fifo]     as root, or as an ordinary user
 //! ```
 //!
-//! It builds the network of an experiment, offloads off, with 5 ms in each direction and a buffer of 1000 packets, and lets
-//! iperf3 send through it for that long. With two processors the endpoints run on the first and the relay on the last;
-//! `fifo` gives the relay SCHED_FIFO, which needs root. The result is one line of figures: goodput as iperf3 has it, and
-//! what the relay measured of itself.
+//! It builds the network of an experiment, offloads off, with 5 ms in each direction and a buffer of 1000 packets, and
+//! lets iperf3 send through it for that long. With two processors the endpoints run on the first and the relay on the
+//! last; `fifo` gives the relay SCHED_FIFO, which needs root. The result is one line of figures: goodput as iperf3 has
+//! it, and what the relay measured of itself.
 
 use serde_json::{Value, json};
 use std::error::Error;

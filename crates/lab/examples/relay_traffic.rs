@@ -47,7 +47,7 @@ fn receive(port: u16, is_echo: bool) -> Outcome {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
     // As much as the system allows, so that no packet is lost here while we wait for the processor.
     rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 8 << 20)?;
-    // Whoever started us ends us by closing our standard input.
+    // The parent stops this program by closing its standard input.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);

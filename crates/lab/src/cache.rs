@@ -28,7 +28,8 @@ pub(crate) fn keep(place: &Path, bytes: &[u8]) -> io::Result<()> {
     written.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
-/// Removes the files of a folder that have not been used for a week. A process that reads one of them has it open, or makes it again.
+/// Removes the files of a folder that have not been used for a week. A process that reads one of them has it open, or
+/// makes it again.
 pub(crate) fn forget(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {

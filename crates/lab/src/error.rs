@@ -1,4 +1,4 @@
-//! What goes wrong, told so that somebody can mend it.
+//! Errors, with what the user can do about them.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -122,28 +122,28 @@ fn an_ordinary_user_gets_the_same_network() {
     let network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
     let commands = network.commands().to_owned();
     let ours = dump::live(network);
-    let told = as_nobody(&json!({ "role": "network" }));
+    let told = as_unprivileged(&json!({ "role": "network" }));
     assert_eq!(told["commands"], json!(commands));
     assert_eq!(told["dump"], json!(ours));
 }
 
 #[test]
 fn an_ordinary_user_may_use_every_algorithm_that_the_kernel_has() {
-    let told = as_nobody(&json!({ "role": "algorithms" }));
+    let told = as_unprivileged(&json!({ "role": "algorithms" }));
     assert!(told["has"].as_array().is_some_and(|names| names.contains(&json!("reno"))), "{told}");
     assert_eq!(told["has"], told["usable"]);
 }
 
-/// Plays a role as a user without rights: `nobody`, or whoever runs the tests.
-fn as_nobody(role: &Value) -> Value {
+/// Plays a role as an unprivileged user: uid 65534, or the user of the tests.
+fn as_unprivileged(role: &Value) -> Value {
     if !rustix::process::geteuid().is_root() {
         return roles::told(&output_of(&mut roles::command(role)));
     }
-    // A copy where everybody may read it.
+    // A world-readable copy.
     let folder = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().expect("a folder");
     let copy = folder.path().join("test");
     fs::copy(std::env::current_exe().expect("the test's own file"), &copy).expect("a copy");
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("everybody may run it");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).expect("it is made executable");
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
     command.args(roles::words_with(copy.into(), role)).current_dir("/");
@@ -202,8 +202,8 @@ fn a_process_killed_while_it_holds_a_network_leaves_no_process_and_no_namespace(
 
     holder.kill().expect("it lives");
     holder.wait().expect("it ends");
-    wait_until("nobody lives in the namespaces", || inhabitants(&identities).is_empty());
-    // A namespace without processes stays only where somebody mounted it; the only such mounts were the holder's.
+    wait_until("the namespaces have no processes", || inhabitants(&identities).is_empty());
+    // A namespace without processes stays only where it is mounted; the only such mounts were the holder's.
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
     assert!(identities.iter().all(|inode| !mounts.contains(&format!("net:[{inode}]"))), "{mounts}");
 }
@@ -227,7 +227,7 @@ fn closing_names_a_process_that_stays_and_what_to_type() {
     let mut host = network.spawn("sender", &["sleep".into(), "60".into()], false).expect("it starts");
     let name = format!("/proc/{}/comm", host.id());
     wait_until("nsenter has become sleep", || fs::read_to_string(&name).is_ok_and(|comm| comm.trim() == "sleep"));
-    let error = network.close().expect_err("somebody is left");
+    let error = network.close().expect_err("a process is left");
     assert_eq!(error.code, "leftovers");
     assert!(error.message.contains(&format!("{} (sleep)", host.id())), "{error}");
     assert_eq!(error.hint, format!("kill {}", host.id()));

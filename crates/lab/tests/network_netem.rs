@@ -144,8 +144,8 @@ fn jitter_keeps_the_order_and_holding_back_does_not() {
     assert_eq!(numbers(&back), (0..100).collect::<Vec<_>>());
     let delays = delays_us(&back);
     let (least, most) = (delays.iter().min().expect("some"), delays.iter().max().expect("some"));
-    // Of a hundred draws from 0 to 60 ms the largest is above 45 ms but for one time in 10^12. The first packet waits for
-    // no other, so the least is small, too.
+    // Of a hundred draws from 0 to 60 ms the largest is above 45 ms but for one time in 10^12. The first packet waits
+    // for no other, so the least is small, too.
     assert!(*most > 45_000, "{most} us");
     assert!(*least < 40_000, "{least} us");
     echo.kill().expect("it lives");

@@ -40,7 +40,7 @@ pub struct Link<P> {
     profile: Profile,
     /// Time of the latest call.
     now: Time,
-    /// All but what is under way, which the parts count themselves.
+    /// All but what is in flight, which the parts count themselves.
     counters: Stats,
 }
 
@@ -176,7 +176,7 @@ impl<P: Packet> Link<P> {
         self.poll_due(now).map(|(_, packet)| packet)
     }
 
-    /// The same, with the time at which the packet arrived: who hands it on late can say by how much.
+    /// The same, with the time at which the packet arrived, for callers that deliver it late.
     ///
     /// # Panics
     /// If `now` is earlier than the call before.

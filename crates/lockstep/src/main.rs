@@ -115,7 +115,7 @@ fn record(
     }
 }
 
-/// Writes a text so that the same text gives the same bytes.
+/// Writes a compressed text, reproducibly.
 fn save(path: &Path, text: &str) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     if let Some(folder) = path.parent() {

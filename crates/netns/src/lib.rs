@@ -43,7 +43,7 @@ pub fn others() -> Others {
     let mut seen: HashSet<u64> = own().into_iter().collect();
     let mut others = Others::default();
     for path in processes().into_iter().map(|(_, path)| path.join("ns/net")).chain(mounted()) {
-        // A look at the file is cheaper than opening it, and most processes are in the same namespace.
+        // stat() is cheaper than opening the file, and most processes are in the same namespace.
         let number = match number(&path) {
             Ok(number) => number,
             Err(error) => {

@@ -1,15 +1,15 @@
 //! What is in a network namespace, in words: `docker 3f2a9b0c1d2e`, `ip netns blue`, `unit nginx.service`,
 //! `process iperf3 (pid 812)`.
 //!
-//! Containers and units are found by the cgroups of processes. A cgroup that the caller is in as well does not tell
-//! namespaces apart.
+//! Containers and units are identified by the cgroups of processes. The caller's own cgroup does not distinguish
+//! namespaces.
 
 use crate::{mounted, number, processes};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// How much a name says; the smallest is taken.
+/// Precision of a name; the smallest value wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     /// That of the machine, or a name that someone has given with `ip netns`.
@@ -31,7 +31,7 @@ const GENERATED: [&str; 2] = ["cni-", "netns-"];
 /// Letters of a container's ID that are shown, as `docker ps` does.
 const SHOWN_ID: usize = 12;
 
-/// The names of all network namespaces that this process may look at, its own among them.
+/// The names of all network namespaces that this process may inspect, including its own.
 pub fn names() -> BTreeMap<u64, String> {
     let mut names: BTreeMap<u64, (Rank, String)> = BTreeMap::new();
     let mut add = |number: u64, rank: Rank, name: String| {

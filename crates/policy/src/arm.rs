@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Maximum number of arms: the kernel's table of probabilities has this number of slots.
 pub const MAX_ARMS: usize = 8;
 
-/// Algorithms that take a loss for congestion, so that their losses and queues tell something of the path.
+/// Algorithms that take loss for congestion, so that their losses and queues describe the path.
 const LOSS_BASED: [&str; 12] =
     ["bic", "cubic", "dctcp", "highspeed", "htcp", "hybla", "illinois", "reno", "scalable", "veno", "westwood", "yeah"];
 
@@ -29,8 +29,7 @@ impl ArmId {
 pub struct Arm {
     /// As `TCP_CONGESTION` takes it.
     pub name: String,
-    /// Whether a loss makes it slower, so that what it loses and how long its queues grow says something about the
-    /// path.
+    /// Whether the algorithm reduces its rate after a loss, so that its losses and queues describe the path.
     pub is_loss_based: bool,
     /// Whether it may not be chosen while the host is short of CPU.
     pub needs_whole_cpu: bool,

@@ -17,9 +17,8 @@
 //! - [`Objective`] says what is wanted, as a number for each outcome.
 //! - [`simulate`] plays policies against a population of paths.
 //!
-//! Nothing here has a clock, draws random numbers of its own, or touches anything outside: times are arguments (since
-//! the UNIX epoch, so that learned state survives a restart), and the same outcomes in the same order give the same
-//! weights.
+//! Nothing here reads a clock, draws random numbers of its own, or does I/O: times are arguments (since the UNIX epoch,
+//! so that learned state survives a restart), and the same outcomes in the same order yield the same weights.
 //!
 //! ```
 //! use thalweg_policy::{AnyPolicy, Arms, Bayes, Class, Guard, Objective, Prefix};

@@ -1,4 +1,5 @@
-//! The normal distribution, and running moments. Everything by `libm`, which gives the same bits on every platform.
+//! The normal distribution, and running moments. All functions are those of `libm`, which are bit-identical on every
+//! platform.
 
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@ use thalweg_units::{Bytes, MSS};
 /// by that, since none chooses sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
-    /// Smallest connection that counts: what fits into the initial window leaves no algorithm a say.
+    /// Smallest connection that counts: smaller ones fit into the initial window, and do not depend on the algorithm.
     pub least: Bytes,
     /// Connections from here on are medium.
     pub medium_from: Bytes,
@@ -47,9 +47,9 @@ impl Objective {
         }
     }
 
-    /// What an outcome is worth: more is better. None: it says nothing about the path, since it was too small, or the
-    /// application decided how long it took. Whether an application left a connection idle between two transfers does
-    /// not matter where the transfer's own time is known.
+    /// The reward of an outcome: more is better. `None` if it does not depend on the path, since the connection was too
+    /// small, or the application determined its duration. Idle times between transfers do not matter where the
+    /// transfer's own time is known.
     pub fn reward(&self, outcome: &Outcome) -> Option<f64> {
         if outcome.acked < self.least {
             return None;

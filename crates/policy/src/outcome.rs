@@ -1,4 +1,4 @@
-//! What a connection that has closed tells.
+//! The outcome of a closed connection.
 
 use crate::arm::ArmId;
 use crate::prefix::Prefix;
@@ -43,7 +43,7 @@ impl Size {
 pub struct Class {
     /// Who opens it.
     pub direction: Direction,
-    /// What it will carry, where that is known: from its port, or since the application has said so.
+    /// The expected size, if known from its port or from the application.
     pub size: Option<Size>,
 }
 
@@ -60,10 +60,10 @@ pub enum Group {
     Untouched,
 }
 
-/// What a connection that has closed tells.
+/// The outcome of a closed connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Outcome {
-    /// The destination, as [`Tree::leaf`](crate::Tree::leaf) gives it.
+    /// The destination, as returned by [`Tree::leaf`](crate::Tree::leaf).
     pub prefix: Prefix,
     /// Algorithm at the end, as read back from the kernel.
     pub arm: ArmId,

@@ -13,10 +13,11 @@ pub trait Policy {
     /// The name by which it is chosen.
     fn name(&self) -> &'static str;
 
-    /// Learns from a connection that has closed at `now`; gives what changed thereby.
+    /// Learns from a connection that closed at `now`; returns the changes.
     fn observe(&mut self, outcome: &Outcome, now: Time) -> Vec<PolicyEvent>;
 
-    /// With which chance each arm is drawn for a connection of `class` to the destination `prefix` that opens at `now`.
+    /// The probability with which each arm is drawn for a connection of `class` to the destination `prefix` that opens
+    /// at `now`.
     fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights;
 
     /// Why the weights are as they are.
@@ -44,7 +45,7 @@ pub struct Interval {
 pub struct ArmView {
     /// The arm.
     pub arm: ArmId,
-    /// With which chance it is drawn.
+    /// The probability with which it is drawn.
     pub weight: f64,
     /// Connections that it has been judged by; old ones count for less where a policy forgets.
     pub connections: f64,
@@ -81,7 +82,7 @@ pub(crate) fn bare_views(arms: &Arms, weights: &Weights) -> Vec<ArmView> {
     arms.iter().map(view).collect()
 }
 
-/// A share in words: `97 %`. What is not all is not told as all.
+/// A share in words: `97 %`. Only exactly 1 is `100 %`.
 pub(crate) fn percent(share: f64) -> String {
     if share < 1.0 && share > 0.99 { "over 99 %".to_owned() } else { format!("{:.0} %", 100.0 * share) }
 }

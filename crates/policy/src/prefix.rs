@@ -132,7 +132,7 @@ impl From<Prefix> for String {
     }
 }
 
-/// Which lengths of prefixes are told apart, the longest first: a destination's own, then those from which it inherits.
+/// Prefix lengths, longest first: that of destinations, then those of the networks from which they inherit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tree {
     v4: Vec<u8>,

@@ -14,7 +14,7 @@ pub struct Snapshot {
     guard: Guard,
 }
 
-/// A snapshot that cannot be gone on from.
+/// A snapshot that cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// It is damaged, or something else.

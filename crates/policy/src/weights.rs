@@ -1,11 +1,11 @@
-//! With which chance each arm is drawn.
+//! The probability with which each arm is drawn.
 
 use crate::arm::{ArmId, Arms};
 use serde::{Deserialize, Serialize};
 
-/// With which chance a connection is held out, and with which one each arm is drawn if it is not.
+/// The probability with which a connection is held out, and with which one each arm is drawn if it is not.
 ///
-/// The chances of the arms are from 0 to 1 and add up to 1.
+/// The probabilities of the arms are from 0 to 1 and add up to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Weights {
     holdout: f64,
@@ -13,8 +13,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Chances in proportion to `wishes`, one for each arm, nothing held out. Wishes that are negative or no numbers
-    /// count as nothing; if none is left, all arms are equal.
+    /// Probabilities in proportion to `wishes`, one for each arm, nothing held out. Wishes that are negative or no
+    /// numbers count as nothing; if none is left, all arms are equal.
     pub fn of(wishes: &[f64]) -> Weights {
         let clean = |&wish: &f64| if wish.is_finite() && wish > 0.0 { wish } else { 0.0 };
         // Divided by the largest first, so that no sum is too large to be a number.
@@ -63,12 +63,12 @@ impl Weights {
         self.holdout
     }
 
-    /// The chance of an arm, for a connection that is not held out.
+    /// The probability of an arm, for a connection that is not held out.
     pub fn chance(&self, arm: ArmId) -> f64 {
         self.arms[arm.index()]
     }
 
-    /// The chances in the order of the arms.
+    /// The probabilities in the order of the arms.
     pub fn chances(&self) -> &[f64] {
         &self.arms
     }
@@ -93,12 +93,12 @@ impl Weights {
                 return ArmId(number as u8);
             }
         }
-        // Sums of rounded numbers may end a little below 1: the last arm that has a chance at all.
+        // Sums of rounded numbers may end a little below 1: the last arm that has a probability at all.
         ArmId(self.arms.iter().rposition(|&chance| chance > 0.0).unwrap_or(0) as u8)
     }
 
     /// For a kernel, which has no fractions: a random number of 32 bits draws the first arm whose entry it is below.
-    /// Entries never fall, the last is 2^32, and an arm without a chance is never the first.
+    /// Entries never fall, the last is 2^32, and an arm without a probability is never the first.
     pub fn thresholds(&self) -> Vec<u64> {
         const WHOLE: f64 = (1u64 << 32) as f64;
         let last = self.arms.iter().rposition(|&chance| chance > 0.0).unwrap_or(0);

@@ -86,8 +86,8 @@ impl Calendar {
     }
 }
 
-/// When the calendar last promised to look at a timer. Timers move with every packet, mostly to later: an entry is made only
-/// when a timer is due before the one that is already there, and an entry that comes too early is made anew.
+/// When the calendar last promised to look at a timer. Timers move with every packet, mostly to later: an entry is made
+/// only when a timer is due before the one that is already there, and an entry that comes too early is made anew.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Alarm {
     set: Option<Time>,

@@ -5,8 +5,8 @@ use std::ops::{Index, IndexMut};
 
 /// Every connection ever opened. Closed connections leave `None`, so late packets are discarded.
 ///
-/// Mutable access marks a connection as touched. One that is not touched between two samples has the same values at both: a
-/// connection's state changes with its events, not with time.
+/// Mutable access marks a connection as touched. One that is not touched between two samples has the same values at
+/// both: a connection's state changes with its events, not with time.
 #[derive(Debug, Default)]
 pub(crate) struct Connections {
     slots: Vec<Option<Box<Connection>>>,

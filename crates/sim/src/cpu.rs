@@ -7,18 +7,18 @@
 //! ```
 //!
 //! The first slice begins at a random moment. What comes while the host is away waits: timers that run out, the
-//! application, acknowledgements. Back on CPU, the host does one thing after another, timers first, because their interrupt
-//! goes before the network's. An acknowledgement is handled when its turn comes, and its round-trip time ends then; what
-//! may be sent upon it leaves before the next one is looked at. Each acknowledgement and each packet sent takes its time
-//! on CPU; what does not fit into a slice goes on in the next. Data that comes to the host, of a flow that goes up, is handled
-//! as an acknowledgement is, and costs as much, its own acknowledgement included.
+//! application, acknowledgements. Back on CPU, the host does one thing after another, timers first, because their
+//! interrupt goes before the network's. An acknowledgement is handled when its turn comes, and its round-trip time ends
+//! then; what may be sent upon it leaves before the next one is looked at. Each acknowledgement and each packet sent
+//! takes its time on CPU; what does not fit into a slice goes on in the next. Data that comes to the host, of a flow
+//! that goes up, is handled as an acknowledgement is, and costs as much, its own acknowledgement included.
 //!
 //! With credit ([`credit`]), the host is on CPU whenever it needs to be until the credit is used up.
 //!
 //! A host has one CPU or two; [`shared_cpu`](crate::shared_cpu) says what runs on which.
 //!
-//! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a network
-//! card, and the CPU of the host `receiver`. UDP sources need no CPU.
+//! Left out: caches that the others have emptied, interrupts that find the host asleep, limits of what waits in a
+//! network card, and the CPU of the host `receiver`. UDP sources need no CPU.
 
 mod credit;
 mod slices;

@@ -3,7 +3,7 @@
 /// Why an experiment does not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Somebody asked to stop.
+    /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,
     /// The experiment contradicts itself, or asks for what the simulator does not have.

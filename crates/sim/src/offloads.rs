@@ -6,18 +6,18 @@
 //!  handled                        xxxx                      xx
 //! ```
 //!
-//! The first packet after a pause starts a timer; when it expires, the host handles all packets that have arrived until then.
-//! With an interval of zero it handles what arrives at the same instant. With receive offload, consecutive segments of a
-//! connection among these become one packet of at most 64 KiB, for which the receiver decides on one acknowledgement.
-//! Segments merge under the conditions of Linux: the next one in order, the same timestamps, the same ECN field, full-sized
-//! but for the last one, and none after a PSH flag, with which senders end a burst. Acknowledgements without data are handled
-//! together, one by one.
+//! The first packet after a pause starts a timer; when it expires, the host handles all packets that have arrived until
+//! then. With an interval of zero it handles what arrives at the same instant. With receive offload, consecutive
+//! segments of a connection among these become one packet of at most 64 KiB, for which the receiver decides on one
+//! acknowledgement. Segments merge under the conditions of Linux: the next one in order, the same timestamps, the same
+//! ECN field, full-sized but for the last one, and none after a PSH flag, with which senders end a burst.
+//! Acknowledgements without data are handled together, one by one.
 //!
-//! A router with receive offload merges what its hosts send at the same instant. It queues, drops and sends merged packets as
-//! one, as a Linux router does, whose card splits them after the queue.
+//! A router with receive offload merges what its hosts send at the same instant. It queues, drops and sends merged
+//! packets as one, as a Linux router does, whose card splits them after the queue.
 //!
-//! Left out: adaptive intervals, limits of a poll (`NAPI` budget), timeouts of held packets (`gro_flush_timeout`), and the rate
-//! of the links between hosts and bottleneck.
+//! Left out: adaptive intervals, limits of a poll (`NAPI` budget), timeouts of held packets (`gro_flush_timeout`), and
+//! the rate of the links between hosts and bottleneck.
 //!
 //! Source: Linux `net/core/gro.c`, `net/ipv4/tcp_offload.c`; ethtool(8), `rx-usecs`.
 

@@ -3,8 +3,8 @@
 use thalweg_tcp::{Data, ToReceiver, ToSender};
 use thalweg_units::{Bytes, Ecn, MTU};
 
-/// A packet on either link. Data takes the forward link, acknowledgements the reverse one; for flows that go up it is the other
-/// way round.
+/// A packet on either link. Data takes the forward link, acknowledgements the reverse one; for flows that go up it is
+/// the other way round.
 ///
 /// `Merged` are consecutive segments that receive offload has merged, at least two.
 ///

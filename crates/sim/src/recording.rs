@@ -1,7 +1,7 @@
 //! Rows of the table `packets`: what became of each packet that was offered to a link.
 //!
-//! A row is emitted when the packet leaves the queue or is dropped; at the end of the experiment, if it is still there. A packet
-//! that the link duplicates has one row, of its original. A packet that a router has merged is one packet.
+//! A row is emitted when the packet leaves the queue or is dropped; at the end of the experiment, if it is still there.
+//! A packet that the link duplicates has one row, of its original. A packet that a router has merged is one packet.
 
 use crate::packet::Packet;
 use std::collections::BTreeMap;

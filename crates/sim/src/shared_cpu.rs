@@ -1,7 +1,7 @@
 //! Hosts that share their CPUs: the simulation hands them tasks, and carries them out while a slice lasts.
 //!
-//! With one CPU, everything runs on it. With two, as in Linux with the application pinned to the first CPU and the network
-//! card's interrupts to the second:
+//! With one CPU, everything runs on it. With two, as in Linux with the application pinned to the first CPU and the
+//! network card's interrupts to the second:
 //!
 //! | what | on which CPU |
 //! | --- | --- |
@@ -11,9 +11,10 @@
 //! | retransmission timeout, loss probe, RACK timer | the one that set it last |
 //! | delayed acknowledgements of a flow that goes up | the second |
 //!
-//! A pacing timer that is armed is not armed again elsewhere: while its CPU is away, a burst that has become due leaves with the
-//! next acknowledgement that the other CPU handles. An acknowledgement that comes while the first CPU is in the middle of work for
-//! the connection waits for that CPU (the socket's backlog). The application fills the send buffer in its own slices only.
+//! A pacing timer that is armed is not armed again elsewhere: while its CPU is away, a burst that has become due leaves
+//! with the next acknowledgement that the other CPU handles. An acknowledgement that comes while the first CPU is in
+//! the middle of work for the connection waits for that CPU (the socket's backlog). The application fills the send
+//! buffer in its own slices only.
 //!
 //! Left out: a CPU that spins on a lock whose holder is away.
 
@@ -92,7 +93,8 @@ impl Simulation {
         cpu.work(now, cost(cpu));
     }
 
-    /// Leaves an arrival to the application's CPU if that is in the middle of work for the connection; returns what is not.
+    /// Leaves an arrival to the application's CPU if that is in the middle of work for the connection; returns what is
+    /// not.
     fn defer_to_application(&mut self, host: usize, index: usize, task: Task) -> Option<Task> {
         let Task::Arrival(packet) = task else { return Some(task) };
         let application = &mut self.cpus[host][APPLICATION];
@@ -111,7 +113,8 @@ impl Simulation {
         }
     }
 
-    /// Sets the timers of a connection of a host with two CPUs, after `cpu` has worked for it, and wakes the application.
+    /// Sets the timers of a connection of a host with two CPUs, after `cpu` has worked for it, and wakes the
+    /// application.
     pub(crate) fn set_wakes(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
         let now = self.now;
         let Some(connection) = &mut self.connections[id] else { return };
@@ -132,7 +135,8 @@ impl Simulation {
         }
     }
 
-    /// The timer of a connection of a host with two CPUs may have expired, or the application may have finished a write.
+    /// The timer of a connection of a host with two CPUs may have expired, or the application may have finished a
+    /// write.
     pub(crate) fn on_sender_alarm(&mut self, id: usize, sink: &mut dyn Sink) {
         let now = self.now;
         let Some(connection) = &mut self.connections[id] else { return };

@@ -1,8 +1,8 @@
 //! Hosts that share a CPU: what is known of BBR and CUBIC there, and that it comes out the same each time.
 //!
-//! Elmenhorst and Aschenbruck, "2BRobust" (2026): on 100 Mbit/s with 10 ms, a BBR sender that has its CPU for 10 ms out of
-//! 20 ms sinks towards 10 Mbit/s; CUBIC, which sends a window at once when it is on CPU, does not; CUBIC behind `fq`, which
-//! spreads its packets, falls, too.
+//! Elmenhorst and Aschenbruck, "2BRobust" (2026): on 100 Mbit/s with 10 ms, a BBR sender that has its CPU for 10 ms out
+//! of 20 ms sinks towards 10 Mbit/s; CUBIC, which sends a window at once when it is on CPU, does not; CUBIC behind
+//! `fq`, which spreads its packets, falls, too.
 
 mod support;
 
@@ -80,7 +80,7 @@ fn slices_are_where_the_seed_puts_them() {
     };
     assert_eq!(flows(1, true), flows(1, true));
     assert_ne!(flows(1, true), flows(2, true));
-    assert_eq!(flows(1, false), flows(2, false), "nothing else in it hangs on the seed");
+    assert_eq!(flows(1, false), flows(2, false), "nothing else in it depends on the seed");
 }
 
 #[test]

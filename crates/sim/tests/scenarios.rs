@@ -267,7 +267,7 @@ fn what_cannot_be_is_refused_with_its_place() {
     assert_eq!(refused(&|it| it.flows[0].cc = "cubik".to_owned()), "flows.bulk.cc");
     assert_eq!(refused(&|it| it.flows[0].host = "elsewhere".to_owned()), "flows.bulk.host");
     assert_eq!(refused(&|it| it.flows[0].load = Load::Unlimited), "duration_ns");
-    assert_eq!(refused(&|it| it.flows[0].repeat = gap(Some("nobody"), None)), "flows.bulk.repeat.until");
+    assert_eq!(refused(&|it| it.flows[0].repeat = gap(Some("missing"), None)), "flows.bulk.repeat.until");
     assert_eq!(refused(&|it| it.flows[0].count = 1 << 31), "flows", "they would take terabytes");
     assert_eq!(refused(&|it| it.forward.loss = support::loss(1.0)), "forward.loss");
     let udp = Background { rate_bps: MBPS_20, start_ns: Time::ZERO, stop_ns: None, up: false };

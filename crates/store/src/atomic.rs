@@ -70,7 +70,7 @@ impl Pending {
     /// The directory cannot be written.
     pub fn publish(self) -> io::Result<()> {
         fs::rename(&self.temporary, &self.target)
-        // Dropping then looks for a temporary file that is gone, which is fine.
+        // Drop then finds no temporary file, which is fine.
     }
 }
 

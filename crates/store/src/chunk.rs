@@ -22,7 +22,7 @@ thread_local! {
     static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// How pages are compressed, as files say.
+/// The compression of pages, as recorded in files.
 pub fn compression() -> Compression {
     Compression::ZSTD(ZstdLevel::default())
 }
@@ -37,7 +37,7 @@ pub fn compress(page: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Encodes a column for a row group, its rows in the given order. `properties` say that nothing is compressed.
+/// Encodes a column for a row group, its rows in the given order. `properties` must disable compression.
 pub fn encode(
     column: &Column,
     described: &ColumnDescPtr,

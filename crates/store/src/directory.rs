@@ -30,7 +30,7 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes the run directory of `run`, or goes on with it if it is there.
+    /// Creates the run directory of `run`, or resumes an existing one.
     ///
     /// What dead processes left unfinished is removed first.
     ///
@@ -63,7 +63,7 @@ impl RunDirectory {
         &self.path
     }
 
-    /// What `run.json` says.
+    /// The content of `run.json`.
     pub fn run(&self) -> &RunFile {
         &self.run
     }

@@ -57,7 +57,7 @@ pub fn write_group<W: Write + Send>(
     write().map_err(io_error)
 }
 
-/// What is said of a column that is copied.
+/// The metadata of a column that is copied.
 fn written(metadata: &ColumnChunkMetaData, rows_written: u64) -> ColumnCloseResult {
     ColumnCloseResult {
         bytes_written: metadata.byte_range().1,
@@ -92,7 +92,7 @@ pub fn end<W: Write + Send>(file: SerializedFileWriter<W>) -> io::Result<()> {
     file.close().map(drop).map_err(io_error)
 }
 
-/// What the system said, out of what Parquet makes of it.
+/// The system's error inside a Parquet error.
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => source.downcast::<io::Error>().map_or_else(io::Error::other, |error| *error),

@@ -13,7 +13,7 @@ pub enum Error {
     Busy {
         /// The run directory.
         directory: PathBuf,
-        /// The process that writes it, if it has said so.
+        /// The process that writes it, if known.
         pid: Option<u32>,
     },
     /// It holds the run of another plan, engine or version.
@@ -54,14 +54,14 @@ pub enum Error {
         directory: PathBuf,
         /// The resource.
         shortage: Shortage,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The system does not let us read or write.
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

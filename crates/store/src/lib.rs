@@ -14,14 +14,14 @@
 //! files have temporary names until it has ended. It is complete if and only if its `flows` file exists, because that
 //! one is renamed into place last.
 //!
-//! The same plan on the same version of a deterministic engine gives the same bytes in every file: rows are in the
-//! order in which the engine gives them, and files hold neither times nor names of machines.
+//! The same plan on the same version of a deterministic engine yields the same bytes in every file: rows are in the
+//! order in which the engine emits them, and files contain neither times nor names of machines.
 //!
-//! `docs/reference/run-directory.md` says the same to those who read run directories.
+//! `docs/reference/run-directory.md` describes this for readers of run directories.
 //!
-//! What makes files complete or absent serves others, too: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read
-//! files of any table in any folder, [`Lock`] says whose folder it is. [`Problem`] and [`Exit`] are what the commands
-//! of all binaries end with.
+//! The atomic files serve other programs, too: [`Rows`], [`RowsFile`] and [`StoredRows`] write and read files of any
+//! table in any folder, and [`Lock`] marks the owner of a folder. [`Problem`] and [`Exit`] are the results of commands
+//! of all binaries.
 
 mod atomic;
 mod chunk;

@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Name of the file that is locked. It stays when the lock is gone.
+/// Name of the lock file. The file stays when the lock is released.
 pub const FILE: &str = ".lock";
 
 /// The right to write a directory. The system takes it back when the process ends, however it ends.
@@ -17,7 +17,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of `directory`, or says who has it.
+    /// Takes the lock of `directory`, or returns its owner.
     ///
     /// # Errors
     /// Another process has it ([`Error::Busy`]), or the directory cannot be written.

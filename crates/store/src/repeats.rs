@@ -26,7 +26,7 @@ struct Repeat {
     encoded: Option<Encoded>,
 }
 
-/// A column in a group, as the bytes of a file, and what the file's end says of it.
+/// A column in a row group: its bytes, and its metadata in the file's footer.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     /// The bytes.

@@ -16,7 +16,7 @@ use thalweg_trace::Row;
 #[derive(Debug)]
 pub struct RowsFile<R> {
     pending: Pending,
-    /// Writes to the pending file, through a handle of its own: what goes wrong at the end is then told as it is.
+    /// Writes to the pending file through its own handle, so that errors of finishing are reported unchanged.
     file: SerializedFileWriter<File>,
     of: PhantomData<fn(R)>,
 }

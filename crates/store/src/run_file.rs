@@ -20,7 +20,7 @@ pub struct RunFile {
     pub engine: String,
     /// Version of the program that made the directory.
     pub engine_version: String,
-    /// Version of the engine's results: the same plan and this give the same tables on a deterministic engine.
+    /// Version of the engine's results: the same plan and version yield the same tables on a deterministic engine.
     pub result_version: String,
     /// The whole plan, the scenario as text included.
     pub plan: Plan,

@@ -54,7 +54,7 @@ impl<R: Row> StoredRows<R> {
         usize::try_from(self.group(group).num_rows()).unwrap_or(0)
     }
 
-    /// Whether all rows of a row group have this text in a column, as far as the file says so.
+    /// Whether all rows of a row group have this text in a column, according to the file's statistics.
     pub fn all_have(&self, group: usize, column: &str, text: &str) -> bool {
         let named = |chunk: &&ColumnChunkMetaData| chunk.column_path().string() == column;
         let statistics = self.group(group).columns().iter().find(named).and_then(ColumnChunkMetaData::statistics);
@@ -143,7 +143,7 @@ fn append<T: DataType>(
     Ok(())
 }
 
-/// What the system said, or that the file is damaged.
+/// The system's error, or that the file is damaged.
 fn io_error(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => match source.downcast::<io::Error>() {

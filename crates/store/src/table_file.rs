@@ -16,7 +16,7 @@ const ROW_GROUP_ROWS: usize = 1 << 17;
 /// Rows that are turned into columns at once. A row group is a multiple of it.
 const BATCH_ROWS: usize = 128;
 
-/// A table of rows `R`, under way.
+/// An unfinished table of rows `R`.
 #[derive(Debug)]
 pub struct TableFile<R> {
     file: RowsFile<R>,

@@ -91,8 +91,8 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// Begins the capture of the experiment's packets, and says where it is to be written. It gets its name together
-    /// with the tables. Comes after [`Tables::begin_packets`], which makes the folder.
+    /// Begins the capture of the experiment's packets; returns its path. The file is renamed together with the tables.
+    /// Call it after [`Tables::begin_packets`], which makes the folder.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -149,7 +149,7 @@ impl Sink for Tables<'_> {
     }
 }
 
-/// Whose files they are, for errors that say which one could not be written.
+/// The owner of the files, for errors that name the file that could not be written.
 #[derive(Debug)]
 struct Place<'a> {
     directory: &'a Path,

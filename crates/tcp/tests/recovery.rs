@@ -200,7 +200,7 @@ fn after_a_timeout_cwnd_starts_over_at_one_segment() {
 #[test]
 fn a_timeout_is_undone_when_segments_arrive_that_were_sent_once() {
     let mut pipe = path(20);
-    // The first one under way is really lost, twice, so that no timestamp proves anything; the others only wait.
+    // The first one in flight is really lost, twice, so that no timestamp proves anything; the others only wait.
     pipe.forward = drop_times([(34, 2)]);
     pipe.stall = Some((at_ms(60), at_ms(660)));
     pipe.connect();

@@ -66,7 +66,7 @@ table! {
         /// The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.
         : assigned_cc: Option<Rc<str>>,
         /// How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, timeout, or unseen
-        /// (it was gone when it was looked for).
+        /// (its close was not observed).
         : close: Option<&'static str>,
         /// Payload bytes sent, retransmissions included.
         : sent_bytes: Option<u64>,

@@ -34,7 +34,7 @@ pub struct Column {
     pub kind: Kind,
     /// Whether a row may leave it empty.
     pub is_optional: bool,
-    /// Whether it tells which row this is. Sorting by these columns, in their order, sorts a table.
+    /// Whether the column identifies the row. Sorting by these columns, in their order, sorts a table.
     pub is_key: bool,
     /// What it means.
     pub about: &'static str,

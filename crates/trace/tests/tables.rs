@@ -1,4 +1,4 @@
-//! Tables say what they hold.
+//! Tables describe their columns.
 
 use thalweg_trace::{Kind, QueueRow, Row, TABLES, Value};
 

@@ -26,7 +26,7 @@ struct Algorithm {
 /// The algorithms, as text or JSON.
 ///
 /// # Errors
-/// If the kernel does not say.
+/// If the kernel does not report its algorithms.
 pub fn list(json: bool) -> Result<String, Problem> {
     requirements::check_files(FILES_OF_CC)?;
     let (available, allowed) =

@@ -61,7 +61,7 @@ impl Settable {
         Ok(words.into_iter().flat_map(u32::to_ne_bytes).collect())
     }
 
-    /// What a value of that section says: parameters that differ from their defaults, and in any case the rule.
+    /// Decodes that section: parameters that differ from their defaults, and always the rule.
     pub fn read(&self, bytes: &[u8]) -> Settings {
         let values = bytes.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("chunks of four")));
         match self {

@@ -1,4 +1,4 @@
-//! How many open connections there is room for, and how that is divided: bpf/flow/table.h says why so.
+//! Number of open connections that fit into the kernel's table, and how the table is divided (bpf/flow/table.h).
 
 /// What the kernel spends on a connection: `struct flow` in bpf/flow, its cookie, and its part of the hash table
 /// beside.
@@ -49,7 +49,7 @@ impl Capacity {
         (self.sets / SETS_PER_MORE).max(1)
     }
 
-    /// What tells the set of a connection.
+    /// Mask that selects the set of a connection.
     pub fn set_mask(self) -> u64 {
         u64::from(self.sets - 1)
     }

@@ -1,4 +1,4 @@
-//! The kernel's side tells times of a clock that is never set; records carry those of the calendar.
+//! Converts between the kernel's monotonic timestamps and the wall-clock times of records.
 
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
@@ -12,7 +12,7 @@ const PROMPT_US: u64 = 1_000;
 /// How often a reading that was interrupted is tried again.
 const ATTEMPTS: usize = 10;
 
-/// What the calendar said at a moment of CLOCK_MONOTONIC.
+/// The wall-clock time at a moment of CLOCK_MONOTONIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// UNIX time less monotonic time.
@@ -27,7 +27,7 @@ impl Clock {
         Clock { offset_us: difference(monotonic_us, unix_us), steps: 0 }
     }
 
-    /// Looks again: a step in between is counted, and what comes after is told in the new time.
+    /// Reads the clocks again. A step of the wall clock is counted, and later times are in the new time.
     pub fn look(&mut self) {
         let (monotonic_us, unix_us) = read();
         self.set(monotonic_us, unix_us);

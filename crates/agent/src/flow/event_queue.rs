@@ -1,5 +1,5 @@
-//! The events that wait in memory which the programs in the kernel write and this process reads: `struct record_slot`
-//! of `bpf/include/record_event.h` says whose a slot is when.
+//! The event queue in memory that the programs in the kernel write and this process reads. `struct record_slot` of
+//! `bpf/include/record_event.h` defines the ownership of slots.
 
 use super::record_event::RecordEvent;
 use super::sys::Shared;
@@ -16,7 +16,7 @@ const NUMBER_AT: usize = 0;
 const LENGTH_AT: usize = 8;
 const EVENT_AT: usize = 16;
 
-/// How long what is told of the progress is, and where in it the reader tells of its own.
+/// Length of the progress area, and the offset of the reader's position in it.
 const PROGRESS_BYTES: usize = 72;
 const READ_AT: usize = 64;
 

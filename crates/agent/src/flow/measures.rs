@@ -11,16 +11,16 @@ pub const AF_INET: u32 = 2;
 /// BBR's bandwidth is in packets per microsecond times two to this.
 const BBR_BW_SHIFT: u32 = 24;
 
-/// Fewer looks at BBR in PROBE_BW tell nothing, as in `thalweg doctor --live`.
+/// Minimum samples of BBR in PROBE_BW, as in `thalweg doctor --live`.
 const BBR_LOOKS: u32 = 10;
 
 /// BBR cannot make up for more time off CPU than its probing gain of 1.25 wins back: 1 - 1/1.25. As in `doctor --live`.
 const AWAY_SHARE: f64 = 0.2;
 
-/// With this much time away, and less than a BDP under way at half of the looks, the two explain each other. As there.
+/// With this much time away, and less than a BDP in flight at half of the looks, the two explain each other. As there.
 const SOME_AWAY_SHARE: f64 = 0.05;
 
-/// Fewer rounds after the first do not tell that an application paces itself.
+/// Minimum rounds after the first that show whether an application paces itself.
 const PACED_ROUNDS: u32 = 2;
 
 /// A name in words, filled up with NUL.
@@ -30,8 +30,7 @@ pub fn name(words: [u64; 2]) -> String {
     String::from_utf8_lossy(&bytes[..end]).into_owned()
 }
 
-/// An address, in network order; nothing where the family says that it is not known. IPv4 in the clothes of IPv6 is
-/// IPv4.
+/// An address in network byte order; `None` for an unknown family. IPv4-mapped IPv6 addresses are returned as IPv4.
 pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
     let bytes = bytes(words);
     match family {
@@ -81,15 +80,15 @@ pub fn buffer_bdp(event: &RecordEvent) -> Option<f64> {
     Some(largest.saturating_sub(smallest) as f64 / smallest as f64)
 }
 
-/// Did the application, and not the network, set the pace? The rounds after the first tell, if most of them were
-/// app-limited: then a completion time says nothing of the network.
+/// Returns whether the application, not the network, set the pace: most rounds after the first were app-limited. The
+/// completion time is then unrelated to the network.
 pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     let rounds = event.rtt_samples.saturating_sub(1);
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
 
 /// Whether a connection of BBR's looked short of CPU, by what `thalweg doctor --live` goes by: its machine was off CPU
-/// for so much of its time that BBR cannot make up for it, or for some, and too little was under way. Nothing if it was
+/// for so much of its time that BBR cannot make up for it, or for some, and too little was in flight. Nothing if it was
 /// in PROBE_BW for too few round trips, or too short for the account of the time away.
 pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_looks < BBR_LOOKS {

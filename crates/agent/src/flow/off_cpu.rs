@@ -1,9 +1,9 @@
 //! For how much of the time this machine was off CPU, because its hypervisor had others run.
 //!
-//! A connection cannot tell that of itself: a path that is shared looks the same. So a thread sets itself alarms at
-//! random moments. One that goes off late, although no other task of this machine was in the way, shows that there was
-//! no CPU to run on. Alarms at random see each moment as often as it is: the share of those that are late is the share
-//! of the time away. Whether the hypervisor tells what it takes does not matter, and no right is needed.
+//! A connection cannot observe this: a shared path looks the same. So a thread sets timers at random moments. A timer
+//! that fires late, although no other task of this machine was running, shows that the machine had no CPU. At random
+//! moments, the share of late timers equals the share of time off CPU. This needs neither the hypervisor's steal
+//! counters nor privileges.
 
 use super::clock::monotonic_us;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -34,7 +34,7 @@ const POINT_US: u64 = 200_000;
 /// Number of points kept: one hour.
 const POINTS: usize = 18_000;
 
-/// Fewer alarms tell nothing.
+/// Minimum timers for an estimate.
 const MIN_ALARMS: u32 = 20;
 
 /// The account of the time away.
@@ -52,8 +52,8 @@ struct Point {
 }
 
 impl OffCpu {
-    /// The share of the time between two moments of CLOCK_MONOTONIC, from 0 to 1, of which only the last hour is known.
-    /// `None`: it was too short to tell, or the kernel does not say who was in the way.
+    /// The off-CPU share between two moments of CLOCK_MONOTONIC, from 0 to 1; only the last hour is known. `None`: the
+    /// span is too short, or the kernel does not report run delays.
     pub fn share(&self, from_us: u64, to_us: u64) -> Option<f64> {
         let points = self.points();
         let until = |us: u64| points.partition_point(|point| point.at_us <= us).saturating_sub(1);
@@ -90,7 +90,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Keeps this account. A kernel that does not tell who was in the way leaves it empty.
+    /// Keeps this account. It stays empty on a kernel that does not report run delays.
     ///
     /// # Errors
     /// If there are no more threads.

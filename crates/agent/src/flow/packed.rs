@@ -1,7 +1,7 @@
 //! Events that are kept for long, in little memory: most numbers of an event are zero, and the others small.
 //!
-//! A bit for each says whether it is zero. Of the others as many bytes are kept as they have: seven bits in each, and
-//! one that says whether another byte follows (LEB128).
+//! A bitmap marks the numbers that are not zero. These follow in LEB128: seven bits per byte, and one bit that marks
+//! that another byte follows.
 
 use super::record_event::RecordEvent;
 

@@ -110,8 +110,8 @@ impl Program {
         })
     }
 
-    /// Goes over what is kept of connections: the programs tell of those that are no more, and forget them. Gives the
-    /// number of those for which there was no room among the events.
+    /// Scans the table: the programs report closed connections and remove them. Returns the number of those that did
+    /// not fit into the event queue.
     ///
     /// # Errors
     /// If the kernel does not run the program.
@@ -152,7 +152,7 @@ impl Program {
         self.object.progs().filter_map(cost).collect()
     }
 
-    /// The memory that the maps take; nothing if the kernel does not say.
+    /// Memory of the maps; `None` if the kernel does not report it.
     pub fn maps_bytes(&self) -> Option<u64> {
         let size = |map: Map<'_>| field(&description(map.as_fd().as_raw_fd()), "memlock");
         self.object.maps().map(size).sum()

@@ -22,7 +22,7 @@ pub enum Reason {
     Treated,
     /// It keeps the default so that the others can be compared with it.
     HeldOut,
-    /// Left alone: there are no chances for its network namespace.
+    /// Left alone: there are no probabilities for its network namespace.
     NoChances,
     /// Left alone: TCP_CONGESTION was set, by the application or another program.
     Application,
@@ -34,7 +34,7 @@ pub enum Reason {
     Private,
     /// Left alone: the peer's address is link-local.
     LinkLocal,
-    /// Left alone: an override says so.
+    /// Left alone because of an override.
     Keep,
     /// An override names the algorithm.
     Override,

@@ -11,7 +11,7 @@ pub const RTT_FIRST_OCTAVE: u32 = 5;
 /// How many have.
 pub const RTT_OCTAVES: usize = 18;
 
-/// Of fewer RTTs than this the buckets are not told.
+/// The histogram is omitted below this number of samples.
 pub const RTT_FEW: u32 = 20;
 
 /// Which row it is for.
@@ -23,7 +23,7 @@ pub enum Kind {
     Interim,
     /// A connection so far, for who wants to see it now.
     Look,
-    /// A transfer in a connection that goes on.
+    /// A transfer in a connection that stays open.
     Transfer,
     /// The connection no longer exists, and its close was not reported.
     Gone,
@@ -157,7 +157,7 @@ macro_rules! event {
             /// How many numbers an event has.
             pub const NUMBERS: usize = 0 $(+ <$kind as Member>::COUNT)*;
 
-            /// Tells all its numbers, in order.
+            /// Passes all numbers to `take`, in order.
             pub fn tell(&self, take: &mut impl FnMut(u64)) {
                 $(self.$member.tell(take);)*
             }
@@ -325,7 +325,7 @@ impl RecordEvent {
     }
 }
 
-/// What the programs are told before they are loaded: `struct record_settings`.
+/// Constants that are set before the programs are loaded: `struct record_settings`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// A jiffy.

@@ -85,9 +85,9 @@ impl Scanner {
         self.maps.lock().unwrap_or_else(PoisonError::into_inner).cgroup = number;
     }
 
-    /// Goes over the connections of all network namespaces. Those that are new are joined; those for which it is time,
-    /// and those of which only walks tell, are handed over; of those that are no more without anybody having told,
-    /// events tell. With `shows_all` all that are open are handed over instead.
+    /// Scans the connections of all network namespaces. New ones are joined. Those whose interim row is due, and those
+    /// that only scans observe, are returned. Closed connections that were not reported are emitted as events. With
+    /// `shows_all`, all open connections are returned instead.
     ///
     /// # Errors
     /// If not even those of the own namespace can be seen.
@@ -143,7 +143,7 @@ fn read(link: &Link, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<()> {
         match iter.read(&mut buffer[filled..]) {
             Ok(0) => return Ok(()),
             Ok(count) => filled += count,
-            // The kernel gives up for a moment when it has gone over very many without anything to tell.
+            // The kernel pauses after a large number of entries without output.
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => continue,
             Err(error) => return Err(error),
         }

@@ -18,7 +18,7 @@ impl Shared {
     /// The first bytes of a file.
     ///
     /// # Errors
-    /// If the kernel does not give it to be read and written.
+    /// If the kernel refuses to map it for reading and writing.
     pub(super) fn of(file: impl AsFd, length: usize) -> io::Result<Shared> {
         // SAFETY: the kernel chooses where, so that nothing else is there.
         let start = unsafe { mmap(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };

@@ -1,6 +1,6 @@
-//! Connections of whose end the kernel will not tell: on kernels that do not let a walk ask for calls (6.1 among them),
-//! those that were open before recording began, and those that another program has taken the calls from. Their last
-//! look stands for their end.
+//! Connections whose close the kernel does not report: on kernels whose iterator cannot set callbacks (6.1 among them),
+//! those that were open before recording began, and those whose callbacks another program has cleared. Their last
+//! sample is used as their close.
 
 use super::packed::Packed;
 use super::record_event::RecordEvent;

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// How often it is checked where nothing tells of a change.
+/// Interval of checks for changes without a notification.
 const CHECK: Duration = Duration::from_millis(200);
 
 /// The program, and where it is attached.
@@ -30,7 +30,7 @@ pub struct Attachment<'a> {
     cgroup: Recorded,
     /// None: nothing is recorded now.
     link: Option<Link>,
-    /// Tells of new folders around the cgroup; none where the kernel has no more of them.
+    /// Notifications of new folders around the cgroup; `None` if the kernel's limit of watches is reached.
     changes: Option<OwnedFd>,
     checked: Instant,
 }

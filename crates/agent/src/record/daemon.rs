@@ -262,7 +262,7 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
     format!("{word} {which}{sampled}{detail}, {place}; {joined} were open already{metrics}")
 }
 
-/// The first walk says what will be missing.
+/// Reports after the first scan what the records will lack.
 fn report(outcome: io::Result<Scanned>) {
     match outcome {
         Ok(Scanned { missed: 0, .. }) => {}

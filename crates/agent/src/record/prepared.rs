@@ -17,7 +17,7 @@ use thalweg_store::Problem;
 /// The rights that recording takes, one of each. The kernel takes the last of each for the others.
 pub const RIGHTS: &[&[requirements::Right]] = &[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]];
 
-/// What the options and the machine say before anything is touched.
+/// Options and facts of the machine, checked before anything is changed.
 pub struct Prepared {
     /// Where the cgroup file system is mounted.
     pub mount: PathBuf,
@@ -30,7 +30,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Checks the machine and the options; `sets` says whether algorithms will be set.
+    /// Checks the machine and the options. `sets` is whether algorithms will be set.
     ///
     /// # Errors
     /// If the machine lacks something, an option is invalid, or another program is in the way.

@@ -20,7 +20,7 @@ pub struct Recorder {
     pub row_builder: RowBuilder,
     /// How much of a row is written.
     pub detail: Detail,
-    /// Tells the time.
+    /// Converts timestamps.
     pub clock: Clock,
     /// Where rows go; none: nowhere.
     pub writer: Option<Writer>,

@@ -63,7 +63,7 @@ impl<'a> Rounds<'a> {
         changes: Option<BorrowedFd<'_>>,
     ) -> Result<Rounds<'a>, Problem> {
         let mut ring = RingBufferBuilder::new();
-        // What it says does not matter.
+        // The content is irrelevant.
         ring.add(waker, |_| 0).map_err(unreadable)?;
         let files: Vec<BorrowedFd<'_>> = [waker.as_fd(), wakeup.as_fd()].into_iter().chain(changes).collect();
         let waiting = wakes_for(&files).map_err(unreadable)?;
@@ -71,8 +71,8 @@ impl<'a> Rounds<'a> {
         Ok(Rounds { recorder, events: RefCell::new(events), waker, scanner, wakeup, waiting })
     }
 
-    /// Until it is over. Walks come several times an interval of `interim`; where only they tell of an end, with each
-    /// `flush`; and when the program is attached again. `reload` is called when a signal has asked for it.
+    /// Runs until a signal ends it. Scans run several times per `interim`; with each `flush` where only scans observe
+    /// closes; and when the program is attached again. `reload` is called after SIGHUP.
     ///
     /// # Errors
     /// If what the kernel hands over cannot be read.
@@ -122,9 +122,8 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Goes over all open connections: joins those that are new, makes the interim rows that are due, and
-    /// the last ones of those that are no more without anybody having told. In it, an error is that
-    /// there was no way to see them.
+    /// Scans all open connections: joins new ones, makes the interim rows that are due, and the last rows of closed
+    /// connections that were not reported. Fails if the connections cannot be listed.
     ///
     /// # Errors
     /// If what the kernel hands over meanwhile cannot be read.

@@ -111,7 +111,7 @@ impl RowBuilder {
         // What its socket alone knows.
         let open = connection.filter(|_| event.kind() != Some(Kind::Gone));
         let is_joined = event.is(flag::JOINED);
-        // A joined connection that the kernel tells nothing of has no round trips but the smoothed one.
+        // A joined connection without callbacks has no RTT samples but the smoothed RTT.
         let sampled = Some(event).filter(|event| event.rtt_samples > 0);
         let duration_us = (event.start_us > 0).then(|| event.end_us.saturating_sub(event.start_us));
         let fct_us = duration_us.filter(|_| is_transfer && event.is(flag::COMPLETE) && !is_paced_by_application(event));
@@ -258,8 +258,8 @@ fn untouched_because(reason: Reason) -> Option<&'static str> {
     (reason.assignment() == Some("untouched")).then(|| reason.name())
 }
 
-/// How a connection has closed: an error tells of the other side or of a time-out; without one, the last state tells
-/// whose FIN came first, and any other state that this side has sent none.
+/// How a connection closed. A socket error shows a reset or a timeout; without one, the last state shows whose FIN came
+/// first. In any other state this side sent no FIN.
 fn closed_by(event: &RecordEvent) -> Option<&'static str> {
     if event.kind() != Some(Kind::Close) {
         return None;

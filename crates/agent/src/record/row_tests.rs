@@ -137,7 +137,7 @@ fn a_transfer_has_a_completion_time_if_it_has_ended_and_the_network_has_set_the_
     assert_eq!((cut_off.fct_us, cut_off.goodput_bps), (None, None));
     let of_unknown_begin = row(&RecordEvent { start_us: 0, ..transfer() });
     assert_eq!((of_unknown_begin.fct_us, of_unknown_begin.start_us), (None, None));
-    // One round more says nothing yet: the end of a small object is always app-limited.
+    // One more round is not enough: the end of a small object is always app-limited.
     assert!(row(&RecordEvent { rtt_samples: 2, app_limited_samples: 1, ..transfer() }).fct_us.is_some());
 }
 
@@ -180,7 +180,7 @@ fn what_is_not_known_of_a_joined_connection_is_empty() {
     assert_eq!(row.acked_bytes, Some(1_000_000), "the kernel counts from the opening");
 }
 
-/// BBR, with less than a BDP under way at all looks.
+/// BBR, with less than a BDP in flight at all looks.
 fn bbr() -> RecordEvent {
     // One packet in 100 us, rounded down by less than 2^-24 packets per us.
     RecordEvent { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 10, ..close() }
@@ -203,7 +203,7 @@ fn bbr_is_short_of_cpu_where_its_machine_was_off_cpu() {
     };
     assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is under way for other reasons");
     assert_eq!((judged(&bbr(), 0.04), judged(&bbr(), 0.06)), (Some(false), Some(true)));
-    // One that has collapsed takes what little is under way for a BDP.
+    // One that has collapsed takes what little is in flight for a BDP.
     let full = RecordEvent { bbr_short_looks: 4, ..bbr() };
     assert_eq!((judged(&full, 0.15), judged(&full, 0.25)), (Some(false), Some(true)));
     assert_eq!(judged(&RecordEvent { rwnd_limited_jiffies: 126, ..bbr() }, 0.5), Some(false), "its peer held it back");

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use thalweg_store::Problem;
 
-/// Where the metrics are served unless told otherwise.
+/// Default address of the metrics.
 pub const DEFAULT: &str = "127.0.0.1:9477";
 
 /// No request is longer.

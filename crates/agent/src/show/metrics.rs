@@ -88,7 +88,7 @@ impl Metrics {
         }
     }
 
-    /// All that was counted, how recording goes, and what others have to say, in Prometheus' text format.
+    /// All counters, the state of recording and the metrics of `others`, in Prometheus' text format.
     pub fn render(&self, snapshot: &Snapshot, others: Vec<MetricFamily>) -> String {
         let mut families = self.registry.gather();
         families.extend(recording(snapshot).gather());
@@ -165,7 +165,7 @@ fn rows(registry: &Registry, counters: &Counters) {
     }
 }
 
-/// What the kernel says of the programs; nothing unless it keeps that account.
+/// The kernel's account of the programs; empty unless the kernel keeps it.
 fn programs(registry: &Registry, programs: &[Program]) {
     let runs =
         Opts::new("thalweg_ebpf_runs_total", "Runs of the programs in the kernel (with kernel.bpf_stats_enabled).");

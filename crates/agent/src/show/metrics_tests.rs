@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use thalweg_trace::RecordRow;
 
-/// What one sample says, as a scrape shows it.
+/// The value of one sample in a scrape.
 fn sample(page: &str, name: &str) -> Option<f64> {
     let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.map(|value| value.parse().unwrap())

@@ -1,4 +1,4 @@
-//! What the recording agent tells others of itself: its state, shared between threads.
+//! The agent's state as clients see it, shared between threads.
 
 use super::observable::{Observable, Tuning};
 use super::snapshot::{self, Counters, Open, OpenConnections, Snapshot, Usage, Writer};
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Connections that wait between the walk and who picks from them.
 const WAITING: usize = 256;
 
-/// A look that is older than this tells nothing of the goodput now.
+/// Maximum age of a sample for computing the current goodput.
 const FRESH: Duration = Duration::from_secs(60);
 
 /// The time off CPU that is shown is that of the last minute.

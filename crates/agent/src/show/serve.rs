@@ -4,10 +4,10 @@
 //!  accepted ─► asking ─► answered ─► leaving ─► closed
 //! ```
 //!
-//! A client has a deadline for its request, one for taking the answer, and a short one for its own end: bytes that it
-//! sends after its request are read and dropped, since closing on them would reset the connection and lose the answer.
-//! Where a new client finds no slot, the client that has shown least gives way: one that leaves, then one without a
-//! complete request, the oldest first.
+//! A client has a deadline for its request, one for reading the answer, and a short one for closing: bytes after its
+//! request are read and dropped, since closing the socket with unread bytes would reset the connection and lose the
+//! answer. If all slots are taken, a new client replaces one that is closing, or else the oldest one without a complete
+//! request.
 
 use crate::log;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -82,7 +82,7 @@ enum State {
 }
 
 impl State {
-    /// Who gives way first has the smallest number.
+    /// The client with the smallest number is replaced first.
     fn rank(&self) -> u8 {
         match self {
             State::Closed | State::Leaving => 0,

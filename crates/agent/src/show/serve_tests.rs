@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 /// Far less than what silent clients are waited for, and far more than an answer takes on a busy machine.
 const SOON: Duration = Duration::from_millis(1500);
 
-/// A line is answered with as many bytes as it says.
+/// Answers a line with the number of bytes that it names.
 struct Lines(TcpListener);
 
 impl Endpoint for Lines {

@@ -106,7 +106,7 @@ pub struct Usage {
     pub process_bytes: u64,
     /// Processor time that the process has used.
     pub cpu_us: u64,
-    /// The kernel's maps: the buffer between, and what is kept for each connection; empty: the kernel does not say.
+    /// Memory of the kernel's maps: the event queue and the connection table; empty: the kernel does not report it.
     pub maps_bytes: Option<u64>,
 }
 

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// Where an agent answers unless told otherwise.
+/// Default path of the control socket.
 pub const DEFAULT: &str = "/run/thalweg/agent.sock";
 
 /// How long a client waits: an agent on a busy machine looks at 100,000 connections.

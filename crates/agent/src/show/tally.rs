@@ -10,11 +10,11 @@ use prometheus::{HistogramVec, IntCounterVec};
 use std::sync::Arc;
 use thalweg_trace::RecordRow;
 
-/// Where transfers are told apart by size: completion times of small and of large ones are different things.
+/// Size classes of transfers: completion times of small and large transfers must not be mixed.
 const SIZES: [(u64, &str); 4] =
     [(100_000, "<100kB"), (1_000_000, "100kB-1MB"), (10_000_000, "1MB-10MB"), (u64::MAX, ">=10MB")];
 
-/// Counts rows, and tells [`Metrics`] of them with [`Tally::publish`].
+/// Counts rows, and adds them to [`Metrics`] with [`Tally::publish`].
 pub struct Tally {
     metrics: Arc<Metrics>,
     algorithms: Vec<Algorithm>,
@@ -121,8 +121,8 @@ impl Algorithm {
             self.closed.len() - 1
         });
         self.closed[known].1.add(&metrics.closed, &[cc, how], 1);
-        // A zero is said as well: a BBR too short to be judged was not found short of CPU; of others there is nothing
-        // to say.
+        // Zeros are exported too: BBR connections that are too short to judge count as not limited. Other algorithms
+        // have no sample.
         if row.cpu_limited.is_some() || cc.starts_with("bbr") {
             self.cpu_limited.add(&metrics.cpu_limited, &[cc], u64::from(row.cpu_limited == Some(true)));
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?7l";
 const LEAVE: &str = "\x1b[?7h\x1b[?25h\x1b[?1049l";
 
-/// What a terminal says that does not know its size.
+/// Size of a terminal that does not report one.
 const USUAL_SIZE: (usize, usize) = (24, 80);
 
 /// A terminal that is ours until this is dropped.

@@ -8,7 +8,7 @@ use std::fs;
 const TICK_US: u64 = 10_000;
 
 impl Usage {
-    /// What this process uses now; nothing is said of the kernel's maps. Zero where /proc is not there.
+    /// Resource usage of this process, without the kernel's maps. Zero without /proc.
     pub fn of_this_process() -> Usage {
         let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
         Usage {

@@ -21,7 +21,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// As the kernel says now.
+    /// The kernel's current defaults.
     ///
     /// # Errors
     /// If it does not.

@@ -34,7 +34,7 @@ const ALL_EVERY: Span = Span::from_secs(2);
 /// Sampled destinations of a network that estimate the row of an unseen destination in it.
 const STRANGERS: u32 = 8;
 
-/// Network namespaces that are known at a time; beyond it, the one that was not heard of for longest goes.
+/// Maximum number of network namespaces; beyond it, the least recently active one is dropped.
 const MAX_NAMESPACES: usize = 256;
 
 /// The host is short of CPU from this share of time away on, and has its CPU again below that one. What BBR cannot make
@@ -45,7 +45,7 @@ const BACK: f64 = 0.1;
 /// Returns the default algorithm of a network namespace.
 pub type DefaultOf = Box<dyn Fn(u32) -> Option<String> + Send>;
 
-/// All that was learned, and what the kernel is told of it.
+/// The tuner's state: what was learned, and the kernel's copy of it.
 pub struct Brain {
     pub(super) setup: Setup,
     pub(super) own: u32,
@@ -87,7 +87,7 @@ pub(super) struct Namespace {
     families: [u64; 2],
     /// Decisions about connections that have closed.
     pub closed: Closed,
-    /// When it was last heard of.
+    /// Time of its last activity.
     at: Time,
     /// Whether the row of unknown destinations has to be written again.
     has_news: bool,
@@ -118,7 +118,7 @@ impl Brain {
         }
     }
 
-    /// A namespace goes on with what was learned before.
+    /// Restores the learned state of a namespace.
     ///
     /// # Errors
     /// If that means something else now: names what differs.
@@ -136,7 +136,7 @@ impl Brain {
         known.map(|(netns, guard)| (Some(netns).filter(|netns| *netns != self.own), guard))
     }
 
-    /// Tells the kernel all that is known, before it chooses for the first time.
+    /// Writes all rows to the kernel, before it chooses for the first time.
     ///
     /// # Errors
     /// If the kernel does not take the operator's words: without them, it would choose where it must not.
@@ -256,7 +256,7 @@ impl Brain {
         strangers.into_iter().take(room).for_each(|netns| self.meet(netns, now));
     }
 
-    /// A namespace is heard of.
+    /// Registers activity of a namespace.
     fn meet(&mut self, netns: u32, now: Time) {
         if let Some(namespace) = self.namespaces.get_mut(&netns) {
             namespace.at = now;
@@ -265,7 +265,7 @@ impl Brain {
         let default = (self.default_of)(netns);
         let mut guard = default.as_deref().and_then(|default| self.setup.guard(default));
         if let Some(guard) = guard.as_mut() {
-            // The host's state is told once, for all.
+            // The host's state is set once, for all namespaces.
             let _ = guard.set_host(self.host, now);
         }
         self.namespaces.insert(

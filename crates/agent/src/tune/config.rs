@@ -11,7 +11,7 @@ use thalweg_policy::{AbUnit, Arms, BpftuneSettings, GreedySettings, Prefix, UcbS
 use thalweg_store::Problem;
 use thalweg_units::Bytes;
 
-/// What a file says.
+/// The content of a configuration file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -25,7 +25,7 @@ pub struct Config {
     pub dry_run: bool,
     /// Choose for private addresses as well.
     pub private: bool,
-    /// For how long the kernel goes on alone.
+    /// Grace time after the death of the daemon.
     #[serde(deserialize_with = "time")]
     pub grace: Option<Duration>,
     /// Where learned state is kept.
@@ -40,7 +40,7 @@ pub struct Config {
     pub objective: ObjectiveKeys,
     /// What stands around the policy.
     pub guard: GuardKeys,
-    /// Bits by which destinations are told apart.
+    /// Prefix lengths of destinations.
     pub tree: TreeKeys,
     /// What rules may ask of this host.
     pub host: BTreeMap<String, String>,
@@ -58,7 +58,7 @@ pub struct Config {
     pub bpftune: BpftuneSettings,
     /// Of the policy `ab`.
     pub ab: AbKeys,
-    /// Of the policy `static`: chances in proportion.
+    /// Of the policy `static`: probabilities in proportion.
     #[serde(rename = "static")]
     pub weights: BTreeMap<String, f64>,
 }
@@ -175,7 +175,7 @@ impl Config {
     /// The operator's words for prefixes.
     ///
     /// # Errors
-    /// If one is about no prefix, an unknown arm, or says several things or nothing.
+    /// If an override has an invalid prefix, an unknown arm, or not exactly one action.
     pub fn overrides(&self, arms: &Arms, place: &str) -> Result<Vec<(Prefix, Override)>, Problem> {
         self.overrides.iter().map(|one| one.read(arms, place)).collect()
     }

@@ -55,7 +55,7 @@ pub struct Decided {
 pub struct Arm {
     /// The algorithm.
     pub cc: String,
-    /// Its chance, for a connection that the peer opens; empty: nothing is chosen.
+    /// Its probability, for a connection that the peer opens; empty: nothing is chosen.
     pub weight_in: Option<f64>,
     /// Its probability for a connection that this host opens; empty: nothing is chosen.
     pub weight_out: Option<f64>,
@@ -130,7 +130,7 @@ fn worth(arm: &Arm) -> Option<String> {
     arm.cost.map(|cost| format!("cost {cost:.0}"))
 }
 
-/// What is to be said of all algorithms of a destination.
+/// The note below a destination, about all of its algorithms.
 fn note(one: &Destination) -> String {
     let mut parts = Vec::new();
     match one.decision.as_str() {

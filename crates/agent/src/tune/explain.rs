@@ -25,7 +25,7 @@ pub struct Explained {
 /// What the kernel's side decides about a new connection for which neither an application nor a route has chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Decision {
-    /// The prefix of an override, and what it says.
+    /// The prefix of an override, and its action.
     Override(Prefix, Override),
     /// The address is in a range that is left alone.
     Range(Range),
@@ -126,7 +126,7 @@ impl Brain {
         if guard.is_some() { Decision::Draw } else { Decision::NoChances }
     }
 
-    /// The chances that a connection to this prefix has: without algorithms that cannot be set there.
+    /// The probabilities that a connection to this prefix has: without algorithms that cannot be set there.
     fn shown_weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
         let may_not = |arm: ArmId| !self.setup.may_use(&self.setup.arms.arm(arm).name, prefix);
         self.weights(guard, prefix, direction, now).without(guard.arms().default(), may_not)
@@ -254,7 +254,7 @@ fn phrase(reason: &str) -> String {
         Some(Reason::Route) => "left alone, a route sets the algorithm".to_owned(),
         Some(Reason::Loopback | Reason::Private | Reason::LinkLocal) => "left alone without --private".to_owned(),
         Some(Reason::Keep) => "left alone by an override".to_owned(),
-        Some(Reason::NoChances) => "left alone, their network namespace had no chances".to_owned(),
+        Some(Reason::NoChances) => "left alone, their network namespace had no probabilities".to_owned(),
         Some(Reason::Refused) => "kept their default, the kernel refused what was chosen".to_owned(),
         Some(Reason::Undecided) | None => "unknown".to_owned(),
     }

@@ -1,4 +1,5 @@
-//! `tune --guide`: what else of this machine matters to its connections. It looks, says why, and changes nothing.
+//! `tune --guide`: reports other settings of this machine that affect its connections, with reasons. It changes
+//! nothing.
 //!
 //! Left out: what belongs to the application (its own buffers, TCP_NODELAY), and what no setting of the host changes
 //! (the path).
@@ -36,7 +37,7 @@ pub struct Check {
     pub how: Option<String>,
 }
 
-/// What a machine says of itself.
+/// The facts that the guide reads of a machine.
 pub trait Machine {
     /// A setting below /proc/sys.
     fn setting(&self, name: &str) -> Option<String>;

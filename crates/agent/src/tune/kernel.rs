@@ -1,4 +1,5 @@
-//! What the daemon tells the kernel's side (bpf/flow/choose.h): with which chance each destination gets each algorithm.
+//! The daemon's interface to the kernel's side (bpf/flow/choose.h): the probability of each algorithm for each
+//! destination.
 
 use super::decisions::Decisions;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use thalweg_policy::{ArmId, Arms, Prefix, Weights};
 use thalweg_store::Problem;
 use thalweg_units::Bytes;
 
-/// What the programs are told before the kernel takes them.
+/// Constants that are set before the programs are loaded.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// The algorithms.
@@ -20,13 +21,13 @@ pub struct Choice {
     pub is_dry: bool,
     /// Are connections to private addresses chosen for as well?
     pub takes_private: bool,
-    /// For how long the kernel goes on choosing when the daemon has died.
+    /// Time for which the kernel continues to choose after the death of the daemon.
     pub grace: Duration,
     /// For how long at most a client's connections that are open together share one choice.
     pub together: Duration,
     /// Whether, and when, a connection at work is moved to another algorithm.
     pub loss_rule: Option<LossRule>,
-    /// Connections that carried less say nothing of the path.
+    /// Minimum size of a connection that is learned from.
     pub least: Bytes,
 }
 
@@ -44,11 +45,11 @@ pub struct LossRule {
 pub struct RowKey {
     /// The namespace's inode.
     pub netns: u32,
-    /// The addresses: as long as destinations are told apart.
+    /// The prefix, as long as the tree's leaves.
     pub prefix: Prefix,
 }
 
-/// The chances of a destination's new connections.
+/// The probabilities of a destination's new connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Of those that the peer opens.
@@ -57,7 +58,7 @@ pub struct Row {
     pub outgoing: Weights,
 }
 
-/// What the operator has said of a prefix. The longest prefix that has an address counts.
+/// The operator's override of a prefix. The longest matching prefix counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Override {
     /// Its connections are left alone.
@@ -71,19 +72,19 @@ pub enum Override {
 
 /// The side that chooses.
 pub trait TuneKernel {
-    /// New connections to this destination get these chances.
+    /// New connections to this destination get these probabilities.
     ///
     /// # Errors
     /// If prefixes of that length are not looked for, or the kernel refuses.
     fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem>;
 
-    /// New connections of this namespace to all other destinations get these chances.
+    /// New connections of this namespace to all other destinations get these probabilities.
     ///
     /// # Errors
     /// If the kernel refuses.
     fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem>;
 
-    /// The namespace has no chances any more: nothing is chosen there.
+    /// The namespace has no probabilities any more: nothing is chosen there.
     fn forget_netns(&mut self, netns: u32);
 
     /// The operator's word for a prefix, in every namespace.
@@ -92,16 +93,16 @@ pub trait TuneKernel {
     /// If the kernel refuses.
     fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem>;
 
-    /// The operator says nothing of a prefix any more.
+    /// Removes the operator's override of a prefix.
     ///
     /// # Errors
     /// If the kernel refuses.
     fn forget_override(&mut self, prefix: Prefix) -> Result<(), Problem>;
 
-    /// The destination has no chances of its own any more.
+    /// The destination has no probabilities of its own any more.
     fn forget(&mut self, key: RowKey);
 
-    /// The daemon is alive: the kernel goes on choosing for the grace time from now on.
+    /// Heartbeat of the daemon: the kernel continues to choose for the grace time from now on.
     fn beat(&mut self);
 
     /// What was decided about connections that were opened since the start; `None`: it cannot be read.

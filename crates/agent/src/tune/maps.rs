@@ -68,18 +68,18 @@ impl TuneKernel for Maps {
             return Err(Problem::failed(
                 "prefix-length",
                 "the kernel's side of tune",
-                format!("chances for {}", key.prefix),
+                format!("probabilities for {}", key.prefix),
                 &format!("prefixes of the lengths that are looked for: {}", lengths.join(", ")),
                 "report it: this is a bug of thalweg-agent",
             ));
         }
         let written = self.rows.update(&wire::key(key), &wire::row(row, &self.slots), MapFlags::ANY);
-        written.map_err(|error| refusal(format!("the chances of {}", key.prefix), error))
+        written.map_err(|error| refusal(format!("the probabilities of {}", key.prefix), error))
     }
 
     fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem> {
         let written = self.netns_rows.update(&netns.to_ne_bytes(), &wire::row(row, &self.slots), MapFlags::ANY);
-        written.map_err(|error| refusal("the chances of a network namespace", error))
+        written.map_err(|error| refusal("the probabilities of a network namespace", error))
     }
 
     fn forget_netns(&mut self, netns: u32) {

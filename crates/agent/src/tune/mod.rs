@@ -1,7 +1,7 @@
 //! `tune`: the algorithm of each new connection is chosen by its destination.
 //!
 //! ```text
-//!  kernel: program ─► events ─► outcomes ─► brain ─► chances ─► maps ─► program
+//!  kernel: program ─► events ─► outcomes ─► brain ─► probabilities ─► maps ─► program
 //!                                             │
 //!                                             ├─► learned state, log
 //!                                             └─► status, explain, metrics

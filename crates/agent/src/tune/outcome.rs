@@ -1,4 +1,4 @@
-//! What a connection that has closed tells the daemon that chooses.
+//! The outcome of a closed connection, as the tuner learns from it.
 
 use super::kernel::Choice;
 use super::wire::Slots;
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use thalweg_policy::{ArmId, Arms, Direction, Group, Outcome, Prefix};
 use thalweg_units::{Bytes, Packets, Rate, Span};
 
-/// Peers that are remembered; then those of which nothing was heard for longest go, half of all at a time.
+/// Maximum number of remembered peers; beyond it, the least recently active half is dropped.
 const PEERS: usize = 1 << 14;
 
 /// Makes outcomes of events.

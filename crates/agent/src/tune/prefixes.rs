@@ -25,7 +25,7 @@ const NAMES: [(&str, &str); 7] = [
     ("autonomous_system_organization", "as_name"),
 ];
 
-/// What MaxMind's networks say of their place: the number of a line in a file of its own.
+/// MaxMind's column with the location: the number of a line in another file.
 const GEONAME: &str = "geoname_id";
 
 /// Bytes of a table, unpacked: those of all routes of the internet have a twentieth of it.
@@ -109,7 +109,7 @@ impl Reader<'_> {
         let whole = if network.contains('/') { network.to_owned() } else { format!("{network}/32") };
         let network: Prefix =
             whole.parse().map_err(|error: thalweg_policy::PrefixError| format!("`{network}`: {}", error.why))?;
-        // What is smaller than a destination says nothing of all of it.
+        // A network smaller than a destination does not describe all of it.
         if !columns.is_empty() && self.tree.leaf_of(network) == network {
             self.places.add(columns, network, values);
         }

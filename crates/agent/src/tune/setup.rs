@@ -22,13 +22,13 @@ use thalweg_units::{Span, Time};
 /// The policies that have a name.
 const POLICIES: [&str; 6] = ["bayes", "ucb", "epsilon-greedy", "bpftune", "ab", "static"];
 
-/// For how long the kernel goes on alone.
+/// Default grace time.
 const GRACE: Duration = Duration::from_secs(300);
 
 /// Destinations kept in memory, and in the learned state: each takes some kilobytes.
 const DESTINATIONS: usize = 20_000;
 
-/// More cannot be told apart: the kernel has room for 32,768 rows, those of networks among them.
+/// Limit of `destinations`: the kernel has 32,768 rows, including those of networks.
 const MAX_DESTINATIONS: usize = 30_000;
 
 /// What the operator wants.
@@ -36,13 +36,13 @@ const MAX_DESTINATIONS: usize = 30_000;
 pub struct Setup {
     /// The arms, with the default of the agent's own network namespace.
     pub arms: Arms,
-    /// What is said of prefixes.
+    /// The overrides of prefixes.
     pub overrides: Vec<(Prefix, Override)>,
     /// Decide, and set nothing.
     pub is_dry_run: bool,
     /// Choose for private addresses as well.
     pub has_private: bool,
-    /// For how long the kernel goes on alone.
+    /// Grace time after the death of the daemon.
     pub grace: Duration,
     /// Where learned state is kept.
     pub state: PathBuf,
@@ -79,7 +79,7 @@ enum Chosen {
 }
 
 impl Setup {
-    /// Puts together what was said, and what the machine offers.
+    /// Merges the settings with what the machine offers.
     ///
     /// # Errors
     /// If something of it cannot be.
@@ -91,8 +91,8 @@ impl Setup {
         Ok(Setup { left_out, ..Setup::of(options, config, &place, arms)? })
     }
 
-    /// Reads the settings again. What cannot change at work stays as it is here; the keys of it that are said otherwise
-    /// by now are returned as well.
+    /// Reads the settings again. Settings that need a restart stay as they are; the keys of those that have changed are
+    /// returned.
     ///
     /// # Errors
     /// If something of it cannot be.
@@ -168,7 +168,7 @@ impl Setup {
         })
     }
 
-    /// What the first lines of output say.
+    /// The first lines of output.
     pub fn lines(&self) -> Vec<String> {
         let default = self.arms.default();
         let name = |(arm, of): (ArmId, &Arm)| {
@@ -249,7 +249,7 @@ impl Setup {
     }
 }
 
-/// What the settings say, and how errors call them.
+/// The settings, and their source as named in errors.
 fn read(options: &Options) -> Result<(Config, String), Problem> {
     let config = options.config.as_deref().map(Config::read).transpose()?.unwrap_or_default();
     Ok((config, options.config.as_ref().map_or("--config".to_owned(), |path| path.display().to_string())))
@@ -405,7 +405,7 @@ fn weights(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem>
         wishes[arm.index()] = *wish;
     }
     if wishes.iter().all(|wish| *wish == 0.0) {
-        let (found, expected) = ("no chances", "a chance for an arm at least");
+        let (found, expected) = ("no probabilities", "a probability above 0 for at least one arm");
         let hint = "in the file behind --config: [static] and below it bbr = 1";
         return Err(Problem::refused("no-weights", "--policy static", found, expected, hint));
     }

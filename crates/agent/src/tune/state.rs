@@ -213,7 +213,7 @@ fn namespaces(brain: &Brain) -> Vec<OutNamespace> {
     brain.learned().map(|(netns, guard)| OutNamespace { netns, learned: Snapshot::of(guard) }).collect()
 }
 
-/// Writes the whole file; gives its bytes.
+/// Writes the whole file; returns its number of bytes.
 fn write(path: &Path, boot: &str, namespaces: Vec<OutNamespace>) -> io::Result<u64> {
     let mut pending = Pending::create(path)?;
     pending.file().set_permissions(Permissions::from_mode(0o600))?;

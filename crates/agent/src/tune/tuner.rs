@@ -1,5 +1,5 @@
-//! The kernel's side of `tune` beside the recorder: it hands what the daemon has decided to the programs, and what the
-//! programs tell to the daemon.
+//! Connects the tuner's decisions with the kernel's side, beside the recorder: writes decisions into the programs'
+//! maps, and passes the programs' events to the tuner.
 
 use super::chooser::Chooser;
 use super::kernel::{Choice, TuneKernel};
@@ -126,7 +126,7 @@ impl Extension for Tuner {
     fn tick(&mut self, off_cpu: &OffCpu) {
         let Some(maps) = &mut self.maps else { return };
         maps.beat();
-        // What it has to say comes after the first line of output.
+        // Its log lines come after the first line of output.
         if !self.is_open {
             return;
         }

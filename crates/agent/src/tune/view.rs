@@ -34,7 +34,7 @@ pub struct Status {
     pub dry_run: bool,
     /// Whether private addresses are chosen for.
     pub private: bool,
-    /// For how long the kernel goes on if the agent dies.
+    /// Time for which the kernel continues to choose if the agent dies, in seconds.
     pub grace_s: f64,
     /// Whether the host is short of CPU.
     pub cpu_limited: bool,
@@ -52,7 +52,7 @@ pub struct Status {
     pub namespaces: Vec<Namespace>,
     /// How many destinations are known.
     pub destinations_known: u64,
-    /// The destinations that were heard of last.
+    /// The most recently active destinations.
     pub destinations: Vec<Destination>,
     /// The last changes, the newest first.
     pub changes: Vec<Logged>,
@@ -129,7 +129,7 @@ impl Namespace {
     }
 }
 
-/// What the comparison of a prefix says.
+/// The result of the comparison of a prefix.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// The prefix.

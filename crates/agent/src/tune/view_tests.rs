@@ -169,7 +169,7 @@ fn a_namespace_in_which_nothing_is_chosen_and_closed_connections_are_explained()
         "  closed: 40 with bbr, drawn\n  closed: 20 with cubic, held out\n",
         "network namespace 9\n192.0.2.9/32: Its connections are left alone, because reno, the default of its network \
          namespace, is not",
-        "  closed: 1 with reno, left alone, their network namespace had no chances\n",
+        "  closed: 1 with reno, left alone, their network namespace had no probabilities\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

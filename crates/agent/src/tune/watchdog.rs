@@ -1,5 +1,5 @@
-//! After the agent was killed: the watchdog (keeper.rs) holds its programs, and the kernel goes on choosing for the
-//! grace time. What it does is read from the programs' own maps.
+//! After the agent was killed: the watchdog (keeper.rs) holds its programs, and the kernel continues to choose for the
+//! grace time. The state is read from the programs' maps.
 
 use super::phrases::parts;
 use super::wire::{self, Heartbeat};
@@ -53,7 +53,7 @@ impl Watchdog {
     pub fn text(&self) -> String {
         let chooses = match self.chooses_for_us {
             Some(0) => "the kernel does not choose any more".to_owned(),
-            Some(us) => format!("the kernel still chooses, with the last chances, for another {}", age(us)),
+            Some(us) => format!("the kernel still chooses, with the last probabilities, for another {}", age(us)),
             None => "for how long the kernel still chooses is unknown".to_owned(),
         };
         let head = format!(

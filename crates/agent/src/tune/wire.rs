@@ -11,13 +11,13 @@ use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
 /// Maximum number of prefix lengths that are looked up.
 pub const LENGTHS: usize = 3;
 
-/// How many destinations have chances of their own at the same time.
+/// How many destinations have probabilities of their own at the same time.
 pub const ROWS: u32 = 1 << 15;
 
 /// Counters of decisions: a reason and an algorithm, of 4 bits each.
 const DECISIONS: usize = 256;
 
-/// How many clients are told apart. A power of two; the kernel's side has 14 bits for one.
+/// Maximum number of clients; a power of two. The kernel's side has 14 bits for a client.
 pub const CLIENTS: u32 = 1 << 14;
 
 /// How the kernel's side numbers the arms: those that need ECN are the last.
@@ -131,7 +131,7 @@ pub fn key(key: RowKey) -> Vec<u8> {
 /// Number of 32-bit random numbers.
 const ALL: u64 = 1 << 32;
 
-/// A chance as what a random number of 32 bits has to be below; all of them only where it is certain.
+/// A probability as what a random number of 32 bits has to be below; all of them only where it is certain.
 fn threshold(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -170,7 +170,7 @@ pub fn word(what: Override, slots: &Slots) -> Vec<u8> {
     Bytes::default().u32s(&[word]).0
 }
 
-/// `struct tune_heart`, as far as it tells until when is chosen.
+/// `struct tune_heart`, up to the time until which the kernel chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
     beat_us: u64,

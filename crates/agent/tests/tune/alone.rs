@@ -68,7 +68,7 @@ fn the_kernel_goes_on_for_the_grace_time_if_it_is_killed_and_then_nothing_is_lef
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &["--grace", "3s"]);
     agent.process.end(Signal::KILL);
-    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"], "the last chances are still there");
+    assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"], "the last probabilities are still there");
     wait_until("the default is back", || ccs(&connect(&hosts, "10.9.8.1")) == ["reno", "reno"]);
     wait_until("nothing is left", || attached(&stage) == 0 && keepers(&stage).is_empty());
 }
@@ -87,7 +87,7 @@ fn after_it_was_killed_the_status_reports_the_watchdog_until_it_has_ended() {
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"]);
     let done = status(&[]);
     assert_eq!(done.code, Some(1), "{done:?}");
-    for part in ["the kernel still chooses, with the last chances, for another 59m", "opened        2 chosen"] {
+    for part in ["the kernel still chooses, with the last probabilities, for another 59m", "opened        2 chosen"] {
         assert!(done.out.contains(part), "{done:?}");
     }
     let watchdog = keepers(&stage)[0];

@@ -148,8 +148,8 @@ fn what_needs_ecn_is_chosen_in_a_data_centre_alone() {
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ndctcp = 1.0\n\
                     [[override]]\nprefix = \"10.9.8.0/24\"\ndata_center = true\n";
     let _agent = tune(&stage, settings, &["--arms", "reno,cubic,dctcp"]);
-    // A network has chances of its own when the first of its connections has closed. Both ends ask for ECN, and agree
-    // to it.
+    // A network has probabilities of its own when the first of its connections has closed. Both ends ask for ECN, and
+    // agree to it.
     let within = || ccs(&connect(&hosts, "10.9.8.1"));
     wait_until("the data centre is known", || within() == ["dctcp", "dctcp"]);
     let elsewhere = || ccs(&connect(&hosts, "fd09::1"));

@@ -54,7 +54,7 @@ fn an_algorithm_that_goes_is_left_out_and_said_and_the_others_are_chosen() {
         assert!(next().iter().all(|cc| cc == "cubic" || cc == "reno"));
         left_out(&stage) == serde_json::json!(["fixed_window"])
     });
-    // That all of them draw the other one by chance alone has a chance of 2^-40.
+    // That all of them draw the other one by chance alone has a probability of 2^-40.
     (0..20).for_each(|_| assert_eq!(next(), ["cubic", "cubic"]));
     assert!(decided(&stage, "refused", Some("fixed_window")) > 0);
     let (code, said) = agent.process.end(Signal::TERM);

@@ -14,7 +14,7 @@ fn connections_that_are_open_at_the_same_time_get_the_same_and_later_ones_are_dr
     let _agent = tune(&stage, EVEN, &[]);
     let listener = listen(&hosts.0, "10.9.8.1");
     let mut seen = BTreeSet::new();
-    // That 20 draws in a row are the same has a chance of 2^-19.
+    // That 20 draws in a row are the same has a probability of 2^-19.
     for _ in 0..20 {
         let mut parallel: Vec<Pair> = (0..4).map(|_| connect_to(&hosts.1, &listener, "10.9.8.1")).collect();
         parallel[0].download(10_000);

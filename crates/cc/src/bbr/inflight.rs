@@ -1,4 +1,4 @@
-//! How much is to be under way, and how much will be?
+//! How much is to be in flight, and how much will be?
 
 use super::state::Bbr;
 use crate::fixed_point::{Bandwidth, Gain};
@@ -23,7 +23,7 @@ impl Bbr {
         self.min_rtt.rtt.map_or(INITIAL_CWND, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// `target` with room for bursts: three, for one may wait in the host's queue, one be under way and one be held
+    /// `target` with room for bursts: three, for one may wait in the host's queue, one be in flight and one be held
     /// back by a receiver's offload; an even number, for delayed ACKs; two more when probing, so that a BDP below 8
     /// packets can be probed at all.
     pub(super) fn with_headroom(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
@@ -33,12 +33,12 @@ impl Bbr {
         Packets(even) + Packets(probe)
     }
 
-    /// What is to be under way so that the pipe holds `gain` times the BDP.
+    /// What is to be in flight so that the pipe holds `gain` times the BDP.
     pub(super) fn target_inflight(&self, bw: Bandwidth, gain: Gain, conn: &Conn, window: &Window) -> Packets {
         self.with_headroom(self.bdp(bw, gain), conn, window)
     }
 
-    /// What will be under way when the next packet departs, if `inflight` is now: pacing may have scheduled departures
+    /// What will be in flight when the next packet departs, if `inflight` is now: pacing may have scheduled departures
     /// ahead, and until then packets are delivered.
     pub(super) fn inflight_at_departure(&self, inflight: Packets, conn: &Conn, window: &Window) -> Packets {
         let delivered = self.bandwidth().packets_in(conn.next_departure.since(conn.now));

@@ -11,7 +11,7 @@ pub(super) struct MinRtt {
     pub rtt: Option<Span>,
     /// When it was seen, or last confirmed by ProbeRTT.
     pub(super) seen_at: Jiffies,
-    /// When cwnd has been low for long enough; none until what is under way has drained.
+    /// When cwnd has been low for long enough; none until what is in flight has drained.
     pub(super) done_at: Option<Jiffies>,
     /// Whether a round has passed with cwnd low.
     pub(super) is_round_done: bool,

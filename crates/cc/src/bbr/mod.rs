@@ -2,7 +2,7 @@
 //!
 //! The rate of delivery is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path.
 //! The maximum of the one and the minimum of the other, seen at different times, make the bandwidth-delay product
-//! (BDP): what fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP under way, at most
+//! (BDP): what fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP in flight, at most
 //! two.
 //!
 //! ```text
@@ -30,7 +30,7 @@
 //! | `probe_bw` | Is there more bandwidth? |
 //! | `probe_rtt` | What is the round-trip time without queues? |
 //! | `policer` | Does a policer limit the rate? |
-//! | `inflight` | How much is to be under way, and how much will be? |
+//! | `inflight` | How much is to be in flight, and how much will be? |
 //! | `loss_bound` | How far do losses bound what is in flight? |
 //! | `auto_gain` | How large is the probing gain, when losses and queueing set it (`bbr_auto`)? |
 //! | `window` | How large is cwnd? |
@@ -44,7 +44,7 @@
 //! (2016); draft-cardwell-iccrg-bbr-congestion-control-00 (2017); behaviour of Linux 6.x (`tcp_bbr`).
 //!
 //! Deviations from the draft, all of them Linux's: pacing 1 % below the bandwidth, the policer, the room for ACKs in
-//! bunches, the estimate of what is under way at departure, and integers for everything.
+//! bunches, the estimate of what is in flight at departure, and integers for everything.
 //!
 //! Deviations from Linux:
 //! - Arithmetic does not wrap: the comparison of a policer's rates above 11 Gbit/s, and bandwidths above 3 Tbit/s.
@@ -53,9 +53,9 @@
 //! - There is no administrator's limit to cwnd or the pacing rate.
 //!
 //! Two consequences of what Linux does, seen in measurements:
-//! - If ProbeRTT falls into an outage after which a part of what was under way arrives late and the rest never,
+//! - If ProbeRTT falls into an outage after which a part of what was in flight arrives late and the rest never,
 //!   recovery takes about as long again as the outage lasted, or twice as long. The late ACKs make the smoothed
-//!   round-trip time as long as the outage; more is deemed under way than the 4 packets that cwnd allows, so that
+//!   round-trip time as long as the outage; more is deemed in flight than the 4 packets that cwnd allows, so that
 //!   nothing leaves; and what is missing is found by the loss probe, two smoothed round trips later.
 //! - The policer's search takes two rates within 4 kbit/s for the same at any speed. An overload that leaves next to
 //!   nothing in two intervals looks like a policer, and holds BBR at a few kbit/s for 48 rounds, which are long then.

@@ -36,12 +36,12 @@ impl Bbr3 {
         self.signals.is_loss_in_cycle = true;
     }
 
-    /// Whether so much was lost, of so much under way, that it was too much (5.5.10.2, IsInflightTooHigh): above 2 %.
+    /// Whether so much was lost, of so much in flight, that it was too much (5.5.10.2, IsInflightTooHigh): above 2 %.
     pub(super) fn is_loss_too_high(lost: Packets, inflight_at_send: Packets) -> bool {
         lost.0 > 0 && inflight_at_send.0 > 0 && lost.0 > (inflight_at_send.0 * LOSS_THRESHOLD) >> 8
     }
 
-    /// Whether the sample says that too much was under way: by losses, or by marks.
+    /// Whether the sample says that too much was in flight: by losses, or by marks.
     pub(super) fn is_sample_too_high(&self, sample: &Sample) -> bool {
         Bbr3::is_loss_too_high(sample.lost, sample.inflight_at_send) || self.are_marks_too_many(sample)
     }

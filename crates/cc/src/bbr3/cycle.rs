@@ -36,7 +36,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// Whether the phase lets more be under way than before.
+    /// Whether the phase lets more be in flight than before.
     pub fn is_raising(&self) -> bool {
         matches!(self.phase, Phase::Refill | Phase::Up)
     }

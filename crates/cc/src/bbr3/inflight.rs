@@ -1,4 +1,4 @@
-//! How much is to be under way, and how much will be? (5.6.4.2)
+//! How much is to be in flight, and how much will be? (5.6.4.2)
 
 use super::cycle::Phase;
 use super::state::{Bbr3, MIN_CWND, Mode};
@@ -22,19 +22,19 @@ impl Bbr3 {
         self.min_rtt.rtt.map_or(self.initial_cwnd, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// `target`, but enough for three bursts: one may wait in the host's queue, one be under way and one be held back
+    /// `target`, but enough for three bursts: one may wait in the host's queue, one be in flight and one be held back
     /// by a receiver's offload. Two more when probing, so that a small BDP can be probed at all (QuantizationBudget).
     pub(super) fn with_bursts(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let probe = if self.mode == Mode::ProbeBw && self.cycle.phase == Phase::Up { 2 } else { 0 };
         target.max(Packets(3 * self.burst(conn, window).0)).max(MIN_CWND) + Packets(probe)
     }
 
-    /// What is to be under way so that the pipe holds `gain` times the BDP (Inflight).
+    /// What is to be in flight so that the pipe holds `gain` times the BDP (Inflight).
     pub(super) fn target_inflight(&self, bw: Bandwidth, gain: Gain, conn: &Conn, window: &Window) -> Packets {
         self.with_bursts(self.bdp(bw, gain), conn, window)
     }
 
-    /// What is wanted under way: the BDP, unless congestion has cut cwnd (TargetInflight).
+    /// What is wanted in flight: the BDP, unless congestion has cut cwnd (TargetInflight).
     pub(super) fn response_target(&self, conn: &Conn, window: &Window) -> Packets {
         let bw = self.bandwidth();
         let bdp = if self.variant.targets_with_bursts {
@@ -45,7 +45,7 @@ impl Bbr3 {
         bdp.min(window.cwnd)
     }
 
-    /// What will be under way when the next packet departs, if `inflight` is now: pacing may have scheduled departures
+    /// What will be in flight when the next packet departs, if `inflight` is now: pacing may have scheduled departures
     /// ahead, and until then packets are delivered.
     pub(super) fn inflight_at_departure(&self, inflight: Packets, conn: &Conn, window: &Window) -> Packets {
         let delivered = self.bandwidth().packets_in(conn.next_departure.since(conn.now));

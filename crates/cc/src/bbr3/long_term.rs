@@ -1,8 +1,8 @@
-//! How much may be under way without much loss? (5.3.3.9, 5.5.10.2)
+//! How much may be in flight without much loss? (5.3.3.9, 5.5.10.2)
 //!
-//! A probe that loses more than 2 % sets the bound to the volume that was under way when the loss passed that
+//! A probe that loses more than 2 % sets the bound to the volume that was in flight when the loss passed that
 //! threshold, at least 70 % of the BDP. Later probes raise it: by one packet in the first round, by 2, 4, 8 in the
-//! next. Whatever was under way in any phase without much loss raises it, too.
+//! next. Whatever was in flight in any phase without much loss raises it, too.
 
 use super::bounds::{BETA, LOSS_THRESHOLD};
 use super::cycle::{AckPhase, Phase};
@@ -83,7 +83,7 @@ impl Bbr3 {
         }
     }
 
-    /// A probe has met too much congestion with `inflight` under way (HandleInflightTooHigh). Once per probe.
+    /// A probe has met too much congestion with `inflight` in flight (HandleInflightTooHigh). Once per probe.
     fn respond_to_congestion(
         &mut self,
         conn: &Conn,
@@ -138,7 +138,7 @@ impl Bbr3 {
     }
 }
 
-/// The volume under way at which losses passed the threshold (InflightAtLoss): solves, for the part of the segment that
+/// The volume in flight at which losses passed the threshold (InflightAtLoss): solves, for the part of the segment that
 /// is one too many, `(lost before + part) / (inflight before + part) = threshold`.
 fn inflight_at_threshold(segment: &LostSegment) -> Packets {
     let inflight_before = segment.inflight_at_send.0 - 1;

@@ -20,7 +20,7 @@ pub(super) struct MinRtt {
     /// The minimum since the last ProbeRTT.
     recent: Option<Span>,
     pub recent_at: Jiffies,
-    /// When little has been under way for long enough; none until what was under way has drained.
+    /// When little has been in flight for long enough; none until what was in flight has drained.
     pub done_at: Option<Jiffies>,
     /// Whether a round has passed meanwhile.
     pub is_round_done: bool,

@@ -31,11 +31,11 @@
 //! | `signals`, `congestion` | What was delivered and lost in the latest round, and what follows? |
 //! | `startup`, `full_pipe` | Is the pipe full? Is the queue that Startup made gone? |
 //! | `probe_bw`, `cycle` | In which phase of ProbeBW are we, and when does the next begin? |
-//! | `long_term` | How much may be under way without much loss? |
+//! | `long_term` | How much may be in flight without much loss? |
 //! | `short_term`, `bounds` | How far do losses outside of a probe lower rate and volume? |
 //! | `probe_rtt`, `min_rtt` | What is the round-trip time without queues? |
 //! | `ecn`, `mark_fraction` | What do marks say where they are meant for a shallow queue? |
-//! | `inflight` | How much is to be under way, and how much will be? |
+//! | `inflight` | How much is to be in flight, and how much will be? |
 //! | `window`, `recovery` | How large is cwnd, and what was it before a loss? |
 //! | `wrapped` | What may a rule around BBR see and change? |
 //! | `sample` | What does an ACK tell? |

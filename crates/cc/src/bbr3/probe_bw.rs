@@ -147,7 +147,7 @@ impl Bbr3 {
         self.full_pipe.is_now
     }
 
-    /// The volume under way by which the end of a phase is judged.
+    /// The volume in flight by which the end of a phase is judged.
     fn judged_inflight(&self, conn: &Conn, sample: &Sample, window: &Window) -> Packets {
         if self.variant.looks_ahead {
             self.inflight_at_departure(sample.prior_inflight, conn, window)

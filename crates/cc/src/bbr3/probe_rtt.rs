@@ -1,6 +1,6 @@
 //! What is the round-trip time without queues? (5.3.4, 5.5.7)
 //!
-//! The smallest of the last 10 s. If nothing as small was seen for 5 s, ProbeRTT lowers what is under way to half a BDP
+//! The smallest of the last 10 s. If nothing as small was seen for 5 s, ProbeRTT lowers what is in flight to half a BDP
 //! for at least 200 ms and one round, so that the queue drains and the path shows its round-trip time again; flows that
 //! share a bottleneck fall into step with one another.
 
@@ -11,7 +11,7 @@ use crate::{Conn, Window};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// For how long little is under way (2.16.2, ProbeRTTDuration).
+/// For how long little is in flight (2.16.2, ProbeRTTDuration).
 const DURATION: Span = Span::from_millis(200);
 
 impl Bbr3 {
@@ -50,7 +50,7 @@ impl Bbr3 {
         }
     }
 
-    /// Restores cwnd and goes back to Startup or ProbeBW, if little was under way for long enough (CheckProbeRTTDone,
+    /// Restores cwnd and goes back to Startup or ProbeBW, if little was in flight for long enough (CheckProbeRTTDone,
     /// ExitProbeRTT).
     pub(super) fn leave_probe_rtt_when_due(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         if self.min_rtt.done_at.is_none_or(|done_at| conn.jiffies <= done_at) {
@@ -64,7 +64,7 @@ impl Bbr3 {
             return;
         }
         self.mode = Mode::ProbeBw;
-        // The clock starts anew, for more under way may bring losses; the queue is already gone.
+        // The clock starts anew, for more in flight may bring losses; the queue is already gone.
         self.start_down(conn, rng);
         self.start_cruise();
     }

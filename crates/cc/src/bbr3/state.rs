@@ -53,7 +53,7 @@ pub(crate) struct Bbr3 {
     pub(super) cycle: Cycle,
     pub(super) min_rtt: MinRtt,
     pub(super) short_term: ShortTerm,
-    /// The volume under way at which a probe met too much loss, raised by later probes; none before (2.9.2,
+    /// The volume in flight at which a probe met too much loss, raised by later probes; none before (2.9.2,
     /// inflight_longterm).
     pub(super) long_term: Option<Packets>,
     pub(super) ecn: MarkFraction,

@@ -28,7 +28,7 @@ pub(super) struct Variant {
     pub cruises_below_long_term: bool,
     /// Whether the volume that a response to loss aims at has room for bursts (5.3.3.8, TargetInflight).
     pub targets_with_bursts: bool,
-    /// Whether departures that pacing has planned count when the volume under way is judged (5.3.3.9).
+    /// Whether departures that pacing has planned count when the volume in flight is judged (5.3.3.9).
     pub looks_ahead: bool,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches, and within the bounds of
 //! the model. It grows towards that by what is acknowledged. Losses lower it through the bounds only; a timeout lowers
-//! it to what is under way, and afterwards it is what it was.
+//! it to what is in flight, and afterwards it is what it was.
 
 use super::cycle::Phase;
 use super::recovery::Undo;

@@ -1,4 +1,4 @@
-//! The rule of the paper that found the problem: pace with the gain of Startup while less than a BDP is under way; for
+//! The rule of the paper that found the problem: pace with the gain of Startup while less than a BDP is in flight; for
 //! version 3, less than 84 % of one, and less than the short-term bound.
 //!
 //! Source: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines
@@ -6,7 +6,7 @@
 
 use super::rule::{BW_SHIFT, Input, Output, mode};
 
-/// What is under way is smoothed with weight 1/4 for the new value.
+/// What is in flight is smoothed with weight 1/4 for the new value.
 const SMOOTHING: u64 = 4;
 
 /// After ProbeRTT, BBR intends a small inflight for this number of smoothed RTTs.
@@ -20,7 +20,7 @@ const PACING_PERCENT: u64 = 99;
 pub(in crate::bbr_cpu) struct Paper {
     /// BBR's pacing gain in Startup, in 256ths.
     high_gain: u32,
-    /// The part of a BDP that is expected to be under way, in hundredths.
+    /// The part of a BDP that is expected to be in flight, in hundredths.
     expected_percent: u64,
     smoothed_inflight: Option<u64>,
     probe_rtt_seen_us: Option<u64>,

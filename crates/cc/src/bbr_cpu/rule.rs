@@ -34,9 +34,9 @@ pub(super) struct Input {
     pub snd_cwnd: u64,
     /// Before BBR has handled this ACK.
     pub prior_cwnd: u64,
-    /// Packets under way.
+    /// Packets in flight.
     pub inflight: u64,
-    /// Packets under way before this ACK.
+    /// Packets in flight before this ACK.
     pub prior_inflight: u64,
     /// Packets that this ACK says are delivered.
     pub acked: u64,
@@ -60,7 +60,7 @@ pub(super) struct Input {
     pub min_rtt_us: u64,
     /// See [`mode`].
     pub mode: u8,
-    /// The short-term bound of what is under way, in packets, of a version that has one.
+    /// The short-term bound of what is in flight, in packets, of a version that has one.
     pub inflight_bound: Option<u64>,
     /// cwnd before losses bound it, for versions that have such a bound.
     pub unbounded_cwnd: Option<u64>,

@@ -126,7 +126,7 @@ pub(in crate::bbr_cpu) struct Schedule {
     cap: u64,
     /// Up to where that comes back soon.
     known: u64,
-    /// Packets under way at most since the last congestion.
+    /// Packets in flight at most since the last congestion.
     peak: u64,
     /// `delivered` when the last congestion has passed.
     settled: Option<u64>,
@@ -282,7 +282,7 @@ impl Schedule {
         self.peak = self.peak.max(input.prior_inflight);
         // Each loss is paid for by what is delivered until the window grows again; one whole window at most.
         self.unpaid = (self.unpaid + lost).min(self.peak * LOSS_RATIO).saturating_sub(acked);
-        // What was under way at the last congestion belongs to it.
+        // What was in flight at the last congestion belongs to it.
         if self.settled.is_some_and(|settled| input.delivered < settled) {
             return false;
         }

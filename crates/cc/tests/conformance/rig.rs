@@ -6,7 +6,7 @@ use rand_xoshiro::rand_core::SeedableRng;
 use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, LostSegment, RateSample, Window};
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
-/// Most packets under way.
+/// Most packets in flight.
 const MOST: u64 = 1_000_000;
 
 /// Segments by which Illinois may raise a window of one segment for each that is acknowledged, as in Linux; and those
@@ -150,7 +150,7 @@ impl Rig {
         self.send(Packets::MAX);
     }
 
-    /// The ACK `op`, of what is under way.
+    /// The ACK `op`, of what is in flight.
     pub fn receive(&mut self, op: Op) {
         let Op::Ack { acked, rtt, lost, is_delayed, sample } = op else { panic!("{op:?} is no ACK") };
         self.now += rtt;

@@ -14,7 +14,7 @@ pub struct Path {
     pub policer: Option<(Rate, Packets)>,
     /// ACKs arrive at multiples of this only.
     pub ack_grid: Span,
-    /// The ACK of a packet that finds nothing else under way is delayed by so much, and known to be.
+    /// The ACK of a packet that finds nothing else in flight is delayed by so much, and known to be.
     pub lone_delay: Span,
     /// The sender's host schedules departures so far ahead.
     pub lead: Span,

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, LostSegment, RateSample, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
 
-/// Silence after which the sender gives up on what is under way.
+/// Silence after which the sender gives up on what is in flight.
 const TIMEOUT: Span = Span::from_secs(1);
 
 /// What was seen right after an ACK.
@@ -72,7 +72,7 @@ pub struct Pipe {
     pub rows: Vec<Row>,
     now: Time,
     state: CaState,
-    /// What is under way and will arrive, in the order of transmission.
+    /// What is in flight and will arrive, in the order of transmission.
     flight: VecDeque<Packet>,
     /// What was dropped and is not yet deemed lost.
     dropped: VecDeque<Dropped>,
@@ -91,7 +91,7 @@ pub struct Pipe {
     /// The application's bursts count from this time and packet.
     bursts_from: (Time, u64),
     app_limited_until: Packets,
-    /// Whether cwnd was what stopped the sender in the latest window, and the most that was under way in it.
+    /// Whether cwnd was what stopped the sender in the latest window, and the most that was in flight in it.
     is_cwnd_limited: bool,
     most_inflight: u64,
     usage_point: u64,
@@ -463,7 +463,7 @@ impl Pipe {
         self.state = next;
     }
 
-    /// The retransmission timer expires. What was dropped is sent again, what is still under way may yet arrive.
+    /// The retransmission timer expires. What was dropped is sent again, what is still in flight may yet arrive.
     pub fn time_out(&mut self) {
         let conn = self.conn();
         self.window.ssthresh = self.controller.ssthresh(&conn, &self.window);

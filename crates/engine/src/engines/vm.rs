@@ -15,9 +15,9 @@ pub struct VmEngine;
 /// Version of what this engine makes of what the kernels do: it changes whenever the rows of the same events would.
 const RESULT_VERSION: u32 = 2;
 
-/// Keys that only engines with a real kernel honour value by value, and those of what only guests have: scarce CPUs (what packets
-/// cost is what they cost, and Linux gives no credit), congestion
-/// controls of one's own, and neighbours. iperf3 is not in guests.
+/// Keys that only engines with a real kernel honour value by value, and those of what only guests have: scarce CPUs
+/// (what packets cost is what they cost, and Linux gives no credit), congestion controls of one's own, and neighbours.
+/// iperf3 is not in guests.
 const OWN: &[&str] = &[
     "flow.cc.name",
     "flow.cc.bpf",
@@ -41,7 +41,7 @@ static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     honours(&[], OWN, &[guests, &machine.release().to_string_lossy()])
 });
 
-/// The guests; why there are none, in words.
+/// The guests, or the reason why they cannot run here.
 static FOUND: LazyLock<Result<Guests, String>> = LazyLock::new(|| {
     let engine = std::env::current_exe().map_err(|error| format!("thalweg-engine cannot be found: {error}"))?;
     Guests::open(&engine).map_err(|error| unavailable(&error))

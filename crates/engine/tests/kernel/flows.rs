@@ -265,7 +265,8 @@ fn a_flow_that_goes_up_fills_the_way_back_beside_one_that_goes_down() {
     let outcome = Outcome::of(two_way());
     let (down, up) = (outcome.flow("down"), outcome.flow("up"));
     assert_eq!((&down[0]["direction"], &up[0]["direction"]), (&text("down"), &text("up")));
-    // 2 Mbit/s for 1.5 s are 375 kB; the rest of the queue is the down flow's acknowledgements and the first round trips.
+    // 2 Mbit/s for 1.5 s are 375 kB; the rest of the queue is the down flow's acknowledgements and the first round
+    // trips.
     let up = acked_bytes(&up);
     assert!((0.5 * 375e3..375e3).contains(&up), "{up} of 375 kB");
     assert!(acked_bytes(&down) > 0.2 * FULL, "{} of {FULL}", acked_bytes(&down));

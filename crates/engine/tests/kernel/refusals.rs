@@ -121,7 +121,7 @@ fn queue_disciplines_that_the_kernel_lacks_are_refused_with_the_alternative() {
     check(&failed(experiment), "no-qdisc", &["netem", "engine.link = \"relay\""]);
 }
 
-/// A kernel that has all of them is no place for this test, and none of it is missing then.
+/// The test is skipped on a kernel that has all of them.
 fn not_there() {
     if std::env::var_os("THALWEG_CI").is_none() {
         not_tested("the error for missing queue disciplines", "this kernel has them all");

@@ -178,7 +178,7 @@ pub fn namespaces(pids: impl IntoIterator<Item = u32>) -> BTreeSet<PathBuf> {
     pids.into_iter().filter_map(|pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok()).collect()
 }
 
-/// Waits until none of these processes is there, and nobody lives in these namespaces.
+/// Waits until these processes have exited, and these namespaces have no processes.
 pub fn wait_until_gone(pids: &[u32], namespaces: &BTreeSet<PathBuf>) {
     wait_for("processes are gone", || {
         pids.iter().all(|pid| !Path::new(&format!("/proc/{pid}/ns/net")).exists() || is_zombie(*pid)).then_some(())
@@ -204,7 +204,7 @@ pub fn as_ordinary_user(bench: &Bench) -> Option<Command> {
         not_tested("the engine kernel without root", "no setpriv (package util-linux)");
         return None;
     }
-    // Nobody may read what is built here, nor write what is made here, unless it is theirs.
+    // Only the owner may read or write the files of the test.
     let engine = bench.path("thalweg-engine");
     fs::copy(ENGINE, &engine).unwrap();
     fs::set_permissions(&engine, fs::Permissions::from_mode(0o755)).unwrap();

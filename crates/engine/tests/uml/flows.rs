@@ -144,7 +144,8 @@ fn a_receiver_of_dctcp_reports_each_mark_and_another_one_every_segment_of_a_roun
         assert!(marks > 3.0, "{cc}: {marks} marks");
         number(&outcome.rows("flows")[0]["marked_segments"]) / marks
     };
-    // An acknowledgement covers up to two segments, of which one may be marked (RFC 8257, section 3.2; RFC 3168, section 6.1.3).
+    // An acknowledgement covers up to two segments, of which one may be marked (RFC 8257, section 3.2; RFC 3168,
+    // section 6.1.3).
     let (dctcp, cubic) = (reported("dctcp"), reported("cubic"));
     assert!(dctcp <= 2.0, "dctcp: {dctcp} segments reported for a mark");
     assert!(cubic > 4.0, "cubic: {cubic} segments reported for a mark");
@@ -219,8 +220,8 @@ fn simulated(experiment: Value) -> [f64; 2] {
         .map(|name| rows.flows.iter().filter(|row| &*row.flow == name).map(|row| row.acked_bytes as f64).sum())
 }
 
-/// How far Linux and the simulator may be apart in the bytes of either flow: the phases of the two flows' losses, which a packet
-/// decides, differ.
+/// How far Linux and the simulator may be apart in the bytes of either flow: the phases of the two flows' losses, which
+/// a packet decides, differ.
 const APART: f64 = 0.25;
 
 #[test]

@@ -11,7 +11,7 @@ use std::process::Command;
 
 /// What the engine says where this is the image, and these its modules.
 fn why_not(image: &Path, modules: Option<&Path>) -> String {
-    // What is made of such kernels is nobody's to keep.
+    // The cache of such kernels is temporary.
     let cache = tempfile::tempdir().unwrap();
     let mut command = Command::new(ENGINE);
     command.env("XDG_CACHE_HOME", cache.path());
@@ -46,7 +46,7 @@ fn what_is_no_kernel_is_not_booted() {
     let image = folder.path().join("bzImage");
     fs::write(&image, "no kernel").unwrap();
     let why = why_not(&image, None);
-    assert!(why.contains("bzImage: it is no image") && why.contains("--kernel IMAGE"), "{why}");
+    assert!(why.contains("bzImage: it is not an image") && why.contains("--kernel IMAGE"), "{why}");
     let why = why_not(&kernel().0, Some(folder.path()));
     assert!(why.contains("has no kernel modules") && why.contains("--modules DIR"), "{why}");
 }

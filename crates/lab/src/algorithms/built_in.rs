@@ -1,6 +1,7 @@
 //! The algorithms that the agent carries, on this machine's own kernel: why one is not there, and what to type.
 //!
-//! The agent, which loads them, reports best what a kernel lacks, but it has to be root for that. Here is what any user can see.
+//! The agent, which loads them, reports best what a kernel lacks, but it has to be root for that. Here is what any user
+//! can see.
 
 use super::agent::{AGENT, agent};
 use crate::error::Error;
@@ -56,7 +57,7 @@ pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
         return None;
     }
     let release = probe::release();
-    // The list of modules has all that could be loaded. Where there is none, nobody knows.
+    // The list of modules has all that could be loaded. Without the list, that is unknown.
     let modules = fs::read_to_string(format!("/lib/modules/{release}/modules.dep"));
     let machine = Machine {
         has_types: Path::new("/sys/kernel/btf/vmlinux").exists(),
@@ -103,7 +104,8 @@ fn explain(name: &str, machine: &Machine) -> Error {
         Some(agent) => Error::new("unknown-cc", message, format!("sudo {agent} cc load {name} --keep")),
         None => {
             let hint = format!(
-                "get {AGENT} (docs/reference/agent.md; make agent in a source tree), then: sudo {AGENT} cc load {name} --keep"
+                "get {AGENT} (docs/reference/agent.md; make agent in a source tree), then: sudo {AGENT} cc load {name} \
+                 --keep"
             );
             Error::new("unknown-cc", message, hint)
         }

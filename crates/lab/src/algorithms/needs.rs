@@ -55,7 +55,7 @@ impl Algorithm {
 /// What the flows of a guest need, and the files for it.
 ///
 /// # Errors
-/// `bad-cc`: a file is not what it was, two flows want different things by one name, or a parameter is none.
+/// `bad-cc`: a file has changed, two flows use one name for different algorithms, or a parameter is unknown.
 pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Algorithm>, Vec<File>), Error> {
     let mut needed: BTreeMap<&str, Algorithm> = BTreeMap::new();
     let mut files = Vec::new();

@@ -4,7 +4,8 @@ use super::built_in::{BBR_CPU, BBR_TUNED, BBR3};
 use crate::error::Error;
 use thalweg_plan::plan::Flow;
 
-/// The parameter that chooses what is done about a CPU that is shared, and the rules by its values, as the agent names them.
+/// The parameter that chooses what is done about a CPU that is shared, and the rules by its values, as the agent names
+/// them.
 fn rules(cc: &str) -> Option<(&'static str, &'static [&'static str])> {
     match cc {
         BBR_CPU => Some(("rule", &["paper", "schedule"])),

@@ -31,7 +31,8 @@ pub enum CcInfo {
         is_enabled: bool,
         /// Round-trip times of this round.
         rtt_count: u32,
-        /// `tcpv_rtt`: Vegas and YeAH tell the smallest ever, Illinois the mean of this round, Westwood the smoothed one.
+        /// `tcpv_rtt`: Vegas and YeAH tell the smallest ever, Illinois the mean of this round, Westwood the smoothed
+        /// one.
         rtt_us: u32,
         /// `tcpv_minrtt`: Vegas and YeAH tell the smallest of this round, Illinois and Westwood the smallest ever.
         min_rtt_us: u32,

@@ -3,8 +3,9 @@
 //! One dump tells of all queue disciplines of the namespace. Some counters have 32 bits and start again at 0; they are
 //! followed from dump to dump.
 //!
-//! The kernel counts Ethernet frames of 14 bytes more than the IP packet, or what a size table (`stab overhead`, tc-stab(8)) of
-//! the queue discipline or one above it makes of them. Here bytes are of IP packets, like everywhere else.
+//! The kernel counts Ethernet frames of 14 bytes more than the IP packet, or what a size table (`stab overhead`,
+//! tc-stab(8)) of the queue discipline or one above it makes of them. Here bytes are of IP packets, like everywhere
+//! else.
 //!
 //! Drops at the limit and drops by decision of a queue discipline are counted apart, except for cake and dualpi2.
 //! Left out: classes.

@@ -1,12 +1,12 @@
 //! Every connection of a network namespace, in one question to the kernel (sock_diag(7)).
 //!
 //! One dump tells of all connections for a few system calls, where getsockopt(2) is one call for each. The kernel
-//! walks its table of connections meanwhile without stopping it: a connection may be missed, or come twice, when others open or
-//! close at the same moment.
+//! walks its table of connections meanwhile without stopping it: a connection may be missed, or come twice, when others
+//! open or close at the same moment.
 //!
 //! Left out: IPv6, which no experiment uses; sockets that neither send nor wait for acknowledgements (listening, still
-//! connecting, FIN-WAIT-2, TIME-WAIT). Among these is one that was reset after the kernel had chosen it and before it was read:
-//! its counters are zeros by then.
+//! connecting, FIN-WAIT-2, TIME-WAIT). Among these is one that was reset after the kernel had chosen it and before it
+//! was read: its counters are zeros by then.
 
 use super::bytes::u16_be_at;
 use super::netlink::{Consistency, Malformed, Netlink, attributes};

@@ -1,12 +1,12 @@
 //! `struct tcp_info`: what the kernel tells about a connection.
 //!
-//! The structure only ever grows at its end, so a shorter one is an older kernel's, and a longer one is read as far as it
-//! is known (tcp(7); include/uapi/linux/tcp.h of the kernel). Fields up to byte 232 are in every kernel from 5.4 on;
+//! The structure only ever grows at its end, so a shorter one is an older kernel's, and a longer one is read as far as
+//! it is known (tcp(7); include/uapi/linux/tcp.h of the kernel). Fields up to byte 232 are in every kernel from 5.4 on;
 //! `tcpi_total_rto` came with 6.7.
 //!
 //! What the kernel counts differs here and there from the columns of `samples` and `flows`:
-//! - `tcpi_bytes_acked` counts sequence numbers, and so also the SYN of the side that opened the connection, and the FIN
-//!   once it is acknowledged. Both are taken off. The side that accepted the connection counts no SYN; for it the
+//! - `tcpi_bytes_acked` counts sequence numbers, and so also the SYN of the side that opened the connection, and the
+//!   FIN once it is acknowledged. Both are taken off. The side that accepted the connection counts no SYN; for it the
 //!   number is one byte low.
 //! - `tcpi_total_retrans` and `tcpi_total_rto` count those of the SYN, too.
 //! - `tcpi_pacing_rate` is reckoned for every connection, also for those that are not paced. See [`paces`].
@@ -86,9 +86,9 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 
 /// Whether the kernel paces connections with this congestion control.
 ///
-/// It does if the algorithm asks for it (`sk_pacing_status`), and does not tell. Of the kernel's own ones only BBR asks;
-/// those from elsewhere are modern enough to. (Left out: the queue discipline fq on the sender paces all; no host of an
-/// experiment has it.)
+/// It does if the algorithm asks for it (`sk_pacing_status`), and does not tell. Of the kernel's own ones only BBR
+/// asks; those from elsewhere are modern enough to. (Left out: the queue discipline fq on the sender paces all; no host
+/// of an experiment has it.)
 pub(super) fn paces(cc: &[u8]) -> bool {
     const WITHOUT: [&[u8]; 16] = [
         b"bic",
@@ -122,8 +122,8 @@ const SHORTEST: usize = 232;
 /// Room for the structures of kernels to come, in bytes.
 const LONGEST: usize = 512;
 
-/// Offset of the bits after the window scales, in bytes. The first of them says whether the delivery rate was limited by
-/// the application; which bit of the byte is the first depends on the processor.
+/// Offset of the bits after the window scales, in bytes. The first of them says whether the delivery rate was limited
+/// by the application; which bit of the byte is the first depends on the processor.
 const APP_LIMITED: (usize, u8) = (7, if cfg!(target_endian = "little") { 0x01 } else { 0x80 });
 
 /// `TCP_INFINITE_SSTHRESH`.

@@ -4,8 +4,8 @@
 //! the commands that change them when these are due.
 //!
 //! What the kernel counts differs a little from the columns of `queue`: the packet that waits for the shaper's leave is
-//! in the backlog, and what a link could have carried is reckoned from the plan, not from when commands took effect. The netem
-//! whose drops are random losses must have no queue below it: netem counts the drops of its child as its own.
+//! in the backlog, and what a link could have carried is reckoned from the plan, not from when commands took effect.
+//! The netem whose drops are random losses must have no queue below it: netem counts the drops of its child as its own.
 
 use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns, timespec};
@@ -22,7 +22,8 @@ use thalweg_plan::plan::{self, Capacity, Experiment};
 use thalweg_trace::QueueCounters;
 use thalweg_units::{Span, Time};
 
-/// A change of the path that took effect later than this would be seen in the results: samples are 10 ms apart by default.
+/// A change of the path that took effect later than this would be seen in the results: samples are 10 ms apart by
+/// default.
 const LATE: Span = Span(10_000_000);
 
 /// Plays a router whose kernel carries the packets, until it is told to stop.
@@ -54,7 +55,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
         }
         if let Some(due) = next_sample.filter(|due| is_due(*due)) {
             let now = watcher.sample(&clock)?;
-            // Samples that a command delayed by more than an interval are left out, not made up for.
+            // Samples that a command delayed by more than an interval are skipped, not taken late.
             let intervals = 1 + now.0.saturating_sub(due.0) / interval.0;
             next_sample = Some(due + Span(interval.0.saturating_mul(intervals)));
             read_ns = clock.monotonic_ns(now);
@@ -68,7 +69,8 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     Ok(watcher.stopped(clock.now()))
 }
 
-/// Waits until a moment, which is never early, or until a command may have come (true). `now_ns` is what the clock showed last.
+/// Waits until a moment, which is never early, or until a command may have come (true). `now_ns` is what the clock
+/// showed last.
 fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> Result<bool, Error> {
     let left = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
     let timeout = left.map(timespec);
@@ -131,7 +133,7 @@ struct Policer {
     place: usize,
     /// Whether the queue is its child, whose drops it counts as well.
     has_queue: bool,
-    /// Whether it counts as the queue, too: there is none below it.
+    /// Whether it counts as the queue, too, because it is the innermost one.
     is_queue: bool,
     /// Packets dropped so far.
     dropped: u64,
@@ -258,8 +260,8 @@ impl Watcher {
     }
 }
 
-/// A link of the plan that carries nothing, with these rates if its capacity is a profile; none for one of a trace, which no
-/// queue discipline has.
+/// A link of the plan that carries nothing, with these rates if its capacity is a profile; none for one of a trace,
+/// which no queue discipline has.
 fn idle_link(plan: &plan::Link, rates: &[plan::Step]) -> Result<Option<Link<u64>>, Error> {
     let capacity = match &plan.capacity {
         Capacity::Trace { .. } => return Ok(None),

@@ -1,8 +1,9 @@
 //! Connections over some seconds, and which of them look short of CPU.
 //!
-//! Of a connection that BBR paces and that had data to send all the time, two things count: how often less was in flight than
-//! one BDP (the rule of arXiv:2601.05665, as in bpf/cc/cpu_rules/paper.h), and for how much of the time the machine
-//! was off CPU. The first alone misses those that have collapsed: BBR then takes a few packets for the BDP, and those are in flight.
+//! Of a connection that BBR paces and that had data to send all the time, two things count: how often less was in
+//! flight than one BDP (the rule of arXiv:2601.05665, as in bpf/cc/cpu_rules/paper.h), and for how much of the time the
+//! machine was off CPU. The first alone misses those that have collapsed: BBR then takes a few packets for the BDP, and
+//! those are in flight.
 
 use super::machine::Machine;
 use super::namespaces::Namespace;

@@ -1,8 +1,8 @@
 //! How much of its CPUs a machine gets.
 //!
-//! Three witnesses, none of which knows everything: what the hypervisor says that it stole (not all say so, and none counts time
-//! that a quota takes), how long tasks had to wait for each other (pressure, which says nothing of the hypervisor), and clocks
-//! of our own on every CPU that want to tick each millisecond.
+//! Three witnesses, none of which knows everything: what the hypervisor says that it stole (not all say so, and none
+//! counts time that a quota takes), how long tasks had to wait for each other (pressure, which says nothing of the
+//! hypervisor), and clocks of our own on every CPU that want to tick each millisecond.
 
 use crate::net::{holder::FIFO_PRIORITY, set_fifo};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 pub struct Machine {
     /// CPUs that this process may use.
     pub cpus: usize,
-    /// Of the time in which there was something to do, what the hypervisor says that it gave to others. Nothing: it says so of
-    /// no time, or the kernel does not tell.
+    /// Of the time in which there was something to do, what the hypervisor says that it gave to others. Nothing: it
+    /// says so of no time, or the kernel does not tell.
     pub steal_percent: Option<f64>,
     /// Part of the time in which some task waited for a CPU. Nothing: the kernel does not tell.
     pub pressure_percent: Option<f64>,

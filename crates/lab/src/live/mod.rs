@@ -1,11 +1,11 @@
 //! A running machine, looked at for some seconds: does it get its CPUs, and are BBR connections the slower for it?
 //!
-//! BBR paces: what it could not send while its machine was off CPU, it does not make up for. So a share of the CPU below
-//! 1/1.25 = 80 %, which is what its probing gain can still win back, costs it bandwidth, and then ever more
+//! BBR paces: what it could not send while its machine was off CPU, it never catches up on. So a share of the CPU below
+//! 1/1.25 = 80 %, which its probing gain can still win back, costs it bandwidth, and then ever more
 //! (docs/concepts/cpu-contention.md).
 //!
-//! It reads what the kernel shows to everybody, and changes nothing. Connections are those of all network namespaces that this process may
-//! enter: those that are there at the beginning.
+//! It reads kernel interfaces that all users may read, and changes nothing. Connections are those of all network
+//! namespaces that this process may enter and that exist at the start.
 
 mod connections;
 mod machine;

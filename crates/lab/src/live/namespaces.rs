@@ -1,4 +1,5 @@
-//! The network namespaces whose connections are sampled. A socket that was opened in one goes on asking there, whoever holds it.
+//! The network namespaces whose connections are sampled. A socket always queries the namespace in which it was opened,
+//! whichever process holds it.
 
 use crate::diag::{Survey, Surveyed};
 use crate::error::Error;

@@ -60,13 +60,13 @@ pub(crate) fn build(
 /// Makes the namespaces of these hosts and of the router.
 pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a Place>) -> Result<(), Error> {
     let mut acts = vec![
-        // A file system of our own over /run, so that the names of namespaces are nobody else's.
+        // A file system of our own over /run, so that the names of namespaces cannot collide.
         ("mount -t tmpfs thalweg /run", Act::Cover(c"/run".into(), c"thalweg".into())),
         ("mkdir /run/netns", Act::MakeFolder(c"/run/netns".into())),
     ];
     if sysctl::file("net.ipv4.tcp_child_ehash_entries").exists() {
-        // A dump of connections walks the whole table of sockets: the machine's, of some hundred thousand buckets, which takes
-        // half a millisecond, unless a namespace was made with a table of its own (Linux 6.1).
+        // A dump of connections walks the whole table of sockets: the machine's, of some hundred thousand buckets,
+        // which takes half a millisecond, unless a namespace was made with a table of its own (Linux 6.1).
         let file = c"/proc/sys/net/ipv4/tcp_child_ehash_entries".into();
         acts.push(("sysctl -qw net.ipv4.tcp_child_ehash_entries=4096", Act::Write(file, b"4096".to_vec())));
     }
@@ -75,8 +75,8 @@ pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a 
     shell.run_all(None, &names.map(|name| format!("ip netns add {name}")).collect::<Vec<_>>())
 }
 
-/// A cable from the router to a host, and the router's end of it, with fixed addresses and neighbours: nobody asks for an
-/// address during an experiment, and an answer cannot be lost.
+/// A cable from the router to a host, and the router's end of it, with fixed addresses and neighbours: no address
+/// resolution happens during an experiment, so no answer can be lost.
 fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     let Wire { interface, place, seat } = wire;
     let (host, router) = (place.address, places::gateway(place.address));
@@ -116,7 +116,7 @@ pub(crate) fn inside(place: &Place) -> Vec<String> {
     ]
 }
 
-/// The end of a cable that goes on into a guest: a bridge between it and the guest's card. The bridge asks nobody anything.
+/// The end of a cable that continues into a guest: a bridge between it and the guest's card, without spanning tree.
 fn bridge() -> Vec<String> {
     let mut commands = vec![
         LOOPBACK.to_owned(),

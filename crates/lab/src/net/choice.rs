@@ -10,8 +10,8 @@ use thalweg_plan::plan::{Emulator, Experiment, Queue, Traces};
 /// disciplines are the way out where packet sockets are refused.
 ///
 /// # Errors
-/// The experiment asks for a link that this machine does not have (`no-packet-sockets`, `no-qdisc`), or asks of netem what
-/// it cannot do (`not-on-netem`), or of the relay (`not-on-relay`).
+/// The experiment asks for a link that this machine does not have (`no-packet-sockets`, `no-qdisc`), or asks of netem
+/// what it cannot do (`not-on-netem`), or of the relay (`not-on-relay`).
 pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
     let netem = || netem::check(experiment, traces, &probe::qdiscs()?);
     if [&experiment.forward, &experiment.reverse].into_iter().any(|link| matches!(link.queue, Queue::Cake { .. })) {
@@ -73,7 +73,7 @@ where
             (Ok(()), _) => Ok((LinkKind::Relay, "it treats packets as the simulator does".to_owned())),
             (Err(why), netem) => match netem() {
                 Ok(()) => Ok((LinkKind::Netem, format!("this machine refuses the relay its packet sockets ({why})"))),
-                Err(error) => Err(no_relay(&why, &format!("netem is no way out, either: {}", error.message))),
+                Err(error) => Err(no_relay(&why, &format!("netem cannot be used, either: {}", error.message))),
             },
         },
     }

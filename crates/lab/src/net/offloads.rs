@@ -1,11 +1,12 @@
 //! Offloads: with them, what looks like a packet on the path may be up to 64 KiB of many.
 //!
-//! TSO and GSO make such packets at the sender, GRO puts received ones together. Without them a queue counts the packets
-//! that it counts in the simulator. Checksums stay as they are: between namespaces nothing is damaged, and computing them
-//! would take time for nothing.
+//! TSO and GSO make such packets at the sender, GRO puts received ones together. Without them a queue counts the
+//! packets that it counts in the simulator. Checksums stay as they are: between namespaces nothing is damaged, and
+//! computing them would take time for nothing.
 //!
-//! `ethtool` switches them, since it knows which features of a new kernel belong to TSO. Whether they are off is asked of the
-//! kernel in the way that `ethtool` had before netlink, which every kernel still understands: that needs no program.
+//! `ethtool` switches them, since it knows which features of a new kernel belong to TSO. Whether they are off is asked
+//! of the kernel in the way that `ethtool` had before netlink, which every kernel still understands: that needs no
+//! program.
 //!
 //! Source: ethtool(8); Linux Documentation/networking/segmentation-offloads.rst, include/uapi/linux/ethtool.h.
 
@@ -45,7 +46,8 @@ pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result
             return Err(Error::new(
                 "offloads-stay-on",
                 format!(
-                    "{feature} stays on at {interface} in the namespace {namespace}, so that packets there are of any size"
+                    "{feature} stays on at {interface} in the namespace {namespace}, so that packets there are of any \
+                     size"
                 ),
                 "if that is fine, say so in the scenario: [engine] offloads = true",
             ));

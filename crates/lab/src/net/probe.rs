@@ -41,7 +41,7 @@ static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
 static ALGORITHMS: OnceLock<Result<Vec<String>, Error>> = OnceLock::new();
 static DISCIPLINES: OnceLock<Result<BTreeSet<String>, Error>> = OnceLock::new();
 
-/// Believes what somebody has found out about this kernel earlier, instead of trying it again.
+/// Uses the results of an earlier probe of this kernel.
 pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
     // What was tried here already is known better.
     let _ = (ALGORITHMS.set(Ok(algorithms)), DISCIPLINES.set(Ok(qdiscs)));
@@ -74,11 +74,11 @@ pub fn namespaces() -> Result<(), Error> {
     NAMESPACES.get_or_init(attempt).clone()
 }
 
-/// Congestion controls that a socket in a namespace of ours can be given. It has the kernel's restricted ones, too: in
-/// a namespace they are free to whoever made it.
+/// Congestion controls that a socket in one of our namespaces can use, including the kernel's restricted ones: the
+/// owner of a namespace may use all.
 ///
 /// # Errors
-/// The system refuses what it takes to find out; the list is unknown then, not empty.
+/// If the system refuses the probe; the list is then unknown, not empty.
 pub fn usable_algorithms() -> Result<Vec<String>, Error> {
     let find = || -> Result<Vec<String>, Error> {
         let names = algorithms();

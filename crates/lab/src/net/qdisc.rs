@@ -1,8 +1,8 @@
-//! The queue discipline of a sending host's own interface, where the scenario names one: what TCP sends goes through it before it
-//! comes to the path.
+//! The queue discipline of a sending host's own interface, where the scenario names one: what TCP sends goes through it
+//! before it comes to the path.
 //!
-//! The same command makes it in a namespace and in a guest. Its parameters are the kernel's standard ones. It has a handle, by
-//! which its counters are found at the end.
+//! The same command makes it in a namespace and in a guest. Its parameters are the kernel's standard ones. It has a
+//! handle, by which its counters are found at the end.
 
 use crate::diag;
 use crate::error::Error;
@@ -81,7 +81,8 @@ pub(super) fn has_policers() -> Result<bool, Error> {
     shell.run(None, "ip link add t0 type veth peer name t1")?;
     let lines = [
         "tc qdisc add dev t0 root handle 1: htb",
-        "tc filter add dev t0 parent 1: protocol all u32 match u32 0 0 action police rate 1mbit burst 3000 conform-exceed drop/ok",
+        "tc filter add dev t0 parent 1: protocol all u32 match u32 0 0 action police rate 1mbit burst 3000 \
+         conform-exceed drop/ok",
     ];
     Ok(shell.run_all(None, &lines.map(str::to_owned)).is_ok())
 }

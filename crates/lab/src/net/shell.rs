@@ -48,8 +48,8 @@ impl Shell {
         self.run_all(namespace, &[line.to_owned()])
     }
 
-    /// Runs several of `ip` and `tc`, in this order. Those of one program that follow each other are lines of a batch, in one process: inside a
-    /// guest, starting a program takes longer than what it does.
+    /// Runs several of `ip` and `tc`, in this order. Those of one program that follow each other are lines of a batch,
+    /// in one process: inside a guest, starting a program takes longer than what it does.
     ///
     /// # Errors
     /// As [`Shell::run`], of the first command that fails; those behind it are not run.
@@ -88,7 +88,7 @@ impl Shell {
         Err(failed(namespace, line, &said))
     }
 
-    /// Does by itself what these commands would: each a line for the script, and what stands for it.
+    /// Performs the system calls that these commands stand for; each is a line of the script.
     ///
     /// # Errors
     /// `command-failed`, with the command.

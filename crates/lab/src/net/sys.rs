@@ -1,8 +1,8 @@
 //! What is done in namespaces that we are not in: by a child that enters them between fork and exec.
 //!
-//! A process with several threads cannot enter a user namespace itself. A child can, for it has one thread until it becomes
-//! another program. What takes a system call or two, it does itself and ends: a program for each of them would cost more than
-//! all else, inside a guest above all.
+//! A process with several threads cannot enter a user namespace itself. A child can, for it has one thread until it
+//! becomes another program. What takes a system call or two, it does itself and ends: a program for each of them would
+//! cost more than all else, inside a guest above all.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -39,8 +39,8 @@ pub(crate) type Answer = Result<Vec<u8>, i32>;
 /// Bytes that an answer has at most.
 const ANSWER: usize = 512;
 
-/// Lets the process that will be started enter these namespaces first, in this order; before that, it may get this priority
-/// under SCHED_FIFO, which is refused to those who have entered a user namespace.
+/// Lets the process that will be started enter these namespaces first, in this order; before that, it may get this
+/// priority under SCHED_FIFO, which is refused to those who have entered a user namespace.
 pub(crate) fn enter_first(command: &mut Command, namespaces: Vec<File>, fifo_priority: Option<i32>) {
     let in_child = move || {
         if let Some(priority) = fifo_priority {
@@ -48,8 +48,8 @@ pub(crate) fn enter_first(command: &mut Command, namespaces: Vec<File>, fifo_pri
         }
         namespaces.iter().try_for_each(enter)
     };
-    // SAFETY: between fork and exec the closure only makes system calls on descriptors and memory that exist since before
-    // the fork; it neither allocates nor takes locks.
+    // SAFETY: between fork and exec the closure only makes system calls on descriptors and memory that exist since
+    // before the fork; it neither allocates nor takes locks.
     unsafe { command.pre_exec(in_child) };
 }
 
@@ -58,7 +58,8 @@ pub(crate) fn may_have_fifo(priority: i32) -> bool {
     std::thread::spawn(move || set_fifo(priority).is_ok()).join().unwrap_or(false)
 }
 
-/// Does all this in namespaces that are entered first, in this order, one thing after another, whether they work or not.
+/// Does all this in namespaces that are entered first, in this order, one thing after another, whether they work or
+/// not.
 ///
 /// # Errors
 /// The system refuses a child, or the namespaces.
@@ -85,8 +86,8 @@ pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answe
         // SAFETY: it ends this process, which has nothing to clean up, and touches no memory.
         unsafe { libc::_exit(0) }
     };
-    // SAFETY: between fork and exit the closure only makes system calls on descriptors and memory that exist since before the
-    // fork, or on its stack; it neither allocates nor takes locks.
+    // SAFETY: between fork and exit the closure only makes system calls on descriptors and memory that exist since
+    // before the fork, or on its stack; it neither allocates nor takes locks.
     unsafe { command.pre_exec(in_child) };
     let child = command.spawn();
     drop(writer);
@@ -191,7 +192,8 @@ fn ethtool(socket: &OwnedFd, interface: &CStr, command: u32) -> io::Result<u32> 
         *to = *from as libc::c_char;
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the request and the value that it points to live until the call returns, and are as long as it takes them for.
+    // SAFETY: the request and the value that it points to live until the call returns, and are as long as it takes them
+    // for.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) })?;
     Ok(value.data)
 }
@@ -224,6 +226,6 @@ fn pipe() -> io::Result<(File, OwnedFd)> {
     if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: both descriptors were just made for us and belong to nobody else.
+    // SAFETY: both descriptors are new, and are owned here only.
     unsafe { Ok((File::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1]))) }
 }

@@ -32,7 +32,8 @@ pub const OPTIONAL: &[&str] = &[
 /// ```
 ///
 /// # Errors
-/// `no-sysctl`: one cannot be made, or reads otherwise than it was written; it is named with its value and what the kernel said.
+/// `no-sysctl`: one cannot be made, or reads otherwise than it was written; it is named with its value and what the
+/// kernel said.
 pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
     let mut made = BTreeMap::new();
     for (name, value) in settings {
@@ -62,8 +63,8 @@ pub(crate) fn read(name: &str) -> Option<String> {
     Some(fs::read_to_string(file(name)).ok()?.trim().to_owned())
 }
 
-/// Raises the bounds of the memory of all TCP connections, in pages, beyond what any path can hold. The kernel derives its
-/// own bounds from its memory, and a kernel with little memory would hold connections back.
+/// Raises the bounds of the memory of all TCP connections, in pages, beyond what any path can hold. The kernel derives
+/// its own bounds from its memory, and a kernel with little memory would hold connections back.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -120,14 +121,14 @@ pub(crate) fn of_host(
     if let Some(ecn) = ecn(experiment, place)? {
         set("net.ipv4.tcp_ecn", ecn.to_owned());
     }
-    // A connection starts without what earlier ones to the same address learned (ssthresh, RTT): every experiment starts
-    // from nothing, and so does every connection of the simulator.
+    // A connection starts without what earlier ones to the same address learned (ssthresh, RTT): every experiment
+    // starts from nothing, and so does every connection of the simulator.
     set("net.ipv4.tcp_no_metrics_save", "1".to_owned());
     // Whichever side closes first keeps the connection's name for a minute. More of them than this are forgotten with a
     // warning in the kernel's log; the default follows from the machine's memory.
     set("net.ipv4.tcp_max_tw_buckets", "262144".to_owned());
     if place.is_receiver() || !place.receives.is_empty() {
-        // Connections that nobody has accepted yet, and those whose handshake is not over: beyond these the kernel drops
+        // Connections that are not accepted yet, and those in the handshake: beyond these limits the kernel drops
         // or sends SYN cookies, and a thousand flows that start together would wait a second for the next SYN.
         set("net.core.somaxconn", "65535".to_owned());
         set("net.ipv4.tcp_max_syn_backlog", "65535".to_owned());
@@ -141,8 +142,9 @@ pub(crate) fn of_host(
     Ok(settings)
 }
 
-/// Whether connections that a host opens ask for ECN, as net.ipv4.tcp_ecn has it: 1, they do; 2, Linux's default, they accept it.
-/// Algorithms that need ECN, such as dctcp, ask for it whatever it is. Nothing for a host that opens none: it accepts ECN.
+/// Whether connections that a host opens ask for ECN, as net.ipv4.tcp_ecn has it: 1, they do; 2, Linux's default, they
+/// accept it. Algorithms that need ECN, such as dctcp, ask for it whatever it is. Nothing for a host that opens none:
+/// it accepts ECN.
 ///
 /// # Errors
 /// `not-honoured`: some of the flows that it opens ask for ECN and others do not.
@@ -154,7 +156,8 @@ fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, E
         return Err(Error::new(
             "not-honoured",
             format!(
-                "host.{host}: some of its flows have `ecn = true` and others do not, and Linux has one setting for a host"
+                "host.{host}: some of its flows have `ecn = true` and others do not, and Linux has one setting for a \
+                 host"
             ),
             "give the flows different hosts, or the same `ecn`",
         ));
@@ -167,7 +170,7 @@ pub(crate) fn of_router(interfaces: &[String]) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::from([("net.ipv4.ip_forward".to_owned(), "1".to_owned())]);
     let everywhere = ["all".to_owned()];
     for interface in interfaces.iter().chain(&everywhere) {
-        // Distributions turn the check of source addresses on; nobody lies here, and it costs a lookup per packet. The
+        // Distributions enable the check of source addresses, which is useless here and costs a lookup per packet. The
         // stricter of `all` and the interface counts, so both are set.
         settings.insert(format!("net.ipv4.conf.{interface}.rp_filter"), "0".to_owned());
         // An ICMP redirect would be a packet of ours in the experiment's queues. The more lenient of both counts.

@@ -1,7 +1,8 @@
-//! One direction of the path: what hosts do to the packets that they send, then the link, both shared with the simulator.
+//! One direction of the path: what hosts do to the packets that they send, then the link, both shared with the
+//! simulator.
 //!
-//! Whatever happens here happens at the times of the packets, in the order of these times, and never at the time of a call:
-//! a late relay offers every packet at the time at which the kernel received it.
+//! Whatever happens here happens at the times of the packets, in the order of these times, and never at the time of a
+//! call: a late relay offers every packet at the time at which the kernel received it.
 
 use super::capture::{Captured, Recorder, fate};
 use super::packet::Packet;
@@ -44,8 +45,8 @@ impl Samples {
 }
 
 impl Direction {
-    /// A host sends a packet. Packets that are offered come in the order of time; one that does not is offered as soon as
-    /// it can be.
+    /// A host sends a packet. Packets that are offered come in the order of time; one that does not is offered as soon
+    /// as it can be.
     pub fn offer(&mut self, now: Time, packet: Packet, recorder: &mut Option<Recorder>) {
         let now = self.catch_up(now, recorder);
         if let Some(packet) = self.outboxes[self.outbox_of[packet.port]].pass(now, packet) {
@@ -53,8 +54,8 @@ impl Direction {
         }
     }
 
-    /// Does all that is due by `now`, short of handing over what has arrived. Returns `now`, or the time of the latest call
-    /// if that is later.
+    /// Does all that is due by `now`, short of handing over what has arrived. Returns `now`, or the time of the latest
+    /// call if that is later.
     pub fn catch_up(&mut self, now: Time, recorder: &mut Option<Recorder>) -> Time {
         let now = now.max(self.latest);
         loop {

@@ -21,7 +21,8 @@ const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_SACK: u8 = 5;
 
-/// A number that packets of one flow share: made of addresses, protocol and, for TCP and UDP, ports. 0 for what is not IP.
+/// A number that packets of one flow share: made of addresses, protocol and, for TCP and UDP, ports. 0 for what is not
+/// IP.
 pub(super) fn flow(ip: &[u8]) -> u64 {
     let (addresses, protocol, transport) = match version(ip) {
         Some(4) => (&ip[12..20], ip[9], ip.get(usize::from(ip[0] & 0x0f) * 4..)),

@@ -1,13 +1,13 @@
 //! How long the relay may sleep before something is due.
 //!
-//! A sleeping processor needs tens of microseconds to wake up, more in a virtual machine. So we ask to be woken up earlier,
-//! by what is usually overslept (the *lead*), and go round without sleep for the little that is left.
+//! A sleeping processor needs tens of microseconds to wake up, more in a virtual machine. So we ask to be woken up
+//! earlier, by what is usually overslept (the *lead*), and go round without sleep for the little that is left.
 //!
-//! Where packets follow one another faster than that, it would mean never to sleep: each packet would cost a call of its
-//! own, and the kernel takes the processor away for a while from a real-time thread that never sleeps, 50 ms in every
-//! second (sched(7), `sched_rt_runtime_us`; since Linux 6.12 only if others wait, "fair server"). So after a time in which
-//! it slept too little the relay is *tired*: it sleeps a little longer than it should, and sends what is due meanwhile in
-//! one batch. Many packets are then some tens of microseconds late, instead of some tens of milliseconds.
+//! Where packets follow one another faster than that, it would mean never to sleep: each packet would cost a call of
+//! its own, and the kernel takes the processor away for a while from a real-time thread that never sleeps, 50 ms in
+//! every second (sched(7), `sched_rt_runtime_us`; since Linux 6.12 only if others wait, "fair server"). So after a time
+//! in which it slept too little the relay is *tired*: it sleeps a little longer than it should, and sends what is due
+//! meanwhile in one batch. Many packets are then some tens of microseconds late, instead of some tens of milliseconds.
 
 use thalweg_units::{Span, Time};
 
@@ -17,7 +17,7 @@ const LONGEST_LEAD: Span = Span::from_micros(100);
 const WINDOW: Span = Span::from_millis(10);
 /// Less sleep than this part of it makes tired: six times of what the kernel wants by default.
 const TOO_LITTLE: (u64, u64) = (1, 3);
-/// More sleep than this part of it refreshes. Whoever is tired and sleeps less would be tired again at once.
+/// A larger share of sleep than this counts as rested. Below it, the thread would be tired again at once.
 const PLENTY: (u64, u64) = (3, 4);
 /// The least that a tired relay sleeps: six full-sized packets at 1.5 Gbit/s.
 const NAP: Span = Span::from_micros(50);
@@ -66,7 +66,7 @@ mod tests {
 
     const US: u64 = 1_000;
 
-    /// A relay on a made-up processor.
+    /// A relay on a simulated processor.
     #[derive(Default)]
     struct Life {
         rest: Rest,
@@ -74,8 +74,8 @@ mod tests {
     }
 
     impl Life {
-        /// Something is due every `gap_us` after the last was done, which takes `work_us`; sleep is `over_us` too long. Returns
-        /// the share of time asleep, and how late the last thing was done.
+        /// Something is due every `gap_us` after the last was done, which takes `work_us`; sleep is `over_us` too long.
+        /// Returns the share of time asleep, and how late the last thing was done.
         fn go_on(&mut self, (gap_us, work_us, over_us): (u64, u64, u64), rounds: u32) -> (f64, Span) {
             let (began, mut asleep, mut late) = (self.now, 0, Span::ZERO);
             for _ in 0..rounds {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Makes the calling thread wake up when it wants to: timers to the nanosecond (an ordinary thread's are 50 us late by
 /// default), a processor of its own to stay on, nothing swapped out. None of them is needed to carry packets, so that
-/// refusals are no errors: what they cost is measured.
+/// refusals are not errors: their cost is measured.
 pub(super) fn be_punctual() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = stay_on_one_cpu();
@@ -17,7 +17,8 @@ pub(super) fn be_punctual() {
     let _ = mlockall(MlockAllFlags::CURRENT);
 }
 
-/// The last processor that is allowed, if there are several. Interrupts and whatever starts first are mostly on the first.
+/// The last processor that is allowed, if there are several. Interrupts and whatever starts first are mostly on the
+/// first.
 fn stay_on_one_cpu() -> rustix::io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));

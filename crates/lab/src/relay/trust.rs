@@ -1,9 +1,9 @@
 //! When a relay's own shortcomings could have changed the result of an experiment.
 //!
-//! **Drops.** A packet that the kernel dropped between a host and the relay was neither in the scenario nor in the counters
-//! of the link. TCP answers to a single loss, so a single one is too many.
+//! **Drops.** A packet that the kernel dropped between a host and the relay was neither in the scenario nor in the
+//! counters of the link. TCP answers to a single loss, so a single one is too many.
 //!
-//! **Lateness.** Links compute departures from the kernel's receive timestamps, so lateness changes no queue by itself: it
+//! **Lateness.** Links compute departures from the kernel's receive timestamps, so lateness alone changes no queue: it
 //! adds to the round-trip time of the packets concerned, as jitter would. Three limits follow.
 //!
 //! - The *usual* lateness, up to which 99 of 100 packets stay, may be as much as the largest of
@@ -11,14 +11,14 @@
 //!   5 % of the empty path's RTT: mean and quantiles of the RTT stay within what repetitions differ by, and min_rtt is
 //!   a minimum and does not move at all;
 //!   the time that the link needs for a full-sized packet: then packets keep about their places.
-//! - The *rare* lateness, up to which 999 of 1000 stay, may be as much as the largest of 4 ms, an eighth of the RTT, and a
-//!   packet's time. HyStart, the most sensitive to delay of what is common, takes more than that, in eight samples in a row,
-//!   for congestion (RFC 9406, section 4.2).
-//! - The *worst* lateness, of a single pause, may be up to 5 ms plus half of the RTT with the queue's mean delay in it. A
-//!   pause that is longer than an RTT makes senders repeat packets that were not lost: a tail loss probe is sent after two
-//!   RTTs without an ACK, but not before two jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux, 8 ms with
-//!   HZ=250). Half of that leaves room for pauses of the hosts. In goodput a pause costs its length at most, less what the
-//!   queue bridges; pauses so frequent that this adds up show in the rare lateness.
+//! - The *rare* lateness, up to which 999 of 1000 stay, may be as much as the largest of 4 ms, an eighth of the RTT,
+//!   and a packet's time. HyStart, the most sensitive to delay of what is common, takes more than that, in eight
+//!   samples in a row, for congestion (RFC 9406, section 4.2).
+//! - The *worst* lateness, of a single pause, may be up to 5 ms plus half of the RTT with the queue's mean delay in it.
+//!   A pause that is longer than an RTT makes senders repeat packets that were not lost: a tail loss probe is sent
+//!   after two RTTs without an ACK, but not before two jiffies (RFC 8985, section 7.2; `TCP_TIMEOUT_MIN` in Linux, 8 ms
+//!   with HZ=250). Half of that leaves room for pauses of the hosts. In goodput a pause costs its length at most, less
+//!   what the queue bridges; pauses so frequent that this adds up show in the rare lateness.
 
 use thalweg_units::Span;
 
@@ -89,7 +89,8 @@ pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     let worst = WORST_LEAST + part(figures.rtt + figures.queueing, WORST_RTTS);
     if figures.worst_lateness_us > microseconds(worst) {
         doubts.push(format!(
-            "the relay paused for {:.1} ms, where {:.1} ms would not matter (RTT {rtt_ms:.1} ms, queue {:.1} ms): {cure}",
+            "the relay paused for {:.1} ms, where {:.1} ms would not matter (RTT {rtt_ms:.1} ms, queue {:.1} ms): \
+             {cure}",
             figures.worst_lateness_us / 1e3,
             milliseconds(worst),
             milliseconds(figures.queueing),

@@ -64,7 +64,7 @@ impl Guest {
         Ok(self.contention.insert(contention::apply(self.machine.processors()?, &self.host)?).commands())
     }
 
-    /// Ends that: what follows is no part of the experiment.
+    /// Ends that: the rest is not part of the experiment.
     pub fn relieve(&mut self) {
         if let Some(contention) = self.contention.take() {
             self.shares = contention.measure(self.name.as_deref());

@@ -7,7 +7,8 @@ use std::fmt::Write;
 /// Last line of every part.
 const END: &str = "# end";
 
-/// The part of one experiment. `title` is its first line and is unlike all others; `why` says why this link was chosen, as `because` goes on.
+/// The part of one experiment. `title` is its first line and is unlike all others; `why` says why this link was chosen,
+/// as `because` goes on.
 pub fn section(title: &str, link: LinkKind, why: &str, network: &Network) -> String {
     let link = match link {
         LinkKind::Relay => "the relay",
@@ -34,7 +35,7 @@ pub fn note_sysctls(network: &mut Network, namespace: &str, sysctls: &BTreeMap<S
     }
 }
 
-/// Notes what was done inside the guest in `namespace`: for the reader, since it is no part of the network.
+/// Writes the commands of the guest in `namespace` as comments, since the guest is not part of the network.
 pub fn note_guest(network: &mut Network, namespace: &str, inside: &[String], sysctls: &BTreeMap<String, String>) {
     for line in inside {
         network.note(&format!("# in the guest of {namespace}: {line}"));

@@ -50,7 +50,8 @@ impl CommandQueue {
         Ok(CommandQueue { commands, wakeup })
     }
 
-    /// Returns a descriptor that is readable when a command has arrived; [`CommandQueue::try_next`] makes it unreadable.
+    /// Returns a descriptor that is readable when a command has arrived; [`CommandQueue::try_next`] makes it
+    /// unreadable.
     pub fn wakeup(&self) -> BorrowedFd<'_> {
         self.wakeup.as_fd()
     }

@@ -31,8 +31,8 @@ pub struct HostReport {
 }
 
 impl HostReport {
-    /// Adds what another host reports. Counts and CPU time are added up; of times, clock errors and CPU shares the largest
-    /// counts. A reason appears once.
+    /// Adds what another host reports. Counts and CPU time are added up; of times, clock errors and CPU shares the
+    /// largest counts. A reason appears once.
     pub(crate) fn add(&mut self, other: HostReport) {
         for (name, value) in other.measured {
             let takes_largest = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");

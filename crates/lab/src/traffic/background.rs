@@ -1,4 +1,5 @@
-//! UDP background: packets of the path's MTU at the moments that [`thalweg_traffic::Source`] says, from a thread of its own.
+//! UDP background: packets of the path's MTU at the moments that [`thalweg_traffic::Source`] says, from a thread of its
+//! own.
 //!
 //! A packet whose moment has passed while the thread was not running is sent at once, together with the others that are
 //! due. One that is later than [`LATEST`] is not sent any more: a burst of everything that was missed would be another
@@ -28,7 +29,7 @@ const HEADERS: u64 = 20 + 8;
 /// Send buffer, in bytes, so that a burst fits; the kernel may allow less.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// The thread, under way.
+/// The running thread.
 #[derive(Debug)]
 pub(super) struct Background {
     bell: Bell,
@@ -134,8 +135,8 @@ fn send_now(socket: &OwnedFd, payload: &[u8], mut packets: usize, account: &mut 
                 packets -= sent;
                 account.sent += sent as u64;
             }
-            // An answer to an earlier packet, that nobody wants it: the receiver may be gone before us. Asking for it has
-            // taken it away.
+            // An ICMP error for an earlier packet: the receiver may have closed before the sender. Reading it has
+            // cleared it.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => {

@@ -37,8 +37,8 @@ use thalweg_plan::plan::{Experiment, Generator};
 /// Plays a host at an end of the path. One that receives is ready as soon as it listens.
 ///
 /// # Errors
-/// `unknown-cc` and `cc-not-allowed`; `too-many-connections` where descriptors run out, `no-ports` where local ports do;
-/// `cannot-connect` where there is no way to the other end; `cannot-listen` if a port is taken; `no-tool` and
+/// `unknown-cc` and `cc-not-allowed`; `too-many-connections` where descriptors run out, `no-ports` where local ports
+/// do; `cannot-connect` where there is no way to the other end; `cannot-listen` if a port is taken; `no-tool` and
 /// `not-on-iperf3` with iperf3.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let servers = match (experiment.engine.traffic, &part.receives) {

@@ -1,10 +1,10 @@
 //! The sampling thread: every connection of the host at regular instants, seen in one dump of the kernel's.
 //!
-//! Instants lie on a grid from the experiment's start, so that a dump that takes long moves none after it: instants that
-//! have passed meanwhile are missed and counted. Rows carry the time at which they were taken. They stay in memory, about
-//! 100 bytes each, until the end. A thread that is slow or not scheduled leaves holes in the series and does not
-//! disturb the traffic: missed instants are only measured. But what it takes of a processor the traffic cannot have: too
-//! much of that is a reason for distrust.
+//! Instants lie on a grid from the experiment's start, so that a dump that takes long moves none after it: instants
+//! that have passed meanwhile are missed and counted. Rows carry the time at which they were taken. They stay in
+//! memory, about 100 bytes each, until the end. A thread that is slow or not scheduled leaves holes in the series and
+//! does not disturb the traffic: missed instants are only measured. But what it takes of a processor the traffic cannot
+//! have: too much of that is a reason for distrust.
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{CcInfo, Sampler, Socket};
@@ -53,7 +53,7 @@ pub(super) struct Samples {
     pub(super) untrustworthy: Option<String>,
 }
 
-/// The thread, under way.
+/// The running thread.
 #[derive(Debug)]
 pub(super) struct Sampling {
     bell: Bell,

@@ -1,7 +1,8 @@
-//! Calls into C that rustix does not have: stamps of acknowledgements, what is not acknowledged yet, many packets at once.
+//! Calls into C that rustix does not have: stamps of acknowledgements, what is not acknowledged yet, many packets at
+//! once.
 //!
-//! Sources: Documentation/networking/timestamping.rst of Linux, sections 1.3 (options), 1.4 (requests by control message)
-//! and 2.1 (reading); tcp(7) for SIOCOUTQ; sendmmsg(2); PR_SET_PDEATHSIG(2const).
+//! Sources: Documentation/networking/timestamping.rst of Linux, sections 1.3 (options), 1.4 (requests by control
+//! message) and 2.1 (reading); tcp(7) for SIOCOUTQ; sendmmsg(2); PR_SET_PDEATHSIG(2const).
 
 #![allow(unsafe_code)]
 
@@ -27,7 +28,7 @@ pub struct AckStamp {
     pub realtime_ns: u64,
 }
 
-/// Switches stamps on for a connection. Bytes are counted from the next one to be written, so nothing may be under way.
+/// Switches stamps on for a connection. Bytes are counted from the next one to be written, so nothing may be in flight.
 pub fn enable_ack_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_ID | libc::SOF_TIMESTAMPING_OPT_TSONLY;
     // SAFETY: the option's value is an int that lives until the call returns, with its size.
@@ -43,8 +44,8 @@ pub fn enable_ack_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel pace a connection whatever its algorithm, at the rate that it reckons for every connection: a limit of
-/// the rate asks for it, and this one limits nothing. So does the queue discipline `fq`, without being there.
+/// Has the kernel pace a connection whatever its algorithm, at the rate that it reckons for every connection: a limit
+/// of the rate asks for it, and this one limits nothing. So does the queue discipline `fq`, without being there.
 ///
 /// Source: sk_setsockopt and tcp_update_pacing_rate of Linux; socket(7), SO_MAX_PACING_RATE.
 pub fn pace(fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -88,7 +89,8 @@ pub fn write_with_ack_stamp(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usiz
     usize::try_from(written).map_err(|_| io::Error::last_os_error())
 }
 
-/// The next stamp in a connection's error queue; nothing: there is none. Other messages in the queue are thrown away.
+/// The next stamp in a connection's error queue; `None` if the queue has none. Other messages in the queue are
+/// discarded.
 pub fn next_ack_stamp(fd: BorrowedFd<'_>) -> io::Result<Option<AckStamp>> {
     loop {
         let mut control: ControlBuffer = [0; 32];

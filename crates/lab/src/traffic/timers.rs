@@ -1,7 +1,7 @@
 //! What is to happen when: a heap of moments, and a descriptor that wakes the loop at the next of them.
 //!
-//! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times. It is exact to the kernel's high-resolution timers
-//! and knows no timer slack, which waits with a timeout have.
+//! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times. It is exact to the kernel's high-resolution
+//! timers and knows no timer slack, which waits with a timeout have.
 
 use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;

@@ -1,7 +1,7 @@
 //! The folder of a guest: private, locked while its keeper lives, removed with it.
 //!
-//! A keeper that is killed with SIGKILL leaves its folder behind. The lock, which the kernel releases with the process, tells
-//! such a folder from one in use: the engine removes it if it still runs, and else the next keeper does.
+//! A keeper that is killed with SIGKILL leaves its folder behind. The lock, which the kernel releases with the process,
+//! tells such a folder from one in use: the engine removes it if it still runs, and else the next keeper does.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::{Pid, Signal, kill_process};

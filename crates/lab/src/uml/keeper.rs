@@ -1,9 +1,9 @@
-//! The process `thalweg-engine guest keep`: starts a kernel, and sees to it that nothing is left of it.
+//! The process `thalweg-engine guest keep`: starts a kernel, and removes everything that is left of it.
 //!
-//! A user-mode Linux kernel is several processes. Those that stand for the guest's programs are traced by the kernel's, and
-//! would go on by themselves if that one alone were killed. So whoever ends the guest must end the whole process group, and
-//! an engine that is killed cannot. The keeper can: it has a process group of its own, and ends the guest and removes the
-//! guest's folder as soon as its standard input ends, which is when the engine is gone or wants it.
+//! A user-mode Linux kernel is several processes. Those that run the guest's programs are traced by the kernel's
+//! process, and would continue if that one alone were killed. So the whole process group must be killed, which an
+//! engine that is killed cannot do. The keeper can: it has its own process group. It kills the guest and removes the
+//! guest's folder when its standard input ends, which is when the engine exits or closes it.
 //!
 //! On standard input comes one line with an [`Order`]; on standard output two lines with an [`Answer`] each.
 
@@ -47,7 +47,7 @@ const START: &str = "time-travel-start=1700000000000000000";
 /// Does what standard input says.
 ///
 /// # Errors
-/// Standard input is no order, or nobody reads the answer.
+/// If standard input has no valid order, or the reader of the answer is gone.
 pub fn keep() -> io::Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -104,7 +104,7 @@ fn start(folder: &Path, order: &Order) -> io::Result<Child> {
     sys::without_randomness(&mut command).spawn()
 }
 
-/// Waits until the guest has ended by itself (true), or standard input has.
+/// Waits for the exit of the guest (true) or the end of standard input.
 fn wait(child: &Child) -> io::Result<bool> {
     let guest = pidfd_open(pid_of(child), PidfdFlags::empty())?;
     let stdin = io::stdin();
@@ -125,7 +125,7 @@ fn wait(child: &Child) -> io::Result<bool> {
 
 /// Ends what there still is of the guest.
 fn end(child: &mut Child) -> io::Result<String> {
-    // Before the kernel's own process is waited for: until then nobody else can have the group's number.
+    // Before the kernel's own process is reaped: until then the group's number cannot be reused.
     let _ = kill_process_group(pid_of(child), Signal::KILL);
     child.wait().map(|status| status.to_string())
 }

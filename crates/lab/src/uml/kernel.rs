@@ -76,7 +76,7 @@ impl UmlKernel {
     /// The kernel in a folder.
     ///
     /// # Errors
-    /// `bad-kernel`: it is none that was built here.
+    /// `bad-kernel`: the folder has no kernel built by thalweg.
     pub fn open(folder: &Path) -> Result<UmlKernel, Error> {
         let bad = |found: String| Error::new("bad-kernel", found, format!("build it again: {BUILD}"));
         // A later build must not change under an experiment.
@@ -102,8 +102,8 @@ impl UmlKernel {
         format!("{} {}", self.release, &self.sha256[..SHORT])
     }
 
-    /// What it has. The answer is kept in the kernel's folder, or in the user's where that cannot be written, so that `ask`
-    /// is called once.
+    /// What it has. The answer is kept in the kernel's folder, or in the user's where that cannot be written, so that
+    /// `ask` is called once.
     ///
     /// # Errors
     /// Those of `ask`.

@@ -6,10 +6,11 @@
 //!    └──── rows ◄── files in the folder ◄──────┘
 //! ```
 //!
-//! The guest's root is the machine's own tree (hostfs), with the rights of whoever started the engine, so that the guest
-//! needs no file system of its own: the hosts are this program, and `ip` and `tc` are the machine's. Its clock is virtual
-//! (`time-travel=inf-cpu`): programs take no time, and when all of them wait, the clock jumps to the next timer. So an
-//! experiment is not disturbed by the machine, however busy that is, and takes as long as its packets need.
+//! The guest's root is the machine's own tree (hostfs), with the rights of the user of the engine, so that the guest
+//! needs no file system of its own: the hosts are this program, and `ip` and `tc` are the machine's. Its clock is
+//! virtual (`time-travel=inf-cpu`): programs take no time, and when all of them wait, the clock jumps to the next
+//! timer. So an experiment is not disturbed by the machine, however busy that is, and takes as long as its packets
+//! need.
 //!
 //! [`keeper`] starts the kernel and sees to it that nothing outlives the engine; [`inside`] is the first process of the
 //! guest; `outside` asks for an experiment and takes what comes; [`UmlKernel`] finds the kernel that was built.

@@ -17,9 +17,9 @@ use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Traces};
 use thalweg_trace::Sink;
 use thalweg_units::{Bytes, MTU, Span};
 
-/// How long a guest may give no sign of life. Its first process gives one every 50 ms of virtual time once the hosts are
-/// at work, which is a fraction of a second at any rate that a path can have; before that it boots and makes a network,
-/// which takes seconds on a busy machine.
+/// How long a guest may give no sign of life. Its first process gives one every 50 ms of virtual time once the hosts
+/// are at work, which is a fraction of a second at any rate that a path can have; before that it boots and makes a
+/// network, which takes seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How long a keeper may take to start its guest: milliseconds, unless it is stopped.
@@ -38,10 +38,10 @@ const SMALL_REGISTERS: &str = "ptrace set fp regs failed";
 const LAST_LINES: usize = 8;
 
 /// Memory that a guest has besides what its path holds.
-const LEAST_MEMORY_MIB: u64 = 512;
+const MIN_MEMORY_MIB: u64 = 512;
 
 /// More than this is not asked for: pages that are never used cost nothing, but their descriptions do.
-const MOST_MEMORY_MIB: u64 = 4096;
+const MAX_MEMORY_MIB: u64 = 4096;
 
 /// Runs an experiment in a guest of its own, on a kernel that has this.
 ///
@@ -87,7 +87,7 @@ pub fn probe(kernel: &UmlKernel, engine: &Path) -> Result<Traits, Error> {
         Failure::Failed(error) => error,
         Failure::Cancelled => Error::new("bad-guest", "the guest was stopped", "please report it"),
     };
-    let mut guest = Guest::start(kernel, engine, LEAST_MEMORY_MIB, &Task::Probe, &|| false).map_err(told)?;
+    let mut guest = Guest::start(kernel, engine, MIN_MEMORY_MIB, &Task::Probe, &|| false).map_err(told)?;
     let status = guest.wait(&|| false).map_err(told)?;
     let last = guest.listen(&mut Some);
     match last {
@@ -142,7 +142,8 @@ impl Guest {
         }
     }
 
-    /// Starts a keeper and hands it a line. Threads serve its pipes, so that a keeper that is stopped delays nobody.
+    /// Starts a keeper and sends it a line. Threads serve its pipes, so that a stopped keeper does not block the
+    /// caller.
     fn of(command: &mut Command, line: Vec<u8>) -> io::Result<Guest> {
         let mut keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let pipes = (keeper.stdin.take(), keeper.stdout.take());
@@ -157,13 +158,13 @@ impl Guest {
         })?;
         thread::Builder::new().spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // A line that is cut short is no answer.
+            // A truncated line is not an answer.
             lines.map_while(|line| serde_json::from_str(&line).ok()).all(|said| answer.send(said).is_ok())
         })?;
         Ok(guest)
     }
 
-    /// Waits until the guest has ended by itself, and says how.
+    /// Waits for the exit of the guest, and returns its status.
     fn wait(&mut self, is_cancelled: &dyn Fn() -> bool) -> Result<String, Failure> {
         let pulse_file = self.folder.join(files::PULSE);
         let (mut pulse, mut alive) = (0, Instant::now());
@@ -222,7 +223,7 @@ impl Guest {
                 "build it for this machine: thalweg kernel build",
             );
         }
-        // Addresses of a call trace tell nobody anything.
+        // Addresses of a call trace are left out.
         let is_told = |line: &&str| !line.is_empty() && !line.contains("[<");
         let lines: Vec<&str> = console.lines().map(str::trim).filter(is_told).collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
@@ -284,7 +285,7 @@ fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
         };
         rate.bytes_in(rtt + far).0.saturating_add(buffer.0)
     });
-    (LEAST_MEMORY_MIB + (held.saturating_mul(TIMES) >> 20)).min(MOST_MEMORY_MIB)
+    (MIN_MEMORY_MIB + (held.saturating_mul(TIMES) >> 20)).min(MAX_MEMORY_MIB)
 }
 
 #[cfg(test)]

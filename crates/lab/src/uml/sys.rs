@@ -5,8 +5,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// `AUDIT_ARCH` of the machines that user-mode Linux runs on is not compared: getrandom(2) is refused by the number that
-/// this program's own architecture gives it, and a kernel of another one would only get real randomness.
+/// `AUDIT_ARCH` of the machines that user-mode Linux runs on is not compared: getrandom(2) is refused by the number
+/// that this program's own architecture gives it, and a kernel of another one would only get real randomness.
 const NR: u32 = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
 
 /// Lets the process that will be started be refused getrandom(2), and be killed when the thread that starts it ends.

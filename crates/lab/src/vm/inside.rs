@@ -46,7 +46,7 @@ pub fn boot() -> io::Result<()> {
         return Err(io::Error::other("this is what a guest's kernel starts, as the first process there"));
     }
     if let Err(error) = settle().and_then(|modules| find_port().and_then(|port| obey(&modules, &port))) {
-        // The console, which whoever started the guest tells.
+        // The console, whose last lines the engine reports.
         eprintln!("thalweg: {error}");
     }
     // QEMU is told to end instead. That works also where a kernel cannot switch a machine off.
@@ -76,7 +76,7 @@ struct Modules {
 }
 
 impl Modules {
-    /// Loads a module and what it needs. One that is not there is built in, or missed by whoever needs it.
+    /// Loads a module and its dependencies. A missing module is built in, or is reported by the code that needs it.
     fn load(&mut self, name: &str) -> io::Result<()> {
         let Some(needs) = self.needs.remove(name) else { return Ok(()) };
         needs.iter().try_for_each(|name| self.load(name))?;

@@ -6,12 +6,13 @@
 //!              router ── s1 ─── eth0 ── bridge ── tap ── virtio-net ── eth0, with the sender's address
 //! ```
 //!
-//! What a host is told and answers is the same as elsewhere ([`crate::protocol`]); a virtio-serial port carries it instead
-//! of a pipe. Router and receiver stay on the machine. A guest has one processor or two ([`processors`]), boots from memory ([`image`]), and
-//! is gone with the experiment: it ends when its port does, and QEMU is killed with the engine.
+//! What a host is told and answers is the same as elsewhere ([`crate::protocol`]); a virtio-serial port carries it
+//! instead of a pipe. Router and receiver stay on the machine. A guest has one processor or two ([`processors`]), boots
+//! from memory ([`image`]), and is gone with the experiment: it ends when its port does, and QEMU is killed with the
+//! engine.
 //!
-//! The guest's clock is another one than ours: it is compared before the start, so that both know when that is, and again
-//! at the end, which tells whether they run at the same speed ([`machine`]).
+//! The guest's clock is another one than ours: it is compared before the start, so that both know when that is, and
+//! again at the end, which tells whether they run at the same speed ([`machine`]).
 
 pub mod contention;
 pub(crate) mod image;

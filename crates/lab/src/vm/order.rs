@@ -30,7 +30,7 @@ pub(crate) struct Qdisc {
     pub host: String,
     /// Its name.
     pub name: String,
-    /// The module that it is in; nothing: there is none of that name, so that it is built in or missing.
+    /// The module that has it; `None`: no module has this name, so it is built in or missing.
     pub module: Option<String>,
     /// That module and those that it needs, which come with the order.
     pub modules: Vec<Module>,

@@ -1,7 +1,8 @@
 //! What runs on which processor of a guest that has two: the host's process on the first, interrupts on the second.
 //!
-//! The kernel takes `smp_affinity_list` of those interrupts that can be moved (docs.kernel.org/core-api/irq/irq-affinity.html);
-//! softirqs run where their interrupt does, and virtio-net with one queue has no other steering unless someone sets it.
+//! The kernel takes `smp_affinity_list` of those interrupts that can be moved
+//! (docs.kernel.org/core-api/irq/irq-affinity.html); softirqs run where their interrupt does, and virtio-net with one
+//! queue has no other steering unless someone sets it.
 
 use crate::error::Error;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -67,7 +68,8 @@ mod tests {
     #[test]
     fn interrupts_of_the_card_are_found_by_their_queues() {
         let table = "           CPU0       CPU1\n  4:  9  0  IO-APIC  4-edge  ttyS0\n 25:  1  7  PCI-MSI 65537-edge  \
-                     virtio2-input.0\n 26:  0  3  PCI-MSI 65538-edge  virtio2-output.0\nNMI:  0  0  Non-maskable interrupts\n";
+                     virtio2-input.0\n 26:  0  3  PCI-MSI 65538-edge  virtio2-output.0\nNMI:  0  0  Non-maskable \
+                     interrupts\n";
         assert_eq!(of_card(table), ["25", "26"]);
     }
 

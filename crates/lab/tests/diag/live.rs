@@ -10,8 +10,8 @@ use thalweg_lab::live::{Live, Verdict, look};
 /// How a look shows the connection that sends for as long.
 fn looked_at(from: IpAddr, algorithm: &str) -> (Live, String) {
     let listener = TcpListener::bind((from, 0)).expect("loopback is up");
-    let mut sender = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("somebody listens");
-    let (mut receiver, _) = listener.accept().expect("somebody connects");
+    let mut sender = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("the listener is open");
+    let (mut receiver, _) = listener.accept().expect("a client has connected");
     set_tcp_congestion(&sender, algorithm).expect("the kernel has it");
     let local = sender.local_addr().expect("it is connected").to_string();
     let over = sender.try_clone().expect("a second handle");

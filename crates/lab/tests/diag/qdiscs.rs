@@ -129,7 +129,7 @@ fn experiment() -> Experiment {
     serde_json::from_value(experiment).expect("it is an experiment")
 }
 
-/// An interface whose packets meet a slow shaper with room for ten, and then nobody.
+/// An interface whose packets go to a slow shaper with a queue of ten, without a receiver behind it.
 fn network(size_table: &str) {
     run("ip link add out type veth peer name in");
     run("sysctl -qew net.ipv6.conf.out.disable_ipv6=1 net.ipv6.conf.in.disable_ipv6=1");

@@ -15,8 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 fn connect(cc: &str) -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback is up");
     let address = listener.local_addr().expect("it is bound");
-    let client = TcpStream::connect(address).expect("somebody listens");
-    let (server, _) = listener.accept().expect("somebody connects");
+    let client = TcpStream::connect(address).expect("the listener is open");
+    let (server, _) = listener.accept().expect("a client has connected");
     set_tcp_congestion(&client, cc).expect("the kernel has it");
     (client, server)
 }
@@ -110,7 +110,7 @@ fn acknowledged_bytes_are_the_payload_alone() {
         return;
     }
     let (mut client, mut server) = connect("reno");
-    assert_eq!(info(&client).acked_bytes, 0, "the SYN is no payload");
+    assert_eq!(info(&client).acked_bytes, 0, "the SYN is not payload");
     transfer(&mut client, &mut server, 1000);
     until("all is acknowledged", || info(&client).unacked_packets == 0);
     assert_eq!(info(&client).acked_bytes, 1000);
@@ -163,7 +163,7 @@ fn what_the_application_wrote_is_sent_or_waits() {
     let (mut client, server) = connect("reno");
     client.set_nonblocking(true).expect("it is open");
     let mut written = 0;
-    // Nobody reads: the window closes, and what does not fit waits in the socket.
+    // The receiver does not read: the window closes, and the rest waits in the socket.
     until("both buffers are full", || match client.write(&[7; 65_536]) {
         Ok(bytes) => {
             written += bytes as u64;

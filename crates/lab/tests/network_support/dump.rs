@@ -43,7 +43,7 @@ pub fn live(mut network: Network) -> Vec<Value> {
     lines
 }
 
-/// Of the network that somebody gets who types these commands.
+/// Dumps the network that results from typing these commands.
 pub fn replayed(commands: &str, namespaces: &[&str]) -> Vec<Value> {
     let mut typed = commands.to_owned();
     for namespace in namespaces {

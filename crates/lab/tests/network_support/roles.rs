@@ -88,7 +88,8 @@ pub struct Back {
     pub back_us: u64,
 }
 
-/// Sends numbered packets to the echo, `gap_us` apart, and gives those that came back. `bytes` are those of the IP packet.
+/// Sends numbered packets to the echo, `gap_us` apart, and gives those that came back. `bytes` are those of the IP
+/// packet.
 pub fn ping(network: &mut Network, namespace: &str, count: u64, bytes: u64, gap_us: u64) -> Vec<Back> {
     let role = json!({ "role": "ping", "count": count, "bytes": bytes, "gap_us": gap_us });
     let told = play_in(network, namespace, &role);
@@ -124,7 +125,7 @@ pub fn play() {
 
 fn tell(value: &Value) {
     println!("{TOLD}{value}");
-    std::io::stdout().flush().expect("somebody listens");
+    std::io::stdout().flush().expect("standard output is open");
 }
 
 /// A host that is in its namespace and does nothing until its standard input ends.

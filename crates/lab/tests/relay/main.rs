@@ -19,7 +19,8 @@ const MS: u64 = 1_000_000;
 /// By how much the luckiest of many packets may be late on a machine that does other things too.
 const TOLERANCE_NS: u64 = 10 * MS;
 
-/// Sends packets and returns numbers and times on the way of those that arrived, in order of arrival, once `expected` have.
+/// Sends packets and returns numbers and times on the way of those that arrived, in order of arrival, once `expected`
+/// have.
 fn send(path: &mut Path, (count, size, gap_us): (u64, u64, u64), expected: usize) -> (Vec<(u64, u64)>, Program) {
     let receiver = path.receiver(&format!("receive {PORT}"));
     path.traffic("sender", &format!("send {RECEIVER} {count} {size} {gap_us}")).finish();
@@ -164,7 +165,8 @@ fn random_delay_of_a_host_delays_its_packets_and_keeps_their_order() {
     assert!(arrivals.iter().map(|(number, _)| *number).eq(0..300));
     let delays_ns = || arrivals.iter().map(|(_, way_ns)| way_ns - 20 * MS);
     let (least_ns, mean_ns) = (delays_ns().min().expect("packets"), delays_ns().sum::<u64>() / 300);
-    // Packets are held up by earlier ones, so the mean is above half of the most. What else runs makes packets late, but not all.
+    // Packets are held up by earlier ones, so the mean is above half of the most. What else runs makes packets late,
+    // but not all.
     assert!(mean_ns > 20 * MS && least_ns < 40 * MS, "mean {mean_ns}, least {least_ns}");
 }
 
@@ -251,7 +253,7 @@ fn an_ordinary_user_gets_the_same_path() {
         std::fs::copy(file, &copy).expect("there is room");
         open(&copy);
     }
-    let mut command = as_nobody(folder.path().join(test.file_name().expect("it has a name")));
+    let mut command = as_unprivileged(folder.path().join(test.file_name().expect("it has a name")));
     command.env("THALWEG_AS_NOBODY", "1").current_dir("/").args(["--exact", "--nocapture"]);
     command.arg("packets_arrive_after_the_delay_of_each_direction_and_in_order");
     let output = command.output().expect("setpriv is installed");
@@ -267,7 +269,7 @@ fn without_packet_sockets_the_error_says_what_is_missing() {
     for path in [folder.path(), &host] {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("it is ours");
     }
-    let mut command = if is_root() { as_nobody(host) } else { Process::new(host) };
+    let mut command = if is_root() { as_unprivileged(host) } else { Process::new(host) };
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut relay = Program::of(command.spawn().expect("it starts"));
     relay.configure(&experiment(|_| ()), relay_of("lo"));
@@ -309,7 +311,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|us| std::os::unix::fs::MetadataExt::uid(&us) == 0)
 }
 
-fn as_nobody(program: std::path::PathBuf) -> Process {
+fn as_unprivileged(program: std::path::PathBuf) -> Process {
     let mut command = Process::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(program);
     command

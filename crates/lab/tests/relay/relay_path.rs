@@ -179,7 +179,7 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).expect("it lives");
     }
 
-    /// Waits for its end by itself; returns what it said since.
+    /// Waits for its exit; returns its output since the last call.
     pub fn finish(mut self) -> Vec<String> {
         let said = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();
         assert!(self.child.wait().expect("it is a child").success());

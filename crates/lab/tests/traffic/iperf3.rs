@@ -43,7 +43,7 @@ fn iperf3_makes_the_same_bulk_flows() {
         assert!(row.start_us >= 100_000 && row.end_us >= 900_000, "{row:?}");
         assert!(row.rtt_mean_us.is_some() && row.rtt_p50_us.is_some(), "{row:?}");
     }
-    // The negotiation's connection is no flow; the two that are have BBR.
+    // The control connection is not a flow; both flows have BBR.
     let told = |copy| outcome.states.iter().any(|row| row.of.flow == 1 && row.of.copy == copy && row.key == "bw_bps");
     assert!(told(0) && told(1));
     assert!(outcome.samples.iter().all(|row| row.of.flow < 2 && row.of.connection == 0));

@@ -107,8 +107,8 @@ impl Rig {
         Role::End { host: "sender".to_owned(), sends, background: background.then_some(to), receives: None, port: PORT }
     }
 
-    /// Runs an experiment, again and again until the generator says that it was never late: what is compared with a plan
-    /// in time needs a machine that has time.
+    /// Runs an experiment, again and again until the generator says that it was never late: what is compared with a
+    /// plan in time needs a machine that has time.
     pub fn run_in_time(&self, experiment: &Experiment) -> Outcome {
         const ATTEMPTS: usize = 20;
         const LATE_US: f64 = 10_000.0;
@@ -304,7 +304,7 @@ impl Host {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Ends its standard input; whether it then ended by itself.
+    /// Closes its standard input; returns whether it then exited.
     pub fn ends_with_its_input(mut self) -> bool {
         drop(self.input.take());
         let deadline = Instant::now() + PATIENCE;

@@ -133,7 +133,7 @@ fn a_flow_of_another_host_that_is_over_ends_what_waited_for_it() {
     let mut sender = rig.sender(&plan, &[0]);
     receiver.start();
     sender.start();
-    sender.tell(&Command::Over { flow: "somebody else".to_owned() });
+    sender.tell(&Command::Over { flow: "another".to_owned() });
     sender.tell(&Command::Over { flow: "elsewhere".to_owned() });
     sender.wait_for("series");
     let outcome = sender.stop();

@@ -41,8 +41,8 @@ impl Capacity {
 
     /// Begins to send a packet at `start`; returns when its last bit leaves, or nothing if it never does.
     ///
-    /// `is_back_to_back` says that it waited for the packet before it, which ended at `start`: what that one left
-    /// unused of its last nanosecond or opportunity is then not wasted.
+    /// `is_back_to_back` means that the packet waited for the previous one, which ended at `start`: what that one left
+    /// unused of its last nanosecond or opportunity is then not lost.
     pub fn send(&mut self, start: Time, is_back_to_back: bool, size: Bytes) -> Option<Time> {
         match self {
             Capacity::Unlimited => Some(start),

@@ -49,11 +49,12 @@ pub enum QueueName {
 pub struct QueueTable {
     /// The discipline.
     pub name: QueueName,
-    /// Limit of the queue, in packets; of red in bytes. Without it, path.buffer if it is set, else Linux's default: 1000 packets
-    /// (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); red has path.buffer's default.
+    /// Limit of the queue, in packets; of red in bytes. Without it, path.buffer if it is set, else Linux's default:
+    /// 1000 packets (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); red has path.buffer's default.
     #[schemars(range(min = 1, max = 4_294_967_295u64))]
     pub limit: Option<u64>,
-    /// Acceptable standing delay: 5 ms (codel, fq_codel), or the delay that the controller holds: 15 ms (pie, fq_pie, dualpi2).
+    /// Acceptable standing delay: 5 ms (codel, fq_codel), or the delay that the controller holds: 15 ms (pie, fq_pie,
+    /// dualpi2).
     #[schemars(extend("format" = "time"))]
     pub target: Option<String>,
     /// Window in which the delay must fall below the target: 100 ms (codel, fq_codel).
@@ -77,7 +78,8 @@ pub struct QueueTable {
     /// Maximum number of packets dropped at once from the largest sub-queue: 64 (fq_codel).
     #[schemars(range(min = 1))]
     pub drop_batch: Option<u32>,
-    /// Whether ECN-capable packets are marked instead of dropped: as in Linux, true for fq_codel and false for the others.
+    /// Whether ECN-capable packets are marked instead of dropped: as in Linux, true for fq_codel and false for the
+    /// others.
     pub ecn: Option<bool>,
     /// Sojourn time from which on ECN-capable packets are marked; without it, none are (codel, fq_codel, fq).
     #[schemars(extend("format" = "time"))]
@@ -112,7 +114,8 @@ pub struct QueueTable {
     /// Sojourn time from which on every packet of the L queue is marked: 1 ms (dualpi2).
     #[schemars(extend("format" = "time"))]
     pub step_thresh: Option<String>,
-    /// Ratio between the marking probability of the L queue and the square root of the classic drop probability: 2 (dualpi2).
+    /// Ratio between the marking probability of the L queue and the square root of the classic drop probability: 2
+    /// (dualpi2).
     #[schemars(range(min = 1, max = 255))]
     pub coupling_factor: Option<u32>,
     /// Share of the capacity that the classic queue is guaranteed, in percent: 10 (dualpi2).

@@ -1,4 +1,4 @@
-//! What happened on the way to a destination, by arm: for people to look at.
+//! Totals of a destination's connections by arm, for display.
 
 use crate::arm::ArmId;
 use crate::outcome::{Group, Outcome};

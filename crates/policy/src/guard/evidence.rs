@@ -7,7 +7,7 @@
 //! bet side by side with an equal part of the capital each; the sum has the same bound. The mirrored bets are against
 //! "no better".
 //!
-//! All tests of a host together sound falsely with a chance of at most `alpha`: the n-th test that is begun has
+//! All tests of a host together sound falsely with a probability of at most `alpha`: the n-th test that is begun has
 //! `alpha / (n (n + 1))` of it, and these add up to `alpha`. The first is that of all destinations, the next those of
 //! the networks of the first one.
 //!
@@ -128,7 +128,7 @@ impl Evidence {
         self.is_better
     }
 
-    /// Adds a pair; says what changed.
+    /// Adds a pair; returns a change of the verdict.
     pub fn add(&mut self, distance: f64, scale: f64, alpha: f64, now: Time, withdraw_for: Span) -> Option<Standing> {
         if self.withdrawn_until(now).is_some() {
             // All connections have the default: there is no comparison.

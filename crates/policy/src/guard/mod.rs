@@ -3,8 +3,8 @@
 //! - **Hold-out.** A share of connections keeps the system's default. The rest is compared with it.
 //! - **Test.** The comparison may be looked at after every connection ([`evidence`]). Where the rest is worse, the
 //!   default is put back, on the destination, on its network, or everywhere; after a day the policy may try again, and
-//!   has to stand a stricter test. The chance that any of these tests ever sounds although nothing differs is at most
-//!   `alpha`, whatever the number of destinations.
+//!   has to stand a stricter test. The probability that any of these tests ever sounds although nothing differs is at
+//!   most `alpha`, whatever the number of destinations.
 //! - **Hold-out, again.** Where the rest is better for certain, holding out harms, and the share shrinks.
 //! - **CPU.** Arms that need a whole CPU are left out while the host is short of it, and what they got then teaches
 //!   nothing.
@@ -37,7 +37,7 @@ const PREFERRED: f64 = 0.6;
 /// How far the guard goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GuardSettings {
-    /// Which prefixes are told apart.
+    /// Prefix lengths of destinations and networks.
     pub tree: Tree,
     /// Share of connections held out.
     pub holdout: f64,
@@ -47,7 +47,7 @@ pub struct GuardSettings {
     pub alpha: f64,
     /// For how long the default stays.
     pub withdraw_for: Span,
-    /// Destinations kept: beyond it, those that were not heard of for longest go.
+    /// Maximum number of destinations; beyond it, the least recently active ones are dropped.
     pub most_prefixes: usize,
 }
 
@@ -79,7 +79,7 @@ pub struct Guard {
     objective: Objective,
     settings: GuardSettings,
     host: Host,
-    /// What the comparison says, for destinations and the prefixes around them.
+    /// The results of the comparison, for destinations and the prefixes around them.
     evidence: BTreeMap<Prefix, Evidence>,
     /// How many tests were ever begun: the later ones are stricter.
     tests: u64,
@@ -113,12 +113,12 @@ impl Guard {
         &self.policy
     }
 
-    /// Every destination that was heard of, with what happened there.
+    /// Every known destination, with its totals.
     pub fn destinations(&self) -> impl Iterator<Item = (Prefix, &Account)> {
         self.destinations.iter().map(|(&prefix, destination)| (prefix, &destination.account))
     }
 
-    /// What happened on the way to a destination; none if nothing was heard of it, or it was forgotten.
+    /// The totals of a destination; `None` if it is unknown or was dropped.
     pub fn account(&self, prefix: Prefix) -> Option<&Account> {
         self.destinations.get(&prefix).map(|destination| &destination.account)
     }
@@ -204,9 +204,9 @@ impl Guard {
         events
     }
 
-    /// Tells when most connections to a destination begin to get another arm. These are its weights now, of those that
-    /// the peer opens and of those that this host does: to find them takes longer than to learn from a connection, so
-    /// that it is asked for when they are handed out, and not for each connection.
+    /// Reports a change of the arm that most connections to a destination get. The caller passes its current weights,
+    /// of incoming and outgoing connections. Computing them costs more than learning from a connection, so this is
+    /// called when weights are handed out, and not for each connection.
     pub fn note_preference(
         &mut self,
         prefix: Prefix,
@@ -232,7 +232,7 @@ impl Guard {
         Some(PolicyEvent { at: now, prefix: Some(prefix), change, reason })
     }
 
-    /// With which chance a connection that opens at `now` is held out, and each arm drawn if it is not.
+    /// The probability with which a connection that opens at `now` is held out, and each arm drawn if it is not.
     pub fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights {
         let prefix = self.settings.tree.leaf_of(prefix);
         let (holdout, is_withdrawn) = self.standing(prefix, now);
@@ -367,7 +367,7 @@ impl Guard {
         }
     }
 
-    /// Forgets the destinations that were not heard of for longest, an eighth of all at a time, if there are too many.
+    /// Drops the least recently active eighth of the destinations if there are too many.
     fn evict(&mut self) {
         if self.destinations.len() <= self.settings.most_prefixes {
             return;

@@ -30,7 +30,7 @@ struct Waiting {
 }
 
 impl Stratum {
-    /// Takes a reward; gives treated less held out if it makes a pair.
+    /// Takes a reward; returns the difference, treated minus held out, if it completes a pair.
     pub fn take(&mut self, (size, direction): (Size, Direction), is_held_out: bool, reward: f64) -> Option<f64> {
         let found = self.waiting.iter().position(|waiting| (waiting.size, waiting.direction) == (size, direction));
         let number = found.unwrap_or_else(|| {

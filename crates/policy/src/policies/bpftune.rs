@@ -33,7 +33,7 @@ const SCALE: i64 = 1_000_000;
 pub enum BpftuneKey {
     /// The route's gateway, as in version 0.4: all destinations behind a router share one account.
     Gateway,
-    /// The destination, as its manual page tells.
+    /// The destination, as in its manual page.
     Destination,
 }
 

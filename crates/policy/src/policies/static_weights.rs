@@ -23,7 +23,7 @@ impl Static {
         Static { arms, weights }
     }
 
-    /// Chances in proportion to `wishes`, one for each arm.
+    /// Probabilities in proportion to `wishes`, one for each arm.
     pub fn of(arms: Arms, wishes: &[f64]) -> Static {
         Static { arms, weights: Weights::of(wishes) }
     }

@@ -95,10 +95,10 @@ struct FileRule {
     reason: String,
 }
 
-/// What is known here beside what connections tell.
+/// What this host knows in addition to outcomes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// Which destinations are told apart.
+    /// Prefix lengths of destinations.
     pub tree: Tree,
     /// Of this host: names that are the same for all of its connections, such as `pop` and `machine`.
     pub host: BTreeMap<String, String>,
@@ -319,7 +319,7 @@ impl Seen {
         let keep = 1.0 - 1.0 / MEMORY;
         self.segments = keep * self.segments + outcome.segments.0 as f64;
         self.retransmits = keep * self.retransmits + outcome.retransmits.0.min(outcome.segments.0) as f64;
-        // A queue shows once it has been filled, which a loss tells.
+        // The RTT shows the queue once it was full, which a loss proves.
         let has_filled = outcome.retransmits.0 > 0;
         if let (Some(least), Some(most), true) =
             (outcome.rtt_min, outcome.rtt_max, has_filled && !outcome.is_app_limited)

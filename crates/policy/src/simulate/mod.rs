@@ -6,9 +6,9 @@
 //! **Outcomes** ([`Table`]): what a transfer on such a path comes to with each arm. The simulator has run them beside
 //! other users' traffic (tools/policy_outcomes.py), and each connection draws one of the rows.
 //!
-//! **Play** ([`Simulation::play`]): a world is drawn from a seed; its connections open one after the other, are given
-//! an arm by the policy's weights, and tell their outcome when they close. Every policy meets the same worlds and the
-//! same luck.
+//! **Play** ([`Simulation::play`]): a world is drawn from a seed. Its connections open one after the other, get an arm
+//! by the policy's weights, and report their outcome when they close. All policies get the same worlds and the same
+//! random numbers.
 //!
 //! **Score** ([`Score`]): regret is what the best single arm of the path, at that moment, would have got more on
 //! average. It is computed from means over the rows of the table, and not from the row that was drawn: luck is left out

@@ -21,7 +21,7 @@ const GOOD: f64 = 0.05;
 const SETTLED_OF: usize = 20;
 const SETTLED: usize = 16;
 
-/// Destinations with fewer connections say nothing about that.
+/// Minimum connections of a destination for that measure.
 const MIN_CONNECTIONS: usize = 2 * SETTLED_OF;
 
 /// Transfers from here on have neighbours long enough to harm them.
@@ -47,14 +47,14 @@ struct Start {
     is_held_out: bool,
 }
 
-/// A connection that is open: when it closes, its number, and what it then tells.
+/// An open connection: the time of its close, and its number.
 type Open = Reverse<(Time, usize)>;
 
 impl Simulation {
     /// With the population and the outcomes of two files.
     ///
     /// # Errors
-    /// If they do not fit: a sentence that says so.
+    /// If they do not fit together: a sentence with the reason.
     pub fn new(population: &str, outcomes: &str, objective: Objective) -> Result<Simulation, String> {
         let population = Population::parse(population)?;
         let table = Table::parse(outcomes, &population)?;
@@ -209,7 +209,7 @@ impl Simulation {
     }
 }
 
-/// A transfer that begins as one row and goes on as another from its first retransmission on.
+/// A transfer that starts as one row and continues as another from its first retransmission on.
 fn mixed(first: &Row, then: &Row) -> Row {
     let part = 1.0 / first.retransmits.0.max(1) as f64;
     let mix = |first: u64, then: u64| (part * first as f64 + (1.0 - part) * then as f64) as u64;

@@ -87,7 +87,7 @@ impl Population {
     /// Parses the file.
     ///
     /// # Errors
-    /// If the text is not a population, or of another version: a sentence that says so.
+    /// If the text is not a population, or of another version; the error is a sentence.
     pub fn parse(text: &str) -> Result<Population, String> {
         let population: Population = serde_json::from_str(text).map_err(|error| format!("population: {error}"))?;
         if population.format != FORMAT {

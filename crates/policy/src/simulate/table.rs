@@ -57,7 +57,7 @@ impl Table {
     /// Parses the file, and checks that it has every entry that the population may ask for.
     ///
     /// # Errors
-    /// If the text is not a table, is of another version, or lacks an entry: a sentence that says so.
+    /// If the text is not a table, is of another version, or lacks an entry; the error is a sentence.
     pub fn parse(text: &str, population: &Population) -> Result<Table, String> {
         let file: File = serde_json::from_str(text).map_err(|error| format!("outcomes: {error}"))?;
         if file.format != FORMAT {

@@ -55,7 +55,7 @@ impl Destination {
 }
 
 impl World {
-    /// Draws a world: the same seed gives the same one.
+    /// Draws a world; the same seed yields the same world.
     pub fn draw(population: &Population, seed: u64) -> World {
         let mut stream = Stream(Xoshiro256PlusPlus::seed_from_u64(seed));
         let (shape, cpu) = (&population.world, &population.cpu);

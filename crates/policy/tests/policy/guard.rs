@@ -19,7 +19,7 @@ fn always_bbr(settings: GuardSettings) -> Guard {
     guarded(AnyPolicy::Static(Static::only(arms(), BBR)), settings)
 }
 
-/// Connections to some destinations, one a second, on which CUBIC and BBR take these times; gives what changed.
+/// Connections to some destinations, one per second, with these completion times of CUBIC and BBR; returns the changes.
 fn play(
     guard: &mut Guard,
     to: &[Prefix],
@@ -62,7 +62,7 @@ fn of_1000_runs_in_which_nothing_differs_at_most_the_nominal_rate_sounds() {
     assert!(alarms <= nominal, "{alarms} of 1000 runs, at most {nominal} allowed");
 }
 
-/// What the guard's test is measured against: a test for a single look, looked at after every pair.
+/// The baseline of the guard's test: a fixed-sample test, evaluated after every pair.
 #[test]
 fn a_test_that_may_not_be_looked_at_all_the_time_sounds_far_too_often_in_the_same_runs() {
     let mut alarms = 0;

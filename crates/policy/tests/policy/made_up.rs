@@ -65,7 +65,7 @@ impl Luck {
     }
 }
 
-/// Lets a policy choose for `n` connections to a path on which CUBIC and BBR take these times at the median; gives
+/// Lets a policy choose for `n` connections to a path with these median completion times of CUBIC and BBR; returns
 /// BBR's share.
 pub fn run(policy: &mut dyn Policy, prefix: Prefix, medians_ms: [f64; 2], n: u64, luck: &mut Luck) -> f64 {
     let mut chosen = 0;

@@ -70,7 +70,7 @@ fn bpftune_takes_the_cheapest_but_for_one_in_twenty() {
 
 #[test]
 fn bpftune_never_leaves_an_arm_that_the_kernel_lacks() {
-    // Nothing is ever heard of it, so it costs nothing: the weakness that was measured.
+    // No outcome of it ever arrives, so its cost stays 0: the weakness of this policy.
     let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
     for number in 0..60 {
         policy.observe(&seen(ArmId(number % 3), 3 + u64::from(number % 2), 100), NOW);
@@ -221,7 +221,7 @@ fn an_ab_by_prefix_keeps_each_destination_to_its_arm() {
         assert_eq!(share, chance(&ab, &to, BBR));
         treated += share;
     }
-    // Of 250 with a chance of 0.3: 75 with a standard deviation of 7.2.
+    // Of 250 with a probability of 0.3: 75 with a standard deviation of 7.2.
     assert!((46.0..=104.0).contains(&treated), "{treated}");
 }
 

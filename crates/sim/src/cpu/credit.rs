@@ -7,12 +7,13 @@
 //!   on CPU  ██████████   █   █   █    whenever needed; then a slice in each period
 //! ```
 //!
-//! The host's other load takes its share of the time on CPU; what packets need is taken out of the rest of it and of the load
-//! alike, so that it costs credit only as far as the load would not have used the time. With the balance used up, the host is on
-//! CPU in slices. At the end of each period the balance changes by what the baseline has earned less what was used, and once it
-//! holds a slice, the host is on CPU whenever it needs to be. Slices leave no debt.
+//! The host's other load takes its share of the time on CPU; what packets need is taken out of the rest of it and of
+//! the load alike, so that it costs credit only as far as the load would not have used the time. With the balance used
+//! up, the host is on CPU in slices. At the end of each period the balance changes by what the baseline has earned less
+//! what was used, and once it holds a slice, the host is on CPU whenever it needs to be. Slices leave no debt.
 //!
-//! EC2's burstable instances and Xen's credit scheduler are forms of this; docs/concepts/cpu-contention.md has their parameters.
+//! EC2's burstable instances and Xen's credit scheduler are forms of this; docs/concepts/cpu-contention.md has their
+//! parameters.
 //!
 //! Left out: EC2 lowers the share gradually over minutes when the balance is nearly used up.
 
@@ -30,7 +31,8 @@ pub(crate) struct Credit {
     load_ppm: i128,
     /// Whether the balance is used up, so that the host has slices only.
     is_used_up: bool,
-    /// Time until which the balance is known; with the balance used up: when the present period began, or the experiment.
+    /// Time until which the balance is known; with the balance used up: when the present period began, or the
+    /// experiment.
     at: Time,
     /// What packets have taken in the present period.
     spent: Span,

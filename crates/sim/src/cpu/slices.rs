@@ -9,8 +9,8 @@ pub(super) const MILLION: u64 = 1_000_000;
 
 /// The schedule of a CPU: a slice at the beginning of each period.
 ///
-/// With jitter, the slice of each period is from `1 - jitter` to `1 + jitter` times as long as the nominal one, drawn evenly for
-/// each period from the number of that period, so that a length is known without those before it.
+/// With jitter, the slice of each period is from `1 - jitter` to `1 + jitter` times as long as the nominal one, drawn
+/// evenly for each period from the number of that period, so that a length is known without those before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slices {
     pub(crate) slice: Span,

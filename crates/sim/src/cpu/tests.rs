@@ -96,7 +96,8 @@ fn packets_spend_credit_and_an_idle_host_earns_it_back() {
     cpu.work(Time(0), Span(5 * MS));
     // 4 ms less 5 ms of work: the balance is used up at once, and the work is done all the same.
     assert_eq!(turns(&mut cpu, [1]), [5]);
-    // It owes 1 ms, and earns 1 ms in each period; from 15 ms on it holds a slice: 1 ms to be paid back, 2 ms for a slice.
+    // It owes 1 ms, and earns 1 ms in each period; from 15 ms on it holds a slice: 1 ms to be paid back, 2 ms for a
+    // slice.
     assert_eq!(turns(&mut cpu, [8, 12, 14]), [10, 15, 15]);
     assert_eq!(turns(&mut cpu, [17, 18, 19]), [17, 18, 19]);
 }
@@ -156,8 +157,8 @@ fn a_transfer_from_a_host_that_is_away_half_of_the_time_takes_as_long_as_by_hand
     assert_eq!(fct_us(&experiment), 83_000);
 }
 
-/// Segments over a path of 8 ms, from a host with slices of 10 ms every 40 ms; packets take no time. With two CPUs, the slices of
-/// the second one begin 10 ms after those of the first. By hand, in ms:
+/// Segments over a path of 8 ms, from a host with slices of 10 ms every 40 ms; packets take no time. With two CPUs, the
+/// slices of the second one begin 10 ms after those of the first. By hand, in ms:
 ///
 /// ```text
 ///                                   one CPU   two CPUs

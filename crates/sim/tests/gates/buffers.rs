@@ -25,8 +25,8 @@ fn every_algorithm_fills_a_clean_path_with_a_bdp_of_buffer() {
 
 #[test]
 fn loss_based_flows_need_buffer_where_bbr_does_not() {
-    // IMC'23 replication of IMC'19, grid cells of 0.05 to 0.1 BDP: BBR gains tens of per cent over CUBIC there, and loses a
-    // few above half a BDP.
+    // IMC'23 replication of IMC'19, grid cells of 0.05 to 0.1 BDP: BBR gains tens of per cent over CUBIC there, and
+    // loses a few above half a BDP.
     let gain = |buffer_bdp: f64| {
         let goodput = |cc| run(&bulk(MBPS_100, Span::from_millis(50), buffer_bdp, &[cc], 60)).flows[0].goodput_bps;
         goodput("bbr") / goodput("cubic")
@@ -73,7 +73,8 @@ fn one_against_one_bbr_wins_in_shallow_buffers_and_cubic_in_deep_ones() {
 
 #[test]
 fn a_small_receive_buffer_holds_bbr_back_on_a_long_path_only() {
-    // Li et al. (2018), figures 3 and 4: 1000 kB of tcp_rmem are enough at a short round-trip time, and not at a long one.
+    // Li et al. (2018), figures 3 and 4: 1000 kB of tcp_rmem are enough at a short round-trip time, and not at a long
+    // one.
     let used = |rtt_ms: u64, rmem: u64| {
         let mut experiment = bulk(MBPS_100, Span::from_millis(rtt_ms), 1.0, &["bbr"], 15);
         experiment.hosts.get_mut("receiver").expect("there is one").rcvbuf_max_bytes = Bytes(rmem);

@@ -1,15 +1,15 @@
 //! BBR keeps its rate up to a loss of 1 - 1 / gain, and collapses above it.
 //!
-//! Of what BBR sends while it probes at `gain` times the bandwidth it knows, 1 - p arrives. While gain (1 - p) > 1, probing
-//! finds what was lost; below, every maximum is smaller than the one before, and the rate falls for ever.
+//! Of what BBR sends while it probes at `gain` times the bandwidth it knows, 1 - p arrives. While gain (1 - p) > 1,
+//! probing finds what was lost; below, every maximum is smaller than the one before, and the rate falls for ever.
 //!
-//! Source: Cao, Jain, Sharma, Balasubramanian, Gandhi, "When to use and when not to use BBR", IMC 2019, equation 3 and figure 7
-//! (100 Mbit/s, 25 ms, 10 MB of buffer; BBR holds 93 to 95 Mbit/s up to about 18 % of loss and has collapsed at 25 %, with a
-//! gain of 1.1 at 18 %). The paper's third gain, 1.5, collapses at 20 to 25 % there because of the search for a policer,
-//! which is off here and is the control.
+//! Source: Cao, Jain, Sharma, Balasubramanian, Gandhi, "When to use and when not to use BBR", IMC 2019, equation 3 and
+//! figure 7 (100 Mbit/s, 25 ms, 10 MB of buffer; BBR holds 93 to 95 Mbit/s up to about 18 % of loss and has collapsed
+//! at 25 %, with a gain of 1.1 at 18 %). The paper's third gain, 1.5, collapses at 20 to 25 % there because of the
+//! search for a policer, which is off here and is the control.
 //!
-//! The pacing margin of 1 % moves the cliff down by 0.6 to 0.9 points, and the loss that the flow happens to see in ten round trips
-//! differs from p by a standard deviation of 1 point: 3 points from the cliff are asked for.
+//! The pacing margin of 1 % moves the cliff down by 0.6 to 0.9 points, and the loss that the flow happens to see in ten
+//! round trips differs from p by a standard deviation of 1 point: 3 points from the cliff are asked for.
 
 use crate::support::{bulk, loss, run};
 use thalweg_plan::plan::{Buffer, Experiment};
@@ -27,8 +27,8 @@ const FLAT: f64 = 0.8;
 /// And as collapsed: a quarter.
 const COLLAPSED: f64 = 0.25;
 
-/// Random loss differs from seed to seed: most of them have to pass. Not all: a loss within ProbeRTT can stretch it beyond
-/// the ten round trips of the bandwidth's filter, and the flow then begins anew with next to nothing.
+/// Random loss differs from seed to seed: most of them have to pass. Not all: a loss within ProbeRTT can stretch it
+/// beyond the ten round trips of the bandwidth's filter, and the flow then begins anew with next to nothing.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
 fn cliff(gain: f64) -> f64 {
@@ -45,8 +45,8 @@ fn experiment(gain: f64, ratio: f64, seed: u64) -> Experiment {
     experiment
 }
 
-/// What is delivered in the last quarter of the time, after the collapse had time to happen, as a share of what the link and
-/// its loss leave over.
+/// What is delivered in the last quarter of the time, after the collapse had time to happen, as a share of what the
+/// link and its loss leave over.
 fn delivered(experiment: &Experiment, ratio: f64) -> f64 {
     let rows = run(experiment);
     let last: Vec<_> = rows.samples.iter().filter(|row| row.t_us >= SECONDS * 750_000).collect();

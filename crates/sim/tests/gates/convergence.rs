@@ -1,9 +1,9 @@
 //! Two CUBIC flows converge: the late one gets its share.
 //!
-//! Source: RFC 9438, sections 3.4 and 5.6 (flows with the same RTT converge to the same throughput; how fast depends on the
-//! network), and fast convergence (section 4.7). The time is counted in K, the time CUBIC takes from a reduction back to
-//! W_max: (W_max (1 - beta) / C)^(1/3), with W_max half of what path and buffer hold. A loss takes 0.3 from the larger
-//! window and 0.3 from the smaller; with every loss the difference falls by that factor, so after ten of them
+//! Source: RFC 9438, sections 3.4 and 5.6 (flows with the same RTT converge to the same throughput; how fast depends on
+//! the network), and fast convergence (section 4.7). The time is counted in K, the time CUBIC takes from a reduction
+//! back to W_max: (W_max (1 - beta) / C)^(1/3), with W_max half of what path and buffer hold. A loss takes 0.3 from the
+//! larger window and 0.3 from the smaller; with every loss the difference falls by that factor, so after ten of them
 //! (0.7^10 = 0.03) it is gone.
 
 use crate::support::{bulk, of, run};
@@ -14,7 +14,8 @@ use thalweg_units::{MTU, Rate, Span, Time};
 const RTT: Span = Span::from_millis(20);
 const LATE_S: f64 = 20.0;
 
-/// Largest distance from a half of a fair share, averaged over [`WINDOW_K`] and [`SEEDS`]: losses do not strike both flows at once.
+/// Largest distance from a half of a fair share, averaged over [`WINDOW_K`] and [`SEEDS`]: losses do not strike both
+/// flows at once.
 const TOLERANCE: f64 = 0.1;
 
 /// Reductions until the shares are equal, each a K apart.

@@ -1,7 +1,7 @@
 //! What textbooks and papers say about the algorithms, each with a control that comes out differently.
 //!
-//! `cargo test --release -p thalweg-sim --test gates -- --nocapture` prints what is measured; docs/reference/textbook-gates.md
-//! lists it with sources and tolerances. Every random experiment has several seeds.
+//! `cargo test --release -p thalweg-sim --test gates -- --nocapture` prints what is measured;
+//! docs/reference/textbook-gates.md lists it with sources and tolerances. Every random experiment has several seeds.
 //!
 //! | file | question |
 //! | --- | --- |
@@ -13,7 +13,7 @@
 //! | `rtt_fairness` | Which of two flows with unlike round-trip times wins? |
 //! | `buffers` | What do loss, buffers and the receive window do to each? |
 //! | `queues` | What do queue disciplines and ECN keep that a drop-tail queue does not? |
-//! | `pipe`, `textbook` | A path with a loss every so many packets; controllers in floating point. |
+//! | `pipe`, `textbook` | A path that drops every Nth packet; controllers in floating point. |
 
 mod buffers;
 mod cliff;

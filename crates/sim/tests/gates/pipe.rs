@@ -1,8 +1,8 @@
 //! One connection over a path that loses every so-manieth packet.
 //!
-//! The tables of RFC 9438 assume a deterministic loss: always as many packets from one to the next. No loss model of a link
-//! is like that, so this joins the simulator's own parts, endpoints and links, and leaves the packets out itself. The
-//! path is [`HEADROOM`] times as fast as the window needs, so that the round-trip time does not change.
+//! The tables of RFC 9438 assume a deterministic loss: always as many packets from one to the next. No loss model of a
+//! link is like that, so this joins the simulator's own parts, endpoints and links, and leaves the packets out itself.
+//! The path is [`HEADROOM`] times as fast as the window needs, so that the round-trip time does not change.
 
 use crate::support;
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,14 +1,15 @@
 //! Which of two flows with unlike round-trip times wins.
 //!
-//! Loss-based: the one with the shorter. RFC 9438, section 3.3: two CUBIC flows share in proportion to 1 / RTT, two Reno flows in
-//! proportion to 1 / RTT^2 where losses strike both (deep drop-tail buffers), and 1 / RTT where they are independent.
-//! So Reno's ratio is the larger one, where windows are beyond CUBIC's Reno-friendly region.
+//! Loss-based: the one with the shorter. RFC 9438, section 3.3: two CUBIC flows share in proportion to 1 / RTT, two
+//! Reno flows in proportion to 1 / RTT^2 where losses strike both (deep drop-tail buffers), and 1 / RTT where they are
+//! independent. So Reno's ratio is the larger one, where windows are beyond CUBIC's Reno-friendly region.
 //!
-//! BBRv1: the one with the longer in deep buffers, for the queue is shared by windows, and the longer flow's window is as much
-//! larger as its minimum round-trip time. Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017; Ma,
-//! Jiang, Wang, Wang, "Fairness of congestion-based congestion control", arXiv:1706.09115 (10 ms against 50 ms at 100 Mbit/s).
-//! In a buffer without room for that queue windows do not matter: the longer flow's advantage is gone. Measurements disagree
-//! about what is left (Hock et al.: the shorter may win), and so the gate asks only that neither wins by much.
+//! BBRv1: the one with the longer in deep buffers, for the queue is shared by windows, and the longer flow's window is
+//! as much larger as its minimum round-trip time. Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion
+//! control", ICNP 2017; Ma, Jiang, Wang, Wang, "Fairness of congestion-based congestion control", arXiv:1706.09115 (10
+//! ms against 50 ms at 100 Mbit/s). In a buffer without room for that queue windows do not matter: the longer flow's
+//! advantage is gone. Measurements disagree about what is left (Hock et al.: the shorter may win), and so the gate asks
+//! only that neither wins by much.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::Buffer;
@@ -29,8 +30,8 @@ struct Bottleneck {
 /// No room for a standing queue, and windows of hundreds of segments, which CUBIC does not take for Reno's business.
 const SHALLOW: Bottleneck = Bottleneck { rate: Rate::from_mbps(100), buffer_bdp: 0.2, seconds: 90 };
 
-/// The queue makes the round-trip time five times as long, and Reno needs half a window of them from loss to loss: the windows are
-/// small enough, and the time is long enough, for dozens of losses.
+/// The queue makes the round-trip time five times as long, and Reno needs half a window of them from loss to loss: the
+/// windows are small enough, and the time is long enough, for dozens of losses.
 const DEEP: Bottleneck = Bottleneck { rate: Rate::from_mbps(10), buffer_bdp: 4.0, seconds: 500 };
 
 /// Starts differ by up to a second: each seed is another order of events.

@@ -1,12 +1,13 @@
 //! Several BBR flows hold a standing queue of about a BDP; one holds none.
 //!
-//! A flow alone paces at the bandwidth and needs no queue. Flows that share a link overestimate their shares, each at another
-//! time, until their windows stop them: at cwnd_gain (2) times their BDP each, hence 2 BDP in all, of which one is queue.
+//! A flow alone paces at the bandwidth and needs no queue. Flows that share a link overestimate their shares, each at
+//! another time, until their windows stop them: at cwnd_gain (2) times their BDP each, hence 2 BDP in all, of which one
+//! is queue.
 //!
-//! Sources: Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017 (1 BDP, up to 1.5); Scherrer,
-//! Legner, Perrig, Schmid, "Model-based insights on the performance, fairness, and stability of BBR", IMC 2022 (an equilibrium of
-//! 1 BDP in deep buffers). What is beyond 1 BDP is the room for bursts that each flow adds to its window, so that the path
-//! has a BDP of hundreds of packets here.
+//! Sources: Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017 (1 BDP, up to 1.5);
+//! Scherrer, Legner, Perrig, Schmid, "Model-based insights on the performance, fairness, and stability of BBR", IMC
+//! 2022 (an equilibrium of 1 BDP in deep buffers). What is beyond 1 BDP is the room for bursts that each flow adds to
+//! its window, so that the path has a BDP of hundreds of packets here.
 
 use crate::support::{bulk, run};
 use thalweg_units::{Rate, Span};

@@ -1,4 +1,5 @@
-//! Controllers as textbooks have them, in floating point: they show that a gate lets the right constants pass and no others.
+//! Controllers as textbooks have them, in floating point: they show that a gate lets the right constants pass and no
+//! others.
 
 use rand_core::Rng;
 use thalweg_cc::{Ack, Conn, Controller, Window};

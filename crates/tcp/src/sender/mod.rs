@@ -174,7 +174,7 @@ enum Handshake {
 /// What the timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
-    /// Everything under way is lost.
+    /// Everything in flight is lost.
     Retransmission,
     /// Provoke an ACK: the last segments of a burst may be lost, and nothing would tell.
     LossProbe,
@@ -182,7 +182,7 @@ enum Timer {
     Reordering,
 }
 
-/// A probe that is under way.
+/// An outstanding probe.
 #[derive(Debug)]
 struct Probe {
     /// The number behind the last segment sent, the probe included.
@@ -289,7 +289,7 @@ impl Sender {
         Bytes(self.sndbuf.written)
     }
 
-    /// Recounts what is kept incrementally, for tests: it looks at every segment under way.
+    /// Recounts what is kept incrementally, for tests: it looks at every segment in flight.
     ///
     /// # Panics
     /// If an account is wrong.

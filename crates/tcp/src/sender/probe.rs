@@ -16,7 +16,7 @@ use thalweg_cc::CaState;
 use thalweg_units::Time;
 
 impl Sender {
-    /// Sends the probe, unless one is under way. Returns its segment.
+    /// Sends the probe, unless one is outstanding. Returns its segment.
     pub(super) fn send_probe(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if self.board.packets_out() == 0 {
             self.timer = None;

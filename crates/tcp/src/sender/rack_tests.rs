@@ -1,4 +1,4 @@
-//! RACK's queues against a scan of everything that is under way.
+//! RACK's queues against a scan of everything that is in flight.
 
 use super::rack::Rack;
 use super::scoreboard::{Flags, Scoreboard, Segment, SendCounts};

@@ -1,4 +1,4 @@
-//! The delivery-rate sampler (draft-cheng-iccrg-delivery-rate-estimation): how fast was what was under way delivered?
+//! The delivery-rate sampler (draft-cheng-iccrg-delivery-rate-estimation): how fast was what was in flight delivered?
 //!
 //! Every segment carries away the state of the deliveries when it left. When it is delivered, the difference to the
 //! state then gives a rate over about one round trip. The interval is the longer one of sending and acknowledging, so
@@ -75,7 +75,7 @@ impl RateSampler {
         self.app_limited_until = Some((self.delivered + in_flight.0).max(1));
     }
 
-    /// Nothing is under way, and a segment is about to leave: the intervals begin here.
+    /// Nothing is in flight, and a segment is about to leave: the intervals begin here.
     pub fn restart(&mut self, now: Time) {
         self.first_sent_at = now;
         self.delivered_at = now;

@@ -28,7 +28,7 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// Something on an ACK is out of the ordinary, or recovery is under way.
+    /// Something on an ACK is out of the ordinary, or recovery is in progress.
     pub(super) fn alert(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &mut AckFacts) {
         if facts.is_marked {
             self.episode.prior_ssthresh = None;
@@ -189,7 +189,7 @@ impl Sender {
         }
     }
 
-    /// Forgets when the first retransmission left if none is under way or waiting for its ACK.
+    /// Forgets when the first retransmission left if none is in flight or waiting for its ACK.
     pub(super) fn forget_retransmissions_unless_any(&mut self) {
         if !self.is_any_resent() {
             self.episode.first_resent_at = None;
@@ -290,7 +290,7 @@ impl Sender {
         self.episode.is_frto = is_new || is_repeated;
     }
 
-    /// Everything under way is lost, but what was sent so recently that its ACK cannot have come.
+    /// Everything in flight is lost, but what was sent so recently that its ACK cannot have come.
     fn mark_overdue_lost(&mut self, now: Time) {
         let una = self.board.una();
         for seq in una..self.board.next() {

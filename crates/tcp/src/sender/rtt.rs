@@ -71,7 +71,7 @@ impl Rtt {
         self.rto = Span(self.rto.0 * 2).min(RTO_MAX);
     }
 
-    /// Takes a sample and ends any backoff. `una` and `next` delimit what is under way.
+    /// Takes a sample and ends any backoff. `una` and `next` delimit what is in flight.
     pub fn sample(&mut self, rtt: Span, una: u64, next: u64) {
         let rtt = rtt.0.clamp(1, 1 << 59) as i64;
         let floor = RTO_MIN.0 as i64;

@@ -33,7 +33,7 @@ impl Sender {
         for &(start, end) in ranges.iter() {
             self.on_sack_range(now, start.max(edge), end, facts);
         }
-        // Both copies have arrived: none is under way.
+        // Both copies have arrived: none is in flight.
         if let Some((start, end)) = duplicate {
             for seq in start.max(edge)..end.min(self.board.next()) {
                 self.board.clear_retransmitted(seq);

@@ -24,7 +24,7 @@ impl Flags {
     pub const SACKED: Flags = Flags(1);
     /// Deemed lost.
     pub const LOST: Flags = Flags(2);
-    /// Its latest retransmission is under way.
+    /// Its latest retransmission is in flight.
     pub const RETRANSMITTED: Flags = Flags(4);
     /// Was retransmitted at least once.
     pub const EVER_RETRANSMITTED: Flags = Flags(8);
@@ -164,12 +164,12 @@ impl Scoreboard {
         self.lost_out
     }
 
-    /// Of these: with a retransmission under way.
+    /// Of these: with a retransmission in flight.
     pub fn retrans_out(&self) -> u64 {
         self.retrans_out
     }
 
-    /// Bursts of which something is under way.
+    /// Bursts of which something is in flight.
     pub fn bursts_out(&self) -> u64 {
         self.bursts_out
     }

@@ -73,7 +73,7 @@ impl Sender {
     }
 
     /// On an ACK that moves the left edge during recovery, but not to its end. Returns true if the hole was filled by
-    /// an original while retransmissions are under way: then nothing more is to be retransmitted for now.
+    /// an original while retransmissions are in flight: then nothing more is to be retransmitted for now.
     pub(super) fn try_undo_partial(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &AckFacts) -> bool {
         if self.episode.undo_marker.is_none() || !self.is_original_delivered(facts) {
             return false;

@@ -23,7 +23,7 @@ pub(super) struct Work {
     pub(super) is_head_resent: bool,
     /// New segments sent since stock was taken.
     pub(super) sent: u64,
-    /// Whether nothing was under way before the first of them.
+    /// Whether nothing was in flight before the first of them.
     pub(super) was_idle: bool,
     /// Whether the next burst waits for cwnd.
     pub(super) is_deferred_for_cwnd: bool,

@@ -138,7 +138,7 @@ def test_a_folder_of_maxmind(duck: Duck, tmp_path: Path) -> None:
     [
         ("ip,asn\n1.2.3.4,5\n", "its heading names no `network`"),
         ("network,asn\n192.0.2.0/33,5\n", "`192.0.2.0/33` is not a network"),
-        ("network,asn\n192.0.2.1/24,5\n", "bits behind its length"),
+        ("network,asn\n192.0.2.1/24,5\n", "bits set beyond its length"),
         ("network,asn\n2001:db8::1/32,5\n", "`2001:db8::1/32` is not a network"),
         ("network,asn\n192.0.2.0/24\n", "1 fields, and the heading has 2"),
         ("network\n192.0.2.0/24\n", "says nothing of its networks"),

@@ -158,7 +158,7 @@ def test_what_was_in_flight_when_a_transfer_was_cut_off_has_not_arrived(tmp_path
     for second in range(3):
         arrived = round(second * 0.8 * FULL)
         made.sample(0, 0, second * SECOND, segments=arrived, acked_bytes=0, inflight_packets=0)
-    # In the third second 0.8 arrive again, and 0.2 are under way at the end.
+    # In the third second 0.8 arrive again, and 0.2 are in flight at the end.
     made.transfer(0, 0, end_us=3 * SECOND, completed=False, segments=round(2.6 * FULL), acked_bytes=0)
     assert value(made, "convergence_time") is None
 

@@ -1,6 +1,6 @@
 //! How addresses are written down: the operator's choice of how much to keep of them.
 //!
-//! docs/reference/records.md says what each choice hides, and what it does not.
+//! docs/reference/records.md describes what each form hides.
 
 use super::key::Key;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

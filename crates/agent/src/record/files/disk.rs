@@ -36,7 +36,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Makes the folder, or goes on with it if it is there; what dead processes left unfinished is removed first.
+    /// Creates the folder, or opens an existing one; unfinished files of dead processes are removed first.
     ///
     /// # Errors
     /// The settings make no sense, the folder cannot be written, or another agent writes it.
@@ -69,7 +69,7 @@ impl Disk {
         self.try_to_write(rows, now).map_err(|error| self.trouble("cannot write", &error))
     }
 
-    /// Removes what is part of other files or too much, and says which files are due to be merged.
+    /// Removes files that were merged or exceed the limits, and returns the files that are due to be merged.
     pub fn due(&mut self, now: SystemTime) -> Result<Vec<Vec<Name>>, String> {
         let listing = self.keep_lock().and_then(|()| self.make_room(0));
         let listing = listing.map_err(|error| self.trouble("cannot look after", &error))?;
@@ -124,7 +124,7 @@ impl Disk {
         self.health.files_written += 1;
         self.health.files += 1;
         self.health.bytes += bytes;
-        // The rows are in their file. If the disk does not take its name, the next flush hears of it.
+        // The rows are in their file. If the rename is not synced, the next flush reports the error.
         let _ = folder::sync(&self.settings.folder);
         Ok(())
     }

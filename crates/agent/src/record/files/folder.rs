@@ -86,7 +86,7 @@ impl Listing {
         Ok(Listing::sorted(files))
     }
 
-    /// Tells parts from those that count.
+    /// Separates merged parts from current files.
     pub fn sorted(mut files: Vec<Listed>) -> Listing {
         // So a file comes after every other one that it is part of.
         files.sort_by_key(|file| (file.name.first, Reverse(file.name.last), file.name.at_s));

@@ -1,6 +1,6 @@
 //! How the writing of records goes.
 
-/// How the writing of records goes, since the start of the agent unless it says otherwise.
+/// State of the writer, since the start of the agent unless stated otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     /// Rows that are in memory now.

@@ -7,8 +7,8 @@
 //!                fit is dropped and counted)
 //! ```
 //!
-//! Nothing that touches the disk runs in the daemon's thread: a disk that takes seconds costs memory, and no events.
-//! `docs/reference/records.md` says what readers may rely on, and why a kill at any moment changes none of it.
+//! The daemon's thread does no disk I/O: a disk that takes seconds costs memory, but no events.
+//! `docs/reference/records.md` lists the guarantees to readers, and why a kill at any moment keeps them.
 
 mod addresses;
 mod disk;

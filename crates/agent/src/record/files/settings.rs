@@ -1,4 +1,4 @@
-//! What a writer of records is told.
+//! Settings of a writer of records.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ pub const FOLDER_MODE: u32 = 0o750;
 /// The shortest --flush. Files are numbered by seconds.
 const SHORTEST_FLUSH: Duration = Duration::from_secs(1);
 
-/// What a writer of records is told.
+/// Settings of a writer of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Where the files are (--out).

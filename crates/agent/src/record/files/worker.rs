@@ -1,4 +1,4 @@
-//! The thread that writes: flushes when they are due, merges in between, and gives way to everything else.
+//! The writer thread: flushes rows when they are due, merges files in between, and runs at low priority.
 
 use super::Rows;
 use super::disk::Disk;
@@ -7,10 +7,10 @@ use super::waiting::Waiting;
 use crate::log;
 use std::time::SystemTime;
 
-/// How much this thread gives way to others (nice(2)): what a server is for comes first.
+/// nice(2) value of this thread: the server's own work has priority.
 const NICE: i32 = 10;
 
-/// Writes until it is told to end.
+/// Writes until the queue is closed.
 pub fn work(mut disk: Disk, waiting: &Waiting) {
     // Nothing is lost but politeness if this is refused.
     let _ = rustix::process::nice(NICE);
@@ -45,7 +45,7 @@ fn look_after(disk: &mut Disk, waiting: &Waiting) -> Result<(), String> {
     for parts in disk.due(SystemTime::now())? {
         let outcome = merge(&folder, &parts, &mut || {
             if let Some(rows) = waiting.take_due() {
-                // If this fails they wait on, and the next flush says why.
+                // If this fails, the rows stay queued, and the next flush reports the error.
                 let _ = flush(disk, waiting, rows);
             }
             !waiting.is_ending()
@@ -55,7 +55,7 @@ fn look_after(disk: &mut Disk, waiting: &Waiting) -> Result<(), String> {
     Ok(())
 }
 
-/// Lets others see how things go, and says in the log what has changed.
+/// Publishes the writer's state, and logs changes of it.
 fn report(disk: &Disk, waiting: &Waiting, trouble: Option<String>) {
     waiting.files(disk.health());
     let before = waiting.trouble(trouble.clone());

@@ -1,4 +1,4 @@
-//! The side of the daemon: takes rows, and says when they are to be on the disk.
+//! The daemon's side of the writer: queues rows and decides when they are flushed.
 
 use super::disk::Disk;
 use super::settings::Settings;
@@ -29,7 +29,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Makes the folder of records, or goes on with it.
+    /// Creates the folder of records, or opens an existing one.
     ///
     /// # Errors
     /// The settings make no sense, the folder cannot be written, or another agent writes it.

@@ -59,7 +59,7 @@ fn a_4_exiting_drain_based_on_time() {
         let untouched = wait_for(&mut pipe(usual_path(), variant), "3s", |row| row.value("mode") == DRAIN).at;
         let mut pipe = pipe(usual_path(), variant);
         // What is queued when Drain begins has then passed at the old rate. Less than what Drain sends, so that what is
-        // under way does not become less.
+        // in flight does not become less.
         pipe.run_until(untouched - Span::from_millis(60));
         pipe.set_rate(Rate::from_mbps(15));
         let start = wait_for(&mut pipe, "3s", |row| row.value("mode") == DRAIN);

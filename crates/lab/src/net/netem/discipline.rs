@@ -1,16 +1,18 @@
 //! Queue disciplines of the plan as `tc` reads them, with every parameter that the plan has.
 //!
-//! Source: tc-codel(8), tc-fq_codel(8), tc-pie(8), tc-fq_pie(8), tc-red(8), tc-fq(8), tc-cake(8), tc-dualpi2(8) of iproute2 6.1 to
-//! 6.17.
+//! Source: tc-codel(8), tc-fq_codel(8), tc-pie(8), tc-fq_pie(8), tc-red(8), tc-fq(8), tc-cake(8), tc-dualpi2(8) of
+//! iproute2 6.1 to 6.17.
 
 use super::words::time;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, MTU, Packets, Span};
 
-/// Bytes of a packet that cake's limit of memory counts where the plan counts packets: an Ethernet frame, as cake's own limit.
+/// Bytes of a packet that cake's limit of memory counts where the plan counts packets: an Ethernet frame, as cake's own
+/// limit.
 const FRAME_BYTES: u64 = 1514;
 
-/// Name and parameters of a discipline whose limit is `buffer`, at least one packet. `fifo` has two names in the kernel.
+/// Name and parameters of a discipline whose limit is `buffer`, at least one packet. `fifo` has two names in the
+/// kernel.
 pub(super) fn words(queue: &Queue, buffer: Buffer) -> String {
     match queue {
         Queue::Fifo {} => match buffer {
@@ -74,7 +76,8 @@ fn parameters(queue: &Queue) -> String {
             ecn_prob,
         } => {
             format!(
-                "flows {flows} target {} tupdate {} alpha {alpha} beta {beta} quantum {} memory_limit {} ecn_prob {ecn_prob} {}",
+                "flows {flows} target {} tupdate {} alpha {alpha} beta {beta} quantum {} memory_limit {} ecn_prob \
+                 {ecn_prob} {}",
                 time(*target_ns),
                 time(*tupdate_ns),
                 quantum_bytes.0,

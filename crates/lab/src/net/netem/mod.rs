@@ -10,50 +10,52 @@
 //! ```
 //!
 //! What stands in brackets is there where the experiment needs it. A packet meets the stages in the order of the plan.
-//! Each stage is alone on an interface; `f-loss` and its like are ifb devices, through which a filter leads what comes in
-//! or goes out. A classful tree could hold several stages on one interface, but netem's counters have been wrong in such
-//! trees in several kernels, and newer ones refuse duplicates there.
+//! Each stage is alone on an interface; `f-loss` and its like are ifb devices, through which a filter leads what comes
+//! in or goes out. A classful tree could hold several stages on one interface, but netem's counters have been wrong in
+//! such trees in several kernels, and newer ones refuse duplicates there.
 //!
-//! **The queue** is htb with a single class, because it takes new rates while packets wait, or tbf where there is no htb.
-//! Sizes are those of IP packets (`stab overhead -14` takes Ethernet's header off). A packet leaves htb when its
-//! transmission begins, so that the one being sent is not in the queue, as in the plan. Its child is the discipline of the plan,
-//! with all of its parameters.
+//! **The queue** is htb with a single class, because it takes new rates while packets wait, or tbf where there is no
+//! htb. Sizes are those of IP packets (`stab overhead -14` takes Ethernet's header off). A packet leaves htb when its
+//! transmission begins, so that the one being sent is not in the queue, as in the plan. Its child is the discipline of
+//! the plan, with all of its parameters.
 //!
-//! **The policer** is a filter of htb: there, and only there, its bucket counts the sizes of the table (`stab`). htb counts what
-//! its filter drops, and what its child drops; the difference is what the policer has dropped.
+//! **The policer** is a filter of htb: there, and only there, its bucket counts the sizes of the table (`stab`). htb
+//! counts what its filter drops, and what its child drops; the difference is what the policer has dropped.
 //!
-//! **Conditions that change** are commands that run when they are due (`watch.at`). A falling delay lets no packet overtake
-//! another, because the netem with the delay has a `rate`, as for jitter below.
+//! **Conditions that change** are commands that run when they are due (`watch.at`). A falling delay lets no packet
+//! overtake another, because the netem with the delay has a `rate`, as for jitter below.
 //!
 //! **Aggregation** is a netem with `slot`, alone or as the child of the one that is there.
 //!
-//! **The delay** of both directions, and of `extra_rtt`, is all on the way back: the sender cannot tell, and behind the queue
-//! it would need one more stage. `limit` is far above what can be under way. A packet leaves a line when its transmission
-//! ends, and htb when it begins, so the delay also has the time that a full packet takes forward and an ACK takes back; it
-//! changes with the rate. In virtual time, forward packets go through one more netem instead, which holds each for its own
-//! transmission (`rate`), unless jitter or holding back takes that place. Where traffic goes up, packets of both sizes take
-//! the way back, and the netem with the delay holds each for its own transmission (`rate`) on the reverse link.
+//! **The delay** of both directions, and of `extra_rtt`, is all on the way back: the sender cannot tell, and behind the
+//! queue it would need one more stage. `limit` is far above what can be in flight. A packet leaves a line when its
+//! transmission ends, and htb when it begins, so the delay also has the time that a full packet takes forward and an
+//! ACK takes back; it changes with the rate. In virtual time, forward packets go through one more netem instead, which
+//! holds each for its own transmission (`rate`), unless jitter or holding back takes that place. Where traffic goes up,
+//! packets of both sizes take the way back, and the netem with the delay holds each for its own transmission (`rate`)
+//! on the reverse link.
 //!
-//! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem counts a packet's delay from its predecessor's
-//! departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. With `allow_reordering` that
-//! rate is left out, and netem reorders. **Holding back** is
-//! `delay D reorder R%`: R % of the packets pass at once, the others wait for D.
+//! **Jitter** keeps packets in order, as in the plan: with a `rate`, netem counts a packet's delay from its
+//! predecessor's departure (sch_netem.c, netem_enqueue), and at 100 Gbit/s nothing else is seen of that rate. With
+//! `allow_reordering` that rate is left out, and netem reorders. **Holding back** is `delay D reorder R%`: R % of the
+//! packets pass at once, the others wait for D.
 //!
 //! Deviations:
-//! - but for that, a packet smaller than the path's MTU (a SYN, the last one of a transfer) is under way as long as a full one;
+//! - but for that, a packet smaller than the path's MTU (a SYN, the last one of a transfer) is in flight as long as a
+//!   full one;
 //! - a buffer smaller than a packet is made one packet large, because htb's queue takes every packet before it lets it
 //!   pass; a comment in the log says so;
-//! - after a pause, and after late timers, as much as the link carries in [`TIMER_SLACK`], or half a packet, leaves at once;
-//!   not in virtual time, where no timer is late;
-//! - the delay of both directions changes for packets on their way back, so that a change of the forward delay takes effect
-//!   later by the time that packets take forward;
+//! - after a pause, and after late timers, as much as the link carries in [`TIMER_SLACK`], or half a packet, leaves at
+//!   once; not in virtual time, where no timer is late;
+//! - the delay of both directions changes for packets on their way back, so that a change of the forward delay takes
+//!   effect later by the time that packets take forward;
 //! - cake's limit counts memory, of which a packet takes more than its size;
 //! - random numbers are the kernel's: the experiment's seed does not fix them.
 //!
 //! What this cannot do is in the module `refused`.
 //!
-//! Source: tc-htb(8), tc-tbf(8), tc-netem(8), tc-stab(8), tc-mirred(8), tc-police(8); Linux 5.10 to 6.18, net/sched/sch_{htb,tbf,netem}.c
-//! and drivers/net/ifb.c.
+//! Source: tc-htb(8), tc-tbf(8), tc-netem(8), tc-stab(8), tc-mirred(8), tc-police(8); Linux 5.10 to 6.18,
+//! net/sched/sch_{htb,tbf,netem}.c and drivers/net/ifb.c.
 
 mod conditions;
 mod discipline;
@@ -81,16 +83,17 @@ pub(crate) fn check(experiment: &Experiment, traces: &Traces, available: &BTreeS
 /// IP packet of an ACK without data: two headers, and timestamps.
 const ACK: Bytes = Bytes(20 + 20 + 12);
 
-/// What both hosts take for a packet and its answer, in virtual time. Where a round trip is a whole number of packet times,
-/// as in 30 ms at 10 Mbit/s, a packet that answers one comes to the queue at the moment at which another leaves it; if nothing
-/// took any time, the rounding of timers would decide whether a full queue has room for it (Floyd and Jacobson, "On traffic
-/// phase effects in packet-switched gateways", 1992). Behind real hosts it comes a little later, and it has.
+/// What both hosts take for a packet and its answer, in virtual time. Where a round trip is a whole number of packet
+/// times, as in 30 ms at 10 Mbit/s, a packet that answers one comes to the queue at the moment at which another leaves
+/// it; if nothing took any time, the rounding of timers would decide whether a full queue has room for it (Floyd and
+/// Jacobson, "On traffic phase effects in packet-switched gateways", 1992). Behind real hosts it comes a little later,
+/// and it has.
 const HOSTS: Span = Span::from_micros(10);
 
-/// How late the timer of a queue may be without the link losing capacity, as far as it has packets. High-resolution timers
-/// and the softirqs behind them take tens of microseconds, and now and then most of a millisecond on a busy machine: with
-/// 250 us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. In exchange, as much may
-/// leave at once after a pause.
+/// How late the timer of a queue may be without the link losing capacity, as far as it has packets. High-resolution
+/// timers and the softirqs behind them take tens of microseconds, and now and then most of a millisecond on a busy
+/// machine: with 250 us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. In
+/// exchange, as much may leave at once after a pause.
 pub const TIMER_SLACK: Span = Span::from_millis(1);
 
 /// The stages of an experiment, as commands in the router's namespace.
@@ -293,14 +296,16 @@ impl Shaping {
         (device.to_owned(), "1:".to_owned())
     }
 
-    /// Leads what comes in at an interface, or goes out, through an ifb device; it then goes on as if nothing had happened.
+    /// Leads what comes in at an interface, or goes out, through an ifb device; it then goes on as if nothing had
+    /// happened.
     fn lead(&mut self, interface: &str, way: &str, device: &str) {
         if self.classified.insert(interface.to_owned()) {
             self.command(format!("tc qdisc add dev {interface} clsact"));
         }
         // u32, because more kernels have it than matchall.
         self.command(format!(
-            "tc filter add dev {interface} {way} protocol all u32 match u32 0 0 action mirred egress redirect dev {device}"
+            "tc filter add dev {interface} {way} protocol all u32 match u32 0 0 action mirred egress redirect dev \
+             {device}"
         ));
     }
 
@@ -314,7 +319,7 @@ impl Shaping {
         let device = format!("{}-loss", direction.letter);
         self.lines.push(Line::Device(device.clone()));
         let netem = |verb: &str, loss: &str| {
-            format!("tc qdisc {verb} dev {device} root handle 1: netem limit {} {loss}", words::LEAST_LIMIT)
+            format!("tc qdisc {verb} dev {device} root handle 1: netem limit {} {loss}", words::MIN_LIMIT)
         };
         self.command(netem("add", &loss));
         for (at, ratio) in losses {
@@ -350,7 +355,7 @@ impl Shaping {
         let Some((_, first)) = rates.next() else {
             let all = match policer {
                 Some(_) => format!("tc qdisc add dev {device} root handle 1: {UNLIMITED_HTB}"),
-                None => format!("tc qdisc add {root} pfifo limit {}", words::LEAST_LIMIT),
+                None => format!("tc qdisc add {root} pfifo limit {}", words::MIN_LIMIT),
             };
             self.command(all);
             let policer = policer.map(|policer| self.police(&device, policer));
@@ -413,8 +418,8 @@ fn device_mac(name: &str) -> String {
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
 }
 
-/// How long packets take forward and back from a time on: propagation, and transmission of a full packet forward (unless each is
-/// held for its own, `is_line`) and of one of size `back` on the way back.
+/// How long packets take forward and back from a time on: propagation, and transmission of a full packet forward
+/// (unless each is held for its own, `is_line`) and of one of size `back` on the way back.
 fn ways((forward, is_line): (&Conditions, bool), (reverse, back): (&Conditions, Bytes)) -> BTreeMap<Span, Span> {
     let there: &[(Span, Rate)] = if is_line { &[] } else { &forward.rates };
     let rates = there.iter().chain(&reverse.rates).map(|(at, _)| *at);

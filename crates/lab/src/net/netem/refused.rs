@@ -8,10 +8,10 @@ use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Loss, Queue, Traces
 use thalweg_units::{Chance, Rate, Span};
 
 /// Largest jitter: netem draws it from 32 bits of nanoseconds.
-const MOST_JITTER: Span = Span::from_secs(4);
+const MAX_JITTER: Span = Span::from_secs(4);
 
-/// Whether queue disciplines can play an experiment, on a kernel that has these; returns the conditions of the forward link and
-/// of the reverse link.
+/// Whether queue disciplines can play an experiment, on a kernel that has these; returns the conditions of the forward
+/// link and of the reverse link.
 ///
 /// # Errors
 /// `not-on-netem`: they cannot. `no-qdisc`: the kernel lacks one.
@@ -67,7 +67,7 @@ fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error>
             "doubles packets before it loses them, so with `loss` one of two stays",
         );
     }
-    if link.jitter_ns > MOST_JITTER {
+    if link.jitter_ns > MAX_JITTER {
         return cannot(&format!("{key}.jitter"), "has at most 4 s");
     }
     let Queue::Red { min_bytes, avpkt_bytes, burst, .. } = link.queue else { return Ok(()) };

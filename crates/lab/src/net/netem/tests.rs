@@ -1,4 +1,5 @@
-//! Which commands follow from which experiment. That the kernel takes them, and what they do, is in tests/network_netem.rs.
+//! Which commands follow from which experiment. That the kernel takes them, and what they do, is in
+//! tests/network_netem.rs.
 
 use super::*;
 use crate::net::places::places;
@@ -283,7 +284,8 @@ fn codel_and_pie_are_children_of_htb_with_all_their_parameters() {
     };
     assert_eq!(
         child(fq_codel),
-        "fq_codel limit 200 flows 1024 quantum 1514 target 5000us interval 100000us memory_limit 33554432 drop_batch 64 ecn"
+        "fq_codel limit 200 flows 1024 quantum 1514 target 5000us interval 100000us memory_limit 33554432 drop_batch \
+         64 ecn"
     );
     let pie = Queue::Pie { target_ns: ms(15), tupdate_ns: ms(15), alpha: 2, beta: 20, ecn: true };
     assert_eq!(child(pie), "pie limit 200 target 15000us tupdate 15000us alpha 2 beta 20 ecn");

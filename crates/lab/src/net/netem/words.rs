@@ -5,20 +5,20 @@ use thalweg_units::{Bytes, Chance, MTU, Rate, Span};
 
 /// Packets that netem takes at least: more than any buffer or delay of ours holds at common rates. The kernel's default
 /// of 1000 is 60 ms at 200 Mbit/s, and would be a second bottleneck.
-pub(super) const LEAST_LIMIT: u64 = 100_000;
+pub(super) const MIN_LIMIT: u64 = 100_000;
 
 /// Packets that netem takes at most: 10^9 need more memory than there is, so it never binds.
-const MOST_LIMIT: u64 = 1_000_000_000;
+const MAX_LIMIT: u64 = 1_000_000_000;
 
 /// Rate beyond which the kernel moves no packets: stands for "none" where netem wants one.
 const BEYOND: &str = "100gbit";
 
-/// Packets that netem must be able to hold: twice those of the smallest size that a link at this rate, or at 100 Gbit/s,
-/// sends in this time.
+/// Packets that netem must be able to hold: twice those of the smallest size that a link at this rate, or at 100
+/// Gbit/s, sends in this time.
 pub(super) fn limit(delay: Span, rate: Option<Rate>) -> u64 {
     const SMALLEST_BYTES: u64 = 52;
     let bytes = rate.unwrap_or(Rate::from_mbps(100_000)).bytes_in(delay).0;
-    (bytes / SMALLEST_BYTES).saturating_mul(2).clamp(LEAST_LIMIT, MOST_LIMIT)
+    (bytes / SMALLEST_BYTES).saturating_mul(2).clamp(MIN_LIMIT, MAX_LIMIT)
 }
 
 /// A delay of netem and a jitter between zero and `jitter`, in order unless packets may be reordered.
@@ -43,8 +43,8 @@ fn mean_and_deviation(delay: Span, jitter: Span) -> String {
     format!("delay {} {}", time(delay + half), time(half))
 }
 
-/// A delay and an in-order jitter behind a shaper at this rate that lets each packet go when its transmission begins: each is
-/// held for its own transmission, too.
+/// A delay and an in-order jitter behind a shaper at this rate that lets each packet go when its transmission begins:
+/// each is held for its own transmission, too.
 pub(super) fn delay_on_line(delay: Span, jitter: Span, rate: Rate) -> String {
     let half = jitter.scale(1, 2);
     format!("delay {} {} rate {}bit -14", time(delay + half), time(half), rate.0)
@@ -53,7 +53,7 @@ pub(super) fn delay_on_line(delay: Span, jitter: Span, rate: Rate) -> String {
 /// What lets a packet arrive when its transmission ends, behind a shaper that lets it go when that begins: each is held
 /// for its own time at this rate. Sizes are those of IP packets.
 pub(super) fn line(rate: Rate) -> String {
-    format!("limit {LEAST_LIMIT} rate {}bit -14", rate.0)
+    format!("limit {MIN_LIMIT} rate {}bit -14", rate.0)
 }
 
 /// What makes packets of the forward link late, besides its delay.
@@ -100,8 +100,8 @@ pub(super) fn police(policer: Policer) -> String {
     format!("rate {}bit burst {} conform-exceed drop/ok", policer.rate_bps.0, policer.burst_bytes.0)
 }
 
-/// Parameters of htb's class where timers are never later than `slack`. It sends while its tokens are not negative, so a
-/// bucket smaller than a packet makes packets leave one by one.
+/// Parameters of htb's class where timers are never later than `slack`. It sends while its tokens are not negative, so
+/// a bucket smaller than a packet makes packets leave one by one.
 pub(super) fn htb(rate: Rate, slack: Span) -> String {
     let burst = bucket(rate, slack);
     format!("rate {}bit burst {burst} cburst {burst} quantum {}", rate.0, MTU.0)
@@ -136,10 +136,10 @@ mod tests {
 
     #[test]
     fn a_limit_never_binds_and_never_overflows() {
-        assert_eq!(limit(Span::from_millis(40), Some(Rate::from_mbps(10))), LEAST_LIMIT);
+        assert_eq!(limit(Span::from_millis(40), Some(Rate::from_mbps(10))), MIN_LIMIT);
         // 1 Gbit/s for 200 ms are 25 MB: 480,769 packets of 52 bytes.
         assert_eq!(limit(Span::from_millis(200), Some(Rate::from_mbps(1000))), 961_538);
-        assert_eq!(limit(Span::MAX, Some(Rate(u64::MAX))), MOST_LIMIT);
+        assert_eq!(limit(Span::MAX, Some(Rate(u64::MAX))), MAX_LIMIT);
     }
 
     #[test]

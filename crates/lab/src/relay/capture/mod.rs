@@ -1,9 +1,10 @@
 //! The capture: every packet offered to a link, and what became of it.
 //!
-//! The file is pcapng (draft-ietf-opsawg-pcapng), which tcpdump and Wireshark read. It has one section with six interfaces,
-//! one for each fate in each direction (`forward queued`, `forward dropped`, …), link type IPV4, times in nanoseconds
-//! since the experiment's start. A packet is kept up to 128 bytes; its comment says its number in its direction and the bytes
-//! in the queue after it: `number 17, backlog 12345`. A packet that the link duplicated is there once.
+//! The file is pcapng (draft-ietf-opsawg-pcapng), which tcpdump and Wireshark read. It has one section with six
+//! interfaces, one for each fate in each direction (`forward queued`, `forward dropped`, …), link type IPV4, times in
+//! nanoseconds since the experiment's start. A packet is kept up to 128 bytes; its comment says its number in its
+//! direction and the bytes in the queue after it: `number 17, backlog 12345`. A packet that the link duplicated is
+//! there once.
 //!
 //! [`Recorder`] takes packets from the relay and never makes it wait: another thread writes.
 

@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn another_file_is_refused() {
         for bytes in [&b""[..], b"{\"format\": 1}\n", &[0; 4096]] {
-            read_bytes(bytes).expect_err("it is no capture");
+            read_bytes(bytes).expect_err("it is not a capture");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Writes the capture, in a thread of its own.
 //!
-//! The relay collects packets in batches, which are used again. When the disk cannot keep up and no batch is free, packets
-//! are not recorded, and counted.
+//! The relay collects packets in batches, which are used again. When the disk cannot keep up and no batch is free,
+//! packets are not recorded, and counted.
 
 use super::Captured;
 use super::pcapng::{SNAP_LEN, write_head, write_packet};
@@ -18,7 +18,7 @@ use thalweg_units::{Span, Time};
 const BATCH: usize = 256;
 /// Batches that may wait for the disk: 45 MB, a second and a half at 1.5 Gbit/s with ACKs.
 const WAITING: usize = 1024;
-/// A batch that is not full is handed over after this, so that somebody can look at the file while it grows.
+/// Time after which an incomplete batch is handed over, so that readers can follow a growing file.
 const LONGEST_WAIT: Span = Span::from_millis(100);
 
 struct Entry {
@@ -108,7 +108,7 @@ fn write(file: File, batches: &Receiver<Batch>, give_back: &SyncSender<Batch>) -
             write_packet(&mut out, packet, &head[..*len], &mut body)?;
         }
         batch.clear();
-        // At the end nobody wants it back.
+        // At the end the pool is closed.
         let _ = give_back.try_send(batch);
     }
     out.flush()

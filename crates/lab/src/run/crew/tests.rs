@@ -114,7 +114,7 @@ fn hosts_end_with_their_crew_and_those_that_do_not_listen_are_killed() {
         crew.add("host", child, Kind::Process).unwrap();
     }
     drop(crew);
-    // What they have started, too: it is in their groups, and waited for by nobody but init.
+    // Their child processes, too: they are in the same groups, and only init waits for them.
     let give_up = Instant::now() + LONG;
     while pids.iter().any(|pid| test_kill_process_group(*pid).is_ok()) {
         assert!(Instant::now() < give_up, "a process is still there");

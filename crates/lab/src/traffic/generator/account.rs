@@ -57,10 +57,11 @@ impl Account {
         measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }
 
-    /// Why the experiment should not be believed: connections that the receiver did not take, and those that were opened
-    /// so late that they bunched. Completion times count from the opening, so lateness by itself changes none; what matters
-    /// is that connections come together which were to come apart, for which it takes two; and below an RTT, or 10 ms, they
-    /// would meet on the path anyway. A host that the scenario keeps off its CPU for a while is so much later by intention.
+    /// Why the experiment should not be believed: connections that the receiver did not take, and those that were
+    /// opened so late that they bunched. Completion times count from the opening, so lateness alone changes none; what
+    /// matters is that connections come together which were to come apart, for which it takes two; and below an RTT, or
+    /// 10 ms, they would meet on the path anyway. A host that the scenario keeps off its CPU for a while is so much
+    /// later by intention.
     pub(super) fn doubts(&self, rtt: Span, off_cpu: Span) -> Vec<String> {
         let limit = rtt.max(Span::from_millis(10)) + off_cpu;
         let limit_us = limit.0 as f64 / 1e3;

@@ -34,7 +34,7 @@ use thalweg_plan::plan::Experiment;
 use thalweg_traffic::{Agenda, Randomness};
 use thalweg_units::{Span, Time};
 
-/// What epoll says of descriptors that are no connections.
+/// Token of epoll for the descriptor of commands.
 const COMMANDS: u64 = u64::MAX;
 const TIMERS: u64 = u64::MAX - 1;
 

@@ -60,7 +60,7 @@ pub(in crate::traffic) fn serve(experiment: &Experiment, flows: &[usize], port: 
     }
 }
 
-/// TCP ports over IPv4 on which somebody listens in this network namespace.
+/// TCP ports over IPv4 with a listener in this network namespace.
 fn listening_ports() -> Vec<u16> {
     /// TCP state LISTEN as /proc/net/tcp writes it.
     const LISTEN: &str = "0A";

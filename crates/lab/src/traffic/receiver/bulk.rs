@@ -1,10 +1,10 @@
 //! Connections that bring much: each is read by a thread of its own, in as few system calls as there can be.
 //!
-//! A read with MSG_WAITALL stays in the kernel until it has all that it asks for. It takes every segment when that arrives,
-//! as a program does that reads at once, and after each it makes what TCP makes of a read: the window is opened, and an ACK
-//! is sent if one is due (tcp_recvmsg_locked in net/ipv4/tcp.c: tcp_rcv_space_adjust after each piece, tcp_cleanup_rbuf
-//! before each wait). So what leaves the receiver is the same; only the way to the program and back is spared. That way is
-//! what costs most in a user-mode kernel.
+//! A read with MSG_WAITALL stays in the kernel until it has all that it asks for. It takes every segment when that
+//! arrives, as a program does that reads at once, and after each it makes what TCP makes of a read: the window is
+//! opened, and an ACK is sent if one is due (tcp_recvmsg_locked in net/ipv4/tcp.c: tcp_rcv_space_adjust after each
+//! piece, tcp_cleanup_rbuf before each wait). So what leaves the receiver is the same; only the way to the program and
+//! back is spared. That way is what costs most in a user-mode kernel.
 
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};

@@ -1,11 +1,11 @@
 //! The receiver: takes every connection and throws away what it brings.
 //!
-//! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied and the receiver
-//! costs little of the processor that the path may need. One loop reads all connections; those that bring much get a
-//! thread of their own ([`bulk`]). The same port takes UDP.
+//! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied and the
+//! receiver costs little of the processor that the path may need. One loop reads all connections; those that bring much
+//! get a thread of their own ([`bulk`]). The same port takes UDP.
 //!
-//! DCTCP needs a receiver that reports each change of the CE mark (RFC 8257, section 3.2). Linux does that on sockets whose own
-//! algorithm is dctcp, so that sockets which receive from it get it, too.
+//! DCTCP needs a receiver that reports each change of the CE mark (RFC 8257, section 3.2). Linux does that on sockets
+//! whose own algorithm is dctcp, so that sockets which receive from it get it, too.
 
 mod bulk;
 
@@ -27,7 +27,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 use thalweg_plan::plan::{Experiment, Flow};
 
-/// What epoll says of descriptors that are no connections; those say their place.
+/// Token of epoll for the descriptor of commands; connections have their index.
 const COMMANDS: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 const UDP: u64 = u64::MAX - 2;
@@ -123,7 +123,8 @@ fn receives_from_dctcp(experiment: &Experiment, part: &Part) -> Result<bool, Err
         return Err(Error::new(
             "mixed-ecn",
             format!(
-                "flow.{} uses dctcp and flow.{} uses ECN with {}: their receiver would have to acknowledge marks in two ways",
+                "flow.{} uses dctcp and flow.{} uses ECN with {}: their receiver would have to acknowledge marks in \
+                 two ways",
                 dctcp.name, classic.name, classic.cc
             ),
             format!("set ecn = false for flow.{}, or use the engine sim", classic.name),

@@ -7,8 +7,8 @@ use thalweg_store::raise_open_files;
 /// Descriptors that a host needs besides one for each connection, with room to spare.
 const OTHERS: u64 = 64;
 
-/// Raises the limit of open files, and checks that connections known to be open at once fit. Flows that arrive at random
-/// have no such number; when they need more, that is found out later.
+/// Raises the limit of open files, and checks that connections known to be open at once fit. Flows that arrive at
+/// random have no such number; when they need more, that is found out later.
 ///
 /// # Errors
 /// They do not fit.

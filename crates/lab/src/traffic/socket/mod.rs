@@ -1,4 +1,5 @@
-//! Sockets of connections: their algorithms and limits, what is written and acknowledged, and which connection has which port.
+//! Sockets of connections: their algorithms and limits, what is written and acknowledged, and which connection has
+//! which port.
 
 pub(super) mod algorithm;
 pub(super) mod connection;

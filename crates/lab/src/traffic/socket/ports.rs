@@ -33,7 +33,7 @@ impl Ports {
         self.owners[usize::from(port)].store(owner, Ordering::Relaxed);
     }
 
-    /// Nobody of ours has it any more.
+    /// No socket of this process uses the port any more.
     pub(in crate::traffic) fn give_back(&self, port: u16) {
         self.owners[usize::from(port)].store(0, Ordering::Relaxed);
     }

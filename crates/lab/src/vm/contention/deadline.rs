@@ -1,10 +1,11 @@
-//! A share of a processor in slices without a break: SCHED_DEADLINE (sched(7), Documentation/scheduler/sched-deadline.rst).
+//! A share of a processor in slices without a break: SCHED_DEADLINE (sched(7),
+//! Documentation/scheduler/sched-deadline.rst).
 //!
-//! A thread with runtime = deadline = slice is ahead of all others from when it wants to run until the slice is over, and
-//! then away until the period is. Linux looks at what a thread has used at each tick (CONFIG_HZ: every 1 to 10 ms) unless its
-//! scheduler's feature HRTICK_DL is on. What a slice was too long is taken from the next ones, so that the share is right
-//! all the same; but slices shorter than a tick or two come longer and more seldom than asked. So a thread of ours tries
-//! them first, and what it got is told.
+//! A thread with runtime = deadline = slice is ahead of all others from when it wants to run until the slice is over,
+//! and then away until the period is. Linux looks at what a thread has used at each tick (CONFIG_HZ: every 1 to 10 ms)
+//! unless its scheduler's feature HRTICK_DL is on. What a slice was too long is taken from the next ones, so that the
+//! share is right all the same; but slices shorter than a tick or two come longer and more seldom than asked. So a
+//! thread of ours tries them first, and what it got is told.
 
 use super::sys;
 use crate::error::Error;
@@ -53,7 +54,8 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
         return Ok(*slices);
     }
     let asked = *cpu;
-    // Between two slices the thread is away for the rest of the period. Shorter pauses are the machine's own, inside of a slice.
+    // Between two slices the thread is away for the rest of the period. Shorter pauses are the machine's own, inside of
+    // a slice.
     let away = AWAY.max(Duration::from_nanos(key.1.saturating_sub(key.0) / 2));
     let trial = thread::spawn(move || limit(0, &asked).map(|()| lengths(Instant::now, away, TRIED, LONGEST_TRIAL)));
     let mut lengths = trial.join().unwrap_or_else(|_| Ok(Vec::new()))?;
@@ -63,7 +65,8 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
     Ok(Slices { median })
 }
 
-/// Whether this machine has as many processors as a guest, and the time for deadline threads that their shares add up to.
+/// Whether this machine has as many processors as a guest, and the time for deadline threads that their shares add up
+/// to.
 ///
 /// # Errors
 /// `no-contention`: says what is missing.
@@ -198,7 +201,12 @@ fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
                  (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us), and no more of that is left",
                 settings.processors
             );
-            (why, "choose a smaller cpu_share, end other deadline threads (ps -eLo tid,cls,comm | grep DLN), or as root: sysctl -w kernel.sched_rt_runtime_us=-1".to_owned())
+            (
+                why,
+                "choose a smaller cpu_share, end other deadline threads (ps -eLo tid,cls,comm | grep DLN), or as \
+                   root: sysctl -w kernel.sched_rt_runtime_us=-1"
+                    .to_owned(),
+            )
         }
         Some(libc::EINVAL) => {
             let (least, most) = (settings.period_min_us.unwrap_or(100), settings.period_max_us.unwrap_or(1 << 22));

@@ -2,13 +2,13 @@
 //!
 //! Two ways to make it scarce, as in Elmenhorst and Aschenbruck, "2BRobust" (2026):
 //!
-//! - **A share** (`cpu_share`): its thread runs under SCHED_DEADLINE with a runtime and a deadline of one slice, so that a
-//!   slice is not cut up, and a period of slice / share ([`deadline`]).
-//! - **Co-tenants** (`co_tenants`): its thread and as many processes that compute without end are tied to one processor, where
-//!   the system's ordinary scheduler divides it among them ([`tenants`]).
+//! - **A share** (`cpu_share`): its thread runs under SCHED_DEADLINE with a runtime and a deadline of one slice, so
+//!   that a slice is not cut up, and a period of slice / share ([`deadline`]).
+//! - **Co-tenants** (`co_tenants`): its thread and as many processes that compute without end are tied to one
+//!   processor, where the system's ordinary scheduler divides it among them ([`tenants`]).
 //!
-//! Both begin after the guest has booted and end with the experiment, however that ends: a thread's policy goes with QEMU, and
-//! co-tenants die with us.
+//! Both begin after the guest has booted and end with the experiment, however that ends: a thread's policy goes with
+//! QEMU, and co-tenants die with us.
 
 mod deadline;
 mod sys;
@@ -29,8 +29,8 @@ use threads::{running_ns, tie, untie};
 /// How many guests were given a processor to share, so that the next one gets another.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
-/// The relay's part of a processor: the first of these for which there is room beside the guests'. It needs a third of a
-/// processor at 100 Mbit/s.
+/// The relay's part of a processor: the first of these for which there is room beside the guests'. It needs a third of
+/// a processor at 100 Mbit/s.
 const RELAY_RUNTIMES: [Span; 3] = [Span::from_micros(800), Span::from_micros(600), Span::from_micros(400)];
 const RELAY_PERIOD: Span = Span::from_millis(1);
 
@@ -87,10 +87,10 @@ pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
 
 /// Lets the relay's thread go before guests that get a share; the command that does the same.
 ///
-/// Deadline threads run before all others, also before the relay under SCHED_FIFO, and Linux moves them to another processor
-/// at the beginning of a slice. Among them, the one with the earliest deadline goes first, and the others move: the relay's
-/// is the next millisecond. To be called once the guests have theirs. Nothing where the system refuses; then the relay is
-/// late, which it tells.
+/// Deadline threads run before all others, also before the relay under SCHED_FIFO, and Linux moves them to another
+/// processor at the beginning of a slice. Among them, the one with the earliest deadline goes first, and the others
+/// move: the relay's is the next millisecond. To be called once the guests have theirs. Nothing where the system
+/// refuses; then the relay is late, which it tells.
 pub fn yield_to(relay: u32) -> Option<String> {
     untie(relay).ok()?;
     let is_granted = |runtime: &&Span| sys::be_deadline(relay, **runtime, RELAY_PERIOD, RELAY_PERIOD).is_ok();
@@ -106,8 +106,8 @@ impl Contention {
         &self.commands
     }
 
-    /// What the processors got since it began, by names that carry their units: of the host `name`, if it is not the only
-    /// one.
+    /// What the processors got since it began, by names that carry their units: of the host `name`, if it is not the
+    /// only one.
     pub fn measure(&self, name: Option<&str>) -> BTreeMap<String, f64> {
         let lasted_ns = self.began.elapsed().as_nanos() as f64 * self.processors.len() as f64;
         let got_ns = running_ns(&self.processors).zip(self.had_ns).map(|(now, had)| now.saturating_sub(had) as f64);

@@ -48,12 +48,12 @@ fn set(thread: u32, policy: libc::c_int, [runtime_ns, deadline_ns, period_ns]: [
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Starts a process that computes until it is killed, or the thread that started it ends, or nobody has the other end of
-/// `pipe` open any more; its number. Nobody else reads from `pipe`, which does not wait.
+/// Starts a process that computes until it is killed, the thread that started it exits, or all other ends of `pipe` are
+/// closed; returns its number. `pipe` has no other reader, and is non-blocking.
 pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     let (pipe, parent) = (pipe.as_raw_fd(), std::process::id());
     // SAFETY: the child makes system calls on numbers and on its stack alone, takes no locks, allocates nothing, and
-    // ends by itself: it never returns from here.
+    // exits itself: it never returns from here.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
         0 => {

@@ -60,12 +60,12 @@ fn or_say_why<T>(outcome: Result<T, Error>) -> Option<T> {
 fn a_thread_that_runs_all_the_time_gets_about_all_of_a_processor_and_one_that_sleeps_nothing() {
     let busy = began(me(), host(None, 0)).unwrap();
     let measured = after_running(&busy, 100_000_000);
-    // Others may want the processor, too; more than one is not to be had, but the kernel brings its accounts up to date at
-    // ticks only, of which the longest takes 10 ms.
+    // Others may want the processor, too; more than one is not to be had, but the kernel brings its accounts up to date
+    // at ticks only, of which the longest takes 10 ms.
     assert!((0.001..1.15).contains(&measured["cpu_share_received"]), "{measured:?}");
     assert!(!measured.contains_key("cpu_share_asked"), "nothing was asked: {measured:?}");
-    let nobody = began(u32::MAX, host(None, 0)).unwrap().measure(None);
-    assert!(nobody.is_empty(), "nobody knows of such a thread: {nobody:?}");
+    let unknown = began(u32::MAX, host(None, 0)).unwrap().measure(None);
+    assert!(unknown.is_empty(), "an unknown thread was measured: {unknown:?}");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_busy_thread_gets_no_more_than_its_share_in_slices_and_all_when_that_is_over
         let Some(shared) = or_say_why(began(me(), host(Some(cpu(20, 80)), 0))) else { return };
         let measured = after_running(&shared, 120_000_000);
         assert!((measured["cpu_share_asked"] - 0.25).abs() < 1e-9, "{measured:?}");
-        // Six slices; one at each end may be a whole one in part of a period. Nobody is ahead of a deadline thread.
+        // Six slices; one at each end may be a whole one in part of a period. No thread runs before a deadline thread.
         assert!((0.2..0.36).contains(&measured["cpu_share_received"]), "{measured:?}");
         // Linux may look only at its ticks, of 10 ms at most.
         assert!((10e3..31e3).contains(&measured["cpu_slice_median_us"]), "{measured:?}");

@@ -1,8 +1,8 @@
-//! What tells a kernel apart from others: the release that its image tells, and a checksum over the image and the modules on which
-//! results depend.
+//! What tells a kernel apart from others: the release that its image tells, and a checksum over the image and the
+//! modules on which results depend.
 //!
-//! Reading all of that would take longer than everything else that is done before an experiment. So the answer is kept, under
-//! what the file system says of the files.
+//! Reading all of that would take longer than everything else that is done before an experiment. So the answer is kept,
+//! under what the file system says of the files.
 
 use super::modules::Modules;
 use crate::cache;
@@ -39,7 +39,7 @@ impl Identity {
     /// That of an image with these modules. Answers are kept in `folder`, if there is one.
     ///
     /// # Errors
-    /// It is no image, or a file cannot be read.
+    /// If the file is not a kernel image, or a file cannot be read.
     pub fn of(image: &Path, modules: &Modules, folder: Option<&Path>) -> io::Result<Identity> {
         let key = folder.map_or(Ok(None), |_| key(image, modules))?;
         let place = folder.zip(key).map(|(folder, key)| folder.join(format!("{key}.json")));
@@ -48,8 +48,8 @@ impl Identity {
             return Ok(identity);
         }
         let bytes = fs::read(image)?;
-        let release =
-            release(&bytes).ok_or_else(|| io::Error::other("it is no image of a Linux kernel for PCs (bzImage)"))?;
+        let release = release(&bytes)
+            .ok_or_else(|| io::Error::other("it is not an image of a Linux kernel for PCs (bzImage)"))?;
         let sha256 = checksum(&bytes, modules).map_err(|error| io::Error::other(format!("its modules: {error}")))?;
         let identity = Identity { release, sha256 };
         if let (Some(folder), Some(place)) = (folder, place) {
@@ -139,6 +139,6 @@ pub(super) mod tests {
         fs::write(folder.path().join(format!("{key}.json")), serde_json::to_vec(&identity).unwrap()).unwrap();
         let answer = |image: &Path| Identity::of(image, &Modules::default(), Some(folder.path()));
         assert_eq!(answer(image).unwrap(), identity);
-        assert!(answer(Path::new("/bin/sh")).is_err(), "that is no image");
+        assert!(answer(Path::new("/bin/sh")).is_err(), "that is not an image");
     }
 }

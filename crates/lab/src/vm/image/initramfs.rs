@@ -50,7 +50,7 @@ pub(in crate::vm) fn module_place(name: &str) -> String {
 pub(in crate::vm) struct Base {
     /// Follows from all that is in it.
     pub key: String,
-    /// What is in it, once somebody needs that.
+    /// Its content, filled at the first use.
     bytes: OnceLock<Vec<u8>>,
     /// Whether it has the agent.
     pub has_agent: bool,

@@ -1,7 +1,7 @@
 //! The kernel that guests run: an image, and the folder of its modules.
 //!
-//! `THALWEG_VM_KERNEL` names an image, and `THALWEG_VM_MODULES` the folder with its modules; without them it is the kernel
-//! that `thalweg kernel fetch` has fetched last.
+//! `THALWEG_VM_KERNEL` names an image, and `THALWEG_VM_MODULES` the folder with its modules; without them it is the
+//! kernel that `thalweg kernel fetch` has fetched last.
 
 use super::identity::Identity;
 use super::modules::Modules;
@@ -50,7 +50,7 @@ impl VmKernel {
     /// The kernel of this user.
     ///
     /// # Errors
-    /// `no-kernel`: there is none. `bad-kernel`: what is there cannot be run.
+    /// `no-kernel`: no kernel was fetched. `bad-kernel`: the kernel cannot be run.
     pub fn find() -> Result<VmKernel, Error> {
         let named = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(image) = named(IMAGE) {
@@ -86,7 +86,7 @@ impl VmKernel {
     /// An image, and the folder with its modules.
     ///
     /// # Errors
-    /// `bad-kernel`: it is no image, or the modules cannot be read.
+    /// `bad-kernel`: the file is not a kernel image, or the modules cannot be read.
     pub fn open(image: &Path, modules: Option<&Path>) -> Result<VmKernel, Error> {
         VmKernel::open_with(image, modules, None)
     }
@@ -133,7 +133,7 @@ mod tests {
     fn what_is_no_image_is_refused_with_what_would_be_one() {
         let error = VmKernel::open(Path::new("/etc/passwd"), None).unwrap_err();
         assert_eq!(error.code, "bad-kernel");
-        assert!(error.message.contains("/etc/passwd: it is no image") && error.hint.contains("bzImage"), "{error}");
+        assert!(error.message.contains("/etc/passwd: it is not an image") && error.hint.contains("bzImage"), "{error}");
         let error = VmKernel::open(Path::new("/no/such/image"), None).unwrap_err();
         assert!(error.message.contains("/no/such/image: No such file"), "{error}");
     }

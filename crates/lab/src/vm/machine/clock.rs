@@ -1,7 +1,8 @@
 //! How a guest's clock compares with ours.
 //!
-//! It is asked what it shows, several times. Question and answer take some hundred microseconds each, and when the answer
-//! was written is not known better than that; of several answers the quickest is believed, and the middle of its way taken.
+//! It is asked what it shows, several times. Question and answer take some hundred microseconds each, and when the
+//! answer was written is not known better than that; of several answers the quickest is believed, and the middle of its
+//! way taken.
 
 use thalweg_units::Span;
 

@@ -75,7 +75,8 @@ impl Guests {
     /// Checks that the guests can give a flow its congestion control.
     ///
     /// # Errors
-    /// `unknown-cc`: their kernel has none of that name. `no-agent`: what would load it is missing. `not-honoured`, `bad-cc`.
+    /// `unknown-cc`: their kernel has none of that name. `no-agent`: what would load it is missing. `not-honoured`,
+    /// `bad-cc`.
     pub(crate) fn check(&self, flow: &Flow) -> Result<(), Error> {
         let is_there = |name: &str| self.algorithms().iter().any(|known| known == name);
         match algorithms::algorithm_of(flow)? {

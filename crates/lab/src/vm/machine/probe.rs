@@ -17,8 +17,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a guest may take to boot and to answer: on the processor itself, where a guest that says nothing for so long
-/// never will; and translated, on a machine that has other things to do.
+/// How long a guest may take to boot and to answer: on the processor itself, where a guest that says nothing for so
+/// long never will; and translated, on a machine that has other things to do.
 const ON_KVM: Duration = Duration::from_secs(5);
 const ON_TCG: Duration = Duration::from_secs(60);
 
@@ -55,7 +55,8 @@ pub(super) fn machine() -> Result<(), Error> {
     probe::taps()
 }
 
-/// What a kernel has, and what runs it here. It is asked once with these programs, and again after the machine was started anew.
+/// What a kernel has, and what runs it here. It is asked once with these programs, and again after the machine was
+/// started anew.
 ///
 /// # Errors
 /// `bad-kernel`: it does not boot, or cannot be a guest; with the last lines of its console.
@@ -141,7 +142,7 @@ fn not_booted(release: &str, how: &str, console: &str) -> Error {
     Error::new("bad-kernel", message, hint)
 }
 
-/// What a console showed last, without what tells nobody anything: addresses of a call trace, colours.
+/// The last lines of a console, without addresses of call traces and colours.
 pub(crate) fn last_lines(console: &str) -> String {
     let is_told = |line: &&str| !line.is_empty() && !line.contains("[<") && !line.contains(" ? ");
     let lines: Vec<&str> = console.lines().map(str::trim).filter(is_told).collect();

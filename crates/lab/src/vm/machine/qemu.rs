@@ -13,10 +13,10 @@ pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 /// Memory of a guest.
 const MEMORY_MIB: u32 = 512;
 
-/// What the kernel is told. It reports to the serial line, says little, ends when it panics, and starts this program. It does not
-/// test the timer's interrupt, which takes place in a loop that fails where QEMU has to wait for a busy machine. An
-/// emulated processor is slow, and nobody else is inside, so there are no workarounds for faults of processors, memory is not
-/// cleared before it is used, and the table of connections, which every sample walks, is small.
+/// The kernel's command line. The kernel reports to the serial line, prints little, exits when it panics, and starts
+/// this program. It does not test the timer's interrupt, in a loop that fails where QEMU has to wait for a busy
+/// machine. An emulated processor is slow and the guest has no other users, so there are no mitigations of processor
+/// faults, memory is not cleared before it is used, and the table of connections, which every sample scans, is small.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off init_on_alloc=0 thash_entries=1024 \
                             random.trust_cpu=on no_timer_check rdinit=/engine -- guest boot";
 
@@ -54,7 +54,8 @@ pub(super) fn program() -> Option<PathBuf> {
     probe::tool(PROGRAM)
 }
 
-/// The words of the command that starts a guest with this number of processors. Its port is standard input and output, its console standard error.
+/// The words of the command that starts a guest with this number of processors. Its port is standard input and output,
+/// its console standard error.
 pub(super) fn command(
     accelerator: Accelerator,
     image: &Path,
@@ -64,8 +65,8 @@ pub(super) fn command(
 ) -> Vec<OsString> {
     let (engine, cpu) = match accelerator {
         Accelerator::Kvm => ("kvm", "host"),
-        // QEMU 7.2 miscomputes flags after CMPXCHG16B, which kernels from 6.2 or so use at every allocation, and then jump into the
-        // void; they do without it where it is not there.
+        // QEMU 7.2 miscomputes flags after CMPXCHG16B, which kernels from 6.2 or so use at every allocation, and then
+        // jump into the void; they do without it where it is not there.
         Accelerator::Tcg => ("tcg,thread=multi", "max,-cx16"),
     };
     let program = program().unwrap_or_else(|| PROGRAM.into());

@@ -18,8 +18,8 @@ pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Lets the process that will be started have a file open under the same number, and be killed when the thread that starts
-/// it ends. Comes after all else that is to be done there: entering a user namespace would undo it.
+/// Lets the process that will be started have a file open under the same number, and be killed when the thread that
+/// starts it ends. Comes after all else that is to be done there: entering a user namespace would undo it.
 pub(super) fn hand_over<'a>(command: &'a mut Command, file: &OwnedFd) -> &'a mut Command {
     let number = file.as_raw_fd();
     let prepare = move || {

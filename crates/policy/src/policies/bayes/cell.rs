@@ -137,7 +137,7 @@ impl Cell {
         self.arms[arm.index()].n
     }
 
-    /// What its networks were last told.
+    /// The estimates last passed to its networks.
     pub fn told(&self) -> &[GainEstimate] {
         &self.told
     }
@@ -180,8 +180,8 @@ impl Cell {
         Posterior { beliefs, noise, freedom }
     }
 
-    /// Adds a reward. If it is the last of several that say that the path is another one, everything is forgotten but
-    /// what this arm has got lately, and the reason is given.
+    /// Adds a reward. If it completes the evidence that the path has changed, everything is forgotten but the recent
+    /// rewards of this arm, and the reason is returned.
     pub fn learn(&mut self, arm: ArmId, reward: f64, prior: &Prior, default: ArmId, now: Time) -> Option<String> {
         let is_first = self.seen() < MIN_COUNT;
         let posterior = self.posterior(prior, default, 1.0);
@@ -228,7 +228,7 @@ impl Cell {
         self.arms[arm.index()] = Rewards { n: LATELY_COUNT, mean: lately, lately };
     }
 
-    /// Gives what its networks were told before, and what they are told now.
+    /// Returns the estimates last passed to its networks, and the new ones.
     pub fn retell(&mut self, default: ArmId) -> (Vec<GainEstimate>, Vec<GainEstimate>) {
         let reference = self.arms[default.index()];
         let noise = ((NOISE_FREEDOM * NOISE + self.scatter) / (NOISE_FREEDOM + self.freedom)).max(MIN_NOISE);

@@ -1,4 +1,4 @@
-//! Thompson sampling: each arm is drawn with the chance that it is the best one, as far as anybody can know.
+//! Thompson sampling: each arm is drawn with the probability that it is the best one, as far as anybody can know.
 //!
 //! **Model.** The reward of a connection (see [`Objective`]) to a destination, in a class of size and direction, is
 //!
@@ -13,7 +13,7 @@
 //! destinations and their scatter ([`pool`]), so that a new destination starts with what its neighbours have found, and
 //! is bound by it as little as they agree.
 //!
-//! **Weights** are the chance that an arm's gain is the largest, counted over fixed points of the posterior
+//! **Weights** are the probability that an arm's gain is the largest, counted over fixed points of the posterior
 //! ([`nodes`]): no random numbers are drawn, and the kernel that draws arms by these weights does Thompson sampling.
 //! Where the size of a connection is not known when it opens, gains are averaged over the sizes that the destination
 //! has seen.
@@ -51,7 +51,7 @@ const CLASSES: usize = Size::ALL.len() * Direction::ALL.len();
 /// How it learns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BayesSettings {
-    /// Which prefixes are told apart.
+    /// Prefix lengths of destinations and networks.
     pub tree: Tree,
     /// Standard deviation of gains before anything is known: 1 is a factor of e in time or rate.
     pub gain_sd: f64,
@@ -61,7 +61,7 @@ pub struct BayesSettings {
     pub half_life: Span,
     /// Share of connections that is divided among all arms, so that none is forgotten.
     pub floor: f64,
-    /// Destinations kept: beyond it, those that were not heard of for longest go.
+    /// Maximum number of destinations; beyond it, the least recently active ones are dropped.
     pub most_prefixes: usize,
 }
 
@@ -85,7 +85,7 @@ pub struct Bayes {
     objective: Objective,
     settings: BayesSettings,
     leaves: BTreeMap<Prefix, Leaf>,
-    /// What the destinations within each shorter prefix say together, by class.
+    /// The pooled estimates of the destinations within each shorter prefix, by class.
     pools: BTreeMap<Prefix, Vec<Pool>>,
     #[serde(skip)]
     nodes: Nodes,
@@ -95,7 +95,7 @@ pub struct Bayes {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Leaf {
     cells: Vec<Option<Cell>>,
-    /// When it was last heard of.
+    /// Time of its last activity.
     at: Time,
 }
 
@@ -120,8 +120,8 @@ impl Bayes {
         is_same
     }
 
-    /// What the networks around `prefix` say of a class, without what the destination itself has told them; then what
-    /// connections of other sizes to the destination say.
+    /// The estimate of the networks around `prefix` for a class, without the destination's own contribution, and then
+    /// of connections of other sizes to the destination.
     fn prior(&self, prefix: Prefix, class: usize, leaf: Option<&Leaf>) -> Prior {
         let mut prior = Prior::vague(self.arms.len(), self.arms.default(), self.settings.gain_sd);
         let own = leaf.and_then(|leaf| leaf.cells[class].as_ref());
@@ -183,7 +183,7 @@ impl Bayes {
         libm::exp2(-half_lives)
     }
 
-    /// Tells the networks around a destination what it has found.
+    /// Passes a destination's estimates to the networks around it.
     fn tell(&mut self, prefix: Prefix, class: usize) {
         let (arms, default) = (self.arms.len(), self.arms.default());
         let Some(cell) = self.leaves.get_mut(&prefix).and_then(|leaf| leaf.cells[class].as_mut()) else { return };
@@ -194,7 +194,7 @@ impl Bayes {
         }
     }
 
-    /// Forgets the destinations that were not heard of for longest, an eighth of all at a time, if there are too many.
+    /// Drops the least recently active eighth of the destinations if there are too many.
     fn evict(&mut self) {
         if self.leaves.len() <= self.settings.most_prefixes {
             return;
@@ -208,7 +208,7 @@ impl Bayes {
         }
     }
 
-    /// Takes what a destination has told its networks out of them.
+    /// Removes a destination's estimates from its networks.
     fn take_back(&mut self, prefix: Prefix, leaf: &Leaf) {
         for (class, cell) in leaf.cells.iter().enumerate() {
             let Some(cell) = cell else { continue };

@@ -1,8 +1,8 @@
-//! Fixed points that stand for a posterior, so that chances can be counted without drawing random numbers.
+//! Fixed points that stand for a posterior, so that probabilities can be counted without drawing random numbers.
 //!
 //! A Latin hypercube: in each dimension the points lie in the middle of equally likely strata, every stratum once, in
-//! an order that a fixed seed has shuffled. Each dimension so has its exact distribution, and the error of a chance is
-//! well below that of as many random points.
+//! an order that a fixed seed has shuffled. Each dimension so has its exact distribution, and the error of a
+//! probability is well below that of as many random points.
 
 use super::cell::Belief;
 use crate::arm::MAX_ARMS;
@@ -10,7 +10,7 @@ use crate::math::normal_quantile;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// How many points: a chance is known to about 1 %.
+/// How many points: a probability is known to about 1 %.
 const POINTS: usize = 256;
 
 /// A dimension for each arm, one for the level, one for the noise.

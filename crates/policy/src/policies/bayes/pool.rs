@@ -1,9 +1,8 @@
-//! What the destinations of a network say together of the arms, in one class.
+//! Pooled estimates of the destinations of a network, by arm, in one class.
 //!
-//! Each destination says how large an arm's gain was there, and how far it is to be believed. The network keeps the
-//! sums, from which the mean follows, and how much destinations differ by more than their noise explains. When a
-//! destination has learned more, what it said before is taken out and what it says now put in: so a network forgets
-//! what its destinations forget.
+//! Each destination contributes an estimate of an arm's gain, and its uncertainty. The network keeps sums, from which
+//! the mean and the variance between destinations follow. When a destination has learned more, its previous
+//! contribution is subtracted and the new one added: so a network forgets what its destinations forget.
 
 use super::cell::{Gain, GainEstimate, Prior};
 use serde::{Deserialize, Serialize};
@@ -44,14 +43,14 @@ impl Pool {
         Pool(vec![Sums::default(); arms])
     }
 
-    /// Puts what a destination says now in the place of what it said before.
+    /// Replaces a destination's previous contribution by its new one.
     pub fn replace(&mut self, before: &[GainEstimate], after: &[GainEstimate]) {
         self.0.iter_mut().zip(before).for_each(|(sums, told)| sums.add(told, -1.0));
         self.0.iter_mut().zip(after).for_each(|(sums, told)| sums.add(told, 1.0));
     }
 
-    /// Moves what larger networks say towards what this one says, as far as it is to be believed. What the destination
-    /// itself has told is left out: it would be counted twice.
+    /// Moves the estimate of larger networks towards that of this one, by their uncertainty. The destination's own
+    /// contribution is left out, because it would be counted twice.
     pub fn inform(&self, prior: &mut Prior, own: Option<&[GainEstimate]>) {
         let mut noise = (0.0, 0.0);
         for (number, sums) in self.0.iter().enumerate() {

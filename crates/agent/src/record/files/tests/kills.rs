@@ -54,7 +54,7 @@ fn live(folder: &Path) {
     }
 }
 
-/// Are all flushed rows there, and none twice? The flush that was under way may be there, but then all of it.
+/// Are all flushed rows there, and none twice? The interrupted flush may be there, but then all of it.
 fn check(folder: &Path, when: &str) {
     let flushed = BEFORE + fs::read_dir(folder.join("marks")).unwrap().count() as u64;
     let found = found(&folder.join("records"));

@@ -25,10 +25,10 @@ use thalweg_trace::{RecordRow, Row, Value};
 /// How long anything may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where a test that runs itself again, in other surroundings, is told its folder.
+/// Environment variable with the folder of a test that runs itself again in another environment.
 const FOLDER: &str = "THALWEG_TEST_FOLDER";
 
-/// A row with a value in every kind of column. The number of its connection tells it from others.
+/// A row with a value in every kind of column, identified by the number of its connection.
 fn row(number: u64) -> RecordRow {
     RecordRow {
         end_us: 1_769_860_800_000_000 + 1000 * number,
@@ -74,7 +74,7 @@ fn settings(folder: &Path) -> Settings {
     Settings { flush: Duration::from_secs(3600), ..Settings::of(folder.to_owned()) }
 }
 
-/// The files of a folder with what their names say: the numbers of the first and the last flush.
+/// The files of a folder with the first and last flush number of their names.
 fn files(folder: &Path) -> Vec<(u64, u64, PathBuf)> {
     let mut files: Vec<_> = fs::read_dir(folder)
         .expect("a folder")
@@ -148,7 +148,7 @@ fn wait_until(what: &str, writer: &Writer, is_so: impl Fn(&super::Health) -> boo
     }
 }
 
-/// Tells a writer that it is time to flush, whatever the time.
+/// Triggers a flush, whatever the time.
 fn flush(writer: &mut Writer) {
     static HOURS: AtomicU64 = AtomicU64::new(0);
     let hours = HOURS.fetch_add(2, Ordering::Relaxed) + 2;
@@ -164,7 +164,7 @@ fn take(writer: &mut Writer, numbers: std::ops::Range<u64>) {
     wait_until("rows are written", writer, |health| health.rows_written == before + many);
 }
 
-/// Runs a test again in a process of its own, which `before` starts, and tells it a folder.
+/// Runs a test again in its own process, started by `before`, with a folder.
 fn again(before: &[&str], module: &str, test: &str, folder: &Path) -> Output {
     let (_, module) = module.split_once("::").expect("the path of a module");
     let this = std::env::current_exe().expect("the tests");
