@@ -182,7 +182,7 @@ TITLES = {
 
 
 def beside(one: price.Price, other: price.Price) -> str:
-    """Say what one takes more than another, window by window."""
+    """Describe what one takes more than another, window by window."""
     more = [mine - theirs for mine, theirs in zip(one.ns_per_connection, other.ns_per_connection, strict=True)]
     if len(more) < 2:
         return f"{more[0]:.0f} ns"

@@ -191,7 +191,7 @@ def report(condition: str, policy: str, found: Found) -> None:
 
 
 def why_not(kernel: GuestKernel | None) -> str | None:
-    """Say what is missing for guests, if anything is."""
+    """Describe what is missing for guests, if anything is."""
     missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
     if missing:
         return f"there is no {', '.join(missing)}"

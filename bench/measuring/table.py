@@ -27,7 +27,7 @@ class Side:
 
     @staticmethod
     def of(cost: Cost, packets: int, simulated_s: float, payload: int) -> "Side":
-        """Put together what a run cost and what it carried; `payload` is in bytes."""
+        """Collect what a run cost and what it carried; `payload` is in bytes."""
         goodput_bps = 8 * payload / simulated_s
         return Side(packets, cost.cpu_s, cost.wall_s, cost.peak_bytes, goodput_bps, simulated_s)
 

@@ -80,7 +80,7 @@ class Engine:
         return self._why_not()[1]
 
     def _why_not(self) -> tuple[str, str]:
-        """Take apart what the binary says: the reason, then what to do, in lines of their own or behind semicolons."""
+        """Split what the binary says: the reason, then what to do, in lines of their own or behind semicolons."""
         if self.available:
             return "", ""
         said = (self.why_not or "it does not say why").strip()
@@ -152,7 +152,7 @@ def capabilities(name: str | None = None) -> Capabilities:
 
 
 def live(seconds: int) -> Live:
-    """Have the binary look at this machine and its connections.
+    """Let the binary look at this machine and its connections.
 
     Raises `ThalwegError` if there is no binary or it does not answer as it should, which is also the case where the
     kernel does not tell of its connections.
@@ -167,7 +167,7 @@ def live(seconds: int) -> Live:
 
 
 def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.0) -> PlayedPolicies:
-    """Have the binary play policies, all if none is named.
+    """Let the binary play policies, all if none is named.
 
     A price of 1 means that sending a tenth of all segments again is as bad as taking a tenth longer.
 

@@ -32,7 +32,7 @@ class EngineEvent(TypedDict):
 
 
 def is_event(line: JsonValue) -> TypeGuard[EngineEvent]:
-    """Tell whether a line of JSON is an event."""
+    """Return whether a line of JSON is an event."""
     return isinstance(line, dict) and "event" in line
 
 

@@ -16,7 +16,7 @@ def left(parent: Path, name: str) -> Path:
     return folder
 
 
-def test_an_empty_folder_that_nobody_holds_is_removed(tmp_path: Path) -> None:
+def test_an_unlocked_empty_folder_is_removed(tmp_path: Path) -> None:
     empty = left(tmp_path, "some-ab12cd3_.part")
     (left(tmp_path, "some-ab12cd34.part") / "half").write_text("of it")
     with Scratch("some-", tmp_path) as folder:

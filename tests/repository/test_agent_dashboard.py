@@ -201,5 +201,5 @@ def test_every_query_has_an_answer(prometheus: str, cgroup: Path) -> None:
         pytest.fail("never answered:\n" + "\n".join(missing))
 
 
-def test_a_query_with_a_name_that_nobody_exports_is_noticed(prometheus: str) -> None:
+def test_a_query_of_an_unknown_metric_is_noticed(prometheus: str) -> None:
     assert values(prometheus, "rate(thalweg_unheard_of_total[1m])") == []

@@ -80,7 +80,7 @@ def test_an_upgrade_keeps_the_administrators_options(installed: Machine, package
     assert "1/10" in installed.run("cat", "/etc/default/thalweg-agent")
 
 
-def test_the_service_manager_is_told(machine: Machine, packages: dict[str, Path]) -> None:
+def test_the_service_manager_is_reported(machine: Machine, packages: dict[str, Path]) -> None:
     machine.run("mkdir", "-p", "/run/systemd/system")
     machine.write("/usr/bin/systemctl", '#!/bin/sh\necho "$*" >>/run/said\n', "755")
 

@@ -52,7 +52,7 @@ def test_both_sides_carry_the_same_through_the_same_dumbbell(
         assert peer[what] == pytest.approx(ours[what], rel=GOODPUT_TOLERANCE), what
 
 
-def test_memory_and_cores_are_told(quick: tuple[subprocess.CompletedProcess[str], dict]) -> None:
+def test_memory_and_cores_are_reported(quick: tuple[subprocess.CompletedProcess[str], dict]) -> None:
     done, found = quick
     assert "cores instead of one" in done.stdout
     assert all(entry["peak_bytes"] > 0 for entry in found["memory"])

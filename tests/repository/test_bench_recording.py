@@ -26,7 +26,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]
     return done.stdout, json.loads(file.read_text())
 
 
-def test_all_that_recording_costs_is_said(quick: tuple[str, dict[str, Any]]) -> None:
+def test_all_that_recording_costs_is_reported(quick: tuple[str, dict[str, Any]]) -> None:
     said = [line.split()[0] for line in quick[0].splitlines() if line.strip()]
     assert {"slowdown", "kernel", "process", "lost", "memory"} <= set(said)
 
@@ -80,7 +80,7 @@ def test_the_programs_are_called_some_times_for_each_connection(quick: tuple[str
         assert 0 < cost["quiet_ns_per_connection"] <= max(cost["net_ns_per_connection"])
 
 
-def test_every_open_connection_has_had_a_row_when_the_memory_is_told(quick: tuple[str, dict[str, Any]]) -> None:
+def test_every_open_connection_has_had_a_row_when_the_memory_is_reported(quick: tuple[str, dict[str, Any]]) -> None:
     memory = quick[1]["memory"]
     assert (memory["open"], memory["interim_rows"] >= 200) == (200, True)
     assert memory["process_bytes_at_most"] >= memory["process_bytes"] > 0

@@ -60,7 +60,7 @@ def test_all_algorithms_are_tried_or_known_and_all_connections_are_judged_where_
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", ["records", "chooses", "sets", "tunes"])
-def test_what_the_kernels_side_costs_is_said(quick: dict[str, Any], kind: str, place: str) -> None:
+def test_what_the_kernels_side_costs_is_reported(quick: dict[str, Any], kind: str, place: str) -> None:
     cost = quick[f"cost {place}"][kind]
     assert 5 < cost["calls_per_connection"] < 20
     assert cost["ns_per_call"] > (cost["measuring_ns_per_call"] or 0)

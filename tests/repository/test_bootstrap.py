@@ -168,12 +168,12 @@ def test_servers_for_tests_are_unpacked_and_not_installed(
     assert sorted(path.name for path in kept.iterdir()) == programs
 
 
-def test_who_may_not_make_namespaces_is_told_that_the_kernel_engine_was_not_tested(kernel_machine: Path) -> None:
+def test_who_may_not_make_namespaces_is_reported_that_the_kernel_engine_was_not_tested(kernel_machine: Path) -> None:
     program(kernel_machine, "unshare", "exit 1")
     assert "no test of the engine 'kernel' ran" in went_on(kernel_machine, "left-out")
 
 
-def test_where_every_test_runs_nothing_is_said(kernel_machine: Path) -> None:
+def test_where_every_test_runs_nothing_is_reported(kernel_machine: Path) -> None:
     program(kernel_machine, "id", "echo 0")
     built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
     built.mkdir(parents=True)

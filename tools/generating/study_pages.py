@@ -99,7 +99,7 @@ def _counts(studies: Sequence[Study]) -> Iterator[str]:
 
 
 def _together(studies: Sequence[Study]) -> Iterator[str]:
-    """Say how long all studies take on the simulator, if that is known of each."""
+    """Describe how long all studies take on the simulator, if that is known of each."""
     recorded = [_engines(study).get(engine.DEFAULT, {}) for study in studies]
     took = {size: [of_engine.get(size, {}).get("seconds") for of_engine in recorded] for size in ("quick", "full")}
     if not studies or any(seconds is None for each in took.values() for seconds in each):

@@ -64,13 +64,13 @@ impl Need {
 ///
 /// # Errors
 /// If something is missing: the process ends with the code for that.
-pub fn check(json: bool, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+pub fn check(json: bool, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let needs = needs();
     if json {
         let value = serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "needs": needs });
-        say(&format!("{value:#}\n"))?;
+        print(&format!("{value:#}\n"))?;
     } else {
-        say(&text(&needs))?;
+        print(&text(&needs))?;
     }
     let missing: Vec<&str> = needs.iter().filter(|need| need.state == State::Missing).map(|need| need.name).collect();
     if missing.is_empty() {

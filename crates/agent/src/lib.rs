@@ -48,24 +48,24 @@ pub fn main() -> ExitCode {
 fn run(command: Command) -> Result<(), Problem> {
     match command {
         Command::Cc(Cc::Load { what, set, rule, keep }) => {
-            cc::load(&what, &cc::settable::parse(&set, rule.as_deref())?, keep, &mut say)
+            cc::load(&what, &cc::settable::parse(&set, rule.as_deref())?, keep, &mut print)
         }
-        Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut say),
-        Command::Cc(Cc::List { json }) => say(&cc::list(json)?),
-        Command::Cc(Cc::Status { json }) => say(&cc::status(json)?),
-        Command::Check { json } => check::check(json, &mut say),
+        Command::Cc(Cc::Unload { name }) => cc::unload(&name, &mut print),
+        Command::Cc(Cc::List { json }) => print(&cc::list(json)?),
+        Command::Cc(Cc::Status { json }) => print(&cc::status(json)?),
+        Command::Check { json } => check::check(json, &mut print),
         Command::TuneKeeper { link: _, grace_ms, socket: _ } => keeper::keep(Duration::from_millis(grace_ms)),
         Command::CcRehearse => cc::rehearsal::run(),
         Command::Record(options) => record::record(&options, &signals::Signals::catch()?),
-        Command::Tune(options) => tune::tune(&options, &mut say),
-        Command::Status { json, socket } => say(&show::status::status(&socket, json)?),
-        Command::Top { sort, once: true, socket } => say(&show::top::once(&socket, sort)?),
+        Command::Tune(options) => tune::tune(&options, &mut print),
+        Command::Status { json, socket } => print(&show::status::status(&socket, json)?),
+        Command::Top { sort, once: true, socket } => print(&show::top::once(&socket, sort)?),
         Command::Top { sort, once: false, socket } => show::top::live(&socket, sort),
     }
 }
 
 /// Prints a result and flushes it, because a script may wait for it. A closed pipe (`| head`) is not an error.
-fn say(text: &str) -> Result<(), Problem> {
+fn print(text: &str) -> Result<(), Problem> {
     let mut out = std::io::stdout().lock();
     match out.write_all(printable(text).as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

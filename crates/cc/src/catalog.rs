@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use thalweg_units::{Ecn, Packets};
 
-/// Makes a controller from a function that gives a parameter's value by its name.
+/// Makes a controller from a function that returns a parameter's value by its name.
 type Make = fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>;
 
 /// A controller that can be built.

@@ -134,15 +134,15 @@ pub struct RateSample {
     pub delivered_ce: Packets,
     /// [`Conn::inflight`] when that segment was sent, itself included.
     pub inflight_at_send: Packets,
-    /// The longer of the time it took to send them and the time it took to acknowledge them. None: the sample is
-    /// shorter than the connection's smallest round-trip time, or has no start, and says nothing.
+    /// The longer of the time it took to send them and the time it took to acknowledge them. `None`: the sample is
+    /// shorter than the connection's smallest round-trip time, or has no start, and is not usable.
     pub interval: Option<Span>,
     /// Whether the application limited what was sent when that segment left.
     pub is_app_limited: bool,
 }
 
 impl RateSample {
-    /// The rate in payload bits per second, if the sample says anything.
+    /// The rate in payload bits per second, if the sample is usable.
     pub fn rate(&self, mss: Bytes) -> Option<Rate> {
         self.interval.map(|interval| Rate::of(Bytes(self.delivered.0 * mss.0), interval))
     }

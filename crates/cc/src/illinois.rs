@@ -1,4 +1,4 @@
-//! Illinois: losses say when to back off; the queueing delay says by how much, and how fast to grow.
+//! Illinois: losses trigger the back-off; the queueing delay determines its size, and the growth.
 //!
 //! ```text
 //!   alpha                                beta

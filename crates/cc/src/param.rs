@@ -7,7 +7,7 @@ pub struct Param {
     pub name: &'static str,
     /// What it does, and its unit.
     pub about: &'static str,
-    /// Its value when nothing is said.
+    /// The default value.
     pub default: f64,
     /// The smallest value that makes sense.
     pub min: f64,

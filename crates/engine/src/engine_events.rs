@@ -53,7 +53,7 @@ pub enum EngineEvent<'a> {
         /// The reason.
         message: &'a str,
     },
-    /// Somebody asked to stop before all was done.
+    /// The user asked to stop before all was done.
     Interrupted,
     /// All that was asked for has been tried.
     Done {
@@ -122,7 +122,7 @@ impl Output {
     /// Writes an event, so that a reader sees it at once.
     ///
     /// # Errors
-    /// Nobody reads any more.
+    /// If the reader has closed the pipe.
     pub fn emit(&self, event: &EngineEvent<'_>) -> io::Result<()> {
         let mut line = serde_json::to_vec(event).expect("events are plain data");
         line.push(b'\n');

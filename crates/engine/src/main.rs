@@ -85,14 +85,14 @@ fn report(action: impl FnOnce(&Output) -> Result<Exit, Problem>) -> ExitCode {
     let output = Output::new(std::io::stdout());
     let exit = action(&output).unwrap_or_else(|problem| {
         eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
-        // If nobody reads events any more, the text above and the exit code still say it.
+        // If the reader of events has closed the pipe, the text above and the exit code still report it.
         let _ = output.emit(&EngineEvent::error(&problem));
         problem.exit
     });
     exit.into()
 }
 
-/// Prints data. A reader that has seen enough (`| head`) is no error.
+/// Prints data. A closed pipe (`| head`) is not an error.
 fn print(text: &str) -> ExitCode {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {

@@ -66,7 +66,7 @@ fn every_key_that_an_engine_honours_is_declared_and_listed_once() {
             let key = key.as_str().unwrap();
             assert!(
                 declared.contains(key) || FREE.contains(&key),
-                "{} honours `{key}`, which is no key",
+                "{} honours `{key}`, which is not a key",
                 engine["name"]
             );
             assert!(seen.insert(key), "{} lists `{key}` twice", engine["name"]);

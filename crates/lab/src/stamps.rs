@@ -1,6 +1,6 @@
 //! The kernel's receive timestamps on the experiment's clock.
 //!
-//! They are readings of CLOCK_REALTIME. Both clocks run at the same speed; what lies between them changes only when somebody
+//! They are readings of CLOCK_REALTIME. Both clocks run at the same speed; their difference changes only when a program
 //! sets the time of day, so it is measured anew now and then.
 
 use crate::clock::monotonic_ns;

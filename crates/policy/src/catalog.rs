@@ -56,15 +56,15 @@ impl AnyPolicy {
 
     /// Goes on with what another one has learned, with its own settings. False: it is of another kind, or what it has
     /// learned means something else here.
-    pub(crate) fn go_on_from(&mut self, other: AnyPolicy) -> bool {
+    pub(crate) fn restore_from(&mut self, other: AnyPolicy) -> bool {
         match (self, other) {
             (AnyPolicy::Static(own), AnyPolicy::Static(other)) => *own == other,
             (AnyPolicy::Ab(own), AnyPolicy::Ab(other)) => *own == other,
-            (AnyPolicy::Rules(own), AnyPolicy::Rules(other)) => own.go_on_from(other),
-            (AnyPolicy::Bpftune(own), AnyPolicy::Bpftune(other)) => own.go_on_from(other),
-            (AnyPolicy::Ucb(own), AnyPolicy::Ucb(other)) => own.ledgers.go_on_from(other.ledgers),
-            (AnyPolicy::Greedy(own), AnyPolicy::Greedy(other)) => own.ledgers.go_on_from(other.ledgers),
-            (AnyPolicy::Bayes(own), AnyPolicy::Bayes(other)) => own.go_on_from(other),
+            (AnyPolicy::Rules(own), AnyPolicy::Rules(other)) => own.restore_from(other),
+            (AnyPolicy::Bpftune(own), AnyPolicy::Bpftune(other)) => own.restore_from(other),
+            (AnyPolicy::Ucb(own), AnyPolicy::Ucb(other)) => own.ledgers.restore_from(other.ledgers),
+            (AnyPolicy::Greedy(own), AnyPolicy::Greedy(other)) => own.ledgers.restore_from(other.ledgers),
+            (AnyPolicy::Bayes(own), AnyPolicy::Bayes(other)) => own.restore_from(other),
             _ => false,
         }
     }

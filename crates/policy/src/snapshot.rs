@@ -42,7 +42,7 @@ impl Snapshot {
         serde_json::to_string(self).expect("plain values")
     }
 
-    /// Parses a guard; [`Guard::go_on_from`] takes over what it has learned.
+    /// Parses a guard; [`Guard::restore_from`] takes over what it has learned.
     ///
     /// # Errors
     /// If the text is not a snapshot, or is of another version.

@@ -66,7 +66,7 @@ fn check_host(name: &str, host: &Host) -> Result<(), Error> {
     }
     if cpu.slice_ns == Span::ZERO || cpu.slice_ns > cpu.period_ns || cpu.period_ns > LONGEST_PERIOD {
         let found = format!("{} out of {}", cpu.slice_ns, cpu.period_ns);
-        let expected = format!("a slice above 0 in a period that is no shorter, and at most {LONGEST_PERIOD}");
+        let expected = format!("a slice above 0 in a period that is at least as long, and at most {LONGEST_PERIOD}");
         return Err(Error::invalid(place("cpu"), found, expected));
     }
     check_jitter_and_credit(&place, host.second_cpu, &cpu)?;

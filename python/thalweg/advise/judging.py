@@ -190,7 +190,7 @@ def _asked(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None
 def _assemble(
     samples: _Samples, found: FoundFiles, seen: looking.Overview, findings: _Findings, asked: Question
 ) -> Answer:
-    """Put the answer together, with its cautions."""
+    """Assemble the answer, with its cautions."""
     question, judged = samples.question, findings.parts
     overall = comparing.without_paradox(findings.whole.overall, judged.parts)
     warnings = [

@@ -46,7 +46,7 @@ def value(text: str, names: Mapping[str, float | None]) -> float | None:
 
 
 def mistake(text: str, names: Collection[str]) -> str | None:
-    """Say what is wrong with an expression over `names`, if anything.
+    """Describe what is wrong with an expression over `names`, if anything.
 
     >>> mistake("8 * rtt_s", ["rtt_s"]), mistake("8 * rtt", ["rtt_s"]), mistake("open(1)", [])
     (None, 'there is no `rtt`', 'there is no function `open`')

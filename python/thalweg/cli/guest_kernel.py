@@ -17,7 +17,7 @@ Modules = Annotated[
 
 
 def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
-    """Have the engine take a kernel; nothing: the one that it takes anyway.
+    """Make the engine use a kernel; None: its default.
 
     Raises `ThalwegError` if there is no such kernel, or the engine has no guests.
     """

@@ -115,7 +115,7 @@ def _open_streams() -> None:
 
 
 def group() -> TyperGroup:
-    """Put the subcommands together."""
+    """Assemble the subcommands."""
     made = typer.main.get_command(top)
     assert isinstance(made, TyperGroup)
     for command in COMMANDS:

@@ -18,7 +18,7 @@ class Probe(TypedDict):
 
 
 def probe(engine_name: str) -> Probe:
-    """Look for thalweg and its engine on the worker that runs this."""
+    """Find thalweg and its engine on the worker that runs this."""
     try:
         from thalweg import __version__, engine
         from thalweg.errors import ThalwegError

@@ -147,7 +147,7 @@ def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
 
 
 def _why(option: str, wanted: str, holds: str | None, described: str | None) -> str:
-    """Say what became of an option."""
+    """Describe what became of an option."""
     if described is None:
         return f"{option} does not exist in this kernel"
     text = f"{option}={wanted} does not hold: it is {holds or OFF}"

@@ -58,7 +58,7 @@ class GuestKernel(KeptKernel):
         return self.folder / MODULES
 
     def is_whole(self) -> bool:
-        """Tell whether the image is the one that was fetched."""
+        """Return whether the image is the one that was fetched."""
         try:
             return store.sha256(self.image) == self.image_sha256
         except OSError:

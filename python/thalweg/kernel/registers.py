@@ -54,7 +54,7 @@ def size_bytes() -> int:
 
 
 def is_too_small(tree: Path, needed_bytes: int) -> bool:
-    """Say whether a source saves fewer bytes than needed."""
+    """Return whether a source saves fewer bytes than needed."""
     if needed_bytes <= USUAL_BYTES:
         return False
     try:

@@ -126,7 +126,7 @@ class SourceTree:
 
     @classmethod
     def find(cls, folder: Path) -> "SourceTree":
-        """Look at a tree.
+        """Inspect a tree.
 
         Raises `ThalwegError` if it is not a kernel's, lacks virtual time, or has been configured in place.
         """
@@ -160,7 +160,7 @@ class SourceTree:
 
 
 def check(tree: Path) -> None:
-    """Look whether a folder is the source of a kernel that can be built.
+    """Check whether a folder is the source of a kernel that can be built.
 
     Raises `ThalwegError` if not.
     """

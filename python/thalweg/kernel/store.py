@@ -59,7 +59,7 @@ class KeptKernel(ABC):
         """What the link points to where this kernel runs."""
 
     def use(self) -> None:
-        """Have the engine take this kernel; at every moment `link` points to the old one or the new one."""
+        """Make the engine use this kernel; at every moment `link` points to the old one or the new one."""
         new = self.link.with_name(f".{self.link.name}-{os.getpid()}")
         new.unlink(missing_ok=True)
         new.symlink_to(self.target)
@@ -93,7 +93,7 @@ class Kernel(KeptKernel):
         return Path(self.name)
 
     def is_whole(self) -> bool:
-        """Tell whether the program is the one that was built; the engine runs no other."""
+        """Return whether the program is the one that was built; the engine runs no other."""
         try:
             return sha256(self.folder / BINARY) == self.linux_sha256
         except OSError:

@@ -33,7 +33,7 @@ SOURCE_BYTES = 1900 * 10**6
 
 
 def check(folder: Path, *, needs_source: bool) -> None:
-    """Look for everything that a build in `folder` needs, which is there.
+    """Find everything that a build in `folder` needs, which is there.
 
     Raises `ThalwegError` that names all that is missing.
     """
@@ -95,10 +95,10 @@ def _check_disk(folder: Path, needed: int) -> None:
 
 
 def elsewhere() -> str:
-    """Say how to build in another place."""
+    """Describe how to build in another place."""
     return "free some, or build elsewhere: XDG_CACHE_HOME=/other/place thalweg kernel build (runs need it as well)"
 
 
 def disk_is_full(lines: Iterator[str]) -> bool:
-    """Tell whether what a program said is that the disk is full."""
+    """Return whether what a program said is that the disk is full."""
     return any("No space left on device" in line for line in lines)

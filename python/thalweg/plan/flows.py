@@ -40,7 +40,7 @@ LARGEST_FILE = 64 * 10**6
 
 
 def _cc_file(table: models.CcTable, folder: Path) -> plan.CcFile:
-    """Say which file it is, and what is in it: another content is another experiment."""
+    """Return which file it is, and what is in it: another content is another experiment."""
     kind: plan.CcFileKind = "bpf" if table.bpf is not None else "module"
     file = (folder / (table.bpf or table.module or "")).absolute()
     return plan.CcFile(kind=kind, path=str(file), sha256=hashlib.sha256(read_regular(file, LARGEST_FILE)).hexdigest())

@@ -59,7 +59,7 @@ class Sweep:
     """What was tried: the points of all runs, what varies among them, and the flows at each."""
 
     def __init__(self, runs: Sequence[Run], labels: Sequence[str]) -> None:
-        """Take runs and what the report calls them."""
+        """Initialise with runs and what the report calls them."""
         self._runs = runs
         self.labels = labels
 
@@ -136,7 +136,7 @@ class Measurements:
     """Every number of a report, by point, flow and measure."""
 
     def __init__(self, summaries: Sequence[pl.DataFrame]) -> None:
-        """Take the summary of each run."""
+        """Initialise with the summary of each run."""
         self._summaries = summaries
 
     @cached_property

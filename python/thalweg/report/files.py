@@ -19,7 +19,7 @@ def put(output: Path, content: str, what: str, hint: str, *, makes_folders: bool
 
 
 def cannot_write(output: Path, what: str, why: str, hint: str) -> ThalwegError:
-    """Say that something cannot be written, why, and what to type."""
+    """Return the error of a file that cannot be written, with the reason and a hint."""
     return ThalwegError(
         "cannot-write",
         f"{what} cannot be written to `{output}`: {why}",

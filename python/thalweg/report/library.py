@@ -22,7 +22,7 @@ def script() -> str:
 
 
 def write() -> None:
-    """Put the script together and keep it in the package."""
+    """Assemble the script and keep it in the package."""
     Path(str(BUNDLE)).write_text(f"{_versions()}\n{_bundled()}", encoding="utf-8")
 
 

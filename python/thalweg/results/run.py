@@ -59,7 +59,7 @@ class Run:
     """A run directory, opened with `open_run`."""
 
     def __init__(self, path: Path, meta: RunFile) -> None:
-        """Take the directory and the content of its run.json."""
+        """Initialise with the directory and the content of its run.json."""
         self.path = path
         self.meta = meta
         self.plan: PlanDocument = meta["plan"]
@@ -346,7 +346,7 @@ def _numbers(measured: dict[str, JsonValue]) -> dict[str, float]:
 
 
 def _missing(meta: dict[str, JsonValue]) -> str | None:
-    """Say what of a run's description is not there, if anything: without it nothing could be read."""
+    """Describe what of a run's description is not there, if anything: without it nothing could be read."""
     plan = meta.get("plan")
     planned = plan.get("experiments") if isinstance(plan, dict) else None
     if not isinstance(plan, dict) or "name" not in plan or "engine" not in meta:

@@ -207,7 +207,7 @@ def _twice(address: str, around: str) -> ThalwegError:
 def _in_sweep(
     errors: Sequence[ThalwegError], address: str, document: Document, source: Source | None = None
 ) -> Sequence[ThalwegError]:
-    """Say where mistakes of the sweep are: in a file of rows (`source`), else in the scenario."""
+    """Return where mistakes of the sweep are: in a file of rows (`source`), else in the scenario."""
     for error in errors:
         error.source = (source and error.source) or source or document.source(("sweep", address))
         error.message = f"in [sweep], {error.message}"

@@ -80,7 +80,7 @@ def header_of(place: Place, raw: Raw) -> str:
 
 
 def describe(node: Schema) -> str:
-    """Say what a value should be, in words."""
+    """Describe what a value should be, in words."""
     node = resolve(node)
     if "anyOf" in node:
         return " or ".join(dict.fromkeys(describe(branch) for branch in node["anyOf"] if branch != {"type": "null"}))

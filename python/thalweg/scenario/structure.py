@@ -274,7 +274,7 @@ def _dotted(place: Place, given: TomlValue) -> str:
 
 
 def _belongs(key: str, place: Place) -> str | None:
-    """Say where a key belongs that is known elsewhere."""
+    """Describe where a key belongs that is known elsewhere."""
     if len(place) > 1 and key in schema()["properties"]:
         return f"`{key}` stands at the top of the file, before the first [table]"
     for table, header in (

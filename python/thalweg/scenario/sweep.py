@@ -155,7 +155,7 @@ def _get(value: TomlValue | None, part: str | int) -> TomlValue | None:
 
 
 def _inside(node: Schema) -> Schema:
-    """Go through an optional or "value or table" to the table."""
+    """Iterate over an optional or "value or table" to the table."""
     node = resolve(node)
     for branch in node.get("anyOf", ()):
         if "properties" in resolve(branch):

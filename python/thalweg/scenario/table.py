@@ -12,5 +12,5 @@ class Table(BaseModel):
 
 
 def table_or_value(given: TomlValue | Table) -> str:
-    """Tell which branch of "a value or a table" is meant, so that only its mistakes are reported."""
+    """Describe which branch of "a value or a table" is meant, so that only its mistakes are reported."""
     return "table" if isinstance(given, dict | Table) else "value"

@@ -110,7 +110,7 @@ def _axis(cells: Integers, shape: tuple[int, ...], axis: int) -> Integers:
 
 
 def _acked(run: Run, flows: pl.DataFrame, rtt_us: Floats) -> Floats:
-    """Say what connections had delivered of their first object at some ages, between two samples on a straight line."""
+    """Return the bytes of their first object that connections had delivered at some ages, interpolated linearly."""
     samples = run.collect(run.scan("samples").select(*CONNECTION, "t_us", "acked_bytes").sort(*CONNECTION, "t_us"))
     series = samples.partition_by(CONNECTION, as_dict=True, include_key=False)
     spans = flows.with_columns(opened_us=flows["start_us"] + pl.Series(rtt_us)).filter(pl.col("transfer") == 0)

@@ -154,7 +154,7 @@ def _empty(world: World, piece: Piece, shared: Block, number: int, count: int) -
 
 
 def _there(drawn: Drawn) -> Booleans:
-    """Say which places of the arrays by transfer hold one."""
+    """Return which places of the arrays by transfer hold one."""
     return np.asarray(np.arange(drawn.fct_us.shape[1]) < drawn.transfers[:, None])
 
 
@@ -199,7 +199,7 @@ def _with_derived(measured: Block) -> dict[str, Array]:
 def _column(
     field: pa.Field, blocks: list[Block], lengths: list[int], order: Integers, words: list[str] | None
 ) -> pa.Array:
-    """Put a column together: empty where a block lacks it or has no number."""
+    """Assemble a column: empty where a block lacks it or has no number."""
     parts = [block.get(field.name) for block in blocks]
     there = [part for part in parts if part is not None]
     if not there:

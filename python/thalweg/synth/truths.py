@@ -71,7 +71,7 @@ class Mixture:
 
 
 def truth(world: World) -> dict[str, JsonValue]:
-    """Say what is true of the records, as truth.json has it."""
+    """Return what is true of the records, as truth.json has it."""
     settings = world.settings
     mixtures = {kind.name: {m: _mixtures(world, number, m) for m in METRICS} for number, kind in enumerate(CLASSES)}
     segments: list[JsonValue] = [
@@ -146,7 +146,7 @@ def _mixtures(world: World, number: int, metric: str) -> tuple[Mixture, Mixture]
 
 
 def _parts(world: World, number: int, arm: int, metric: str) -> Iterator[tuple[Floats, Floats]]:
-    """Go through a class's paths, hours and sizes: weights and values of the transfers there."""
+    """Iterate over a class's paths, hours and sizes: weights and values of the transfers there."""
     kind, pool = CLASSES[number], world.pools[number]
     busy = float(LOAD[BUSY].sum() / LOAD.sum())
     follows = kind.another ** np.arange(kind.transfers)

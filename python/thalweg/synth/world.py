@@ -62,12 +62,12 @@ class World:
         return tuple(Local(each, np.cumsum(self.clients.weight[each])) for each in numbers)
 
     def luck(self, day: int, pop: int, slot: int) -> Floats:
-        """Say how the hours of a slot treat the clients of a PoP: standard normal, by client and hour."""
+        """Return how the hours of a slot treat the clients of a PoP: standard normal, by client and hour."""
         chance = stream(self.settings.seed, Purpose.LUCK, day, pop, slot)
         return chance.standard_normal((len(self.local[pop].numbers), SLOT_HOURS))
 
     def arms(self, kind: Integers, luck: Floats, day: int, hour: Integers, chance: np.random.Generator) -> Integers:
-        """Say which connections get the treatment (1) and which do not (0)."""
+        """Return which connections get the treatment (1) and which do not (0)."""
         drawn = chance.random(len(kind))
         is_treated: Booleans
         if self.settings.design == BEFORE_AFTER:

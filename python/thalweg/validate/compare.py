@@ -30,7 +30,7 @@ class ComparedMeasure:
 
     @property
     def within_noise(self) -> bool:
-        """Say whether the repetitions of each engine leave as much uncertain as both differ."""
+        """Return whether the repetitions of each engine leave as much uncertain as both differ."""
         if self.first is None or self.second is None or self.noise is None:
             return False
         return 0 < abs(self.first - self.second) <= self.noise
@@ -73,7 +73,7 @@ def compare(part: GridPart) -> list[GridCell]:
 
 
 def kind_of(point: Experiment) -> PointKind:
-    """Say what runs at a point."""
+    """Return what runs at a point."""
     if not all(isinstance(flow.load, LoadUnlimited) for flow in point.flows):
         return "transfers"
     if point.background or not all(isinstance(flow.repeat, RepeatOnce) for flow in point.flows):
@@ -127,7 +127,7 @@ def _estimate(side: EngineSide, experiment: int, flow: str | None, measure: str)
 
 
 def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
-    """Say whether a side has trustworthy results at a point, and what is to be noted."""
+    """Return whether a side has trustworthy results at a point, and what is to be noted."""
     name = side.engine.name
     if experiment in side.reasons:
         return "lacking", [side.reasons[experiment]]

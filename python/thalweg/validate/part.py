@@ -47,7 +47,7 @@ class EngineSide:
         return (real_time_s(self.plan, self.engine) or 0.0) if self.plan else 0.0
 
     def place(self, folder: Path) -> Path:
-        """Say where its run directory is, under `folder`."""
+        """Return where its run directory is, under `folder`."""
         assert self.plan
         return default_directory(self.plan, folder)
 

@@ -43,7 +43,7 @@ class KnownReason:
     """Empty: all."""
 
     def covers(self, cell: GridCell, measure: str | None = None) -> bool:
-        """Say whether it speaks of a cell, and of a measure there."""
+        """Return whether it speaks of a cell, and of a measure there."""
         return (
             cell.scenario == self.part
             and (self.flow is None or self.flow == cell.flow)

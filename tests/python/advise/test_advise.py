@@ -225,7 +225,7 @@ def test_the_luck_of_a_network_is_not_taken_for_its_class(tmp_path: Path) -> Non
     assert not set(verdicts(found).values()) & {"bbr", "cubic"}
 
 
-def test_losses_without_queues_are_said_to_be_no_congestion(tmp_path: Path) -> None:
+def test_losses_without_queues_are_reported_to_be_no_congestion(tmp_path: Path) -> None:
     queued = answer(tmp_path, Traffic().frame())
     assert "loss-without-queues" not in codes(queued)
     frame = Traffic().frame().with_columns(rtt_max_us=pl.col("rtt_min_us") + 3000 + pl.col("connection") % 1000)
@@ -341,7 +341,7 @@ def test_ages_of_connections_count_pairs_of_turns_of_each_pop(tmp_path: Path) ->
     )
 
 
-def test_turns_shorter_than_an_hour_are_told_from_the_hour(tmp_path: Path) -> None:
+def test_turns_shorter_than_an_hour_are_reported_from_the_hour(tmp_path: Path) -> None:
     """In the first half of each hour the one, in the second half the other one."""
     frame = Traffic(rows=40_000, effect=lambda _: 0.8, hours=48).frame()
     of_hour = (pl.col("start_us") - made_up.NOON_US) % HOUR_US
@@ -353,7 +353,7 @@ def test_turns_shorter_than_an_hour_are_told_from_the_hour(tmp_path: Path) -> No
     assert not codes(found) & {"mixed-turns", "interference"}
 
 
-def test_the_gain_is_told_by_the_days_since_the_activation(tmp_path: Path) -> None:
+def test_the_gain_is_reported_by_the_days_since_the_activation(tmp_path: Path) -> None:
     """It was there on the first day only."""
 
     def fades(given: Mapping[str, np.ndarray]) -> np.ndarray:

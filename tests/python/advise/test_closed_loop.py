@@ -99,7 +99,7 @@ def log_ratio(truth: Table, name: str, metric: str) -> float:
     return math.log(found["ratio_of_medians"])
 
 
-def test_the_policy_changes_whom_the_advice_names_and_nobody_else(loop: Loop) -> None:
+def test_the_policy_changes_whom_the_advice_names_only(loop: Loop) -> None:
     named = {part.title for part in loop.answer.parts if part.verdict == "bbr"}
     assert "AS64498" in named, "AS 1, far away and lossy"
     assert {part.title for part in loop.answer.parts if algorithm(loop.policy, part.title) == "bbr"} == named

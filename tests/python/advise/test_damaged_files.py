@@ -154,7 +154,7 @@ def test_an_end_of_a_file_that_only_arrow_reads_is_damage_with_the_files_name(
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no Parquet at all\n" * 9, None], ids=["empty", "4", "text", "cut"])
-def test_what_is_no_whole_parquet_file_is_left_out(
+def test_what_is_not_a_whole_parquet_file_is_left_out(
     thalweg: Run, records: tuple[Path, bytes], content: bytes | None
 ) -> None:
     folder, whole = records
@@ -178,7 +178,7 @@ def test_a_panic_is_a_failure_to_read_and_leaves_no_stack_trace(capfd: pytest.Ca
     assert capfd.readouterr().err == "a warning"
 
 
-def test_ctrl_c_is_no_failure_to_read() -> None:
+def test_ctrl_c_is_not_a_failure_to_read() -> None:
     # A Spark session that other tests have started leaves a handler of its own behind.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:

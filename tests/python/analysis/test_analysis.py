@@ -288,7 +288,7 @@ def test_axes_sort_quantities_of_one_kind_and_leave_the_rest_as_written(
     assert (list(axis.values), axis.is_ordered) == (order, is_ordered)
 
 
-def test_a_key_with_one_value_is_no_axis() -> None:
+def test_a_key_with_one_value_is_not_an_axis() -> None:
     assert analysis.axes(pl.DataFrame({"key": ["1bdp", "1bdp"]}), ["key"]) == []
 
 

@@ -75,7 +75,7 @@ def test_run_ends_as_the_engine_did(thalweg: Thalweg, behaviour: str, code: Exit
     assert "Traceback" not in done.stderr
 
 
-def test_an_engine_without_memory_is_told_in_a_few_lines(thalweg: Thalweg) -> None:
+def test_an_engine_without_memory_is_reported_in_a_few_lines(thalweg: Thalweg) -> None:
     done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE="abort")
     assert done.returncode == Exit.TEMPORARY
     assert "found memory allocation of 8 bytes failed\n" in done.stderr
@@ -92,7 +92,7 @@ def test_a_run_ends_with_how_many_experiments_are_untrustworthy_and_why(thalweg:
     )
 
 
-def test_a_failure_of_several_lines_stays_one_thing_and_is_told_once_at_the_end(thalweg: Thalweg) -> None:
+def test_a_failure_of_several_lines_stays_one_thing_and_is_reported_once_at_the_end(thalweg: Thalweg) -> None:
     done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE="fail-alike")
     assert done.returncode == Exit.FAILED
     assert "experiment 1 (repetition 0) failed: no congestion control `bbr`\n  hint: modprobe tcp_bbr\n" in done.stderr
@@ -161,7 +161,7 @@ def test_doctor_says_what_is_missing_and_what_to_do(thalweg: Thalweg) -> None:
     assert "do: unset THALWEG_ENGINE, or correct it" in done.stdout
 
 
-def test_an_engine_of_another_version_is_told(thalweg: Thalweg, fake_engine: Path) -> None:
+def test_an_engine_of_another_version_is_reported(thalweg: Thalweg, fake_engine: Path) -> None:
     answer = '{"format": 1, "version": "9.9.9", "engines": []}'
     fake_engine.write_text(f"#!/bin/sh\necho '{answer}'\n")
     done = thalweg("doctor")
@@ -169,14 +169,14 @@ def test_an_engine_of_another_version_is_told(thalweg: Thalweg, fake_engine: Pat
     assert "9.9.9" in done.stdout
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(thalweg: Thalweg) -> None:
+def test_a_reader_that_has_seen_enough_is_not_an_error(thalweg: Thalweg) -> None:
     command = f'"{sys.executable}" -m thalweg schema | head -n 1; exit ${{PIPESTATUS[0]}}'
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
-def test_a_closed_standard_output_is_no_error(thalweg: Thalweg) -> None:
+def test_a_closed_standard_output_is_not_an_error(thalweg: Thalweg) -> None:
     command = f'"{sys.executable}" -m thalweg check race.toml >&-'
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
@@ -194,7 +194,7 @@ def test_what_the_terminal_cannot_show_is_escaped(thalweg: Thalweg, tmp_path: Pa
     assert json.loads(done.stdout)["experiments"]
 
 
-def test_a_directory_whose_name_is_no_utf_8_can_be_written_and_is_shown(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_directory_whose_name_is_not_utf_8_can_be_written_and_is_shown(thalweg: Thalweg, tmp_path: Path) -> None:
     name = os.fsdecode(b"caf\xe9")
     done = thalweg("run", "race.toml", "--no-report", "--out", name)
     assert done.returncode == Exit.INCOMPLETE, done.stderr
@@ -231,14 +231,14 @@ def test_an_engine_that_speaks_another_format_is_refused(thalweg: Thalweg, fake_
     assert "it speaks format 2" in done.stderr
 
 
-def test_an_engine_of_another_version_is_told_before_a_run(thalweg: Thalweg, fake_engine: Path) -> None:
+def test_an_engine_of_another_version_is_reported_before_a_run(thalweg: Thalweg, fake_engine: Path) -> None:
     script = fake_engine.read_text().removeprefix("#!/bin/sh\nexec ")
     fake_engine.write_text(f"#!/bin/sh\n{script.strip()} | sed s/0.2.0/9.9.9/\n")
     done = thalweg("run", "race.toml", "--no-report")
     assert "thalweg-engine is version 9.9.9, thalweg is 0.2.0" in done.stderr
 
 
-def test_a_folder_that_is_gone_is_told(thalweg: Thalweg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_gone_is_reported(thalweg: Thalweg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()

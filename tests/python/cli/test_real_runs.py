@@ -196,7 +196,7 @@ def test_several_runs_share_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
     assert "run-2" in (tmp_path / "both.html").read_text()
 
 
-def test_a_run_of_nothing_but_untrustworthy_experiments_is_no_success(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_run_of_nothing_but_untrustworthy_experiments_is_not_a_success(thalweg: Thalweg, tmp_path: Path) -> None:
     words = ["run", "small.toml", "--no-report", "--out", "out", "--repetitions", "1"]
     thalweg(*words)
     for number in range(len(list((tmp_path / "out" / "flows").iterdir()))):

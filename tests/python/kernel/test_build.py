@@ -156,7 +156,7 @@ def test_a_cache_that_cannot_be_written_is_named(thalweg: Thalweg, tree: Path, t
     assert "XDG_CACHE_HOME=" in done.stderr
 
 
-def test_what_is_no_kernel_tree_is_refused(thalweg: Thalweg, tmp_path: Path, toolchain: None) -> None:
+def test_what_is_not_a_kernel_tree_is_refused(thalweg: Thalweg, tmp_path: Path, toolchain: None) -> None:
     done = thalweg("kernel", "build", "--source", str(tmp_path))
     assert done.returncode == Exit.USAGE
     assert f"`{tmp_path}` is not the source of a Linux kernel" in done.stderr

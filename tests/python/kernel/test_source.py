@@ -33,7 +33,7 @@ def test_a_tree_that_cannot_be_built_is_refused(tree: Path, file: str, text: str
     assert error.value.code == slug
 
 
-def test_who_configured_the_tree_in_place_is_told_how_to_clean_it(tree: Path) -> None:
+def test_who_configured_the_tree_in_place_is_reported_how_to_clean_it(tree: Path) -> None:
     (tree / ".config").write_text("")
     with pytest.raises(ThalwegError) as error:
         SourceTree.find(tree)
@@ -70,7 +70,7 @@ def test_a_folder_of_objects_inside_of_the_tree_does_not_count(tree: Path) -> No
     assert tree_sha256(tree) == before
 
 
-def test_the_commit_is_told_and_whether_there_is_more(tree: Path) -> None:
+def test_the_commit_is_reported_and_whether_there_is_more(tree: Path) -> None:
     git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"], ["tag", "v1"]):
         subprocess.run([*git, *words], check=True)

@@ -38,7 +38,7 @@ def test_a_random_start_changes_nothing_for_one_transfer_alone(tmp_path: Path) -
     assert said.endswith("(start_jitter alone only shifts them; use random loss or path.jitter)")
 
 
-def test_one_repetition_is_no_copy(tmp_path: Path) -> None:
+def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:
     assert warned(tmp_path, STILL.replace("repetitions = 3\n", "")) is None
 
 

@@ -306,7 +306,7 @@ def test_an_unknown_algorithm_is_guessed(tmp_path: Path) -> None:
     assert error.hint == "--engine kernel has it"
 
 
-def test_an_algorithm_that_the_engine_could_have_is_told_with_the_reason_and_the_command(tmp_path: Path) -> None:
+def test_an_algorithm_that_the_engine_could_have_is_reported_with_the_reason_and_the_command(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(HEAD + FLOW.replace("cubic", "bbr_cpu"))
     has = {"bbr_cpu": Algorithm("bbr_cpu", "", {})}
     able = replace(SIM, algorithms={**SIM.algorithms, **has})

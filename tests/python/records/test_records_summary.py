@@ -18,7 +18,7 @@ def summary_of(folder: Path, rows: list[dict[str, Any]]) -> Summary:
     return summarise(read([folder]))
 
 
-def test_rows_are_counted_by_everything_that_they_are_told_apart_by(tmp_path: Path) -> None:
+def test_rows_are_counted_by_everything_that_they_are_distinguished_by(tmp_path: Path) -> None:
     rows = [
         made_up.closed(1),
         made_up.closed(2, cc="bbr", close="timeout", direction="out", machine="web2", ip_version=6),
@@ -70,7 +70,7 @@ def test_a_curve_of_very_many_values_has_few_points_and_keeps_both_ends(tmp_path
     assert curve == sorted(curve)
 
 
-def test_completion_times_are_told_by_size(tmp_path: Path) -> None:
+def test_completion_times_are_reported_by_size(tmp_path: Path) -> None:
     rows = [
         made_up.transfer(1, acked_bytes=9_999, fct_us=20_000),
         made_up.transfer(2, acked_bytes=10_000, fct_us=40_000),
@@ -121,7 +121,7 @@ def test_a_row_that_stands_for_many_weighs_as_many(tmp_path: Path) -> None:
     assert summary.over_time["connections"].sum() == 10
 
 
-def test_what_is_missing_is_told_per_column_with_its_meaning(tmp_path: Path) -> None:
+def test_what_is_missing_is_reported_per_column_with_its_meaning(tmp_path: Path) -> None:
     made_up.flushed(tmp_path, 1, 1, [made_up.closed(1), made_up.closed(2, rtt_p95_us=None), made_up.transfer(1)])
     made_up.write(tmp_path / "nginx-a.parquet", [made_up.transfer(3, source="nginx", rtt_p95_us=None, fct_us=None)])
     missing = {each.column: each for each in summarise(read([tmp_path])).missing}
@@ -180,7 +180,7 @@ def test_the_command_says_why_there_is_nothing_to_sum_up(
     assert done.stderr.startswith("error[no-")
 
 
-def test_files_without_rows_are_said_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_files_without_rows_are_reported_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
     made_up.flushed(tmp_path / "r", 1, 1, [])
     done = thalweg("records", "r")
     assert done.returncode != 0

@@ -196,7 +196,7 @@ def test_a_report_through_a_symbolic_link_changes_the_file_and_keeps_the_link(tm
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_a_directory_that_is_no_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="no run directory"):
         report.write([tmp_path], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
@@ -256,7 +256,7 @@ def test_a_page_shows_no_name_of_an_entity(tmp_path: Path) -> None:
     assert not re.search(r"&amp;#?\w+;", page)
 
 
-def test_the_scenario_is_told_in_words_with_what_the_sweep_varies() -> None:
+def test_the_scenario_is_reported_in_words_with_what_the_sweep_varies() -> None:
     plan = {
         "experiments": [
             experiment(number, forward=link(buffer_bytes=size, loss={"kind": "bernoulli", "ratio": 0.01}), flows=flows)
@@ -284,7 +284,7 @@ def test_the_scenario_is_told_in_words_with_what_the_sweep_varies() -> None:
     assert "up to 45 ms" in " ".join(traffic_sentences(plan)).replace("\u202f", " ")
 
 
-def test_background_bursts_of_loss_hosts_and_steps_are_told_too() -> None:
+def test_background_bursts_of_loss_hosts_and_steps_are_reported_too() -> None:
     host = {"sndbuf_max_bytes": 2**40, "rcvbuf_max_bytes": 4_000_000, "delay_jitter_ns": 20_000}
     burst = {"kind": "gilbert_elliott", "p": 0.01, "r": 0.24, "loss_bad": 0.5, "loss_good": 0.0}
     steps = {"kind": "steps", "steps": [{"at_ns": 0, "rate_bps": 10**7}, {"at_ns": 5 * 10**9, "rate_bps": 10**6}]}
@@ -334,7 +334,7 @@ def test_findings_name_the_best_and_the_worst_point_and_whether_it_is_noise(tmp_
     assert retransmits.remark == "the intervals overlap: no difference shown"
 
 
-def test_one_repetition_is_said_to_have_no_interval(tmp_path: Path) -> None:
+def test_one_repetition_is_reported_to_have_no_interval(tmp_path: Path) -> None:
     html = Text(written(small(tmp_path, repetitions=1)))
     assert "There is one repetition: the numbers have no confidence interval." in html.words
     assert "±" not in html.words.split("Numbers")[1].split("Charts")[0]
@@ -432,7 +432,7 @@ def test_a_run_that_is_untrustworthy_as_a_whole_still_has_a_report(tmp_path: Pat
     assert "thalweg run x.toml --retry-untrustworthy" in words
 
 
-def test_two_engines_stand_side_by_side_and_the_scenario_is_told_once(tmp_path: Path) -> None:
+def test_two_engines_stand_side_by_side_and_the_scenario_is_reported_once(tmp_path: Path) -> None:
     sim = small(tmp_path / "a", engine="sim")
     kernel = small(tmp_path / "b", engine="kernel")
     html = Text(written(sim, kernel))
@@ -462,7 +462,7 @@ def test_what_ran_in_real_time_is_not_said_to_come_out_the_same(tmp_path: Path) 
     assert "never comes out quite the same; the line needs jq" in words
 
 
-def test_runs_of_one_engine_are_told_apart_by_their_directories(tmp_path: Path) -> None:
+def test_runs_of_one_engine_are_distinguished_by_their_directories(tmp_path: Path) -> None:
     one, other = small(tmp_path / "a"), small(tmp_path / "b")
     one.directory, other.directory = tmp_path / "before", tmp_path / "after"
     assert Content([one.write(), other.write()]).sweep.labels == ["before", "after"]

@@ -171,7 +171,7 @@ def test_what_an_engine_measured_of_itself_is_that_of_the_last_time(directory: P
     assert open_run(directory).measured == [Measured(1, 0, {"relay_lateness_p99_us": 80.0})]
 
 
-def test_a_directory_that_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match=r"it has no run\.json") as caught:
         open_run(tmp_path)
     assert caught.value.code == "no-run"
@@ -238,7 +238,7 @@ def test_a_table_that_may_not_be_read_is_not_called_damaged(directory: Path, mon
     assert caught.value.hint == f"ls -ld {directory / 'flows'}"
 
 
-def test_a_directory_whose_name_is_no_utf_8_is_told_to_be_renamed(directory: Path) -> None:
+def test_a_directory_whose_name_is_not_utf_8_is_reported_to_be_renamed(directory: Path) -> None:
     odd = directory.rename(directory.parent / os.fsdecode(b"caf\xe9"))
     with pytest.raises(ThalwegError, match="the name is no UTF-8") as caught:
         open_run(odd)

@@ -65,7 +65,7 @@ def test_a_refusal_is_an_error_with_its_hint(behave: Any) -> None:
     assert caught.value.exit_code is Exit.USAGE
 
 
-def test_a_full_disk_is_told_apart(behave: Any) -> None:
+def test_a_full_disk_is_distinguished(behave: Any) -> None:
     with pytest.raises(ThalwegError, match="no space left") as caught:
         behave("full")
     assert caught.value.exit_code is Exit.CANNOT_WRITE
@@ -78,7 +78,7 @@ def test_an_engine_that_dies_is_an_error_with_its_last_words(behave: Any) -> Non
     assert "the same command goes on" in str(caught.value.hint)
 
 
-def test_what_is_no_event_is_shown_and_passed_over(behave: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_not_an_event_is_shown_and_passed_over(behave: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert behave("babble").finished == 2
     assert "this is no JSON" in capsys.readouterr().err
 
@@ -169,12 +169,12 @@ def test_on_a_terminal_progress_is_a_bar() -> None:
     assert "4/40" in shown([PLAN, FINISHED], terminal=True)
 
 
-def test_failures_are_told_at_once() -> None:
+def test_failures_are_reported_at_once() -> None:
     failed = {"event": "failed", "experiment": 3, "repetition": 1, "code": "bug", "message": "negative [inflight]"}
     assert "experiment 3 (repetition 1) failed: negative [inflight]" in shown([PLAN, failed], terminal=False)
 
 
-def test_of_many_failures_some_are_told_and_the_rest_is_left_to_the_end() -> None:
+def test_of_many_failures_some_are_reported_and_the_rest_is_left_to_the_end() -> None:
     failed = {"event": "failed", "experiment": 3, "repetition": 1, "code": "bug", "message": "no room\nhint: make room"}
     text = shown([PLAN, *[failed] * 9], terminal=False)
     assert text.count("failed: no room\n  hint: make room\n") == 5
@@ -219,7 +219,7 @@ def test_a_wrong_name_of_the_engine_is_an_error(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("text", ["exit 3", "echo nonsense", 'echo "[]"', "echo oops >&2; exit 1"])
-def test_a_program_that_is_no_engine_is_an_error(fake_engine: Path, text: str) -> None:
+def test_a_program_that_is_not_an_engine_is_an_error(fake_engine: Path, text: str) -> None:
     fake_engine.write_text(f"#!/bin/sh\n{text}\n")
     with pytest.raises(ThalwegError, match="does not work") as caught:
         engine.capabilities()

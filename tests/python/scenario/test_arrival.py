@@ -103,7 +103,7 @@ def test_where_nothing_can_arrive_the_cause_is_named(tmp_path: Path, case: str) 
         assert errors[0].place == place
 
 
-def test_who_took_the_line_of_a_trace_for_a_rate_is_told_what_it_is(tmp_path: Path) -> None:
+def test_who_took_the_line_of_a_trace_for_a_rate_is_reported_what_it_is(tmp_path: Path) -> None:
     errors = refused(tmp_path, GOOD.replace('rate = "10Mbps"', 'trace = "slow.trace"'))
     assert {error.place for error in errors} == {"path.buffer", "path.trace"}
     assert all("each line of a trace is the time in ms of one 1500-byte packet" in error.text() for error in errors)

@@ -283,7 +283,7 @@ def test_a_file_that_is_not_there_is_an_error_that_lists_what_is(folder: Path) -
     assert "itc.toml" in str(caught.value.hint)
 
 
-def test_a_directory_is_no_scenario(folder: Path) -> None:
+def test_a_directory_is_not_a_scenario(folder: Path) -> None:
     with pytest.raises(ThalwegError, match="is a directory"):
         scenario.load(folder)
 
@@ -296,7 +296,7 @@ def test_a_file_in_another_encoding_names_the_line(folder: Path) -> None:
     assert str(caught.value.source) == "x.toml:2"
 
 
-def test_a_file_in_utf_16_is_told_how_to_become_utf_8(folder: Path) -> None:
+def test_a_file_in_utf_16_is_reported_how_to_become_utf_8(folder: Path) -> None:
     (folder / "x.toml").write_text(GOOD, encoding="utf-16")
     with pytest.raises(ThalwegError) as caught:
         scenario.load("x.toml")

@@ -94,7 +94,7 @@ def test_a_scenario_that_fails_as_it_is_needs_no_search(tmp_path: Path, thalweg:
     assert "when nothing special happens." in done.stdout
 
 
-def test_nothing_that_is_found_is_said(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_nothing_that_is_found_is_reported(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "x.toml").write_text(SCENARIO.replace(">= 10%", ">= 99%"))
     done = thalweg("fuzz", "x.toml", "--out", "run", "--budget", "2")
     assert done.returncode == Exit.FINE

@@ -16,7 +16,7 @@ def test_a_store_that_was_half_made_is_made_again(tmp_path: Path) -> None:
     assert claimed.number == 0
 
 
-def test_a_candidate_that_nobody_works_on_any_more_is_taken_up_again(tmp_path: Path) -> None:
+def test_an_abandoned_candidate_is_resumed(tmp_path: Path) -> None:
     search = searched(tmp_path)
     first, second = (Store(tmp_path, search, seed=1) for _ in range(2))
     left = first.claim()

@@ -85,7 +85,7 @@ def study(tmp_path: Path) -> Study:
     return write
 
 
-def test_each_claim_is_told_with_its_number_and_its_verdict(thalweg: Callable[..., Any], study: Study) -> None:
+def test_each_claim_is_reported_with_its_number_and_its_verdict(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE, WRONG)
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 0, done.stderr
@@ -133,7 +133,7 @@ def test_a_study_may_make_a_measure_of_its_own(thalweg: Callable[..., Any], stud
     assert "sim: 1 of 1 claims hold" in done.stdout
 
 
-def test_a_mistake_in_a_measure_of_its_own_is_told(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_mistake_in_a_measure_of_its_own_is_reported(thalweg: Callable[..., Any], study: Study) -> None:
     own = OWN.replace("most_goodput", "best_goodput").replace("flow.bulk.cc", "flow.bulk.size")
     study(BEHIND, head=HEAD.replace("[parts.alone]", own))
     done = thalweg("reproduce", "./mine")
@@ -177,7 +177,7 @@ def test_the_page_shows_the_claims_and_the_figures(thalweg: Callable[..., Any], 
     assert "Queueing delay over the buffer" in page
 
 
-def test_figures_become_files_and_those_left_out_are_told(thalweg: Callable[..., Any], study: Study) -> None:
+def test_figures_become_files_and_those_left_out_are_reported(thalweg: Callable[..., Any], study: Study) -> None:
     elsewhere = FIGURE.replace('"queue"', '"shallow"').replace("Queueing delay over", "Deep against").replace(
         '{ measure = "queueing_delay" }', '{ measure = "queueing_delay", where = { "path.buffer" = "1bdp" } }'
     )  # fmt: skip
@@ -249,14 +249,14 @@ def test_the_time_of_another_number_of_experiments_is_not_kept(thalweg: Callable
     assert recorded() is None
 
 
-def test_a_check_without_a_record_is_no_success(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_check_without_a_record_is_not_a_success(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
     done = thalweg("reproduce", "./mine", "--check")
     assert done.returncode == 1
     assert "thalweg reproduce mine --engine sim --record" in done.stderr
 
 
-def test_what_an_engine_lacks_is_told_and_the_rest_is_judged(thalweg: Callable[..., Any], study: Study) -> None:
+def test_what_an_engine_lacks_is_reported_and_the_rest_is_judged(thalweg: Callable[..., Any], study: Study) -> None:
     claim = QUEUE.replace('"cubic"', '"synthetic"').replace("cubic-fills", "synthetic-fills")
     study(QUEUE, claim, scenario=SCENARIO.replace('["cubic", "bbr"]', '["cubic", "bbr", "synthetic"]'))
     [engine] = json.loads(thalweg("reproduce", "./mine", "--json").stdout)["studies"][0]["engines"]

@@ -51,7 +51,7 @@ class Ratio:
     """Standard error of its logarithm, by a bootstrap over clients and hours: what connections share is in it."""
 
     def is_near(self, truth: float) -> bool:
-        """Say whether the truth is within four standard errors."""
+        """Return whether the truth is within four standard errors."""
         return abs(math.log(self.value / truth)) < 4 * self.error
 
 

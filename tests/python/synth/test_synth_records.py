@@ -155,7 +155,7 @@ def test_what_cannot_be_finished_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         (["--truth", "none", "--quick"], "--quick is about the simulator"),
     ],
 )
-def test_what_cannot_be_made_is_said(thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_what_cannot_be_made_is_reported(thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str) -> None:
     done = thalweg("synth", "cdn", "--out", "synthetic", *arguments)
     assert done.returncode == Exit.USAGE
     assert said in done.stderr

@@ -69,7 +69,7 @@ def test_noise_is_the_interval_of_the_difference_of_both_means() -> None:
     assert half_width(estimate([1, 2, 3]), estimate([4, 4, 4])) == pytest.approx(4.303 / 3**0.5, 1e-3)
 
 
-def test_a_difference_within_the_noise_is_no_disagreement() -> None:
+def test_a_difference_within_the_noise_is_not_a_disagreement() -> None:
     far = {"first": 1.0, "second": 2.0}
     assert disagreements([cell("goodput", -0.5, **far, noise=1.5)]) == []
     assert len(disagreements([cell("goodput", -0.5, **far, noise=0.5)])) == 1

@@ -26,7 +26,7 @@ pub fn load(
     what: &OsStr,
     settings: &Settings,
     keep: bool,
-    say: &mut dyn FnMut(&str) -> Result<(), Problem>,
+    print: &mut dyn FnMut(&str) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     let (kernel, algorithm) = find(what, settings)?;
     let name = algorithm.name.clone();
@@ -42,7 +42,7 @@ pub fn load(
     // The new one has passed the kernel's checks: what an earlier loader has left may go.
     if let Some(earlier) = &earlier {
         earlier.unregister()?;
-        say(&format!("{name}: took back what an earlier `cc load` had left registered\n"))?;
+        print(&format!("{name}: unregistered the algorithm that an earlier `cc load` had left\n"))?;
     }
     let mut link = register(&mut object, &name)?;
     // The default may name an algorithm of an earlier loader that is gone: that one is still what it means.
@@ -52,15 +52,15 @@ pub fn load(
     if keep {
         link.disconnect();
     }
-    say(&format!("{name}: registered, {}\n{}", lifetime(keep, with_link), how_to_use(&name)))?;
+    print(&format!("{name}: registered, {}\n{}", lifetime(keep, with_link), how_to_use(&name)))?;
     if keep {
         return Ok(());
     }
     notify::ready();
     wait_for_end(&mut signals, &name);
-    unload::leave_default(&name, default_before.as_deref(), say)?;
+    unload::leave_default(&name, default_before.as_deref(), print)?;
     drop(link);
-    say(&format!("{name}: taken back; connections that use it keep it until they close\n"))
+    print(&format!("{name}: unregistered; connections that use it keep it until they close\n"))
 }
 
 /// The algorithm to be loaded, and the kernel that is to take it.

@@ -1,4 +1,4 @@
-//! Defaults that name an algorithm which was taken back. The kernel's setting holds on to it, so that new connections
+//! Defaults that name an algorithm that was unregistered. The kernel's setting holds on to it, so that new connections
 //! still get it.
 
 use super::settings;
@@ -38,7 +38,7 @@ pub fn text(stale: &[StaleDefault]) -> String {
             Some(number) => (format!("network namespace {number}"), "within it: ".to_owned()),
         };
         format!(
-            "{name}: taken back, but still the default of new connections in {place}; \
+            "{name}: unregistered, but still the default of new connections in {place}; \
              {enter}sudo sysctl net.ipv4.tcp_congestion_control={other}\n"
         )
     };

@@ -69,7 +69,7 @@ fn text(algorithm: &Algorithm) -> String {
         ("linked" | "kept", Some(pid)) => format!("registered until process {pid} ends"),
         ("linked", None) => "registered until its pinned link is removed".to_owned(),
         ("kept", None) => "registered until it is unloaded".to_owned(),
-        _ => "taken back; connections that use it keep it until they close".to_owned(),
+        _ => "unregistered; connections that use it keep it until they close".to_owned(),
     };
     let rule = algorithm.rule.as_ref().map(|rule| format!(", rule {rule}")).unwrap_or_default();
     let mut text = format!("{}: {state}{rule}\n", algorithm.name);

@@ -19,10 +19,10 @@ const POLL: Duration = Duration::from_millis(20);
 ///
 /// # Errors
 /// If it is not registered by eBPF, or another process holds it.
-pub fn unload(name: &str, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     let kernel = StructOpsKernel::look()?;
     let Some(registered) = Registered::find(&kernel, name) else { return Err(not_registered(name)) };
-    leave_default(name, None, say)?;
+    leave_default(name, None, print)?;
     let holders = registered.holders();
     if holders.is_empty() && registered.state == State::Kept {
         registered.unregister()?;
@@ -35,7 +35,7 @@ pub fn unload(name: &str, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> R
         1 => "; 1 connection uses it until it closes".to_owned(),
         live => format!("; {live} connections use it until they close"),
     };
-    say(&format!("{name}: taken back{rest}\n"))
+    print(&format!("{name}: unregistered{rest}\n"))
 }
 
 fn not_registered(name: &str) -> Problem {
@@ -50,7 +50,7 @@ fn not_registered(name: &str) -> Problem {
 pub fn leave_default(
     name: &str,
     before: Option<&str>,
-    say: &mut dyn FnMut(&str) -> Result<(), Problem>,
+    print: &mut dyn FnMut(&str) -> Result<(), Problem>,
 ) -> Result<(), Problem> {
     if settings::default().ok().as_deref() != Some(name) {
         return Ok(());
@@ -67,7 +67,7 @@ pub fn leave_default(
             &format!("sudo sysctl net.ipv4.tcp_congestion_control={other}"),
         )
     })?;
-    say(&format!("net.ipv4.tcp_congestion_control was {name}: now {other}\n"))
+    print(&format!("net.ipv4.tcp_congestion_control was {name}: now {other}\n"))
 }
 
 /// Asks the agent that holds a registration to end, and waits until that is gone.

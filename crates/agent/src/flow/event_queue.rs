@@ -59,15 +59,15 @@ impl EventQueue {
             });
             self.read += 1;
             if self.read % BATCH == 0 {
-                self.tell();
+                self.publish_progress();
             }
             event.iter().for_each(&mut *take);
         }
-        self.tell();
+        self.publish_progress();
     }
 
     /// What was read may be written over.
-    fn tell(&self) {
+    fn publish_progress(&self) {
         self.progress.number(READ_AT).store(self.read, Ordering::Release);
     }
 }

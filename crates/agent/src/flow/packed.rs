@@ -17,7 +17,7 @@ impl Packed {
     pub fn new(event: &RecordEvent) -> Packed {
         let (mut present, mut at) = (0u128, 0);
         let mut bytes = vec![0; size_of::<u128>()];
-        event.tell(&mut |mut number| {
+        event.visit(&mut |mut number| {
             present |= u128::from(number != 0) << at;
             at += 1;
             while number != 0 {

@@ -70,7 +70,7 @@ trait Member: Sized {
     fn read(bytes: &mut &[u8]) -> Self;
 
     /// Its numbers, one after the other.
-    fn tell(&self, take: &mut impl FnMut(u64));
+    fn visit(&self, take: &mut impl FnMut(u64));
 
     /// The member of the next of these numbers.
     fn make(numbers: &mut impl Iterator<Item = u64>) -> Self;
@@ -92,7 +92,7 @@ macro_rules! member {
                 $number::from_ne_bytes(*number)
             }
 
-            fn tell(&self, take: &mut impl FnMut(u64)) {
+            fn visit(&self, take: &mut impl FnMut(u64)) {
                 take(u64::from(*self));
             }
 
@@ -117,8 +117,8 @@ impl<M: Member, const N: usize> Member for [M; N] {
         std::array::from_fn(|_| M::read(bytes))
     }
 
-    fn tell(&self, take: &mut impl FnMut(u64)) {
-        self.iter().for_each(|member| member.tell(take));
+    fn visit(&self, take: &mut impl FnMut(u64)) {
+        self.iter().for_each(|member| member.visit(take));
     }
 
     fn make(numbers: &mut impl Iterator<Item = u64>) -> [M; N] {
@@ -158,8 +158,8 @@ macro_rules! event {
             pub const NUMBERS: usize = 0 $(+ <$kind as Member>::COUNT)*;
 
             /// Passes all numbers to `take`, in order.
-            pub fn tell(&self, take: &mut impl FnMut(u64)) {
-                $(self.$member.tell(take);)*
+            pub fn visit(&self, take: &mut impl FnMut(u64)) {
+                $(self.$member.visit(take);)*
             }
 
             /// The event of these numbers.

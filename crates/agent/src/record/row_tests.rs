@@ -224,7 +224,7 @@ fn the_95th_percentile_of_few_round_trips_is_the_largest() {
 }
 
 #[test]
-fn of_a_connection_whose_end_nobody_told_there_is_what_was_kept() {
+fn an_unreported_close_has_a_row_of_the_stored_state() {
     let gone = RecordEvent {
         kind: Kind::Gone as u32,
         family: 0,

@@ -38,7 +38,7 @@ fn what_is_not_the_metrics_is_told_where_they_are() {
 }
 
 #[test]
-fn a_client_that_never_asks_keeps_nobody_from_asking() {
+fn a_client_that_never_asks_does_not_block_others() {
     let server = start();
     let silent = TcpStream::connect(server.address()).unwrap();
     assert!(send(&server, "GET /metrics HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200 "));

@@ -176,14 +176,14 @@ impl<E: Endpoint> Server<E> {
 impl Client {
     /// Goes on until it would have to wait.
     fn serve(&mut self, endpoint: &impl Endpoint) {
-        if let Err(error) = self.go_on(endpoint) {
+        if let Err(error) = self.advance(endpoint) {
             if error != Errno::AGAIN && error != Errno::INTR {
                 self.state = State::Closed;
             }
         }
     }
 
-    fn go_on(&mut self, endpoint: &impl Endpoint) -> Result<(), Errno> {
+    fn advance(&mut self, endpoint: &impl Endpoint) -> Result<(), Errno> {
         let mut chunk = [0; 4096];
         match &mut self.state {
             State::Asking(request) => {
@@ -193,7 +193,7 @@ impl Client {
                     Some(answer) => {
                         self.deadline = Instant::now() + ANSWERED;
                         self.state = State::Answered(answer, 0);
-                        self.go_on(endpoint)
+                        self.advance(endpoint)
                     }
                     None if count == 0 => {
                         self.state = State::Closed;

@@ -49,14 +49,14 @@ fn assert_soon(address: SocketAddr) {
 }
 
 #[test]
-fn silent_clients_hold_up_nobody_however_many_there_are() {
+fn silent_clients_do_not_delay_others() {
     let address = serve();
     let _silent: Vec<TcpStream> = (0..300).map(|_| TcpStream::connect(address).unwrap()).collect();
     assert_soon(address);
 }
 
 #[test]
-fn clients_that_write_or_read_slowly_hold_up_nobody() {
+fn slow_clients_do_not_delay_others() {
     let address = serve();
     let mut slow: Vec<TcpStream> = (0..2 * MAX_CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
     // Some ask for more than the kernel buffers, and never read.

@@ -59,7 +59,7 @@ fn a_file_that_is_no_socket_is_refused_and_stays() {
 }
 
 #[test]
-fn a_client_that_asks_nonsense_or_nothing_keeps_nobody_from_asking() {
+fn an_invalid_or_missing_request_does_not_block_other_clients() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     let _server = start(&path).unwrap();
@@ -74,7 +74,7 @@ fn a_client_that_asks_nonsense_or_nothing_keeps_nobody_from_asking() {
 }
 
 #[test]
-fn nobody_at_home_is_said_with_what_to_type() {
+fn a_missing_agent_is_reported_with_a_hint() {
     let problem = ask(Path::new("/nonexistent/agent.sock"), &Request::Status).unwrap_err();
     assert_eq!((problem.exit, problem.code), (Exit::Failed, "not-recording"));
     assert!(problem.hint.contains("systemctl start thalweg-agent"), "{problem}");

@@ -100,7 +100,7 @@ LOCAL             REMOTE                CC     GOODPUT   RATE    SRTT  MINRTT  C
     }
 
     #[test]
-    fn a_name_that_somebody_chose_commands_no_terminal() {
+    fn control_characters_in_a_cgroup_name_are_escaped() {
         let cgroup = Some("/a b\u{1b}]0;gotcha\u{7}\n".to_owned());
         let open =
             OpenConnections { connections: vec![Open { cgroup, ..fixture::upload() }], ..OpenConnections::default() };

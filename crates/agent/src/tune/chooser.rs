@@ -1,7 +1,7 @@
-//! The daemon's side of choosing: the brain, its clock, its learned state and its log, and what others may ask.
+//! The daemon's side of choosing: the engine, its clock, its learned state and its log, and what others may ask.
 
 use super::arms::Offer;
-use super::brain::Brain;
+use super::decision_engine::DecisionEngine;
 use super::kernel::TuneKernel;
 use super::metrics;
 use super::options::Options;
@@ -35,7 +35,7 @@ pub struct Chooser {
 
 /// What the daemon's thread and those who ask have in common.
 pub struct Shared {
-    brain: Mutex<Brain>,
+    engine: Mutex<DecisionEngine>,
     /// None: it has not begun.
     state: Mutex<Option<State>>,
 }
@@ -57,8 +57,9 @@ fn now() -> Time {
 impl Chooser {
     /// One that has not begun; `own` is the network namespace of this process.
     pub fn new(setup: Setup, own: u32, options: Options) -> Chooser {
-        let brain = Brain::new(setup, own, Box::new(|netns: u32| thalweg_netns::default_cc(netns.into()).ok()));
-        let shared = Shared { brain: Mutex::new(brain), state: Mutex::default() };
+        let engine =
+            DecisionEngine::new(setup, own, Box::new(|netns: u32| thalweg_netns::default_cc(netns.into()).ok()));
+        let shared = Shared { engine: Mutex::new(engine), state: Mutex::default() };
         Chooser { shared: Arc::new(shared), options, looked: Instant::now() }
     }
 
@@ -67,22 +68,22 @@ impl Chooser {
     /// # Errors
     /// If the learned state cannot be opened, or the kernel refuses a row.
     pub fn begin(&mut self, kernel: &mut dyn TuneKernel) -> Result<(), Problem> {
-        let mut brain = locked(&self.shared.brain);
-        let (state, learned) = State::open(&brain.setup.state)?;
-        go_on(&mut brain, &state, learned)?;
+        let mut engine = locked(&self.shared.engine);
+        let (state, learned) = State::open(&engine.setup.state)?;
+        restore(&mut engine, &state, learned)?;
         *locked(&self.shared.state) = Some(state);
-        brain.look_around(namespaces(), now());
-        brain.begin(now(), kernel)
+        engine.scan_namespaces(namespaces(), now());
+        engine.begin(now(), kernel)
     }
 
     /// Counts a closed connection about which the kernel's side has decided.
     pub fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>) {
-        locked(&self.shared.brain).count(netns, peer, reason, cc, now());
+        locked(&self.shared.engine).count(netns, peer, reason, cc, now());
     }
 
     /// Learns from the outcome of a closed connection.
     pub fn observe(&mut self, netns: u32, outcome: &Outcome) {
-        locked(&self.shared.brain).observe(netns, outcome, now());
+        locked(&self.shared.engine).observe(netns, outcome, now());
     }
 
     /// Called five times a second; `off_cpu` is the off-CPU share of the last 10 s, if it is known.
@@ -92,22 +93,22 @@ impl Chooser {
                 self.looked = Instant::now();
                 namespaces()
             });
-            let mut brain = locked(&self.shared.brain);
+            let mut engine = locked(&self.shared.engine);
             if let Some(found) = found {
-                brain.look_around(found, now());
+                engine.scan_namespaces(found, now());
             }
-            brain.tick(now(), off_cpu, kernel);
+            engine.tick(now(), off_cpu, kernel);
             if let Some(state) = locked(&self.shared.state).as_mut() {
-                state.tick(&brain, now());
+                state.tick(&engine, now());
             }
-            brain.log.take_lines()
+            engine.log.take_lines()
         };
         lines.iter().for_each(|(level, line)| log::output(*level, line));
     }
 
     /// Returns the lines of output after the first one.
     pub fn opening_lines(&self) -> Vec<String> {
-        locked(&self.shared.brain).setup.lines()
+        locked(&self.shared.engine).setup.lines()
     }
 
     /// Reads the settings again and applies those that can change at run time. Returns lines for the log.
@@ -115,10 +116,10 @@ impl Chooser {
     /// # Errors
     /// If they cannot be read: the earlier ones stay.
     pub fn reload(&mut self, kernel: &mut dyn TuneKernel) -> Result<Vec<String>, Problem> {
-        let mut brain = locked(&self.shared.brain);
-        let (setup, stay) = brain.setup.again(&self.options, &Offer::look()?)?;
+        let mut engine = locked(&self.shared.engine);
+        let (setup, stay) = engine.setup.again(&self.options, &Offer::look()?)?;
         let mut lines = setup.lines();
-        if let Some(differs) = brain.change(setup, now(), kernel)? {
+        if let Some(differs) = engine.change(setup, now(), kernel)? {
             lines.push(format!("what was learned before is about {differs}: all begins afresh"));
         }
         if !stay.is_empty() {
@@ -132,8 +133,8 @@ impl Chooser {
     /// # Errors
     /// If it cannot be written.
     pub fn end(&mut self) -> Result<(), Problem> {
-        let brain = locked(&self.shared.brain);
-        locked(&self.shared.state).as_mut().map_or(Ok(()), |state| state.finish(&brain))
+        let engine = locked(&self.shared.engine);
+        locked(&self.shared.state).as_mut().map_or(Ok(()), |state| state.finish(&engine))
     }
 
     /// Returns what answers the requests of clients.
@@ -143,10 +144,10 @@ impl Chooser {
 }
 
 /// Goes on with what was learned before, as far as that still means the same.
-fn go_on(brain: &mut Brain, state: &State, learned: Learned) -> Result<(), Problem> {
+fn restore(engine: &mut DecisionEngine, state: &State, learned: Learned) -> Result<(), Problem> {
     let mut lost: Option<&str> = None;
     for (netns, guard) in learned {
-        if let Err(differs) = brain.go_on_from(netns.unwrap_or(brain.own), guard, now()) {
+        if let Err(differs) = engine.restore_from(netns.unwrap_or(engine.own), guard, now()) {
             // Another namespace may no longer exist.
             lost = lost.or(netns.is_none().then_some(differs));
         }
@@ -162,12 +163,12 @@ fn go_on(brain: &mut Brain, state: &State, learned: Learned) -> Result<(), Probl
 }
 
 impl Shared {
-    /// The brain, with the names that network namespaces have now.
-    fn brain_with_names(&self) -> MutexGuard<'_, Brain> {
+    /// The engine, with the names that network namespaces have now.
+    fn brain_with_names(&self) -> MutexGuard<'_, DecisionEngine> {
         let found = namespaces();
-        let mut brain = locked(&self.brain);
-        brain.look_around(found, now());
-        brain
+        let mut engine = locked(&self.engine);
+        engine.scan_namespaces(found, now());
+        engine
     }
 
     fn look(&self, limit: usize) -> Status {
@@ -196,9 +197,9 @@ impl Tuning for Shared {
     }
 
     fn metrics(&self) -> Vec<prometheus::proto::MetricFamily> {
-        let brain = locked(&self.brain);
+        let engine = locked(&self.engine);
         let is_failing = locked(&self.state).as_ref().is_some_and(|state| state.last().is_err());
-        metrics::families(&brain, is_failing)
+        metrics::families(&engine, is_failing)
     }
 }
 

@@ -2,7 +2,7 @@
 //! and by what it has decided so far.
 
 use super::addresses::{Range, range_around, ranges_within};
-use super::brain::Brain;
+use super::decision_engine::DecisionEngine;
 use super::decisions::Closed;
 use super::destination::{Arm, Decided, Destination, table};
 use super::kernel::Override;
@@ -45,7 +45,7 @@ impl Decision {
     }
 }
 
-impl Brain {
+impl DecisionEngine {
     /// Why connections to an address, or to a prefix, get what they get.
     pub fn explain(&self, prefix: Prefix, now: Time) -> Explained {
         let leaf = self.setup.guard.tree.leaf_of(prefix);

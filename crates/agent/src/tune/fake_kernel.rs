@@ -50,7 +50,7 @@ impl TuneKernel for FakeKernel {
         self.rows.remove(&key);
     }
 
-    fn beat(&mut self) {
+    fn heartbeat(&mut self) {
         self.beats += 1;
     }
 

@@ -1,7 +1,7 @@
 //! What of the tuner reads files, for tests with damaged ones.
 
 use super::arms::Offer;
-use super::brain::tests::{Line, offer};
+use super::decision_engine::tests::{Line, offer};
 use super::prefixes;
 use super::setup::Setup;
 use super::state::State;

@@ -103,7 +103,7 @@ pub trait TuneKernel {
     fn forget(&mut self, key: RowKey);
 
     /// Heartbeat of the daemon: the kernel continues to choose for the grace time from now on.
-    fn beat(&mut self);
+    fn heartbeat(&mut self);
 
     /// What was decided about connections that were opened since the start; `None`: it cannot be read.
     fn decisions(&mut self) -> Option<Decisions>;

@@ -16,7 +16,7 @@ use thalweg_store::Problem;
 ///
 /// # Errors
 /// If no agent answers, the agent only records, or the prefix is invalid.
-pub fn look(what: &Look, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     match what {
         Look::Status { json, limit, socket } => {
             let answer = ask(socket, &Request::Tuning { limit: *limit }).inspect_err(|problem| {
@@ -24,10 +24,10 @@ pub fn look(what: &Look, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Re
                     && let Some(left) = Watchdog::find(socket)
                 {
                     // The error that follows counts.
-                    let _ = say(&if *json { left.json() } else { left.text() });
+                    let _ = print(&if *json { left.json() } else { left.text() });
                 }
             })?;
-            say(&shown::<Status>(socket, answer, *json, Status::text)?)
+            print(&shown::<Status>(socket, answer, *json, Status::text)?)
         }
         Look::Explain { prefix, json, socket } => {
             prefix_of(prefix).map_err(|found| {
@@ -35,7 +35,7 @@ pub fn look(what: &Look, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Re
                 Problem::refused("bad-prefix", "tune explain", found, expected, "thalweg-agent tune status lists some")
             })?;
             let answer = ask(socket, &Request::Explain { prefix: prefix.clone() })?;
-            say(&shown::<Explained>(socket, answer, *json, Explained::text)?)
+            print(&shown::<Explained>(socket, answer, *json, Explained::text)?)
         }
     }
 }

@@ -107,7 +107,7 @@ impl TuneKernel for Maps {
         let _ = self.rows.delete(&wire::key(key));
     }
 
-    fn beat(&mut self) {
+    fn heartbeat(&mut self) {
         // An array that is there takes whatever is written.
         let _ = self.heart.update(&FIRST, &wire::heart(monotonic_us(), self.grace_us, self.words), MapFlags::ANY);
     }

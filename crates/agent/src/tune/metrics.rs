@@ -1,6 +1,6 @@
 //! What choosing comes to, for Prometheus, beside what is recorded.
 
-use super::brain::Brain;
+use super::decision_engine::DecisionEngine;
 use crate::flow::reason::Reason;
 use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use thalweg_policy::Prefix;
 
 /// All families, made anew from what there is.
-pub fn families(brain: &Brain, is_state_failing: bool) -> Vec<MetricFamily> {
+pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFamily> {
     let registry = Registry::new();
     let gauge = |name: &str, about: &str, value: f64| {
         registered(&registry, Gauge::new(format!("thalweg_tune_{name}"), about)).set(value);
@@ -23,19 +23,19 @@ pub fn families(brain: &Brain, is_state_failing: bool) -> Vec<MetricFamily> {
     let preferring = registered(&registry, IntGaugeVec::new(preferring, &["cc"]));
     let mut preferred: BTreeMap<&str, i64> = BTreeMap::new();
     let mut destinations = 0;
-    for guard in brain.namespaces.values().filter_map(|namespace| namespace.guard.as_ref()) {
+    for guard in engine.namespaces.values().filter_map(|namespace| namespace.guard.as_ref()) {
         for (prefix, _) in guard.destinations() {
             destinations += 1;
             if let Some(arm) = guard.preferred(prefix) {
-                *preferred.entry(&brain.setup.arms.arm(arm).name).or_default() += 1;
+                *preferred.entry(&engine.setup.arms.arm(arm).name).or_default() += 1;
             }
         }
     }
-    for (reason, cc, count) in brain.closed.iter() {
+    for (reason, cc, count) in engine.closed.iter() {
         closed.with_label_values(&[cc, reason.assignment().unwrap_or_default()]).inc_by(count);
     }
-    decisions(brain, &registry);
-    for (_, what) in brain.setup.arms.iter() {
+    decisions(engine, &registry);
+    for (_, what) in engine.setup.arms.iter() {
         for assignment in ["treated", "held_out", "untouched"] {
             closed.with_label_values(&[&what.name, assignment]).inc_by(0);
         }
@@ -44,44 +44,44 @@ pub fn families(brain: &Brain, is_state_failing: bool) -> Vec<MetricFamily> {
     }
     let changes = options("changes_total", "Changes of what is chosen, by kind.");
     let changes = registered(&registry, IntCounterVec::new(changes, &["change"]));
-    for (kind, count) in brain.log.counts() {
+    for (kind, count) in engine.log.counts() {
         changes.with_label_values(&[kind]).inc_by(count);
     }
-    differences(brain, &registry);
+    differences(engine, &registry);
     gauge("destinations", "Destinations that are known.", f64::from(destinations));
-    gauge("cpu_limited", "1 while the host is short of CPU.", f64::from(u8::from(brain.host.is_cpu_limited)));
-    gauge("dry_run", "1 if nothing is set.", f64::from(u8::from(brain.setup.is_dry_run)));
-    gauge("left_out", "Algorithms that could not be set, and are not chosen any more.", brain.left_out.len() as f64);
-    let failing = f64::from(u8::from(is_state_failing || brain.trouble.is_some()));
+    gauge("cpu_limited", "1 while the host is short of CPU.", f64::from(u8::from(engine.host.is_cpu_limited)));
+    gauge("dry_run", "1 if nothing is set.", f64::from(u8::from(engine.setup.is_dry_run)));
+    gauge("left_out", "Algorithms that could not be set, and are not chosen any more.", engine.left_out.len() as f64);
+    let failing = f64::from(u8::from(is_state_failing || engine.trouble.is_some()));
     gauge("failing", "1 while the kernel or the disk does not take what was decided or learned.", failing);
     registry.gather()
 }
 
 /// What the kernel's side has decided. Every reason has a value from the start.
-fn decisions(brain: &Brain, registry: &Registry) {
+fn decisions(engine: &DecisionEngine, registry: &Registry) {
     let about = "Connections that were opened, by what was decided about their congestion control, and the one that \
                  was chosen.";
     let options = Opts::new("thalweg_tune_decisions_total", about);
     let decisions = registered(registry, IntCounterVec::new(options, &["reason", "cc"]));
     for reason in Reason::ALL {
         let names_arm = matches!(reason, Reason::Treated | Reason::Override | Reason::Refused);
-        let arms = brain.setup.arms.iter().filter(|_| names_arm).map(|(_, arm)| arm.name.as_str());
+        let arms = engine.setup.arms.iter().filter(|_| names_arm).map(|(_, arm)| arm.name.as_str());
         let none = (!names_arm).then_some("");
         arms.chain(none).for_each(|cc| decisions.with_label_values(&[reason.name(), cc]).inc_by(0));
     }
-    for (&(reason, arm), &count) in &brain.decisions {
-        let cc = arm.map_or("", |arm| brain.setup.arms.arm(arm).name.as_str());
+    for (&(reason, arm), &count) in &engine.decisions {
+        let cc = arm.map_or("", |arm| engine.setup.arms.arm(arm).name.as_str());
         decisions.with_label_values(&[reason.name(), cc]).inc_by(count);
     }
 }
 
 /// What chosen connections of the agent's own network namespace got beyond those held out.
-fn differences(brain: &Brain, registry: &Registry) {
+fn differences(engine: &DecisionEngine, registry: &Registry) {
     let about = "What chosen connections got beyond those held out, as a difference of logarithms: 0.1 is a tenth of \
                  the time or the rate.";
     let options = Opts::new("thalweg_tune_reward_difference", about);
     let gauge = registered(registry, GaugeVec::new(options, &["ip_version", "value"]));
-    let Some(guard) = brain.namespaces.get(&brain.own).and_then(|namespace| namespace.guard.as_ref()) else { return };
+    let Some(guard) = engine.namespaces.get(&engine.own).and_then(|namespace| namespace.guard.as_ref()) else { return };
     for (version, root) in [("4", "0.0.0.0/0"), ("6", "::/0")] {
         let root: Prefix = root.parse().expect("a prefix");
         if let Some(difference) = guard.difference(root) {
@@ -102,22 +102,23 @@ fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tune::brain::tests::{at, brain, learn};
+    use crate::tune::decision_engine::tests::{at, engine, learn};
     use crate::tune::fake_kernel::FakeKernel;
     use prometheus::TextEncoder;
     use std::collections::BTreeSet;
 
     /// Of an agent that has learned of one destination.
     fn page() -> String {
-        let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-        kernel.decisions = [((Reason::Private, None), 3), ((Reason::Override, brain.setup.arms.find("bbr")), 2)].into();
-        learn(&mut brain, &mut kernel, "192.0.2.0/24", 60, [400.0, 100.0]);
+        let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+        kernel.decisions =
+            [((Reason::Private, None), 3), ((Reason::Override, engine.setup.arms.find("bbr")), 2)].into();
+        learn(&mut engine, &mut kernel, "192.0.2.0/24", 60, [400.0, 100.0]);
         for (reason, cc, times) in
             [(Reason::Treated, "bbr", 40), (Reason::HeldOut, "cubic", 20), (Reason::Application, "vegas", 1)]
         {
-            (0..times).for_each(|_| brain.count(7, "192.0.2.1".parse().ok(), reason, &cc.into(), at(60.0)));
+            (0..times).for_each(|_| engine.count(7, "192.0.2.1".parse().ok(), reason, &cc.into(), at(60.0)));
         }
-        TextEncoder::new().encode_to_string(&families(&brain, false)).unwrap()
+        TextEncoder::new().encode_to_string(&families(&engine, false)).unwrap()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `tune`: the algorithm of each new connection is chosen by its destination.
 //!
 //! ```text
-//!  kernel: program ─► events ─► outcomes ─► brain ─► probabilities ─► maps ─► program
+//!  kernel: program ─► events ─► outcomes ─► decisions ─► probabilities ─► maps ─► program
 //!                                             │
 //!                                             ├─► learned state, log
 //!                                             └─► status, explain, metrics
@@ -9,9 +9,9 @@
 
 mod addresses;
 mod arms;
-mod brain;
 mod chooser;
 mod config;
+mod decision_engine;
 mod decisions;
 mod destination;
 mod explain;
@@ -56,12 +56,12 @@ const TOGETHER: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// If an option is invalid, the machine lacks a feature, or another agent is running.
-pub fn tune(options: &Options, say: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
+pub fn tune(options: &Options, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> Result<(), Problem> {
     if let Some(what) = &options.command {
-        return look::look(what, say);
+        return look::look(what, print);
     }
     if options.guide {
-        return say(&guide::guide(&guide::This, options.json));
+        return print(&guide::guide(&guide::This, options.json));
     }
     let signals = Signals::catch()?;
     let setup = Setup::new(options, &Offer::look()?)?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::tune::brain::tests::{at, prefix, setup};
+use crate::tune::decision_engine::tests::{at, prefix, setup};
 use std::fs;
 use thalweg_policy::Class;
 
@@ -102,8 +102,10 @@ fn a_policy_file_is_obeyed_with_what_the_operator_tells_of_networks_and_of_this_
 fn what_cannot_change_at_work_stays_and_is_named() {
     let before = setup(&["--arms", "cubic,bbr"], "").unwrap();
     let again = |arguments: &[&str], config: &str| {
-        crate::tune::brain::tests::with_options(arguments, config, |options, offer| before.again(options, offer))
-            .unwrap()
+        crate::tune::decision_engine::tests::with_options(arguments, config, |options, offer| {
+            before.again(options, offer)
+        })
+        .unwrap()
     };
     let (same, stay) = again(&["--arms", "cubic,bbr"], "holdout = 0.2\n");
     assert_eq!((same.guard.holdout, stay.len()), (0.2, 0));
@@ -120,8 +122,10 @@ fn settings_that_fit_other_arms_alone_ask_for_a_restart() {
     let before = setup(&["--policy", "static", "--arms", "cubic,bbr"], "[static]\nbbr = 1.0\n").unwrap();
     let again = |config: &str| {
         let arguments = ["--policy", "static", "--arms", "cubic,reno"];
-        crate::tune::brain::tests::with_options(&arguments, config, |options, offer| before.again(options, offer))
-            .unwrap_err()
+        crate::tune::decision_engine::tests::with_options(&arguments, config, |options, offer| {
+            before.again(options, offer)
+        })
+        .unwrap_err()
     };
     let error = again("[static]\nreno = 1.0\n");
     assert_eq!((error.code, error.found.as_str()), ("needs-restart", "arms cubic, reno"), "{error}");

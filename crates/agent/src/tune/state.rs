@@ -8,7 +8,7 @@
 //! machine: their numbers change at a reboot. A file that is damaged or of another version is an error and is not
 //! modified. State of other arms or of another policy is renamed and no longer used.
 
-use super::brain::Brain;
+use super::decision_engine::DecisionEngine;
 use crate::files::{self, NOFOLLOW};
 use crate::log;
 use rustix::fs::{FlockOperation, flock};
@@ -145,7 +145,7 @@ impl State {
     }
 
     /// Writes it if that is due, in a thread of its own.
-    pub fn tick(&mut self, brain: &Brain, now: Time) {
+    pub fn tick(&mut self, engine: &DecisionEngine, now: Time) {
         if self.writing.as_ref().is_some_and(|thread| !thread.is_finished()) {
             return;
         }
@@ -158,7 +158,7 @@ impl State {
         if Instant::now() < self.due {
             return;
         }
-        let (namespaces, boot, path) = (namespaces(brain), self.boot.clone(), self.path.clone());
+        let (namespaces, boot, path) = (namespaces(engine), self.boot.clone(), self.path.clone());
         let write = move || match write(&path, &boot, namespaces) {
             Ok(bytes) => Ok((now.as_micros(), bytes)),
             Err(error) => Err(error.to_string()),
@@ -176,11 +176,11 @@ impl State {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn finish(&mut self, brain: &Brain) -> Result<(), Problem> {
+    pub fn finish(&mut self, engine: &DecisionEngine) -> Result<(), Problem> {
         if let Some(thread) = self.writing.take() {
             let _ = thread.join();
         }
-        write(&self.path, &self.boot, namespaces(brain)).map(drop).map_err(|error| {
+        write(&self.path, &self.boot, namespaces(engine)).map(drop).map_err(|error| {
             let place = self.path.display().to_string();
             let hint = "what was learned since it was last written is lost; df -h shows whether the disk is full";
             Problem::failed("state", &place, error, "a file that can be written", hint)
@@ -209,8 +209,8 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn namespaces(brain: &Brain) -> Vec<OutNamespace> {
-    brain.learned().map(|(netns, guard)| OutNamespace { netns, learned: Snapshot::of(guard) }).collect()
+fn namespaces(engine: &DecisionEngine) -> Vec<OutNamespace> {
+    engine.learned().map(|(netns, guard)| OutNamespace { netns, learned: Snapshot::of(guard) }).collect()
 }
 
 /// Writes the whole file; returns its number of bytes.

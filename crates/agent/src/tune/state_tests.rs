@@ -1,26 +1,26 @@
 use super::*;
-use crate::tune::brain::tests::{at, brain, learn, outcome, prefix};
+use crate::tune::decision_engine::tests::{at, engine, learn, outcome, prefix};
 use crate::tune::fake_kernel::FakeKernel;
 use thalweg_policy::{ArmId, Group};
 
 const BEFORE: &str = "an earlier boot";
 
-/// A brain that has learned of its own namespace and of another one.
-fn learned() -> Brain {
-    let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-    learn(&mut brain, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
-    brain.observe(8, &outcome("198.51.100.0/24", ArmId(1), Group::Treated, 90.0), at(40.0));
-    brain
+/// A engine that has learned of its own namespace and of another one.
+fn learned() -> DecisionEngine {
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
+    engine.observe(8, &outcome("198.51.100.0/24", ArmId(1), Group::Treated, 90.0), at(40.0));
+    engine
 }
 
 #[test]
 fn what_was_learned_is_there_after_a_stop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/tune.json");
-    let brain = learned();
+    let engine = learned();
     let (mut state, nothing) = State::open(&path).unwrap();
     assert!(nothing.is_empty());
-    state.finish(&brain).unwrap();
+    state.finish(&engine).unwrap();
     drop(state);
     let (_state, learned) = State::open(&path).unwrap();
     let numbers: Vec<Option<u32>> = learned.iter().map(|(netns, _)| *netns).collect();
@@ -76,17 +76,17 @@ fn a_file_is_one_agents_alone() {
 fn it_is_written_when_due_and_a_write_that_fails_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune.json");
-    let brain = learned();
+    let engine = learned();
     let (mut state, _) = State::open(&path).unwrap();
-    state.tick(&brain, at(1.0));
+    state.tick(&engine, at(1.0));
     assert!(state.writing.is_none() && !path.exists(), "it is not due");
     let write_now = |state: &mut State| {
         state.due = Instant::now();
-        state.tick(&brain, at(1.0));
+        state.tick(&engine, at(1.0));
         while state.writing.as_ref().is_some_and(|thread| !thread.is_finished()) {
             thread::yield_now();
         }
-        state.tick(&brain, at(2.0));
+        state.tick(&engine, at(2.0));
     };
     write_now(&mut state);
     assert_eq!(*state.last(), Ok(Some(at(1.0).as_micros())));

@@ -81,7 +81,7 @@ impl Extension for Tuner {
     fn loaded(&mut self, program: &Program) -> Result<(), Problem> {
         let maps = self.maps.insert(Maps::of(program, &self.choice)?);
         self.chooser.begin(maps)?;
-        maps.beat();
+        maps.heartbeat();
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Extension for Tuner {
 
     fn tick(&mut self, off_cpu: &OffCpu) {
         let Some(maps) = &mut self.maps else { return };
-        maps.beat();
+        maps.heartbeat();
         // Its log lines come after the first line of output.
         if !self.is_open {
             return;

@@ -1,9 +1,9 @@
-//! What `tune status` and `tune explain` show: taken from the brain, sent as JSON, written as text.
+//! What `tune status` and `tune explain` show: taken from the engine, sent as JSON, written as text.
 //!
 //! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses
 //! is empty.
 
-use super::brain::{Brain, Namespace as Known};
+use super::decision_engine::{DecisionEngine, Namespace as Known};
 use super::decisions::Closed as ByReason;
 use super::destination::{Decided, Destination, table};
 use super::log::Logged;
@@ -139,7 +139,7 @@ pub struct Comparison {
     pub difference: Difference,
 }
 
-impl Brain {
+impl DecisionEngine {
     /// The whole status, with at most `limit` destinations and changes.
     pub fn status(&self, limit: usize, now: Time) -> Status {
         let setup = &self.setup;

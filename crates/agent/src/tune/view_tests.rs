@@ -1,13 +1,13 @@
 use super::*;
-use crate::tune::brain::tests::{OWN, at, brain, learn, outcome, prefix};
+use crate::tune::decision_engine::tests::{OWN, at, engine, learn, outcome, prefix};
 use crate::tune::fake_kernel::FakeKernel;
 use serde_json::Value;
 use thalweg_policy::Group;
 
 /// An agent that has learned of two destinations, the second one of another namespace.
-fn learned(config: &str) -> Brain {
-    let (mut brain, mut kernel) = (brain(&[], config), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+fn learned(config: &str) -> DecisionEngine {
+    let (mut engine, mut kernel) = (engine(&[], config), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     kernel.decisions = [
         ((Reason::Treated, Some(ArmId(1))), 41),
         ((Reason::HeldOut, None), 20),
@@ -16,23 +16,23 @@ fn learned(config: &str) -> Brain {
         ((Reason::Route, None), 1),
     ]
     .into();
-    learn(&mut brain, &mut kernel, "192.0.2.0/24", 60, [400.0, 100.0]);
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 60, [400.0, 100.0]);
     let mut count = |netns, peer: &str, reason, cc: &str, times| {
-        (0..times).for_each(|_| brain.count(netns, peer.parse().ok(), reason, &cc.into(), at(60.0)));
+        (0..times).for_each(|_| engine.count(netns, peer.parse().ok(), reason, &cc.into(), at(60.0)));
     };
     count(OWN, "192.0.2.1", Reason::Treated, "bbr", 40);
     count(OWN, "192.0.2.1", Reason::HeldOut, "cubic", 20);
     count(OWN, "203.0.113.5", Reason::Override, "bbr", 4);
     count(OWN, "10.9.9.9", Reason::Private, "reno", 2);
     count(8, "198.51.100.1", Reason::Application, "bbr", 1);
-    brain.observe(8, &outcome("198.51.100.0/24", ArmId(1), Group::Untouched, 90.0), at(100.0));
-    brain
+    engine.observe(8, &outcome("198.51.100.0/24", ArmId(1), Group::Untouched, 90.0), at(100.0));
+    engine
 }
 
 #[test]
 fn the_status_tells_what_is_chosen_for_whom_and_what_that_brings() {
-    let brain = learned("[[override]]\nprefix = \"10.0.0.0/8\"\nkeep = true\n");
-    let status = brain.status(20, at(200.0));
+    let engine = learned("[[override]]\nprefix = \"10.0.0.0/8\"\nkeep = true\n");
+    let status = engine.status(20, at(200.0));
     assert_eq!(status.destinations[0].prefix, "198.51.100.0/24", "the latest stands first");
     let destination = &status.destinations[1];
     let bbr = destination.arms.iter().find(|arm| arm.cc == "bbr").unwrap();
@@ -55,41 +55,41 @@ fn the_status_tells_what_is_chosen_for_whom_and_what_that_brings() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert_eq!(brain.status(1, at(200.0)).destinations.len(), 1);
-    assert_eq!(brain.status(1, at(200.0)).destinations_known, 2);
+    assert_eq!(engine.status(1, at(200.0)).destinations.len(), 1);
+    assert_eq!(engine.status(1, at(200.0)).destinations_known, 2);
 }
 
 #[test]
-fn explain_says_why_for_an_address_of_a_destination_and_for_one_that_nobody_knows() {
-    let brain = learned("");
-    let explained = brain.explain(prefix("192.0.2.7/32"), at(200.0));
+fn explain_covers_known_and_unseen_destinations() {
+    let engine = learned("");
+    let explained = engine.explain(prefix("192.0.2.7/32"), at(200.0));
     assert_eq!(explained.explained.len(), 1);
     let text = explained.text();
     assert!(text.starts_with("192.0.2.0/24: bbr gets ") && text.contains("times as good as cubic"), "{text}");
-    let stranger = brain.explain(prefix("192.0.77.1/32"), at(200.0)).text();
+    let stranger = engine.explain(prefix("192.0.77.1/32"), at(200.0)).text();
     assert!(stranger.contains("no connection to 192.0.77.0/24 has closed yet"), "{stranger}");
-    let network = brain.explain(prefix("192.0.0.0/16"), at(200.0)).text();
+    let network = engine.explain(prefix("192.0.0.0/16"), at(200.0)).text();
     assert!(network.contains("in ") && network.contains("pairs"), "{network}");
-    let elsewhere = brain.explain(prefix("198.51.100.0/24"), at(200.0));
+    let elsewhere = engine.explain(prefix("198.51.100.0/24"), at(200.0));
     assert_eq!(elsewhere.explained.iter().map(|one| one.netns).collect::<Vec<_>>(), [7, 8]);
 }
 
 #[test]
 fn the_operators_word_goes_before_the_policys_reason() {
     let config = "dry_run = true\n[[override]]\nprefix = \"192.0.2.0/24\"\ncc = \"bbr\"\n";
-    let brain = learned(config);
-    let sentence = |to: &str| brain.explain(prefix(to), at(200.0)).explained[0].sentence.clone();
+    let engine = learned(config);
+    let sentence = |to: &str| engine.explain(prefix(to), at(200.0)).explained[0].sentence.clone();
     assert!(sentence("192.0.2.0/24").contains("would get bbr because of the override of 192.0.2.0/24"));
     assert!(sentence("203.0.113.0/24").starts_with("In a dry run nothing is set. "));
-    assert!(brain.status(1, at(200.0)).text().starts_with("tuning, but in a dry run: nothing is set\n"));
+    assert!(engine.status(1, at(200.0)).text().starts_with("tuning, but in a dry run: nothing is set\n"));
 }
 
 /// What is explained of an address, in the agent's own namespace.
 fn explained(config: &str, to: &str) -> (String, String) {
-    let (mut brain, mut kernel) = (brain(&["--policy", "static"], config), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+    let (mut engine, mut kernel) = (engine(&["--policy", "static"], config), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     let prefix = crate::tune::chooser::prefix_of(to).unwrap();
-    let mut all = brain.explain(prefix, at(1.0)).explained;
+    let mut all = engine.explain(prefix, at(1.0)).explained;
     let one = all.remove(0);
     let chances: Vec<String> = one.arms.iter().map(|arm| arm.weight_in.map_or("-".to_owned(), percent)).collect();
     (one.decision, format!("{}: {} {}", one.prefix, one.sentence, chances.join(" ")))
@@ -147,23 +147,23 @@ fn an_override_is_explained_for_the_address_that_was_asked_and_shown_where_it_is
 
 #[test]
 fn where_an_algorithm_is_left_out_the_one_that_is_set_instead_is_named() {
-    let (mut brain, mut kernel) = (brain(&["--policy", "static"], STATIC), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+    let (mut engine, mut kernel) = (engine(&["--policy", "static"], STATIC), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     kernel.decisions = [((Reason::Refused, Some(ArmId(1))), 3)].into();
-    brain.observe(OWN, &outcome("192.0.2.0/24", ArmId(1), Group::Treated, 100.0), at(1.0));
-    brain.tick(at(2.0), None, &mut kernel);
-    let sentence = brain.explain(prefix("192.0.2.0/24"), at(3.0)).explained[0].sentence.clone();
+    engine.observe(OWN, &outcome("192.0.2.0/24", ArmId(1), Group::Treated, 100.0), at(1.0));
+    engine.tick(at(2.0), None, &mut kernel);
+    let sentence = engine.explain(prefix("192.0.2.0/24"), at(3.0)).explained[0].sentence.clone();
     let expected = "cubic gets 100 % of new connections: bbr is left out, because the kernel has refused to set it";
     assert!(sentence.starts_with(expected), "{sentence}");
-    let preferred = brain.log.last(9).into_iter().find(|logged| logged.event.prefix == Some(prefix("192.0.2.0/24")));
+    let preferred = engine.log.last(9).into_iter().find(|logged| logged.event.prefix == Some(prefix("192.0.2.0/24")));
     assert!(preferred.is_none_or(|logged| logged.event.reason.starts_with(expected)));
 }
 
 #[test]
 fn a_namespace_in_which_nothing_is_chosen_and_closed_connections_are_explained() {
-    let mut brain = learned("");
-    brain.count(9, "192.0.2.9".parse().ok(), Reason::NoChances, &"reno".into(), at(90.0));
-    let text = brain.explain(prefix("192.0.2.9/32"), at(100.0)).text();
+    let mut engine = learned("");
+    engine.count(9, "192.0.2.9".parse().ok(), Reason::NoChances, &"reno".into(), at(90.0));
+    let text = engine.explain(prefix("192.0.2.9/32"), at(100.0)).text();
     for part in [
         "network namespace 7\n192.0.2.0/24: bbr gets ",
         "  closed: 40 with bbr, drawn\n  closed: 20 with cubic, held out\n",
@@ -173,7 +173,7 @@ fn a_namespace_in_which_nothing_is_chosen_and_closed_connections_are_explained()
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    let unseen = brain.explain(prefix("203.0.77.1/32"), at(100.0)).text();
+    let unseen = engine.explain(prefix("203.0.77.1/32"), at(100.0)).text();
     assert!(unseen.contains("  closed: none since the agent started\n"), "{unseen}");
 }
 
@@ -191,8 +191,8 @@ fn the_reference_page_names_every_field() {
     let reference = include_str!("../../../../docs/reference/agent-tune.md");
     let (_, section) = reference.split_once("\n## Inspect decisions\n").expect("a section on looking");
     let section = section.split("\n## ").next().expect("a section");
-    let brain = learned("[[override]]\nprefix = \"10.0.0.0/8\"\nkeep = true\n");
-    let mut unchecked = vec![serde_json::to_value(brain.status(20, at(200.0))).unwrap()];
+    let engine = learned("[[override]]\nprefix = \"10.0.0.0/8\"\nkeep = true\n");
+    let mut unchecked = vec![serde_json::to_value(engine.status(20, at(200.0))).unwrap()];
     while let Some(value) = unchecked.pop() {
         for name in value.as_object().into_iter().flat_map(|fields| fields.keys()) {
             // Those of one kind of change are its own words; reasons have a table of their own.

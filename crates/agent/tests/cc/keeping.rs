@@ -17,7 +17,7 @@ fn a_kept_registration_outlives_its_loader_until_it_is_unloaded() {
     assert_eq!((&listed["is_ebpf"], &listed["is_allowed"]), (&true.into(), &true.into()));
 
     let done = stage.agent(&["cc", "unload", "bbr_cpu"]);
-    assert_eq!((done.code, done.out.as_str()), (Some(0), "bbr_cpu: taken back\n"));
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "bbr_cpu: unregistered\n"));
     assert_eq!((stage.registered("bbr_cpu"), stage.listed("bbr_cpu")), (None, None));
 }
 
@@ -26,7 +26,7 @@ fn what_an_earlier_loader_has_left_is_replaced() {
     let Some(stage) = Stage::new() else { return };
     assert_eq!(stage.agent(&["cc", "load", "bbr_cpu", "--keep"]).code, Some(0));
     let loader = stage.load("bbr_cpu");
-    assert_eq!(loader.said, "bbr_cpu: took back what an earlier `cc load` had left registered\n");
+    assert_eq!(loader.said, "bbr_cpu: unregistered the algorithm that an earlier `cc load` had left\n");
     wait_until("the new one is registered", || {
         stage.registered("bbr_cpu").is_some_and(|registered| registered["held_by"][0] == loader.pid())
     });
@@ -72,7 +72,7 @@ fn a_killed_loader_leaves_nothing_or_what_the_next_one_removes() {
     let Some(stage) = Stage::new() else { return };
     let is_gone = kill_a_loader(&stage);
     let (code, said) = stage.load("bbr_cpu").end(Signal::TERM);
-    assert_eq!(said.contains("took back what an earlier `cc load` had left"), !is_gone, "{said}");
+    assert_eq!(said.contains("unregistered the algorithm that an earlier `cc load` had left"), !is_gone, "{said}");
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(stage.listed("bbr_cpu"), None);
 }
@@ -85,7 +85,7 @@ fn a_killed_loader_leaves_nothing_or_what_unload_removes() {
     if is_gone {
         assert_refused(&done, 1, "not-loaded", "cc list");
     } else {
-        assert_eq!((done.code, done.out.as_str()), (Some(0), "bbr_cpu: taken back\n"));
+        assert_eq!((done.code, done.out.as_str()), (Some(0), "bbr_cpu: unregistered\n"));
     }
     assert_eq!(stage.listed("bbr_cpu"), None);
 }
@@ -125,7 +125,7 @@ fn a_hang_up_does_not_end_a_loader() {
     rustix::process::kill_process(pid, Signal::HUP).unwrap();
     let (code, said) = loader.end(Signal::TERM);
     assert_eq!(code, Some(0));
-    assert!(said.contains("bbr_cpu: SIGHUP") && said.contains("bbr_cpu: taken back"), "{said}");
+    assert!(said.contains("bbr_cpu: SIGHUP") && said.contains("bbr_cpu: unregistered"), "{said}");
 }
 
 #[test]

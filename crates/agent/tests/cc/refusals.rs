@@ -7,9 +7,9 @@ use crate::stage::Stage;
 fn an_ordinary_user_is_told_to_use_sudo() {
     let Some(stage) = Stage::new() else { return };
     for command in [&["cc", "load", "bbr_cpu"][..], &["cc", "unload", "bbr_cpu"], &["cc", "status"]] {
-        assert_refused(&stage.agent_as_nobody(command), 4, "no-right", "sudo");
+        assert_refused(&stage.agent_as_unprivileged(command), 4, "no-right", "sudo");
     }
-    let list = stage.agent_as_nobody(&["cc", "list"]);
+    let list = stage.agent_as_unprivileged(&["cc", "list"]);
     assert_eq!(list.code, Some(0));
     assert!(list.out.contains("reno") && list.out.contains("told to root only"), "{}", list.out);
 }

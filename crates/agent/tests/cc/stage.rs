@@ -62,7 +62,7 @@ impl Stage {
     }
 
     /// Runs the agent as an ordinary user.
-    pub fn agent_as_nobody(&self, arguments: &[&str]) -> Done {
+    pub fn agent_as_unprivileged(&self, arguments: &[&str]) -> Done {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
         run(command.arg(self.agent_file()).args(arguments))

@@ -72,7 +72,7 @@ fn send_and_unload(algorithm: &str, settings: &[&str]) -> Option<Value> {
     });
     let (code, said) = loader.end(Signal::TERM);
     assert_eq!(code, Some(0));
-    assert!(said.contains("taken back"), "{said}");
+    assert!(said.contains("unregistered"), "{said}");
     assert_eq!(stage.listed(algorithm), None);
     registered
 }

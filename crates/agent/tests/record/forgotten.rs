@@ -37,7 +37,7 @@ fn closed(rows: &[Row]) -> Vec<&Row> {
 }
 
 #[test]
-fn connections_that_end_while_nobody_tells_are_searched_for_and_leave_no_trace() {
+fn unreported_closes_are_found_by_a_scan_and_leave_no_trace() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     // A walk each second.

@@ -21,7 +21,7 @@ fn on_other_kernels_it_does_the_same() {
             "endings::a_reset_is_told_by_both_ends",
             "endings::endpoints_namespaces_and_cgroups_are_those_of_the_socket",
             "endings::the_algorithm_is_told_as_it_was_at_the_opening_and_at_the_end",
-            "forgotten::connections_that_end_while_nobody_tells_are_searched_for_and_leave_no_trace",
+            "forgotten::unreported_closes_are_found_by_a_scan_and_leave_no_trace",
             "forgotten::a_connection_that_is_open_when_a_walk_comes_is_told_of_again",
             "many::more_connections_than_there_is_room_for_are_counted",
             "refusals::a_killed_recorder_leaves_nothing_that_stops_the_next",

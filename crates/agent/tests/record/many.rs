@@ -93,7 +93,7 @@ fn more_connections_than_there_is_room_for_are_counted() {
 }
 
 #[test]
-fn events_that_nobody_fetches_in_time_are_counted_and_shown() {
+fn lost_events_are_counted_and_shown() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);

@@ -97,7 +97,7 @@ use state::Mode;
 use thalweg_units::Packets;
 
 impl Bbr {
-    /// Rounds, policer, bandwidth and bunches of ACKs: what a sample of the delivery rate tells.
+    /// Updates rounds, policer, bandwidth and ACK aggregation from a sample of the delivery rate.
     fn update_bandwidth(&mut self, conn: &Conn, ack: &Ack, window: &Window, rng: &mut dyn Rng) {
         self.round.is_start = false;
         let Some(sample) = ack.rate else { return };

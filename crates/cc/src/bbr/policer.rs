@@ -60,7 +60,7 @@ pub(super) struct Policer {
     start_lost: Packets,
 }
 
-/// What an ACK says about a policer.
+/// The facts of an ACK that concern a policer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Evidence {
     /// Whether packets were deemed lost.

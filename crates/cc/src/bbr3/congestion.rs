@@ -41,7 +41,7 @@ impl Bbr3 {
         lost.0 > 0 && inflight_at_send.0 > 0 && lost.0 > (inflight_at_send.0 * LOSS_THRESHOLD) >> 8
     }
 
-    /// Whether the sample says that too much was in flight: by losses, or by marks.
+    /// Whether the sample shows that too much was in flight: by losses, or by marks.
     pub(super) fn is_sample_too_high(&self, sample: &Sample) -> bool {
         Bbr3::is_loss_too_high(sample.lost, sample.inflight_at_send) || self.are_marks_too_many(sample)
     }

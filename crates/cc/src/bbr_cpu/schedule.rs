@@ -1,9 +1,9 @@
 //! What does pacing owe, and how much of that does the path take at once?
 //!
-//! Pacing is a schedule: at every moment it says how much may have left. A sender that is off CPU falls behind it, and
-//! BBR forgives that: it goes on from where it is, delivers less than the path carries, and takes that for the path's
-//! bandwidth. This rule keeps account of what pacing owes, and lets it leave as soon as the sender is on CPU again. The
-//! documentation's page on `bbr_cpu` says why, formula by formula.
+//! Pacing is a schedule: at every moment it determines how much may have left. A sender that is off CPU falls behind
+//! the schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries, and
+//! takes that for the path's bandwidth. This rule accounts for what pacing owes, and sends it as soon as the sender is
+//! on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
 //!
 //! Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6).
 
@@ -11,8 +11,8 @@ use super::rule::{BW_SHIFT, Input, Output, mode};
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Bytes;
 
-/// A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their
-/// ACKs come together.
+/// A sender without events for longer than this may have been off CPU: a burst is what leaves in 2^-10 s, and its ACKs
+/// come together.
 const STALL_US: u64 = 1000;
 
 /// If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself.
@@ -356,7 +356,7 @@ impl Schedule {
         if is_kept_full {
             self.owed = ((cap - input.inflight) * input.mss * US_PER_S) as i64;
         }
-        // What losses of bursts tell stands in the cap, and not in bounds that know nothing of stalls.
+        // The cap accounts for losses of bursts; BBR's own bounds ignore stalls.
         (Some(input.unbounded_cwnd.unwrap_or(input.snd_cwnd).min(cap)), is_kept_full)
     }
 

@@ -1,4 +1,4 @@
-//! The rules in Rust give what the shared vectors say. The rules in C are held to the same file by crates/agent.
+//! The rules in Rust match the shared vectors. crates/agent tests the rules in C with the same file.
 
 use super::rule::Input;
 use super::{Paper, Rule, Schedule};

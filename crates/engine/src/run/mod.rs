@@ -81,13 +81,13 @@ fn execute(
         _ => {
             directory.note(&EngineEvent::Interrupted)?;
             directory.sync()?;
-            // Whoever interrupted us may have stopped reading too.
+            // The reader of events may have exited as well.
             let _ = output.emit(&EngineEvent::Interrupted);
             return Ok(Exit::Interrupted);
         }
     }
     directory.sync()?;
-    // All is done and on the disk, whether or not somebody still reads that.
+    // All results are on the disk, even if the reader of events has exited.
     let _ = output.emit(&EngineEvent::Done { finished, failed, present, seconds: seconds(start.elapsed()) });
     Ok(if failed == 0 { Exit::Finished } else { Exit::Failed })
 }

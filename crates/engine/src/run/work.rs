@@ -15,7 +15,7 @@ use thalweg_store::{Error, ExperimentId, RunDirectory};
 pub enum Halt {
     /// The run directory cannot be written.
     Store(Error),
-    /// Nobody reads our events any more: whoever started us has died.
+    /// The reader of events has closed the pipe: the parent process has died.
     Unheard,
 }
 
@@ -170,7 +170,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Notes an event in the journal and tells it to whoever started us.
+    /// Writes an event to the journal and to standard output.
     fn say(&self, event: &EngineEvent<'_>) -> Result<(), Halt> {
         self.directory.note(event)?;
         self.output.emit(event).map_err(|_| Halt::Unheard)

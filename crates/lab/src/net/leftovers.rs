@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// How long processes that were told to end may take for it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Waits until nobody but the holder lives in these network namespaces. Call it while the holder holds them: afterwards
-/// their inodes may be those of somebody else's.
+/// Waits until only the holder lives in these network namespaces. Call it while the holder holds them: afterwards their
+/// inodes may be reused.
 ///
 /// # Errors
 /// `leftovers`, with the processes that do not go.

@@ -1,7 +1,7 @@
 //! The network of an experiment: namespaces, interfaces, queue disciplines.
 //!
 //! ```text
-//!  sender   eth0 ─── s1 ┐                                     made of:  holder    the process that all of it hangs on
+//!  sender   eth0 ─── s1 ┐                                     made of:  holder    the process that owns all of it
 //!  sender-2 eth0 ─── s2 ┤ router ├ r0 ─── eth0 receiver                 build     namespaces, interfaces, addresses
 //!                       ┘                                               netem     queue disciplines of the router
 //!                                                                       qdisc     those of senders
@@ -177,7 +177,7 @@ impl Network {
 
     /// Starts a process in a namespace, with pipes to its standard input and output, in a process group of its own, in
     /// the folder `/`; `is_realtime` gives it and its children priority 50 under SCHED_FIFO. The log shows it as a comment,
-    /// because it is no part of the network.
+    /// because it is not part of the network.
     ///
     /// # Errors
     /// `no-tool`: the program is not there. `no-process`: it cannot be started.

@@ -6,12 +6,12 @@
 //!  ...                                        ┘
 //! ```
 //!
-//! Flows of one scenario host with different extra RTTs need different ways back, so they get namespaces of their own: the
-//! first is named like the host, the others have a number behind. The router's addresses are there with queue disciplines
-//! only; the relay carries packets without being addressed.
+//! Flows of one scenario host with different extra RTTs need different ways back, so they get namespaces of their own:
+//! the first is named like the host, the others have a number behind. The router's addresses are there with queue
+//! disciplines only; the relay carries packets without being addressed.
 //!
-//! Ethernet addresses follow from the IP addresses, so that nobody has to ask for them: `02:00:00:00:i:h` stands for
-//! 10.77.i.h, where 02 says "locally administered".
+//! Ethernet addresses follow from the IP addresses, so that no address resolution is needed: `02:00:00:00:i:h` stands
+//! for 10.77.i.h, where 02 says "locally administered".
 
 use crate::error::Error;
 use std::net::Ipv4Addr;
@@ -28,7 +28,7 @@ pub(crate) const HOST_INTERFACE: &str = "eth0";
 pub(crate) const RECEIVER_INTERFACE: &str = "r0";
 
 /// Numbers of senders end here: they are a byte of the address, and 255 would be one for all.
-const MOST_SENDERS: usize = 254;
+const MAX_SENDERS: usize = 254;
 
 /// Last byte of addresses of hosts, and of the router's interface towards each.
 const HOST: u8 = 2;
@@ -121,10 +121,10 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
         if let Some(found) = senders.iter().position(|place| place.host == host && place.extra_rtt == extra_rtt) {
             return Ok(found);
         }
-        if senders.len() == MOST_SENDERS {
+        if senders.len() == MAX_SENDERS {
             return Err(Error::new(
                 "too-many-senders",
-                format!("the flows have more than {MOST_SENDERS} different pairs of host and extra_rtt"),
+                format!("the flows have more than {MAX_SENDERS} different pairs of host and extra_rtt"),
                 "let flows share hosts and values of `extra_rtt`, or simulate: thalweg run FILE --engine sim",
             ));
         }

@@ -19,7 +19,7 @@ pub(crate) const BATCH: usize = 32;
 pub(crate) fn socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and owned here only.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

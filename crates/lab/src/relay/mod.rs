@@ -1,10 +1,11 @@
 //! The relay: emulated links between real interfaces.
 //!
-//! It plays the router of a path. Packets come from the senders' interfaces, go through the outbox of their host and the
-//! forward link, and leave on the receiver's interface; packets the other way likewise. Outboxes and links are those of the
-//! simulator, with the same random numbers, on a real clock: the same seed loses the same packets.
+//! It plays the router of a path. Packets come from the senders' interfaces, go through the outbox of their host and
+//! the forward link, and leave on the receiver's interface; packets the other way do the same. Outboxes and links are
+//! those of the simulator, with the same random numbers, on a real clock: the same seed loses the same packets.
 //!
-//! Sizes are those of IP packets. What is not IPv4, or not from one of our hosts to another, is ignored and counts nowhere.
+//! Sizes are those of IP packets. What is not IPv4, or not from one of our hosts to another, is ignored and counts
+//! nowhere.
 //!
 //! Not done: fragmentation, TTL, ICMP. The path is as transparent as a wire.
 //!
@@ -48,8 +49,8 @@ const BUFFERS: usize = 4096;
 /// Plays the router: carries packets until told to stop.
 ///
 /// # Errors
-/// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface is not there, `bad-link` if a link
-/// of the experiment cannot be, `capture-not-written` if the capture cannot be written.
+/// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface is not there, `bad-link` if
+/// a link of the experiment cannot be, `capture-not-written` if the capture cannot be written.
 pub fn carry(
     stage: &Stage<'_>,
     experiment: &Experiment,

@@ -47,7 +47,7 @@ impl Pool {
     /// # Panics
     /// If that is more than an IP packet can have.
     pub fn packet(self: &Rc<Pool>, len: usize, port: usize) -> Packet {
-        assert!(len <= LARGE, "{len} bytes are no packet");
+        assert!(len <= LARGE, "{len} bytes are too many for a packet");
         let (buffers, room) = if len <= SMALL { (&self.small, SMALL) } else { (&self.large, LARGE) };
         let buffer = buffers.borrow_mut().pop().unwrap_or_else(|| vec![0; room].into_boxed_slice());
         Packet { buffer, len, port, pool: Rc::clone(self) }

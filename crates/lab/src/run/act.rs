@@ -39,14 +39,14 @@ pub struct Play<'a> {
     senders: usize,
     /// Numbers of the hosts that send flows.
     sending: Vec<usize>,
-    /// The guests that play senders, in the order of these; none: senders are no guests.
+    /// The guests that play senders, in the order of the senders; empty if senders are not guests.
     guests: Vec<Guest>,
     /// The process that plays the router, if it is a relay before all ordinary ones.
     relay: Option<u32>,
 }
 
-/// Waits until every host has prepared, and notes in the log what it has set; the first `guests` hosts are guests. Router and
-/// receiver follow the senders.
+/// Waits until every host has prepared, and notes in the log what it has set; the first `guests` hosts are guests.
+/// Router and receiver follow the senders.
 fn hear_configured(
     crew: &mut Crew<'_>,
     network: &mut Network,
@@ -131,7 +131,7 @@ impl<'a> Play<'a> {
     /// Has the hosts play the experiment, and hands over what they report.
     ///
     /// # Errors
-    /// A host cannot go on, or somebody asked to stop.
+    /// If a host cannot continue, or the user asked to stop.
     pub fn perform(mut self, job: &Job<'_>, take: &mut Take<'_>) -> Result<Performance, Failure> {
         let relay = self.relay.filter(|_| self.guests.iter().any(Guest::is_on_a_share));
         let log = |command: &String| (job.log)(&format!("{command}\n"));
@@ -177,9 +177,9 @@ impl<'a> Play<'a> {
         Ok(experiment.duration_ns.map_or(lasted, |duration| lasted.min(duration)))
     }
 
-    /// Has the hosts stop and tell what happened: first those at the sender's end, then the router, then the receiver. What
-    /// goes up has ended by itself when the duration is over: a connection that a host closes earlier than the receiver does is
-    /// a path's delay away.
+    /// Has the hosts stop and tell what happened: first those at the sender's end, then the router, then the receiver.
+    /// What goes up has already ended when the duration is over: a connection that a host closes earlier than the
+    /// receiver does is a path's delay away.
     fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);

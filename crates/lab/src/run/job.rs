@@ -49,7 +49,7 @@ pub struct Performance {
     pub untrustworthy: Vec<String>,
 }
 
-/// Takes what a host reports; gives back what is no report of a row.
+/// Takes a host's report; returns events that are not rows.
 pub type Take<'a> = dyn FnMut(HostEvent) -> Result<(), HostEvent> + 'a;
 
 /// What came out besides the tables.

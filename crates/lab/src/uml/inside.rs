@@ -106,7 +106,7 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
         experiment: &experiment,
         id: &id,
         traces: &traces,
-        // Asked often, which says that the guest is alive; whoever wants it to stop ends it from outside.
+        // Called often, which shows that the guest is alive; the engine stops it from outside.
         is_cancelled: &|| {
             let _ = (&*pulse).write(b".");
             false
@@ -131,7 +131,7 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
         (Ok(performance), None) => Ok(Word::Done(performance)),
         (Err(Failure::Failed(error)), None) => Err(error),
         (Err(Failure::Cancelled), None) => {
-            Err(Error::new("bad-guest", "the guest stopped by itself", "please report it"))
+            Err(Error::new("bad-guest", "the guest stopped unexpectedly", "please report it"))
         }
     }
 }

@@ -143,7 +143,7 @@ impl Guard {
     ///
     /// # Errors
     /// If what it has learned means something else here: names what differs. Nothing is taken over then.
-    pub fn go_on_from(&mut self, other: Guard) -> Result<(), &'static str> {
+    pub fn restore_from(&mut self, other: Guard) -> Result<(), &'static str> {
         if self.arms != other.arms {
             return Err("other arms, or another default");
         }
@@ -153,7 +153,7 @@ impl Guard {
         if self.objective != other.objective {
             return Err("another objective");
         }
-        if !self.policy.go_on_from(other.policy) {
+        if !self.policy.restore_from(other.policy) {
             return Err("another policy, or one with other settings");
         }
         (self.evidence, self.tests, self.destinations) = (other.evidence, other.tests, other.destinations);

@@ -100,7 +100,7 @@ impl Bpftune {
     }
 
     /// Goes on with what another one has learned, if it keeps the same accounts.
-    pub(crate) fn go_on_from(&mut self, other: Bpftune) -> bool {
+    pub(crate) fn restore_from(&mut self, other: Bpftune) -> bool {
         let is_same = self.settings.key == other.settings.key;
         if is_same {
             self.hosts = other.hosts;

@@ -121,7 +121,7 @@ impl Ledgers {
     }
 
     /// Goes on with what others have learned, if that means the same.
-    pub fn go_on_from(&mut self, others: Ledgers) -> bool {
+    pub fn restore_from(&mut self, others: Ledgers) -> bool {
         let is_same = self.objective == others.objective;
         if is_same {
             self.of = others.of;

@@ -204,7 +204,7 @@ impl Rules {
     }
 
     /// Goes on with what another one has seen, if its rules are the same.
-    pub(crate) fn go_on_from(&mut self, other: Rules) -> bool {
+    pub(crate) fn restore_from(&mut self, other: Rules) -> bool {
         let is_same = self.default == other.default && self.rules == other.rules;
         if is_same {
             self.seen = other.seen;

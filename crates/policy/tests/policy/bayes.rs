@@ -76,7 +76,7 @@ fn a_new_destination_starts_with_what_its_neighbours_found() {
 }
 
 #[test]
-fn neighbours_that_disagree_bind_nobody() {
+fn neighbours_that_disagree_have_no_influence() {
     let (mut policy, mut luck) = (bayes(), Luck::new(4));
     for number in 0..12 {
         let medians = if number % 2 == 0 { [600.0, 200.0] } else { [200.0, 600.0] };

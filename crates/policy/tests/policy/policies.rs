@@ -196,7 +196,7 @@ fn a_rule_can_ask_who_opens_a_connection() {
 }
 
 #[test]
-fn a_rule_about_what_nobody_here_knows_is_refused_with_what_could_be_asked() {
+fn a_rule_about_an_unknown_value_is_refused_with_the_known_ones() {
     let refusal = |when| rule_when(when, Known::default()).unwrap_err().to_string();
     let unknown = refusal(json!({"as": ["AS64496"]}));
     assert!(

@@ -80,7 +80,7 @@ fn the_table_says_what_is_known_of_these_paths() {
 }
 
 #[test]
-fn nobody_regrets_less_than_nothing() {
+fn regret_is_never_negative() {
     let simulation = simulation();
     for name in Contender::NAMES {
         let score = simulation.play(&Contender::candidates(name, &simulation).unwrap()[0], 3);

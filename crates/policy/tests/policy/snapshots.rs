@@ -69,7 +69,7 @@ fn what_was_learned_is_taken_over_under_new_settings() {
         let old = learned(policy.clone());
         let settings = GuardSettings { holdout: 0.2, ..GuardSettings::default() };
         let mut new = Guard::new(arms(), policy, Objective::default(), settings);
-        new.go_on_from(old.clone()).unwrap();
+        new.restore_from(old.clone()).unwrap();
         let to = prefix("10.0.1.0/24");
         assert_eq!(new.account(to), old.account(to));
         assert_eq!(new.difference(to), old.difference(to));
@@ -91,7 +91,7 @@ fn what_was_learned_of_something_else_is_not_taken_over() {
         (fresh(arms(), bayes(), price), "objective"),
         (fresh(arms(), htcp, Objective::default()), "policy"),
     ] {
-        assert!(new.go_on_from(learned(bayes())).unwrap_err().contains(differs));
+        assert!(new.restore_from(learned(bayes())).unwrap_err().contains(differs));
         assert_eq!(new.destinations().count(), 0);
     }
 }

@@ -44,7 +44,7 @@ pub(super) struct AckPolicy {
     pub(super) duplicates: u32,
     /// The left edge that these were counted at.
     pub(super) duplicates_at: u64,
-    /// ACKs that the next one stands for.
+    /// Number of ACKs that the next one replaces.
     pub(super) compressed: u32,
     /// When that one is due.
     pub(super) compressed_due: Option<Time>,

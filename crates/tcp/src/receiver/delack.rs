@@ -24,7 +24,7 @@ const DELAY_MAX: Span = Span::from_millis(200);
 const SLOW_DELAY_MAX: Span = Span::from_millis(500);
 /// ACKs beyond a gap that are sent at once: as many as make a fast retransmission.
 const DUPLICATES_AT_ONCE: u32 = 3;
-/// Most ACKs that one stands for: net.ipv4.tcp_comp_sack_nr.
+/// Maximum number of ACKs that one replaces: net.ipv4.tcp_comp_sack_nr.
 const COMPRESSED_MAX: u32 = 44;
 /// Longest that a compressed ACK waits: net.ipv4.tcp_comp_sack_delay_ns.
 const COMPRESSED_DELAY_MAX: Span = Span::from_millis(1);

@@ -70,7 +70,7 @@ pub struct Receiver {
     ecn_config: Option<EcnFeedback>,
     ecn: EcnEcho,
     window: ReceiveWindow,
-    /// Round-trip time of the handshake; the receiver sends no data that would tell another.
+    /// Round-trip time of the handshake; the receiver sends no data that would yield another sample.
     srtt: Option<Span>,
     outbox: VecDeque<ToSender>,
 }

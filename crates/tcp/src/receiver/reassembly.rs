@@ -1,4 +1,4 @@
-//! What has arrived, and the SACK blocks that tell it.
+//! The received ranges, and the SACK blocks that report them.
 //!
 //! Blocks are those that changed last, the latest first (RFC 2018, section 4): Linux remembers four and forgets older
 //! ones, so that a segment next to a forgotten block is reported alone. An ACK has room for three; a duplicate is

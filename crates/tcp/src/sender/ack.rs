@@ -40,19 +40,19 @@ struct Acked {
     reordered_from: u64,
 }
 
-/// The round-trip times that an ACK shows, where they can be told.
+/// The round-trip times that an ACK shows.
 struct Rtts {
     /// Of the newest segment of all that it acknowledges, as the controller sees it.
     newest: Option<Span>,
-    /// Of the oldest, without those that timestamps tell.
+    /// Of the oldest segment, without timestamps.
     exact: Option<Span>,
     /// Of the oldest of those that it acknowledges selectively.
     sacked: Option<Span>,
 }
 
 impl Sender {
-    /// An ACK has arrived. Returns the round-trip time of the oldest segment that it acknowledges, if
-    /// that can be told exactly.
+    /// Handles an ACK. Returns the round-trip time of the oldest segment that it acknowledges, if that is known
+    /// exactly.
     pub(super) fn on_ack(&mut self, now: Time, packet: &AckPacket, rng: &mut dyn Rng) -> Option<Span> {
         if packet.next.0 > self.board.next() {
             return None;
@@ -116,7 +116,8 @@ impl Sender {
         }
     }
 
-    /// An ACK below the left edge. Its blocks may still be news. As in Linux, what they tell never counts as delivered.
+    /// Handles an ACK below the left edge. Its blocks may still be new. As in Linux, segments that they report do not
+    /// count as delivered.
     fn on_overtaken_ack(
         &mut self,
         now: Time,
@@ -168,7 +169,7 @@ impl Sender {
         }
     }
 
-    /// Takes the segments below `next` out of the scoreboard, and what their round-trip times tell into the estimators.
+    /// Removes the segments below `next` from the scoreboard, and passes their round-trip times to the estimators.
     fn remove_acked(&mut self, now: Time, next: u64, prior: &Prior, facts: &mut AckFacts) -> Rtts {
         let prior_sacked = self.board.sacked_out();
         let acked = self.pop_acked(now, next, facts);
@@ -235,7 +236,8 @@ impl Sender {
         acked
     }
 
-    /// Samples the round-trip times: the oldest segment's smooths, the newest one's tells the state of the path.
+    /// Samples the round-trip times: that of the oldest segment is smoothed, that of the newest shows the state of the
+    /// path.
     #[inline]
     fn sample_rtts(&mut self, now: Time, acked: &Acked, prior_sacked: u64, facts: &mut AckFacts) -> Rtts {
         let mut oldest = None;

@@ -1,10 +1,10 @@
-//! What one ACK tells.
+//! The facts of one ACK.
 
 use super::rate::Delivery;
 use crate::packet::Timestamp;
 use thalweg_units::{Span, Time};
 
-/// What one ACK tells, gathered step by step.
+/// The facts of one ACK, gathered step by step.
 #[derive(Debug)]
 pub(super) struct AckFacts {
     /// A later one came before it: it lies below the left edge.
@@ -79,7 +79,7 @@ impl AckFacts {
         self.is_data_sacked || self.is_dsack || self.is_marked
     }
 
-    /// Whether it says anything beyond what the one before it said.
+    /// Whether it has news compared with the previous ACK.
     pub fn is_not_duplicate(&self) -> bool {
         self.is_window_update || self.is_data_acked
     }

@@ -4,7 +4,7 @@
 //! lost, the initial window is one segment; if the answer echoes the first one's timestamp, the timeouts were spurious
 //! and it stays what it is.
 //!
-//! Left out: Linux gives up after six; here the connection goes on trying. Linux since 6.5 doubles the interval only
+//! Left out: Linux gives up after six; here the connection retries forever. Linux since 6.5 doubles the interval only
 //! from the fifth repetition on.
 
 use super::facts::timestamp_rtt;

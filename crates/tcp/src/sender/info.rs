@@ -1,4 +1,4 @@
-//! What a connection tells about itself, as `TCP_INFO` does on Linux.
+//! The state that a connection reports, as `TCP_INFO` does on Linux.
 
 use super::Sender;
 use super::counters::Counters;

@@ -176,7 +176,7 @@ enum Handshake {
 enum Timer {
     /// Everything in flight is lost.
     Retransmission,
-    /// Provoke an ACK: the last segments of a burst may be lost, and nothing would tell.
+    /// Provoke an ACK: the last segments of a burst may be lost without any report.
     LossProbe,
     /// What was not delivered while later segments were is lost.
     Reordering,
@@ -269,8 +269,8 @@ impl Sender {
         self.pacer.left = 0;
     }
 
-    /// A packet has arrived. Returns the round-trip time of the oldest segment that it acknowledges, if it can be told
-    /// to better than a millisecond (not from timestamps alone). Then poll.
+    /// Handles a packet. Returns the round-trip time of the oldest segment that it acknowledges, if it is known to
+    /// better than a millisecond (not from timestamps alone). Poll afterwards.
     pub fn on_packet(&mut self, now: Time, packet: &ToSender, rng: &mut dyn Rng) -> Option<Span> {
         match packet {
             ToSender::SynAck(packet) => self.on_syn_ack(now, packet, rng),
@@ -347,7 +347,7 @@ impl Sender {
         SendCounts { inflight, lost: self.board.lost_total() as u32, delivered_ce: self.counters.marked as u32 }
     }
 
-    /// Tells the controller of the segments that were just deemed lost, if it watches them.
+    /// Reports the segments that were just deemed lost to the controller, if it watches them.
     fn report_losses(&mut self, now: Time, rng: &mut dyn Rng) {
         if self.board.newly_lost.is_empty() {
             return;
@@ -369,7 +369,7 @@ impl Sender {
         }
     }
 
-    /// Changes the state of recovery; the controller hears of it first.
+    /// Changes the state of recovery; the controller is notified first.
     fn set_state(&mut self, now: Time, rng: &mut dyn Rng, next: CaState) {
         let conn = self.conn(now);
         self.cc.on_state(&conn, next, &mut self.window, rng);

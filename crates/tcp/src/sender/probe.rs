@@ -54,7 +54,7 @@ impl Sender {
         Some(seq)
     }
 
-    /// An ACK up to `next` may tell what became of the probe.
+    /// Handles an ACK up to `next`, which may show what became of the probe.
     pub(super) fn on_probe_answer(&mut self, now: Time, rng: &mut dyn Rng, next: u64, facts: &mut AckFacts) {
         let Some(probe) = self.probe.as_ref().filter(|probe| next >= probe.end) else {
             return;

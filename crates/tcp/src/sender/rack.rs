@@ -40,7 +40,7 @@ pub(super) struct Rack {
     window_steps: u8,
     /// Recoveries until the window shrinks back.
     persist: u8,
-    /// Whether a D-SACK that tells of a needless retransmission has arrived in this round.
+    /// Whether a D-SACK of a needless retransmission has arrived in this round.
     pub is_dsack_seen: bool,
     /// Deliveries when the window last grew: it grows once per round trip.
     grown_at_delivered: u64,
@@ -176,8 +176,7 @@ impl Rack {
         self.detect(now, board, window)
     }
 
-    /// Marks as lost what is overdue by more than `window`; says how long the longest wait for the others is, if there
-    /// are any.
+    /// Marks as lost what is overdue by more than `window`; returns the longest wait for the others, if there are any.
     pub fn detect(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         let first = self.detect_sent_once(now, board, window);
         let second = self.detect_resent(now, board, window);

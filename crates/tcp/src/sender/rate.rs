@@ -144,7 +144,7 @@ impl RateSampler {
         Some(sample)
     }
 
-    /// The latest delivery rate that says something about the path, in payload bits per second.
+    /// The latest usable delivery rate, in payload bits per second.
     pub fn delivery_rate(&self, mss: Bytes) -> Option<Rate> {
         self.best.and_then(|best| best.rate(mss))
     }

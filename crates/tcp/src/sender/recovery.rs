@@ -156,7 +156,7 @@ impl Sender {
         self.episode.unproven = (copies > 0).then_some(copies);
     }
 
-    /// cwnd begins to fall to what the controller says.
+    /// cwnd begins to fall to the controller's ssthresh.
     pub(super) fn begin_reduction(&mut self, now: Time, congestion: Congestion) {
         self.episode.high_seq = self.board.next();
         self.probe = None;

@@ -1,4 +1,4 @@
-//! What the SACK blocks of an ACK tell (RFC 2018), and what a D-SACK tells (RFC 2883).
+//! Handles the SACK blocks of an ACK (RFC 2018), and D-SACKs (RFC 2883).
 //!
 //! A block touches only segments that no earlier block covered. A first block that lies below the cumulative ACK, or
 //! inside the second block, reports a segment that arrived twice.
@@ -49,7 +49,7 @@ impl Sender {
         let is_probe = copies == 1 && self.probe.as_ref().is_some_and(|probe| probe.end == end);
         facts.is_dsack_of_probe = is_probe;
         self.counters.dsacks += copies;
-        // The network duplicates, too: more D-SACKs than retransmissions tell nothing about the latter.
+        // The network duplicates, too: more D-SACKs than retransmissions prove nothing about the latter.
         if self.counters.dsacks > self.counters.retransmits {
             return false;
         }

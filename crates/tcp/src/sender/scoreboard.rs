@@ -116,7 +116,7 @@ pub(super) struct Scoreboard {
     pub is_watched: bool,
     /// One for each segment.
     counts: VecDeque<SendCounts>,
-    /// What was deemed lost since the controller last heard of it.
+    /// Segments deemed lost since the last report to the controller.
     pub newly_lost: Vec<LostSegment>,
     /// Of the latest segments that were selectively acknowledged as the first of their burst: the last one, and how
     /// many the burst has beyond it.

@@ -45,7 +45,7 @@ impl SendBuffer {
         self.queued < self.written && !self.is_writing
     }
 
-    /// When the application goes on writing, if it is busy until then.
+    /// When the application continues to write, if it is busy until then.
     pub fn busy_until(&self) -> Option<Time> {
         self.busy_until
     }

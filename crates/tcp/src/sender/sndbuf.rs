@@ -88,8 +88,8 @@ impl Sender {
         self.sndbuf.is_writing && self.sndbuf.busy_until().is_none()
     }
 
-    /// The application goes on writing until something is to be sent; what that is, or [`Push::Nothing`] once it has
-    /// nothing more to write or waits for memory.
+    /// The application continues to write until a segment can be sent; returns it, or [`Push::Nothing`] once the
+    /// application has nothing more to write or waits for memory.
     pub(super) fn write_on(&mut self, now: Time, rng: &mut dyn Rng) -> Push {
         if !self.sndbuf.is_writing || self.sndbuf.is_held {
             return Push::Nothing;

@@ -117,7 +117,7 @@ impl Sender {
     fn end_push(&mut self, now: Time) {
         self.work.push = Push::Nothing;
         self.work.has_begun_burst = false;
-        // With nothing to send, an ACK says nothing about what limits it.
+        // Without data to send, an ACK does not show what limits the connection.
         let is_due = std::mem::take(&mut self.work.is_stock_due);
         if is_due || self.work.sent > 0 || self.board.next_bytes().0 < self.sndbuf.queued {
             self.take_stock(now);

@@ -39,7 +39,7 @@ pub(super) enum Push {
     Nothing,
     /// One burst, which waits for no longer one.
     OneBurst,
-    /// All but a short segment at the end, because the application goes on writing.
+    /// All but a short segment at the end, because the application continues to write.
     WholeSegments,
     /// All.
     All,

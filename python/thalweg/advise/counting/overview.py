@@ -52,7 +52,7 @@ class Overview:
 
 
 def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
-    """Look at all rows once; those from beyond the calendar do not count.
+    """Inspect all rows once; those from beyond the calendar do not count.
 
     Raises `ThalwegError` if an algorithm does not occur.
     """

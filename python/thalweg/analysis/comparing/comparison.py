@@ -168,7 +168,7 @@ def _values(run: Run, measures: Sequence[str]) -> Values:
 def _compare(
     paired: Sequence[pairs.Pair], first: Values, second: Values, flows: Collection[str]
 ) -> tuple[list[Compared], list[str]]:
-    """Put together what both sides have; say what only one has."""
+    """Join the rows of both sides; report rows that only one has."""
     rows: list[Compared] = []
     alone: list[str] = []
     for pair in paired:

@@ -34,7 +34,7 @@ class CpuShare:
 
 
 def is_of_a_share(name: str) -> bool:
-    """Tell whether an engine's measure is about a share of a CPU.
+    """Return whether an engine's measure is about a share of a CPU.
 
     >>> is_of_a_share("cpu_share_received_of_left"), is_of_a_share("relay_cpu_percent")
     (True, False)

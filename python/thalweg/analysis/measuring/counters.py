@@ -56,7 +56,7 @@ class Copy:
         return total
 
     def active_us(self, from_us: float, to_us: float) -> float:
-        """Say for how much of a time it was active, pauses between transfers included."""
+        """Return the share of a time in which it was active, including pauses between transfers."""
         return max(0.0, min(to_us, self.end_us) - max(from_us, self.start_us))
 
 
@@ -96,7 +96,7 @@ def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
 
 
 def by_flow(of_experiment: Iterable[Copy]) -> Mapping[str, list[Copy]]:
-    """Put the copies of each flow together."""
+    """Assemble the copies of each flow."""
     flows: dict[str, list[Copy]] = {}
     for copy in of_experiment:
         flows.setdefault(copy.flow, []).append(copy)

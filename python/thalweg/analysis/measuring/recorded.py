@@ -22,7 +22,7 @@ SOURCES = {
 
 
 def is_recorded(run: Run, measure: str) -> bool:
-    """Say whether any complete experiment has what the measure is made of.
+    """Return whether any complete experiment has what the measure is made of.
 
     Where it has not, the measure's lack of a value says something of the engine, and nothing of what was tried.
     """

@@ -86,7 +86,7 @@ def summarise(values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 
 
 def overlap(a: Estimate, b: Estimate) -> bool | None:
-    """Say whether two intervals overlap; None if one of them is missing."""
+    """Return whether two intervals overlap; None if one of them is missing."""
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return None
     return max(a.low, b.low) <= min(a.high, b.high)

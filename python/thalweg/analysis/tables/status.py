@@ -33,7 +33,7 @@ class Status:
 
 
 def status(run: Run) -> Status:
-    """Say how far the run came; a failure that a later try made good does not count."""
+    """Return how far the run came; a failure that a later try made good does not count."""
     finished = set(run.finished_ids)
     last = {event["id"]: event for event in run.events if event["event"] == "failed" and "id" in event}
     failures = [

@@ -28,7 +28,7 @@ STATES: Mapping[str, str] = {
 
 
 def look(seconds: int, *, as_json: bool) -> Exit:
-    """Look for `seconds`, and say what was seen and what to do about it."""
+    """Monitor the machine for `seconds`, and report the findings with remedies."""
     seen = engine.live(seconds)
     if as_json:
         output.data_json(seen)

@@ -115,7 +115,7 @@ def _fuzz(
 
 
 def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
-    """Say which candidates could not be tried; where that is so of all, nothing was looked for."""
+    """Return which candidates could not be tried; where that is so of all, nothing was looked for."""
     code = Exit.FINE
     for name, candidates in fuzzing.without_value.items():
         if candidates:

@@ -155,7 +155,7 @@ def _json(kernel: "Kernel | GuestKernel") -> dict[str, object]:
 
 
 def _warn_of_variable() -> None:
-    """Say that the environment names another kernel, which goes first."""
+    """Report that the environment names another kernel, which goes first."""
     from thalweg.kernel import VARIABLE, guests
 
     for variable in (VARIABLE, guests.IMAGE_VARIABLE):

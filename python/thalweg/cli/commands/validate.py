@@ -160,7 +160,7 @@ def _check(comparison: "EngineComparison") -> Exit:
 
 
 def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
-    """Say what is going to happen, and what is not."""
+    """Report what is going to happen, and what is not."""
     from thalweg.run import duration
 
     is_one = parts[0].sides[0].engine == parts[0].sides[1].engine

@@ -235,7 +235,7 @@ def _talk_of(done: "Imported") -> None:
 
 
 def _counted(what: str, reason: "ReasonCount") -> str:
-    """Say how many lines there are of a kind, and where the first one is."""
+    """Describe how many lines there are of a kind, and where the first one is."""
     return f"{reason.count} x {what} (first {reason.first.file}:{reason.first.line})"
 
 

@@ -52,7 +52,7 @@ def show(answer: "Answer") -> None:
 
 
 def not_compared(answer: "Answer") -> list[str]:
-    """Say which rows of other algorithms, and which that receivers limited, are not part of the comparison."""
+    """Describe which rows of other algorithms, and which that receivers limited, are not part of the comparison."""
     from thalweg.records.schema import UNKNOWN_TEXT
 
     others = [

@@ -80,7 +80,7 @@ def _row(row: "Compared") -> dict[str, object]:
 
 
 def _sentence(found: "Comparison", by: str | None, tolerance: float) -> str:
-    """Say in a sentence what came out."""
+    """Summarise the comparison in a sentence."""
     if not found.rows:
         return f"Nothing was compared: {_why_nothing(found)}."
     rows, few, small = len(found.rows), len(found.of("too few")), len(found.of("too small"))
@@ -179,7 +179,7 @@ def _signed(change: float) -> str:
 
 
 def _kernel(run: "Run") -> str:
-    """Say which kernel a run was made on: its engine's, which need not be the machine's, else the machine's."""
+    """Describe which kernel a run was made on: its engine's, which need not be the machine's, else the machine's."""
     if engines := str(run.meta.get("result_version", "")).partition(" on ")[2]:
         return engines
     return " ".join(str(run.meta.get("host", {}).get("kernel", "an unknown kernel")).split()[:2])

@@ -30,6 +30,6 @@ def show(fuzz: "Fuzz", found: "Sequence[Finding]", files: Sequence[Path], direct
 
 
 def would(fuzz: "Fuzz") -> str:
-    """Say what would be looked for."""
+    """Describe what would be looked for."""
     failures = "; ".join(f"{name}, {text}" for name, text in described(fuzz.failures).items())
     return f"[fuzz] {fuzz.budget} candidates for each failure: {failures}\n  conditions: {', '.join(fuzz.ranges)}"

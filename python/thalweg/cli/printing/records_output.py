@@ -99,7 +99,7 @@ def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> di
 
 
 def sentences(summary: "Summary") -> Iterator[str]:
-    """Say in a few lines what there is."""
+    """Summarise the records in a few lines."""
     kinds = {count.value: count.connections + count.transfers for count in summary.counts["kind"]}
     parts = [_number(kinds["close"], "connection", " closed")] if "close" in kinds else []
     parts += [_number(summary.open, "connection", " still open")] if summary.open else []

@@ -39,7 +39,7 @@ def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
 
 
 def would(search: "Search", points: int, held_out: int, repetitions: int) -> str:
-    """Say what a search would do."""
+    """Describe what a search would do."""
     parameters = ", ".join(f"{each.address} from {each.span}" for each in search.parameters)
     goals = ", ".join(f"{'maximise' if each.is_maximised else 'minimise'} {each.name}" for each in search.objectives)
     lines = [f"[search] {search.budget} candidates: {parameters}", f"  {goals}"]

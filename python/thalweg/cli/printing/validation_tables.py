@@ -65,7 +65,7 @@ def of_cells(cells: Sequence["GridCell"], keys: Sequence[str]) -> Sheet:
 
 
 def _says_more_than_its_name(cell: "GridCell", keys: Sequence[str]) -> bool:
-    """Say whether the congestion control of a cell is neither the flow's name nor in a column of its own."""
+    """Return whether the congestion control of a cell is neither the flow's name nor in a column of its own."""
     return cell.cc is not None and cell.cc != cell.flow and f"flow.{cell.flow}.cc" not in keys
 
 

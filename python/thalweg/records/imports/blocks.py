@@ -54,7 +54,7 @@ class RowBlock(Generic[Row]):
         columns: Callable[[Addresses, pl.Series, Sequence[Row]], pl.DataFrame],
         read: Callable[[int, Row], Item],
     ) -> None:
-        """Take the rows, and what makes columns of all or an item of one."""
+        """Initialise with the rows, and what makes columns of all or an item of one."""
         self._rows = rows
         self._columns = columns
         self._read = read

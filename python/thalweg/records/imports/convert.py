@@ -296,7 +296,7 @@ def _row(found: ImportedRow, constants: Mapping[str, str], addresses: Addresses)
 
 
 def _is_known(value: ImportedValue) -> TypeGuard[RecordValue]:
-    """Tell whether a value is more than a mark: neither one of ours, nor NaN or infinite."""
+    """Return whether a value is more than a mark: neither one of ours, nor NaN or infinite."""
     return not isinstance(value, Unknown) and not (isinstance(value, float) and not math.isfinite(value))
 
 

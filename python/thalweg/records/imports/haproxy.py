@@ -39,7 +39,7 @@ class Haproxy:
     """What to type when nothing could be read."""
 
     def __init__(self, form: str = "", mapped: Sequence[Mapped] = ()) -> None:
-        """Take what `log-format` has, and which of its fields become which columns besides.
+        """Initialise with what `log-format` has, and which of its fields become which columns besides.
 
         Without a format, lines are those of `option httplog` or `option tcplog`. Raises `ThalwegError` if it is not a
         format, or if it lacks a field of the map.

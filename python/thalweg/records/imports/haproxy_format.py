@@ -32,7 +32,7 @@ class HaproxyFormat:
     """A format, perhaps with fields that some lines lack."""
 
     def __init__(self, text: str) -> None:
-        """Take what stands in `log-format`.
+        """Initialise with what stands in `log-format`.
 
         Raises `ThalwegError` if it is not a format.
         """

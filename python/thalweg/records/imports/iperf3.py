@@ -108,7 +108,7 @@ def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> Im
 
 
 def _is_sender(sender: JsonObject, settings: JsonObject, is_client: bool) -> bool:
-    """Tell whether the side that printed the result sent the stream; old versions say it of the whole test only."""
+    """Return whether the side that printed the result sent the stream; old versions say it of the whole test only."""
     if isinstance(flag := sender.get("sender"), bool):
         return flag
     if _number(settings, "bidir"):

@@ -173,7 +173,7 @@ class Lines:
     """
 
     def __init__(self, stream: IO[str], digest: Digest) -> None:
-        """Take a text that is open."""
+        """Initialise with a text that is open."""
         self._stream = stream
         self._digest = digest
         self._was_cut = False
@@ -231,7 +231,7 @@ class Lines:
         return self._ahead
 
     def was_cut(self) -> bool:
-        """Tell whether a line was too long since this was asked last."""
+        """Return whether a line was too long since this was asked last."""
         was_cut, self._was_cut = self._was_cut, False
         return was_cut
 
@@ -242,7 +242,7 @@ def _end_of_lines(text: str) -> int:
 
 
 def is_cut(piece: str) -> bool:
-    """Tell whether a piece is not a whole line."""
+    """Return whether a piece is not a whole line."""
     return len(piece) == LONGEST and piece[-1] not in "\r\n"
 
 
@@ -250,7 +250,7 @@ class SourceFile:
     """A file that is being read, line by line."""
 
     def __init__(self, path: Path, text: Lines) -> None:
-        """Take its text."""
+        """Initialise with its text."""
         self.path = path
         self.text = text
 
@@ -329,7 +329,7 @@ def _encoding(begin: bytes) -> str:
 
 
 def _refuse_compressed(path: Path, begin: bytes) -> None:
-    """Say how to read what gzip has not compressed."""
+    """Reject files of other compressors, with a hint how to read them."""
     for magic, name in COMPRESSED.items():
         if begin.startswith(magic):
             raise ThalwegError(

@@ -25,7 +25,7 @@ class JsonLines:
     hint = "--map COLUMN=KEY[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 
     def __init__(self, mapped: Sequence[Mapped], notation: Notation | None = None) -> None:
-        """Take the map, and how numbers and times are written in strings."""
+        """Initialise with the map, and how numbers and times are written in strings."""
         self._mapped = with_time(mapped)
         self._notation = notation or Notation()
         self._kind = kind_of(mapped)

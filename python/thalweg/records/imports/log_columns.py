@@ -27,7 +27,7 @@ class LineColumns:
     """
 
     def __init__(self, form: LineForm, conversions: Mapping[str, Sequence[Conversion]]) -> None:
-        """Take the form, and by field what becomes of its text."""
+        """Initialise with the form, and by field what becomes of its text."""
         self._conversions: list[tuple[int, Conversion, bool]] = []
         self._has_lists = False
         self.is_possible = True
@@ -106,7 +106,7 @@ class LogBlock:
     """A block of lines."""
 
     def __init__(self, text: str, first: int, log: LogLines, base: int, columns: Columns) -> None:
-        """Take the text; the number of its first line, and that which `SourceFile.number` returns for line 0."""
+        """Initialise with the text, the number of its first line, and that of line 0 (`SourceFile.number`)."""
         self._text = text
         self._first = first
         self._log = log

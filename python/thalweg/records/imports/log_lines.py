@@ -35,7 +35,7 @@ class LineForm:
     """The form of a line."""
 
     def __init__(self, parts: Sequence[FormPart], form: str) -> None:
-        """Take literal texts and fields in their order; `form` is what the user wrote.
+        """Initialise with literal texts and fields in their order; `form` is what the user wrote.
 
         Raises `ThalwegError` if two fields follow one another with nothing in between: the end of the first field
         would be ambiguous.

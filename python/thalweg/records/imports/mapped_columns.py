@@ -67,7 +67,7 @@ def _constant(mapped: Mapped, notation: Notation, addresses: Addresses) -> tuple
 
 
 def has_unread_constants(mapped: Sequence[Mapped], notation: Notation = OF_SERVERS) -> bool:
-    """Tell whether the map has a value for every row that cannot be read, or only with a note."""
+    """Return whether the map has a value for every row that cannot be read, or only with a note."""
     return not all(each.source or _constant(each, notation, Addresses())[1] for each in mapped)
 
 

@@ -190,7 +190,7 @@ class _Row:
 
 
 def _ends(row: _Row) -> ImportedRow:
-    """Say when it was, and between whom."""
+    """Return the time and the endpoints of a test."""
     site, machine = row.first("server.Site"), row.first("server.Machine")
     name = f"{machine}-{site}" if site and machine else machine or site
     start = row.time("raw.Download.StartTime", "Download.StartTime", "a.TestTime", "TestTime")

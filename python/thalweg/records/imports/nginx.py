@@ -42,7 +42,7 @@ class Nginx:
     """What to type when nothing could be read."""
 
     def __init__(self, form: str = COMBINED, mapped: Sequence[Mapped] = ()) -> None:
-        """Take what `log_format` has in nginx.conf, and which of its variables become which columns besides.
+        """Initialise with what `log_format` has in nginx.conf, and which of its variables become which columns besides.
 
         Raises `ThalwegError` if it is not a format, or if it lacks a variable of the map.
         """

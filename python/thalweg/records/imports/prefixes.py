@@ -54,7 +54,7 @@ class LogLines:
     """The lines of a log, read one by one."""
 
     def __init__(self, source: SourceFile, row: Callable[[int, str], ImportedRow]) -> None:
-        """Take the file, and what reads a line: it gets the number of the line among all files, and the line."""
+        """Initialise with the file, and a reader of lines: it gets the number among all files, and the line."""
         self._source = source
         self._row = row
         self._parts: dict[str, str] = {}

@@ -85,7 +85,7 @@ class Ss:
     hint = "ss -tine > dump.txt"
 
     def __init__(self, at_us: int | None = None) -> None:
-        """Take the UNIX time of the dumps, where they do not say it themselves; None: when their file was written."""
+        """Initialise with the UNIX time of dumps without their own; None: the time at which their file was written."""
         self._at_us = at_us
         self._seen: dict[int, Seen] = {}
 
@@ -201,13 +201,13 @@ class Ss:
 
 
 def _may_be_usual(socket: Socket, at_us: int | None) -> bool:
-    """Tell whether nothing but its text can make a socket unusual."""
+    """Return whether nothing but its text can make a socket unusual."""
     is_whole = not (socket.is_cut or socket.is_ambiguous or len(socket.text) > ss_sockets.LONGEST_SOCKET)
     return is_whole and at_us is not None
 
 
 def _has_addresses(text: str) -> bool:
-    """Tell whether the addresses in brackets of a usual socket are addresses."""
+    """Return whether the addresses in brackets of a usual socket are addresses."""
     if "[" not in text:
         return True
     try:

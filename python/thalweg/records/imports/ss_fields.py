@@ -66,7 +66,7 @@ class Fields:
     """What ss prints of a connection after its addresses."""
 
     def __init__(self, words: list[str], *, is_cut: bool = False) -> None:
-        """Take the words; `is_cut`: the last one may be incomplete."""
+        """Initialise with the words; `is_cut`: the last one may be incomplete."""
         present = {word.partition(":")[0] for word in words} & POSITION.keys()
         self._furthest = max((POSITION[name] for name in present), default=-1)
         self._cut = ""
@@ -156,7 +156,7 @@ class Fields:
         return [name for name in COLUMNS if is_in_name and name.startswith(self._cut) and name not in self._present]
 
     def _is_passed(self, name: str) -> bool:
-        """Tell whether ss printed something that it prints after a field."""
+        """Return whether ss printed something that it prints after a field."""
         return self._furthest > POSITION[name]
 
     def _absent(self, name: str) -> int | None:

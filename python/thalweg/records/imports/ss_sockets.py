@@ -65,7 +65,7 @@ class Socket:
     """All that ss printed of a socket, or one other line."""
 
     def __init__(self, line: int, text: str) -> None:
-        """Take its first line, and the number of that."""
+        """Initialise with its first line, and the number of that."""
         self.line = line
         self.is_cut = False
         """Whether its end may be missing: nothing follows it, not even the end of the line."""

@@ -65,7 +65,7 @@ class CsvTable:
     hint = "--map COLUMN=HEADING[:UNIT], as in --map end_us=time:s; the columns are in docs/reference/records.md"
 
     def __init__(self, mapped: Sequence[Mapped], delimiter: str = "", notation: Notation | None = None) -> None:
-        """Take the map, the character between two fields, and the notation of numbers and times.
+        """Initialise with the map, the character between two fields, and the notation of numbers and times.
 
         Without a delimiter it is what a first line `sep=` names, a tab in files named .tsv, else a comma.
         """

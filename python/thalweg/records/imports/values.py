@@ -35,7 +35,7 @@ UNITS = {
 
 
 def is_unknown(text: str) -> bool:
-    """Tell whether a text stands for an unknown value.
+    """Return whether a text stands for an unknown value.
 
     >>> is_unknown("-"), is_unknown("-Infinity"), is_unknown("0")
     (True, True, False)
@@ -44,7 +44,7 @@ def is_unknown(text: str) -> bool:
 
 
 def is_number(text: str) -> bool:
-    """Tell whether a text is a decimal number."""
+    """Return whether a text is a decimal number."""
     return NUMBER.fullmatch(text) is not None
 
 

@@ -62,7 +62,7 @@ class Varnish:
     """What to type when nothing could be read."""
 
     def __init__(self, form: str = DEFAULT, mapped: Sequence[Mapped] = ()) -> None:
-        """Take what varnishncsa gets with -F, and which of its fields become which columns besides.
+        """Initialise with what varnishncsa gets with -F, and which of its fields become which columns besides.
 
         Raises `ThalwegError` if it is not a format, or if it lacks a field of the map.
         """

@@ -112,7 +112,7 @@ def _defined(
 
 
 def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
-    """Tell whether a column of this kind holds a value as it is."""
+    """Return whether a column of this kind holds a value as it is."""
     if isinstance(value, Unknown):
         return False
     if kind == pl.String:

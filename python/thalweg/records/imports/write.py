@@ -42,7 +42,7 @@ class RecordFile:
     """A file of records in the making, as a context: what is not finished when it ends is gone, with its folders."""
 
     def __init__(self, folder: Path) -> None:
-        """Take the folder in which the file will be; nothing is written yet."""
+        """Initialise with the folder in which the file will be; nothing is written yet."""
         self._folder = folder
         self._made: list[Path] = []
         self._temporary: Path | None = None

@@ -221,7 +221,7 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float, str]:
-    """Say where the colours end, in the unit shown; a few cells far beyond all others do not bleach the rest."""
+    """Return where the colours end, in the unit shown; a few cells far beyond all others do not bleach the rest."""
     if values.is_empty():
         return 0.0, 1.0, ""
     low, high = float(values.min()) / scale.size, float(values.max()) / scale.size  # type: ignore[arg-type]
@@ -240,7 +240,7 @@ def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float
 
 
 def _part(value: float, low: float, high: float, middle: float | None, is_log: bool) -> float:
-    """Say how far along its colours a value lies, from 0 (light) to 1 (dark)."""
+    """Return how far along its colours a value lies, from 0 (light) to 1 (dark)."""
     if middle is not None:
         return abs(value - middle) / (high - middle)
     if is_log:

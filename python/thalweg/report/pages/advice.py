@@ -80,7 +80,7 @@ def html(answer: Answer, places: Sequence[Path]) -> str:
 
 
 def _left_out(answer: Answer) -> list[str]:
-    """Say which rows and files have no part in the answer."""
+    """Describe which rows and files have no part in the answer."""
     said = [
         f"{n:,} rows {'without cc' if cc == UNKNOWN_TEXT else f'of {cc}'}, which were not compared."
         for cc, n in answer.other_algorithms.items()

@@ -100,7 +100,7 @@ def _sweep(run: Run) -> str:
 
 
 def _provenance(labelled: LabelledRun) -> dict[str, str]:
-    """Say what made a run, and how to make it again."""
+    """Return the provenance of a run, and the command that repeats it."""
     run = labelled.run
     host = run.meta.get("host") or {}
     cores = host.get("cores")

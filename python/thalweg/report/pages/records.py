@@ -96,7 +96,7 @@ def html(summary: Summary, places: Sequence[Path]) -> str:
 
 
 def _title(summary: Summary) -> str:
-    """Say how much there is."""
+    """Describe how much there is."""
     kinds = {count.value: count.connections + count.transfers for count in summary.counts["kind"]}
     connections, transfers = kinds.get("close", 0) + summary.open, kinds.get("transfer", 0)
     parts = [f"{connections:,} connection{'s' * (connections != 1)}"] if connections else []
@@ -105,7 +105,7 @@ def _title(summary: Summary) -> str:
 
 
 def _cautions(summary: Summary) -> Iterator[str]:
-    """Say what a reader should know before believing the numbers."""
+    """Describe what a reader should know before believing the numbers."""
     if summary.largest_weight > 1:
         yield (
             f"Of {summary.largest_weight} connections one was recorded. Rows are counted as they are; shares, quantiles"

@@ -49,5 +49,5 @@ def _safe(tokens: Sequence[Token]) -> list[Token]:
 
 
 def is_safe(url: str | float | None) -> bool:
-    """Say whether a link may stand in a page."""
+    """Return whether a link may stand in a page."""
     return isinstance(url, str) and url.lower().startswith(SAFE)

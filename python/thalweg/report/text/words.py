@@ -181,7 +181,7 @@ def _aggregations(links: Sequence[LinkDocument]) -> str:
 
 
 def _ratios(ratios: Sequence[float], what: str) -> str:
-    """Say what happens to a share of the packets; nothing if it happens to none."""
+    """Describe what happens to a share of the packets; nothing if it happens to none."""
     return amounts(ratios, per_cent, lambda text: f"{text} of the packets {what}") if any(ratios) else ""
 
 
@@ -242,12 +242,12 @@ def _hosts(points: Sequence[ExperimentDocument]) -> list[str]:
 
 
 def _either(settings: Sequence[bool], what: str) -> str:
-    """Say that something is on at all points or at some; nothing if it is off."""
+    """Describe that something is on at all points or at some; nothing if it is off."""
     return what + ("" if all(settings) else ", or not") if any(settings) else ""
 
 
 def _processors(hosts: Sequence[HostDocument]) -> list[str]:
-    """Say how scarce a host's CPU is, where it is."""
+    """Describe how scarce a host's CPU is, where it is."""
     cpus = [cpu for host in hosts if (cpu := host.get("cpu"))]
     found = []
     if cpus:
@@ -293,7 +293,7 @@ def _parameters(flow: FlowDocument) -> str:
 
 
 def _loads(loads: Sequence[LoadDocument]) -> str:
-    """Say what connections carry."""
+    """Describe what connections carry."""
     if all(load["kind"] == "sizes" and len(load["sizes_bytes"]) == 1 for load in loads):
         return amounts([load["sizes_bytes"][0] for load in loads], _bytes, lambda text: f"{text} per connection")
     if all(load["kind"] == "requests" for load in loads):
@@ -320,7 +320,7 @@ def _requests(loads: Sequence[LoadDocument]) -> str:
 
 
 def _repeats(repeats: Sequence[RepeatDocument]) -> str:
-    """Say which connections follow the first."""
+    """Describe which connections follow the first."""
     if {repeat["kind"] for repeat in repeats} == {"once"}:
         return ""
     ends = texts(map(_end, repeats)) if all(map(_end, repeats)) else ""
@@ -341,7 +341,7 @@ def _end(repeat: RepeatDocument) -> str:
 
 
 def _background(points: Sequence[ExperimentDocument]) -> str:
-    """Say what each UDP flow does; every point has the same number of them."""
+    """Describe what each UDP flow does; every point has the same number of them."""
     found = []
     for same in zip(*(point["background"] for point in points), strict=True):
         rates = amounts([each["rate_bps"] for each in same], _bitrate)

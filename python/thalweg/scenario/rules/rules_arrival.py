@@ -110,7 +110,7 @@ def _stops(flow: Raw, index: int, rtt: int, mistakes: Mistakes) -> None:
 
 
 def _too_late(flow: Raw, index: int, start: int, course: Course, end: int, mistakes: Mistakes) -> None:
-    """Say why nothing arrives in time: the round trips alone take too long, or a direction of the path is too slow."""
+    """Report why nothing arrives in time: the round trips take too long, or a direction of the path is too slow."""
     payload = _first_bytes(flow)
     free = Carrier()
     if not Course(course.rtt_ns, free, free).delivers(start, payload, end):

@@ -12,7 +12,7 @@ UNLIMITED = "unlimited"
 
 
 def goes_up(table: Raw) -> bool:
-    """Tell whether a [[flow]] or [[background]] goes up.
+    """Return whether a [[flow]] or [[background]] goes up.
 
     >>> goes_up({"direction": "up"}), goes_up({})
     (True, False)
@@ -21,7 +21,7 @@ def goes_up(table: Raw) -> bool:
 
 
 def has_up(raw: Raw) -> bool:
-    """Tell whether the host `receiver` sends anything but acknowledgements."""
+    """Return whether the host `receiver` sends anything but acknowledgements."""
     return any(goes_up(table) for key in ("flow", "background") for _, table in values.tables(raw, key))
 
 

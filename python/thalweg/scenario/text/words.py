@@ -41,7 +41,7 @@ def one_of(choices: Iterable[str]) -> str:
 
 
 def meant(given: str, choices: Sequence[str]) -> str | None:
-    """Tell which of the choices was probably meant.
+    """Describe which of the choices was probably meant.
 
     >>> meant("bufer", ["buffer", "rate"]), meant("Latency", ["rtt", "rate"]), meant("x", ["rtt"])
     ('buffer', 'rtt', None)

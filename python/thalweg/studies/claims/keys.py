@@ -36,12 +36,12 @@ def values_of(wanted: TomlValue) -> list[TomlValue]:
 
 
 def is_one(wanted: TomlValue) -> bool:
-    """Say whether a condition asks for one value, so that it leaves nothing of its key open."""
+    """Return whether a condition asks for one value, so that it leaves nothing of its key open."""
     return not isinstance(wanted, dict | list)
 
 
 def decides_derived(key: str) -> bool:
-    """Say whether derived keys follow from a key of the sweep."""
+    """Return whether derived keys follow from a key of the sweep."""
     return key.startswith(("path.", "host.")) or key.endswith(".count")
 
 

@@ -102,7 +102,7 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
 
 
 def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str, TomlValue]:
-    """Say what is laid over the scenario.
+    """Return what is laid over the scenario.
 
     What an engine's set-up narrows stays narrow with --quick, which for the part was chosen with the simulator in mind.
     """
@@ -111,7 +111,7 @@ def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str,
 
 
 def _shortened(study: Study, part: str, setup: Setup | None) -> str:
-    """Say what --quick sets otherwise, but for keys of the sweep and repetitions, which reports state anyway."""
+    """Describe what --quick sets otherwise, but for keys of the sweep and repetitions, which reports state anyway."""
     table, stated = study.claims.parts[part], {*study.documents[part].swept, "repetitions"}
     full, now = (_settings(table, setup, quick=which) for which in (False, True))
     changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in stated]

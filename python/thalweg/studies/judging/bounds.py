@@ -35,15 +35,15 @@ class Bounds:
         return cls(float(low), float(high))
 
     def inside(self, low: Numbers, high: Numbers) -> Flags:
-        """Say whether whole intervals are allowed."""
+        """Return whether whole intervals are allowed."""
         return np.asarray((low >= self.at_least) & (high <= self.at_most))
 
     def outside(self, low: Numbers, high: Numbers) -> Flags:
-        """Say whether nothing of intervals is allowed."""
+        """Return whether nothing of intervals is allowed."""
         return np.asarray((high < self.at_least) | (low > self.at_most))
 
     def margin(self, low: Numbers, high: Numbers) -> Numbers:
-        """Say how far intervals are from the nearer bound; below 0 where they pass it."""
+        """Return how far intervals are from the nearer bound; below 0 where they pass it."""
         return np.asarray(np.minimum(low - self.at_least, self.at_most - high))
 
     def verdict(self, centre: float, low: float, high: float) -> ClaimVerdict:

@@ -136,7 +136,7 @@ class PartData:
         return next(lacking, None)
 
     def _no_point(self, where: Mapping[str, TomlValue]) -> NotRun:
-        """Say which condition no point meets."""
+        """Return which condition no point meets."""
         for experiment, point in self.planned.left_out.items():
             frame = pl.DataFrame([{"experiment": experiment, **point, **self.planned.fixed}])
             if chosen(frame, {key: each for key, each in where.items() if key in frame.columns}).height:
@@ -169,7 +169,7 @@ def chosen(points: pl.DataFrame, where: Mapping[str, TomlValue]) -> pl.DataFrame
 
 
 def _meets(column: pl.Series, wanted: TomlValue) -> pl.Series:
-    """Say which of a key's values meet a condition."""
+    """Return which of a key's values meet a condition."""
     if (limits := range_of(wanted)) is not None:
         known = pl.Series([number(each) for each in column.to_list()], dtype=pl.Float64)
         low, high = limits.at_least, limits.at_most

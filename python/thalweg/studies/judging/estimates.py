@@ -268,7 +268,7 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
 
 
 def _are_set_apart(picked: Picked, other: Picked, key: str) -> bool:
-    """Say whether each side has one value of a key, and another one: a condition on a derived key has chosen them."""
+    """Return whether each side has a single, different value of a key, chosen by a condition on a derived key."""
     mine, others = picked.points[key].unique(), other.points[key].unique()
     return len(mine) == len(others) == 1 and mine[0] != others[0]
 

@@ -24,7 +24,7 @@ class Decided:
 
 
 def decide(policy: Policy, judged: Mapping[str, Judged]) -> list[Decided]:
-    """Say which rules an engine's verdicts bear out: those of which every claim holds."""
+    """Return which rules an engine's verdicts bear out: those of which every claim holds."""
     found = []
     for rule in policy.rules:
         fails = [f"{claim}: {judged[claim].verdict}" for claim in rule.claims if judged[claim].verdict != "holds"]

@@ -58,7 +58,7 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
 
 
 def _is_decided(judge: Judge, verdict: ClaimVerdict) -> bool:
-    """Say whether a verdict stands whatever points that have no value would have."""
+    """Return whether a verdict stands whatever points that have no value would have."""
     if judge.along is not None:
         return False
     if judge.over == "every":
@@ -69,7 +69,7 @@ def _is_decided(judge: Judge, verdict: ClaimVerdict) -> bool:
 
 
 def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:
-    """Say which measure an engine does not record, where that is why no point has a value."""
+    """Describe which measure an engine does not record, where that is why no point has a value."""
     other = (claim.against and claim.against.part) or claim.part
     asked = zip((claim.part, other), sides(claim.value, claim.against, ()), strict=True)
     for data, quantity in ((parts[part], each) for part, each in asked):

@@ -129,7 +129,7 @@ def _number(name: str, value: float) -> str:
 
 
 def section(table: Tree, found: Mapping[str, Trees]) -> str:
-    """Tell what each engine's grid teaches, beside the paper, in Markdown."""
+    """Describe what each engine's grid teaches, beside the paper, in Markdown."""
     blocks = [table.about]
     if table.paper:
         blocks.append(f"The paper ({table.source}):\n\n{_block(table.paper.strip().splitlines())}")

@@ -50,7 +50,7 @@ def policy_file(study: Study, reproduced: Reproduced, *, quick: bool) -> str:
 
 
 def no_policy(study: Study) -> ThalwegError:
-    """Say that a study has no policy."""
+    """Return that a study has no policy."""
     return ThalwegError(
         "no-policy",
         f"no policy follows from the study `{study.name}`",

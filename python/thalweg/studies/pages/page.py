@@ -13,7 +13,7 @@ from thalweg.studies.running.reproduce import Reproduced
 
 
 def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> report.StudyPage:
-    """Put together what the page of a study shows."""
+    """Collect what the page of a study shows."""
     claims = study.claims
     drawn = figures.draw(study, reproduced)
     return report.StudyPage(
@@ -81,7 +81,7 @@ def _machine(reproduced: Reproduced) -> str:
 
 
 def _cautions(reproduced: Reproduced) -> list[str]:
-    """Say what a reader should know before believing it."""
+    """Describe what a reader should know before believing it."""
     cautions = []
     for part, data in reproduced.parts.items():
         if data.run is None:

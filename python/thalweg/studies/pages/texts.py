@@ -57,7 +57,7 @@ def ours(judged: Judged, unit_: str) -> str:
 
 
 def asked(claim: Claim) -> str:
-    """Say what a claim asks of the number."""
+    """Describe what a claim asks of the number."""
     judge, unit_ = claim.judge, unit(claim)
     if judge.over == "share":
         unit_ = _unit_of_points(claim)

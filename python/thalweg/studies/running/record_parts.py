@@ -86,7 +86,7 @@ def judged(
 
 
 def _settings(planned_part: PlannedPart) -> "list[Settings]":
-    """Say which records a part asks for, repetition by repetition."""
+    """Return which records a part asks for, repetition by repetition."""
     from thalweg import synth
 
     each = planned_part.records

@@ -86,7 +86,7 @@ class Reproduced:
 
 
 def plan(study: Study, engine: Engine, known: Capabilities, *, quick: bool) -> Reproduced:
-    """Say what is to be run.
+    """Return what is to be run.
 
     Raises `ThalwegErrors` if what claims.toml lays over a scenario is wrong.
     """

@@ -82,7 +82,7 @@ def test_of_a_truncated_address_only_networks_count_that_hold_all_of_it(duck: Du
     }
 
 
-def test_what_is_no_address_is_nowhere(duck: Duck, tmp_path: Path) -> None:
+def test_what_is_not_an_address_is_nowhere(duck: Duck, tmp_path: Path) -> None:
     given = ["h:49904e588c3b5db3", "unknown", "", "1.2.3", "999.1.2.3"]
     found = duck.find(table(tmp_path), given)
     assert {found[each] for each in given[:-1]} == {(None, None)}
@@ -147,21 +147,21 @@ def test_a_folder_of_maxmind(duck: Duck, tmp_path: Path) -> None:
         ("", "its heading names no `network`"),
     ],
 )
-def test_what_is_no_table_is_said(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_not_a_table_is_reported(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ThalwegError) as wrong:
         prefix_table.read(table(tmp_path, text))
     assert said in wrong.value.message
     assert "table.csv" in wrong.value.text()
 
 
-def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     file.write_bytes(b"network,asn\n192.0.2.0/24,\xff\n")
     with pytest.raises(ThalwegError, match="it is not text"):
         prefix_table.read(file)
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="cannot be read: no such file"):
         prefix_table.read(tmp_path / "nowhere.csv")
 

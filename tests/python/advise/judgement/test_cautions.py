@@ -152,7 +152,7 @@ def queued(chance: np.random.Generator, n_lossy: int, longer: float) -> pl.DataF
     return pl.concat(rows).group_by("group", "is_lossy").agg(n=pl.len(), sum=value.sum(), squares=(value**2).sum())
 
 
-def test_losses_are_said_to_be_without_queues_only_if_there_are_enough_of_them() -> None:
+def test_losses_are_reported_to_be_without_queues_only_if_there_are_enough_of_them() -> None:
     chance = np.random.default_rng(5)
     bootstrap = Bootstrap(QUICK)
     assert losses(queued(chance, 10_000, longer=0.0), bootstrap).follow_queues is False

@@ -173,7 +173,7 @@ def test_among_many_rows_one_that_would_be_real_alone_is_not(tmp_path: Path) -> 
     assert (row.verdict, found.real) == ("too few", [])
 
 
-def test_a_run_is_no_different_from_itself(tmp_path: Path) -> None:
+def test_a_run_is_not_different_from_itself(tmp_path: Path) -> None:
     run = a_run(tmp_path, [({}, [1.0, 1.1, 1.2])])
     found = analysis.compare(run, run, tolerance=0.5)
     assert {row.verdict for row in found.rows if row.change[1] is not None} == {"not seen"}

@@ -37,14 +37,14 @@ def test_flows_that_never_meet_are_never_in_step(tmp_path: Path) -> None:
     assert in_step(two_bbr_flows(tmp_path, {"a": {10: 4, 20: 4}, "b": {13: 4, 23: 4}})) is None
 
 
-def test_a_small_window_after_a_timeout_is_no_probe(tmp_path: Path) -> None:
+def test_a_small_window_after_a_timeout_is_not_a_probe(tmp_path: Path) -> None:
     made = two_bbr_flows(tmp_path, {"a": {10: 4}, "b": {}})
     made.sample(0, 0, 10 * SECOND + 1, "b", cwnd_packets=1, ca_state="loss")
     made.sample(0, 0, 10 * SECOND + 1, "a", cwnd_packets=4)
     assert in_step(made) is None
 
 
-def test_other_algorithms_do_not_count_and_one_bbr_flow_has_nobody_to_be_in_step_with(tmp_path: Path) -> None:
+def test_other_algorithms_do_not_count_and_one_bbr_flow_has_no_synchronisation(tmp_path: Path) -> None:
     assert in_step(two_bbr_flows(tmp_path, {"a": {10: 4}, "b": {10: 4}}, second_cc="cubic")) is None
 
 

@@ -44,7 +44,7 @@ def runs(tmp_path: Path) -> tuple[str, str]:
     return a_study(tmp_path / "before"), a_study(tmp_path / "after", "kernel", slower=1.1)
 
 
-def test_a_real_difference_is_told_in_a_sentence_and_fails(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+def test_a_real_difference_is_reported_in_a_sentence_and_fails(thalweg: Thalweg, runs: tuple[str, str]) -> None:
     done = thalweg("compare", *runs, "--flow", "large", "--measure", "goodput")
     assert done.returncode == Exit.FAILED
     sentence, _, heading, *rows = done.stdout.splitlines()
@@ -108,7 +108,7 @@ def test_a_tolerance_is_a_number(thalweg: Thalweg, runs: tuple[str, str], tolera
     assert f"`{tolerance}` is not a tolerance" in done.stderr
 
 
-def test_what_makes_a_comparison_doubtful_is_said(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_what_makes_a_comparison_doubtful_is_reported(thalweg: Thalweg, tmp_path: Path) -> None:
     paths = []
     for name in ("a", "b"):
         made = MadeUpRun(tmp_path / name, [experiment(0, n, flows=[flow(name)]) for n in range(4)])
@@ -127,7 +127,7 @@ def test_what_makes_a_comparison_doubtful_is_said(thalweg: Thalweg, tmp_path: Pa
     assert done.returncode == Exit.NO_EVIDENCE
 
 
-def test_a_comparison_without_repetitions_is_no_evidence(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_comparison_without_repetitions_is_not_evidence(thalweg: Thalweg, tmp_path: Path) -> None:
     paths = []
     for name, acked in (("a", 1_000_000), ("b", 2_000_000)):
         made = MadeUpRun(tmp_path / name, [experiment(0, flows=[flow("large")])])

@@ -180,7 +180,7 @@ def test_the_page_is_the_same_for_the_same_runs(thalweg: Thalweg, tmp_path: Path
     assert (goodput["error"], goodput["within_noise"]) == ("0", "0")
 
 
-def test_the_name_of_the_table_beside_the_page_is_no_name_for_the_page(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_the_name_of_the_table_beside_the_page_is_not_a_name_for_the_page(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--page", "page.csv")
     assert done.returncode == Exit.CANNOT_WRITE
     assert "hint: --page page.md" in done.stderr
@@ -216,7 +216,7 @@ def test_tables_of_the_ready_made_grid_fit_into_80_columns(thalweg: Thalweg) -> 
     assert max(len(line) for line in done.stdout.partition("\ngoals\n")[2].splitlines()) <= 80
 
 
-def test_mistakes_are_told_before_anything_runs(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_mistakes_are_reported_before_anything_runs(thalweg: Thalweg, tmp_path: Path) -> None:
     assert "did you mean `solo-loss`?" in thalweg("validate", "sim", "sim", "--grid", "solo-los").stderr
     assert "there is no engine `sin`" in thalweg("validate", "sim", "sin").stderr
     (tmp_path / "grid.toml").write_text(GRID.replace("5Mbps", "5"))

@@ -100,7 +100,7 @@ def test_a_folder_that_was_there_stays_when_an_import_fails(thalweg: Thalweg, tm
     assert list((tmp_path / "records").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_said_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = thalweg("import", *NGINX, "--out", "file/records")
     assert done.returncode == Exit.CANNOT_WRITE

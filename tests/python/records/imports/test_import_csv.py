@@ -89,7 +89,7 @@ def test_a_map_that_makes_no_records_is_refused(settings: list[str], message: st
         CsvTable(mapping(settings, None))
 
 
-def test_a_file_of_toml_that_is_no_map_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_toml_that_is_not_a_map_is_refused(tmp_path: Path) -> None:
     for text, message in (
         ("end_us = 5", "neither a field nor a value"),
         ("end_us = {form = 's'}", "neither a field nor a value"),

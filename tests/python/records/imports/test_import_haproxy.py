@@ -98,7 +98,7 @@ def test_formats_that_cannot_be_read_are_refused(form: str, message: str) -> Non
         Haproxy(form)
 
 
-def test_quotes_around_all_texts_are_no_part_of_them(tmp_path: Path) -> None:
+def test_quotes_around_all_texts_are_not_part_of_them(tmp_path: Path) -> None:
     form = '%{+Q}o %{-Q}ci - - [%trg] %r %ST %B "" "" %cp %ms %ft %b %s %TR %Tw %Tc %Tr %Ta %tsc'
     line = '203.0.113.5 - - [21/Nov/2026:23:37:28 +0000] "GET /a HTTP/1.1" 200 212 "" "" 50123 250 '
     line += '"www~" "static" "srv1" 10 0 30 69 109 ----'

@@ -63,7 +63,7 @@ def test_a_file_without_records_is_our_error_and_leaves_nothing(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_marks_of_encodings_and_ends_of_lines_of_other_systems_are_no_part_of_the_text(
+def test_marks_of_encodings_and_ends_of_lines_of_other_systems_are_not_part_of_the_text(
     tmp_path: Path, encoding: str
 ) -> None:
     (tmp_path / "a.csv").write_bytes("t,size\r\n1795304248,5\r\n1795304249,6\r\n".encode(encoding))
@@ -122,7 +122,7 @@ def test_a_time_without_a_zone_is_of_utc(tmp_path: Path) -> None:
         ("app_limited_share", "-0.1", "out of its range: -0.1"),
     ],
 )
-def test_numbers_that_no_column_holds_are_told(tmp_path: Path, column: str, text: str, said: str) -> None:
+def test_numbers_that_no_column_holds_are_reported(tmp_path: Path, column: str, text: str, said: str) -> None:
     (tmp_path / "a.csv").write_text(f"t,x\n1700000005,1\n1700000006,{text}\n")
     importer = CsvTable(mapping(["end_us=t", f"{column}=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
@@ -185,7 +185,7 @@ def test_a_socket_that_never_ends_is_counted(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     "field", ["delivery_rate 1.2.3Mbps", f"delivery_rate {'9' * 400}bps", f"sk:{'f' * 6000}", "bbr:(bw:...bps,mrtt:1)"]
 )
-def test_fields_of_ss_that_nobody_prints_make_a_line_that_cannot_be_read(tmp_path: Path, field: str) -> None:
+def test_fields_of_ss_that_ss_never_prints_make_a_line_that_cannot_be_read(tmp_path: Path, field: str) -> None:
     socket = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 {}\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
     (tmp_path / "dump").write_text(socket.format("sk:7") + socket.format(field))
     rows, done = imported(Ss(AT_S * 1_000_000), tmp_path / "dump", out=tmp_path / "out")
@@ -193,7 +193,7 @@ def test_fields_of_ss_that_nobody_prints_make_a_line_that_cannot_be_read(tmp_pat
 
 
 @pytest.mark.parametrize("line", ["tcp", 'users:(("a",pid=1,fd=2))', "ESTAB", "ESTAB 0 0 x y"])
-def test_torn_lines_of_ss_are_told(tmp_path: Path, line: str) -> None:
+def test_torn_lines_of_ss_are_reported(tmp_path: Path, line: str) -> None:
     socket = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 sk:7\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
     (tmp_path / "dump").write_text(f"{line}\n{socket}")
     rows, done = imported(Ss(AT_S * 1_000_000), tmp_path / "dump", out=tmp_path / "out")

@@ -68,7 +68,7 @@ def test_a_request_of_any_text_neither_fools_nor_slows_it(tmp_path: Path) -> Non
     assert (len(rows), done.unread) == (1, 3)
 
 
-def test_a_format_that_nobody_can_take_apart_is_refused() -> None:
+def test_a_format_that_cannot_be_parsed_is_refused() -> None:
     with pytest.raises(ThalwegError, match="nothing stands between"):
         Nginx("$bytes_sent$request_time $msec")
     with pytest.raises(ThalwegError, match="has no variable"):

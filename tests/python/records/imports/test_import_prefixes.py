@@ -26,7 +26,7 @@ PREFIXES = {
 
 
 @pytest.mark.parametrize("name", PREFIXES)
-def test_a_prefix_is_no_part_of_the_address(tmp_path: Path, name: str) -> None:
+def test_a_prefix_is_not_part_of_the_address(tmp_path: Path, name: str) -> None:
     (tmp_path / "a.log").write_text(PREFIXES[name].format(LINE.format("203.0.113.5")) + "\n")
     (row,), done = imported(Nginx(), tmp_path / "a.log", out=tmp_path / "out", addresses=Addresses("whole"))
     assert (row["remote_address"], row["end_us"], done.unread) == ("203.0.113.5", AT_S * 1_000_000, 0)

@@ -75,7 +75,7 @@ def test_later_dumps_of_a_connection_replace_the_ones_before(tmp_path: Path) -> 
     assert rows.rows() == [(0x1A2B, "close"), (0x1A2C, "interim")]
 
 
-def test_what_is_no_connection_is_left_out_by_its_reason_and_what_is_torn_is_told(tmp_path: Path) -> None:
+def test_what_is_not_a_connection_is_left_out_by_its_reason_and_what_is_torn_is_reported(tmp_path: Path) -> None:
     _, done = imported(Ss(), DUMP, out=tmp_path)
     assert done.left_out.counts() == {
         "headings": 1,

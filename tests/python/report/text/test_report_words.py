@@ -77,7 +77,7 @@ def test_no_entity_stands_in_an_expression_which_would_escape_it(template: Path)
 
 
 @pytest.mark.parametrize(("swept", "expected"), CASES.values(), ids=CASES)
-def test_a_swept_key_is_told_in_a_sentence(tmp_path: Path, swept: str, expected: str) -> None:
+def test_a_swept_key_is_reported_in_a_sentence(tmp_path: Path, swept: str, expected: str) -> None:
     background = '[[background]]\nrate = "1Mbps"\n' if "background" in swept else ""
     told = sentences(tmp_path, f"{HEAD}{FLOW}{background}[sweep]\n{swept}\n")
     assert expected in told

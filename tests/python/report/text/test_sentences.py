@@ -87,7 +87,7 @@ def test_parallel_copies_are_measured_by_their_even_share(tmp_path: Path) -> Non
     assert found.endswith("; it has less than an even share of 75 % at every buffer.")
 
 
-def test_the_share_of_a_flow_with_a_size_is_no_finding(tmp_path: Path) -> None:
+def test_the_share_of_a_flow_with_a_size_is_not_a_finding(tmp_path: Path) -> None:
     flows = [flow("ours", "bbr", size_bytes=1000), flow("theirs", "cubic", size_bytes=None)]
     run = MadeUpRun(tmp_path / "run", [experiment(0, 0, flows=flows)])
     run.transfer(0, 0, "ours", cc="bbr", size_bytes=1000, acked_bytes=1000, end_us=SECOND)

@@ -75,7 +75,7 @@ def test_a_part_is_made_quick_first_then_set_up_for_the_engine_then_made_quick_t
     assert len(planned(study, "uml", "alone", quick=False)) == 4 * 3
 
 
-def test_what_only_the_quick_set_shortens_is_told(tmp_path: Path) -> None:
+def test_what_only_the_quick_set_shortens_is_reported(tmp_path: Path) -> None:
     (tmp_path / "alone.toml").write_text(SCENARIO)
     shorter = CLAIMS.replace("quick = { repetitions = 5,", 'quick = { duration = "1s", repetitions = 5,')
     (tmp_path / "claims.toml").write_text(shorter.replace("set = { repetitions = 3 }", 'set = { duration = "1.5s" }'))

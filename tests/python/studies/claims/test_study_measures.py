@@ -50,6 +50,6 @@ def test_a_value_that_is_missing_leaves_the_measure_without_one() -> None:
 
 
 @pytest.mark.parametrize("expression", ["goodput / 0", "1e308 * 1e308 * goodput"])
-def test_what_is_no_number_is_no_value(expression: str) -> None:
+def test_what_is_not_a_number_is_not_a_value(expression: str) -> None:
     found = compute(COST.model_copy(update={"expression": expression}), values([(0, 0, 1.0, 1.0)]), POINTS)
     assert [value for value in found["value"] if value is not None and math.isfinite(value)] == []

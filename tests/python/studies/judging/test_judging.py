@@ -195,7 +195,7 @@ def test_what_was_not_tried_says_where_it_was(race: dict[str, PartData]) -> None
     assert found.note == "`synthetic` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
 
 
-def test_what_an_engine_does_not_record_is_no_open_question(tmp_path: Path) -> None:
+def test_what_an_engine_does_not_record_is_not_an_open_question(tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "a", [experiment(0, 0, flows=[flow("large", "bbr")])])
     run.transfer(0, 0, "large", timeouts=None, completed=False)
     parts = {"synthetic": PartData(PlannedPart("synthetic", SIM), open_run(run.write()))}

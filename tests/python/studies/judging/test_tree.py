@@ -86,7 +86,7 @@ def test_the_same_grid_gives_the_same_trees(grid: dict[str, PartData]) -> None:
     assert tree.learn(trees, grid) == tree.learn(trees, grid)
 
 
-def test_what_is_said_most_often_is_what_a_tree_has_to_beat(grid: dict[str, PartData]) -> None:
+def test_what_is_reported_most_often_is_what_a_tree_has_to_beat(grid: dict[str, PartData]) -> None:
     found = tree.learn(table({"name": "useless", "features": ["rtt_s"], "depth": 2}), grid)
     assert found.guess == pytest.approx(17 / 30)
     assert found.learned[0].rules == ["cubic   (17 of 30 points)"]

@@ -109,7 +109,7 @@ def test_quick_makes_fewer_records_and_says_how_far_it_is(thalweg: Callable[...,
 
 
 @pytest.mark.usefixtures("planted")
-def test_a_class_that_is_not_there_is_told_with_those_that_are(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_class_that_is_not_there_is_reported_with_those_that_are(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     study(tmp_path, HEAD, WRONG.replace('"wireless"', '"satellite"'))
     done = thalweg("reproduce", "mine", "--quick", "--json")
     (claim,) = json.loads(done.stdout)["studies"][0]["engines"][0]["claims"]
@@ -157,7 +157,7 @@ def test_other_engines_have_no_records(thalweg: Callable[..., Any], tmp_path: Pa
         ('kind = "bars"', 'kind = "series"', "needs a part with a scenario"),
     ],
 )
-def test_a_mistake_is_told_before_anything_runs(
+def test_a_mistake_is_reported_before_anything_runs(
     thalweg: Callable[..., Any], tmp_path: Path, text: str, other: str, told: str
 ) -> None:
     whole = "\n".join([HEAD, WRONG, FIGURE])

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Things that are heard between two looks when one comes upon the other: a few milliseconds' worth.
 const AT_ONCE: usize = 1024;
 
-/// How long a host may take to end once nobody needs it.
+/// Timeout for a host to exit when it is no longer needed.
 const END: Duration = Duration::from_millis(500);
 
 /// Lines of a host's standard error that are kept for the day it dies.
@@ -40,7 +40,7 @@ pub struct Crew<'a> {
     said: Receiver<(usize, Said)>,
     say: Sender<(usize, Said)>,
     is_cancelled: &'a dyn Fn() -> bool,
-    /// Things heard since somebody was asked whether to stop.
+    /// Messages received since the last check for an interruption.
     heard_at_once: usize,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Crew<'a> {
     /// The next thing that any host says, and its number; nothing at `until`.
     ///
     /// # Errors
-    /// A host cannot go on, or somebody asked to stop.
+    /// If a host cannot continue, or the user asked to stop.
     pub fn hear(&mut self, until: Option<Instant>) -> Result<Option<(usize, HostEvent)>, Failure> {
         match self.heard()? {
             Some((number, said)) => self.understand(number, said).map(Some),
@@ -202,11 +202,11 @@ impl<'a> Crew<'a> {
         Error::new("host-silent", message, "close other programs, or run fewer experiments at a time (--threads 1)")
     }
 
-    /// The error of a host that says what is no event.
+    /// The error of a host that sends an invalid event.
     fn nonsense(&self, number: usize, line: &str) -> Error {
         let name = self.name(number);
         let hint = "thalweg-engine was replaced while it ran? Give the same command again; else, please report it";
-        Error::new("bad-host", format!("the host `{name}` said what is no event: {line}"), hint)
+        Error::new("bad-host", format!("the host `{name}` sent an invalid event: {line}"), hint)
     }
 
     /// The error of a host that died.
@@ -238,7 +238,7 @@ impl Drop for Crew<'_> {
         let until = Instant::now() + END;
         for member in &mut self.members {
             if wait_for(&mut member.child, until.saturating_duration_since(Instant::now())).is_none() {
-                // With what it has started; each fails if nobody is there any more.
+                // With its child processes; each call fails if the process has exited.
                 let _ = kill_process_group(Pid::from_child(&member.child), Signal::KILL);
                 let _ = member.child.kill();
                 let _ = member.child.wait();
@@ -265,7 +265,7 @@ fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), 
     })
 }
 
-/// Ends when there are no more lines, or nobody reads them.
+/// Ends when there are no more lines, or the reader has closed the pipe.
 fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
     for line in lines {
         if stdin.write_all(line.as_bytes()).is_err() {
@@ -274,7 +274,7 @@ fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
     }
 }
 
-/// Ends when standard output does, or nobody listens.
+/// Ends when standard output does, or the receiver is closed.
 fn read_events(stdout: ChildStdout, mut say: impl FnMut(Said) -> bool) {
     for line in BufReader::with_capacity(1 << 16, stdout).lines() {
         let Ok(line) = line else { break };

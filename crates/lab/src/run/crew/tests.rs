@@ -85,7 +85,7 @@ fn a_host_that_says_nothing_is_not_waited_for() {
 }
 
 #[test]
-fn somebody_who_asks_to_stop_is_heard_while_hosts_are_silent() {
+fn a_stop_request_is_handled_while_hosts_are_silent() {
     let looks = Cell::new(0);
     let is_cancelled = || {
         looks.set(looks.get() + 1);
@@ -96,7 +96,7 @@ fn somebody_who_asks_to_stop_is_heard_while_hosts_are_silent() {
 }
 
 #[test]
-fn somebody_who_asks_to_stop_is_heard_while_hosts_talk_without_end() {
+fn a_stop_request_is_handled_while_hosts_send_events() {
     let mut crew = Crew::new(&|| true);
     let events = 0..3 * AT_ONCE;
     for _ in events.clone() {
@@ -123,7 +123,7 @@ fn hosts_end_with_their_crew_and_those_that_do_not_listen_are_killed() {
 }
 
 #[test]
-fn a_host_that_does_not_read_holds_nobody_up() {
+fn a_host_that_does_not_read_delays_no_other_host() {
     let mut crew = crew(&|| false, &["while :; do sleep 1000; done"]);
     // More than a pipe takes.
     for _ in 0..1000 {

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_connection_that_is_late_bunches_with_nobody() {
+    fn a_single_late_connection_does_not_bunch() {
         let mut account = Account::default();
         account.opened(Span::from_millis(30));
         account.opened(Span::from_millis(1));

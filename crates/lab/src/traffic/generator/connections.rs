@@ -56,7 +56,7 @@ pub(super) struct Connections {
     /// Where the data of each flow goes.
     to: BTreeMap<usize, SocketAddrV4>,
     ports: Arc<Ports>,
-    /// Every connection ever opened; what has ended leaves a hole, so that late events find nobody.
+    /// Every connection ever opened; closed ones leave `None`, so that late events are discarded.
     all: Vec<Option<Box<Connection>>>,
     open: u64,
 }

@@ -192,7 +192,7 @@ impl Clients<'_> {
         let (done, wakeup) = (self.done.clone(), self.wakeup.clone());
         let wait = move || {
             let printed = child.wait_with_output().map(|output| output.stdout).unwrap_or_default();
-            // Nobody listens any more: then nobody needs it.
+            // The receiver is closed: the result is no longer needed.
             let _ = done.send((flow, printed));
             wakeup.notify();
         };
@@ -283,7 +283,7 @@ impl Clients<'_> {
         series.filter_map(row).collect()
     }
 
-    /// What iperf3 could not do, though nobody interrupted it.
+    /// What iperf3 could not do, unless it was interrupted.
     fn failures(&self) -> Vec<String> {
         let failed = self.of.iter().filter(|(_, client)| client.interrupted.is_none());
         let sentence = |(flow, client): (&usize, &Client)| {

@@ -48,7 +48,7 @@ pub(in crate::traffic) struct Connection {
     pub(in crate::traffic) transfers_ended: u64,
     /// Whether the application has stopped for good.
     pub(in crate::traffic) is_stopped: bool,
-    /// Whether somebody will look at it again without being woken.
+    /// Whether it will be polled again without a wakeup.
     pub(in crate::traffic) is_watched: bool,
     /// Whether the loop waits for room to write.
     pub(in crate::traffic) waits_for_room: bool,

@@ -96,7 +96,7 @@ pub(super) struct Cell {
     freedom: f64,
     rising: f64,
     falling: f64,
-    told: Vec<GainEstimate>,
+    published: Vec<GainEstimate>,
     at: Time,
 }
 
@@ -117,7 +117,7 @@ impl Cell {
             freedom: 0.0,
             rising: 0.0,
             falling: 0.0,
-            told: vec![GainEstimate::default(); arms],
+            published: vec![GainEstimate::default(); arms],
             at: Time::ZERO,
         }
     }
@@ -138,8 +138,8 @@ impl Cell {
     }
 
     /// The estimates last passed to its networks.
-    pub fn told(&self) -> &[GainEstimate] {
-        &self.told
+    pub fn published(&self) -> &[GainEstimate] {
+        &self.published
     }
 
     /// What is there counts for `keep` of what it did.
@@ -229,7 +229,7 @@ impl Cell {
     }
 
     /// Returns the estimates last passed to its networks, and the new ones.
-    pub fn retell(&mut self, default: ArmId) -> (Vec<GainEstimate>, Vec<GainEstimate>) {
+    pub fn republish(&mut self, default: ArmId) -> (Vec<GainEstimate>, Vec<GainEstimate>) {
         let reference = self.arms[default.index()];
         let noise = ((NOISE_FREEDOM * NOISE + self.scatter) / (NOISE_FREEDOM + self.freedom)).max(MIN_NOISE);
         let tell = |(number, arm): (usize, &Rewards)| {
@@ -246,6 +246,6 @@ impl Cell {
             }
         };
         let now: Vec<GainEstimate> = self.arms.iter().enumerate().map(tell).collect();
-        (std::mem::replace(&mut self.told, now.clone()), now)
+        (std::mem::replace(&mut self.published, now.clone()), now)
     }
 }

@@ -112,7 +112,7 @@ impl Bayes {
     }
 
     /// Goes on with what another one has learned, if that is about the same prefixes and the same rewards.
-    pub(crate) fn go_on_from(&mut self, other: Bayes) -> bool {
+    pub(crate) fn restore_from(&mut self, other: Bayes) -> bool {
         let is_same = self.objective == other.objective && self.settings.tree == other.settings.tree;
         if is_same {
             (self.leaves, self.pools) = (other.leaves, other.pools);
@@ -127,7 +127,7 @@ impl Bayes {
         let own = leaf.and_then(|leaf| leaf.cells[class].as_ref());
         for ancestor in self.settings.tree.ancestors(prefix) {
             if let Some(pools) = self.pools.get(&ancestor) {
-                pools[class].inform(&mut prior, own.map(Cell::told));
+                pools[class].inform(&mut prior, own.map(Cell::published));
             }
         }
         if let Some(leaf) = leaf {
@@ -135,7 +135,7 @@ impl Bayes {
             let is_sibling =
                 |other: usize| other != class && other % Direction::ALL.len() == class % Direction::ALL.len();
             for cell in (0..CLASSES).filter(|&other| is_sibling(other)).filter_map(|other| leaf.cells[other].as_ref()) {
-                siblings.replace(&[], cell.told());
+                siblings.replace(&[], cell.published());
             }
             siblings.inform(&mut prior, None);
         }
@@ -184,10 +184,10 @@ impl Bayes {
     }
 
     /// Passes a destination's estimates to the networks around it.
-    fn tell(&mut self, prefix: Prefix, class: usize) {
+    fn publish(&mut self, prefix: Prefix, class: usize) {
         let (arms, default) = (self.arms.len(), self.arms.default());
         let Some(cell) = self.leaves.get_mut(&prefix).and_then(|leaf| leaf.cells[class].as_mut()) else { return };
-        let (before, after) = cell.retell(default);
+        let (before, after) = cell.republish(default);
         for ancestor in self.settings.tree.ancestors(prefix) {
             let pools = self.pools.entry(ancestor).or_insert_with(|| vec![Pool::new(arms); CLASSES]);
             pools[class].replace(&before, &after);
@@ -203,18 +203,18 @@ impl Bayes {
         by_age.sort_unstable();
         for &(_, prefix) in &by_age[..by_age.len().div_ceil(8)] {
             if let Some(leaf) = self.leaves.remove(&prefix) {
-                self.take_back(prefix, &leaf);
+                self.withdraw(prefix, &leaf);
             }
         }
     }
 
     /// Removes a destination's estimates from its networks.
-    fn take_back(&mut self, prefix: Prefix, leaf: &Leaf) {
+    fn withdraw(&mut self, prefix: Prefix, leaf: &Leaf) {
         for (class, cell) in leaf.cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
             for ancestor in self.settings.tree.ancestors(prefix) {
                 if let Some(pools) = self.pools.get_mut(&ancestor) {
-                    pools[class].replace(cell.told(), &[]);
+                    pools[class].replace(cell.published(), &[]);
                 }
             }
         }
@@ -264,9 +264,9 @@ impl Policy for Bayes {
             // The path is another one for connections of every size.
             let others = leaf.cells.iter_mut().enumerate().filter(|&(other, _)| other != class);
             others.filter_map(|(_, cell)| cell.as_mut()).for_each(Cell::drop_all);
-            (0..CLASSES).for_each(|other| self.tell(prefix, other));
+            (0..CLASSES).for_each(|other| self.publish(prefix, other));
         } else {
-            self.tell(prefix, class);
+            self.publish(prefix, class);
         }
         self.evict();
         surprise.map_or_else(Vec::new, |surprise| {

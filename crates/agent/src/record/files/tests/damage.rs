@@ -48,7 +48,7 @@ fn a_file_that_cannot_be_read_stays_and_the_others_are_merged_around_it() {
 }
 
 #[test]
-fn files_that_are_taken_away_in_the_middle_of_a_merge_are_nobody_s_problem() {
+fn files_that_are_removed_during_a_merge_do_not_fail_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
     (0..3).for_each(|flush| disk.write(&[rows(flush..flush + 1)], at(flush)).unwrap());

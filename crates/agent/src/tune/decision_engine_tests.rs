@@ -38,14 +38,14 @@ pub fn with_options<T>(arguments: &[&str], config: &str, work: impl FnOnce(&Opti
     work(&Line::parse_from(line).options, &offer())
 }
 
-pub fn brain(arguments: &[&str], config: &str) -> Brain {
+pub fn engine(arguments: &[&str], config: &str) -> DecisionEngine {
     let default_of = |netns: u32| match netns {
         OWN => Some("cubic".to_owned()),
         8 => Some("bbr".to_owned()),
         9 => Some("reno".to_owned()),
         _ => None,
     };
-    Brain::new(setup(arguments, config).unwrap(), OWN, Box::new(default_of))
+    DecisionEngine::new(setup(arguments, config).unwrap(), OWN, Box::new(default_of))
 }
 
 pub fn at(seconds: f64) -> Time {
@@ -87,22 +87,22 @@ fn bbr_elsewhere(kernel: &FakeKernel) -> f64 {
 }
 
 /// Reports `n` connections to a destination, with the completion times of the default and of BBR.
-pub fn learn(brain: &mut Brain, kernel: &mut FakeKernel, to: &str, n: u64, ms: [f64; 2]) {
+pub fn learn(engine: &mut DecisionEngine, kernel: &mut FakeKernel, to: &str, n: u64, ms: [f64; 2]) {
     for number in 0..n {
         let (arm, group) = if number % 3 == 0 { (CUBIC, Group::HeldOut) } else { (BBR, Group::Treated) };
         let ms = ms[arm.index()] * (1.0 + 0.1 * (number % 5) as f64);
-        brain.observe(OWN, &outcome(to, arm, group, ms), at(number as f64));
+        engine.observe(OWN, &outcome(to, arm, group, ms), at(number as f64));
     }
-    brain.tick(at(n as f64), None, kernel);
+    engine.tick(at(n as f64), None, kernel);
 }
 
 #[test]
 fn what_a_destination_teaches_is_its_row_at_the_next_tick() {
-    let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     assert!(row(&kernel, "192.0.2.0/24").is_none());
     assert_eq!(kernel.netns_rows[&OWN].incoming.holdout(), 0.05);
-    learn(&mut brain, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
     let weights = &row(&kernel, "192.0.2.0/24").unwrap().incoming;
     assert!(weights.chance(BBR) > 0.9, "{weights:?}");
     assert!((0.01..=0.05).contains(&weights.holdout()), "{weights:?}");
@@ -110,11 +110,11 @@ fn what_a_destination_teaches_is_its_row_at_the_next_tick() {
 
 #[test]
 fn neighbours_and_then_all_others_begin_with_what_was_learned() {
-    let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     let before = bbr_elsewhere(&kernel);
     for third in 0..6 {
-        learn(&mut brain, &mut kernel, &format!("203.0.{third}.0/24"), 30, [400.0, 100.0]);
+        learn(&mut engine, &mut kernel, &format!("203.0.{third}.0/24"), 30, [400.0, 100.0]);
     }
     let near = row(&kernel, "203.0.0.0/16").unwrap().incoming.chance(BBR);
     assert!(near > 0.8 && near > before + 0.2, "{near} {before}");
@@ -124,15 +124,15 @@ fn neighbours_and_then_all_others_begin_with_what_was_learned() {
 
 #[test]
 fn every_namespace_learns_for_itself_and_keeps_its_own_default() {
-    let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
-    learn(&mut brain, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
     for number in 0..30 {
         let (arm, group) = if number % 3 == 0 { (BBR, Group::HeldOut) } else { (CUBIC, Group::Treated) };
         let ms = if arm == BBR { 400.0 } else { 100.0 };
-        brain.observe(8, &outcome("192.0.2.0/24", arm, group, ms), at(f64::from(number)));
+        engine.observe(8, &outcome("192.0.2.0/24", arm, group, ms), at(f64::from(number)));
     }
-    brain.tick(at(40.0), None, &mut kernel);
+    engine.tick(at(40.0), None, &mut kernel);
     let theirs = &kernel.rows[&RowKey { netns: 8, prefix: prefix("192.0.2.0/24") }].incoming;
     assert!(theirs.chance(CUBIC) > 0.9, "{theirs:?}");
     assert!(row(&kernel, "192.0.2.0/24").unwrap().incoming.chance(BBR) > 0.9);
@@ -141,10 +141,10 @@ fn every_namespace_learns_for_itself_and_keeps_its_own_default() {
 #[test]
 fn nothing_is_chosen_where_the_default_is_none_of_the_arms_or_not_known() {
     for netns in [9, 10] {
-        let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-        brain.begin(at(0.0), &mut kernel).unwrap();
-        brain.observe(netns, &outcome("192.0.2.0/24", BBR, Group::Treated, 100.0), at(1.0));
-        brain.tick(at(2.0), None, &mut kernel);
+        let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+        engine.begin(at(0.0), &mut kernel).unwrap();
+        engine.observe(netns, &outcome("192.0.2.0/24", BBR, Group::Treated, 100.0), at(1.0));
+        engine.tick(at(2.0), None, &mut kernel);
         assert!(kernel.rows.is_empty());
         assert!(!kernel.netns_rows.contains_key(&netns), "without a row nothing is chosen");
     }
@@ -152,64 +152,64 @@ fn nothing_is_chosen_where_the_default_is_none_of_the_arms_or_not_known() {
 
 #[test]
 fn a_host_that_is_short_of_cpu_leaves_stock_bbr_out_everywhere_until_it_has_its_cpu_again() {
-    let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
-    learn(&mut brain, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
     let share = |kernel: &FakeKernel| row(kernel, "192.0.2.0/24").unwrap().incoming.chance(BBR);
-    brain.tick(at(40.0), Some(0.25), &mut kernel);
+    engine.tick(at(40.0), Some(0.25), &mut kernel);
     assert_eq!((share(&kernel), bbr_elsewhere(&kernel)), (0.0, 0.0));
-    brain.tick(at(41.0), Some(0.15), &mut kernel);
+    engine.tick(at(41.0), Some(0.15), &mut kernel);
     assert_eq!(share(&kernel), 0.0, "between the two limits nothing changes");
-    brain.tick(at(42.0), Some(0.05), &mut kernel);
+    engine.tick(at(42.0), Some(0.05), &mut kernel);
     assert!(share(&kernel) > 0.9);
-    let changes: Vec<Change> = brain.log.last(2).into_iter().map(|logged| logged.event.change).collect();
+    let changes: Vec<Change> = engine.log.last(2).into_iter().map(|logged| logged.event.change).collect();
     assert_eq!(changes, [Change::CpuFree, Change::CpuLimited]);
 }
 
 #[test]
 fn an_arm_that_cannot_be_set_is_left_out_and_said() {
-    let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
-    learn(&mut brain, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
     kernel.decisions = [((Reason::Refused, Some(BBR)), 1)].into();
-    brain.tick(at(40.0), None, &mut kernel);
-    brain.tick(at(41.0), None, &mut kernel);
+    engine.tick(at(40.0), None, &mut kernel);
+    engine.tick(at(41.0), None, &mut kernel);
     assert_eq!(row(&kernel, "192.0.2.0/24").unwrap().incoming.chance(CUBIC), 1.0);
     assert_eq!(bbr_elsewhere(&kernel), 0.0);
-    let lines = brain.log.take_lines();
+    let lines = engine.log.take_lines();
     assert_eq!(lines.iter().filter(|(_, line)| line.starts_with("leaves out bbr: ")).count(), 1, "{lines:?}");
 }
 
 #[test]
 fn where_a_choice_does_harm_the_default_is_back_on_the_whole_network_and_comes_to_an_end() {
     let arguments = ["--policy", "static", "--holdout", "0.5"];
-    let (mut brain, mut kernel) =
-        (brain(&arguments, "[static]\nbbr = 1\n[guard]\nwithdraw_for = \"1h\"\n"), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
-    learn(&mut brain, &mut kernel, "192.0.2.0/24", 2, [100.0, 400.0]);
-    learn(&mut brain, &mut kernel, "203.0.113.0/24", 600, [100.0, 400.0]);
+    let (mut engine, mut kernel) =
+        (engine(&arguments, "[static]\nbbr = 1\n[guard]\nwithdraw_for = \"1h\"\n"), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
+    learn(&mut engine, &mut kernel, "192.0.2.0/24", 2, [100.0, 400.0]);
+    learn(&mut engine, &mut kernel, "203.0.113.0/24", 600, [100.0, 400.0]);
     let share = |kernel: &FakeKernel, to: &str| row(kernel, to).unwrap().incoming.chance(BBR);
     assert_eq!(share(&kernel, "203.0.113.0/24"), 0.0);
     assert_eq!(share(&kernel, "192.0.2.0/24"), 0.0, "the test is that of all destinations");
     assert_eq!(bbr_elsewhere(&kernel), 0.0);
-    assert!(brain.log.last(usize::MAX).iter().any(|logged| matches!(logged.event.change, Change::Withdrawn { .. })));
+    assert!(engine.log.last(usize::MAX).iter().any(|logged| matches!(logged.event.change, Change::Withdrawn { .. })));
     // Time passes without connections.
-    (0..5).for_each(|second| brain.tick(at(10_000.0 + f64::from(second)), None, &mut kernel));
+    (0..5).for_each(|second| engine.tick(at(10_000.0 + f64::from(second)), None, &mut kernel));
     assert_eq!(share(&kernel, "192.0.2.0/24"), 1.0);
     assert_eq!(bbr_elsewhere(&kernel), 1.0);
 }
 
 #[test]
 fn rows_of_destinations_that_are_forgotten_go() {
-    let (mut brain, mut kernel) = (brain(&[], "destinations = 8\n"), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+    let (mut engine, mut kernel) = (engine(&[], "destinations = 8\n"), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     for number in 0..40u32 {
         let to = format!("10.{number}.0.0/24");
-        brain.observe(OWN, &outcome(&to, BBR, Group::Treated, 100.0), at(f64::from(number)));
-        brain.tick(at(f64::from(number) + 0.5), None, &mut kernel);
+        engine.observe(OWN, &outcome(&to, BBR, Group::Treated, 100.0), at(f64::from(number)));
+        engine.tick(at(f64::from(number) + 0.5), None, &mut kernel);
     }
     for tick in 0..20 {
-        brain.tick(at(100.0 + f64::from(tick)), None, &mut kernel);
+        engine.tick(at(100.0 + f64::from(tick)), None, &mut kernel);
     }
     let leaves = kernel.rows.keys().filter(|key| key.prefix.length() == 24).count();
     assert!((1..=8).contains(&leaves), "{leaves}");
@@ -221,61 +221,61 @@ fn rows_of_destinations_that_are_forgotten_go() {
 fn the_operators_words_are_told_and_dctcp_is_for_data_centres_alone() {
     let config = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \
                   \"192.0.2.0/24\"\nkeep = true\n";
-    let (mut brain, mut kernel) = (brain(&[], config), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+    let (mut engine, mut kernel) = (engine(&[], config), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     assert_eq!(
         kernel.overrides,
         [(prefix("10.0.0.0/8"), Override::DataCenter), (prefix("192.0.2.0/24"), Override::Keep)]
     );
-    let dctcp = brain.setup.arms.find("dctcp").unwrap();
+    let dctcp = engine.setup.arms.find("dctcp").unwrap();
     for to in ["10.1.2.0/24", "198.51.100.0/24"] {
-        brain.observe(OWN, &outcome(to, CUBIC, Group::HeldOut, 100.0), at(1.0));
+        engine.observe(OWN, &outcome(to, CUBIC, Group::HeldOut, 100.0), at(1.0));
     }
-    brain.tick(at(2.0), None, &mut kernel);
+    engine.tick(at(2.0), None, &mut kernel);
     // The kernel's side draws it where it may; what is shown is what is drawn.
     assert!(kernel.netns_rows[&OWN].incoming.chance(dctcp) > 0.1);
-    let shown = |to: &str| brain.explain(prefix(to), at(3.0)).explained[0].arms[dctcp.index()].weight_in;
+    let shown = |to: &str| engine.explain(prefix(to), at(3.0)).explained[0].arms[dctcp.index()].weight_in;
     assert!(shown("10.1.2.0/24").is_some_and(|chance| chance > 0.1));
     assert_eq!(shown("198.51.100.0/24"), Some(0.0));
 }
 
 #[test]
 fn what_was_learned_is_told_again_after_a_restart_and_something_else_is_not_taken() {
-    let (mut before, mut kernel) = (brain(&[], ""), FakeKernel::default());
+    let (mut before, mut kernel) = (engine(&[], ""), FakeKernel::default());
     before.begin(at(0.0), &mut kernel).unwrap();
     learn(&mut before, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
     let learned = before.learned().next().unwrap().1.clone();
-    let (mut after, mut anew) = (brain(&[], ""), FakeKernel::default());
-    after.go_on_from(OWN, learned.clone(), at(50.0)).unwrap();
+    let (mut after, mut anew) = (engine(&[], ""), FakeKernel::default());
+    after.restore_from(OWN, learned.clone(), at(50.0)).unwrap();
     after.begin(at(50.0), &mut anew).unwrap();
     assert_eq!(row(&anew, "192.0.2.0/24").unwrap().incoming, row(&kernel, "192.0.2.0/24").unwrap().incoming);
-    let mut other = brain(&["--policy", "ucb"], "");
-    assert!(other.go_on_from(OWN, learned, at(50.0)).unwrap_err().contains("policy"));
+    let mut other = engine(&["--policy", "ucb"], "");
+    assert!(other.restore_from(OWN, learned, at(50.0)).unwrap_err().contains("policy"));
 }
 
 #[test]
 fn of_very_many_urgent_rows_none_waits_for_ever() {
-    let (mut brain, mut kernel) = (brain(&[], ""), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+    let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     // More destinations have news at every tick than are written.
     for tick in 0..3 {
         for number in 0..1_500u32 {
             let to = format!("10.{}.{}.0/24", number / 250, number % 250);
-            brain.observe(OWN, &outcome(&to, BBR, Group::Treated, 100.0), at(f64::from(tick)));
+            engine.observe(OWN, &outcome(&to, BBR, Group::Treated, 100.0), at(f64::from(tick)));
         }
-        brain.tick(at(f64::from(tick) + 0.5), None, &mut kernel);
+        engine.tick(at(f64::from(tick) + 0.5), None, &mut kernel);
     }
     let leaves = kernel.rows.keys().filter(|key| key.prefix.length() == 24).count();
     assert_eq!(leaves, 1_500);
 }
 
 #[test]
-fn in_a_namespace_that_nobody_knows_nothing_is_chosen_and_in_one_that_is_found_its_own_default_counts() {
-    let (mut brain, mut kernel) = (brain(&["--policy", "bpftune"], ""), FakeKernel::default());
-    brain.begin(at(0.0), &mut kernel).unwrap();
+fn an_unknown_namespace_has_no_choice_and_a_new_one_its_own_default() {
+    let (mut engine, mut kernel) = (engine(&["--policy", "bpftune"], ""), FakeKernel::default());
+    engine.begin(at(0.0), &mut kernel).unwrap();
     assert!(!kernel.netns_rows.contains_key(&8));
-    brain.look_around([8, 9].map(|netns| (netns, format!("unit {netns}.service"))).into(), at(1.0));
-    brain.tick(at(1.0), None, &mut kernel);
+    engine.scan_namespaces([8, 9].map(|netns| (netns, format!("unit {netns}.service"))).into(), at(1.0));
+    engine.tick(at(1.0), None, &mut kernel);
     let theirs = &kernel.netns_rows[&8].incoming;
     assert_eq!((theirs.holdout(), theirs.chance(BBR)), (0.05, 1.0), "before it has learned, bpftune keeps the default");
     assert!(!kernel.netns_rows.contains_key(&9));

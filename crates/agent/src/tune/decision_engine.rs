@@ -32,7 +32,7 @@ const URGENT: usize = 1_000;
 const ALL_EVERY: Span = Span::from_secs(2);
 
 /// Sampled destinations of a network that estimate the row of an unseen destination in it.
-const STRANGERS: u32 = 8;
+const PROBED_DESTINATIONS: u32 = 8;
 
 /// Maximum number of network namespaces; beyond it, the least recently active one is dropped.
 const MAX_NAMESPACES: usize = 256;
@@ -46,7 +46,7 @@ const BACK: f64 = 0.1;
 pub type DefaultOf = Box<dyn Fn(u32) -> Option<String> + Send>;
 
 /// The tuner's state: what was learned, and the kernel's copy of it.
-pub struct Brain {
+pub struct DecisionEngine {
     pub(super) setup: Setup,
     pub(super) own: u32,
     default_of: DefaultOf,
@@ -93,10 +93,10 @@ pub(super) struct Namespace {
     has_news: bool,
 }
 
-impl Brain {
+impl DecisionEngine {
     /// Nothing is known yet; `own` is the network namespace of this process.
-    pub fn new(setup: Setup, own: u32, default_of: DefaultOf) -> Brain {
-        Brain {
+    pub fn new(setup: Setup, own: u32, default_of: DefaultOf) -> DecisionEngine {
+        DecisionEngine {
             closed_to: ByDestination::new(setup.guard.most_prefixes),
             setup,
             own,
@@ -122,10 +122,10 @@ impl Brain {
     ///
     /// # Errors
     /// If that means something else now: names what differs.
-    pub fn go_on_from(&mut self, netns: u32, learned: Guard, now: Time) -> Result<(), &'static str> {
-        self.meet(netns, now);
+    pub fn restore_from(&mut self, netns: u32, learned: Guard, now: Time) -> Result<(), &'static str> {
+        self.register(netns, now);
         match self.namespaces.get_mut(&netns).and_then(|namespace| namespace.guard.as_mut()) {
-            Some(guard) => guard.go_on_from(learned),
+            Some(guard) => guard.restore_from(learned),
             None => Err("another default, which is not among the arms"),
         }
     }
@@ -144,14 +144,14 @@ impl Brain {
         for &(prefix, what) in &self.setup.overrides {
             kernel.set_override(prefix, what)?;
         }
-        self.meet(self.own, now);
+        self.register(self.own, now);
         let all = self.namespaces.iter().flat_map(|(&netns, namespace)| {
             let known = namespace.guard.iter().flat_map(Guard::destinations);
             let with_networks = |prefix: Prefix| self.setup.networks(prefix).chain([prefix]);
             known.flat_map(move |(prefix, _)| with_networks(prefix)).map(move |prefix| RowKey { netns, prefix })
         });
         let all: BTreeSet<RowKey> = all.collect();
-        all.into_iter().for_each(|key| self.tell(key, now, kernel));
+        all.into_iter().for_each(|key| self.write_row(key, now, kernel));
         self.tell_namespaces(now, kernel);
         Ok(())
     }
@@ -183,7 +183,7 @@ impl Brain {
             namespace.guard = self.setup.guard(&default);
             if let Some(guard) = namespace.guard.as_mut() {
                 let _ = guard.set_host(self.host, now);
-                afresh = guard.go_on_from(learned).err().or(afresh);
+                afresh = guard.restore_from(learned).err().or(afresh);
             }
             namespace.has_news = true;
         }
@@ -194,7 +194,7 @@ impl Brain {
 
     /// Learns from a connection that has closed.
     pub fn observe(&mut self, netns: u32, outcome: &Outcome, now: Time) {
-        self.meet(netns, now);
+        self.register(netns, now);
         let Some(namespace) = self.namespaces.get_mut(&netns) else { return };
         namespace.families[usize::from(outcome.prefix.family() == Family::V6)] += 1;
         let Some(guard) = namespace.guard.as_mut() else { return };
@@ -211,7 +211,7 @@ impl Brain {
 
     /// Counts what was decided about a connection that has closed. The peer of one that was lost sight of is not known.
     pub fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>, now: Time) {
-        self.meet(netns, now);
+        self.register(netns, now);
         self.closed.add(reason, cc);
         if let Some(namespace) = self.namespaces.get_mut(&netns) {
             namespace.closed.add(reason, cc);
@@ -237,27 +237,27 @@ impl Brain {
             self.last_urgent = after(&self.urgent, self.last_urgent);
             let Some(key) = self.last_urgent else { break };
             self.urgent.remove(&key);
-            self.tell(key, now, kernel);
+            self.write_row(key, now, kernel);
         }
         for _ in 0..ROUND.min(self.told.len()) {
             self.last = after(&self.told, self.last);
             let Some(key) = self.last else { break };
-            self.tell(key, now, kernel);
+            self.write_row(key, now, kernel);
         }
         self.tell_namespaces(now, kernel);
     }
 
     /// These namespaces are there: their connections are chosen for from the first one on.
-    pub fn look_around(&mut self, found: BTreeMap<u32, String>, now: Time) {
+    pub fn scan_namespaces(&mut self, found: BTreeMap<u32, String>, now: Time) {
         self.names = found;
         let strangers: Vec<u32> =
             self.names.keys().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
         let room = MAX_NAMESPACES.saturating_sub(self.namespaces.len());
-        strangers.into_iter().take(room).for_each(|netns| self.meet(netns, now));
+        strangers.into_iter().take(room).for_each(|netns| self.register(netns, now));
     }
 
     /// Registers activity of a namespace.
-    fn meet(&mut self, netns: u32, now: Time) {
+    fn register(&mut self, netns: u32, now: Time) {
         if let Some(namespace) = self.namespaces.get_mut(&netns) {
             namespace.at = now;
             return;
@@ -329,9 +329,9 @@ impl Brain {
     }
 
     /// Writes the row of a destination or of a network, or takes it away where nothing is known of it any more.
-    fn tell(&mut self, key: RowKey, now: Time, kernel: &mut dyn TuneKernel) {
+    fn write_row(&mut self, key: RowKey, now: Time, kernel: &mut dyn TuneKernel) {
         let guard = self.namespaces.get(&key.netns).and_then(|namespace| namespace.guard.as_ref());
-        let row = guard.and_then(|guard| Some(self.row(guard, self.stands_for(guard, key.prefix)?, now)));
+        let row = guard.and_then(|guard| Some(self.row(guard, self.representative(guard, key.prefix)?, now)));
         match row {
             Some(row) => {
                 let result = kernel.set_row(key, &row);
@@ -360,7 +360,7 @@ impl Brain {
 
     /// The destination whose probabilities a row holds. For a network, an unseen destination within it. `None` if
     /// nothing is known.
-    fn stands_for(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
+    fn representative(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let tree = &self.setup.guard.tree;
         let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();
         if self.setup.networks(prefix).next().is_some() {
@@ -370,7 +370,7 @@ impl Brain {
             return None;
         }
         // The last addresses of a network are the least likely to be anybody's.
-        (0..STRANGERS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
+        (0..PROBED_DESTINATIONS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
     }
 
     /// Writes the rows of destinations that are not known yet: of every namespace that has news, and now and then of
@@ -451,5 +451,5 @@ fn last_but(network: Prefix, number: u32, tree: &Tree) -> IpAddr {
 }
 
 #[cfg(test)]
-#[path = "brain_tests.rs"]
+#[path = "decision_engine_tests.rs"]
 pub mod tests;
