@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from thalweg import plan, scenario
 from thalweg.engine import Capabilities, Engine
 from thalweg.errors import ThalwegError
 from thalweg.plan import Plan
+from thalweg.scenario.document import Value
 from thalweg.search.candidates import Candidate
 from thalweg.search.conditions import Conditions, applied, elements
 from thalweg.search.failures import Failure
@@ -54,12 +55,15 @@ class Fuzzing:
         """
         return [finding for failure in self.fuzz.failures for finding in self._look_for(failure)]
 
-    def plan(self, conditions: Conditions, engine: Engine | None = None) -> Plan:
-        """Plan the scenario under conditions.
+    def plan(
+        self, conditions: Conditions, engine: Engine | None = None, settings: Mapping[str, Value] | None = None
+    ) -> Plan:
+        """Plan the scenario under conditions; `settings` are laid over it.
 
         Raises `ThalwegErrors` if the scenario has mistakes with them, or the engine does not honour them.
         """
-        document = scenario.checked(applied(self.fuzz.document, conditions))
+        document = scenario.overridden(applied(self.fuzz.document, conditions), dict(settings or {}))
+        document = scenario.checked(document)
         return plan.make(document, engine or self.engine, self.known.engines)
 
     def confirm(self, finding: Finding, engine: Engine) -> Finding:

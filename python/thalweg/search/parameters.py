@@ -4,7 +4,7 @@ Quantities are searched as numbers in their base unit, and written with that uni
 so that what a table shows is what was tried.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, log10
@@ -31,6 +31,23 @@ SIZES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
 DIGITS = 4
 """Significant digits of a value."""
+
+
+EVERY_FLOW = "flow.*."
+"""How the address of a parameter begins that all flows share."""
+
+
+def expanded(address: str, flows: Iterable[str]) -> list[str]:
+    """Return the addresses that a parameter sets.
+
+    >>> expanded("flow.*.cc_params.probe_gain", ["near", "far"])
+    ['flow.near.cc_params.probe_gain', 'flow.far.cc_params.probe_gain']
+    >>> expanded("path.buffer", ["near", "far"])
+    ['path.buffer']
+    """
+    if not address.startswith(EVERY_FLOW):
+        return [address]
+    return [f"flow.{flow}.{address.removeprefix(EVERY_FLOW)}" for flow in flows]
 
 
 @dataclass(frozen=True)
@@ -80,8 +97,10 @@ class Parameter:
 
         >>> Parameter("flow.ours.cc_params.pacing_gain", "number").title, Parameter("path.buffer", "bdp").title
         ('pacing_gain of ours', 'buffer')
+        >>> Parameter("flow.*.cc_params.pacing_gain", "number").title
+        'pacing_gain of every flow'
         """
-        return key_title(self.address).removeprefix("cc_params.")
+        return key_title(self.address.replace(EVERY_FLOW, "flow.every flow.")).removeprefix("cc_params.")
 
     @property
     def span(self) -> str:

@@ -42,7 +42,7 @@ class Planner:
 
         Raises `ThalwegErrors` if the scenario has mistakes with these settings, or the engine does not honour them.
         """
-        values = dict(settings)
+        values = self.search.expanded(settings)
         if side == "held out" and not self.search.held_out:
             values["seed"] = self.next_seed
         document = scenario.checked(scenario.overridden(self.search.document, values))
@@ -77,11 +77,9 @@ class Planner:
         return given if isinstance(given, int) else 1
 
     def _is_of(self, side: Side, point: Mapping[str, object]) -> bool:
-        held_out = self.search.held_out
-        if not held_out:
+        if not self.search.held_out:
             return True
-        is_held_out = any(point[address] in values for address, values in held_out.items())
-        return is_held_out == (side == "held out")
+        return self.search.is_held_out(point) == (side == "held out")
 
 
 def alone(whole: Plan, flow: str) -> Plan:

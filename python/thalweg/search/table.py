@@ -9,15 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, Stri
 from thalweg import scenario
 from thalweg.checks import Term, TermError
 from thalweg.errors import ThalwegError, ThalwegErrors
-from thalweg.scenario import Document, sweep
+from thalweg.scenario import Document, rows, sweep
 from thalweg.scenario.document import Raw, TomlValue, Value
 from thalweg.scenario.mistakes import Mistakes, by_line
 from thalweg.scenario.model_mistakes import Described, translate
 from thalweg.scenario.places import show
 from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.rows import KEY as ROWS
+from thalweg.scenario.rows import Rows
 from thalweg.scenario.text import words
-from thalweg.search.parameters import Parameter, ranged
-from thalweg.search.terms import Constraint, Objective, check_over
+from thalweg.search.parameters import Parameter, expanded, ranged
+from thalweg.search.terms import Constraint, Objective, Term, TermError, check_over
 
 NAME = "search"
 """Name of the table."""
@@ -72,7 +74,8 @@ class SearchTable(SearchesTable):
     constraints: list[str] = []
     """Bounds that a candidate keeps at every point: `measure(flow) <= number`, or `>=`."""
     held_out: dict[str, list[Scalar]] = {}
-    """Values of the sweep, by key. The search sees no point with one of them; the best candidates are judged there."""
+    """Values of the sweep, by key, or files of its `rows`. The search sees no point with one of them; the best
+    candidates are judged there."""
     budget: Annotated[int, Field(ge=1, le=100_000, strict=True)] = 100
     """How many candidates are tried."""
 
@@ -87,12 +90,27 @@ class Search:
     objectives: Sequence[Objective]
     constraints: Sequence[Constraint]
     held_out: Mapping[str, Sequence[Value]]
+    """Values of the sweep that the search does not see, by key; by `rows`, names of files of rows."""
     budget: int
+    held_out_rows: Rows | None = None
+    """The rows of the files in `held_out`."""
 
     @property
     def terms(self) -> list[Term]:
         """Every measure that is read, once."""
         return list(dict.fromkeys(each.term for each in self.quantities))
+
+    def is_held_out(self, point: Mapping[str, object]) -> bool:
+        """Whether the search does not see a point of the sweep."""
+        rows = self.held_out_rows
+        if rows and tuple(point[address] for address in rows.addresses) in rows.axis.choices:
+            return True
+        return any(point[key] in values for key, values in self.held_out.items() if key != ROWS)
+
+    def expanded(self, settings: Mapping[str, Value]) -> dict[str, Value]:
+        """Return the settings by key of the scenario: what every flow shares is set for each."""
+        flows = names_of_flows(self.document)
+        return {each: value for address, value in settings.items() for each in expanded(address, flows)}
 
     @property
     def written(self) -> dict[str, Value]:
@@ -100,7 +118,8 @@ class Search:
         found: dict[str, Value] = {}
         for parameter in self.parameters:
             value: TomlValue = self.document.raw
-            for key in sweep.locate(parameter.address, self.document.raw):
+            first = expanded(parameter.address, names_of_flows(self.document))[0]
+            for key in sweep.locate(first, self.document.raw):
                 if isinstance(value, dict):
                     value = value.get(str(key))
                 elif isinstance(value, list) and isinstance(key, int):
@@ -143,6 +162,7 @@ class Search:
             [each for each in constraints if each],
             {address: list(values) for address, values in table.held_out.items()},
             table.budget,
+            checker.held_out_rows,
         )
         checker.ends(search.parameters)
         checker.raise_found()
@@ -169,16 +189,22 @@ def shaped(document: Document, name: str, model: type[Model]) -> Model:
         ) from None
 
 
+def names_of_flows(document: Document) -> list[str]:
+    """Return the names of the flows of a checked scenario."""
+    return [str(flow["name"]) for flow in document.flows if "name" in flow]
+
+
 @dataclass
 class _Checker:
     """Checks the parts of the table against the scenario, and collects the mistakes."""
 
     document: Document
     found: list[ThalwegError] = field(default_factory=list)
+    held_out_rows: Rows | None = None
 
     @property
     def flows(self) -> list[str]:
-        return [str(flow["name"]) for flow in self.document.flows if "name" in flow]
+        return names_of_flows(self.document)
 
     def raise_found(self) -> None:
         if self.found:
@@ -192,13 +218,15 @@ class _Checker:
 
     def parameter(self, address: str, given: list[Value] | ParameterTable) -> Parameter | None:
         place = ("parameters", address)
+        addresses = expanded(address, self.flows)
         try:
-            sweep.locate(address, self.document.raw)
+            for each in addresses:
+                sweep.locate(each, self.document.raw)
         except ThalwegError as error:
             message = error.message.replace("cannot be swept", "cannot be searched")
             self.add(place, "bad-parameter", message, error.expected, error.hint)
             return None
-        if address in self.document.swept:
+        if any(each in self.document.swept for each in addresses):
             hint = "remove it from [sweep], or from [search]"
             self.add(place, "conflict", f"`{address}` is in [sweep], too", "either of the two", hint)
             return None
@@ -228,6 +256,9 @@ class _Checker:
         swept = self.document.swept
         for address, values in given.items():
             place = ("held_out", address)
+            if address == ROWS:
+                self.rows_held_out(values)
+                continue
             if address not in swept:
                 hint = words.did_you_mean(address, list(swept)) or f'add "{address}" = [...] to [sweep]'
                 expected = words.one_of(swept) if swept else "a key of [sweep], which is missing"
@@ -250,12 +281,27 @@ class _Checker:
             elif not values:
                 self.add(place, "empty-list", f"`{address}` has no values", "at least one value of [sweep]")
 
+    def rows_held_out(self, names: Sequence[Value]) -> None:
+        place = ("held_out", ROWS)
+        present = cast(Mapping[str, Sequence[Value]], self.document.raw.get("sweep", {})).get(ROWS, [])
+        unknown = [name for name in names if name not in present]
+        if unknown or not names:
+            what = f"{show(unknown[0])} is not a file of `rows` in [sweep]" if unknown else "`rows` has no files"
+            expected = words.one_of(map(show, present)) if present else "a file of `rows` in [sweep], which has none"
+            self.add(place, "bad-held-out", what, expected)
+        elif not set(present) - set(names):
+            message = "every file of `rows` is held out, so that the search has no points"
+            self.add(place, "bad-held-out", message, "at least one other file in [sweep]")
+        else:
+            self.held_out_rows = rows.read([str(name) for name in names], self.document.file.parent)
+
     def ends(self, parameters: Sequence[Parameter]) -> None:
         """Check the scenario with the ends of each range, and with each choice."""
         for parameter in parameters:
             for value in parameter.ends:
                 try:
-                    scenario.checked(scenario.overridden(self.document, {parameter.address: value}))
+                    settings = dict.fromkeys(expanded(parameter.address, self.flows), value)
+                    scenario.checked(scenario.overridden(self.document, settings))
                 except ThalwegError as error:
                     first = error.errors[0]
                     message = f"with {parameter.address} = {show(value)}, {first.message}"

@@ -27,6 +27,9 @@ MAX_WINNERS = 3
 
 ALL_POINTS = "all points"
 
+MAX_POINTS = 24
+"""Of more points only what holds over all of them is shown."""
+
 Verdict = Literal["better", "worse", "no difference seen", "too few", "failed"]
 """`too few`: repetitions to say anything."""
 
@@ -122,6 +125,7 @@ def verify(
         search,
     )
     named = list(_names(plans[0]).values())
+    named = named if len(named) <= MAX_POINTS else [f"{len(named)} points"]
     return Verified(
         planner.engine.name, planner.engine.version, bool(search.held_out), named, found, rows, untrustworthy
     )
@@ -144,7 +148,7 @@ def _compared(
     names = _names(default[0])
     numbers = points(default[0])
     places: list[tuple[str, list[int]]] = [(ALL_POINTS, numbers)]
-    if len(numbers) > 1:
+    if 1 < len(numbers) <= MAX_POINTS:
         places += [(names[number], [number]) for number in numbers]
     for quantity in search.quantities:
         for name, at in places if isinstance(quantity, Objective) else places[:1]:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browsers import Watched
+from playwright.sync_api import Browser
 from thalweg.errors import Exit
 
 Thalweg = Callable[..., Any]
@@ -73,6 +75,27 @@ def test_the_scenario_that_was_found_fails_by_itself(folder: Path, thalweg: Thal
     rows = json.loads(thalweg("results", "again", "--json").stdout)
     (ratio,) = [each["mean"] for each in rows["rows"] if each["measure"] == "retransmit_ratio"]
     assert ratio >= 0.1
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_shows_the_failing_run_beside_one_without_the_conditions(
+    folder: Path, browser: Browser, width: int
+) -> None:
+    (found,) = json.loads((folder / "whole" / "fuzz.json").read_text())["found"]
+    watched = Watched(browser, folder / "whole" / "fuzz.html", width).ready()
+    page = watched.page
+    assert found["sentence"].replace("`", "") in page.inner_text("#table-1")
+    assert "burst" in page.inner_text("#scenarios pre")
+    for figure in page.locator("figure").all():
+        figure.scroll_into_view_if_needed()
+        figure.locator("svg.marks").first.wait_for()
+        assert "as found" in figure.inner_text()
+        assert "without these conditions" in figure.inner_text()
+    assert page.locator("figure").count() == 3
+    assert watched.overflow() == 0
+    assert watched.complaints == []
+    assert watched.requests == [watched.file]
+    page.close()
 
 
 def test_a_killed_search_finds_the_same(folder: Path) -> None:

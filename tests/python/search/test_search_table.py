@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
-from small_search import searched
-from thalweg.checks import TermError
+from small_search import SCENARIO, searched
+from thalweg import engine, scenario
 from thalweg.errors import ThalwegError
-from thalweg.search.terms import Constraint
+from thalweg.search.planning import Planner, points
+from thalweg.search.table import Search
+from thalweg.search.terms import Constraint, TermError
 
 MISTAKES = {
     "unknown key": ({"more": "bugdet = 3"}, "unknown key `bugdet` in [search]", "did you mean `budget`?"),
@@ -36,6 +38,10 @@ MISTAKES = {
     "wrong unit": ({"more": 'constraints = ["goodput(theirs) >= 5ms"]'}, "`5ms` is in s", "5Mbps"),
     "held out, not swept": ({"more": 'held_out = { "path.rate" = ["1Mbps"] }'}, "not a key of [sweep]", "path.rtt"),
     "held out, no value": ({"more": 'held_out = { "path.rtt" = ["99ms"] }'}, '"99ms" is not a value', "10ms"),
+    "held out, no file": ({"more": 'held_out = { rows = ["paths.csv"] }'}, "not a file of `rows`", "has none"),
+    "unknown key of flows": (
+        {"parameters": '{ "flow.*.cc_parms.probe_gain" = [1.1, 1.5] }'}, "addresses nothing", "cc_params"
+    ),
     "all held out": ({"more": 'held_out = { "path.rtt" = ["10ms", "20ms", "30ms"] }'}, "has no points", "another"),
 }  # fmt: skip
 
@@ -89,3 +95,20 @@ def test_a_constraint_is_read(text: str, bound: float, excess: float | None) -> 
 def test_nothing_but_constraints_is_evaluated() -> None:
     with pytest.raises(TermError):
         Constraint.parse("__import__('os').system('true') <= 1", ["ours"])
+
+
+def test_rows_of_a_file_can_be_held_out_and_flows_can_share_a_parameter(tmp_path: Path) -> None:
+    (tmp_path / "seen.csv").write_text("path.rate,path.rtt\n10Mbps,10ms\n10Mbps,20ms\n")
+    (tmp_path / "held-out.csv").write_text("path.rate,path.rtt\n20Mbps,10ms\n")
+    text = SCENARIO.replace('"path.rtt" = ["10ms", "20ms", "30ms"]', 'rows = ["seen.csv", "held-out.csv"]')
+    text = text.replace('cc = "cubic"', 'cc = "bbr"')
+    text = text.replace("{PARAMETERS}", '{ "flow.*.cc_params.probe_gain" = [1.1, 1.9] }')
+    text = text.replace("{OBJECTIVES}", '[{ measure = "jain", goal = "maximise" }]')
+    (tmp_path / "x.toml").write_text(text.replace("{MORE}", 'held_out = { rows = ["held-out.csv"] }'))
+    known = engine.capabilities()
+    planner = Planner(Search.of(scenario.load(tmp_path / "x.toml")), known.engines["sim"], known)
+    seen, held_out = (planner.plan({"flow.*.cc_params.probe_gain": 1.5}, side) for side in ("seen", "held out"))
+    assert [each.sweep["path.rtt"] for each in seen.experiments] == ["10ms", "20ms"]
+    assert [each.sweep["path.rate"] for each in held_out.experiments] == ["20Mbps"]
+    assert points(held_out) == [2]
+    assert [flow.cc_params["probe_gain"] for flow in seen.experiments[0].flows] == [1.5, 1.5]

@@ -70,7 +70,7 @@ def _search(document: Document, plan: Plan) -> str:
 
     search = Search.of(document)
     points = {each.experiment: each.sweep for each in plan.experiments}.values()
-    held_out = sum(any(point[key] in values for key, values in search.held_out.items()) for point in points)
+    held_out = sum(search.is_held_out(point) for point in points)
     repetitions = len(plan.experiments) // len(points)
     return search_output.would(search, len(points) - held_out, held_out, repetitions)
 

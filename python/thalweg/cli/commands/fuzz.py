@@ -31,6 +31,9 @@ NOT_CONFIRMED = "none"
 DOCUMENT = "fuzz.json"
 """What was found, in the directory of the search."""
 
+PAGE = "fuzz.html"
+"""The page, in the same directory."""
+
 
 def command(
     file: File,
@@ -54,6 +57,7 @@ def command(
 
     The table [fuzz] of the scenario names failures, and the conditions that may cause them. What is found is shrunk
     while it still fails, run on another engine, and written as a scenario with a sentence that says what happens.
+    A page shows each failing run over time beside one without these conditions.
 
     The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """
@@ -87,6 +91,7 @@ def _fuzz(
     as_json: bool,
 ) -> Exit:
     from thalweg.cli.printing.search_progress import SearchProgress
+    from thalweg.search import fuzz_page
     from thalweg.search.fuzzing import Fuzzing
     from thalweg.search.measuring import Interrupted, Lab
 
@@ -99,18 +104,20 @@ def _fuzz(
             found = fuzzing.run()
             if confirm != NOT_CONFIRMED and found:
                 found = _confirmed(fuzzing, found, confirm, progress.say)
+            files = _write(fuzz, found, directory)
+            progress.say("drawing what was found")
+            fuzz_page.write(fuzzing, found, [each.stem for each in files], directory / PAGE, typed.again())
         except (Interrupted, KeyboardInterrupt):
             progress.end()
             output.talk(f"interrupted: what was tried is kept; to go on: {typed.again()}")
             return Exit.INTERRUPTED
-    files = _write(fuzz, found, directory)
     if as_json:
         document = _as_json(fuzz, found, files)
-        output.data_json({"run": str(directory), **document, "command": typed.words()})
+        output.data_json({"run": str(directory), "page": str(directory / PAGE), **document, "command": typed.words()})
     else:
         from thalweg.cli.printing import fuzz_output
 
-        fuzz_output.show(fuzz, found, files, directory)
+        fuzz_output.show(fuzz, found, files, directory, directory / PAGE)
     return _evidence(fuzz, fuzzing)
 
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from thalweg.search.fuzz_table import Fuzz
 
 
-def show(fuzz: "Fuzz", found: "Sequence[Finding]", files: Sequence[Path], directory: Path) -> None:
+def show(fuzz: "Fuzz", found: "Sequence[Finding]", files: Sequence[Path], directory: Path, page: Path) -> None:
     """Print where everything is, and a sentence for each finding."""
     output.data(f"fuzz    {directory}")
+    output.data(f"page    {page}")
     output.data(f"again   {typed.again()}")
     for name, text in described(fuzz.failures).items():
         own = [(each, file) for each, file in zip(found, files, strict=True) if each.failure.name == name]

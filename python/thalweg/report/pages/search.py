@@ -1,4 +1,4 @@
-"""The page of a search for parameters: the best candidates, how they verify, and how the search went."""
+"""The page of a search: of one for parameters the best candidates, of one for failures what was found."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -35,6 +35,10 @@ class SearchPage:
     command: str
     cautions: Sequence[str] = field(default=())
     method: str = ""
+    kind: str = "search"
+    """What made it, for the heading: search or fuzz."""
+    scenarios: Sequence[tuple[str, str]] = field(default=())
+    """Names and texts of scenarios that were found."""
 
 
 def html(page: SearchPage) -> str:

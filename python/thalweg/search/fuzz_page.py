@@ -1,0 +1,143 @@
+"""What a fuzzer found, as a page: each finding over time, beside the scenario without its conditions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from thalweg import analysis
+from thalweg.analysis import QUANTITIES
+from thalweg.errors import ThalwegError
+from thalweg.report.drawing.figure import Figure, quantity_axis
+from thalweg.report.files import put
+from thalweg.report.pages.search import PageTable, SearchPage, html
+from thalweg.report.text.labels import NOTHING
+from thalweg.results import open_run
+from thalweg.scenario.text import quantities
+from thalweg.scenario.text.quantities import time_text
+from thalweg.search.conditions import Conditions
+from thalweg.search.failures import described
+from thalweg.search.findings import Finding, scenario_text, sentence
+from thalweg.search.fuzzing import Fuzzing
+from thalweg.search.measuring import raise_failed
+from thalweg.search.planning import digest
+
+DRAWN = ("rate", "cwnd", "queue")
+"""What is drawn over time."""
+
+SAMPLES = 400
+"""Samples that a curve has at least."""
+
+FAILING, UNHARMED = "as found", "without these conditions"
+"""The panels of a figure."""
+
+METHOD = (
+    "A candidate fails if it does in every repetition. Conditions that are not needed are removed, and the others made"
+    " as mild and as round as they can be while it still fails. The curves are those of the first repetition, with the"
+    " same seed on both sides. docs/reference/searches.md defines the rules."
+)
+
+
+def write(fuzzing: Fuzzing, found: Sequence[Finding], names: Sequence[str], file: Path, command: str) -> None:
+    """Run what is drawn, and write the page; `names` are those of the findings' scenarios.
+
+    Raises:
+        Interrupted: The user asked to stop.
+        ThalwegError: The engine cannot run, or the page cannot be written.
+    """
+    page = as_page(fuzzing, found, names, command)
+    put(file, html(page), "the page of what was found", "free some space; then type the same command again")
+
+
+def as_page(fuzzing: Fuzzing, found: Sequence[Finding], names: Sequence[str], command: str) -> SearchPage:
+    """Put together what the page shows."""
+    document = fuzzing.fuzz.document
+    return SearchPage(
+        name=str(document.raw["name"]),
+        about=str(document.raw.get("about", "")),
+        headline=_headline(found),
+        facts=_facts(fuzzing),
+        tables=[_table(fuzzing, found, names)],
+        figures=[figure for each, name in zip(found, names, strict=True) for figure in _figures(fuzzing, each, name)],
+        command=command,
+        cautions=list(_cautions(fuzzing)),
+        method=METHOD,
+        kind="fuzz",
+        scenarios=[
+            (name, scenario_text(document, each, name)) for each, name in zip(found, names, strict=True)
+        ],
+    )  # fmt: skip
+
+
+def _headline(found: Sequence[Finding]) -> str:
+    if not found:
+        return "Nothing was found. That is about the candidates that were tried, and not about all conditions."
+    failures = len({each.failure.name for each in found})
+    many = f"{len(found)} kinds of conditions" if len(found) > 1 else "One kind of conditions"
+    return f"{many} under which {'one failure happens' if failures == 1 else f'{failures} failures happen'}."
+
+
+def _facts(fuzzing: Fuzzing) -> list[tuple[str, str]]:
+    fuzz = fuzzing.fuzz
+    facts = [(f"failure {name}", text) for name, text in described(fuzz.failures).items()]
+    facts.append(("conditions", ", ".join(fuzz.ranges)))
+    return [*facts, ("candidates", f"{fuzz.budget} for each failure"), ("engine", fuzzing.engine.name)]
+
+
+def _table(fuzzing: Fuzzing, found: Sequence[Finding], names: Sequence[str]) -> PageTable:
+    rows = []
+    for each, name in zip(found, names, strict=True):
+        confirmed = each.confirmed.text if each.confirmed else NOTHING
+        rows.append([each.failure.name, sentence(fuzzing.fuzz.document, each).replace("`", ""), confirmed, name])
+    missing = [each for each in fuzzing.fuzz.failures if all(one.failure.name != each.name for one in found)]
+    rows += [[each.name, "nothing", NOTHING, NOTHING] for each in missing]
+    about = "The scenarios are in the folder found, and below."
+    return PageTable("What was found", ["failure", "what happens", "on another engine", "scenario"], rows, about)
+
+
+def _cautions(fuzzing: Fuzzing) -> Iterator[str]:
+    for name, candidates in fuzzing.without_value.items():
+        if candidates:
+            first = candidates[0]
+            many = f"{len(candidates)} of {fuzzing.fuzz.budget} candidates"
+            yield f"{name}: {many} could not be tried; {first.name}: {first.failed}."
+
+
+def _figures(fuzzing: Fuzzing, finding: Finding, name: str) -> Iterator[Figure]:
+    """Draw a finding over time, beside the scenario without its conditions."""
+    sides = {FAILING: _curves(fuzzing, finding.conditions)}
+    if finding.conditions:
+        sides[UNHARMED] = _curves(fuzzing, ())
+    about = sentence(fuzzing.fuzz.document, finding).replace("`", "")
+    for quantity in DRAWN:
+        rows = [row for side, curves in sides.items() for row in _rows(side, curves.get(quantity, []))]
+        if rows:
+            described_ = QUANTITIES[quantity]
+            title = f"{name}: {described_.title[0].lower()}{described_.title[1:]}"
+            frame = pl.DataFrame(rows, orient="row")
+            yield Figure(f"{name}-{quantity}", title, "series", frame, y=quantity_axis(described_), about=about)
+
+
+def _rows(side: str, curves: Sequence[analysis.Line]) -> Iterator[dict[str, object]]:
+    for number, line in enumerate(curves):
+        for t_s, value in zip(line.t_s, line.value, strict=True):
+            yield {"t_s": t_s, "value": value, "flow": line.name, "line": number, "panel": side}
+
+
+def _curves(fuzzing: Fuzzing, conditions: Conditions) -> Mapping[str, Sequence[analysis.Line]]:
+    """Run the scenario under conditions, and return its curves; none where it cannot run."""
+    try:
+        planned = fuzzing.plan(conditions, settings={"sample_interval": _interval(fuzzing), "repetitions": 1})
+    except ThalwegError:
+        return {}
+    place = fuzzing.folder / "drawn" / digest(planned.model_dump_json())
+    raise_failed(fuzzing.lab.run(planned, place))
+    [series] = analysis.series(open_run(place), [(0, 0)], quantities=DRAWN)
+    return series.lines
+
+
+def _interval(fuzzing: Fuzzing) -> str:
+    """Return the scenario's interval between samples, or a smaller one that makes a curve."""
+    own = quantities.time(str(fuzzing.fuzz.document.raw.get("sample_interval", "100ms")))
+    enough = int(fuzzing.fuzz.duration_s * 1e9 / SAMPLES)
+    return time_text(min(own, enough) if own else enough)
