@@ -42,6 +42,7 @@ SECTIONS = (
     ("[flow.cc]", "flow.cc", "CcTable"),
     ("[flow.repeat]", "flow.repeat", "Repeat"),
     ("[flow.requests]", "flow.requests", "Requests"),
+    ("[flow.app]", "flow.app", "AppTable"),
     ("[[background]]", "background", "Background"),
     ("[engine]", "engine", "Engine"),
 )

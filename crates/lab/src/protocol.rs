@@ -231,6 +231,12 @@ pub struct FlowReport {
     pub rtt_p50_us: Option<f64>,
     pub rtt_p95_us: Option<f64>,
     pub rtt_p99_us: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bitrate_bps: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stall_us: Option<u64>,
 }
 
 /// A row of the table `samples`; the columns mean the same.

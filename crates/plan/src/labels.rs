@@ -27,6 +27,18 @@ pub struct FlowLabels {
     pub direction: Option<&'static str>,
 }
 
+/// Optional columns of `flows` that no flow of an experiment has values for.
+pub fn unused_columns(experiment: &Experiment) -> Vec<&'static str> {
+    let mut unused = Vec::new();
+    if !experiment.has_up_flows() {
+        unused.push("direction");
+    }
+    if !experiment.has_apps() {
+        unused.extend(["item", "bitrate_bps", "stall_us"]);
+    }
+    unused
+}
+
 impl RowLabels {
     /// The labels of this experiment.
     pub fn of(experiment: &Experiment) -> RowLabels {

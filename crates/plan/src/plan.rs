@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
+mod app;
 mod queue;
+pub use app::{App, segment_bytes};
 pub use queue::Queue;
 
 /// Version of the plan's and the run directory's form.
@@ -491,6 +493,11 @@ impl Experiment {
         self.flows.iter().any(|flow| flow.up)
     }
 
+    /// Whether some flow is an application.
+    pub fn has_apps(&self) -> bool {
+        self.flows.iter().any(|flow| matches!(flow.load, Load::App { .. }))
+    }
+
     /// Whether the data of some flow, or background traffic, does.
     pub fn has_up_traffic(&self) -> bool {
         self.has_up_flows() || self.background.iter().any(|source| source.up)
@@ -566,6 +573,32 @@ pub enum Load {
         /// How many; null: until the flow stops.
         count: Option<u32>,
     },
+    /// What an application asks for, on connections that it opens by itself.
+    App {
+        /// The application.
+        app: App,
+    },
+}
+
+impl Load {
+    /// Whether it goes on until its flow stops.
+    pub fn is_endless(&self) -> bool {
+        match self {
+            Load::Unlimited | Load::Requests { count: None, .. } => true,
+            Load::Sizes { .. } | Load::Requests { .. } => false,
+            Load::App { app } => app.is_endless(),
+        }
+    }
+
+    /// Whether it has nothing to send, or an application's parameters contradict one another.
+    pub fn is_invalid(&self) -> bool {
+        match self {
+            Load::Unlimited => false,
+            Load::Sizes { sizes_bytes } => sizes_bytes.is_empty() || sizes_bytes.contains(&Bytes::ZERO),
+            Load::Requests { size_bytes, count, .. } => *size_bytes == Bytes::ZERO || *count == Some(0),
+            Load::App { app } => app.is_invalid(),
+        }
+    }
 }
 
 /// Which connections follow the first.

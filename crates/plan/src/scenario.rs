@@ -8,7 +8,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+mod app;
 mod queue;
+pub use app::{App, AppName, AppTable};
 pub use queue::{Queue, QueueName, QueueTable};
 
 /// One file says what to try; engines try it.
@@ -462,6 +464,9 @@ pub struct Flow {
     pub direction: Direction,
     /// Many transfers over one connection, one after another. Takes the place of `size`.
     pub requests: Option<Requests>,
+    /// An application that decides what is sent when, on connections of its own: a name, or a table with `name` and its
+    /// parameters. Takes the place of `size`, `requests` and `repeat`.
+    pub app: Option<App>,
 }
 
 /// Which way data goes.

@@ -1,9 +1,10 @@
 //! A connection: its two ends, and the transfers that it carries one after another.
 
 use crate::calendar::Alarm;
+use std::collections::VecDeque;
 use thalweg_tcp::{Counters, Receiver, Sender};
 use thalweg_trace::{Changes, Histogram};
-use thalweg_traffic::Stream;
+use thalweg_traffic::{Item, Message, Stream};
 use thalweg_units::{Bytes, Span, Time};
 
 #[derive(Debug)]
@@ -30,6 +31,8 @@ pub(crate) struct Connection {
     pub(crate) stream: Stream,
     /// The transfer under way; none while the application thinks.
     pub(crate) transfer: Option<Transfer>,
+    /// Messages of its application that were written behind that transfer.
+    pub(crate) behind: VecDeque<Message>,
     /// Transfers that have ended.
     pub(crate) transfers_ended: u64,
     /// Whether the application has stopped for good.
@@ -63,6 +66,8 @@ pub(crate) struct Transfer {
     /// Where in the stream it starts.
     pub(crate) offset: Bytes,
     pub(crate) rtts: Histogram,
+    /// What it is to its application, if that is one of ours.
+    pub(crate) item: Option<Item>,
 }
 
 impl Connection {
@@ -70,14 +75,45 @@ impl Connection {
     pub(crate) fn begin(&mut self, now: Time, size: Option<Bytes>) {
         let before = self.sender.info(now).counters;
         let offset = self.sender.written();
-        self.transfer = Some(Transfer { start: now, size, before, offset, rtts: Histogram::default() });
+        self.transfer = Some(Transfer { start: now, size, before, offset, rtts: Histogram::default(), item: None });
         self.sender.write(now, size.unwrap_or(Bytes::MAX));
+    }
+
+    /// An application sends a message, whether or not an earlier one is still in flight.
+    pub(crate) fn send(&mut self, now: Time, message: Message) {
+        let offset = self.sender.written();
+        self.sender.write(now, message.size);
+        if self.transfer.is_some() {
+            self.behind.push_back(message);
+        } else {
+            self.transfer = Some(self.transfer_of(message, offset, now));
+        }
+    }
+
+    /// The transfer under way has ended: the message behind it is the next one.
+    pub(crate) fn advance(&mut self, now: Time) {
+        let ended = self.transfer.take();
+        self.transfers_ended += 1;
+        let Some(message) = self.behind.pop_front() else { return };
+        let offset = ended.map_or(Bytes::ZERO, |ended| ended.offset + ended.size.unwrap_or(Bytes::ZERO));
+        self.transfer = Some(self.transfer_of(message, offset, now));
+    }
+
+    fn transfer_of(&self, message: Message, offset: Bytes, now: Time) -> Transfer {
+        let Message { due, size, item, .. } = message;
+        let before = self.sender.info(now).counters;
+        Transfer { start: due, size: Some(size), before, offset, rtts: Histogram::default(), item: Some(item) }
     }
 
     /// The application stops: what was sent is still acknowledged, nothing more is sent.
     pub(crate) fn stop(&mut self, now: Time) {
         self.is_stopped = true;
         self.sender.stop(now);
+    }
+
+    /// Whether the transfer under way is over, or the connection has stopped and there is none.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.is_transfer_over() || (self.is_stopped && self.transfer.is_none())
     }
 
     /// Whether the transfer under way is over: all of it acknowledged, or as much as was sent before the stop.

@@ -117,12 +117,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
             return Err(Error::invalid(place("repeat.until"), until, "the name of another flow"));
         }
     }
-    let is_empty = match &flow.load {
-        Load::Unlimited => false,
-        Load::Sizes { sizes_bytes } => sizes_bytes.is_empty() || sizes_bytes.contains(&Bytes::ZERO),
-        Load::Requests { size_bytes, count, .. } => *size_bytes == Bytes::ZERO || *count == Some(0),
-    };
-    if is_empty {
+    if flow.load.is_invalid() {
         return Err(Error::invalid(place("load"), "nothing to send", "at least one byte each time"));
     }
     check_limit(flow, experiment)?;
@@ -143,12 +138,11 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
 }
 
 fn is_endless(flow: &Flow) -> bool {
-    let is_load_endless = matches!(flow.load, Load::Unlimited | Load::Requests { count: None, .. });
     let is_repeat_endless = matches!(
         flow.repeat,
         Repeat::Gap { until: None, count: None, .. } | Repeat::Poisson { until: None, count: None, .. }
     );
-    is_load_endless || is_repeat_endless
+    flow.load.is_endless() || is_repeat_endless
 }
 
 /// Whether anything ever gets through, for experiments that end only when it has.

@@ -62,6 +62,9 @@ impl Rows {
             rtt_p50_us: transfer.rtts.quantile_us(500),
             rtt_p95_us: transfer.rtts.quantile_us(950),
             rtt_p99_us: transfer.rtts.quantile_us(990),
+            item: transfer.item.map(|item| item.number),
+            bitrate_bps: transfer.item.and_then(|item| item.bitrate).map(|rate| rate.0),
+            stall_us: None,
             untrustworthy: None,
         }
     }

@@ -14,13 +14,13 @@ use crate::recording::Recording;
 use crate::rows::Rows;
 use rand_core::SeedableRng;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use thalweg_cc::EcnFeedback;
 use thalweg_link::Link;
 use thalweg_plan::plan::{self, Experiment, Load};
 use thalweg_tcp::{Data, KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::{Changes, SampleRow, Sink};
-use thalweg_traffic::{Agenda, Outbox, Randomness, Source, Stream};
+use thalweg_traffic::{Agenda, Delivery, Outbox, Randomness, Source, Stream, Wake};
 use thalweg_units::{Span, Time};
 
 /// A direction of the path.
@@ -173,8 +173,11 @@ impl Simulation {
     /// Ends the experiment where it is: transfers under way get their rows, the links their last.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Summary {
         for (id, _) in std::mem::take(&mut self.open) {
-            let connection = self.connections[id].take().expect("an open connection is there");
-            self.emit_transfer(&connection, sink);
+            let mut connection = self.connections[id].take().expect("an open connection is there");
+            while connection.transfer.is_some() {
+                self.emit_transfer(&connection, sink);
+                connection.advance(self.now);
+            }
         }
         if self.last_sample != Some(self.now) {
             self.emit_queues(sink);
@@ -344,9 +347,59 @@ impl Simulation {
     }
 
     fn open(&mut self, index: usize, sink: &mut dyn Sink) {
-        let (now, (host, receiving_host)) = (self.now, self.ends_of(index));
+        let now = self.now;
+        if let Some(wake) = self.agenda.wake(index, now) {
+            return self.run_app(index, wake, sink);
+        }
         let Some(opening) = self.agenda.open(index, now) else { return };
-        let config = &self.experiment.flows[opening.flow];
+        let mut connection = self.connect(index, opening.number, opening.seed);
+        connection.begin(now, opening.size);
+        let id = self.add(connection);
+        if let Some(next) = opening.next {
+            self.calendar.enter(next, SimEvent::Open { series: index });
+        }
+        self.after_sender(id, APPLICATION, sink);
+    }
+
+    /// An application of a series was woken: sends its messages, on connections that it may have to open first.
+    fn run_app(&mut self, index: usize, wake: Wake, sink: &mut dyn Sink) {
+        for message in wake.messages {
+            let id = match self.agenda.app_connections(index).get(message.connection as usize) {
+                Some(id) => *id,
+                None => self.open_for_app(index),
+            };
+            if let Some(connection) = &mut self.connections[id] {
+                connection.send(self.now, message);
+                self.after_sender(id, APPLICATION, sink);
+            }
+        }
+        self.wake_app(index, wake.next);
+    }
+
+    fn open_for_app(&mut self, index: usize) -> usize {
+        let (number, seed) = self.agenda.open_for_app(index, self.connections.next_id());
+        let connection = self.connect(index, number, seed);
+        self.add(connection)
+    }
+
+    /// Wakes the application of a series at a time, or at once if that has passed.
+    fn wake_app(&mut self, index: usize, at: Option<Time>) {
+        if let Some(at) = at {
+            self.calendar.enter(at.max(self.now), SimEvent::Open { series: index });
+        }
+    }
+
+    fn add(&mut self, connection: Connection) -> usize {
+        let id = self.connections.next_id();
+        self.connections.push(connection);
+        self.open.insert(id, None);
+        id
+    }
+
+    /// A connection of a series, whose SYN leaves now.
+    fn connect(&self, index: usize, number: u64, seed: u64) -> Connection {
+        let (host, receiving_host) = self.ends_of(index);
+        let config = self.agenda.flow(self.agenda.copy_of(index).0);
         let cc = thalweg_cc::build(&config.cc, &config.cc_params).expect("the controller was checked");
         let (sending, receiving) = if config.up { ("receiver", &*config.host) } else { (&*config.host, "receiver") };
         let (sending, receiving) = (&self.experiment.hosts[sending], &self.experiment.hosts[receiving]);
@@ -366,7 +419,7 @@ impl Simulation {
         };
         let mut connection = Connection {
             series: index,
-            number: opening.number,
+            number,
             host,
             receiving_host,
             forward_extra: config.extra_rtt_ns.scale(1, 2),
@@ -376,28 +429,22 @@ impl Simulation {
             sender_alarm: Alarm::default(),
             receiver_alarm: Alarm::default(),
             wakes: Wakes::default(),
-            stream: Stream::seed_from_u64(opening.seed),
+            stream: Stream::seed_from_u64(seed),
             transfer: None,
+            behind: VecDeque::new(),
             transfers_ended: 0,
             is_stopped: false,
             reported: Changes::default(),
         };
-        connection.sender.connect(now);
-        connection.begin(now, opening.size);
-        let id = self.connections.next_id();
-        self.connections.push(connection);
-        self.open.insert(id, None);
-        if let Some(next) = opening.next {
-            self.calendar.enter(next, SimEvent::Open { series: index });
-        }
-        self.after_sender(id, APPLICATION, sink);
+        connection.sender.connect(self.now);
+        connection
     }
 
     /// A flow stops: no new connections, no new data on those that are open.
     fn stop(&mut self, flow: usize, sink: &mut dyn Sink) {
         let open: Vec<usize> = self.open.keys().copied().collect();
         for id in open {
-            let connection = self.connections[id].as_mut().expect("an open connection is there");
+            let Some(connection) = &mut self.connections[id] else { continue };
             if self.agenda.copy_of(connection.series).0 == flow {
                 let host = connection.host;
                 connection.stop(self.now);
@@ -519,8 +566,7 @@ impl Simulation {
 
     /// A connection has sent what it may: its transfer may be over, and its timer changes.
     pub(crate) fn settle(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
-        let Some(connection) = &self.connections[id] else { return };
-        if connection.is_transfer_over() || (connection.is_stopped && connection.transfer.is_none()) {
+        while self.connections[id].as_ref().is_some_and(|it| it.has_ended()) {
             self.end_transfer(id, sink);
         }
         let now = self.now;
@@ -583,10 +629,13 @@ impl Simulation {
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
     fn end_transfer(&mut self, id: usize, sink: &mut dyn Sink) {
         let mut connection = self.connections[id].take().expect("an open connection is there");
+        let (flow, _) = self.agenda.copy_of(connection.series);
+        if let Load::App { .. } = self.experiment.flows[flow].load {
+            return self.end_message(id, connection, sink);
+        }
         self.emit_transfer(&connection, sink);
         connection.transfer = None;
         connection.transfers_ended += 1;
-        let (flow, _) = self.agenda.copy_of(connection.series);
         if let Load::Requests { think_ns, count, .. } = self.experiment.flows[flow].load {
             let is_last = count.is_some_and(|count| connection.transfers_ended >= u64::from(count));
             if !is_last && !connection.is_stopped {
@@ -595,18 +644,53 @@ impl Simulation {
                 return;
             }
         }
-        self.open.remove(&id);
+        self.forget(id, connection.series);
+    }
+
+    /// A message of an application has ended, delivered or not; or its connection has stopped, with nothing left to send.
+    fn end_message(&mut self, id: usize, mut connection: Box<Connection>, sink: &mut dyn Sink) {
         let index = connection.series;
+        if connection.transfer.is_none() {
+            return self.forget(id, index);
+        }
+        let is_delivered = connection.transfer.as_ref().is_some_and(|it| it.is_complete(connection.sender.acked()));
+        let delivery = self.emit_transfer(&connection, sink);
+        connection.advance(self.now);
+        self.connections[id] = Some(connection);
+        if !is_delivered {
+            return;
+        }
+        self.wake_app(index, delivery.next);
+        if delivery.is_done {
+            self.agenda.end_app(index);
+            for id in self.agenda.app_connections(index).to_vec() {
+                self.connections[id] = None;
+                self.forget(id, index);
+            }
+        }
+    }
+
+    /// A connection of a series is closed.
+    fn forget(&mut self, id: usize, index: usize) {
+        self.open.remove(&id);
         if let Some(next) = self.agenda.end(index, self.now) {
             self.calendar.enter(next, SimEvent::Open { series: index });
         }
     }
 
-    fn emit_transfer(&self, connection: &Connection, sink: &mut dyn Sink) {
+    /// Emits the transfer under way as one that ends now. Returns what its application makes of that.
+    fn emit_transfer(&mut self, connection: &Connection, sink: &mut dyn Sink) -> Delivery {
+        let mut delivery = Delivery::default();
         if let Some(transfer) = &connection.transfer {
             let (flow, copy) = self.agenda.copy_of(connection.series);
-            sink.flow(self.rows.transfer(flow, copy, connection, transfer, self.now));
+            let mut row = self.rows.transfer(flow, copy, connection, transfer, self.now);
+            if transfer.item.is_some() {
+                delivery = self.agenda.end_message(connection.series, connection.number, self.now);
+                row.stall_us = delivery.stall.map(Span::as_micros);
+            }
+            sink.flow(row);
         }
+        delivery
     }
 
     fn sample(&mut self, sink: &mut dyn Sink) {

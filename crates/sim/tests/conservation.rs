@@ -6,7 +6,7 @@ mod support;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use thalweg_plan::plan::{
-    Background, Buffer, Capacity, Cpu, Credit, Experiment, Flow, Load, Loss, Queue, Repeat, Step, Traces,
+    App, Background, Buffer, Capacity, Cpu, Credit, Experiment, Flow, Load, Loss, Queue, Repeat, Step, Traces,
 };
 use thalweg_sim::Simulation;
 use thalweg_trace::Memory;
@@ -56,6 +56,32 @@ fn load() -> impl Strategy<Value = Load> {
             size_bytes: Bytes(size),
             think_ns: Span::from_millis(think),
             count
+        }),
+        app().prop_map(|app| Load::App { app }),
+    ]
+}
+
+/// Applications whose messages overlap, and one that opens connections.
+fn app() -> impl Strategy<Value = App> {
+    let sizes = || prop::collection::vec(1u64..50_000, 1..3).prop_map(|sizes| sizes.into_iter().map(Bytes).collect());
+    prop_oneof![
+        (1u64..20_000, 1u64..100).prop_map(|(size, interval)| App::Call {
+            frame_bytes: Bytes(size),
+            interval_ns: Span::from_millis(interval),
+            freeze_ns: Span::from_millis(150),
+        }),
+        (1u64..100, sizes(), 1u32..4).prop_map(|(gap, sizes_bytes, connections)| App::Rpc {
+            mean_gap_ns: Span::from_millis(gap),
+            sizes_bytes,
+            connections,
+        }),
+        (1u32..20, sizes(), 1u32..4).prop_map(|(objects, sizes_bytes, connections)| App::Web {
+            objects,
+            depth: 1 + objects / 5,
+            sizes_bytes,
+            connections,
+            pages: 2,
+            think_ns: Span::from_millis(20),
         }),
     ]
 }

@@ -73,17 +73,12 @@ impl RunDirectory {
         self.present.contains(id)
     }
 
-    /// Begins the tables of an experiment. `flows` has the column `direction` if `has_up_flows`.
+    /// Begins the tables of an experiment. `flows` lacks the `unused` columns.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn begin(
-        &self,
-        id: &Id,
-        sweep: &BTreeMap<String, SweepValue>,
-        has_up_flows: bool,
-    ) -> Result<Tables<'_>, Error> {
-        Tables::create(&self.path, id, sweep, has_up_flows)
+    pub fn begin(&self, id: &Id, sweep: &BTreeMap<String, SweepValue>, unused: &[&str]) -> Result<Tables<'_>, Error> {
+        Tables::create(&self.path, id, sweep, unused)
     }
 
     /// Appends an event to the journal.

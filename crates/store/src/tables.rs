@@ -46,12 +46,12 @@ impl Health {
 }
 
 impl<'a> Tables<'a> {
-    /// Begins the files. `flows` gets a column for every key of the sweep, and `direction` if `has_up_flows`.
+    /// Begins the files. `flows` gets a column for every key of the sweep, and lacks the `unused` columns.
     pub(crate) fn create(
         directory: &'a Path,
         id: &Id,
         sweep: &BTreeMap<String, SweepValue>,
-        has_up_flows: bool,
+        unused: &[&str],
     ) -> Result<Tables<'a>, Error> {
         let place = Place { directory, id: id.clone(), health: Health::default() };
         let none = BTreeMap::new();
@@ -59,7 +59,7 @@ impl<'a> Tables<'a> {
             samples: place.create(&none, &[])?,
             state: place.create(&none, &[])?,
             queue: place.create(&none, &[])?,
-            flows: place.create(sweep, if has_up_flows { &[] } else { &["direction"] })?,
+            flows: place.create(sweep, unused)?,
             packets: None,
             capture: None,
             place,

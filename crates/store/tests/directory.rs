@@ -141,7 +141,7 @@ fn an_experiment_that_does_not_end_leaves_no_file_whatever_it_has_written() {
     let directory = open(temporary.path(), &run);
     let whole = files(temporary.path());
     let under_way = || {
-        let mut tables = directory.begin(id, &sweep(), false).unwrap();
+        let mut tables = directory.begin(id, &sweep(), &["direction"]).unwrap();
         (0..300_000).for_each(|t_us| tables.state(state(0, t_us, "pacing_gain")));
         let written = fs::read_dir(temporary.path().join("state")).unwrap().next().unwrap().unwrap();
         assert!(written.metadata().unwrap().len() > 10_000, "rows must be written before the experiment ends");
@@ -165,7 +165,7 @@ fn recorded_packets_become_a_table_and_a_capture_or_nothing() {
     let id = &ids(&run)[0];
     let directory = open(temporary.path(), &run);
     let whole = files(temporary.path());
-    let mut tables = directory.begin(id, &sweep(), false).unwrap();
+    let mut tables = directory.begin(id, &sweep(), &["direction"]).unwrap();
     tables.begin_packets().unwrap();
     let capture = tables.begin_capture().unwrap().to_owned();
     assert_ne!(capture.extension().unwrap_or_default(), "pcapng", "readers must not take it for a whole capture");

@@ -48,7 +48,7 @@ fn a_file_of_flows_has_a_direction_only_where_one_goes_up() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
     let id = directory.run().experiments[0].id.clone();
-    let mut tables = directory.begin(&id, &sweep(), false).unwrap();
+    let mut tables = directory.begin(&id, &sweep(), &["direction"]).unwrap();
     tables.flow(flow("large", 0, Some(10)));
     tables.commit().unwrap();
     let row = &rows(&temporary.path().join("flows").join(format!("{id}.parquet")))[0];
@@ -172,7 +172,7 @@ fn the_rows_kept_in_memory_do_not_become_more_while_an_experiment_goes_on() {
     const BOUND: usize = 131_072;
     let temporary = tempfile::tempdir().unwrap();
     let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
-    let mut tables = directory.begin(&directory.run().experiments[0].id, &sweep(), false).unwrap();
+    let mut tables = directory.begin(&directory.run().experiments[0].id, &sweep(), &["direction"]).unwrap();
     let mut most = 0;
     for t_us in 0..500_000 {
         tables.state(state(0, t_us, "pacing_gain"));

@@ -64,6 +64,12 @@ table! {
         : rtt_p95_us: Option<f64>,
         /// 99th percentile of the round-trip times sampled, to 1 %.
         : rtt_p99_us: Option<f64>,
+        /// Of an application: number of the segment, page, frame or message that this transfer belongs to, from 0; the column is absent where no flow has an app, as are the next two.
+        : item: Option<u64>,
+        /// Bitrate of the video segment; empty: it is none.
+        : bitrate_bps: Option<u64>,
+        /// How long the picture of a video or a call stood still for want of this transfer; empty: it is no part of one.
+        : stall_us: Option<u64>,
         /// Why the experiment should not be believed; empty: the engine has found no reason.
         : untrustworthy: Option<Arc<str>>,
     }

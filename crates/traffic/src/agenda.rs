@@ -3,9 +3,11 @@
 //! Copy k of a flow draws from the stream of its index in the whole experiment, so that it opens its connections at the same
 //! moments and with the same sizes in the simulator and on every real host.
 
+use crate::app::{Application, Delivery, Wake};
 use crate::series::{Series, until};
 use crate::streams::Stream;
-use thalweg_plan::plan::{Experiment, Flow};
+use std::collections::BTreeMap;
+use thalweg_plan::plan::{Experiment, Flow, Load};
 use thalweg_units::{Bytes, Time};
 
 /// The series of the flows that one host sends, or of all flows.
@@ -22,6 +24,16 @@ pub struct Agenda {
     unfinished_flows: usize,
     /// Flows that are over since the last call of `next_over`.
     over: Vec<usize>,
+    /// Applications that run, by their series.
+    apps: BTreeMap<usize, RunningApp>,
+}
+
+/// An application that was woken at least once.
+#[derive(Debug)]
+struct RunningApp {
+    application: Application,
+    /// What the engine calls each of its connections.
+    connections: Vec<usize>,
 }
 
 /// A connection to open.
@@ -49,6 +61,7 @@ impl Agenda {
             unfinished: experiment.flows.iter().map(|flow| flow.count.into()).collect(),
             unfinished_flows: experiment.flows.iter().filter(|flow| u64::from(flow.count) > 0).count(),
             over: Vec::new(),
+            apps: BTreeMap::new(),
         }
     }
 
@@ -76,6 +89,47 @@ impl Agenda {
         let size = series.next_size(&config.load);
         let seed = series.next_seed();
         Some(Opening { flow: series.flow, number, size, seed, next })
+    }
+
+    /// Asks a series' application what to send at `now`; `None` if the series has none, or is closed.
+    pub fn wake(&mut self, index: usize, now: Time) -> Option<Wake> {
+        let series = &mut self.series[index];
+        let Load::App { app } = &self.flows[series.flow].load else { return None };
+        if series.is_closed {
+            return None;
+        }
+        let running = self.apps.entry(index).or_insert_with(|| {
+            let application = Application::new(app, series.next_seed());
+            RunningApp { application, connections: Vec::new() }
+        });
+        Some(running.application.wake(now))
+    }
+
+    /// Opens the next connection of a series' application, which the engine calls `id`. Returns its number and its seed.
+    pub fn open_for_app(&mut self, index: usize, id: usize) -> (u64, u64) {
+        let series = &mut self.series[index];
+        let number = series.opened;
+        series.on_app_open();
+        if let Some(running) = self.apps.get_mut(&index) {
+            running.connections.push(id);
+        }
+        (number, series.next_seed())
+    }
+
+    /// What the engine calls the connections that a series' application has opened, by their number.
+    pub fn app_connections(&self, index: usize) -> &[usize] {
+        self.apps.get(&index).map_or(&[], |running| &running.connections)
+    }
+
+    /// The oldest message in flight on a connection of a series' application was delivered at `now`, or is given up then.
+    pub fn end_message(&mut self, index: usize, connection: u64, now: Time) -> Delivery {
+        let running = self.apps.get_mut(&index);
+        running.map_or_else(Delivery::default, |running| running.application.end_message(connection, now))
+    }
+
+    /// A series' application opens no more connections.
+    pub fn end_app(&mut self, index: usize) {
+        self.close(index);
     }
 
     /// Returns the size of the next transfer of a connection of a series; `None`: without end.

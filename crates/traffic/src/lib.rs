@@ -5,16 +5,18 @@
 //!
 //! A [`Series`] is one copy of a flow: a connection, or many one after another or at random times; an [`Agenda`] holds those of an
 //! experiment. A [`Source`] is UDP at a
-//! constant rate. An [`Outbox`] is the little random time that packets need to leave a host. [`Randomness`] gives each of
+//! constant rate. An [`Application`] decides by itself what its connections carry. An [`Outbox`] is the little random time that packets need to leave a host. [`Randomness`] gives each of
 //! them, and each direction of the path, a stream of random numbers of its own.
 
 mod agenda;
+mod app;
 mod background;
 mod outbox;
 mod series;
 mod streams;
 
 pub use agenda::{Agenda, Opening};
+pub use app::{Application, Delivery, Item, Message, Wake};
 pub use background::Source;
 pub use outbox::Outbox;
 pub use series::{Series, until};

@@ -67,6 +67,12 @@ impl Series {
         Some(now + streams::exponential(mean_gap_ns, &mut self.stream))
     }
 
+    /// An application opens a connection; whether others follow is up to it.
+    pub fn on_app_open(&mut self) {
+        self.opened += 1;
+        self.active += 1;
+    }
+
     /// A connection has ended: when the next one opens, if it waited for this.
     pub fn on_end(&mut self, config: &Flow, now: Time) -> Option<Time> {
         self.active -= 1;
@@ -79,7 +85,7 @@ impl Series {
     /// Size of the next connection's transfer; none if it has no end.
     pub fn next_size(&mut self, load: &Load) -> Option<Bytes> {
         match load {
-            Load::Unlimited => None,
+            Load::Unlimited | Load::App { .. } => None,
             Load::Sizes { sizes_bytes } => Some(sizes_bytes[streams::index(sizes_bytes.len(), &mut self.stream)]),
             Load::Requests { size_bytes, .. } => Some(*size_bytes),
         }

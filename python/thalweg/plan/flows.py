@@ -5,6 +5,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from thalweg.files import read_regular
+from thalweg.plan import apps
 from thalweg.plan import models as plan
 from thalweg.scenario import models
 from thalweg.scenario.rules import rules_cc
@@ -47,6 +48,8 @@ def _cc_file(table: models.CcTable, folder: Path) -> plan.CcFile:
 
 
 def _load(flow: models.Flow) -> plan.Load:
+    if flow.app is not None:
+        return plan.LoadApp(app=apps.resolve(flow.app))
     if flow.requests is not None:
         return plan.LoadRequests(
             size_bytes=quantities.size(flow.requests.size),

@@ -427,6 +427,76 @@ class CcFile(Table):
     """SHA-256 of what is in it, in hexadecimal digits."""
 
 
+class AppVideo(Table):
+    """Adaptive video over one connection: segments at bitrates that follow from the playback buffer."""
+
+    kind: Literal["video"] = "video"
+    bitrates_bps: list[Rate]
+    """The bitrates on offer, in ascending order; at least one."""
+    segment_ns: Span
+    """How long a segment plays."""
+    buffer_ns: Span
+    """How much the playback buffer holds; at least two segments."""
+
+
+class AppWeb(Table):
+    """Pages whose objects depend on one another, over several connections."""
+
+    kind: Literal["web"] = "web"
+    objects: Annotated[int, Field(ge=0, le=4294967295)]
+    """Objects of a page; the first is the document."""
+    depth: Annotated[int, Field(ge=0, le=4294967295)]
+    """Length of the longest chain of objects of which each is found in the one before."""
+    sizes_bytes: list[Bytes]
+    """Sizes of the objects, each as likely as the others."""
+    connections: Annotated[int, Field(ge=0, le=4294967295)]
+    """Maximum number of connections, which carry one object at a time each."""
+    pages: Annotated[int, Field(ge=0, le=4294967295)]
+    """Number of pages, one after another."""
+    think_ns: Span
+    """From the last object of a page to the start of the next page."""
+
+
+class AppCall(Table):
+    """A video call: a frame in every interval on one connection, whether or not earlier ones have arrived."""
+
+    kind: Literal["call"] = "call"
+    frame_bytes: Bytes
+    """Size of each frame."""
+    interval_ns: Span
+    """From one frame to the next."""
+    freeze_ns: Span
+    """A gap between the arrivals of two frames is a freeze if it is longer than the interval by this, and than three
+    intervals.
+    """
+
+
+class AppRpc(Table):
+    """Remote procedure calls that arrive at random, whether or not earlier ones have finished."""
+
+    kind: Literal["rpc"] = "rpc"
+    mean_gap_ns: Span
+    """Mean of the exponentially distributed gap between arrivals."""
+    sizes_bytes: list[Bytes]
+    """Sizes of the messages, each as likely as the others."""
+    connections: Annotated[int, Field(ge=0, le=4294967295)]
+    """Number of connections, which carry messages in turn."""
+
+
+class AppProbe(Table):
+    """A small message at a regular interval on one connection."""
+
+    kind: Literal["probe"] = "probe"
+    size_bytes: Bytes
+    """Size of each message."""
+    interval_ns: Span
+    """From one message to the next."""
+
+
+App = Annotated[AppVideo | AppWeb | AppCall | AppRpc | AppProbe, Field(discriminator="kind")]
+"""An application that decides by itself what its connections carry and when."""
+
+
 class LoadUnlimited(Table):
     """One transfer without end."""
 
@@ -453,7 +523,15 @@ class LoadRequests(Table):
     """How many; null: until the flow stops."""
 
 
-Load = Annotated[LoadUnlimited | LoadSizes | LoadRequests, Field(discriminator="kind")]
+class LoadApp(Table):
+    """What an application asks for, on connections that it opens by itself."""
+
+    kind: Literal["app"] = "app"
+    app: App
+    """The application."""
+
+
+Load = Annotated[LoadUnlimited | LoadSizes | LoadRequests | LoadApp, Field(discriminator="kind")]
 """What a connection carries."""
 
 

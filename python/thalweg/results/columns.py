@@ -98,6 +98,21 @@ TABLES: dict[str, Table] = {
             Column("rtt_p95_us", "f64", True, False, "95th percentile of the round-trip times sampled, to 1 %."),
             Column("rtt_p99_us", "f64", True, False, "99th percentile of the round-trip times sampled, to 1 %."),
             Column(
+                "item",
+                "u64",
+                True,
+                False,
+                "Of an application: number of the segment, page, frame or message that this transfer belongs to, from 0; the column is absent where no flow has an app, as are the next two.",
+            ),
+            Column("bitrate_bps", "u64", True, False, "Bitrate of the video segment; empty: it is none."),
+            Column(
+                "stall_us",
+                "u64",
+                True,
+                False,
+                "How long the picture of a video or a call stood still for want of this transfer; empty: it is no part of one.",
+            ),
+            Column(
                 "untrustworthy",
                 "string",
                 True,

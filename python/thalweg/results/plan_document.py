@@ -119,10 +119,24 @@ class HostDocument(TypedDict):
     interrupt_coalescing_ns: NotRequired[int]
 
 
+class AppDocument(TypedDict):
+    """An application."""
+
+    kind: str
+    bitrates_bps: NotRequired[Sequence[int]]
+    objects: NotRequired[int]
+    sizes_bytes: NotRequired[Sequence[int]]
+    frame_bytes: NotRequired[int]
+    size_bytes: NotRequired[int]
+    interval_ns: NotRequired[int]
+    mean_gap_ns: NotRequired[int]
+
+
 class LoadDocument(TypedDict):
     """What a connection carries."""
 
     kind: str
+    app: NotRequired[AppDocument]
     sizes_bytes: NotRequired[Sequence[int]]
     size_bytes: NotRequired[int]
     think_ns: NotRequired[int]

@@ -388,6 +388,56 @@ class Requests(Table):
     """How many transfers; without it, until the flow stops."""
 
 
+AppName = Literal["video", "web", "call", "rpc", "probe"]
+"""Applications."""
+
+
+class AppTable(Table):
+    """An application with parameters; those that are missing have defaults."""
+
+    name: AppName
+    """The application."""
+    bitrates: list[Rate] | None = None
+    """Bitrates on offer, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s (video).
+    """
+    segment: Time | None = None
+    """How long a segment plays: 4 s (video)."""
+    buffer: Time | None = None
+    """How much the playback buffer holds, at least two segments: 30 s (video)."""
+    objects: Annotated[int, Field(ge=1, le=10000)] | None = None
+    """Number of objects of a page, the document included: 70 (web)."""
+    depth: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Length of the longest chain of objects of which each is found in the one before: 3 (web)."""
+    sizes: list[Size] | None = None
+    """Sizes, each as likely as the others: of objects, 0.3 to 200 kB with a mean of 33 kB (web); of messages, 0.2 to 12
+    kB with a median of 1.5 kB (rpc).
+    """
+    connections: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Maximum number of connections: 6 (web), or the number of connections, which carry messages in turn: 1 (rpc)."""
+    pages: Annotated[int, Field(ge=1, le=1000000)] | None = None
+    """Number of pages, one after another: 1 (web)."""
+    think: Time | None = None
+    """Pause between the last object of a page and the start of the next page: 1 s (web)."""
+    bitrate: Rate | None = None
+    """Rate of the call: 1.5 Mbit/s (call)."""
+    fps: Annotated[int, Field(ge=1, le=1000)] | None = None
+    """Frames per second: 30 (call)."""
+    freeze: Time | None = None
+    """The picture freezes where the gap between the arrivals of two frames is longer by this than that of their
+    capture, and than three frames: 150 ms (call).
+    """
+    rate: ArrivalRate | None = None
+    """Arrivals per second, or the load that they offer: 100/s (rpc)."""
+    interval: Time | None = None
+    """From one message to the next: 200 ms (probe)."""
+    size: Size | None = None
+    """Size of a message: 64 B (probe)."""
+
+
+App = Annotated[Annotated[AppName, Tag("value")] | Annotated[AppTable, Tag("table")], Discriminator(table_or_value)]
+"""An application by name, or a table with its parameters."""
+
+
 class Flow(Table):
     """A flow: one connection, or a series or a number of like ones."""
 
@@ -426,6 +476,10 @@ class Flow(Table):
     """
     requests: Requests | None = None
     """Many transfers over one connection, one after another. Takes the place of `size`."""
+    app: App | None = None
+    """An application that decides what is sent when, on connections of its own: a name, or a table with `name` and its
+    parameters. Takes the place of `size`, `requests` and `repeat`.
+    """
 
 
 class Background(Table):

@@ -157,10 +157,8 @@ def _get(value: TomlValue | None, part: str | int) -> TomlValue | None:
 def _inside(node: Schema) -> Schema:
     """Iterate over an optional or "value or table" to the table."""
     node = resolve(node)
-    for branch in node.get("anyOf", ()):
-        if "properties" in resolve(branch):
-            return resolve(branch)
-    return node
+    branches = (_inside(branch) for branch in node.get("anyOf", ()))
+    return next((branch for branch in branches if "properties" in branch), node)
 
 
 def _step(

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
+use thalweg_plan::labels::unused_columns;
 use thalweg_plan::plan::Traces;
 use thalweg_store::{Error, ExperimentId, RunDirectory};
 
@@ -102,7 +103,7 @@ impl<'a> Work<'a> {
         self.say(&EngineEvent::Started(id))?;
         let start = Instant::now();
         let outcome = guard::catch(|| {
-            let mut tables = self.directory.begin(&id.id, &experiment.sweep, experiment.has_up_flows())?;
+            let mut tables = self.directory.begin(&id.id, &experiment.sweep, &unused_columns(experiment))?;
             let health = tables.health();
             let stop = || self.must_stop() || health.is_lost();
             let records = if experiment.engine.record { self.engine.records() } else { Records::Nothing };

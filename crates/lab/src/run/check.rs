@@ -9,8 +9,8 @@ use crate::error::Error;
 use crate::net::{probe, qdisc};
 use crate::vm::{Guests, contention};
 use std::path::Path;
-use thalweg_plan::plan::{Experiment, Flow, Host, Kernel, Load, Repeat};
-use thalweg_units::{Bytes, Span};
+use thalweg_plan::plan::{Experiment, Flow, Host, Kernel, Repeat};
+use thalweg_units::Span;
 
 /// Folder that is another one inside the namespaces of a network.
 const HIDDEN: &str = "/run";
@@ -116,12 +116,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
             return Err(invalid(&place("repeat.until"), until, "the name of another flow"));
         }
     }
-    let is_empty = match &flow.load {
-        Load::Unlimited => false,
-        Load::Sizes { sizes_bytes } => sizes_bytes.is_empty() || sizes_bytes.contains(&Bytes::ZERO),
-        Load::Requests { size_bytes, count, .. } => *size_bytes == Bytes::ZERO || *count == Some(0),
-    };
-    if is_empty {
+    if flow.load.is_invalid() {
         return Err(invalid(&place("load"), "nothing to send", "at least one byte each time"));
     }
     match flow.repeat {
@@ -177,7 +172,7 @@ fn hint_for_parameters(flow: &Flow) -> String {
 }
 
 fn is_endless(flow: &Flow) -> bool {
-    matches!(flow.load, Load::Unlimited | Load::Requests { count: None, .. })
+    flow.load.is_endless()
         || matches!(
             flow.repeat,
             Repeat::Gap { until: None, count: None, .. } | Repeat::Poisson { until: None, count: None, .. }
@@ -221,6 +216,7 @@ fn invalid(place: &str, found: &str, expected: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use thalweg_plan::plan::Load;
 
     fn experiment() -> Experiment {
         serde_json::from_str(include_str!("../../../engine/tests/data/experiment.json")).unwrap()

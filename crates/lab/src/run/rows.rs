@@ -133,6 +133,9 @@ impl<'a> Rows<'a> {
             rtt_p50_us: report.rtt_p50_us,
             rtt_p95_us: report.rtt_p95_us,
             rtt_p99_us: report.rtt_p99_us,
+            item: report.item,
+            bitrate_bps: report.bitrate_bps,
+            stall_us: report.stall_us,
             untrustworthy,
         }
     }

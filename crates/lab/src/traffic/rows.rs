@@ -133,7 +133,7 @@ mod tests {
 
     /// A transfer from 5 to 100 ms whose first byte is behind those of `offset` segments.
     fn ended(offset: u64, acked_segments: u64) -> Ended {
-        let transfer = Transfer { start: at_ms(5), size: None, offset: offset * MSS.0, before: None };
+        let transfer = Transfer { start: at_ms(5), size: None, offset: offset * MSS.0, before: None, item: None };
         let end = End { at: at_ms(100), acked: acked_segments * MSS.0, info: TcpInfo::default() };
         let report = transfer.report(protocol::Connection { flow: 0, copy: 0, connection: 0 }, 0, &end);
         Ended { who: WHO, report, offset: transfer.offset, srtt_us: Some(50_000) }

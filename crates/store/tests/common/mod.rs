@@ -187,7 +187,7 @@ pub fn some_rows(sink: &mut dyn Sink) {
 
 /// Completes an experiment.
 pub fn commit(directory: &RunDirectory, id: &Id, rows: impl FnOnce(&mut dyn Sink)) -> Result<(), Error> {
-    let mut tables = directory.begin(id, &sweep(), true)?;
+    let mut tables = directory.begin(id, &sweep(), &[])?;
     rows(&mut tables);
     tables.commit()
 }
@@ -199,7 +199,7 @@ pub fn commit_recorded(
     capture: &[u8],
     rows: impl FnOnce(&mut dyn Sink),
 ) -> Result<(), Error> {
-    let mut tables = directory.begin(id, &sweep(), true)?;
+    let mut tables = directory.begin(id, &sweep(), &[])?;
     tables.begin_packets()?;
     fs::write(tables.begin_capture()?, capture).unwrap();
     rows(&mut tables);

@@ -21,10 +21,21 @@ from thalweg.results import Run
 
 USUAL = (
     "goodput", "completion_time", "retransmit_ratio", "share", "rtt_mean", "utilisation", "queueing_delay",
+    "completion_time_p99", "video_bitrate", "stall_ratio", "page_time",
 )  # fmt: skip
-"""Measures that are compared unless others are named. Each further one makes the correction for many tests harder."""
+"""Measures that are compared unless others are named. Each further one makes the correction for many tests harder;
+the last four have values of applications only."""
 
-PARTS = {"retransmit_ratio", "share", "utilisation", "utilisation_while_active", "jain", "copies_jain"}
+PARTS = {
+    "retransmit_ratio",
+    "share",
+    "stall_ratio",
+    "max_min_share",
+    "utilisation",
+    "utilisation_while_active",
+    "jain",
+    "copies_jain",
+}
 """Measures that are a part of a whole: their change is a difference in points, that of others is relative."""
 
 Verdict = Literal["real", "too small", "copies", "not seen", "too few"]

@@ -10,7 +10,7 @@ from typing import Literal
 
 from thalweg.analysis.tables.directions import UP
 
-Unit = Literal["bit/s", "s", "ratio", "count"]
+Unit = Literal["bit/s", "s", "ratio", "count", "1/s"]
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,14 @@ MEASURES: dict[str, Measure] = {
             "flow",
             "Payload bytes acknowledged for the flow, over those of all flows of the experiment that go the same way.",
             in_window=True,
+        ),
+        Measure(
+            "max_min_share",
+            "Part of the max-min fair share",
+            "ratio",
+            "flow",
+            "Payload bytes acknowledged for the flow, over those of its max-min fair share of the path's rate among"
+            " all that is active with it; an application wants no more than its own rate.",
         ),
         Measure(
             "rtt_mean",
@@ -292,6 +300,77 @@ MEASURES: dict[str, Measure] = {
     )
 }
 
+APP_MEASURES: dict[str, Measure] = {
+    measure.name: replace(measure, about=f"{measure.about} Only where a flow has an `app`.")
+    for measure in (
+        Measure(
+            "completion_time_p99",
+            "Completion time, 99th percentile",
+            "s",
+            "flow",
+            "99th percentile of the completion times of the application's transfers: messages of `rpc` and `probe`, frames"
+            " of `call`, objects of `web`, segments of `video`.",
+        ),
+        Measure(
+            "completion_rate",
+            "Transfers completed per second",
+            "1/s",
+            "flow",
+            "Completed transfers of the application, over the time from its first start to its last end.",
+        ),
+        Measure(
+            "video_bitrate",
+            "Bitrate of the video, mean",
+            "bit/s",
+            "flow",
+            "Mean bitrate of the video's segments that arrived.",
+        ),
+        Measure(
+            "startup_delay",
+            "Startup delay",
+            "s",
+            "flow",
+            "Time from the video's start until its first segment has arrived, with which playback begins.",
+        ),
+        Measure(
+            "stalls",
+            "Stalls",
+            "count",
+            "flow",
+            "Times that the picture of a video stood still because the buffer was empty, or that of a call froze.",
+        ),
+        Measure(
+            "stall_time",
+            "Time stalled",
+            "s",
+            "flow",
+            "Time that the picture of a video or a call stood still, all stalls and copies together.",
+        ),
+        Measure(
+            "stall_ratio",
+            "Share of the time stalled",
+            "ratio",
+            "flow",
+            "`stall_time` over the time since the first segment or frame had arrived.",
+        ),
+        Measure(
+            "page_time_half",
+            "Page time, half of the objects",
+            "s",
+            "flow",
+            "Mean, over the pages of which half of the objects arrived, of the time until they had.",
+        ),
+        Measure(
+            "page_time",
+            "Page time, all objects",
+            "s",
+            "flow",
+            "Mean, over the pages that were loaded completely, of the time until the last object had arrived.",
+        ),
+    )
+}
+"""Measures of applications."""
+
 _BOTH_WAYS = ("utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks", "jain")
 
 UP_MEASURES: dict[str, Measure] = {
@@ -306,4 +385,5 @@ UP_MEASURES: dict[str, Measure] = {
 }
 """Measures of the path's other direction."""
 
+MEASURES |= APP_MEASURES
 MEASURES |= UP_MEASURES

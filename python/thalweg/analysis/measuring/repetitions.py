@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 import polars as pl
 
+from thalweg.analysis.measuring.apps import app_measures
 from thalweg.analysis.measuring.convergence import convergence_times
 from thalweg.analysis.measuring.counters import CONNECTION, SAMPLED, Copies, by_flow, copies
 from thalweg.analysis.measuring.link import (
@@ -16,12 +17,14 @@ from thalweg.analysis.measuring.link import (
     path_measures,
     with_utilisation_while_active,
 )
-from thalweg.analysis.measuring.measures import MEASURES, UP_MEASURES
+from thalweg.analysis.measuring.max_min_share import max_min_shares
+from thalweg.analysis.measuring.measures import APP_MEASURES, MEASURES, UP_MEASURES
 from thalweg.analysis.measuring.probe_rtt import synchronisation
 from thalweg.analysis.measuring.stability import stability
 from thalweg.analysis.measuring.starved import starved
 from thalweg.analysis.measuring.windowed import window_measures
 from thalweg.analysis.statistics.fairness import evenness, fairness
+from thalweg.analysis.tables.apps import apps, has_apps
 from thalweg.analysis.tables.batches import batches
 from thalweg.analysis.tables.derived import MICROSECOND_NS, base_rtts, rates
 from thalweg.analysis.tables.directions import LINKS, UP, has_up
@@ -86,12 +89,14 @@ class _Reader:
         self.has_up = has_up(run)
         if not self.has_up:
             self.wanted = [name for name in self.wanted if name not in UP_MEASURES]
+        if not has_apps(run):
+            self.wanted = [name for name in self.wanted if name not in APP_MEASURES]
         self.needs_queue = bool(FROM_QUEUE & set(self.wanted))
         self.needs_samples = bool(set(self.wanted) & FROM_SAMPLES) or (
             in_window and any(MEASURES[name].of == "flow" or name in ("jain", f"jain{UP}") for name in self.wanted)
         )
         self.tables = ["queue"] * self.needs_queue + ["samples"] * self.needs_samples
-        self.rates, self.base_rtts = rates(run), base_rtts(run)
+        self.rates, self.base_rtts, self.apps = rates(run), base_rtts(run), apps(run)
         self.planned = {each["experiment"]: each for each in run.plan["experiments"]}
 
     def read(self, ids: Sequence[str]) -> pl.DataFrame:
@@ -112,7 +117,7 @@ class _Reader:
             of_flows, jains = window_measures(all_copies, self.window)
         else:
             of_flows = flow_measures(flows)
-            for more in (evenness(flows), starved(flows, self.base_rtts)):
+            for more in (evenness(flows), starved(flows, self.base_rtts), *self._of_shares_and_apps(flows)):
                 of_flows = of_flows.join(more, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
             of_flows = with_utilisation_while_active(of_flows, links).drop("start_us", "end_us", "direction")
             states = states.drop("rtt_mean", "rtt_p50", "rtt_p95")
@@ -128,6 +133,15 @@ class _Reader:
             of_path = of_path.join(synchronisation(samples.lazy(), flows), on=EXPERIMENT, how="left")
         of_path = of_path.sort(EXPERIMENT)
         return _tidy([of_flows, of_path], self.wanted)
+
+    def _of_shares_and_apps(self, flows: pl.DataFrame) -> list[pl.DataFrame]:
+        """Return the measures of fair shares and of applications that are wanted."""
+        more = []
+        if "max_min_share" in self.wanted:
+            more.append(max_min_shares(flows, self.rates, self.planned))
+        if set(APP_MEASURES) & set(self.wanted):
+            more.append(app_measures(flows, self.apps))
+        return more
 
     def _copies(self, flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
         """Return the copies of flows of the experiments that were sampled: of others nothing is known in between."""

@@ -14,6 +14,7 @@ from thalweg.plan.models import (
     Experiment,
     Flow,
     Link,
+    LoadApp,
     LoadRequests,
     LoadSizes,
     QueueFifo,
@@ -176,6 +177,8 @@ def _flow(flow: Flow) -> str:
     what = "unlimited"
     if isinstance(load, LoadSizes):
         what = "/".join(_size(size) for size in load.sizes_bytes[:3]) + ("/..." if len(load.sizes_bytes) > 3 else "")
+    elif isinstance(load, LoadApp):
+        what = load.app.kind
     elif isinstance(load, LoadRequests):
         what = f"{load.count or 'endless'} requests of {_size(load.size_bytes)}"
     count = f" x {flow.count}" if flow.count > 1 else ""

@@ -15,10 +15,18 @@ SHOWN = {"goodput": "goodput", "completion_time": "completion time", "retransmit
 OF_COPIES = {"copies_jain": "Jain of copies"}
 """Measures that are shown besides where a flow has parallel copies."""
 
-MEASURES = (*SHOWN, *OF_COPIES)
+OF_APPS = {
+    "completion_time_p99": "p99",
+    "video_bitrate": "bitrate",
+    "stall_time": "stalled",
+    "page_time": "page",
+}
+"""Measures that are shown besides where a flow is an application."""
+
+MEASURES = (*SHOWN, *OF_COPIES, *OF_APPS)
 """Measures that the table needs."""
 
-UNITS = {"bit/s": ("Mbit/s", 1e6), "s": ("s", 1.0), "ratio": ("%", 0.01), "count": ("", 1.0)}
+UNITS = {"bit/s": ("Mbit/s", 1e6), "s": ("s", 1.0), "ratio": ("%", 0.01), "count": ("", 1.0), "1/s": ("1/s", 1.0)}
 """Shown unit of a measure's unit, and its size in it."""
 
 
@@ -33,7 +41,7 @@ def lines(summary: "pl.DataFrame", keys: Sequence[str], limit: int | None = None
     from thalweg import analysis
 
     present = set(summary.drop_nulls("mean")["measure"])
-    shown = {measure: title for measure, title in {**SHOWN, **OF_COPIES}.items() if measure in present}
+    shown = {measure: title for measure, title in {**SHOWN, **OF_COPIES, **OF_APPS}.items() if measure in present}
     measured: dict[tuple[object, ...], dict[str, tuple[int, str]]] = {}
     for row in summary.to_dicts():
         if row["flow"] is not None and row["measure"] in shown:

@@ -28,7 +28,7 @@ from thalweg.errors import ThalwegError
 FigureKind = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
 DrawnKind = Literal[FigureKind, "parallel"]
 """Kinds that pages have; studies choose among the others."""
-AxisUnit = Literal["", "bit/s", "s", "B", "ratio", "count"]
+AxisUnit = Literal["", "bit/s", "s", "B", "ratio", "count", "1/s"]
 
 COLUMNS: dict[DrawnKind, tuple[str, ...]] = {
     "lines": ("x", "y", "low", "high"),

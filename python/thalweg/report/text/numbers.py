@@ -15,6 +15,7 @@ _SCALES: dict[str, Sequence[tuple[str, float]]] = {
     "B": (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1)),
     "ratio": (("%", 0.01),),
     "count": (("", 1),),
+    "1/s": (("1/s", 1),),
 }
 
 

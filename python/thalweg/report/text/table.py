@@ -6,7 +6,18 @@ from thalweg.analysis import MEASURES
 from thalweg.report.content import Cell, Measurements, Point, Sweep
 from thalweg.report.text.labels import NOTHING, key_title, value_text
 
-FLOW_MEASURES = ("goodput", "completion_time", "retransmit_ratio", "copies_jain", "utilisation_while_active")
+FLOW_MEASURES = (
+    "goodput",
+    "completion_time",
+    "retransmit_ratio",
+    "copies_jain",
+    "utilisation_while_active",
+    "completion_time_p99",
+    "video_bitrate",
+    "stall_time",
+    "page_time_half",
+    "page_time",
+)
 PATH_MEASURES = ("utilisation", "queueing_delay", "utilisation_up", "queueing_delay_up")
 
 MAX_ROWS = 1300

@@ -306,6 +306,8 @@ def _load(load: LoadDocument) -> str:
         return "data without end"
     if load["kind"] == "sizes":
         return f"{joined([_bytes(size) for size in load['sizes_bytes']], 'or')} per connection"
+    if load["kind"] == "app":
+        return f"the application {load['app']['kind']}"
     return _requests([load])
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.rules import rules_repeat
+from thalweg.scenario.rules import rules_app, rules_repeat
 from thalweg.scenario.text import quantities
 
 SHORTEST_SAMPLE_INTERVAL_NS = 1000
@@ -42,6 +42,15 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                 "out-of-range",
                 ("flow", index, "repeat", "rate"),
                 f"about {int(arrivals)} connections of `flow.{flow.get('name', index)}` would arrive",
+                expected=f"{MAX_ARRIVALS} at most in an experiment",
+                hint="choose a lower rate, or a shorter duration",
+            )
+        messages = rules_app.messages_per_second(flow) * _active_ns(flow, raw) * _copies(flow) / values.NANOS
+        if messages > MAX_ARRIVALS:
+            mistakes.add(
+                "out-of-range",
+                ("flow", index, "app"),
+                f"the application of `flow.{flow.get('name', index)}` would send about {int(messages)} messages",
                 expected=f"{MAX_ARRIVALS} at most in an experiment",
                 hint="choose a lower rate, or a shorter duration",
             )

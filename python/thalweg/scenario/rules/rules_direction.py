@@ -43,7 +43,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
     hosts = values.table(raw, "host")
     for index, flow in values.tables(raw, "flow"):
         is_unlimited = (
-            not any(key in flow for key in ("requests", "repeat")) and flow.get("size", UNLIMITED) == UNLIMITED
+            not any(key in flow for key in ("requests", "repeat", "app")) and flow.get("size", UNLIMITED) == UNLIMITED
         )
         host = flow.get("host", "sender")
         buffers = (("receiver", "sndbuf_max"), (host, "rcvbuf_max"))

@@ -6,7 +6,7 @@ from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
-from thalweg.scenario.rules import rules_direction, rules_path, rules_repeat
+from thalweg.scenario.rules import rules_app, rules_direction, rules_path, rules_repeat
 from thalweg.scenario.text import quantities, words
 
 
@@ -29,6 +29,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
         place, name = ("flow", index), _name(flow, index)
         _host(raw, flow, place, name, mistakes)
         _load(flow, place, name, mistakes)
+        rules_app.check(flow, place, name, mistakes)
         _times(flow, place, f"flow.{name}", duration, mistakes)
         if "duration" not in raw and rules_repeat.is_endless(flow, flows):
             mistakes.add_missing(

@@ -4,6 +4,7 @@ from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
+from thalweg.scenario.rules import rules_app
 from thalweg.scenario.text import quantities, words
 
 
@@ -123,6 +124,8 @@ def _goes_on(flow: Raw) -> bool | str:
     """Whether a flow goes on for ever, or the name of the flow that it goes on as long as."""
     if "stop" in flow:
         return False
+    if "app" in flow:
+        return rules_app.is_endless(flow)
     repeat, requests = flow.get("repeat"), flow.get("requests")
     if isinstance(repeat, dict) and ("gap" in repeat) == ("arrivals" in repeat):
         return False

@@ -17,7 +17,7 @@ use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use thalweg_plan::plan::Load;
-use thalweg_traffic::Agenda;
+use thalweg_traffic::{Agenda, Delivery, Message, Wake};
 use thalweg_units::{Span, Time};
 
 /// Between two looks at a connection whose end no stamp will tell; longer when there are many, so that looking stays cheap.
@@ -103,18 +103,56 @@ impl Connections {
 
     /// A series opens its next connection, which was due at a time.
     pub(super) fn open(&mut self, series: usize, due: Time) -> Result<(), Error> {
+        if let Some(wake) = self.agenda.wake(series, due) {
+            return self.run_app(series, wake);
+        }
         let Some(opening) = self.agenda.open(series, due) else { return Ok(()) };
         if let Some(next) = opening.next {
             self.timers.enter(next, GeneratorEvent::Open { series });
         }
         let start = self.clock.now();
         self.account.opened(start.since(due));
-        let first = Transfer { start, size: opening.size.map(|size| size.0), offset: 0, before: None };
-        let flow = self.agenda.flow(opening.flow);
-        let connection = Connection::new(series, opening.number, flow, first)?;
+        let first = Transfer { start, size: opening.size.map(|size| size.0), offset: 0, before: None, item: None };
+        self.connect(series, opening.number, first)
+    }
+
+    /// An application of a series was woken: sends its messages, on connections that it may have to open first.
+    fn run_app(&mut self, series: usize, wake: Wake) -> Result<(), Error> {
+        for message in wake.messages {
+            let late = self.clock.now().since(message.due);
+            let Some(id) = self.agenda.app_connections(series).get(message.connection as usize).copied() else {
+                self.account.opened(late);
+                let (number, _) = self.agenda.open_for_app(series, self.all.len());
+                self.connect(series, number, Transfer::of(&message, 0, None))?;
+                continue;
+            };
+            self.account.late(late);
+            self.send(id, message)?;
+        }
+        if let Some(next) = wake.next {
+            self.timers.enter(next, GeneratorEvent::Open { series });
+        }
+        Ok(())
+    }
+
+    /// Sends a message of an application on an open connection.
+    fn send(&mut self, id: usize, message: Message) -> Result<(), Error> {
+        let Some(connection) = &mut self.all[id] else { return Ok(()) };
+        connection.send(message);
+        if connection.is_connecting() {
+            return Ok(());
+        }
+        let written = connection.write();
+        self.after(id, written.err())
+    }
+
+    /// Opens a connection of a series, which has a first transfer.
+    fn connect(&mut self, series: usize, number: u64, first: Transfer) -> Result<(), Error> {
+        let flow = self.agenda.copy_of(series).0;
+        let connection = Connection::new(series, number, self.agenda.flow(flow), first)?;
         let id = self.all.len();
         self.open += 1;
-        if let Err(error) = connection.connect(self.to[&opening.flow]) {
+        if let Err(error) = connection.connect(self.to[&flow]) {
             self.all.push(None);
             return self.not_connected(connection, error);
         }
@@ -170,11 +208,12 @@ impl Connections {
     pub(super) fn look(&mut self, id: usize) -> Result<(), Error> {
         let Some(connection) = &mut self.all[id] else { return Ok(()) };
         connection.is_watched = false;
-        if connection.is_drained() {
+        // Several messages of an application may have been delivered.
+        while let Some(connection) = self.all[id].as_mut().filter(|connection| connection.is_drained()) {
             let stamp = connection.read_stamps(&self.clock);
             let is_missing = stamp.is_none() && connection.has_stamps() && !connection.is_stopped;
             self.account.stamps_missing += u64::from(is_missing);
-            return self.end_transfer(id, stamp.unwrap_or_else(|| self.clock.now()));
+            self.end_transfer(id, stamp.unwrap_or_else(|| self.clock.now()))?;
         }
         self.keep_watch(id);
         Ok(())
@@ -204,10 +243,8 @@ impl Connections {
     /// The experiment ends at a time: transfers under way get their rows.
     pub(super) fn finish(&mut self, at: Time) {
         for id in 0..self.all.len() {
-            let Some(connection) = self.all[id].take() else { continue };
-            // What was acknowledged in time may not have been read yet.
-            let end = connection.read_stamps(&self.clock).map_or(at, |stamp| stamp.min(at));
-            self.note_end(&connection, &connection.end(end));
+            let Some(mut connection) = self.all[id].take() else { continue };
+            self.note_all(&mut connection, at);
             connection.abort();
         }
     }
@@ -246,19 +283,23 @@ impl Connections {
     /// A transfer has ended: the application thinks of the next request, or the connection is done.
     fn end_transfer(&mut self, id: usize, at: Time) -> Result<(), Error> {
         let Some(mut connection) = self.all[id].take() else { return Ok(()) };
+        let (flow, _) = self.agenda.copy_of(connection.series);
+        if let Load::App { .. } = self.agenda.flow(flow).load {
+            self.all[id] = Some(connection);
+            return self.end_messages(id, at);
+        }
         self.note_end(&connection, &connection.end(at));
         connection.transfer = None;
         connection.transfers_ended += 1;
-        let (flow, _) = self.agenda.copy_of(connection.series);
         let is_last = match self.agenda.flow(flow).load {
             Load::Requests { count, .. } => {
                 connection.is_stopped || count.is_some_and(|count| connection.transfers_ended >= u64::from(count))
             }
-            Load::Unlimited | Load::Sizes { .. } => true,
+            Load::Unlimited | Load::Sizes { .. } | Load::App { .. } => true,
         };
         let think = match self.agenda.flow(flow).load {
             Load::Requests { think_ns, .. } => think_ns,
-            Load::Unlimited | Load::Sizes { .. } => Span::ZERO,
+            Load::Unlimited | Load::Sizes { .. } | Load::App { .. } => Span::ZERO,
         };
         self.all[id] = Some(connection);
         if is_last {
@@ -267,6 +308,43 @@ impl Connections {
         }
         self.timers.enter(at + think, GeneratorEvent::Request { id });
         self.after(id, None)
+    }
+
+    /// A message of an application was delivered at a time, and those behind it of which a stamp says so.
+    fn end_messages(&mut self, id: usize, at: Time) -> Result<(), Error> {
+        let mut end = Some(at);
+        while let Some(at) = end {
+            let Some(mut connection) = self.all[id].take() else { return Ok(()) };
+            let series = connection.series;
+            let delivery = self.note_end(&connection, &connection.end(at));
+            connection.advance();
+            end = connection.read_stamps(&self.clock);
+            let is_over = connection.is_stopped && connection.transfer.is_none();
+            self.all[id] = Some(connection);
+            if let Some(next) = delivery.next {
+                self.timers.enter(next, GeneratorEvent::Open { series });
+            }
+            if delivery.is_done {
+                self.end_app(series, at);
+                return Ok(());
+            }
+            if is_over {
+                self.close(id, at);
+                return Ok(());
+            }
+        }
+        self.after(id, None)
+    }
+
+    /// An application has nothing more to do, or one of its connections is broken: closes them all.
+    fn end_app(&mut self, series: usize, at: Time) {
+        self.agenda.end_app(series);
+        for id in self.agenda.app_connections(series).to_vec() {
+            if let Some(mut connection) = self.all[id].take() {
+                self.note_all(&mut connection, at);
+                self.leave(*connection, at);
+            }
+        }
     }
 
     /// A connection is broken.
@@ -295,10 +373,13 @@ impl Connections {
     }
 
     /// The kernel has given a connection up: its transfer ends incomplete, and what waited for it goes on.
-    fn lose(&mut self, connection: Connection) {
-        let now = self.clock.now();
-        self.note_end(&connection, &connection.end(now));
+    fn lose(&mut self, mut connection: Connection) {
+        let (now, series) = (self.clock.now(), connection.series);
+        self.note_all(&mut connection, now);
         self.leave(connection, now);
+        if !self.agenda.app_connections(series).is_empty() {
+            self.end_app(series, now);
+        }
     }
 
     /// A connection has nothing more to do. The kernel sends the FIN, and what comes after does not concern us.
@@ -320,12 +401,28 @@ impl Connections {
         }
     }
 
-    fn note_end(&mut self, connection: &Connection, end: &End) {
-        let Some(transfer) = connection.transfer else { return };
+    /// All transfers of a connection end at a time, or earlier where a stamp that was not read yet says so.
+    fn note_all(&mut self, connection: &mut Connection, at: Time) {
+        while connection.transfer.is_some() {
+            let end = connection.read_stamps(&self.clock).map_or(at, |stamp| stamp.min(at));
+            self.note_end(connection, &connection.end(end));
+            connection.advance();
+        }
+    }
+
+    /// Keeps the row of the transfer under way. Returns what its application makes of its end.
+    fn note_end(&mut self, connection: &Connection, end: &End) -> Delivery {
+        let Some(transfer) = connection.transfer else { return Delivery::default() };
         let (flow, copy) = self.agenda.copy_of(connection.series);
         let of = protocol::Connection { flow, copy, connection: connection.number };
-        let report = transfer.report(of, connection.transfers_ended, end);
+        let mut report = transfer.report(of, connection.transfers_ended, end);
+        let mut delivery = Delivery::default();
+        if transfer.item.is_some() {
+            delivery = self.agenda.end_message(connection.series, connection.number, end.at);
+            report.stall_us = delivery.stall.map(Span::as_micros);
+        }
         self.ended.push(Ended { who: who(connection), report, offset: transfer.offset, srtt_us: end.info.srtt_us });
+        delivery
     }
 }
 

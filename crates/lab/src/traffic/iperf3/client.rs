@@ -324,6 +324,9 @@ impl Client {
             rtt_p50_us: None,
             rtt_p95_us: None,
             rtt_p99_us: None,
+            item: None,
+            bitrate_bps: None,
+            stall_us: None,
         }
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
             return refused("paced", "iperf3 paces at a fixed rate only".to_owned());
         }
         match &flow.load {
+            Load::App { .. } => return refused("app", "iperf3 has no applications".to_owned()),
             Load::Requests { .. } => return refused("requests", "iperf3 has no requests".to_owned()),
             Load::Sizes { sizes_bytes } if sizes_bytes.len() != 1 => {
                 return refused("repeat.sizes", format!("iperf3 sends one size, not {}", sizes_bytes.len()));
@@ -99,7 +100,7 @@ pub(super) fn client_arguments(experiment: &Experiment, flow: usize, receiver: S
 pub(super) fn size(flow: &Flow) -> Option<Bytes> {
     match &flow.load {
         Load::Sizes { sizes_bytes } => sizes_bytes.first().copied(),
-        Load::Unlimited | Load::Requests { .. } => None,
+        Load::Unlimited | Load::Requests { .. } | Load::App { .. } => None,
     }
 }
 

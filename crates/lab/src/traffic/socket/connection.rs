@@ -19,11 +19,13 @@ use crate::traffic::sys;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, send, socket_with, sockopt};
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use thalweg_plan::plan::Flow;
+use thalweg_traffic::Message;
 use thalweg_units::Time;
 
 /// Bytes in one write.
@@ -44,6 +46,10 @@ pub(in crate::traffic) struct Connection {
     pub(in crate::traffic) number: u64,
     /// The transfer under way; none while the application thinks.
     pub(in crate::traffic) transfer: Option<Transfer>,
+    /// Messages of its application behind that transfer, and where in the stream each ends.
+    behind: VecDeque<(Message, u64)>,
+    /// Stamps that were read and not used, in the order of their bytes.
+    stamps: VecDeque<(u32, Time)>,
     /// Transfers that have ended.
     pub(in crate::traffic) transfers_ended: u64,
     /// Whether the application has stopped for good.
@@ -86,6 +92,8 @@ impl Connection {
             series,
             number,
             transfer: Some(first),
+            behind: VecDeque::new(),
+            stamps: VecDeque::new(),
             transfers_ended: 0,
             is_stopped: false,
             is_watched: false,
@@ -148,7 +156,25 @@ impl Connection {
 
     /// Begins another transfer.
     pub(in crate::traffic) fn begin(&mut self, start: Time, size: Option<u64>) {
-        self.transfer = Some(Transfer { start, size, offset: self.written, before: Some(self.info()) });
+        self.transfer = Some(Transfer { start, size, offset: self.written, before: Some(self.info()), item: None });
+    }
+
+    /// An application has a message to send, whether or not an earlier one is still in flight.
+    pub(in crate::traffic) fn send(&mut self, message: Message) {
+        if self.transfer.is_none() {
+            self.transfer = Some(Transfer::of(&message, self.written, Some(self.info())));
+            return;
+        }
+        let last = self.behind.back().map(|(_, end)| *end);
+        let offset = last.or_else(|| self.transfer?.stream_end()).unwrap_or(self.written);
+        self.behind.push_back((message, offset + message.size.0));
+    }
+
+    /// The transfer under way has ended: the message behind it is the next one.
+    pub(in crate::traffic) fn advance(&mut self) {
+        self.transfers_ended += 1;
+        let next = self.behind.pop_front();
+        self.transfer = next.map(|(message, end)| Transfer::of(&message, end - message.size.0, Some(self.info())));
     }
 
     /// The application stops: what the kernel has taken is still sent and acknowledged, nothing more is written.
@@ -158,12 +184,15 @@ impl Connection {
         let _ = sockopt::set_tcp_nodelay(&self.fd, true);
     }
 
-    /// Bytes of the transfer under way that the kernel has not taken; as many as there are numbers if it has no end.
+    /// Bytes that the kernel has not taken, of the first transfer that has any; `u64::MAX` if it has no end.
     pub(in crate::traffic) fn unwritten(&self) -> u64 {
-        match &self.transfer {
-            Some(transfer) if !self.is_stopped => transfer.stream_end().map_or(u64::MAX, |end| end - self.written),
-            _ => 0,
+        let Some(transfer) = self.transfer.filter(|_| !self.is_stopped) else { return 0 };
+        let Some(end) = transfer.stream_end() else { return u64::MAX };
+        if end > self.written {
+            return end - self.written;
         }
+        let next = self.behind.partition_point(|(_, end)| *end <= self.written);
+        self.behind.get(next).map_or(0, |(_, end)| end - self.written)
     }
 
     /// Writes what the kernel takes, within a turn.
@@ -198,16 +227,24 @@ impl Connection {
         Ok(())
     }
 
-    /// Empties the error queue: when the last byte of the transfer was acknowledged, if a stamp tells.
-    pub(in crate::traffic) fn read_stamps(&self, clock: &Clock) -> Option<Time> {
-        let last_byte = self.transfer.and_then(|transfer| transfer.stream_end()).map(|end| end.wrapping_sub(1) as u32);
-        let mut end = None;
+    /// Empties the error queue. Returns when the last byte of the transfer under way was acknowledged, if a stamp says so: its
+    /// own, or that of a later byte, since the kernel keeps one stamp for writes that it joins in a buffer.
+    pub(in crate::traffic) fn read_stamps(&mut self, clock: &Clock) -> Option<Time> {
         while let Ok(Some(stamp)) = sys::next_ack_stamp(self.fd()) {
-            if Some(stamp.byte) == last_byte && self.is_all_written() {
-                end = Some(clock.at(monotonic_of(stamp.realtime_ns)));
+            self.stamps.push_back((stamp.byte, clock.at(monotonic_of(stamp.realtime_ns))));
+        }
+        let end = self.transfer.and_then(|transfer| transfer.stream_end()).filter(|end| *end <= self.written);
+        let last_byte = end.map(|end| end.wrapping_sub(1) as u32);
+        while let Some((byte, at)) = self.stamps.front().copied() {
+            let beyond = last_byte.map_or(-1, |last| byte.wrapping_sub(last).cast_signed());
+            if beyond <= 0 {
+                self.stamps.pop_front();
+            }
+            if beyond >= 0 {
+                return Some(at);
             }
         }
-        end
+        None
     }
 
     /// Whether all that the kernel has taken is acknowledged and nothing more is to come: the transfer is over.
@@ -231,10 +268,6 @@ impl Connection {
     /// Closes it at once: nothing more is sent but a reset.
     pub(in crate::traffic) fn abort(self) {
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
-    }
-
-    fn is_all_written(&self) -> bool {
-        self.transfer.and_then(|transfer| transfer.stream_end()) == Some(self.written)
     }
 
     /// Bytes of the stream acknowledged.

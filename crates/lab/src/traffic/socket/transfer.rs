@@ -2,6 +2,7 @@
 
 use crate::diag::TcpInfo;
 use crate::protocol::{self, FlowReport};
+use thalweg_traffic::{Item, Message};
 use thalweg_units::Time;
 
 /// A transfer under way.
@@ -15,6 +16,8 @@ pub(in crate::traffic) struct Transfer {
     pub(in crate::traffic) offset: u64,
     /// What the kernel had counted before its first byte; none: the connection is not established yet.
     pub(in crate::traffic) before: Option<TcpInfo>,
+    /// What it is to its application, if that is one of ours.
+    pub(in crate::traffic) item: Option<Item>,
 }
 
 /// How a transfer ended.
@@ -29,6 +32,11 @@ pub(in crate::traffic) struct End {
 }
 
 impl Transfer {
+    /// A message of an application, at this place in the stream.
+    pub(in crate::traffic) fn of(message: &Message, offset: u64, before: Option<TcpInfo>) -> Transfer {
+        Transfer { start: message.due, size: Some(message.size.0), offset, before, item: Some(message.item) }
+    }
+
     /// Where in the stream it ends; none: nowhere.
     pub(in crate::traffic) fn stream_end(&self) -> Option<u64> {
         self.size.map(|size| self.offset + size)
@@ -57,6 +65,9 @@ impl Transfer {
             rtt_p50_us: None,
             rtt_p95_us: None,
             rtt_p99_us: None,
+            item: self.item.map(|item| item.number),
+            bitrate_bps: self.item.and_then(|item| item.bitrate).map(|rate| rate.0),
+            stall_us: None,
         }
     }
 }
@@ -83,6 +94,7 @@ mod tests {
             size: Some(10_000),
             offset: 40_000,
             before: Some(counted(30, 2, 65_535)),
+            item: None,
         };
         let end = End { at: Time(9_000_000), acked: 50_000, info: counted(38, 3, 1) };
         let report = transfer.report(OF, 4, &end);
@@ -93,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_connection_that_never_opened_sent_no_segments() {
-        let transfer = Transfer { start: Time(1_000), size: Some(10), offset: 0, before: None };
+        let transfer = Transfer { start: Time(1_000), size: Some(10), offset: 0, before: None, item: None };
         let report = transfer.report(OF, 0, &End { at: Time(2_000), acked: 0, info: counted(0, 4, 4) });
         assert!(!report.completed);
         assert_eq!((report.retransmits, report.timeouts, report.acked_bytes), (0, Some(0), 0));
@@ -101,7 +113,7 @@ mod tests {
 
     #[test]
     fn what_has_no_end_is_never_complete() {
-        let transfer = Transfer { start: Time(0), size: None, offset: 0, before: None };
+        let transfer = Transfer { start: Time(0), size: None, offset: 0, before: None, item: None };
         let report = transfer.report(OF, 0, &End { at: Time(2_000), acked: 77, info: counted(1, 0, 0) });
         assert!(!report.completed);
         assert_eq!(report.acked_bytes, 77);

@@ -1,0 +1,85 @@
+//! Applications as a scenario names them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An application by name, or a table with its parameters.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum App {
+    /// With default parameters.
+    Name(AppName),
+    /// With parameters.
+    Table(Box<AppTable>),
+}
+
+/// Applications.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AppName {
+    /// Adaptive video: segments whose bitrate follows from the playback buffer (BBA-0, Huang et al., SIGCOMM 2014).
+    Video,
+    /// Pages whose objects are found one in the other, over several connections.
+    Web,
+    /// A video call at a constant rate, in frames, over a TCP connection.
+    Call,
+    /// Remote procedure calls that arrive at random, whether or not earlier ones have finished.
+    Rpc,
+    /// A small message at a regular interval, which measures the latency of the path, as in the RRUL test.
+    Probe,
+}
+
+/// An application with parameters; those that are missing have defaults.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AppTable {
+    /// The application.
+    pub name: AppName,
+    /// Bitrates on offer, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s (video).
+    #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "rate" })))]
+    pub bitrates: Option<Vec<String>>,
+    /// How long a segment plays: 4 s (video).
+    #[schemars(extend("format" = "time"))]
+    pub segment: Option<String>,
+    /// How much the playback buffer holds, at least two segments: 30 s (video).
+    #[schemars(extend("format" = "time"))]
+    pub buffer: Option<String>,
+    /// Number of objects of a page, the document included: 70 (web).
+    #[schemars(range(min = 1, max = 10_000))]
+    pub objects: Option<u32>,
+    /// Length of the longest chain of objects of which each is found in the one before: 3 (web).
+    #[schemars(range(min = 1, max = 100))]
+    pub depth: Option<u32>,
+    /// Sizes, each as likely as the others: of objects, 0.3 to 200 kB with a mean of 33 kB (web); of messages, 0.2 to 12 kB
+    /// with a median of 1.5 kB (rpc).
+    #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "size" })))]
+    pub sizes: Option<Vec<String>>,
+    /// Maximum number of connections: 6 (web), or the number of connections, which carry messages in turn: 1 (rpc).
+    #[schemars(range(min = 1, max = 1000))]
+    pub connections: Option<u32>,
+    /// Number of pages, one after another: 1 (web).
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub pages: Option<u32>,
+    /// Pause between the last object of a page and the start of the next page: 1 s (web).
+    #[schemars(extend("format" = "time"))]
+    pub think: Option<String>,
+    /// Rate of the call: 1.5 Mbit/s (call).
+    #[schemars(extend("format" = "rate"))]
+    pub bitrate: Option<String>,
+    /// Frames per second: 30 (call).
+    #[schemars(range(min = 1, max = 1000))]
+    pub fps: Option<u32>,
+    /// The picture freezes where the gap between the arrivals of two frames is longer by this than that of their capture, and
+    /// than three frames: 150 ms (call).
+    #[schemars(extend("format" = "time"))]
+    pub freeze: Option<String>,
+    /// Arrivals per second, or the load that they offer: 100/s (rpc).
+    #[schemars(extend("format" = "arrival-rate"))]
+    pub rate: Option<String>,
+    /// From one message to the next: 200 ms (probe).
+    #[schemars(extend("format" = "time"))]
+    pub interval: Option<String>,
+    /// Size of a message: 64 B (probe).
+    #[schemars(extend("format" = "size"))]
+    pub size: Option<String>,
+}

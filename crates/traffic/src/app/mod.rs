@@ -1,0 +1,119 @@
+//! Applications: what their connections carry, and when.
+//!
+//! An [`Application`] is a state machine without a clock. The engine wakes it when it has asked for that, and reports each
+//! message whose last byte was acknowledged; the application answers with messages to send and the time of its next wakeup.
+//! Acknowledgements stand for answers: the time from a message's start to the acknowledgement of its last byte is, half a
+//! round trip earlier, the time that a client sees from its request to the last byte.
+//!
+//! On one connection messages are delivered in the order in which they were sent.
+
+mod periodic;
+mod rpc;
+mod video;
+mod web;
+
+use crate::streams::Stream;
+use periodic::Periodic;
+use rand_core::SeedableRng;
+use rpc::Rpc;
+use thalweg_plan::plan::App;
+use thalweg_units::{Bytes, Rate, Span, Time};
+use video::Video;
+use web::Web;
+
+/// What a message is to its application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Item {
+    /// Number of the segment, page, frame or message, from 0.
+    pub number: u64,
+    /// Bitrate of a video segment.
+    pub bitrate: Option<Rate>,
+}
+
+/// Something to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Number of the connection within the application, from 0. One that is not open yet is opened for the message.
+    pub connection: u64,
+    /// Its size.
+    pub size: Bytes,
+    /// When it was to be sent: its completion time counts from here, however late it is sent.
+    pub due: Time,
+    /// What it is.
+    pub item: Item,
+}
+
+/// What an application wants when it was woken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wake {
+    /// To be sent now, in this order.
+    pub messages: Vec<Message>,
+    /// When to wake it again.
+    pub next: Option<Time>,
+}
+
+/// What an application makes of a message that was delivered or given up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivery {
+    /// How long playback stood still for want of it; `None` for what is not played.
+    pub stall: Option<Span>,
+    /// When to wake the application.
+    pub next: Option<Time>,
+    /// Whether the application has nothing more to do.
+    pub is_done: bool,
+}
+
+/// An application that runs.
+#[derive(Clone, Debug)]
+pub enum Application {
+    /// Adaptive video.
+    Video(Video),
+    /// Web pages.
+    Web(Web),
+    /// A call or a probe.
+    Periodic(Periodic),
+    /// Remote procedure calls.
+    Rpc(Rpc),
+}
+
+impl Application {
+    /// The application before its first wakeup. `seed` is that of all its random numbers.
+    pub fn new(app: &App, seed: u64) -> Application {
+        let stream = Stream::seed_from_u64(seed);
+        match app {
+            App::Video { bitrates_bps, segment_ns, buffer_ns } => {
+                Application::Video(Video::new(bitrates_bps.clone(), *segment_ns, *buffer_ns))
+            }
+            App::Web { .. } => Application::Web(Web::new(app, stream)),
+            App::Call { frame_bytes, interval_ns, freeze_ns } => {
+                Application::Periodic(Periodic::new(*frame_bytes, *interval_ns, Some(*freeze_ns)))
+            }
+            App::Probe { size_bytes, interval_ns } => {
+                Application::Periodic(Periodic::new(*size_bytes, *interval_ns, None))
+            }
+            App::Rpc { mean_gap_ns, sizes_bytes, connections } => {
+                Application::Rpc(Rpc::new(*mean_gap_ns, sizes_bytes.clone(), *connections, stream))
+            }
+        }
+    }
+
+    /// Asks what to send at `now`. The first call starts the application.
+    pub fn wake(&mut self, now: Time) -> Wake {
+        match self {
+            Application::Video(video) => video.wake(now),
+            Application::Web(web) => web.wake(now),
+            Application::Periodic(periodic) => periodic.wake(now),
+            Application::Rpc(rpc) => rpc.wake(now),
+        }
+    }
+
+    /// The oldest message in flight on a connection was delivered at `now`, or is given up then.
+    pub fn end_message(&mut self, connection: u64, now: Time) -> Delivery {
+        match self {
+            Application::Video(video) => video.delivered(now),
+            Application::Web(web) => web.delivered(connection, now),
+            Application::Periodic(periodic) => periodic.delivered(now),
+            Application::Rpc(_) => Delivery::default(),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+"""Measures of applications, from the transfers that belong to their segments, pages, frames and messages."""
+
+from types import MappingProxyType
+
+import polars as pl
+
+from thalweg.analysis.tables.flows import EXPERIMENT, MICROSECONDS
+
+FLOW = [*EXPERIMENT, "flow"]
+COPY = [*FLOW, "copy"]
+
+SCHEMA = MappingProxyType(
+    dict.fromkeys(EXPERIMENT, pl.UInt64())
+    | {"flow": pl.String()}
+    | dict.fromkeys(
+        (
+            "completion_time_p99",
+            "completion_rate",
+            "video_bitrate",
+            "startup_delay",
+            "stalls",
+            "stall_time",
+            "stall_ratio",
+            "page_time_half",
+            "page_time",
+        ),
+        pl.Float64(),
+    )
+)
+
+
+def app_measures(flows: pl.DataFrame, apps: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per experiment, repetition and application, with a column per measure that may be empty.
+
+    Args:
+        flows: The transfers.
+        apps: Each sweep point's applications, as `tables.apps.apps` returns them.
+    """
+    transfers = flows.join(apps, on=["experiment", "flow"], how="inner", maintain_order="left")
+    if transfers.is_empty():
+        return pl.DataFrame(schema=SCHEMA)
+    found = _messages(transfers)
+    for more in (_playback(transfers), _pages(transfers)):
+        found = found.join(more, on=FLOW, how="left", maintain_order="left")
+    return found.select(*SCHEMA)
+
+
+def _messages(transfers: pl.DataFrame) -> pl.DataFrame:
+    completed_s = pl.col("fct_us").filter("completed") / MICROSECONDS
+    active_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
+    is_first_segment = (pl.col("app") == "video") & (pl.col("item") == 0) & pl.col("completed")
+    return transfers.group_by(FLOW, maintain_order=True).agg(
+        completed_s.quantile(0.99, "linear").alias("completion_time_p99"),
+        pl.when(active_s > 0).then(pl.col("completed").sum() / active_s).alias("completion_rate"),
+        pl.col("bitrate_bps").filter("completed").mean().alias("video_bitrate"),
+        (pl.col("fct_us").filter(is_first_segment).mean() / MICROSECONDS).alias("startup_delay"),
+    )
+
+
+def _playback(transfers: pl.DataFrame) -> pl.DataFrame:
+    """Return how often and how long pictures stood still; playback begins with the first segment or frame."""
+    shown = transfers.filter(pl.col("stall_us").is_not_null())
+    shown_us = pl.col("end_us").max() - pl.col("end_us").min()
+    of_copies = shown.group_by(COPY, maintain_order=True).agg(
+        (pl.col("stall_us") > 0).sum().alias("stalls"),
+        (pl.col("stall_us").sum() / MICROSECONDS).alias("stall_time"),
+        (shown_us / MICROSECONDS).alias("shown_s"),
+    )
+    shown_s = pl.col("shown_s").sum()
+    return of_copies.group_by(FLOW, maintain_order=True).agg(
+        pl.col("stalls").sum().cast(pl.Float64),
+        pl.col("stall_time").sum(),
+        pl.when(shown_s > 0).then(pl.col("stall_time").sum() / shown_s).alias("stall_ratio"),
+    )
+
+
+def _pages(transfers: pl.DataFrame) -> pl.DataFrame:
+    """Return the mean times until half of the objects of a page, and all of them, had arrived."""
+    ends = pl.col("end_us").filter("completed").sort()
+    half = (pl.col("objects").first() + 1) // 2
+    start = pl.col("start_us").min()
+    is_half = pl.col("completed").sum() >= half
+    is_whole = pl.col("completed").sum() == pl.col("objects").first()
+    pages = (
+        transfers.filter(pl.col("app") == "web")
+        .group_by([*COPY, "item"], maintain_order=True)
+        .agg(
+            pl.when(is_half).then(ends.get(half - 1, null_on_oob=True) - start).alias("half_us"),
+            pl.when(is_whole).then(ends.max() - start).alias("whole_us"),
+        )
+    )
+    return pages.group_by(FLOW, maintain_order=True).agg(
+        (pl.col("half_us").mean() / MICROSECONDS).alias("page_time_half"),
+        (pl.col("whole_us").mean() / MICROSECONDS).alias("page_time"),
+    )

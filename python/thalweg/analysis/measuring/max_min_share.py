@@ -1,0 +1,93 @@
+"""What each flow got of what it would have got if the path were shared fairly and without waste.
+
+The fair share is the max-min allocation of the link's rate, less unresponsive background, among all that is active at a
+moment: each transfer, each page, and each copy of an application that wants a rate of its own. It changes as they start
+and end, and as the rate does.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import inf
+
+import numpy as np
+import polars as pl
+
+from thalweg.analysis.statistics.max_min import allocate
+from thalweg.analysis.tables.apps import demand_bps
+from thalweg.analysis.tables.derived import MICROSECOND_NS, PACKET_BYTES
+from thalweg.analysis.tables.directions import of_flow, with_direction
+from thalweg.analysis.tables.flows import BITS, EXPERIMENT, MICROSECONDS
+from thalweg.analysis.tables.thin import Numbers
+from thalweg.results.plan_document import BackgroundDocument, ExperimentDocument
+
+PAYLOAD = 1448 / PACKET_BYTES
+"""Payload in a full-sized packet with timestamps."""
+
+SCHEMA = {**dict.fromkeys(EXPERIMENT, pl.UInt64), "flow": pl.String, "max_min_share": pl.Float64}
+
+
+def max_min_shares(flows: pl.DataFrame, rates: pl.DataFrame, planned: Mapping[int, ExperimentDocument]) -> pl.DataFrame:
+    """Return `max_min_share` per experiment, repetition and flow; none where the link has no limit.
+
+    Args:
+        flows: The transfers.
+        rates: The changes of the links' rates, as `derived.rates` returns them.
+        planned: Each sweep point in the plan.
+    """
+    rows: list[tuple[int, int, str, float]] = []
+    parts = with_direction(flows).partition_by(*EXPERIMENT, "direction", as_dict=True, maintain_order=True)
+    for (experiment, repetition, direction), transfers in parts.items():
+        point = planned[experiment]
+        steps = rates.filter((pl.col("experiment") == experiment) & (pl.col("direction") == direction))
+        if steps.is_empty():
+            continue
+        background = [each for each in point["background"] if of_flow(each) == direction]
+        demands = {flow["name"]: demand_bps(flow) for flow in point["flows"]}
+        times, left = _rate_left(steps, background)
+        rows += [(experiment, repetition, *found) for found in _shares(transfers, demands, times, left)]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _rate_left(steps: pl.DataFrame, background: list[BackgroundDocument]) -> tuple[Numbers, Numbers]:
+    """Return since when (us) which rate of payload (bit/s) is left to TCP."""
+    since, rate = steps["t_us"].to_numpy().astype(np.float64), steps["rate_bps"].to_numpy()
+    starts = [each["start_ns"] / MICROSECOND_NS for each in background]
+    stops = [inf if each["stop_ns"] is None else each["stop_ns"] / MICROSECOND_NS for each in background]
+    times = np.unique([*since, *starts, *(stop for stop in stops if stop < inf)])
+    left = rate[np.clip(np.searchsorted(since, times, "right") - 1, 0, None)]
+    for each, start, stop in zip(background, starts, stops, strict=True):
+        left = left - each["rate_bps"] * ((times >= start) & (times < stop))
+    return times, np.maximum(left, 0) * PAYLOAD
+
+
+def _shares(
+    transfers: pl.DataFrame, demands: Mapping[str, float], times: Numbers, left: Numbers
+) -> Iterator[tuple[str, float]]:
+    """Return each flow with the bytes that it got over those of its share."""
+    demand = pl.col("flow").replace_strict(demands, return_dtype=pl.Float64).alias("demand")
+    own = transfers.with_columns(demand)
+    # A page counts as one, however many connections load it, and so does a copy of what wants a rate of its own.
+    page = pl.col("item").fill_null(pl.int_range(pl.len()))
+    together = pl.when(pl.col("demand").is_finite()).then(0).otherwise(page).alias("together")
+    active = own.group_by("flow", "copy", "demand", together, maintain_order=True).agg(
+        pl.col("start_us").min(), pl.col("end_us").max(), pl.col("acked_bytes").sum()
+    )
+    start, end = (active[name].to_numpy().astype(np.float64) for name in ("start_us", "end_us"))
+    edges = np.unique(np.concatenate([start, end, times[times < end.max()]]))
+    rate = left[np.clip(np.searchsorted(times, edges, "right") - 1, 0, None)]
+    wanted, kind = np.unique(active["demand"].to_numpy(), return_inverse=True)
+    counts = np.array(
+        [
+            np.searchsorted(np.sort(start[kind == each]), edges, "right")
+            - np.searchsorted(np.sort(end[kind == each]), edges, "right")
+            for each in range(len(wanted))
+        ],
+        dtype=np.float64,
+    )
+    allocations = allocate(rate, wanted, counts)
+    lasted = np.append(np.diff(edges), 0.0)
+    bits = np.concatenate([np.zeros((len(wanted), 1)), np.cumsum(allocations * lasted, axis=1)], axis=1) / MICROSECONDS
+    fair = bits[kind, np.searchsorted(edges, end)] - bits[kind, np.searchsorted(edges, start)]
+    totals = active.with_columns(pl.Series("fair", fair)).group_by("flow", maintain_order=True)
+    for flow, acked, share in totals.agg(pl.col("acked_bytes").sum(), pl.col("fair").sum()).iter_rows():
+        if share > 0:
+            yield flow, acked * BITS / share

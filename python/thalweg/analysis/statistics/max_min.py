@@ -1,0 +1,42 @@
+"""Max-min fair allocation of a rate among flows of which some want less than their share.
+
+Bertsekas, Gallager, "Data Networks", 2nd ed., 1992, sec. 6.5.2.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from thalweg.analysis.tables.thin import Numbers
+
+
+def max_min(rate: float, demands: Sequence[float]) -> list[float]:
+    """Return the rate of each flow, in the unit of `rate`: nobody can have more without taking from one with less.
+
+    >>> max_min(10.0, [1.0, float("inf"), float("inf")])
+    [1.0, 4.5, 4.5]
+    >>> max_min(10.0, [2.0, 3.0])
+    [2.0, 3.0]
+    """
+    wanted, index = np.unique(np.asarray(demands, dtype=np.float64), return_inverse=True)
+    counts = np.bincount(index, minlength=len(wanted)).astype(np.float64)[:, np.newaxis]
+    allocations = allocate(np.array([rate], dtype=np.float64), wanted, counts)
+    return [float(allocations[each, 0]) for each in index]
+
+
+def allocate(rates: Numbers, demands: Numbers, counts: Numbers) -> Numbers:
+    """Return what a flow of each demand gets while each rate lasts.
+
+    Args:
+        rates: The rate to share, by time; shape (times,).
+        demands: Distinct demands in ascending order, `inf` for flows without a limit; shape (demands,).
+        counts: Number of active flows of each demand; shape (demands, times).
+    """
+    allocations = np.zeros_like(counts)
+    left, flows = rates.copy(), counts.sum(axis=0)
+    for each, demand in enumerate(demands):
+        share = np.divide(left, flows, out=np.zeros_like(left), where=flows > 0)
+        allocations[each] = np.minimum(demand, share)
+        left = np.maximum(left - allocations[each] * counts[each], 0)
+        flows = flows - counts[each]
+    return allocations
