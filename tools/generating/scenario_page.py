@@ -43,6 +43,8 @@ SECTIONS = (
     ("[flow.repeat]", "flow.repeat", "Repeat"),
     ("[flow.requests]", "flow.requests", "Requests"),
     ("[flow.app]", "flow.app", "AppTable"),
+    ("[flow.program]", "flow.program", "Program"),
+    ("[flow.program.ready]", "flow.program.ready", "ProgramReadyTable"),
     ("[[background]]", "background", "Background"),
     ("[engine]", "engine", "Engine"),
 )

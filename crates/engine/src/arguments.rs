@@ -51,6 +51,9 @@ pub enum Command {
     Policy(Policy),
     /// Plays one host of an experiment: takes commands as JSON lines, answers the same way. Engines start it.
     Host,
+    /// Runs one program of an experiment, and leaves nothing of it. Hosts start it.
+    #[command(hide = true)]
+    Supervise,
     /// Starts kernels in virtual time, and is the first process of guests. Engines start it.
     #[command(subcommand, hide = true)]
     Guest(Guest),

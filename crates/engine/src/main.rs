@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Live { seconds } => live(Duration::from_secs(seconds.into())),
         Command::Policy(Policy::Simulate(options)) => play(&options),
         Command::Host => exit_of("host", thalweg_lab::host::serve()),
+        Command::Supervise => exit_of("supervise", thalweg_lab::program::supervise()),
         Command::Guest(Guest::Keep) => exit_of("guest keep", guest::keeper::keep()),
         Command::Guest(Guest::Begin { .. }) => exit_of("guest begin", guest::inside::begin()),
         Command::Guest(Guest::Boot { .. }) => exit_of("guest boot", vm::inside::boot()),

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::protocol::{Command, Configuration, HostEvent, Role};
 use crate::stage::{CommandQueue, EventWriter, HostReport, Stage, clock_event};
-use crate::{diag, net, relay, traffic};
+use crate::{diag, meter, net, program, relay, traffic};
 
 /// Does what standard input says until it ends.
 ///
@@ -44,6 +44,10 @@ fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
         Role::Relay { senders, receiver, traces, capture } => {
             relay::carry(&stage, &experiment, &senders, &receiver, &traces, capture.as_deref())?
         }
+        Role::Programs { serves, runs, folder } => {
+            program::play(&stage, &experiment, &program::Programs { serves, runs, folder })?
+        }
+        Role::Meter { points, servers } => meter::play(&stage, &experiment, &points, &servers)?,
         Role::Qdiscs { watch } => diag::watch_qdiscs(&stage, &experiment, &watch)?,
     };
     events.send(&HostEvent::Stopped { measured, untrustworthy });

@@ -26,6 +26,7 @@ pub mod live;
 pub mod meter;
 pub mod net;
 mod packet_socket;
+pub mod program;
 pub mod protocol;
 pub mod relay;
 pub mod run;

@@ -23,7 +23,7 @@
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use thalweg_plan::plan::{Experiment, Step, Traces};
 use thalweg_trace::{QueueCounters, QueueRow};
@@ -93,6 +93,22 @@ pub enum Role {
         /// File to write the capture of all packets offered to the links to.
         capture: Option<PathBuf>,
     },
+    /// It runs programs that make flows, beside the host of the same namespace.
+    Programs {
+        /// Flows whose servers it runs, and its own address.
+        serves: Vec<Outgoing>,
+        /// Flows whose clients it runs, and the addresses of their servers.
+        runs: Vec<Outgoing>,
+        /// Folder for what they write.
+        folder: PathBuf,
+    },
+    /// It meters the packets of programs at both ends of the path.
+    Meter {
+        /// Where it sees packets.
+        points: Vec<MeterPoint>,
+        /// The servers whose packets it meters.
+        servers: Vec<Served>,
+    },
     /// The kernel's queue disciplines carry packets; it changes their rate when it is due, and counts.
     Qdiscs {
         /// What to read, and what to change when.
@@ -111,6 +127,30 @@ pub struct Outgoing {
     pub flow: usize,
     /// Address of the host that receives it.
     pub to: Ipv4Addr,
+}
+
+/// An interface of a host whose packets are metered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeterPoint {
+    /// File of the host's network namespace.
+    pub namespace: PathBuf,
+    /// Name of the interface.
+    pub interface: String,
+}
+
+/// A server of a flow's copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Served {
+    /// Place of the flow in the plan.
+    pub flow: usize,
+    /// Number of the copy.
+    pub copy: u64,
+    /// Where it serves.
+    pub address: SocketAddr,
+    /// Whether its clients send the data.
+    pub client_sends: bool,
 }
 
 /// An interface of the router, and the host at its other end.
@@ -188,6 +228,12 @@ pub enum HostEvent {
     State(StateReport),
     /// A link at a moment.
     Queue(Box<QueueReport>),
+    /// A client of a flow has run.
+    ProgramRun(Box<ProgramRun>),
+    /// The packets of one direction of a program's connection.
+    Metered(Box<Metered>),
+    /// The packets of the sender of data of a program's connection, up to a moment.
+    MeterSample(Box<MeterSample>),
     /// The end: nothing follows.
     Stopped {
         /// What the host measured of itself, by names that carry their units, such as `relay_lateness_p99_us`.
@@ -259,6 +305,78 @@ pub struct SampleReport {
     pub marked_segments: u64,
     /// State of loss recovery as the kernel numbers it: 0 open, 1 disorder, 2 cwr, 3 recovery, 4 loss.
     pub ca_state: u8,
+}
+
+/// A client of a flow that programs make, from its start to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramRun {
+    /// Which connection of the flow it stands for.
+    #[serde(flatten)]
+    pub of: Connection,
+    /// Bytes that it was to transfer.
+    pub size_bytes: Option<u64>,
+    /// When it was started.
+    pub start_us: u64,
+    /// When it exited, or was told to end.
+    pub end_us: u64,
+    /// Whether it exited by itself, with status 0.
+    pub completed: bool,
+    /// Whether it was told to end: by the flow's stop or the experiment's end.
+    pub is_interrupted: bool,
+    /// Reading of the host's CLOCK_REALTIME at time zero, which log files of programs count from.
+    pub zero_realtime_us: u64,
+}
+
+/// What the meter counted of one direction of a program's connection: one 5-tuple.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Metered {
+    /// Place of the flow in the plan.
+    pub flow: usize,
+    /// Number of the parallel copy.
+    pub copy: u64,
+    /// Address of the client.
+    pub client: SocketAddr,
+    /// Whether it is the direction of the flow's data.
+    pub is_data: bool,
+    /// When the first packet entered the path.
+    pub first_us: u64,
+    /// When the last packet with payload left it.
+    pub last_us: Option<u64>,
+    /// Payload that left the path; of TCP each byte once.
+    pub delivered_bytes: u64,
+    /// Packets with payload that entered the path.
+    pub segments: u64,
+    /// Of these, retransmissions; nothing: UDP.
+    pub retransmits: Option<u64>,
+    /// Packets that entered the path and never left it.
+    pub lost_packets: u64,
+    /// The largest payload of a packet.
+    pub max_payload_bytes: u64,
+    /// Packets whose one-way delay is known: the following three are over them.
+    pub delayed_packets: u64,
+    /// Smallest one-way delay.
+    pub delay_min_us: Option<f64>,
+    /// Mean of the one-way delays.
+    pub delay_mean_us: Option<f64>,
+    /// Their 95th percentile.
+    pub delay_p95_us: Option<f64>,
+}
+
+/// A program's connection at a moment, by its packets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "as in `Metered`, up to the moment")]
+pub struct MeterSample {
+    pub flow: usize,
+    pub copy: u64,
+    pub client: SocketAddr,
+    pub t_us: u64,
+    pub delivered_bytes: u64,
+    pub segments: u64,
+    pub retransmits: Option<u64>,
+    /// Payload delivered since the sample before.
+    pub delivery_rate_bps: u64,
+    /// Mean one-way delay of the packets that left the path since the sample before.
+    pub delay_us: Option<f64>,
 }
 
 /// A row of the table `state`.

@@ -40,6 +40,11 @@ impl Stamps {
         }
     }
 
+    /// The reading of CLOCK_REALTIME at a reading of CLOCK_MONOTONIC; zero for one before 1970.
+    pub fn realtime_ns(&self, monotonic_ns: u64) -> u64 {
+        u64::try_from(i128::from(monotonic_ns) + self.realtime_at_zero_ns).unwrap_or(0)
+    }
+
     /// The reading of CLOCK_MONOTONIC at a reading of CLOCK_REALTIME; zero for one before it began.
     pub fn monotonic_ns(&self, realtime_ns: u64) -> u64 {
         u64::try_from(i128::from(realtime_ns) - self.realtime_at_zero_ns).unwrap_or(0)

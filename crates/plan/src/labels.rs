@@ -27,7 +27,7 @@ pub struct FlowLabels {
     pub direction: Option<&'static str>,
 }
 
-/// Optional columns of `flows` that no flow of an experiment has values for.
+/// Optional columns of `flows` and `samples` that no flow of an experiment has values for.
 pub fn unused_columns(experiment: &Experiment) -> Vec<&'static str> {
     let mut unused = Vec::new();
     if !experiment.has_up_flows() {
@@ -35,6 +35,9 @@ pub fn unused_columns(experiment: &Experiment) -> Vec<&'static str> {
     }
     if !experiment.has_apps() {
         unused.extend(["item", "bitrate_bps", "stall_us"]);
+    }
+    if !experiment.has_programs() {
+        unused.extend(["lost_packets", "delay_min_us", "delay_mean_us", "delay_p95_us", "delay_us"]);
     }
     unused
 }

@@ -485,6 +485,48 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub up: bool,
+    /// Programs that make the flow; absent or null: the engine's own traffic.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-left-out" = true))]
+    pub program: Option<Program>,
+}
+
+/// Two programs that make a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Words of the server's command, placeholders included.
+    pub server: Vec<String>,
+    /// The same of the client's.
+    pub client: Vec<String>,
+    /// When a server is ready.
+    pub ready: Ready,
+    /// Port of the first copy's server; copy n has the n-th port after it.
+    pub port: u16,
+    /// Whether clients send the data; otherwise servers do.
+    pub client_sends: bool,
+    /// Whether qlog files become samples.
+    pub qlog: bool,
+    /// Working directory.
+    pub folder: String,
+}
+
+/// When a server is ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ready {
+    /// A socket is bound to its port.
+    Listening,
+    /// It has printed a text.
+    Output {
+        /// The text.
+        text: String,
+    },
+    /// Some time has passed.
+    After {
+        /// The time.
+        after_ns: Span,
+    },
 }
 
 impl Experiment {
@@ -496,6 +538,11 @@ impl Experiment {
     /// Whether some flow is an application.
     pub fn has_apps(&self) -> bool {
         self.flows.iter().any(|flow| matches!(flow.load, Load::App { .. }))
+    }
+
+    /// Whether programs make some flow.
+    pub fn has_programs(&self) -> bool {
+        self.flows.iter().any(|flow| flow.program.is_some())
     }
 
     /// Whether the data of some flow, or background traffic, does.
@@ -522,6 +569,7 @@ impl Flow {
             extra_rtt_ns: Span::ZERO,
             host: "sender".to_owned(),
             up: false,
+            program: None,
         }
     }
 

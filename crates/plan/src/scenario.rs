@@ -422,8 +422,9 @@ pub struct Flow {
     /// Name of the flow, unique in the scenario: letters, digits, dashes and underscores.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"))]
     pub name: String,
-    /// Congestion control: a name, or a table that says where to load it from.
-    pub cc: Cc,
+    /// Congestion control: a name, or a table that says where to load it from. Of a flow that programs make, a name that is
+    /// filled in for `{cc}` and labels its rows; only such a flow may leave it out.
+    pub cc: Option<Cc>,
     /// Parameters of the algorithm, where the engine can set them.
     #[serde(default)]
     pub cc_params: BTreeMap<String, f64>,
@@ -467,6 +468,75 @@ pub struct Flow {
     /// An application that decides what is sent when, on connections of its own: a name, or a table with `name` and its
     /// parameters. Takes the place of `size`, `requests` and `repeat`.
     pub app: Option<App>,
+    /// Two programs that make the flow instead of the engine's own TCP traffic, over whatever protocol they speak.
+    pub program: Option<Program>,
+}
+
+/// Two programs of which one serves the other. They run without a shell, in the scenario's folder, each connection with a
+/// client of its own; every copy of the flow has a server of its own. In both commands `{server}` is the address of the
+/// serving host, `{port}` the copy's port, `{size}` the bytes to transfer, `{cc}` the flow's `cc`, and `{out}` a folder
+/// for files.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Command of the server, which stays in the foreground until SIGTERM.
+    #[schemars(length(min = 1))]
+    pub server: String,
+    /// Command of a client, which exits with 0 when its transfer is complete.
+    #[schemars(length(min = 1))]
+    pub client: String,
+    /// When the server is ready: `"listening"` (a TCP or UDP socket is bound to the port), or a table.
+    #[serde(default = "listening")]
+    pub ready: ProgramReady,
+    /// Port of the first copy's server; further copies take the next ones. Without it, the first free one from 4433.
+    #[schemars(range(min = 1, max = 32_767))]
+    pub port: Option<u16>,
+    /// Which of the two sends the data. The sender of the data runs where the flow's data comes from: with `"server"`, a
+    /// flow that goes down has its server on the flow's host and its clients on `receiver`; with `"client"`, the reverse.
+    #[serde(default = "server")]
+    pub sends: ProgramSends,
+    /// Whether qlog files that the sender of the data writes into `{out}` become samples.
+    #[serde(default)]
+    pub qlog: bool,
+}
+
+/// Which program sends the data.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramSends {
+    /// The server: a download.
+    Server,
+    /// The client: an upload.
+    Client,
+}
+
+/// When a server is ready.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum ProgramReady {
+    /// When a socket is bound to its port.
+    Name(ProgramReadyName),
+    /// Another sign.
+    Table(ProgramReadyTable),
+}
+
+/// Signs without parameters that a server is ready.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramReadyName {
+    /// A TCP socket listens on the port, or a UDP socket is bound to it.
+    Listening,
+}
+
+/// Another sign that a server is ready; one of the two.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramReadyTable {
+    /// Text that the server prints.
+    pub output: Option<String>,
+    /// A fixed time after its start.
+    #[schemars(extend("format" = "time"))]
+    pub after: Option<String>,
 }
 
 /// Which way data goes.
@@ -637,6 +707,14 @@ fn ten_ms() -> String {
 
 fn one_bdp() -> String {
     "1bdp".to_owned()
+}
+
+fn listening() -> ProgramReady {
+    ProgramReady::Name(ProgramReadyName::Listening)
+}
+
+fn server() -> ProgramSends {
+    ProgramSends::Server
 }
 
 fn unlimited() -> String {

@@ -110,6 +110,9 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     if let Some(file) = &flow.cc_file {
         return Err(Error::invalid(place("cc_file"), &file.path, "null: the simulator has algorithms of its own"));
     }
+    if flow.program.is_some() {
+        return Err(Error::invalid(place("program"), "programs", "null: the simulator has traffic of its own"));
+    }
     thalweg_cc::build(&flow.cc, &flow.cc_params)
         .map_err(|error| Error::invalid(place(&error.place()), error.found(), error.expected()))?;
     if let Some(until) = thalweg_traffic::until(flow) {

@@ -52,7 +52,7 @@ impl Rows {
             acked_bytes: acked.0,
             goodput_bps,
             segments: after.segments - before.segments,
-            retransmits: after.retransmits - before.retransmits,
+            retransmits: Some(after.retransmits - before.retransmits),
             timeouts: Some(after.timeouts - before.timeouts),
             recoveries: Some(after.recoveries - before.recoveries),
             undos: Some(after.undos - before.undos),
@@ -65,6 +65,10 @@ impl Rows {
             item: transfer.item.map(|item| item.number),
             bitrate_bps: transfer.item.and_then(|item| item.bitrate).map(|rate| rate.0),
             stall_us: None,
+            lost_packets: None,
+            delay_min_us: None,
+            delay_mean_us: None,
+            delay_p95_us: None,
             untrustworthy: None,
         }
     }
@@ -81,18 +85,19 @@ impl Rows {
             copy,
             connection: connection.number,
             t_us: now.as_micros(),
-            cwnd_packets: info.cwnd.0,
+            cwnd_packets: Some(info.cwnd.0),
             ssthresh_packets: info.ssthresh.map(|Packets(packets)| packets),
-            inflight_packets: info.inflight.0,
+            inflight_packets: Some(info.inflight.0),
             pacing_rate_bps: bps(info.pacing_rate),
             delivery_rate_bps: bps(info.delivery_rate),
             srtt_us: us(info.srtt),
             min_rtt_us: us(info.min_rtt),
             acked_bytes: connection.sender.acked().0,
             segments: info.counters.segments,
-            retransmits: info.counters.retransmits,
+            retransmits: Some(info.counters.retransmits),
             marked_segments: Some(info.counters.marked),
-            ca_state: info.ca_state.name(),
+            ca_state: Some(info.ca_state.name()),
+            delay_us: None,
         }
     }
 

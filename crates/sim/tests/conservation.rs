@@ -139,6 +139,7 @@ prop_compose! {
             extra_rtt_ns: Span::from_millis(extra_rtt),
             host: "sender".to_owned(),
             up,
+            program: None,
         }
     }
 }
@@ -236,7 +237,7 @@ proptest! {
         }
         simulation.finish(&mut rows);
         for row in &rows.flows {
-            prop_assert!(row.retransmits <= row.segments);
+            prop_assert!(row.retransmits <= Some(row.segments));
             prop_assert_eq!(row.completed, row.fct_us.is_some());
             if let (true, Some(size)) = (row.completed, row.size_bytes) {
                 prop_assert_eq!(row.acked_bytes, size);

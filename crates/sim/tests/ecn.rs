@@ -48,7 +48,12 @@ fn path(cc: &str, queue: &Queue, ecn: bool) -> Experiment {
 fn counts(rows: &Memory) -> (u64, u64, u64, u64) {
     let queue = rows.queue.iter().rfind(|row| row.link == "forward").expect("there are samples of it");
     let flow = &rows.flows[0];
-    (queue.dropped_packets, queue.marked_packets, flow.retransmits, flow.marked_segments.expect("sim counts them"))
+    (
+        queue.dropped_packets,
+        queue.marked_packets,
+        flow.retransmits.expect("sim counts them"),
+        flow.marked_segments.expect("sim counts them"),
+    )
 }
 
 #[test]

@@ -141,7 +141,7 @@ fn outcome(rows: &Memory) -> String {
     let mut line = String::new();
     for row in &rows.flows {
         let rtt_ms = row.rtt_p50_us.unwrap_or_default() / 1e3;
-        let (mbps, retransmits) = (row.goodput_bps / 1e6, row.retransmits);
+        let (mbps, retransmits) = (row.goodput_bps / 1e6, row.retransmits.expect("sim counts them"));
         write!(line, "{} {mbps:.2} Mbit/s, {retransmits} retransmits, {rtt_ms:.1} ms; ", row.flow)
             .expect("a string takes all");
     }

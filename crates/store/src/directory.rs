@@ -4,7 +4,7 @@ use crate::atomic;
 use crate::error::Error;
 use crate::id::Id;
 use crate::journal::Journal;
-use crate::layout::{TABLES, recorded_folder, recorded_paths, table_path};
+use crate::layout::{TABLES, programs_folder, recorded_folder, recorded_paths, table_path};
 use crate::lock::{self, Lock};
 use crate::run_file::{self, RunFile};
 use crate::tables::Tables;
@@ -79,6 +79,20 @@ impl RunDirectory {
     /// A file cannot be written.
     pub fn begin(&self, id: &Id, sweep: &BTreeMap<String, SweepValue>, unused: &[&str]) -> Result<Tables<'_>, Error> {
         Tables::create(&self.path, id, sweep, unused)
+    }
+
+    /// Makes an empty folder for what an experiment's programs write, and returns it.
+    ///
+    /// # Errors
+    /// It cannot be made, or the one of an earlier attempt cannot be removed.
+    pub fn begin_programs(&self, id: &Id) -> Result<PathBuf, Error> {
+        let folder = programs_folder(&self.path, id);
+        let error = |source| Error::io(&self.path, &folder, source);
+        match fs::remove_dir_all(&folder) {
+            Err(found) if found.kind() != ErrorKind::NotFound => return Err(error(found)),
+            _ => fs::create_dir_all(&folder).map_err(error)?,
+        }
+        Ok(folder)
     }
 
     /// Appends an event to the journal.

@@ -20,6 +20,11 @@ pub(crate) fn recorded_folder(directory: &Path) -> PathBuf {
     directory.join(PacketRow::TABLE.name)
 }
 
+/// Where what an experiment's programs wrote is; it is not there in most run directories.
+pub(crate) fn programs_folder(directory: &Path, id: &Id) -> PathBuf {
+    directory.join("programs").join(id.as_str())
+}
+
 /// The file of an experiment in a table.
 pub(crate) fn table_path(directory: &Path, table: &str, id: &Id) -> PathBuf {
     directory.join(table).join(format!("{id}.parquet"))

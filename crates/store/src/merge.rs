@@ -5,7 +5,7 @@ use crate::directory::{self, COMMANDS, RunDirectory};
 use crate::error::Error;
 use crate::id::Id;
 use crate::journal;
-use crate::layout::{TABLES, recorded_folder, recorded_paths, table_path};
+use crate::layout::{TABLES, programs_folder, recorded_folder, recorded_paths, table_path};
 use crate::publish::publish;
 use crate::run_file::{FILE, Host, RunFile};
 use serde::Serialize;
@@ -102,9 +102,28 @@ fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
         let folder = recorded_folder(target.path());
         fs::create_dir_all(&folder).map_err(|source| Error::io(target.path(), &folder, source))?;
     }
+    let [from, to] = [part, target.path()].map(|directory| programs_folder(directory, id));
+    if from.exists() {
+        copy_folder(&from, &to).map_err(|source| Error::io(target.path(), &to, source))?;
+    }
     let tables = TABLES.map(|table| (table_path(part, table, id), table_path(target.path(), table, id)));
     let files: Vec<Pending> = recorded.into_iter().chain(tables).map(copy).collect::<Result<_, _>>()?;
     publish(target.path(), id, files)
+}
+
+/// Copies what programs wrote: plain files and folders.
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, target) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
 }
 
 /// Appends what the engine did to the part's machine, unless it is there already.

@@ -46,7 +46,8 @@ impl Health {
 }
 
 impl<'a> Tables<'a> {
-    /// Begins the files. `flows` gets a column for every key of the sweep, and lacks the `unused` columns.
+    /// Begins the files. `flows` gets a column for every key of the sweep; `flows` and `samples` lack the `unused`
+    /// columns.
     pub(crate) fn create(
         directory: &'a Path,
         id: &Id,
@@ -56,7 +57,7 @@ impl<'a> Tables<'a> {
         let place = Place { directory, id: id.clone(), health: Health::default() };
         let none = BTreeMap::new();
         Ok(Tables {
-            samples: place.create(&none, &[])?,
+            samples: place.create(&none, unused)?,
             state: place.create(&none, &[])?,
             queue: place.create(&none, &[])?,
             flows: place.create(sweep, unused)?,

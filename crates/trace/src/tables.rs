@@ -28,24 +28,24 @@ table! {
         /// Which way the data goes: down (through path) or up (through path.reverse); the column is absent where no
         /// flow goes up.
         : direction: Option<&'static str>,
-        /// Bytes to transfer; empty: unlimited.
+        /// Bytes to transfer; empty: unlimited, or programs without `size`.
         : size_bytes: Option<u64>,
-        /// When it began: the connection's SYN, or the request on an open connection.
+        /// When it began: the connection's SYN, or the request on an open connection; of programs the first packet.
         : start_us: u64,
-        /// When its last byte was acknowledged, or when the experiment ended.
+        /// When its last byte was acknowledged, or when the experiment ended; of programs when the last payload left the path.
         : end_us: u64,
-        /// Whether all its bytes were acknowledged.
+        /// Whether all its bytes were acknowledged; of programs whether the client exited with status 0.
         : completed: bool,
         /// Completion time, from start to the last byte acknowledged; empty if it was not completed.
         : fct_us: Option<u64>,
-        /// Payload bytes acknowledged.
+        /// Payload bytes acknowledged; of programs those that left the path: of TCP each byte once, of UDP every payload byte.
         : acked_bytes: u64,
         /// acked_bytes over the time from start to end, in bits per second.
         : goodput_bps: f64,
-        /// Data segments sent, retransmissions included.
+        /// Data segments sent, retransmissions included; of programs packets with payload that entered the path.
         : segments: u64,
-        /// Data segments that were retransmissions.
-        : retransmits: u64,
+        /// Data segments that were retransmissions; empty: UDP of programs, whose retransmissions cannot be told apart.
+        : retransmits: Option<u64>,
         /// Retransmission timeouts; empty: the engine cannot tell.
         : timeouts: Option<u64>,
         /// Times that fast recovery began; empty: the engine cannot tell.
@@ -70,6 +70,14 @@ table! {
         : bitrate_bps: Option<u64>,
         /// How long the picture of a video or a call stood still for want of this transfer; empty: it is no part of one.
         : stall_us: Option<u64>,
+        /// Packets of the sender of data that entered the path and never left it; empty: no program. The column is absent where no flow has programs, and so are the following three.
+        : lost_packets: Option<u64>,
+        /// Smallest one-way delay on the path of packets of the sender of data; empty: no program.
+        : delay_min_us: Option<f64>,
+        /// Mean of these delays; empty: no program.
+        : delay_mean_us: Option<f64>,
+        /// 95th percentile of these delays, to 1 %; empty: no program.
+        : delay_p95_us: Option<f64>,
         /// Why the experiment should not be believed; empty: the engine has found no reason.
         : untrustworthy: Option<Arc<str>>,
     }
@@ -90,31 +98,32 @@ table! {
         key: connection: u64,
         /// When.
         key: t_us: u64,
-        /// Congestion window.
-        : cwnd_packets: u64,
+        /// Congestion window; empty: packets of programs do not show it. With qlog, bytes divided by the largest payload.
+        : cwnd_packets: Option<u64>,
         /// Slow-start threshold; empty: not set yet.
         : ssthresh_packets: Option<u64>,
-        /// Segments sent, and neither acknowledged nor deemed lost.
-        : inflight_packets: u64,
+        /// Segments sent, and neither acknowledged nor deemed lost; empty: as for cwnd_packets.
+        : inflight_packets: Option<u64>,
         /// Pacing rate; empty: not paced.
         : pacing_rate_bps: Option<u64>,
-        /// Latest delivery-rate sample that was not limited by the application.
+        /// Latest delivery-rate sample that was not limited by the application; of programs payload delivered since the sample before.
         : delivery_rate_bps: Option<u64>,
         /// Smoothed round-trip time.
         : srtt_us: Option<u64>,
         /// Smallest round-trip time so far on this connection.
         : min_rtt_us: Option<u64>,
-        /// Payload bytes acknowledged so far on this connection.
+        /// Payload bytes acknowledged so far on this connection; of programs as in flows.
         : acked_bytes: u64,
         /// Data segments sent so far, retransmissions included.
         : segments: u64,
-        /// Data segments retransmitted so far.
-        : retransmits: u64,
-        /// Data segments delivered so far whose acknowledgement reported congestion (CE); empty: the engine cannot read
-        /// it.
+        /// Data segments retransmitted so far; empty: UDP of programs.
+        : retransmits: Option<u64>,
+        /// Data segments delivered so far whose acknowledgement reported congestion (CE); empty: the engine cannot read it.
         : marked_segments: Option<u64>,
-        /// State of loss recovery: open, disorder, cwr, recovery or loss.
-        : ca_state: &'static str,
+        /// State of loss recovery: open, disorder, cwr, recovery or loss; empty: programs.
+        : ca_state: Option<&'static str>,
+        /// Mean one-way delay on the path of packets delivered since the sample before; empty: no program, or no packet. The column is absent where no flow has programs.
+        : delay_us: Option<f64>,
     }
 }
 

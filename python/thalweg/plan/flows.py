@@ -1,6 +1,7 @@
 """Flows, resolved: what each connection carries, and which connections follow the first."""
 
 import hashlib
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -8,19 +9,29 @@ from thalweg.files import read_regular
 from thalweg.plan import apps
 from thalweg.plan import models as plan
 from thalweg.scenario import models
-from thalweg.scenario.rules import rules_cc
+from thalweg.scenario.rules import rules_cc, rules_program
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import PerSecond
 
 NANOS = 10**9
 
 
-def resolve_flow(flow: models.Flow, folder: Path) -> plan.Flow:
-    """Resolve a flow; `folder` is where the file of a congestion control of one's own is looked up."""
+CC_OF_PROGRAMS = "program"
+"""Label of flows whose scenario does not name what their programs use."""
+
+
+def resolve_flows(flows: Sequence[models.Flow], folder: Path) -> list[plan.Flow]:
+    """Resolve the flows; files of congestion controls and programs are looked up in `folder`."""
+    programs = [flow for flow in flows if flow.program is not None]
+    ports = iter(rules_program.ports([(flow.program and flow.program.port, flow.count) for flow in programs]))
+    return [_flow(flow, folder, 0 if flow.program is None else next(ports)) for flow in flows]
+
+
+def _flow(flow: models.Flow, folder: Path, port: int) -> plan.Flow:
     load = _load(flow)
     return plan.Flow(
         name=flow.name,
-        cc=rules_cc.name_of(flow.cc.model_dump(exclude_none=True)) if isinstance(flow.cc, models.CcTable) else flow.cc,
+        cc=_cc(flow.cc),
         cc_file=_cc_file(flow.cc, folder) if isinstance(flow.cc, models.CcTable) else None,
         cc_params=dict(sorted(flow.cc_params.items())),
         paced=flow.paced,
@@ -33,7 +44,40 @@ def resolve_flow(flow: models.Flow, folder: Path) -> plan.Flow:
         extra_rtt_ns=quantities.time(flow.extra_rtt),
         host=flow.host,
         up=flow.direction == "up",
+        program=None if flow.program is None else _program(flow.program, folder, port),
     )
+
+
+def _cc(cc: models.Cc | None) -> str:
+    if isinstance(cc, models.CcTable):
+        return rules_cc.name_of(cc.model_dump(exclude_none=True))
+    return cc or CC_OF_PROGRAMS
+
+
+def _program(program: models.Program, folder: Path, port: int) -> plan.Program:
+    return plan.Program(
+        server=_command(program.server, folder),
+        client=_command(program.client, folder),
+        ready=_ready(program.ready),
+        port=port,
+        client_sends=program.sends == "client",
+        qlog=program.qlog,
+        folder=str(folder.absolute()),
+    )
+
+
+def _command(text: str, folder: Path) -> list[str]:
+    """Split a command; a program that is named by a relative path is looked up in `folder`."""
+    program, *arguments = rules_program.split(text)
+    return [str((folder / program).absolute()) if "/" in program else program, *arguments]
+
+
+def _ready(ready: models.ProgramReady) -> plan.Ready:
+    if not isinstance(ready, models.ProgramReadyTable):
+        return plan.ReadyListening()
+    if ready.output is not None:
+        return plan.ReadyOutput(text=ready.output)
+    return plan.ReadyAfter(after_ns=quantities.time(ready.after or "0s"))
 
 
 LARGEST_FILE = 64 * 10**6

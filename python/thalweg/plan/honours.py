@@ -52,7 +52,7 @@ def check(
             *(key.removeprefix(f"{address}_params.") for key in swept if key.startswith(f"{address}_params.")),
         }
         for name in names:
-            if isinstance(name, str):
+            if isinstance(name, str) and "program" not in flow:
                 note(_algorithm(name, sorted(params), address, engine, others))
     for error in found.values():
         error.source = document.source(_place_in_file(error, document))

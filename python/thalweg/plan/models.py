@@ -569,6 +569,51 @@ Repeat = Annotated[RepeatOnce | RepeatGap | RepeatPoisson, Field(discriminator="
 """Which connections follow the first."""
 
 
+class ReadyListening(Table):
+    """A socket is bound to its port."""
+
+    kind: Literal["listening"] = "listening"
+
+
+class ReadyOutput(Table):
+    """It has printed a text."""
+
+    kind: Literal["output"] = "output"
+    text: str
+    """The text."""
+
+
+class ReadyAfter(Table):
+    """Some time has passed."""
+
+    kind: Literal["after"] = "after"
+    after_ns: Span
+    """The time."""
+
+
+Ready = Annotated[ReadyListening | ReadyOutput | ReadyAfter, Field(discriminator="kind")]
+"""When a server is ready."""
+
+
+class Program(Table):
+    """Two programs that make a flow."""
+
+    server: list[str]
+    """Words of the server's command, placeholders included."""
+    client: list[str]
+    """The same of the client's."""
+    ready: Ready
+    """When a server is ready."""
+    port: Annotated[int, Field(ge=0, le=65535)]
+    """Port of the first copy's server; copy n has the n-th port after it."""
+    client_sends: bool
+    """Whether clients send the data; otherwise servers do."""
+    qlog: bool
+    """Whether qlog files become samples."""
+    folder: str
+    """Working directory."""
+
+
 class Flow(Table):
     """A flow."""
 
@@ -603,6 +648,8 @@ class Flow(Table):
     """Whether the data goes from the host `receiver` through the reverse link, and acknowledgements through the forward
     one.
     """
+    program: Program | None = Field(default=None, exclude_if=not_)
+    """Programs that make the flow; absent or null: the engine's own traffic."""
 
 
 class Background(Table):

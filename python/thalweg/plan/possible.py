@@ -36,7 +36,9 @@ def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *,
     points = list({each.experiment: each for each in reversed(whole.experiments)}.values())[::-1]
     reasons = {}
     for point in points:
-        lacking = list(dict.fromkeys(flow.cc for flow in point.flows if flow.cc not in engine.algorithms))
+        lacking = list(
+            dict.fromkeys(flow.cc for flow in point.flows if flow.program is None and flow.cc not in engine.algorithms)
+        )
         if lacking:
             names = ", ".join(f"`{name}`" for name in lacking)
             whys = "".join(f": {engine.lacks[name].why}" for name in lacking if name in engine.lacks)

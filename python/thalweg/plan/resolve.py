@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from thalweg.plan import models as plan
 from thalweg.plan import queues
-from thalweg.plan.flows import resolve_flow
+from thalweg.plan.flows import resolve_flows
 from thalweg.plan.traces import Traces
 from thalweg.scenario import models, values
 from thalweg.scenario.document import Raw, TomlValue
@@ -96,7 +96,7 @@ class Resolver:
                     name: _host(hosts.get(name, models.Host())) for name in sorted({"sender", "receiver", *hosts})
                 }
             },
-            "flow": lambda flows: {"flows": [resolve_flow(flow, self._folder) for flow in flows]},
+            "flow": lambda flows: {"flows": resolve_flows(flows, self._folder)},
             "background": lambda background: {"background": [_background(each) for each in background]},
             "engine": lambda engine: {"engine": _choices(engine or models.Engine())},
         }

@@ -437,14 +437,61 @@ class AppTable(Table):
 App = Annotated[Annotated[AppName, Tag("value")] | Annotated[AppTable, Tag("table")], Discriminator(table_or_value)]
 """An application by name, or a table with its parameters."""
 
+ProgramReadyName = Literal["listening"]
+"""Signs without parameters that a server is ready."""
+
+
+class ProgramReadyTable(Table):
+    """Another sign that a server is ready; one of the two."""
+
+    output: str | None = None
+    """Text that the server prints."""
+    after: Time | None = None
+    """A fixed time after its start."""
+
+
+ProgramReady = Annotated[
+    Annotated[ProgramReadyName, Tag("value")] | Annotated[ProgramReadyTable, Tag("table")],
+    Discriminator(table_or_value),
+]
+"""When a server is ready."""
+
+ProgramSends = Literal["server", "client"]
+"""Which program sends the data."""
+
+
+class Program(Table):
+    """Two programs of which one serves the other. They run without a shell, in the scenario's folder, each connection
+    with a client of its own; every copy of the flow has a server of its own. In both commands `{server}` is the address
+    of the serving host, `{port}` the copy's port, `{size}` the bytes to transfer, `{cc}` the flow's `cc`, and `{out}` a
+    folder for files.
+    """
+
+    server: str
+    """Command of the server, which stays in the foreground until SIGTERM."""
+    client: str
+    """Command of a client, which exits with 0 when its transfer is complete."""
+    ready: ProgramReady = "listening"
+    """When the server is ready: `"listening"` (a TCP or UDP socket is bound to the port), or a table."""
+    port: Annotated[int, Field(ge=1, le=32767)] | None = None
+    """Port of the first copy's server; further copies take the next ones. Without it, the first free one from 4433."""
+    sends: ProgramSends = "server"
+    """Which of the two sends the data. The sender of the data runs where the flow's data comes from: with `"server"`, a
+    flow that goes down has its server on the flow's host and its clients on `receiver`; with `"client"`, the reverse.
+    """
+    qlog: bool = False
+    """Whether qlog files that the sender of the data writes into `{out}` become samples."""
+
 
 class Flow(Table):
     """A flow: one connection, or a series or a number of like ones."""
 
     name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     """Name of the flow, unique in the scenario: letters, digits, dashes and underscores."""
-    cc: Cc
-    """Congestion control: a name, or a table that says where to load it from."""
+    cc: Cc | None = None
+    """Congestion control: a name, or a table that says where to load it from. Of a flow that programs make, a name that
+    is filled in for `{cc}` and labels its rows; only such a flow may leave it out.
+    """
     cc_params: dict[str, float] = Field(default_factory=dict)
     """Parameters of the algorithm, where the engine can set them."""
     paced: bool = False
@@ -480,6 +527,8 @@ class Flow(Table):
     """An application that decides what is sent when, on connections of its own: a name, or a table with `name` and its
     parameters. Takes the place of `size`, `requests` and `repeat`.
     """
+    program: Program | None = None
+    """Two programs that make the flow instead of the engine's own TCP traffic, over whatever protocol they speak."""
 
 
 class Background(Table):

@@ -29,9 +29,22 @@ const OWN: &[&str] = &[
     "engine.traffic=iperf3",
 ];
 
+/// Keys of flows that programs make, for engines whose hosts run programs of the machine.
+pub(super) const PROGRAMS: &[&str] = &[
+    "flow.program",
+    "flow.program.server",
+    "flow.program.client",
+    "flow.program.ready",
+    "flow.program.ready.output",
+    "flow.program.ready.after",
+    "flow.program.port",
+    "flow.program.sends",
+    "flow.program.qlog",
+];
+
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let machine = rustix::system::uname();
-    honours(NOT_HONOURED, OWN, &[&machine.release().to_string_lossy()])
+    honours(NOT_HONOURED, &[OWN, PROGRAMS].concat(), &[&machine.release().to_string_lossy()])
 });
 
 impl Engine for KernelEngine {

@@ -1,6 +1,6 @@
 //! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
 
-use super::kernel::{cannot_run, controller, honours, this_program, unavailable};
+use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
 use crate::engine::{Controller, Engine, Failure, Job, Outcome};
 use std::sync::LazyLock;
 use thalweg_lab::guest::{self, Traits, UmlKernel};
@@ -28,7 +28,7 @@ const OWN: &[&str] = &["host.*.qdisc", "engine.link=auto", "engine.link=netem", 
 
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let release = FOUND.as_ref().map_or("", |(kernel, _)| &kernel.release);
-    honours(NOT_HONOURED, OWN, &[release])
+    honours(NOT_HONOURED, &[OWN, PROGRAMS].concat(), &[release])
 });
 
 /// The kernel, and what it has; why not, in words.

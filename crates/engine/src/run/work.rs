@@ -112,6 +112,7 @@ impl<'a> Work<'a> {
             }
             let must_capture = records == Records::Capture;
             let capture = must_capture.then(|| tables.begin_capture().map(Path::to_owned)).transpose()?;
+            let programs = experiment.has_programs().then(|| self.directory.begin_programs(&id.id)).transpose()?;
             let job = Job {
                 experiment,
                 id: id.id.as_str(),
@@ -119,6 +120,7 @@ impl<'a> Work<'a> {
                 is_cancelled: &stop,
                 log: &|lines| self.log(lines),
                 capture: capture.as_deref(),
+                programs: programs.as_deref(),
             };
             match self.engine.run(&job, &mut tables) {
                 Ok(outcome) => tables.commit().map(|()| Ok(outcome)),

@@ -23,7 +23,7 @@
 //!     namespace: Some(format!("/run/netns/{host}").into()),
 //!     interface: "eth0".into(),
 //! };
-//! let settings = Settings { clock: Clock::starting_now(), interval: Span::ZERO, only: None };
+//! let settings = Settings { clock: Clock::starting_now(), interval: Span::ZERO, only: None, until: None };
 //! let meter = Meter::start(&[point("sender"), point("receiver")], settings)?;
 //! for row in meter.rows() {
 //!     println!("{:?} {} bytes, {} lost", row.key, row.delivered_bytes, row.lost_packets);
@@ -35,11 +35,13 @@
 
 mod ledger;
 mod packet;
+mod role;
 mod stream;
 mod tap;
 
 pub use ledger::{FlowCount, FlowSample};
 pub use packet::{FlowKey, Protocol};
+pub(crate) use role::play;
 pub use tap::TapPoint;
 
 use crate::clock::{Clock, monotonic_ns};
@@ -69,6 +71,22 @@ pub struct Settings {
     pub interval: Span,
     /// Only flows from or to one of these; `None`: all flows.
     pub only: Option<Vec<SocketAddr>>,
+    /// Packets from after this time are ignored; `None`: none are.
+    pub until: Option<Time>,
+}
+
+/// Interfaces whose packets wait to be metered.
+#[derive(Debug)]
+pub struct Taps(Vec<Tap>);
+
+impl Taps {
+    /// Opens a tap at each of these points.
+    ///
+    /// # Errors
+    /// `no-packet-socket`: an interface cannot be tapped.
+    pub fn open(points: &[TapPoint]) -> Result<Taps, Error> {
+        points.iter().map(Tap::open).collect::<Result<_, _>>().map(Taps)
+    }
 }
 
 /// What a meter recorded.
@@ -101,7 +119,14 @@ impl Meter {
     /// # Errors
     /// `no-packet-socket`: an interface cannot be tapped. `no-resources`: the system refuses a thread.
     pub fn start(points: &[TapPoint], settings: Settings) -> Result<Meter, Error> {
-        let taps: Vec<Tap> = points.iter().map(Tap::open).collect::<Result<_, _>>()?;
+        Meter::read(Taps::open(points)?, settings)
+    }
+
+    /// The same with taps that are open already.
+    ///
+    /// # Errors
+    /// `no-resources`: the system refuses a thread.
+    pub fn read(Taps(taps): Taps, settings: Settings) -> Result<Meter, Error> {
         let ledger = Mutex::new(Ledger::new(settings.interval));
         let state = Arc::new(State { ledger, is_stopping: AtomicBool::new(false) });
         let reader = Reader { taps, settings, state: Arc::clone(&state), stamps: Stamps::measure() };
@@ -180,8 +205,8 @@ impl Reader {
     }
 
     fn record(&self, at_ns: u64, is_leaving: bool, index: usize, ledger: &mut Ledger) {
-        let Settings { clock, only, .. } = &self.settings;
-        if at_ns < clock.monotonic_ns(Time::ZERO) {
+        let Settings { clock, only, until, .. } = &self.settings;
+        if at_ns < clock.monotonic_ns(Time::ZERO) || until.is_some_and(|until| clock.at(at_ns) > until) {
             return;
         }
         let seen = self.taps[index].front().and_then(|frame| packet::read(frame.ip, frame.segment_bytes));

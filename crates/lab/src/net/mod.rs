@@ -33,8 +33,8 @@ pub mod sysctl;
 pub use choice::{choose_link, choose_link_in_virtual_time};
 pub use link_kind::LinkKind;
 pub use netem::TIMER_SLACK;
-pub(crate) use places::ROUTER;
 pub use places::{GUEST_TAP, Place, Seat};
+pub(crate) use places::{HOST_INTERFACE, ROUTER};
 
 use crate::error::Error;
 use crate::protocol;

@@ -2,13 +2,13 @@
 
 use super::crew::{Crew, Kind, unexpected, unexpected_of};
 use super::guest::Guest;
-use super::{Failure, HostSetup, Job, Performance, Take, script};
+use super::{Failure, HostSetup, Job, Performance, Take, programs, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
 use crate::protocol::{Command, Configuration, HostEvent, Outgoing, Role};
 use crate::stage::HostReport;
 use crate::vm::{contention, processors};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ fn hear_configured(
     experiment: &Experiment,
     guests: usize,
 ) -> Result<(), Failure> {
-    let mut awaited: BTreeSet<usize> = (0..network.senders().len() + 2).collect();
+    let mut awaited: BTreeSet<usize> = (0..crew.len()).collect();
     let patience = if guests == 0 { PREPARE } else { BOOT };
     let until = Instant::now() + patience;
     while !awaited.is_empty() {
@@ -89,17 +89,25 @@ impl<'a> Play<'a> {
         job: &Job<'a>,
         setup: HostSetup<'_>,
     ) -> Result<Play<'a>, Failure> {
-        let roles = roles(network, link, job);
+        let mut roles = roles(network, link, job);
+        roles.extend(programs::roles(network, job));
         let senders = network.senders().len();
-        let is_sending = |role: &Role| matches!(role, Role::End { sends, .. } if !sends.is_empty());
+        let is_sending = |role: &Role| match role {
+            Role::End { sends, .. } => !sends.is_empty(),
+            Role::Programs { runs, .. } => !runs.is_empty(),
+            _ => false,
+        };
         let sending = (0..roles.len()).filter(|number| is_sending(&roles[*number].1)).collect();
         let mut crew = Crew::new(job.is_cancelled);
         let mut machines = Vec::new();
         let mut relay = None;
         let command = [setup.engine.as_os_str().to_owned(), OsString::from("host")];
         for (number, (name, role)) in roles.into_iter().enumerate() {
-            let is_realtime = name == ROUTER && probe::is_realtime_allowed();
-            let sysctls = network.sysctls(&name);
+            let is_router = matches!(role, Role::Relay { .. } | Role::Qdiscs { .. });
+            let is_realtime = is_router && probe::is_realtime_allowed();
+            // What runs programs or meters them is beside the host that sets them.
+            let is_beside = number > senders + 1;
+            let sysctls = if is_beside { BTreeMap::new() } else { network.sysctls(&name) };
             match setup.guests.filter(|_| number < senders) {
                 Some(guests) => {
                     let place = network.senders()[number].clone();
@@ -155,7 +163,7 @@ impl<'a> Play<'a> {
         let headway = if self.guests.is_empty() { HEADWAY } else { HEADWAY_OF_GUESTS };
         let start_ns = monotonic_ns() + headway.0;
         let end = experiment.duration_ns.map(|duration| Instant::now() + to_std(headway) + to_std(duration));
-        for number in 0..self.senders + 2 {
+        for number in 0..self.crew.len() {
             let by_its_clock = self.guests.get(number).map_or(start_ns, |guest| guest.at(start_ns));
             self.crew.tell(number, &Command::Start { at_monotonic_ns: Some(by_its_clock) });
         }
@@ -183,7 +191,11 @@ impl<'a> Play<'a> {
     fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
-        for together in [(0..self.senders).collect(), vec![router], vec![receiver]] {
+        // The meter first, while all that it has counted is on the path's clock; then programs, while there is a path.
+        let beside: Vec<usize> = (receiver + 1..self.crew.len()).collect();
+        let (meter, programs) =
+            beside.split_last().map_or((Vec::new(), Vec::new()), |(meter, rest)| (vec![*meter], rest.to_vec()));
+        for together in [meter, programs, (0..self.senders).collect(), vec![router], vec![receiver]] {
             for number in &together {
                 self.crew.tell(*number, &Command::Stop);
             }
@@ -220,12 +232,13 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
             Some(Outgoing { flow: *flow, to: to? })
         };
         let to_background = if place.is_receiver() { background_host } else { Some(receiver.address) };
+        let is_own = |flow: &&usize| job.experiment.flows[**flow].program.is_none();
         let listens = place.is_receiver() || !place.receives.is_empty() || (place.background && goes(true));
         let role = Role::End {
             host: place.host.clone(),
-            sends: place.flows.iter().filter_map(to).collect(),
+            sends: place.flows.iter().filter(is_own).filter_map(to).collect(),
             background: to_background.filter(|_| place.background && goes(place.is_receiver())),
-            receives: listens.then(|| place.receives.clone()),
+            receives: listens.then(|| place.receives.iter().filter(is_own).copied().collect()),
             port: PORT,
         };
         (place.name.clone(), role)

@@ -3,7 +3,7 @@
 //! The Python package checks scenarios; these are the checks for plans that were made elsewhere, and those that only the
 //! machine can decide.
 
-use super::{HostSetup, Job};
+use super::{HostSetup, Job, programs};
 use crate::algorithms::{self, built_in};
 use crate::error::Error;
 use crate::net::{probe, qdisc};
@@ -30,12 +30,18 @@ pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
     match setup.guests {
         Some(guests) => {
             let (up, down): (Vec<&Flow>, Vec<&Flow>) = job.experiment.flows.iter().partition(|flow| flow.up);
+            if let Some(flow) = job.experiment.flows.iter().find(|flow| flow.program.is_some()) {
+                return Err(no_programs_in_guests(flow));
+            }
             down.into_iter().try_for_each(|flow| guests.check(flow))?;
             check_ours(up, setup.engine)?;
         }
-        None => check_ours(job.experiment.flows.iter().collect(), setup.engine)?,
+        None => {
+            check_ours(job.experiment.flows.iter().filter(|flow| flow.program.is_none()).collect(), setup.engine)?;
+        }
     }
-    job.capture.map_or(Ok(()), check_capture)
+    programs::check(job.experiment)?;
+    [job.capture, job.programs].into_iter().flatten().try_for_each(check_output)
 }
 
 fn check_form(experiment: &Experiment) -> Result<(), Error> {
@@ -199,12 +205,18 @@ fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result
     Err(Error::new("unknown-cc", message, hint))
 }
 
-fn check_capture(capture: &Path) -> Result<(), Error> {
-    let folder = capture.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
+fn no_programs_in_guests(flow: &Flow) -> Error {
+    let message = format!("flows.{}.program: guests have no programs of this machine", flow.name);
+    Error::new("not-honoured", message, "use --engine kernel or --engine uml")
+}
+
+/// Whether hosts can write packets or what programs write to a place.
+fn check_output(place: &Path) -> Result<(), Error> {
+    let folder = place.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
     if !folder.starts_with(HIDDEN) {
         return Ok(());
     }
-    let message = format!("packets cannot be recorded in {}: {HIDDEN} is hidden from the network", folder.display());
+    let message = format!("hosts cannot write to {}: {HIDDEN} is hidden from the network", folder.display());
     Err(Error::new("bad-place", message, "choose a directory elsewhere with --out"))
 }
 
@@ -287,7 +299,7 @@ mod tests {
 
     #[test]
     fn packets_are_not_captured_where_the_network_does_not_see_them() {
-        assert_eq!(check_capture(Path::new("/run/.tmp-1-1")).unwrap_err().code, "bad-place");
-        assert_eq!(check_capture(&std::env::temp_dir().join("runner.pcapng")), Ok(()));
+        assert_eq!(check_output(Path::new("/run/.tmp-1-1")).unwrap_err().code, "bad-place");
+        assert_eq!(check_output(&std::env::temp_dir().join("runner.pcapng")), Ok(()));
     }
 }

@@ -23,6 +23,8 @@ pub struct Job<'a> {
     pub log: &'a dyn Fn(&str),
     /// Where recorded packets are to be captured; nothing: the experiment does not ask for it.
     pub capture: Option<&'a Path>,
+    /// Where programs that make flows write to; nothing: the experiment has none.
+    pub programs: Option<&'a Path>,
 }
 
 /// What the hosts of an experiment on a real kernel are played by.

@@ -14,6 +14,9 @@ mod crew;
 mod guest;
 mod job;
 mod network;
+mod program_rows;
+mod programs;
+mod qlog;
 mod rows;
 mod script;
 mod speed;
@@ -39,7 +42,8 @@ pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<O
     if let Some(capture) = job.capture {
         capture::read(capture, &mut |packet| rows.packet(packet)).map_err(|error| unreadable(capture, &error))?;
     }
-    Ok(Outcome { packets: rows.finish(&performance.untrustworthy), performance })
+    let logs = job.programs.map(|folder| (job.experiment, folder));
+    Ok(Outcome { packets: rows.finish(&performance.untrustworthy, logs), performance })
 }
 
 /// Runs an experiment to its end, and hands over what its hosts report.

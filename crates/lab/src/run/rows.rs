@@ -1,8 +1,10 @@
 //! What hosts report, as rows of the tables.
 
+use super::program_rows::ProgramRows;
 use crate::diag;
 use crate::protocol::{Connection, FlowReport, HostEvent, LINKS, SampleReport, StateReport};
 use crate::relay::capture::Captured;
+use std::path::Path;
 use std::sync::Arc;
 use thalweg_link::DropCause;
 use thalweg_plan::labels::{FlowLabels, RowLabels};
@@ -17,6 +19,7 @@ pub struct Rows<'a> {
     labels: RowLabels,
     sink: &'a mut dyn Sink,
     transfers: Vec<FlowReport>,
+    programs: ProgramRows,
     /// Packets that have left each direction's queue so far.
     sent: [u64; 2],
     /// Whether each direction's queue drops packets only where its limit is reached.
@@ -27,7 +30,14 @@ impl<'a> Rows<'a> {
     /// No rows yet.
     pub fn new(experiment: &Experiment, sink: &'a mut dyn Sink) -> Rows<'a> {
         let drops_when_full = [&experiment.forward, &experiment.reverse].map(|link| link.queue == Queue::Fifo {});
-        Rows { labels: RowLabels::of(experiment), sink, transfers: Vec::new(), sent: [0; 2], drops_when_full }
+        Rows {
+            labels: RowLabels::of(experiment),
+            sink,
+            transfers: Vec::new(),
+            programs: ProgramRows::default(),
+            sent: [0; 2],
+            drops_when_full,
+        }
     }
 
     /// Takes what a host reports.
@@ -54,6 +64,9 @@ impl<'a> Rows<'a> {
                 let row = report.row(self.labels.experiment, self.labels.repetition);
                 self.sink.queue(row);
             }
+            HostEvent::ProgramRun(run) if self.has(run.of) => self.programs.run(*run),
+            HostEvent::Metered(metered) if metered.flow < self.labels.flows.len() => self.programs.metered(*metered),
+            HostEvent::MeterSample(sample) if sample.flow < self.labels.flows.len() => self.programs.sample(*sample),
             other => return Err(other),
         }
         Ok(())
@@ -84,8 +97,9 @@ impl<'a> Rows<'a> {
         });
     }
 
-    /// Hands over the rows that waited, and says how many packets have passed.
-    pub fn finish(mut self, untrustworthy: &[String]) -> u64 {
+    /// Hands over the rows that waited, and says how many packets have passed. `logs` is the experiment, and the folder with
+    /// what its programs wrote.
+    pub fn finish(mut self, untrustworthy: &[String], logs: Option<(&Experiment, &Path)>) -> u64 {
         let reasons: Option<Arc<str>> = (!untrustworthy.is_empty()).then(|| untrustworthy.join("; ").into());
         let mut transfers = std::mem::take(&mut self.transfers);
         transfers.sort_by_key(|report| (report.of, report.transfer));
@@ -93,6 +107,7 @@ impl<'a> Rows<'a> {
             let row = self.flow(report, reasons.clone());
             self.sink.flow(row);
         }
+        std::mem::take(&mut self.programs).finish(&self.labels, reasons.as_ref(), logs, self.sink);
         self.sent.iter().sum()
     }
 
@@ -122,7 +137,7 @@ impl<'a> Rows<'a> {
             acked_bytes: report.acked_bytes,
             goodput_bps,
             segments: report.segments,
-            retransmits: report.retransmits,
+            retransmits: Some(report.retransmits),
             timeouts: report.timeouts,
             // The kernel counts neither for a connection.
             recoveries: None,
@@ -136,6 +151,10 @@ impl<'a> Rows<'a> {
             item: report.item,
             bitrate_bps: report.bitrate_bps,
             stall_us: report.stall_us,
+            lost_packets: None,
+            delay_min_us: None,
+            delay_mean_us: None,
+            delay_p95_us: None,
             untrustworthy,
         }
     }
@@ -148,18 +167,19 @@ impl<'a> Rows<'a> {
             copy: report.of.copy,
             connection: report.of.connection,
             t_us: report.t_us,
-            cwnd_packets: report.cwnd_packets,
+            cwnd_packets: Some(report.cwnd_packets),
             ssthresh_packets: report.ssthresh_packets,
-            inflight_packets: report.inflight_packets,
+            inflight_packets: Some(report.inflight_packets),
             pacing_rate_bps: report.pacing_rate_bps,
             delivery_rate_bps: report.delivery_rate_bps,
             srtt_us: report.srtt_us,
             min_rtt_us: report.min_rtt_us,
             acked_bytes: report.acked_bytes,
             segments: report.segments,
-            retransmits: report.retransmits,
+            retransmits: Some(report.retransmits),
             marked_segments: Some(report.marked_segments),
-            ca_state: CA_STATES[usize::from(report.ca_state)],
+            ca_state: Some(CA_STATES[usize::from(report.ca_state)]),
+            delay_us: None,
         }
     }
 

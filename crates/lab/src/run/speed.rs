@@ -131,7 +131,7 @@ fn measure(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) 
     let experiment = test(cc, length, link, job.experiment.engine.offloads);
     let traces = Traces::default();
     let (title, why) = (format!("speed test before experiment {}", job.id), "the experiment uses it, too");
-    let job = Job { experiment: &experiment, id: "speed-test", traces: &traces, capture: None, ..*job };
+    let job = Job { experiment: &experiment, id: "speed-test", traces: &traces, capture: None, programs: None, ..*job };
     let mut memory = Memory::default();
     let mut rows = Rows::new(&experiment, &mut memory);
     run_on(link, why, &title, &job, setup, &mut |event| rows.take(event))?;

@@ -83,7 +83,7 @@ fn bytes_of(seed: u64) -> [u8; sys::SEED_BYTES] {
 }
 
 fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
-    let (experiment, id, traces) = match task {
+    let (experiment, id, traces, programs) = match task {
         Task::Probe => {
             return Ok(Word::Traits(Traits {
                 release: probe::release(),
@@ -91,9 +91,9 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
                 qdiscs: probe::qdiscs()?,
             }));
         }
-        Task::Run { experiment, id, traces, traits } => {
+        Task::Run { experiment, id, traces, traits, programs } => {
             probe::believe(traits.algorithms, traits.qdiscs);
-            (experiment, id, traces)
+            (experiment, id, traces, programs)
         }
     };
     let broken = |error: io::Error| {
@@ -116,6 +116,7 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
             let _ = mouth.say(&Word::Log(lines.to_owned()));
         },
         capture: None,
+        programs: programs.as_deref(),
     };
     let setup = HostSetup { engine: &engine, is_virtual_time: true, guests: None };
     let mut failure = None;

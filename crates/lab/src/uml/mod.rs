@@ -31,6 +31,7 @@ use crate::protocol::HostEvent;
 use crate::run::Performance;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use thalweg_plan::plan::{Experiment, Traces};
 
 /// Files of a guest's folder.
@@ -60,6 +61,8 @@ pub(crate) enum Task {
         traces: Traces,
         /// What the kernel has, so that it is not tried again.
         traits: Traits,
+        /// Where programs that make flows write to.
+        programs: Option<PathBuf>,
     },
 }
 

@@ -59,6 +59,7 @@ pub fn run(
         id: job.id.to_owned(),
         traces: job.traces.clone(),
         traits: traits.clone(),
+        programs: job.programs.map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())),
     };
     let mut guest = Guest::start(kernel, engine, memory_mib(job.experiment, job.traces), &task, job.is_cancelled)?;
     let status = guest.wait(job.is_cancelled)?;
@@ -72,7 +73,10 @@ pub fn run(
         last => Some(last),
     });
     match last {
-        Some(Word::Done(performance)) => Ok(Outcome { packets: rows.finish(&performance.untrustworthy), performance }),
+        Some(Word::Done(performance)) => {
+            let logs = job.programs.map(|folder| (job.experiment, folder));
+            Ok(Outcome { packets: rows.finish(&performance.untrustworthy, logs), performance })
+        }
         Some(Word::Failed(error)) => Err(error.into()),
         _ => Err(guest.obituary(&status).into()),
     }

@@ -25,7 +25,7 @@ fn sampled(experiment: &Experiment) -> Memory {
 /// When cwnd fell to 4 packets, the window of ProbeRTT, in seconds. Slow start's first windows are larger.
 fn probes_s(rows: &Memory) -> Vec<f64> {
     let pairs = rows.samples.iter().zip(&rows.samples[1..]);
-    let falls = pairs.filter(|(before, after)| before.cwnd_packets > 4 && after.cwnd_packets == 4);
+    let falls = pairs.filter(|(before, after)| before.cwnd_packets > Some(4) && after.cwnd_packets == Some(4));
     falls.map(|(_, after)| after.t_us as f64 / 1e6).collect()
 }
 

@@ -127,7 +127,7 @@ fn a_flow_with_ecn_is_marked_and_loses_nothing() {
         experiment.flows[0].ecn = ecn;
         let rows = run(&experiment);
         let queue = rows.queue.iter().rev().find(|row| row.link == "forward").expect("a row").clone();
-        (queue, rows.flows[0].retransmits)
+        (queue, rows.flows[0].retransmits.expect("sim counts them"))
     };
     let (queue, retransmits) = with(true);
     assert!(queue.marked_packets > 5, "{} marks", queue.marked_packets);

@@ -195,7 +195,7 @@ fn mean_window_under_random_loss(cc: &str, p: f64) -> (f64, f64) {
             experiment.forward.loss = support::loss(p);
             let rows = support::run(&experiment);
             let settled = rows.samples.iter().filter(|row| row.t_us > 20_000_000);
-            let windows: Vec<f64> = settled.map(|row| row.cwnd_packets as f64).collect();
+            let windows: Vec<f64> = settled.map(|row| row.cwnd_packets.expect("sim tells it") as f64).collect();
             windows.iter().sum::<f64>() / windows.len() as f64
         })
         .collect();

@@ -94,7 +94,7 @@ pub fn flow(name: &str, connection: u64, fct_us: Option<u64>) -> FlowRow {
         acked_bytes: 1,
         goodput_bps: 0.5,
         segments: 1,
-        retransmits: 0,
+        retransmits: Some(0),
         timeouts: Some(0),
         recoveries: Some(0),
         undos: None,
@@ -104,6 +104,10 @@ pub fn flow(name: &str, connection: u64, fct_us: Option<u64>) -> FlowRow {
         rtt_p50_us: None,
         rtt_p95_us: None,
         rtt_p99_us: None,
+        lost_packets: None,
+        delay_min_us: None,
+        delay_mean_us: None,
+        delay_p95_us: None,
         untrustworthy: None,
     }
 }
@@ -168,18 +172,19 @@ pub fn some_rows(sink: &mut dyn Sink) {
         copy: 0,
         connection: 0,
         t_us: 10_000,
-        cwnd_packets: 10,
+        cwnd_packets: Some(10),
         ssthresh_packets: None,
-        inflight_packets: 10,
+        inflight_packets: Some(10),
         pacing_rate_bps: None,
         delivery_rate_bps: Some(1_000_000),
         srtt_us: Some(40_000),
         min_rtt_us: Some(40_000),
         acked_bytes: 1448,
         segments: 10,
-        retransmits: 0,
+        retransmits: Some(0),
         marked_segments: None,
-        ca_state: "open",
+        ca_state: Some("open"),
+        delay_us: None,
     });
     sink.state(state(0, 10_000, "pacing_gain"));
     sink.packet(packet(0));

@@ -50,7 +50,12 @@ def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -
             expected="a rate above zero",
         )
     requests = flow.get("requests")
-    is_unlimited = flow.get("size", "unlimited") == "unlimited" and "sizes" not in repeat and requests is None
+    is_unlimited = (
+        "program" not in flow
+        and flow.get("size", "unlimited") == "unlimited"
+        and "sizes" not in repeat
+        and requests is None
+    )
     if is_unlimited or (isinstance(requests, dict) and "count" not in requests):
         owner = name.removesuffix(".repeat")
         what = "a size" if is_unlimited else "requests.count"

@@ -123,6 +123,11 @@ impl<'a> Crew<'a> {
         }
     }
 
+    /// The number of hosts.
+    pub fn len(&self) -> usize {
+        self.members.len()
+    }
+
     /// The name of a host.
     pub fn name(&self, number: usize) -> &str {
         &self.members[number].name

@@ -1,0 +1,140 @@
+//! Flows that programs make: servers and clients of the user's, in the namespaces of an experiment's hosts.
+//!
+//! ```text
+//!  host of programs ─► servers: started, ready ─► configured … start ─► clients, when the agenda opens them ─► stop ─► runs
+//!                        └ supervisor ─► program     one supervisor per program: nothing of it is left
+//! ```
+//!
+//! What the flow got through is measured by the [`meter`](crate::meter), from packets; this module knows when clients ran
+//! and how they ended. Standard output, standard error and the folder `{out}` of every program are below the run
+//! directory's `programs/<id>/<flow>/`.
+
+mod clients;
+mod process;
+mod processes;
+mod ready;
+mod servers;
+mod supervisor;
+mod sys;
+
+pub use supervisor::supervise;
+
+use crate::error::Error;
+use crate::protocol::{Command, HostEvent, Outgoing};
+use crate::stage::{HostReport, Stage};
+use crate::wakeup::Wakeup;
+use clients::Clients;
+use rustix::event::{PollFd, PollFlags, poll};
+use servers::Servers;
+use std::fs;
+use std::path::{Path, PathBuf};
+use thalweg_plan::plan::{Experiment, Flow, Load};
+
+/// The programs of one host.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// Flows whose servers the host runs, and its address.
+    pub serves: Vec<Outgoing>,
+    /// Flows whose clients it runs, and the addresses of their servers.
+    pub runs: Vec<Outgoing>,
+    /// Folder for the output of all flows.
+    pub folder: PathBuf,
+}
+
+/// A copy of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Copy {
+    flow: usize,
+    copy: u64,
+}
+
+/// The most that the programs of one flow and side may write; more is found within a second or two.
+const MAX_OUTPUT_BYTES: u64 = 1 << 30;
+
+/// Runs the programs of a host until told to stop.
+///
+/// # Errors
+/// `program-not-ready`, `program-exited`, `program-in-background`, `no-program`, `no-process`, `bad-place`.
+pub fn play(stage: &Stage<'_>, experiment: &Experiment, programs: &Programs) -> Result<HostReport, Error> {
+    let failed = |error: rustix::io::Errno| Error::new("no-resources", error.to_string(), "close other programs");
+    let wakeup = Wakeup::open().map_err(failed)?;
+    let mut servers = Servers::start(experiment, programs, &wakeup)?;
+    let clock = stage.wait_for_start()?;
+    let mut clients = Clients::new(experiment, programs, clock, &wakeup);
+    let mut doubts = Vec::new();
+    loop {
+        let timeout = clients.run_due(stage)?;
+        let mut fds =
+            [PollFd::from_borrowed_fd(stage.commands.wakeup(), PollFlags::IN), PollFd::new(&wakeup, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        wakeup.clear();
+        clients.take_endings(stage);
+        doubts.extend(servers.failures());
+        if clients.is_disk_check_due() {
+            doubts.extend(check_disk(experiment, &mut servers, &mut clients));
+        }
+        while let Some(command) = stage.commands.try_next() {
+            match command {
+                Command::Stop => return Ok(finish(stage, servers, clients, doubts)),
+                Command::Over { flow } => clients.flow_over(&flow),
+                Command::Start { .. } | Command::Configure(_) | Command::Clock => {}
+            }
+        }
+    }
+}
+
+fn finish(stage: &Stage<'_>, servers: Servers<'_>, clients: Clients<'_>, mut doubts: Vec<String>) -> HostReport {
+    let (runs, of_clients) = clients.finish();
+    doubts.extend(of_clients);
+    doubts.extend(servers.stop());
+    for run in runs {
+        stage.events.buffer(&HostEvent::ProgramRun(Box::new(run)));
+    }
+    HostReport { measured: [].into(), untrustworthy: doubts }
+}
+
+/// Ends programs that flood the disk; returns sentences about them.
+fn check_disk(experiment: &Experiment, servers: &mut Servers<'_>, clients: &mut Clients<'_>) -> Vec<String> {
+    let too_large = |folder: &Path| size_below(folder) > MAX_OUTPUT_BYTES;
+    let flooding: Vec<Copy> =
+        servers.outputs().filter(|(_, process)| too_large(&process.out)).map(|(of, _)| of).collect();
+    let sentence = |kind: &str, of: Copy| {
+        format!("{} wrote more than {} MiB and was killed", name(kind, experiment, of), MAX_OUTPUT_BYTES >> 20)
+    };
+    let mut sentences = Vec::new();
+    for of in flooding {
+        servers.kill(of);
+        sentences.push(sentence("server", of));
+    }
+    sentences
+        .extend(clients.kill_where(|process| too_large(&process.out)).into_iter().map(|of| sentence("client", of)));
+    sentences
+}
+
+fn size_below(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(about) if about.is_dir() => size_below(&entry.path()),
+        Ok(about) => about.len(),
+        Err(_) => 0,
+    };
+    entries.map(size).sum()
+}
+
+/// A program in sentences.
+fn name(kind: &str, experiment: &Experiment, of: Copy) -> String {
+    let flow = &experiment.flows[of.flow];
+    let copy = if flow.count > 1 { format!(" (copy {})", of.copy) } else { String::new() };
+    format!("the {kind} of the flow `{}`{copy}", flow.name)
+}
+
+/// The size that a flow's server is told; nothing where it has none or several.
+fn size_of(flow: &Flow) -> Option<u64> {
+    match &flow.load {
+        Load::Sizes { sizes_bytes } if sizes_bytes.len() == 1 => Some(sizes_bytes[0].0),
+        _ => None,
+    }
+}

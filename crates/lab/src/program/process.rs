@@ -1,0 +1,165 @@
+//! A program that a host runs, by way of its supervisor.
+
+use super::supervisor::{Answer, Ending, Order, STOP};
+use crate::error::Error;
+use crate::wakeup::Wakeup;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::Instant;
+
+/// A program with everything that it has started. Dropping it ends them.
+#[derive(Debug)]
+pub(super) struct Process {
+    supervisor: Child,
+    input: Option<ChildStdin>,
+    /// When it was started.
+    pub started: Instant,
+    /// File of its standard output.
+    pub stdout: PathBuf,
+    /// File of its standard error.
+    pub stderr: PathBuf,
+    /// Folder for its files.
+    pub out: PathBuf,
+}
+
+/// Where a program runs and what becomes of its output.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings<'a> {
+    /// Working directory.
+    pub folder: &'a str,
+    /// Folder of the flow's output.
+    pub output: &'a Path,
+    /// Name of the program's own files there.
+    pub name: String,
+}
+
+/// What stands for the placeholders.
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    /// Address of the serving host.
+    pub server: String,
+    /// Port of the server.
+    pub port: u16,
+    /// Bytes to transfer.
+    pub size: Option<u64>,
+    /// The flow's congestion control.
+    pub cc: String,
+}
+
+impl Process {
+    /// Starts a program; `ended` gets `id` and how it ended.
+    ///
+    /// # Errors
+    /// `no-program` and `bad-place`: its folders or its supervisor cannot be made.
+    pub fn start<Id: Send + 'static>(
+        words: &[String],
+        values: &Values,
+        surroundings: &Surroundings<'_>,
+        (id, ended): (Id, Sender<(Id, Result<Ending, String>)>),
+        wakeup: &Wakeup,
+    ) -> Result<Process, Error> {
+        let Surroundings { folder, output, name } = surroundings;
+        let out = output.join(name);
+        std::fs::create_dir_all(&out).map_err(|error| {
+            let message = format!("the folder {} cannot be made: {error}", out.display());
+            Error::new("bad-place", message, "choose another directory with --out")
+        })?;
+        let file = |kind: &str| output.join(format!("{name}.{kind}"));
+        let (stdout, stderr) = (file("stdout"), file("stderr"));
+        let words = words.iter().map(|word| fill_in(word, values, &out)).collect();
+        let order = Order { words, folder: PathBuf::from(folder), stdout: stdout.clone(), stderr: stderr.clone() };
+        let (mut supervisor, answers) = supervise(&order).map_err(|error| {
+            let message = format!("no supervisor can be started for a program: {error}");
+            Error::new("no-process", message, "close other programs, or raise ulimit -u")
+        })?;
+        let wakeup = wakeup.clone();
+        thread::Builder::new()
+            .name("program".to_owned())
+            .spawn(move || {
+                // Nobody listens once the experiment is over.
+                let _ = ended.send((id, answer(answers)));
+                wakeup.notify();
+            })
+            .map_err(|error| Error::new("no-resources", error.to_string(), "close other programs"))?;
+        let input = supervisor.stdin.take();
+        Ok(Process { supervisor, input, started: Instant::now(), stdout, stderr, out })
+    }
+
+    /// Has it end: SIGTERM, and two seconds later SIGKILL.
+    pub fn stop(&mut self) {
+        if let Some(input) = &mut self.input {
+            // It may have ended.
+            let _ = input.write_all(STOP);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Its supervisor kills what there is, and ends.
+        drop(self.input.take());
+        let _ = self.supervisor.wait();
+        // What holds nothing helps nobody.
+        let _ = std::fs::remove_dir(&self.out);
+        for file in [&self.stdout, &self.stderr] {
+            if std::fs::metadata(file).is_ok_and(|about| about.len() == 0) {
+                let _ = std::fs::remove_file(file);
+            }
+        }
+    }
+}
+
+/// Replaces the placeholders in a word.
+fn fill_in(word: &str, values: &Values, out: &Path) -> String {
+    let size = values.size.map_or_else(String::new, |size| size.to_string());
+    let all = [
+        ("{server}", values.server.clone()),
+        ("{port}", values.port.to_string()),
+        ("{size}", size),
+        ("{cc}", values.cc.clone()),
+        ("{out}", out.display().to_string()),
+    ];
+    all.iter().fold(word.to_owned(), |word, (placeholder, value)| word.replace(placeholder, value))
+}
+
+fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)> {
+    let mut command = Command::new(std::env::current_exe()?);
+    // A group of its own: whoever ends the host's group lets it end the program first.
+    command.arg("supervise").process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut supervisor = command.spawn()?;
+    let mut line = serde_json::to_vec(order)?;
+    line.push(b'\n');
+    if let Some(input) = &mut supervisor.stdin {
+        input.write_all(&line)?;
+    }
+    let answers = supervisor.stdout.take().ok_or_else(|| io::Error::other("it has no output"))?;
+    Ok((supervisor, BufReader::new(answers)))
+}
+
+/// Waits for the supervisor's answer.
+fn answer(mut answers: impl BufRead) -> Result<Ending, String> {
+    let mut line = String::new();
+    let _ = answers.read_line(&mut line);
+    match serde_json::from_str(&line) {
+        Ok(Answer::Ended(ending)) => Ok(ending),
+        Ok(Answer::Refused(why)) => Err(why),
+        Err(_) => Err("its supervisor was killed".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_placeholder_is_filled_in_wherever_it_stands() {
+        let values = Values { server: "10.77.1.2".to_owned(), port: 4434, size: Some(1000), cc: "bbr".to_owned() };
+        let word = "--url=https://{server}:{port}/{size}?cc={cc}&log={out}/x&json={\"a\":1}";
+        let filled = "--url=https://10.77.1.2:4434/1000?cc=bbr&log=/o/x&json={\"a\":1}";
+        assert_eq!(fill_in(word, &values, Path::new("/o")), filled);
+    }
+}

@@ -1,0 +1,85 @@
+//! The processes that descend from this one, by /proc.
+
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process, wait};
+use std::collections::HashMap;
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Between two checks whether processes have ended.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long killed processes may take to disappear: one in an uninterruptible call takes its time.
+const KILLED: Duration = Duration::from_secs(5);
+
+/// Children that have ended, waited for; zombies of processes that were left to us are among them.
+pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) {
+    while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+        ended(pid, status);
+    }
+}
+
+/// Living descendants of this process. As a subreaper, it inherits those whose parents have ended.
+pub(super) fn descendants() -> Vec<Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for pid in pids {
+        if let Some(parent) = parent_of_living(pid) {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found = Vec::new();
+    let mut next = vec![getpid().as_raw_nonzero().get()];
+    while let Some(pid) = next.pop() {
+        let below = children.remove(&pid).unwrap_or_default();
+        found.extend(below.iter().filter_map(|pid| Pid::from_raw(*pid)));
+        next.extend(below);
+    }
+    found
+}
+
+/// The parent of a process that has not ended. Source: proc_pid_stat(5).
+fn parent_of_living(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before may contain anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if matches!(state, "Z" | "X") { None } else { fields.next()?.parse().ok() }
+}
+
+/// Sends all descendants a signal.
+pub(super) fn signal_all(signal: Signal) {
+    for pid in descendants() {
+        // It may have ended meanwhile.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Kills all descendants, those that they start meanwhile included.
+pub(super) fn kill_all(mut ended: impl FnMut(Pid, WaitStatus)) {
+    let give_up = Instant::now() + KILLED;
+    loop {
+        signal_all(Signal::KILL);
+        reap(&mut ended);
+        if descendants().is_empty() || Instant::now() > give_up {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until there are no descendants; returns whether that came true in time.
+pub(super) fn wait_for_none(patience: Duration, mut ended: impl FnMut(Pid, WaitStatus)) -> bool {
+    let give_up = Instant::now() + patience;
+    loop {
+        reap(&mut ended);
+        if descendants().is_empty() {
+            return true;
+        }
+        if Instant::now() > give_up {
+            return false;
+        }
+        thread::sleep(PAUSE);
+    }
+}

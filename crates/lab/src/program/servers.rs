@@ -1,0 +1,164 @@
+//! The servers of a host: started before the experiment, watched during it, stopped after it.
+
+use super::process::{Process, Surroundings, Values};
+use super::ready::{is_ready, last_words, missing};
+use super::supervisor::Ending;
+use super::{Copy, Programs};
+use crate::error::Error;
+use crate::wakeup::Wakeup;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+use thalweg_plan::plan::{Experiment, Program};
+
+/// How long servers may take until they are ready.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Between two checks whether they are.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The servers of a host.
+pub(super) struct Servers<'a> {
+    experiment: &'a Experiment,
+    running: BTreeMap<Copy, Process>,
+    ended: Receiver<(Copy, Result<Ending, String>)>,
+}
+
+impl<'a> Servers<'a> {
+    /// Starts the servers of a host, and waits until all are ready.
+    ///
+    /// # Errors
+    /// `program-not-ready`, `program-exited`, `program-in-background` or `no-program`, about the first one.
+    pub fn start(experiment: &'a Experiment, programs: &Programs, wakeup: &Wakeup) -> Result<Servers<'a>, Error> {
+        let (sender, ended) = mpsc::channel();
+        let mut servers = Servers { experiment, running: BTreeMap::new(), ended };
+        for each in &programs.serves {
+            for copy in 0..u64::from(experiment.flows[each.flow].count) {
+                let of = Copy { flow: each.flow, copy };
+                let process = start_one(experiment, programs, (of, each.to.to_string()), &sender, wakeup)?;
+                servers.running.insert(of, process);
+            }
+        }
+        servers.wait_until_ready()?;
+        Ok(servers)
+    }
+
+    fn wait_until_ready(&mut self) -> Result<(), Error> {
+        let give_up = Instant::now() + PATIENCE;
+        let mut waiting: Vec<Copy> = self.running.keys().copied().collect();
+        while !waiting.is_empty() {
+            if let Ok((of, ending)) = self.ended.try_recv() {
+                return Err(self.ended_early(of, ending));
+            }
+            waiting.retain(|of| {
+                let (program, port) = program_of(self.experiment, *of);
+                let process = &self.running[of];
+                !is_ready(&program.ready, port, [&process.stdout, &process.stderr], process.started.elapsed())
+            });
+            if let Some(of) = waiting.first().filter(|_| Instant::now() > give_up) {
+                let (program, port) = program_of(self.experiment, *of);
+                let process = &self.running[of];
+                let message = format!(
+                    "{} is not ready {} s after its start: {}; {}",
+                    self.name(*of),
+                    PATIENCE.as_secs(),
+                    missing(&program.ready, port),
+                    last_words(&process.stdout, &process.stderr)
+                );
+                return Err(Error::new(
+                    "program-not-ready",
+                    message,
+                    "start it by hand; if it prints when it is ready: ready = {output = \"TEXT\"}",
+                ));
+            }
+            thread::sleep(PAUSE);
+        }
+        // One that forks is ready by its child, and its own exit follows.
+        match self.ended.try_recv() {
+            Ok((of, ending)) => Err(self.ended_early(of, ending)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn ended_early(&self, of: Copy, ending: Result<Ending, String>) -> Error {
+        let process = &self.running[&of];
+        let (name, words) = (self.name(of), last_words(&process.stdout, &process.stderr));
+        match ending {
+            Err(why) => Error::new(
+                "no-program",
+                format!("{name} cannot run: {why}"),
+                "thalweg check FILE finds what is missing",
+            ),
+            Ok(ending) if ending.left > 0 => Error::new(
+                "program-in-background",
+                format!("{name} {ending}; they were ended"),
+                "start it in the foreground: look for an option such as --no-daemon",
+            ),
+            Ok(ending) => Error::new(
+                "program-exited",
+                format!("{name} {ending} before the experiment began; {words}"),
+                "start it by hand, in the scenario's folder",
+            ),
+        }
+    }
+
+    /// Returns sentences about servers that have ended since the last call, although they are needed.
+    pub fn failures(&mut self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        while let Ok((of, ending)) = self.ended.try_recv() {
+            let error = self.ended_early(of, ending);
+            sentences.push(error.message.replace(" before the experiment began", " during the experiment"));
+            self.running.remove(&of);
+        }
+        sentences
+    }
+
+    /// Ends all servers; returns sentences about those that did not let themselves be ended.
+    pub fn stop(mut self) -> Vec<String> {
+        self.running.values_mut().for_each(Process::stop);
+        let mut sentences = Vec::new();
+        while !self.running.is_empty() {
+            let Ok((of, ending)) = self.ended.recv() else { break };
+            if ending.is_ok_and(|ending| ending.ignored_term) {
+                sentences.push(format!("{} ignored SIGTERM and was killed 2 s later", self.name(of)));
+            }
+            self.running.remove(&of);
+        }
+        sentences
+    }
+
+    /// Ends the server of a copy at once.
+    pub fn kill(&mut self, of: Copy) {
+        self.running.remove(&of);
+    }
+
+    /// The folders that servers write to.
+    pub fn outputs(&self) -> impl Iterator<Item = (Copy, &Process)> {
+        self.running.iter().map(|(of, process)| (*of, process))
+    }
+
+    fn name(&self, of: Copy) -> String {
+        super::name("server", self.experiment, of)
+    }
+}
+
+fn program_of(experiment: &Experiment, of: Copy) -> (&Program, u16) {
+    let program = experiment.flows[of.flow].program.as_ref().expect("only flows with programs have servers");
+    (program, program.port + of.copy as u16)
+}
+
+fn start_one(
+    experiment: &Experiment,
+    programs: &Programs,
+    (of, address): (Copy, String),
+    sender: &Sender<(Copy, Result<Ending, String>)>,
+    wakeup: &Wakeup,
+) -> Result<Process, Error> {
+    let (program, port) = program_of(experiment, of);
+    let flow = &experiment.flows[of.flow];
+    let values = Values { server: address, port, size: super::size_of(flow), cc: flow.cc.clone() };
+    let output = programs.folder.join(&flow.name);
+    let surroundings = Surroundings { folder: &program.folder, output: &output, name: format!("server-{}", of.copy) };
+    Process::start(&program.server, &values, &surroundings, (of, sender.clone()), wakeup)
+}

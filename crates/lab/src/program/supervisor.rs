@@ -1,0 +1,191 @@
+//! The process `thalweg-engine supervise`: runs one program, and leaves nothing of it.
+//!
+//! ```text
+//!  host ── stdin: order, `stop` ──► supervisor ──► program ──► whatever it starts
+//!       ◄── stdout: answers ───────┘   └ inherits what the program leaves behind (PR_SET_CHILD_SUBREAPER)
+//! ```
+//!
+//! Everything that descends from the program has ended when the supervisor does: after the program's own exit, after
+//! `stop` (SIGTERM, then SIGKILL), and when standard input ends, which is when the host is gone.
+
+use super::processes::{descendants, kill_all, reap, signal_all, wait_for_none};
+use super::sys;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, getpid, pidfd_open, set_child_subreaper};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// How long a program may take to end after SIGTERM.
+pub(super) const TERM_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long processes that a program leaves behind may take to end by themselves.
+const LEFT_PATIENCE: Duration = Duration::from_millis(300);
+
+/// The largest file that a program may write, its output included.
+pub(super) const MAX_FILE_BYTES: u64 = 256 << 20;
+
+/// The line that ends a program.
+pub(super) const STOP: &[u8] = b"stop\n";
+
+/// What a supervisor is to run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// Words of the command.
+    pub words: Vec<String>,
+    /// Working directory.
+    pub folder: PathBuf,
+    /// File for standard output.
+    pub stdout: PathBuf,
+    /// File for standard error.
+    pub stderr: PathBuf,
+}
+
+/// What a supervisor reports.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Answer {
+    /// The program cannot be started.
+    Refused(String),
+    /// The program and all that it started have ended.
+    Ended(Ending),
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Ending {
+    /// Exit status, where it exited.
+    pub code: Option<i32>,
+    /// Signal that killed it, where one did.
+    pub signal: Option<i32>,
+    /// Processes that were still running after it had exited by itself, and were ended.
+    pub left: usize,
+    /// Whether it did not end within two seconds of SIGTERM, and was killed.
+    pub ignored_term: bool,
+}
+
+impl Ending {
+    /// Whether it exited with status 0 and left nothing running.
+    pub fn is_success(&self) -> bool {
+        self.code == Some(0) && self.left == 0
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code, self.signal) {
+            (Some(code), _) => write!(out, "exited with status {code}")?,
+            (None, Some(libc::SIGXFSZ)) => {
+                write!(out, "was ended because it wrote a file of more than {} MiB", MAX_FILE_BYTES >> 20)?;
+            }
+            (None, Some(signal)) => write!(out, "was ended by signal {signal}")?,
+            (None, None) => write!(out, "ended in an unknown way")?,
+        }
+        if self.left > 0 {
+            write!(out, " and left {} processes in the background", self.left)?;
+        }
+        Ok(())
+    }
+}
+
+/// Does what standard input says.
+///
+/// # Errors
+/// Standard input is no order, or nobody reads the answer.
+pub fn supervise() -> io::Result<()> {
+    let order: Order = serde_json::from_slice(&first_line()?)?;
+    set_child_subreaper(Some(getpid()))?;
+    let program = match start(&order) {
+        Ok(program) => program,
+        Err(why) => return say(&Answer::Refused(why)),
+    };
+    let mut ending = Ending::default();
+    let mut note = |pid: Pid, status: WaitStatus| {
+        if pid == program {
+            (ending.code, ending.signal) = (status.exit_status(), status.terminating_signal());
+        }
+    };
+    // Whatever happens, nothing of the program is left.
+    let woken = wait_for_event(program);
+    let (mut left, mut ignored_term) = (0, false);
+    match woken {
+        Ok(Event::Exited) => {
+            reap(&mut note);
+            if !wait_for_none(LEFT_PATIENCE, &mut note) {
+                left = descendants().len();
+            }
+        }
+        Ok(Event::Stopped) => {
+            signal_all(Signal::TERM);
+            ignored_term = !wait_for_none(TERM_PATIENCE, &mut note);
+        }
+        Ok(Event::Abandoned) | Err(_) => {}
+    }
+    kill_all(&mut note);
+    woken?;
+    say(&Answer::Ended(Ending { left, ignored_term, ..ending }))
+}
+
+/// Reads the first line of standard input and not a byte more: what follows is polled for.
+fn first_line() -> io::Result<Vec<u8>> {
+    let stdin = io::stdin();
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while rustix::io::read(&stdin, &mut byte)? == 1 && byte != *b"\n" {
+        line.push(byte[0]);
+    }
+    Ok(line)
+}
+
+/// Starts the program; returns its process, or why it cannot be started.
+fn start(order: &Order) -> Result<Pid, String> {
+    let Some((program, arguments)) = order.words.split_first() else { return Err("there is no command".to_owned()) };
+    let create = |file: &Path| File::create(file).map_err(|error| format!("{}: {error}", file.display()));
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(&order.folder).process_group(0);
+    command.stdin(Stdio::null()).stdout(create(&order.stdout)?).stderr(create(&order.stderr)?);
+    let child = sys::confine(&mut command, MAX_FILE_BYTES).spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("`{program}` is not there, or its interpreter is not"),
+        _ => format!("`{program}` cannot be started: {error}"),
+    })?;
+    Ok(Pid::from_child(&child))
+}
+
+enum Event {
+    /// The program has exited.
+    Exited,
+    /// The host says `stop`.
+    Stopped,
+    /// The host is gone.
+    Abandoned,
+}
+
+fn wait_for_event(program: Pid) -> io::Result<Event> {
+    let program = pidfd_open(program, PidfdFlags::empty())?;
+    let stdin = io::stdin();
+    loop {
+        let mut fds = [PollFd::new(&program, PollFlags::IN), PollFd::new(&stdin, PollFlags::IN)];
+        match poll(&mut fds, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        if !fds[1].revents().is_empty() {
+            let mut said = [0; 16];
+            let count = rustix::io::read(&stdin, &mut said)?;
+            return Ok(if count == 0 { Event::Abandoned } else { Event::Stopped });
+        }
+        if !fds[0].revents().is_empty() {
+            return Ok(Event::Exited);
+        }
+    }
+}
+
+fn say(answer: &Answer) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    serde_json::to_writer(&mut stdout, answer)?;
+    stdout.write_all(b"\n")?;
+    stdout.flush()
+}

@@ -1,0 +1,20 @@
+//! What a program is restricted to between fork and exec: prctl(2), setrlimit(2).
+#![allow(unsafe_code)]
+
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+/// Has the process that will be started be killed when the thread that starts it ends, write files of at most this size,
+/// and leave no core file.
+pub(super) fn confine(command: &mut Command, max_file_bytes: u64) -> &mut Command {
+    let confine = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        let limit = |bytes| Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        setrlimit(Resource::Fsize, limit(max_file_bytes))?;
+        setrlimit(Resource::Core, limit(0))?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes three system calls and allocates nothing.
+    unsafe { command.pre_exec(confine) }
+}

@@ -1,0 +1,181 @@
+//! Congestion windows and round-trip times from the qlog files that programs wrote (draft-ietf-quic-qlog-main-schema).
+//!
+//! Both forms are read: one JSON document with `traces`, and JSON-SEQ with a record per event. Of events only those named
+//! `metrics_updated` or `recovery_metrics_updated` count; what one leaves out stays as it was.
+
+use crate::protocol::{Connection, ProgramRun};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use thalweg_plan::plan::Experiment;
+
+/// Files that are larger are not read.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// Begins the records of JSON-SEQ (RFC 7464).
+const RECORD: u8 = 0x1e;
+
+/// Clocks that differ by more than this are not the same: then a file's first event counts as its run's beginning.
+const MAX_OFFSET_US: f64 = 1e9;
+
+/// What a sender knew at a moment; nothing: not reported.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Metrics {
+    pub t_us: f64,
+    pub cwnd_bytes: Option<f64>,
+    pub inflight_bytes: Option<f64>,
+    pub ssthresh_bytes: Option<f64>,
+    pub srtt_us: Option<f64>,
+    pub min_rtt_us: Option<f64>,
+}
+
+impl Metrics {
+    /// Takes what a later event reports.
+    pub fn update(&mut self, event: &Metrics) {
+        *self = Metrics {
+            t_us: event.t_us,
+            cwnd_bytes: event.cwnd_bytes.or(self.cwnd_bytes),
+            inflight_bytes: event.inflight_bytes.or(self.inflight_bytes),
+            ssthresh_bytes: event.ssthresh_bytes.or(self.ssthresh_bytes),
+            srtt_us: event.srtt_us.or(self.srtt_us),
+            min_rtt_us: event.min_rtt_us.or(self.min_rtt_us),
+        };
+    }
+}
+
+/// Reads the files of all flows with `qlog`. `runs` are in the order of their numbers.
+pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) -> BTreeMap<Connection, Vec<Metrics>> {
+    let mut found = BTreeMap::new();
+    for (index, flow) in experiment.flows.iter().enumerate() {
+        let Some(program) = flow.program.as_ref().filter(|program| program.qlog) else { continue };
+        let folder = folder.join(&flow.name);
+        for copy in 0..u64::from(flow.count) {
+            let runs: Vec<&ProgramRun> =
+                runs.iter().filter(|run| (run.of.flow, run.of.copy) == (index, copy)).collect();
+            if program.client_sends {
+                for run in runs {
+                    let files = files(&folder.join(format!("client-{copy}-{}", run.of.connection)));
+                    attribute(&files, &[run], &mut found);
+                }
+            } else {
+                attribute(&files(&folder.join(format!("server-{copy}"))), &runs, &mut found);
+            }
+        }
+    }
+    found
+}
+
+/// Gives each file to the run that was the latest to start at its first event; without a common clock, to one after another.
+fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Connection, Vec<Metrics>>) {
+    for (number, events) in files.iter().filter_map(|file| events(file)).enumerate() {
+        let (Some(first), Some(run)) = (events.first(), runs.get(number).or(runs.last())) else { continue };
+        let offset = first.t_us - run.zero_realtime_us as f64 - run.start_us as f64;
+        let (run, zero) = if offset.abs() > MAX_OFFSET_US {
+            (*run, first.t_us - run.start_us as f64)
+        } else {
+            let at = |run: &&&ProgramRun| run.zero_realtime_us as f64 + run.start_us as f64 <= first.t_us;
+            let run = runs.iter().rev().find(at).unwrap_or(run);
+            (*run, run.zero_realtime_us as f64)
+        };
+        let all = found.entry(run.of).or_insert_with(Vec::new);
+        all.extend(events.iter().map(|event| Metrics { t_us: event.t_us - zero, ..*event }));
+        all.sort_by(|one, other| one.t_us.total_cmp(&other.t_us));
+    }
+}
+
+/// The qlog files below a folder, in the order of their times of change.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries
+        .filter(|entry| entry.path().extension().is_some_and(|it| it == "qlog" || it == "sqlog"))
+        .filter_map(|entry| {
+            Some((entry.metadata().ok().filter(|about| about.len() <= MAX_BYTES)?.modified().ok()?, entry.path()))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The metrics of a file, in order of time; nothing if it is no qlog or has none.
+fn events(file: &Path) -> Option<Vec<Metrics>> {
+    let bytes = fs::read(file).ok()?;
+    let events = if bytes.first() == Some(&RECORD) { sequence(&bytes) } else { document(&bytes)? };
+    Some(events).filter(|events| !events.is_empty())
+}
+
+fn sequence(bytes: &[u8]) -> Vec<Metrics> {
+    let mut records =
+        bytes.split(|byte| *byte == RECORD).filter_map(|record| serde_json::from_slice::<Value>(record).ok());
+    let header = records.next().unwrap_or_default();
+    times(&header["trace"], records)
+}
+
+fn document(bytes: &[u8]) -> Option<Vec<Metrics>> {
+    let mut document: Value = serde_json::from_slice(bytes).ok()?;
+    let traces = document["traces"].as_array_mut()?;
+    let of = |trace: &mut Value| {
+        let events = trace["events"].take();
+        times(trace, events.as_array().cloned().unwrap_or_default().into_iter())
+    };
+    Some(traces.iter_mut().flat_map(of).collect())
+}
+
+/// Reads events, whose times are in milliseconds as the trace says.
+fn times(trace: &Value, events: impl Iterator<Item = Value>) -> Vec<Metrics> {
+    let common = &trace["common_fields"];
+    let is_delta = matches!(common["time_format"].as_str(), Some("delta" | "relative_to_previous_event"));
+    let mut now_ms = common["reference_time"].as_f64().unwrap_or(0.0);
+    let reference_ms = now_ms;
+    let is_absolute = common["time_format"].as_str() == Some("absolute");
+    let mut found = Vec::new();
+    for event in events {
+        let Some(time_ms) = event["time"].as_f64() else { continue };
+        now_ms = match (is_delta, is_absolute) {
+            (true, _) => now_ms + time_ms,
+            (_, true) => time_ms,
+            _ => reference_ms + time_ms,
+        };
+        let name = event["name"].as_str().unwrap_or_default();
+        if name.ends_with("metrics_updated") {
+            let number = |key: &str| event["data"][key].as_f64();
+            found.push(Metrics {
+                t_us: now_ms * 1e3,
+                cwnd_bytes: number("congestion_window"),
+                inflight_bytes: number("bytes_in_flight"),
+                ssthresh_bytes: number("ssthresh"),
+                srtt_us: number("smoothed_rtt").map(|ms| ms * 1e3),
+                min_rtt_us: number("min_rtt").map(|ms| ms * 1e3),
+            });
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_are_read_and_events_count_from_the_reference_time() {
+        let document = br#"{"qlog_version": "0.3", "traces": [{"common_fields": {"reference_time": 1000.0}, "events": [
+            {"time": 5.5, "name": "recovery:metrics_updated", "data": {"congestion_window": 12000, "smoothed_rtt": 40.5}},
+            {"time": 6, "name": "transport:packet_sent", "data": {}}]}]}"#;
+        let expected =
+            Metrics { t_us: 1_005_500.0, cwnd_bytes: Some(12_000.0), srtt_us: Some(40_500.0), ..Metrics::default() };
+        assert_eq!(super::document(document), Some(vec![expected]));
+        let records = b"\x1e{\"qlog_version\":\"0.4\",\"trace\":{\"common_fields\":{\"time_format\":\"delta\"}}}\n\
+            \x1e{\"time\":2,\"name\":\"transport:packet_sent\"}\n\
+            \x1e{\"time\":3,\"name\":\"quic:recovery_metrics_updated\",\"data\":{\"bytes_in_flight\":1200,\"min_rtt\":1}}\n\x1e{cut";
+        let expected =
+            Metrics { t_us: 5000.0, inflight_bytes: Some(1200.0), min_rtt_us: Some(1000.0), ..Metrics::default() };
+        assert_eq!(sequence(records), [expected]);
+    }
+
+    #[test]
+    fn what_an_event_leaves_out_stays() {
+        let mut latest = Metrics { cwnd_bytes: Some(1.0), ..Metrics::default() };
+        latest.update(&Metrics { t_us: 3.0, srtt_us: Some(2.0), ..Metrics::default() });
+        assert_eq!((latest.cwnd_bytes, latest.srtt_us), (Some(1.0), Some(2.0)));
+    }
+}

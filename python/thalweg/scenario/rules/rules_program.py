@@ -1,0 +1,246 @@
+"""Rules about flows that programs make: `program = {server = "...", client = "..."}`."""
+
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from thalweg.scenario import values
+from thalweg.scenario.document import Raw
+from thalweg.scenario.mistakes import Mistakes
+from thalweg.scenario.positions import Place
+from thalweg.scenario.text import words
+
+FIRST_PORT = 4433
+"""Port of the first program whose scenario names none: that of many QUIC test servers."""
+
+LAST_PORT = 32_767
+"""Above, kernels choose ports of clients."""
+
+PLACEHOLDERS = ("server", "port", "size", "cc", "out")
+"""What stands for a value in braces in a command."""
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
+
+COMMANDS = ("server", "client")
+
+NOT_WITH_PROGRAMS = ("cc_params", "paced", "ecn", "requests")
+"""Keys of a flow that only the engine's own traffic honours."""
+
+SYSTEM_FOLDERS = "/usr/sbin:/sbin"
+"""Folders of system tools, which hosts search as well."""
+
+
+def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
+    """Check the flows with programs, and that flows without them have a congestion control."""
+    flows = list(values.tables(raw, "flow"))
+    for index, flow in flows:
+        name = str(flow.get("name", index))
+        if "program" not in flow:
+            _needs_cc(flow, ("flow", index), name, mistakes)
+        elif isinstance(program := flow["program"], dict):
+            _combinations(flow, ("flow", index), name, mistakes)
+            _ready(program, ("flow", index, "program", "ready"), name, mistakes)
+            for command in COMMANDS:
+                _command(flow, command, ("flow", index, "program", command), folder, mistakes)
+            _size(flow, program, ("flow", index), name, mistakes)
+            if "duration" not in raw and "stop" not in flow:
+                mistakes.add_missing(
+                    ("flow", index, "program"),
+                    f"`duration` is missing, and nothing ends the programs of `{name}` should they hang",
+                    expected="a duration, or a stop of the flow",
+                    hint='add duration = "60s" at the top of the file',
+                    instead=("duration", f"flow.{name}.stop"),
+                )
+    _ports(flows, mistakes)
+
+
+def split(command: str) -> list[str]:
+    """Split a command into words as a shell would, without expanding anything.
+
+    >>> split("curl -o '{out}/a file' http://{server}:{port}/")
+    ['curl', '-o', '{out}/a file', 'http://{server}:{port}/']
+    """
+    return shlex.split(command)
+
+
+def ports(flows: Sequence[tuple[int | None, int]]) -> list[int]:
+    """Return the first port of each flow with programs.
+
+    Args:
+        flows: Port that the scenario names, and number of copies.
+
+    >>> ports([(None, 2), (4435, 1), (None, 1)])
+    [4433, 4435, 4436]
+    """
+    taken = {port + copy for port, copies in flows if port is not None for copy in range(copies)}
+    found = []
+    for port, copies in flows:
+        first = FIRST_PORT if port is None else port
+        while port is None and not taken.isdisjoint(range(first, first + copies)):
+            first += 1
+        taken.update(range(first, first + copies))
+        found.append(first)
+    return found
+
+
+def _needs_cc(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+    if "cc" not in flow:
+        mistakes.add_missing(
+            (*place, "cc"),
+            f"`cc` is missing in `flow.{name}`",
+            expected="a congestion control, or a program that makes the flow",
+            hint='add cc = "cubic"',
+            instead=(f"flow.{name}.cc", f"flow.{name}.program"),
+        )
+
+
+def _combinations(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+    for key in NOT_WITH_PROGRAMS:
+        if key in flow:
+            mistakes.add(
+                "conflict",
+                (*place, key),
+                f"the flow `{name}` has `program` and `{key}`",
+                expected=f"programs, which know nothing of `{key}`, or a flow of the engine's own",
+                hint=f"remove `{key}`, or give the program an option of its own for it",
+            )
+    if isinstance(flow.get("cc"), dict):
+        mistakes.add(
+            "conflict",
+            (*place, "cc"),
+            f"the flow `{name}` has `program` and loads its congestion control from a file",
+            expected="the name that the program is to use, which `{cc}` stands for in its command",
+            hint='cc = "cubic"',
+        )
+    if "arrivals" in values.table(flow, "repeat"):
+        mistakes.add(
+            "conflict",
+            (*place, "repeat", "arrivals"),
+            f"the flow `{name}` has `program` and random arrivals",
+            expected="clients one after another: their packets could not be told apart otherwise",
+            hint='repeat = {gap = "1s", count = 10}',
+        )
+
+
+def _ready(program: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+    ready = program.get("ready")
+    if isinstance(ready, dict) and len(ready) != 1:
+        mistakes.add(
+            "conflict" if ready else "missing-key",
+            place,
+            f"`flow.{name}.program.ready` has {'two signs' if ready else 'no sign'} that the server is ready",
+            expected='"listening", or exactly one of output, after',
+            hint='ready = {output = "listening on"}',
+        )
+
+
+def _command(flow: Raw, key: str, place: Place, folder: Path, mistakes: Mistakes) -> None:
+    command = values.table(flow, "program").get(key)
+    if not isinstance(command, str):
+        return
+    name = ".".join(("flow", str(flow.get("name", place[1])), "program", key))
+    try:
+        found = split(command)
+    except ValueError as error:
+        mistakes.add(
+            "bad-command", place, f"`{name}` is no command: {error}", found=command, expected="balanced quotes"
+        )
+        return
+    for unknown in dict.fromkeys(PLACEHOLDER.findall(command)):
+        if unknown not in PLACEHOLDERS:
+            mistakes.add(
+                "unknown-placeholder",
+                place,
+                f"`{name}` has the unknown placeholder `{{{unknown}}}`",
+                found=f"{{{unknown}}}",
+                expected=words.one_of([f"{{{each}}}" for each in PLACEHOLDERS]),
+                hint=words.did_you_mean(unknown, PLACEHOLDERS),
+            )
+    if "{cc}" in command and "cc" not in flow:
+        mistakes.add(
+            "missing-key",
+            place,
+            f"`{name}` has `{{cc}}`, and the flow has no `cc`",
+            hint='add cc = "cubic" to the flow',
+        )
+    if found and not PLACEHOLDER.search(found[0]):
+        _executable(found[0], name, place, folder, mistakes)
+    elif not found:
+        mistakes.add("bad-command", place, f"`{name}` is empty", expected="a program and its arguments")
+
+
+def _executable(word: str, name: str, place: Place, folder: Path, mistakes: Mistakes) -> None:
+    if "/" in word:
+        file = folder / word
+        if file.is_file() and os.access(file, os.X_OK):
+            return
+        what = "is not executable" if file.is_file() else "does not exist"
+        hint = f"chmod +x {file}" if file.is_file() else "build it, or correct its path (relative to the scenario)"
+        mistakes.add("no-program", place, f"the program of `{name}` {what}: {file}", found=word, hint=hint)
+    elif shutil.which(word, path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_FOLDERS}") is None:
+        near = folder / word
+        mistakes.add(
+            "no-program",
+            place,
+            f"the program of `{name}` is not installed: `{word}` is in no folder of PATH",
+            found=word,
+            expected="a program on the PATH, or a path",
+            hint=f"write ./{word}" if near.is_file() else f"install it (Debian, Ubuntu: apt install {word})",
+        )
+
+
+def _size(flow: Raw, program: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+    uses = any("{size}" in str(program.get(command)) for command in COMMANDS)
+    has = flow.get("size", "unlimited") != "unlimited"
+    if uses and not has:
+        mistakes.add_missing(
+            (*place, "program"),
+            f"a command of `flow.{name}.program` has `{{size}}`, and the flow has no size",
+            expected="a size of the flow",
+            hint='add size = "10MB"',
+            instead=(f"flow.{name}.size",),
+        )
+    elif has and not uses:
+        mistakes.add(
+            "conflict",
+            (*place, "size"),
+            f"no command of `flow.{name}.program` has `{{size}}`, so that the size has no effect",
+            expected="`{size}` in a command, or no size",
+            hint="remove `size`: the client's exit ends the transfer",
+        )
+
+
+def _ports(flows: Sequence[tuple[int, Raw]], mistakes: Mistakes) -> None:
+    taken: dict[int, str] = {}
+    for index, port, count in _given(flows):
+        name = str(dict(flows)[index].get("name", index))
+        place = ("flow", index, "program", "port")
+        twice = next((each for each in range(port, port + count) if each in taken), None)
+        if port + count - 1 > LAST_PORT:
+            mistakes.add(
+                "out-of-range",
+                place,
+                f"the copies of `{name}` need ports up to {port + count - 1}",
+                expected=f"ports up to {LAST_PORT}",
+                hint="choose a lower port",
+            )
+        elif twice is not None:
+            mistakes.add(
+                "conflict",
+                place,
+                f"`flow.{name}.program.port` and `flow.{taken[twice]}.program.port` share the port {twice}",
+                expected="ports of its own for every copy: packets are told apart by them",
+                hint="leave `port` out: then every flow gets free ones",
+            )
+        taken.update(dict.fromkeys(range(port, port + count), name))
+
+
+def _given(flows: Sequence[tuple[int, Raw]]) -> Iterator[tuple[int, int, int]]:
+    """Return the flows whose scenario names a port: their index, port and number of copies."""
+    for index, flow in flows:
+        port, count = values.table(flow, "program").get("port"), flow.get("count", 1)
+        if isinstance(port, int) and isinstance(count, int):
+            yield index, port, count
