@@ -101,6 +101,6 @@ fn experiment(rate_bps: u64) -> Result<Experiment, serde_json::Error> {
             "repeat": { "kind": "once" }, "count": 1, "extra_rtt_ns": 0, "host": "sender"
         }],
         "background": [],
-        "engine": { "link": "relay", "traffic": "iperf3", "offloads": false, "record": false }
+        "engine": { "link": "relay", "traffic": "builtin", "offloads": false, "record": false }
     }))
 }

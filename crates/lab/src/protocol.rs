@@ -78,8 +78,7 @@ pub enum Role {
         background: Option<Ipv4Addr>,
         /// Places in the plan of the flows whose data it receives; nothing: it does not listen.
         receives: Option<Vec<usize>>,
-        /// TCP port to listen on and to connect to; UDP has the same number. With iperf3, the n-th flow of the plan uses
-        /// `port + 1 + n`.
+        /// TCP port to listen on and to connect to; UDP has the same number.
         port: u16,
     },
     /// It carries packets between its interfaces through emulated links.

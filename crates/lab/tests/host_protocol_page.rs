@@ -32,6 +32,19 @@ fn every_command_and_event_has_an_example() {
     };
     let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
     assert_eq!(found("command"), expected(&["configure", "clock", "start", "over", "stop"]));
-    let events = ["configured", "clock", "over", "flow", "sample", "state", "queue", "stopped", "failed"];
+    let events = [
+        "configured",
+        "clock",
+        "over",
+        "flow",
+        "sample",
+        "state",
+        "queue",
+        "program_run",
+        "metered",
+        "meter_sample",
+        "stopped",
+        "failed",
+    ];
     assert_eq!(found("event"), expected(&events));
 }

@@ -123,8 +123,6 @@ pub enum Generator {
     /// Our own generator.
     #[default]
     Builtin,
-    /// iperf3.
-    Iperf3,
 }
 
 /// A value that a sweep gave to a key; all values of one key are of one kind.

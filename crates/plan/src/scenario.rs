@@ -681,7 +681,8 @@ pub enum EngineLink {
 pub enum EngineTraffic {
     /// Our own generator.
     Builtin,
-    /// iperf3.
+    /// iperf3, which makes every flow without `program`: as `program = {server = "iperf3 -s -p {port}", client =
+    /// "iperf3 -c {server} -p {port} -C {cc} -n {size}", sends = "client"}`.
     Iperf3,
 }
 

@@ -16,7 +16,7 @@ from thalweg.plan import models as plan
 from thalweg.plan import queues
 from thalweg.plan.flows import resolve_flows
 from thalweg.plan.traces import Traces
-from thalweg.scenario import models, values
+from thalweg.scenario import iperf3, models, values
 from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.rules import rules_credit, rules_host
 from thalweg.scenario.text import quantities
@@ -75,6 +75,8 @@ class Resolver:
     def resolve(self, raw: Raw) -> Resolved:
         """Resolve a point, as `sweep.scenarios` returns it."""
         fields: PointFields = {}
+        if iperf3.is_chosen(raw):
+            raw = {**raw, "flow": [iperf3.with_programs(flow) for _, flow in values.tables(raw, "flow")]}
         for key, resolve in self._parts.items():
             value = raw.get(key)
             at = key, id(value)
@@ -317,7 +319,7 @@ def _background(background: models.Background) -> plan.Background:
 def _choices(engine: models.Engine) -> plan.Choices:
     return plan.Choices(
         link=engine.link or "auto",
-        traffic=engine.traffic or "builtin",
+        traffic="builtin",
         offloads=bool(engine.offloads),
         record=bool(engine.record),
     )

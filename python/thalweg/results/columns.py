@@ -144,6 +144,7 @@ TABLES: dict[str, Table] = {
                 False,
                 "How long the picture of a video or a call stood still for want of this transfer; empty: it is no part of one.",
             ),
+            Column(
                 "lost_packets",
                 "u64",
                 True,

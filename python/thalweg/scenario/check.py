@@ -274,7 +274,7 @@ RULES: tuple[tuple[ScenarioRule, tuple[str, ...]], ...] = (
     (rules_flow.check_background, ("background", "path", "duration")),
     (rules_direction.check, ("flow", "host", "path.reverse")),
     (rules_cc.check, ("flow",)),
-    (rules_program.check, ("flow", "duration")),
+    (rules_program.check, ("flow", "duration", "engine")),
     (rules_host.check, ("host", "flow", "background")),
     (rules_amount.check, ("flow", "duration", "sample_interval")),
     (rules_arrival.check, (*(f"path.{key}" for key in rules_arrival.PATH_KEYS), "flow", "duration")),

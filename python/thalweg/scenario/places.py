@@ -138,10 +138,9 @@ def walk(loc: tuple[int | str, ...]) -> tuple[Place, Schema]:
     node, place = schema(), list[str | int]()
     for part in loc:
         node = resolve(node)
-        branches = [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
-        if len(branches) == 1:
+        while len(branches := [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]) == 1:
             node = resolve(branches[0])
-        elif branches:
+        if branches:
             # A "value" keeps the whole union, so that the error offers both branches.
             node = branches[1] if part == "table" else node
             continue

@@ -24,7 +24,8 @@ const NOT_HONOURED: &[&str] = &[
 ];
 
 /// Keys that only engines with a real kernel honour value by value.
-const OWN: &[&str] = &["host.*.qdisc", "engine.link=auto", "engine.link=netem", "engine.traffic=builtin"];
+const OWN: &[&str] =
+    &["host.*.qdisc", "engine.link=auto", "engine.link=netem", "engine.traffic=builtin", "engine.traffic=iperf3"];
 
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let release = FOUND.as_ref().map_or("", |(kernel, _)| &kernel.release);

@@ -1,8 +1,6 @@
 //! What flows get.
 
-use crate::stage::{
-    Outcome, acked_bytes, as_ordinary_user, bench, experiment, flow, has, is_available, not_tested, number, text,
-};
+use crate::stage::{Outcome, acked_bytes, as_ordinary_user, bench, experiment, flow, is_available, number, text};
 use parquet::record::Field;
 use serde_json::json;
 
@@ -215,25 +213,6 @@ fn two_engines_at_once_do_not_see_each_other() {
 }
 
 #[test]
-fn iperf3_makes_the_same_bulk_flow() {
-    if !is_available() {
-        return;
-    }
-    if !has("iperf3") {
-        not_tested("traffic of iperf3", "it is not installed");
-        return;
-    }
-    let mut experiment = experiment();
-    experiment["engine"]["traffic"] = json!("iperf3");
-    let outcome = Outcome::of(experiment);
-    let rows = outcome.rows("flows");
-    assert_eq!(rows.len(), 1);
-    let large = acked_bytes(&rows);
-    assert!((0.5 * FULL..1.1 * FULL).contains(&large), "{large} of {FULL}");
-    assert!(outcome.rows("samples").len() > 50, "its connections are sampled as ours are");
-}
-
-#[test]
 fn what_disturbs_an_experiment_is_told_in_the_table_and_as_an_event() {
     if !is_available() {
         return;
@@ -299,20 +278,4 @@ fn udp_that_goes_up_arrives_at_the_sending_host() {
     let reverse = outcome.rows("queue").into_iter().filter(|row| row["link"] == text("reverse"));
     let bytes = reverse.map(|row| number(&row["sent_bytes"])).fold(0.0, f64::max);
     assert_eq!(bytes, received * 1500.0);
-}
-
-#[test]
-fn iperf3_sends_both_ways() {
-    if !is_available() {
-        return;
-    }
-    if !has("iperf3") {
-        not_tested("traffic of iperf3 both ways", "it is not installed");
-        return;
-    }
-    let mut experiment = two_way();
-    experiment["engine"]["traffic"] = json!("iperf3");
-    let outcome = Outcome::of(experiment);
-    let [down, up] = ["down", "up"].map(|name| acked_bytes(&outcome.flow(name)));
-    assert!(down > 0.1 * FULL && (0.2 * 375e3..375e3).contains(&up), "down {down} of {FULL}, up {up} of 375 kB");
 }

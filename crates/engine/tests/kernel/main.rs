@@ -6,6 +6,7 @@ mod common;
 mod ends;
 mod flows;
 mod host;
+mod programs;
 mod records;
 mod refusals;
 mod stage;

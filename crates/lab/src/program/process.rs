@@ -7,6 +7,8 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Instant;
@@ -16,6 +18,7 @@ use std::time::Instant;
 pub(super) struct Process {
     supervisor: Child,
     input: Option<ChildStdin>,
+    has_exited: Arc<AtomicBool>,
     /// When it was started.
     pub started: Instant,
     /// File of its standard output.
@@ -77,16 +80,23 @@ impl Process {
             Error::new("no-process", message, "close other programs, or raise ulimit -u")
         })?;
         let wakeup = wakeup.clone();
+        let has_exited = Arc::new(AtomicBool::new(false));
+        let exited = Arc::clone(&has_exited);
         thread::Builder::new()
             .name("program".to_owned())
             .spawn(move || {
                 // Nobody listens once the experiment is over.
-                let _ = ended.send((id, answer(answers)));
+                let _ = ended.send((id, answer(answers, &exited)));
                 wakeup.notify();
             })
             .map_err(|error| Error::new("no-resources", error.to_string(), "close other programs"))?;
         let input = supervisor.stdin.take();
-        Ok(Process { supervisor, input, started: Instant::now(), stdout, stderr, out })
+        Ok(Process { supervisor, input, has_exited, started: Instant::now(), stdout, stderr, out })
+    }
+
+    /// Whether it has exited by itself; how it ended follows.
+    pub fn has_exited(&self) -> bool {
+        self.has_exited.load(Ordering::Acquire)
     }
 
     /// Has it end: SIGTERM, and two seconds later SIGKILL.
@@ -140,15 +150,17 @@ fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)
     Ok((supervisor, BufReader::new(answers)))
 }
 
-/// Waits for the supervisor's answer.
-fn answer(mut answers: impl BufRead) -> Result<Ending, String> {
-    let mut line = String::new();
-    let _ = answers.read_line(&mut line);
-    match serde_json::from_str(&line) {
-        Ok(Answer::Ended(ending)) => Ok(ending),
-        Ok(Answer::Refused(why)) => Err(why),
-        Err(_) => Err("its supervisor was killed".to_owned()),
+/// Waits for the supervisor's last answer.
+fn answer(answers: impl BufRead, exited: &AtomicBool) -> Result<Ending, String> {
+    for line in answers.lines().map_while(Result::ok) {
+        match serde_json::from_str(&line) {
+            Ok(Answer::Exited) => exited.store(true, Ordering::Release),
+            Ok(Answer::Ended(ending)) => return Ok(ending),
+            Ok(Answer::Refused(why)) => return Err(why),
+            Err(_) => break,
+        }
     }
+    Err("its supervisor was killed".to_owned())
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two checks whether they are.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// How long after its first sign of being ready a server is watched.
+const SETTLING: Duration = Duration::from_millis(100);
+
 /// The servers of a host.
 pub(super) struct Servers<'a> {
     experiment: &'a Experiment,
@@ -74,11 +77,14 @@ impl<'a> Servers<'a> {
             }
             thread::sleep(PAUSE);
         }
-        // One that forks is ready by its child, and its own exit follows.
-        match self.ended.try_recv() {
-            Ok((of, ending)) => Err(self.ended_early(of, ending)),
-            Err(_) => Ok(()),
+        // One that goes into the background is ready by its child, and its own exit follows.
+        thread::sleep(SETTLING);
+        if self.running.values().any(Process::has_exited) {
+            if let Ok((of, ending)) = self.ended.recv() {
+                return Err(self.ended_early(of, ending));
+            }
         }
+        Ok(())
     }
 
     fn ended_early(&self, of: Copy, ending: Result<Ending, String>) -> Error {
@@ -107,11 +113,15 @@ impl<'a> Servers<'a> {
     pub fn failures(&mut self) -> Vec<String> {
         let mut sentences = Vec::new();
         while let Ok((of, ending)) = self.ended.try_recv() {
-            let error = self.ended_early(of, ending);
-            sentences.push(error.message.replace(" before the experiment began", " during the experiment"));
+            sentences.push(self.failed(of, ending));
             self.running.remove(&of);
         }
         sentences
+    }
+
+    /// A sentence about a server that ended although it was needed.
+    fn failed(&self, of: Copy, ending: Result<Ending, String>) -> String {
+        self.ended_early(of, ending).message.replace(" before the experiment began", " during the experiment")
     }
 
     /// Ends all servers; returns sentences about those that did not let themselves be ended.
@@ -120,8 +130,12 @@ impl<'a> Servers<'a> {
         let mut sentences = Vec::new();
         while !self.running.is_empty() {
             let Ok((of, ending)) = self.ended.recv() else { break };
-            if ending.is_ok_and(|ending| ending.ignored_term) {
-                sentences.push(format!("{} ignored SIGTERM and was killed 2 s later", self.name(of)));
+            match &ending {
+                Ok(ending) if ending.ignored_term => {
+                    sentences.push(format!("{} ignored SIGTERM and was killed 2 s later", self.name(of)));
+                }
+                Ok(ending) if ending.stopped => {}
+                _ => sentences.push(self.failed(of, ending)),
             }
             self.running.remove(&of);
         }

@@ -51,6 +51,8 @@ pub(super) struct Order {
 pub(super) enum Answer {
     /// The program cannot be started.
     Refused(String),
+    /// The program has exited by itself; what it left may still run.
+    Exited,
     /// The program and all that it started have ended.
     Ended(Ending),
 }
@@ -64,6 +66,8 @@ pub(super) struct Ending {
     pub signal: Option<i32>,
     /// Processes that were still running after it had exited by itself, and were ended.
     pub left: usize,
+    /// Whether it was told to end.
+    pub stopped: bool,
     /// Whether it did not end within two seconds of SIGTERM, and was killed.
     pub ignored_term: bool,
 }
@@ -111,15 +115,18 @@ pub fn supervise() -> io::Result<()> {
     };
     // Whatever happens, nothing of the program is left.
     let woken = wait_for_event(program);
-    let (mut left, mut ignored_term) = (0, false);
+    let (mut left, mut stopped, mut ignored_term) = (0, false, false);
     match woken {
         Ok(Event::Exited) => {
+            // Nobody reads it once the host is gone.
+            let _ = say(&Answer::Exited);
             reap(&mut note);
             if !wait_for_none(LEFT_PATIENCE, &mut note) {
                 left = descendants().len();
             }
         }
         Ok(Event::Stopped) => {
+            stopped = true;
             signal_all(Signal::TERM);
             ignored_term = !wait_for_none(TERM_PATIENCE, &mut note);
         }
@@ -127,7 +134,7 @@ pub fn supervise() -> io::Result<()> {
     }
     kill_all(&mut note);
     woken?;
-    say(&Answer::Ended(Ending { left, ignored_term, ..ending }))
+    say(&Answer::Ended(Ending { left, stopped, ignored_term, ..ending }))
 }
 
 /// Reads the first line of standard input and not a byte more: what follows is polled for.

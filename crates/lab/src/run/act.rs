@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
 
-/// TCP and UDP port of hosts that receive; iperf3 uses those that follow.
+/// TCP and UDP port of hosts that receive.
 const PORT: u16 = 5001;
 
 /// From the command to the start: time for it to reach every host.

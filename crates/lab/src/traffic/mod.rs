@@ -9,7 +9,6 @@
 //!  beside it, in threads of their own:
 //!     sampling: one dump of all sockets at every instant
 //!     background: UDP                                        ──►
-//!  iperf3: the same bulk flows, made by iperf3               ──►      iperf3 -s
 //! ```
 //!
 //! Completion times are the kernel's (see [`socket`]), so that a loop that runs late opens connections late, which it
@@ -18,7 +17,6 @@
 mod background;
 mod beside;
 mod generator;
-mod iperf3;
 mod part;
 mod receiver;
 mod rows;
@@ -32,33 +30,22 @@ pub use part::Part;
 
 use crate::error::Error;
 use crate::stage::{HostReport, Stage};
-use thalweg_plan::plan::{Experiment, Generator};
+use thalweg_plan::plan::Experiment;
 
 /// Plays a host at an end of the path. One that receives is ready as soon as it listens.
 ///
 /// # Errors
 /// `unknown-cc` and `cc-not-allowed`; `too-many-connections` where descriptors run out, `no-ports` where local ports
-/// do; `cannot-connect` where there is no way to the other end; `cannot-listen` if a port is taken; `no-tool` and
-/// `not-on-iperf3` with iperf3.
+/// do; `cannot-connect` where there is no way to the other end; `cannot-listen` if a port is taken.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
-    let servers = match (experiment.engine.traffic, &part.receives) {
-        (Generator::Iperf3, Some(flows)) => Some(iperf3::serve(experiment, flows, part.port)?),
-        _ => None,
-    };
     // A host that sends nothing serves its connections in the loop that takes commands.
     if part.flows.is_empty() && part.background.is_none() && part.receives.is_some() {
-        let stopped = receiver::play(stage, experiment, part);
-        drop(servers);
-        return stopped;
+        return receiver::play(stage, experiment, part);
     }
     let receiving = part.receives.as_ref().map(|_| receiver::Receiving::start(experiment, part)).transpose()?;
-    let mut stopped = match experiment.engine.traffic {
-        Generator::Builtin => generator::play(stage, experiment, part)?,
-        Generator::Iperf3 => iperf3::send(stage, experiment, part)?,
-    };
+    let mut stopped = generator::play(stage, experiment, part)?;
     if let Some(receiving) = receiving {
         stopped.measured.extend(receiving.finish()?);
     }
-    drop(servers);
     Ok(stopped)
 }

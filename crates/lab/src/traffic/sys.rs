@@ -2,15 +2,13 @@
 //! once.
 //!
 //! Sources: Documentation/networking/timestamping.rst of Linux, sections 1.3 (options), 1.4 (requests by control
-//! message) and 2.1 (reading); tcp(7) for SIOCOUTQ; sendmmsg(2); PR_SET_PDEATHSIG(2const).
+//! message) and 2.1 (reading); tcp(7) for SIOCOUTQ; sendmmsg(2).
 
 #![allow(unsafe_code)]
 
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::ptr;
 
 /// `SCM_TSTAMP_ACK` of linux/errqueue.h: the stamp tells when the receiver acknowledged.
@@ -162,14 +160,6 @@ pub fn send_repeatedly(fd: BorrowedFd<'_>, payload: &[u8], times: usize) -> io::
         libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count as libc::c_uint, libc::MSG_DONTWAIT as _)
     };
     usize::try_from(sent).map_err(|_| io::Error::last_os_error())
-}
-
-/// Lets the process that will be started be killed when the thread that starts it ends.
-pub fn die_with_us(command: &mut Command) -> &mut Command {
-    let ask =
-        || rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL)).map_err(Into::into);
-    // SAFETY: between fork and exec it makes one system call and allocates nothing.
-    unsafe { command.pre_exec(ask) }
 }
 
 /// An `AsFd` by reference, for the functions above.

@@ -1,7 +1,6 @@
 //! Hosts that send and receive, as processes in namespaces of their own, over a pair of interfaces.
 
 mod faults;
-mod iperf3;
 mod plans;
 mod rig;
 mod simulated;

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from thalweg.scenario import values
+from thalweg.scenario import iperf3, values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.positions import Place
@@ -36,6 +36,8 @@ SYSTEM_FOLDERS = "/usr/sbin:/sbin"
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
     """Check the flows with programs, and that flows without them have a congestion control."""
     flows = list(values.tables(raw, "flow"))
+    if iperf3.is_chosen(raw):
+        flows = [(index, iperf3.with_programs(flow)) for index, flow in flows]
     for index, flow in flows:
         name = str(flow.get("name", index))
         if "program" not in flow:
