@@ -318,7 +318,7 @@ pub struct ProgramRun {
     pub start_us: u64,
     /// When it exited, or was told to end.
     pub end_us: u64,
-    /// Whether it exited by itself, with status 0.
+    /// Whether it exited without being told to, with status 0.
     pub completed: bool,
     /// Whether it was told to end: by the flow's stop or the experiment's end.
     pub is_interrupted: bool,

@@ -1,9 +1,9 @@
 //! The clients of a host: started when the agenda opens connections, one process each.
 
+use super::part::{Copy, Programs, name};
 use super::process::{Process, Surroundings, Values};
 use super::ready::last_words;
 use super::supervisor::Ending;
-use super::{Copy, Programs};
 use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;
 use crate::protocol::{Connection, HostEvent, ProgramRun};
@@ -136,8 +136,8 @@ impl<'a> Clients<'a> {
         let port = program.port + copy as u16;
         let values = Values { server: each.to.to_string(), port, size: size_bytes, cc: flow.cc.clone() };
         let output = self.programs.folder.join(&flow.name);
-        let name = format!("client-{copy}-{}", opening.number);
-        let surroundings = Surroundings { folder: &program.folder, output: &output, name };
+        let files = format!("client-{copy}-{}", opening.number);
+        let surroundings = Surroundings { folder: &program.folder, output: &output, name: files };
         let ended = (series, self.sender.clone());
         let start = self.clock.now();
         let process = Process::start(&program.client, &values, &surroundings, ended, self.wakeup)?;
@@ -159,7 +159,7 @@ impl<'a> Clients<'a> {
         let Some(client) = self.running.remove(&series) else { return };
         let now = self.clock.now();
         let of = Copy { flow: client.of.flow, copy: client.of.copy };
-        let name = super::name("client", self.experiment, of);
+        let name = name("client", self.experiment, of);
         let is_success = matches!(&ending, Ok(ending) if ending.is_success());
         let failures = self.failures.entry(series).or_default();
         *failures = if is_success { 0 } else { *failures + 1 };

@@ -10,6 +10,7 @@
 //! directory's `programs/<id>/<flow>/`.
 
 mod clients;
+mod part;
 mod process;
 mod processes;
 mod ready;
@@ -17,36 +18,20 @@ mod servers;
 mod supervisor;
 mod sys;
 
+pub use part::Programs;
 pub use supervisor::supervise;
 
 use crate::error::Error;
-use crate::protocol::{Command, HostEvent, Outgoing};
+use crate::protocol::{Command, HostEvent};
 use crate::stage::{HostReport, Stage};
 use crate::wakeup::Wakeup;
 use clients::Clients;
+use part::{Copy, name};
 use rustix::event::{PollFd, PollFlags, poll};
 use servers::Servers;
 use std::fs;
-use std::path::{Path, PathBuf};
-use thalweg_plan::plan::{Experiment, Flow, Load};
-
-/// The programs of one host.
-#[derive(Clone, Debug)]
-pub struct Programs {
-    /// Flows whose servers the host runs, and its address.
-    pub serves: Vec<Outgoing>,
-    /// Flows whose clients it runs, and the addresses of their servers.
-    pub runs: Vec<Outgoing>,
-    /// Folder for the output of all flows.
-    pub folder: PathBuf,
-}
-
-/// A copy of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Copy {
-    flow: usize,
-    copy: u64,
-}
+use std::path::Path;
+use thalweg_plan::plan::Experiment;
 
 /// The most that the programs of one flow and side may write; more is found within a second or two.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
@@ -122,19 +107,4 @@ fn size_below(folder: &Path) -> u64 {
         Err(_) => 0,
     };
     entries.map(size).sum()
-}
-
-/// A program in sentences.
-fn name(kind: &str, experiment: &Experiment, of: Copy) -> String {
-    let flow = &experiment.flows[of.flow];
-    let copy = if flow.count > 1 { format!(" (copy {})", of.copy) } else { String::new() };
-    format!("the {kind} of the flow `{}`{copy}", flow.name)
-}
-
-/// The size that a flow's server is told; nothing where it has none or several.
-fn size_of(flow: &Flow) -> Option<u64> {
-    match &flow.load {
-        Load::Sizes { sizes_bytes } if sizes_bytes.len() == 1 => Some(sizes_bytes[0].0),
-        _ => None,
-    }
 }

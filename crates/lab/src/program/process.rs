@@ -85,7 +85,7 @@ impl Process {
         thread::Builder::new()
             .name("program".to_owned())
             .spawn(move || {
-                // Nobody listens once the experiment is over.
+                // The host does not listen once the experiment is over.
                 let _ = ended.send((id, answer(answers, &exited)));
                 wakeup.notify();
             })
@@ -94,7 +94,7 @@ impl Process {
         Ok(Process { supervisor, input, has_exited, started: Instant::now(), stdout, stderr, out })
     }
 
-    /// Whether it has exited by itself; how it ended follows.
+    /// Whether it has exited before it was stopped; how it ended follows.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
     }
@@ -113,7 +113,7 @@ impl Drop for Process {
         // Its supervisor kills what there is, and ends.
         drop(self.input.take());
         let _ = self.supervisor.wait();
-        // What holds nothing helps nobody.
+        // Empty files and folders are removed.
         let _ = std::fs::remove_dir(&self.out);
         for file in [&self.stdout, &self.stderr] {
             if std::fs::metadata(file).is_ok_and(|about| about.len() == 0) {

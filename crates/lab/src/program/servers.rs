@@ -1,9 +1,9 @@
 //! The servers of a host: started before the experiment, watched during it, stopped after it.
 
+use super::part::{Copy, Programs, name, size_of};
 use super::process::{Process, Surroundings, Values};
 use super::ready::{is_ready, last_words, missing};
 use super::supervisor::Ending;
-use super::{Copy, Programs};
 use crate::error::Error;
 use crate::wakeup::Wakeup;
 use std::collections::BTreeMap;
@@ -153,7 +153,7 @@ impl<'a> Servers<'a> {
     }
 
     fn name(&self, of: Copy) -> String {
-        super::name("server", self.experiment, of)
+        name("server", self.experiment, of)
     }
 }
 
@@ -171,7 +171,7 @@ fn start_one(
 ) -> Result<Process, Error> {
     let (program, port) = program_of(experiment, of);
     let flow = &experiment.flows[of.flow];
-    let values = Values { server: address, port, size: super::size_of(flow), cc: flow.cc.clone() };
+    let values = Values { server: address, port, size: size_of(flow), cc: flow.cc.clone() };
     let output = programs.folder.join(&flow.name);
     let surroundings = Surroundings { folder: &program.folder, output: &output, name: format!("server-{}", of.copy) };
     Process::start(&program.server, &values, &surroundings, (of, sender.clone()), wakeup)

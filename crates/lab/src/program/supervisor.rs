@@ -51,7 +51,7 @@ pub(super) struct Order {
 pub(super) enum Answer {
     /// The program cannot be started.
     Refused(String),
-    /// The program has exited by itself; what it left may still run.
+    /// The program has exited before it was stopped; what it left may still run.
     Exited,
     /// The program and all that it started have ended.
     Ended(Ending),
@@ -64,7 +64,7 @@ pub(super) struct Ending {
     pub code: Option<i32>,
     /// Signal that killed it, where one did.
     pub signal: Option<i32>,
-    /// Processes that were still running after it had exited by itself, and were ended.
+    /// Processes that were still running after it had exited, and were ended.
     pub left: usize,
     /// Whether it was told to end.
     pub stopped: bool,
@@ -99,7 +99,7 @@ impl fmt::Display for Ending {
 /// Does what standard input says.
 ///
 /// # Errors
-/// Standard input is no order, or nobody reads the answer.
+/// Standard input is not an order, or the host does not read the answer.
 pub fn supervise() -> io::Result<()> {
     let order: Order = serde_json::from_slice(&first_line()?)?;
     set_child_subreaper(Some(getpid()))?;
@@ -118,7 +118,7 @@ pub fn supervise() -> io::Result<()> {
     let (mut left, mut stopped, mut ignored_term) = (0, false, false);
     match woken {
         Ok(Event::Exited) => {
-            // Nobody reads it once the host is gone.
+            // It fails when the host is gone.
             let _ = say(&Answer::Exited);
             reap(&mut note);
             if !wait_for_none(LEFT_PATIENCE, &mut note) {

@@ -97,7 +97,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The metrics of a file, in order of time; nothing if it is no qlog or has none.
+/// The metrics of a file, in order of time; `None` if it is not qlog or has no metrics.
 fn events(file: &Path) -> Option<Vec<Metrics>> {
     let bytes = fs::read(file).ok()?;
     let events = if bytes.first() == Some(&RECORD) { sequence(&bytes) } else { document(&bytes)? };

@@ -148,7 +148,7 @@ def _command(flow: Raw, key: str, place: Place, folder: Path, mistakes: Mistakes
         found = split(command)
     except ValueError as error:
         mistakes.add(
-            "bad-command", place, f"`{name}` is no command: {error}", found=command, expected="balanced quotes"
+            "bad-command", place, f"`{name}` is not a command: {error}", found=command, expected="balanced quotes"
         )
         return
     for unknown in dict.fromkeys(PLACEHOLDER.findall(command)):

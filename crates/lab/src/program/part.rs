@@ -1,0 +1,38 @@
+//! Which programs a host runs, and what they are called in sentences.
+
+use crate::protocol::Outgoing;
+use std::path::PathBuf;
+use thalweg_plan::plan::{Experiment, Flow, Load};
+
+/// The programs of one host.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    /// Flows whose servers the host runs, and its address.
+    pub serves: Vec<Outgoing>,
+    /// Flows whose clients it runs, and the addresses of their servers.
+    pub runs: Vec<Outgoing>,
+    /// Folder for the output of all flows.
+    pub folder: PathBuf,
+}
+
+/// A copy of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Copy {
+    pub flow: usize,
+    pub copy: u64,
+}
+
+/// A program in sentences.
+pub(super) fn name(kind: &str, experiment: &Experiment, of: Copy) -> String {
+    let flow = &experiment.flows[of.flow];
+    let copy = if flow.count > 1 { format!(" (copy {})", of.copy) } else { String::new() };
+    format!("the {kind} of the flow `{}`{copy}", flow.name)
+}
+
+/// The size that a flow's server is given; nothing where it has none or several.
+pub(super) fn size_of(flow: &Flow) -> Option<u64> {
+    match &flow.load {
+        Load::Sizes { sizes_bytes } if sizes_bytes.len() == 1 => Some(sizes_bytes[0].0),
+        _ => None,
+    }
+}
