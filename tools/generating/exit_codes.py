@@ -14,7 +14,7 @@ TAIL = """
 Results go to standard output, everything else (progress, warnings, errors) to standard error. When a reader of standard
 output closes it early, as `head` does, `thalweg` ends in silence.
 
-The program below it, `thalweg-engine`, has codes of its own: 0 all experiments are there; 1 an experiment failed; 2 bad
+The program below it, `thalweg-engine`, has its own codes: 0 all experiments are there; 1 an experiment failed; 2 bad
 usage, a bad plan, or a run directory of another plan; 3 the run directory cannot be written; 75 a
 resource of the machine is used up; 130 interrupted.
 """

@@ -387,7 +387,7 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 True,
-                "Number of the transfer within the connection, from 0; empty: the row is no transfer.",
+                "Number of the transfer within the connection, from 0; empty: the row is not a transfer.",
             ),
             Column(
                 "source",
@@ -420,7 +420,7 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "How many connections this one stands for: one in so many is recorded.",
+                "Sampling ratio: one in this number of connections is recorded; also the weight of the row.",
             ),
             Column("ip_version", "u64", True, False, "4 or 6; IPv4 on an IPv6 socket (v4-mapped) is 4."),
             Column(
@@ -490,7 +490,7 @@ RECORDS: dict[str, Table] = {
                 True,
                 False,
                 "How it closed: local_fin or remote_fin (whose FIN came first), local_reset, remote_reset, "
-                "timeout, or unseen (it was gone when it was looked for).",
+                "timeout, or unseen (its close was not observed).",
             ),
             Column("sent_bytes", "u64", True, False, "Payload bytes sent, retransmissions included."),
             Column("acked_bytes", "u64", True, False, "Payload bytes acknowledged."),
