@@ -111,7 +111,7 @@ impl Connection {
         self.sender.stop(now);
     }
 
-    /// Whether the transfer under way is over, or the connection has stopped and there is none.
+    /// Whether the current transfer is over, or the connection has stopped without one.
     pub(crate) fn has_ended(&self) -> bool {
         self.is_transfer_over() || (self.is_stopped && self.transfer.is_none())
     }

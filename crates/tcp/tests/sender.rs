@@ -154,8 +154,8 @@ fn a_duplicate_below_the_left_edge_of_its_own_ack_makes_no_later_segment_lost() 
     let mut bench = Bench::with(Fixed::new(20), 20);
     assert_eq!(bench.ack_at(120, 0, &[(1, 5)], 100), [0]);
     assert_eq!(bench.info().lost, Packets(1));
-    // Original and copy have arrived, and the first of the two ACKs was lost. The copy does not prove that segments sent
-    // before it are overdue.
+    // Original and copy have arrived, and the first of the two ACKs was lost. The copy does not prove that segments
+    // sent before it are overdue.
     bench.ack_at(145, 5, &[(0, 1)], 100);
     assert_eq!(bench.info().lost, Packets(1));
 }

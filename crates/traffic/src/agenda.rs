@@ -1,7 +1,7 @@
 //! Which connection opens next, and which flows are over.
 //!
-//! Copy k of a flow draws from the stream of its index in the whole experiment, so that it opens its connections at the same
-//! moments and with the same sizes in the simulator and on every real host.
+//! Copy k of a flow draws from the stream of its index in the whole experiment, so that it opens its connections at the
+//! same moments and with the same sizes in the simulator and on every real host.
 
 use crate::app::{Application, Delivery, Wake};
 use crate::series::{Series, until};
@@ -105,7 +105,8 @@ impl Agenda {
         Some(running.application.wake(now))
     }
 
-    /// Opens the next connection of a series' application, which the engine calls `id`. Returns its number and its seed.
+    /// Opens the next connection of a series' application, which the engine calls `id`. Returns its number and its
+    /// seed.
     pub fn open_for_app(&mut self, index: usize, id: usize) -> (u64, u64) {
         let series = &mut self.series[index];
         let number = series.opened;
@@ -121,7 +122,8 @@ impl Agenda {
         self.apps.get(&index).map_or(&[], |running| &running.connections)
     }
 
-    /// The oldest message in flight on a connection of a series' application was delivered at `now`, or is given up then.
+    /// The oldest message in flight on a connection of a series' application was delivered at `now`, or is given up
+    /// then.
     pub fn end_message(&mut self, index: usize, connection: u64, now: Time) -> Delivery {
         let running = self.apps.get_mut(&index);
         running.map_or_else(Delivery::default, |running| running.application.end_message(connection, now))

@@ -50,8 +50,8 @@ impl Series {
         }
     }
 
-    /// A connection has just opened: when the next one does, if that does not depend on this one's end. Closes the series if
-    /// it was the last.
+    /// A connection has just opened: when the next one does, if that does not depend on this one's end. Closes the
+    /// series if it was the last.
     pub fn on_open(&mut self, config: &Flow, now: Time) -> Option<Time> {
         self.opened += 1;
         self.active += 1;

@@ -134,15 +134,17 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Of an application: number of the segment, page, frame or message that this transfer belongs to, from 0; the column is absent where no flow has an app, as are the next two.",
+                "Of an application: number of the segment, page, frame or message that this transfer belongs to, "
+                "from 0; the column is absent where no flow has an app, as are the next two.",
             ),
-            Column("bitrate_bps", "u64", True, False, "Bitrate of the video segment; empty: it is none."),
+            Column("bitrate_bps", "u64", True, False, "Bitrate of the video segment; empty: not a video segment."),
             Column(
                 "stall_us",
                 "u64",
                 True,
                 False,
-                "How long the picture of a video or a call stood still for want of this transfer; empty: it is no part of one.",
+                "How long the picture of a video or a call stood still for want of this transfer; empty: it is "
+                "not part of one.",
             ),
             Column(
                 "lost_packets",

@@ -1,10 +1,10 @@
 //! Rows, made from what the generator and the sampling thread kept, when the experiment is over.
 //!
-//! Round-trip times of a transfer are those smoothed ones (`tcpi_srtt`) that were sampled during it, and the one at its end.
-//! The kernel tells no more: a short transfer has that one only. Each counts as often as segments were acknowledged since
-//! the one before, because TCP samples a round-trip time with the ACKs, not with the clock: a mean over time would give
-//! weight to full queues in which a flow gets little through. `rtt_min` is the kernel's own minimum (`tcpi_min_rtt`),
-//! which is the connection's, also for its later transfers.
+//! Round-trip times of a transfer are those smoothed ones (`tcpi_srtt`) that were sampled during it, and the one at its
+//! end. The kernel tells no more: a short transfer has that one only. Each counts as often as segments were
+//! acknowledged since the one before, because TCP samples a round-trip time with the ACKs, not with the clock: a mean
+//! over time would give weight to full queues in which a flow gets little through. `rtt_min` is the kernel's own
+//! minimum (`tcpi_min_rtt`), which is the connection's, also for its later transfers.
 
 use crate::protocol::{self, FlowReport, HostEvent, SampleReport, StateReport};
 use crate::stage::EventWriter;

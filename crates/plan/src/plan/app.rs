@@ -38,7 +38,8 @@ pub enum App {
         frame_bytes: Bytes,
         /// From one frame to the next.
         interval_ns: Span,
-        /// A gap between the arrivals of two frames is a freeze if it is longer than the interval by this, and than three intervals.
+        /// A gap between the arrivals of two frames is a freeze if it is longer than the interval by this, and than
+        /// three intervals.
         freeze_ns: Span,
     },
     /// Remote procedure calls that arrive at random, whether or not earlier ones have finished.

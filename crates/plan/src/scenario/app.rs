@@ -50,8 +50,8 @@ pub struct AppTable {
     /// Length of the longest chain of objects of which each is found in the one before: 3 (web).
     #[schemars(range(min = 1, max = 100))]
     pub depth: Option<u32>,
-    /// Sizes, each as likely as the others: of objects, 0.3 to 200 kB with a mean of 33 kB (web); of messages, 0.2 to 12 kB
-    /// with a median of 1.5 kB (rpc).
+    /// Sizes, each as likely as the others: of objects, 0.3 to 200 kB with a mean of 33 kB (web); of messages, 0.2 to
+    /// 12 kB with a median of 1.5 kB (rpc).
     #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "size" })))]
     pub sizes: Option<Vec<String>>,
     /// Maximum number of connections: 6 (web), or the number of connections, which carry messages in turn: 1 (rpc).
@@ -69,8 +69,8 @@ pub struct AppTable {
     /// Frames per second: 30 (call).
     #[schemars(range(min = 1, max = 1000))]
     pub fps: Option<u32>,
-    /// The picture freezes where the gap between the arrivals of two frames is longer by this than that of their capture, and
-    /// than three frames: 150 ms (call).
+    /// The picture freezes where the gap between the arrivals of two frames is longer by this than that of their
+    /// capture, and than three frames: 150 ms (call).
     #[schemars(extend("format" = "time"))]
     pub freeze: Option<String>,
     /// Arrivals per second, or the load that they offer: 100/s (rpc).

@@ -1,9 +1,9 @@
 //! Applications: what their connections carry, and when.
 //!
-//! An [`Application`] is a state machine without a clock. The engine wakes it when it has asked for that, and reports each
-//! message whose last byte was acknowledged; the application answers with messages to send and the time of its next wakeup.
-//! Acknowledgements stand for answers: the time from a message's start to the acknowledgement of its last byte is, half a
-//! round trip earlier, the time that a client sees from its request to the last byte.
+//! An [`Application`] is a state machine without a clock. The engine wakes it when it has asked for that, and reports
+//! each message whose last byte was acknowledged; the application answers with messages to send and the time of its
+//! next wakeup. Acknowledgements stand for answers: the time from a message's start to the acknowledgement of its last
+//! byte is, half a round trip earlier, the time that a client sees from its request to the last byte.
 //!
 //! On one connection messages are delivered in the order in which they were sent.
 

@@ -1,8 +1,8 @@
 //! A message of one size in every interval, whether or not earlier ones have arrived: the frames of a call, or probes.
 //!
-//! The picture of a call freezes where the gap between the arrivals of two frames is longer than three intervals and than an
-//! interval and the call's `freeze`: with 150 ms, as `freezeCount` of W3C's webrtc-stats counts it. It has stood still for
-//! the gap less an interval.
+//! The picture of a call freezes where the gap between the arrivals of two frames is longer than three intervals and
+//! than an interval and the call's `freeze`: with 150 ms, as `freezeCount` of W3C's webrtc-stats counts it. It has
+//! stood still for the gap less an interval.
 
 use crate::app::{Delivery, Item, Message, Wake};
 use thalweg_units::{Bytes, Span, Time};

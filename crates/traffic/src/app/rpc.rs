@@ -1,5 +1,6 @@
-//! Remote procedure calls in an open loop: they arrive at random and are sent when they arrive, whether or not earlier ones
-//! have finished. Latency counts from the arrival, so that a slow path delays no measurement (no coordinated omission).
+//! Remote procedure calls in an open loop: they arrive at random and are sent when they arrive, whether or not earlier
+//! ones have finished. Latency counts from the arrival, so that a slow path delays no measurement (no coordinated
+//! omission).
 
 use crate::app::{Item, Message, Wake};
 use crate::streams::{self, Stream};

@@ -1,9 +1,9 @@
-//! Adaptive video whose bitrate follows from the playback buffer: BBA-0 of Huang, Johari, McKeown, Trunnell and Watson, "A
-//! Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, sec. 4.
+//! Adaptive video whose bitrate follows from the playback buffer: BBA-0 of Huang, Johari, McKeown, Trunnell and Watson,
+//! "A Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, sec. 4.
 //!
-//! A segment is requested as soon as the one before has arrived and the buffer has space for it. Playback starts with the
-//! first segment, stands still while the buffer is empty, and goes on with the next segment. Every segment has exactly the
-//! size of its bitrate.
+//! A segment is requested as soon as the one before has arrived and the buffer has space for it. Playback starts with
+//! the first segment, stands still while the buffer is empty, and goes on with the next segment. Every segment has
+//! exactly the size of its bitrate.
 
 use crate::app::{Delivery, Item, Message, Wake};
 use thalweg_plan::plan::segment_bytes;
@@ -64,8 +64,8 @@ impl Video {
     /// Index of the bitrate of the next segment when the buffer holds `level`.
     fn choose(&self, level: Span) -> usize {
         let top = self.bitrates.len() - 1;
-        // Of a buffer of 240 s the paper reserves 90 s and has the highest bitrate from 216 s on. A buffer of few segments is
-        // never that full when the next one is requested.
+        // Of a buffer of 240 s the paper reserves 90 s and has the highest bitrate from 216 s on. A buffer of few
+        // segments is never that full when the next one is requested.
         let reservoir = self.buffer.scale(90, 240);
         let upper = self.buffer.scale(216, 240).min(self.buffer.saturating_sub(self.segment));
         if level <= reservoir {

@@ -1,8 +1,9 @@
-//! Web pages. The document comes first; each further object is found in another one, and is requested when that has arrived
-//! and a connection is idle. A connection carries one object at a time, as in HTTP/1.1; browsers open up to six to a host.
+//! Web pages. The document comes first; each further object is found in another one, and is requested when that has
+//! arrived and a connection is idle. A connection carries one object at a time, as in HTTP/1.1; browsers open up to six
+//! to a host.
 //!
-//! The objects behind the document are spread evenly over `depth - 1` levels, and each is found in a random object of the
-//! level before.
+//! The objects behind the document are spread evenly over `depth - 1` levels, and each is found in a random object of
+//! the level before.
 
 use crate::app::{Delivery, Item, Message, Wake};
 use crate::streams::{self, Stream};
@@ -147,7 +148,8 @@ mod tests {
         Web::new(&app, Stream::seed_from_u64(7))
     }
 
-    /// Loads everything over connections on which each object takes 100 ms; returns when each object was requested, in ms.
+    /// Loads everything over connections on which each object takes 100 ms; returns when each object was requested, in
+    /// ms.
     fn load(web: &mut Web) -> Vec<u64> {
         let (mut now, mut requests, mut in_flight) = (Time::ZERO, Vec::new(), VecDeque::new());
         loop {
