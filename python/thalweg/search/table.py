@@ -19,7 +19,7 @@ from thalweg.scenario.rows import KEY as ROWS
 from thalweg.scenario.rows import Rows
 from thalweg.scenario.text import words
 from thalweg.search.parameters import Parameter, expanded, ranged
-from thalweg.search.terms import Constraint, Objective, Term, TermError, check_over
+from thalweg.search.terms import Constraint, Objective, check_over
 
 NAME = "search"
 """Name of the table."""

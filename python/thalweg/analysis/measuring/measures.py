@@ -308,8 +308,8 @@ APP_MEASURES: dict[str, Measure] = {
             "Completion time, 99th percentile",
             "s",
             "flow",
-            "99th percentile of the completion times of the application's transfers: messages of `rpc` and `probe`, frames"
-            " of `call`, objects of `web`, segments of `video`.",
+            "99th percentile of the completion times of the application's transfers: messages of `rpc` and `probe`,"
+            " frames of `call`, objects of `web`, segments of `video`.",
         ),
         Measure(
             "completion_rate",

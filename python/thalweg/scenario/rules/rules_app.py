@@ -83,7 +83,7 @@ def is_endless(flow: Raw) -> bool:
 
 
 def messages_per_second(flow: Raw) -> Fraction:
-    """Return the mean number of messages per second that a flow's application sends unasked; 0: it waits for answers."""
+    """Return the mean rate of messages per second that an application sends unasked; 0 if it waits for answers."""
     app = of(flow) or {}
     if app.get("name") == "call":
         fps = app.get("fps", NUMBERS["fps"])
