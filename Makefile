@@ -35,7 +35,7 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 	@$(DEMO)
 
 .PHONY: test
-test: test-setup test-build setup agent test-kernel lint test-rust-and-studies test-python ## check everything, as CI does: the report in a real browser too
+test: test-setup test-build setup agent test-kernel lint test-rust-and-studies test-python ## check everything, as CI does
 	@tools/bootstrap left-out
 
 .PHONY: test-under-load
@@ -115,7 +115,7 @@ agent-packages: setup ## build thalweg-agent for servers into dist/: a static ta
 	packaging/agent/build
 
 .PHONY: bench
-bench: setup ## measure how fast the simulator is, beside ns-3 where libns3-dev is installed, what recording and bbr_cpu cost, how soon reports open, what advice and imports take, how costs grow with size, and what choosing brings and costs (many minutes)
+bench: setup ## measure the speed of simulator, reports, advice, imports and the agent (many minutes)
 	@tools/bootstrap nginx
 	@$(PY) bench/run.py
 	@$(PY) bench/recording.py

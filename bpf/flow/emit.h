@@ -251,7 +251,8 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	} while (0)
 
 /* The last transfer: `end` is its end. */
-static __always_inline void fill_last_transfer(struct record_event *event, const struct flow *flow, const struct sums *end)
+static __always_inline void fill_last_transfer(struct record_event *event, const struct flow *flow,
+					       const struct sums *end)
 {
 	event->last_is_complete = flow->flags & FLOW_IS_COMPLETE ? 1 : 0;
 	event->last_start_us = flow->begin.at_us;

@@ -138,7 +138,8 @@ static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, cons
 }
 
 /* The first ACK of this round trip has come. */
-static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u32 told_rtt_us)
+static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp, const struct sums *now,
+					  u32 told_rtt_us)
 {
 	/* Linux 6.10 and newer tell the sample. */
 	u32 rtt_us = told_rtt_us ? told_rtt_us : tp->rack.rtt_us;

@@ -20,7 +20,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 /*
- * The rule: 0 for none, otherwise one of `enum rule` plus 1. It has its own section, so that the loader needs no offset.
+ * The rule: 0 for none, otherwise one of `enum rule` plus 1. In its own section, so that the loader needs no offset.
  */
 const volatile u32 rule SEC(".rodata.rule") = 0;
 

@@ -36,7 +36,7 @@ enum rule_mode { RULE_STARTUP, RULE_DRAIN, RULE_PROBE_BW, RULE_PROBE_RTT };
 /* What differs between versions of BBR. crates/cc has the same numbers, in the wrapped.rs of each version. */
 struct rule_version {
 	uint32_t startup_gain;     /* pacing gain of STARTUP */
-	uint32_t expected_percent; /* of a BDP, below which little is in flight: below the lowest gain of a flow that is left alone */
+	uint32_t expected_percent; /* of a BDP; less in flight is little: below the lowest gain of the flow */
 	uint32_t missed_ratio;     /* stalls that cost at most 1 part in this many of the time are left to BBR's probing */
 };
 
@@ -165,8 +165,8 @@ struct rule_output {
 #include "schedule.h"
 
 /* Before BBR sees a rate sample of `delivered` packets in `interval_us`: the interval that it is to see. */
-RULE_FUNCTION uint64_t rule_interval(enum rule rule, const struct rule_state *state, uint64_t now_us, uint64_t min_rtt_us,
-				     uint64_t delivered, uint64_t interval_us)
+RULE_FUNCTION uint64_t rule_interval(enum rule rule, const struct rule_state *state, uint64_t now_us,
+				     uint64_t min_rtt_us, uint64_t delivered, uint64_t interval_us)
 {
 	return rule == RULE_SCHEDULE ?
 		       rule_schedule_interval(&state->schedule, now_us, min_rtt_us, delivered, interval_us) :

@@ -110,7 +110,8 @@ RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, ui
 {
 	uint64_t most = rule_max(it->bw, it->bw_before);
 
-	if (most < RULE_MIN_BW || !rule_is_stalling(it, now_us, min_rtt_us) || delivered << RULE_BW_SHIFT <= most * interval_us)
+	if (most < RULE_MIN_BW || !rule_is_stalling(it, now_us, min_rtt_us) ||
+	    delivered << RULE_BW_SHIFT <= most * interval_us)
 		return interval_us;
 	return (delivered << RULE_BW_SHIFT) / most;
 }
@@ -295,8 +296,8 @@ RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, co
 }
 
 /* One ACK. */
-RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_version *version, const struct rule_input *in,
-				 struct rule_output *out)
+RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_version *version,
+				 const struct rule_input *in, struct rule_output *out)
 {
 	uint64_t free_us = rule_max(in->departure_us, in->now_us);
 	uint64_t rate = in->pacing_rate_bytes_per_s;

@@ -267,8 +267,8 @@ fn report(outcome: io::Result<Scanned>) {
     match outcome {
         Ok(Scanned { missed: 0, .. }) => {}
         Ok(Scanned { missed, .. }) => log::warning(&format!(
-            "{missed} network namespaces cannot be entered: connections that were open there before now are not recorded \
-             (it takes CAP_SYS_ADMIN and CAP_SYS_PTRACE)"
+            "{missed} network namespaces cannot be entered: connections that were open there before now are not \
+             recorded (it takes CAP_SYS_ADMIN and CAP_SYS_PTRACE)"
         )),
         Err(error) => log::warning(&format!("connections that were open before now are not recorded: {error}")),
     }

@@ -123,8 +123,8 @@ pub fn checks(machine: &dyn Machine) -> Vec<Check> {
         machine,
         "net.ipv4.tcp_no_metrics_save",
         &|value| value == 1,
-        "The kernel gives a new connection the slow-start threshold of earlier ones to the same address, whatever their algorithm: what one \
-         algorithm has suffered the next one inherits, and the comparison is spoilt.",
+        "New connections inherit the slow-start threshold of earlier ones to the same address, whatever their \
+         algorithm: losses of one algorithm affect the next one, which distorts the comparison.",
         "1",
     ));
     checks.push(number(
@@ -197,8 +197,8 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
 
 /// BBR paces its packets without `fq`, but `fq` needs fewer timers and paces more evenly.
 fn queues(machine: &dyn Machine) -> Vec<Check> {
-    let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has its own, which costs CPU \
-               on a server with many, and packets leave less evenly.";
+    let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has its \
+               own, which costs CPU on a server with many, and packets leave less evenly.";
     let default = machine.setting("net.core.default_qdisc");
     let found = machine.disciplines().filter(|found| !found.is_empty());
     match found {

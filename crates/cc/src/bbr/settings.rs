@@ -98,8 +98,8 @@ pub(crate) const PARAMS: &[Param] = &[
     ),
     number(
         "loss_beta",
-        "the bound after such a round trip, as a share of what was in flight; a probe raises it by a quarter per round trip \
-         (Linux: none)",
+        "the bound after such a round trip, as a share of what was in flight; a probe raises it by a quarter per round \
+         trip (Linux: none)",
         0.7,
         0.1,
         1.0,
