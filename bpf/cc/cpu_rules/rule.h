@@ -69,7 +69,7 @@ struct rule_input {
 	uint32_t rtt_us; /* that this ACK has measured; 0: none */
 	uint32_t snd_cwnd;
 	uint32_t prior_cwnd;     /* before BBR has handled this ACK */
-	uint32_t inflight;       /* packets under way */
+	uint32_t inflight;       /* packets in flight */
 	uint32_t prior_inflight; /* before this ACK */
 	uint32_t acked;          /* packets that this ACK says are delivered */
 	uint32_t delivered;      /* packets, since the start */
@@ -139,7 +139,7 @@ struct rule_schedule {
 	uint64_t unpaid;
 	uint64_t cap;         /* packets x 256 that the path takes; 0: no bound is known */
 	uint64_t known;       /* up to where that comes back soon */
-	uint64_t peak;        /* packets under way at most since the last congestion */
+	uint64_t peak;        /* packets in flight at most since the last congestion */
 	uint32_t settled;     /* `delivered` when the last congestion has passed */
 	uint32_t is_settling;
 };

@@ -53,7 +53,7 @@ const AUTO_PARAMS: &[Param] = &{
 pub const CATALOG: &[Entry] = &[
     Entry {
         name: "bbr",
-        about: "BBRv1: paces at the bandwidth that it measures and keeps at most two BDPs under way",
+        about: "BBRv1: paces at the bandwidth that it measures and keeps at most two BDPs in flight",
         params: bbr::PARAMS,
         make: |value| Box::new(Bbr::new(bbr::Settings::of(value))),
     },

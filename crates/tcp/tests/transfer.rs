@@ -255,7 +255,7 @@ fn data_that_waited_for_the_handshake_is_marked_as_limited_by_the_application_un
     pipe.connect();
     pipe.write(Bytes::MAX);
     pipe.run_until(at_ms(20));
-    assert!(pipe.info().is_app_limited, "the write began with nothing under way");
+    assert!(pipe.info().is_app_limited, "the write began with nothing in flight");
     pipe.run_until(at_ms(41));
     assert!(!pipe.info().is_app_limited);
 }

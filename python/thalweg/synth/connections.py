@@ -138,7 +138,7 @@ def _take(world: World, client: Integers, hour: Integers, arm: Integers, chance:
 
 
 def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_there: Booleans, early: Floats) -> Floats:
-    """Return how many objects were delivered at the ages: those that are done, and a share of the one under way.
+    """Return how many objects were delivered at the ages: those that are done, and a share of the unfinished one.
 
     `early` is that share of the first object, where the pool has it; of others it grows evenly.
     """

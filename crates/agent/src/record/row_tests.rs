@@ -201,7 +201,7 @@ fn bbr_is_short_of_cpu_where_its_machine_was_off_cpu() {
     let judged = |event: &RecordEvent, off_cpu| {
         assembler_with(Addresses::Whole, OffCpu::with_share(off_cpu)).row(event, &Clock::now(), false).cpu_limited
     };
-    assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is under way for other reasons");
+    assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is in flight for other reasons");
     assert_eq!((judged(&bbr(), 0.04), judged(&bbr(), 0.06)), (Some(false), Some(true)));
     // One that has collapsed takes what little is in flight for a BDP.
     let full = RecordEvent { bbr_short_looks: 4, ..bbr() };

@@ -100,7 +100,7 @@ fn stolen(stat: &str) -> Option<f64> {
 pub fn checks(machine: &dyn Machine) -> Vec<Check> {
     let mut checks = Vec::new();
     checks.extend(algorithms(machine));
-    checks.push(buffer(machine, "net.ipv4.tcp_wmem", "send buffer", "may be under way"));
+    checks.push(buffer(machine, "net.ipv4.tcp_wmem", "send buffer", "may be in flight"));
     checks.push(buffer(machine, "net.ipv4.tcp_rmem", "receive buffer", "peers may send at once"));
     checks.extend(queues(machine));
     checks.push(number(

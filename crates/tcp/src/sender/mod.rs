@@ -302,7 +302,7 @@ impl Sender {
         let first_sends = self.counters.segments - self.counters.retransmits;
         assert_eq!(first_sends, self.board.next(), "segments sent = first transmissions + retransmissions");
         let can_act = self.timer.is_some() || self.pacer.is_waiting || self.board.packets_out() == 0;
-        assert!(can_act, "segments are under way and no timer is set");
+        assert!(can_act, "segments are in flight and no timer is set");
     }
 
     /// The connection as its controller sees it.

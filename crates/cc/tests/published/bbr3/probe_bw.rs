@@ -190,7 +190,7 @@ fn a_21_handling_loss_during_probe_up_after_inflight_longterm_is_set() {
         assert_eq!(state(&end), (PROBE_BW, Some(DOWN)));
         let after = end.value("inflight_longterm_packets");
         assert!(after >= 0.7 * bdp_of(&end) - 1.0, "not below 70 % of the BDP: {after}");
-        assert!(after <= before + 40.0, "at most what was under way: {before}, {after}");
+        assert!(after <= before + 40.0, "at most what was in flight: {before}, {after}");
         assert!(end.lost > set.lost);
     }
 }

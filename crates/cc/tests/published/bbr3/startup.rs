@@ -68,7 +68,7 @@ fn a_4_exiting_drain_based_on_time() {
     };
     let (rounds, excess, end) = rounds_and_excess(DRAFT);
     assert_eq!((rounds, end.value("mode")), (4.0, PROBE_BW));
-    assert!(excess > 10.0, "more than a BDP is under way: {end:?}");
+    assert!(excess > 10.0, "more than a BDP is in flight: {end:?}");
     let (rounds, ..) = rounds_and_excess(LINUX);
     assert!(rounds > 5.0, "Linux waits for the BDP: {rounds} rounds");
 }
