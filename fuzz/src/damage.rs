@@ -1,4 +1,4 @@
-//! Damaged forms of good input, over and over.
+//! Runs a parser on many damaged forms of valid input.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What libbpf and the kernel's verifier write to their log, kept for errors.
+//! Captures the log of libbpf and the kernel's verifier for error messages.
 //!
 //! libbpf-rs has a hook for it that panics on text that is not UTF-8, within a function that C calls: names in a
 //! damaged object would so abort the process. This one takes any bytes.

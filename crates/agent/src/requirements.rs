@@ -1,5 +1,4 @@
-//! What the machine must have for programs in eBPF: a kernel that is new enough, its types, and the rights to load
-//! them.
+//! Requirements of eBPF programs: a kernel that is new enough, its types, and the rights to load them.
 
 use libbpf_rs::btf::Btf;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Text from outside, on its way to a terminal or a log.
+//! Escapes untrusted text for terminals and logs.
 
 use std::borrow::Cow;
 

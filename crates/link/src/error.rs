@@ -1,4 +1,4 @@
-//! Why a configuration is refused.
+//! Errors of configurations.
 
 use std::fmt::Display;
 use thalweg_units::Chance;

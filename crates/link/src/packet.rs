@@ -1,4 +1,4 @@
-//! What a link has to know of a packet besides its size.
+//! Properties of packets that a link needs in addition to the size.
 
 use thalweg_units::Ecn;
 

@@ -1,4 +1,4 @@
-//! What became of each packet, for who wants a record: known when the packet leaves the queue, or is dropped.
+//! Optional record of each packet's fate, known when the packet leaves the queue or is dropped.
 
 use thalweg_units::Span;
 

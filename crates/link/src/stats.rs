@@ -1,4 +1,4 @@
-//! What a link has done so far.
+//! Counters of a link.
 
 use thalweg_units::{Bytes, Packets, Span};
 

@@ -1,4 +1,4 @@
-//! The scenes that are recorded: one flow each, whose controller is to meet everything that it reacts to.
+//! The scenes that are recorded: one flow each, which exercises all inputs of its controller.
 //!
 //! Rates are low, so that a recording of seconds has a few thousand ACKs at most: BBR's has to hold a ProbeRTT, which
 //! comes after 10 s.

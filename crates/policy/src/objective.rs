@@ -1,4 +1,4 @@
-//! What is wanted, as a number for each outcome.
+//! The objective: the reward of each outcome.
 
 use crate::outcome::{Outcome, Size};
 use serde::{Deserialize, Serialize};

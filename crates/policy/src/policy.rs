@@ -1,4 +1,4 @@
-//! What every policy does.
+//! The trait of policies.
 
 use crate::arm::{Arm, ArmId, Arms};
 use crate::outcome::{Class, Loss, Outcome};

@@ -1,4 +1,4 @@
-//! What changed, and why: for the log.
+//! Changes of a policy with their reasons, for the log.
 
 use crate::prefix::Prefix;
 use serde::{Deserialize, Serialize};

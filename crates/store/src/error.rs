@@ -1,4 +1,4 @@
-//! What can go wrong with a run directory.
+//! Errors of run directories.
 
 use crate::shortage::Shortage;
 use std::io;

@@ -1,4 +1,4 @@
-//! Run directories: what a run leaves on disk, and the guarantees that let it be interrupted.
+//! Run directories: the files of a run, and the guarantees that allow it to be interrupted.
 //!
 //! ```text
 //! run.json              the plan, the engine and the host: written once            run_file

@@ -1,4 +1,4 @@
-//! What stops a command, and how the process then ends.
+//! Errors that stop a command, and their exit codes.
 
 use crate::error::Error;
 use crate::shortage::Shortage;

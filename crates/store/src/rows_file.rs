@@ -1,4 +1,4 @@
-//! A file that holds nothing but rows: all that is needed where there is no run directory.
+//! A file of rows outside of a run directory.
 
 use crate::atomic::Pending;
 use crate::encode;

@@ -1,4 +1,4 @@
-//! Rows that are in a file, read again: for those who write them into another file, a row group at a time.
+//! Reads the rows of a file, a row group at a time, to copy them into another file.
 
 use crate::column::Column;
 use crate::rows::Rows;

@@ -1,4 +1,4 @@
-//! Which values of a connection differ from those reported before.
+//! Detects values of a connection that differ from those reported before.
 
 /// The last value of each key that a connection reported, so that a row of [`StateRow`](crate::StateRow) is made only
 /// where a value changes.

@@ -1,4 +1,4 @@
-//! What is counted of a link.
+//! Counters of a link.
 
 use crate::tables::QueueRow;
 use serde::{Deserialize, Serialize};

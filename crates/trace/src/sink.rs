@@ -1,4 +1,4 @@
-//! Where rows go.
+//! The sinks of rows.
 
 use crate::tables::{FlowRow, PacketRow, QueueRow, SampleRow, StateRow};
 

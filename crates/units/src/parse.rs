@@ -1,4 +1,4 @@
-//! Reading and writing a number with a unit, exactly: no binary fraction stands between the text and the integer.
+//! Parses and formats numbers with units exactly, without binary fractions between the text and the integer.
 
 use std::fmt;
 

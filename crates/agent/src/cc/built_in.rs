@@ -1,4 +1,4 @@
-//! The algorithms that the agent carries.
+//! The algorithms that are built into the agent.
 
 use super::kernel::StructOpsKernel;
 use super::object::Algorithm;

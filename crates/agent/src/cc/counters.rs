@@ -1,4 +1,4 @@
-//! What the algorithms that the agent carries count: read from their maps in the kernel.
+//! Counters of the built-in algorithms, read from their maps in the kernel.
 
 use super::BuiltIn;
 use super::registered::Registered;

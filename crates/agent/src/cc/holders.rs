@@ -1,4 +1,4 @@
-//! Which processes keep a registration alive: those that have its link open, or, on kernels without links, its map.
+//! Processes that keep a registration alive: those that have its link open, or, on kernels without links, its map.
 
 use crate::text::on_one_line;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What the running kernel has of that which an algorithm in eBPF needs.
+//! Checks the running kernel for the features that an eBPF algorithm needs.
 
 use crate::requirements::{self, NET_ADMIN, SYS_ADMIN};
 use libbpf_rs::ReferencesType;

@@ -1,4 +1,4 @@
-//! `cc list`: which algorithms connections can use here.
+//! `cc list`: lists the available algorithms.
 
 use super::kernel::{self, StructOpsKernel};
 use super::registered::Registered;

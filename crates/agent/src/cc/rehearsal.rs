@@ -1,4 +1,4 @@
-//! A user's object is opened and loaded in a process of its own first: libraries that read damaged objects can crash.
+//! Opens and loads a user's object in a separate process first: libraries that read damaged objects can crash.
 //!
 //! Errors are not reported from there. The caller does the same afterwards, and meets them itself.
 

@@ -1,4 +1,4 @@
-//! What can be set of the algorithms that the agent carries: `cc load NAME --set PARAM=VALUE`.
+//! Parameters of the built-in algorithms: `cc load NAME --set PARAM=VALUE`.
 
 use std::collections::BTreeMap;
 use thalweg_cc::{BuildError, Word};

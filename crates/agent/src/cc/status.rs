@@ -1,4 +1,4 @@
-//! `cc status`: what the algorithms in eBPF are doing.
+//! `cc status`: state and counters of the eBPF algorithms.
 
 use super::counters::{Counters, settings_of};
 use super::kernel::StructOpsKernel;

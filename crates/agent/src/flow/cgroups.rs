@@ -1,4 +1,4 @@
-//! cgroups: which one is recorded, and what the numbers of the others stand for.
+//! cgroups: the recorded one, and the paths of cgroup ids.
 
 use rustix::fs::{Access, AtFlags, accessat};
 use std::collections::HashMap;

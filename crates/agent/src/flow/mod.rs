@@ -1,4 +1,4 @@
-//! The kernel's side of recording (bpf/flow): its programs, their events, and what is known of the machine.
+//! The kernel's side of recording (bpf/flow): its programs, their events, and facts of the machine.
 
 pub mod capacity;
 pub mod cgroups;

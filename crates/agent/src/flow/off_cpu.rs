@@ -1,4 +1,4 @@
-//! For how much of the time this machine was off CPU, because its hypervisor had others run.
+//! Measures the share of time in which the hypervisor ran other guests instead of this machine.
 //!
 //! A connection cannot observe this: a shared path looks the same. So a thread sets timers at random moments. A timer
 //! that fires late, although no other task of this machine was running, shows that the machine had no CPU. At random

@@ -1,4 +1,4 @@
-//! Events that are kept for long, in little memory: most numbers of an event are zero, and the others small.
+//! Compressed events for long storage: most numbers of an event are zero, and the others small.
 //!
 //! A bitmap marks the numbers that are not zero. These follow in LEB128: seven bits per byte, and one bit that marks
 //! that another byte follows.

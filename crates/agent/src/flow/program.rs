@@ -1,4 +1,4 @@
-//! The programs in the kernel (bpf/flow): loaded, attached, read.
+//! Loads and attaches the programs in the kernel (bpf/flow), and reads their maps.
 
 use super::capacity::Capacity;
 use super::cgroups::Recorded;

@@ -1,4 +1,4 @@
-//! What the programs in the kernel hand over: the mirror of `bpf/include/record_event.h`.
+//! Events of the programs in the kernel: the mirror of `bpf/include/record_event.h`.
 
 use super::reason::{self, Reason};
 

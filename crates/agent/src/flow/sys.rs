@@ -1,4 +1,4 @@
-//! What Rust alone does not have: memory that changes while one looks at it.
+//! Memory that is shared with the kernel, and changes while it is read.
 #![allow(unsafe_code)]
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

@@ -1,4 +1,4 @@
-//! How much is recorded of a connection.
+//! The level of detail of records.
 
 use clap::ValueEnum;
 use serde::Deserialize;

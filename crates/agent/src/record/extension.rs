@@ -1,5 +1,4 @@
-//! The interface between the recorder and what extends it. The recorder does not know `tune`, which is built on top of
-//! it.
+//! The interface of extensions of the recorder. The recorder does not know `tune`, which is built on top of it.
 
 use crate::flow::load_config::LoadConfig;
 use crate::flow::off_cpu::OffCpu;

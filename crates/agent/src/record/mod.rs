@@ -1,4 +1,4 @@
-//! `record`: what the connections of this machine do, and how to look at that while it runs.
+//! `record`: records the connections of this machine, and serves its state while it runs.
 
 mod attachment;
 mod daemon;

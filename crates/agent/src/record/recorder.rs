@@ -1,4 +1,4 @@
-//! Takes what the kernel's side hands over, and passes on rows.
+//! Turns the events of the kernel's side into rows.
 
 use super::detail::Detail;
 use super::extension::Extension;

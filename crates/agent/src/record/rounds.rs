@@ -1,5 +1,4 @@
-//! What the daemon does again and again: it fetches events, hands rows over, and walks over the connections that are
-//! open.
+//! The daemon's main loop: it fetches events, passes rows on, and scans the connections that are open.
 
 use super::attachment::Attachment;
 use super::recorder::Recorder;

@@ -1,5 +1,5 @@
-//! Events of the kernel's side become rows: times of the calendar, names, addresses as the operator wants them kept,
-//! and what follows from the numbers.
+//! Converts events of the kernel's side to rows: wall-clock times, names, addresses in the configured form, and what
+//! follows from the numbers.
 
 use super::files::Addresses;
 use crate::flow::cgroups;

@@ -1,4 +1,4 @@
-//! An agent that records nothing, for tests of those who ask.
+//! A fake agent, for tests of clients.
 
 use super::observable::Observable;
 use super::snapshot::{Counters, Open, OpenConnections, Program, Snapshot, Usage, Writer};

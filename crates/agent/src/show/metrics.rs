@@ -1,5 +1,5 @@
-//! What the records come to, for Prometheus: histograms and counters per congestion control, made from the rows as they
-//! are written (tally.rs), and how recording itself goes.
+//! Prometheus metrics of the records: histograms and counters per congestion control, made from the rows as they are
+//! written (tally.rs), and how recording itself goes.
 //!
 //! Units are Prometheus' base units, seconds and bytes: a goodput is in bytes per second here. Numbers per algorithm
 //! are those of recorded connections: where one in N is recorded, there are N times as many.

@@ -1,4 +1,4 @@
-//! The order in which open connections are shown, and keeping only the first of very many.
+//! Sorts open connections, and keeps the first N.
 
 use super::snapshot::Open;
 use clap::ValueEnum;

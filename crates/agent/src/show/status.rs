@@ -1,4 +1,4 @@
-//! `status`: how recording goes.
+//! `status`: the state of recording.
 
 use super::observable::Request;
 use super::snapshot::Snapshot;

@@ -1,4 +1,4 @@
-//! Rows, counted for [`Metrics`] where they are made.
+//! Counts rows for [`Metrics`] when they are made.
 //!
 //! To look up a metric by its labels and to count with an atomic instruction takes longer than to make the row. So one
 //! thread counts for itself, knows the metrics of an algorithm once it has seen it, and adds up what all may see a few

@@ -1,4 +1,4 @@
-//! The terminal while a table is on it: keys without Enter, and a screen of its own, which is gone afterwards.
+//! The terminal of a live table: raw keys, and the alternate screen, which is left at exit.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;

@@ -1,4 +1,4 @@
-//! What this process uses, as the kernel keeps its account.
+//! Resource usage of this process, from /proc.
 
 use super::snapshot::Usage;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Quantities as people read them at a glance, in little room.
+//! Short formats of quantities for tables.
 
 /// A count with its thousands apart: 1,234,567.
 pub fn count(number: u64) -> String {

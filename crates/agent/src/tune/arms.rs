@@ -1,4 +1,4 @@
-//! Which algorithms there are to choose from.
+//! Determines the algorithms to choose from.
 
 use crate::cc::{BUILT_IN, settings};
 use std::io;

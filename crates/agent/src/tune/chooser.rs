@@ -1,4 +1,4 @@
-//! The daemon's side of choosing: the engine, its clock, its learned state and its log, and what others may ask.
+//! The daemon's side of choosing: the decision engine with its clock, learned state, log and queries.
 
 use super::arms::Offer;
 use super::decision_engine::DecisionEngine;

@@ -1,4 +1,4 @@
-//! Settings of `tune`: a file in TOML, of which every key may be left out. docs/reference/agent-tune.md lists them.
+//! Settings of `tune`: a TOML file in which every key is optional. docs/reference/agent-tune.md lists them.
 
 use super::kernel::Override;
 use crate::files;

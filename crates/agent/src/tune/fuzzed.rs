@@ -1,4 +1,4 @@
-//! What of the tuner reads files, for tests with damaged ones.
+//! Entry points of the tuner's parsers, for tests with damaged files.
 
 use super::arms::Offer;
 use super::decision_engine::tests::{Line, offer};

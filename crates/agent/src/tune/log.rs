@@ -1,4 +1,4 @@
-//! What has changed, and why: the last changes in memory, and a line of the log for each.
+//! Changes with their reasons: the last ones in memory, and a log line for each.
 
 use crate::log::Level;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! `tune status` and `tune explain`: questions to the agent that chooses.
+//! `tune status` and `tune explain`: queries of a tuning agent.
 
 use super::chooser::prefix_of;
 use super::explain::Explained;

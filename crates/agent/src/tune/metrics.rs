@@ -1,4 +1,4 @@
-//! What choosing comes to, for Prometheus, beside what is recorded.
+//! Prometheus metrics of tuning, in addition to those of the records.
 
 use super::decision_engine::DecisionEngine;
 use crate::flow::reason::Reason;

@@ -1,4 +1,4 @@
-//! What the operator wants, once the command line, the settings and the machine are put together.
+//! The effective settings, from the command line, the configuration file and the machine.
 
 use super::arms::{NEED_ECN, Offer};
 use super::config::{self, Config, TreeKeys, unknown_arm};

@@ -1,4 +1,4 @@
-//! What was learned survives restarts: a file in JSON, written whole, with its version.
+//! The learned state in a versioned JSON file, so that it survives restarts.
 //!
 //! ```text
 //! {"format":1,"agent":"0.1.0","boot":"...","namespaces":[{"netns":null,"learned":{...}},...]}

@@ -1,4 +1,4 @@
-//! What is written into the maps of the programs that choose: the mirror of `bpf/include/tune_choice.h`.
+//! Layout of the maps of the programs that choose: the mirror of `bpf/include/tune_choice.h`.
 
 use super::arms::NEED_ECN;
 use super::decisions::Decisions;

@@ -1,4 +1,4 @@
-//! How fast packets leave the queue.
+//! Capacity: when packets leave the queue.
 //!
 //! A capacity sends one packet at a time and knows its whole future, so that the end of a packet is computed once, when
 //! it begins: no event is needed when a rate changes or a trace offers an opportunity.

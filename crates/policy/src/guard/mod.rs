@@ -1,4 +1,4 @@
-//! What stands around every policy, so that it can do little harm.
+//! The guard around every policy, which limits the harm that it can do.
 //!
 //! - **Hold-out.** A share of connections keeps the system's default. The rest is compared with it.
 //! - **Test.** The comparison may be looked at after every connection ([`evidence`]). Where the rest is worse, the

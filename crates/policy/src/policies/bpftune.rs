@@ -1,4 +1,4 @@
-//! What Oracle's bpftune does with TCP connections, as its tuner `tcp_conn` does it.
+//! The policy of Oracle's bpftune for TCP connections (its tuner `tcp_conn`).
 //!
 //! - Four connections to a key have to be seen before it chooses at all.
 //! - Each arm has a cost, and the cheapest one is taken, by lot among equals; one time in twenty any arm.

@@ -1,4 +1,4 @@
-//! The best so far, and now and then another: epsilon-greedy, the baseline of every bandit.
+//! Epsilon-greedy: the best arm so far, and sometimes a random one; the usual baseline of bandits.
 
 use crate::arm::Arms;
 use crate::objective::Objective;

@@ -1,4 +1,4 @@
-//! What the simple learners know of destinations: the mean reward of each arm.
+//! State of the simple learners: the mean reward of each arm, by destination.
 //!
 //! Rewards of short and long connections are different things, so each counts by how far it is from the mean of its
 //! class at that destination before it.

@@ -1,4 +1,4 @@
-//! Every policy by name, and the settings that peers are tuned among.
+//! All policies by name, and the candidate settings of the peers.
 
 use super::contender::{Contender, Player};
 use super::play::Simulation;

@@ -1,4 +1,4 @@
-//! How well a policy has played.
+//! Scores of a policy in the simulation.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The file with what transfers come to.
+//! The file with the outcomes of transfers.
 
 use super::population::Population;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! How addresses are written down: the operator's choice of how much to keep of them.
+//! Formats recorded addresses: whole, truncated or hashed, as the operator chose.
 //!
 //! docs/reference/records.md describes what each form hides.
 

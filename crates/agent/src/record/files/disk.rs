@@ -1,4 +1,4 @@
-//! The folder of records, as the one process sees it that may write it.
+//! The folder of records, for its only writer.
 
 use super::folder::{self, Listing, Name, seconds};
 use super::merge::Failure;

@@ -1,4 +1,4 @@
-//! How the writing of records goes.
+//! State of the writer of records.
 
 /// State of the writer, since the start of the agent unless stated otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

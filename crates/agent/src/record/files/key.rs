@@ -1,4 +1,4 @@
-//! The key of hashed addresses: a file that is made on first use, and that only its owner may read.
+//! The key of hashed addresses: a file that is created at the first use, readable by its owner only.
 
 use crate::files;
 use hmac::{Hmac, Mac};

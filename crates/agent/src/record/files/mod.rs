@@ -1,4 +1,4 @@
-//! Where records go: a folder of Parquet files, each complete or absent, whatever happens to the process.
+//! Writes records into a folder of Parquet files, each of which is complete or absent even after a crash.
 //!
 //! ```text
 //!  the daemon's thread                        a thread of its own

@@ -1,4 +1,4 @@
-//! Which files are due to become one.
+//! Selects the files that are due to be merged.
 
 use super::folder::{Listed, Name};
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Rows on their way to the disk, between the daemon's thread and the one that writes.
+//! Queue of rows between the daemon's thread and the writer thread.
 
 use super::{GROUP_ROWS, Health, Rows};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What is known of the arms at one destination, in one class.
+//! Estimates of the arms at one destination, in one class.
 
 use crate::arm::ArmId;
 use serde::{Deserialize, Serialize};

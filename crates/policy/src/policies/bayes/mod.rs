@@ -1,4 +1,4 @@
-//! Thompson sampling: each arm is drawn with the probability that it is the best one, as far as anybody can know.
+//! Thompson sampling: each arm is drawn with the probability that it is the best one, given the data.
 //!
 //! **Model.** The reward of a connection (see [`Objective`]) to a destination, in a class of size and direction, is
 //!

@@ -1,4 +1,4 @@
-//! Fixed points that stand for a posterior, so that probabilities can be counted without drawing random numbers.
+//! Fixed points that represent a posterior, so that probabilities can be counted without random numbers.
 //!
 //! A Latin hypercube: in each dimension the points lie in the middle of equally likely strata, every stratum once, in
 //! an order that a fixed seed has shuffled. Each dimension so has its exact distribution, and the error of a

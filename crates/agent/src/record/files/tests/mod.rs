@@ -1,4 +1,4 @@
-//! Records on the disk, as those see them who read the folder.
+//! Records on the disk, as readers of the folder see them.
 
 mod addresses;
 mod damage;
