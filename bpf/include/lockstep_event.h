@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One call of a congestion controller by the kernel: what it was given and what came out. crates/lockstep/src/lockstep_event.rs
- * mirrors this file; a test there compares the two. Every member is 64 bits wide, so that there is nothing to align;
- * signed values are sign-extended.
+ * One call of a congestion controller by the kernel: what it was given and what came out.
+ * crates/lockstep/src/lockstep_event.rs mirrors this file; a test there compares the two. Every member is 64 bits wide,
+ * so that there is nothing to align; signed values are sign-extended.
  */
 #ifndef THALWEG_LOCKSTEP_EVENT_H
 #define THALWEG_LOCKSTEP_EVENT_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the recorder's programs hand over: a span of one connection's life. crates/agent/src/flow/record_event.rs mirrors this file;
- * a test there compares the two. Numbers are as wide as the kernel keeps them: each byte of an event that others have to fetch
- * costs time. Those of 64 bits stand before those of 32, of which there is an even number, so that nothing is filled up.
+ * What the recorder's programs hand over: a span of one connection's life. crates/agent/src/flow/record_event.rs
+ * mirrors this file; a test there compares the two. Numbers are as wide as the kernel keeps them: each byte of an event
+ * that others have to fetch costs time. Those of 64 bits stand before those of 32, of which there is an even number, so
+ * that nothing is filled up.
  *
- * Times are the kernel's CLOCK_MONOTONIC in microseconds, but for those in jiffies. Bytes are payload: the sequence numbers of
- * SYN and FIN are not among them.
+ * Times are the kernel's CLOCK_MONOTONIC in microseconds, but for those in jiffies. Bytes are payload: the sequence
+ * numbers of SYN and FIN are not among them.
  */
 #ifndef THALWEG_RECORD_EVENT_H
 #define THALWEG_RECORD_EVENT_H
@@ -150,10 +151,10 @@ struct record_event {
 #define RECORD_SHORT_BYTES __builtin_offsetof(struct record_event, rtt_histogram)
 
 /*
- * Between the programs, any number of which may write at a time, and the agent, which reads: so many slots, written and read one after
- * the other, again and again. Who writes takes the next number, unless that many are still to be read; the slot is its remainder. In a
- * cache line of its own the reader says how many it has read: it writes nothing else, so that writers find slots as they have left them.
- * A power of two many, and a multiple of a cache line long.
+ * Between the programs, any number of which may write at a time, and the agent, which reads: so many slots, written and
+ * read one after the other, again and again. Who writes takes the next number, unless that many are still to be read;
+ * the slot is its remainder. In a cache line of its own the reader says how many it has read: it writes nothing else,
+ * so that writers find slots as they have left them. A power of two many, and a multiple of a cache line long.
  */
 #define RECORD_SLOTS 8192
 

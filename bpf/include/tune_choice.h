@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the daemon tells the programs that choose algorithms. crates/agent/src/tune/wire.rs mirrors this file; a test there compares
- * the two. Members of 64 bits stand before those of 32, and nothing is filled up.
+ * What the daemon tells the programs that choose algorithms. crates/agent/src/tune/wire.rs mirrors this file; a test
+ * there compares the two. Members of 64 bits stand before those of 32, and nothing is filled up.
  */
 #ifndef THALWEG_TUNE_CHOICE_H
 #define THALWEG_TUNE_CHOICE_H
@@ -55,8 +55,8 @@ struct tune_row {
 };
 
 /*
- * Peers that are left alone without --private, as RANGE(first address, prefix length, reason): of IPv6 the first and the last 64 bits of
- * the address. No two ranges overlap.
+ * Peers that are left alone without --private, as RANGE(first address, prefix length, reason): of IPv6 the first and
+ * the last 64 bits of the address. No two ranges overlap.
  */
 #define TUNE_RANGES_V4(RANGE)                      \
 	RANGE(0x00000000, 8, RECORD_LOOPBACK)      \
@@ -73,8 +73,8 @@ struct tune_row {
 	RANGE(0xfe80000000000000, 0, 10, RECORD_LINK_LOCAL)
 
 /*
- * Decisions about connections that were opened, per CPU: by the reason (the lower four bits of the index) and the algorithm (the upper
- * four), as in an event's flags. Of RECORD_REFUSED the algorithm is the one that was to be set.
+ * Decisions about connections that were opened, per CPU: by the reason (the lower four bits of the index) and the
+ * algorithm (the upper four), as in an event's flags. Of RECORD_REFUSED the algorithm is the one that was to be set.
  */
 #define TUNE_DECISIONS 256
 

@@ -40,7 +40,8 @@ pub enum Command {
         #[arg(long = "engine", value_name = "NAME")]
         engines: Vec<String>,
     },
-    /// Looks at this machine and its connections for a while: does it get its CPUs, and is BBR the slower for it? As JSON.
+    /// Looks at this machine and its connections for a while: does it get its CPUs, and is BBR the slower for it? As
+    /// JSON.
     Live {
         /// For how long.
         #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u16).range(1..=600))]

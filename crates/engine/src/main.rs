@@ -1,7 +1,8 @@
 //! The binary `thalweg-engine`: it gets a plan, runs it on an engine, and writes a run directory.
 //!
-//! People use `thalweg`; this is what it calls. Data goes to standard output as JSON, talk to standard error. The events,
-//! the exit codes and the run directory are described in `docs/reference/engine-protocol.md` and `run-directory.md`.
+//! People use `thalweg`; this is what it calls. Data goes to standard output as JSON, talk to standard error. The
+//! events, the exit codes and the run directory are described in `docs/reference/engine-protocol.md` and
+//! `run-directory.md`.
 
 mod arguments;
 mod capabilities;

@@ -47,8 +47,8 @@ fn walk(root: &Value, schema: &Value, key: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What capabilities may say besides what the schema enumerates: the algorithm is one of those listed in `cc`, and a trace has one
-/// of these formats.
+/// What capabilities may say besides what the schema enumerates: the algorithm is one of those listed in `cc`, and a
+/// trace has one of these formats.
 const FREE: [&str; 5] =
     ["flow.cc=name", "path.trace=csv", "path.trace=mahimahi", "path.reverse.trace=csv", "path.reverse.trace=mahimahi"];
 

@@ -67,8 +67,8 @@ pub struct Configuration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
-    /// It is a host at an end of the path: it opens connections and sends, or takes connections and throws away what they
-    /// bring, or both.
+    /// It is a host at an end of the path: it opens connections and sends, or takes connections and throws away what
+    /// they bring, or both.
     End {
         /// Name of the host in the scenario.
         host: String,

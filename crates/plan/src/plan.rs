@@ -137,8 +137,8 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// One direction of the path. A packet meets, in this order: loss, duplication, the policer, the queue, the capacity, the delay
-/// with its jitter and reordering, aggregation.
+/// One direction of the path. A packet meets, in this order: loss, duplication, the policer, the queue, the capacity,
+/// the delay with its jitter and reordering, aggregation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
@@ -198,7 +198,8 @@ pub struct Policer {
     pub after: bool,
 }
 
-/// Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all that wait then leave together.
+/// Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all that wait then leave
+/// together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aggregation {
@@ -314,7 +315,8 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub cpu: Option<Cpu>,
-    /// Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has slices of its own.
+    /// Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has slices
+    /// of its own.
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub second_cpu: bool,
@@ -322,7 +324,8 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-left-out" = true, "default" = 0))]
     pub co_tenants: u32,
-    /// Generation of its kernel; absent or null: the newest that the simulator models, or the one that a real engine has.
+    /// Generation of its kernel; absent or null: the newest that the simulator models, or the one that a real engine
+    /// has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub kernel: Option<Kernel>,
@@ -479,7 +482,8 @@ pub struct Flow {
     pub extra_rtt_ns: Span,
     /// Name of the host at the sender's end of the path: it sends the flow's data, or receives it if the flow goes up.
     pub host: String,
-    /// Whether the data goes from the host `receiver` through the reverse link, and acknowledgements through the forward one.
+    /// Whether the data goes from the host `receiver` through the reverse link, and acknowledgements through the
+    /// forward one.
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub up: bool,

@@ -1,7 +1,7 @@
 //! The scenario file, `format` of its texts included.
 //!
-//! These types are never read in Rust: they exist to generate the JSON Schema. A `String` whose schema has a `format` of
-//! ours (`rate`, `size`, `time`, ...) is a quantity; `x-example` is what an error message shows.
+//! These types are never read in Rust: they exist to generate the JSON Schema. A `String` whose schema has a `format`
+//! of ours (`rate`, `size`, `time`, ...) is a quantity; `x-example` is what an error message shows.
 
 use crate::plan::Kernel;
 use schemars::JsonSchema;
@@ -37,8 +37,8 @@ pub struct Scenario {
     #[serde(default = "one_u64")]
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
     pub seed: u64,
-    /// Every start of a connection moves by a random time between zero and this. `"1rtt"` counts in path.rtt. Without it
-    /// the repetitions of a drop-tail path are copies of one another.
+    /// Every start of a connection moves by a random time between zero and this. `"1rtt"` counts in path.rtt. Without
+    /// it the repetitions of a drop-tail path are copies of one another.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time-or-rtt"))]
     pub start_jitter: String,
@@ -78,8 +78,8 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// The bottleneck and the way back. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may stand beside
-/// steps without rates.
+/// The bottleneck and the way back. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may stand
+/// beside steps without rates.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
@@ -88,17 +88,18 @@ pub struct Path {
     pub rate: Option<String>,
     /// Conditions that change in steps. The first step is at `"0s"`.
     pub steps: Option<Vec<Step>>,
-    /// A file of conditions that change, relative to the scenario's folder. Either mahimahi's format: a line per 1500-byte packet
-    /// that may leave, in milliseconds since the start; or a CSV with the heading `t_s,rate_bps,delay_s,loss`. The file repeats.
+    /// A file of conditions that change, relative to the scenario's folder. Either mahimahi's format: a line per
+    /// 1500-byte packet that may leave, in milliseconds since the start; or a CSV with the heading
+    /// `t_s,rate_bps,delay_s,loss`. The file repeats.
     pub trace: Option<String>,
     /// Parameters of a kind of access network, with their sources; every key of [path] overrides one.
     pub preset: Option<PathPreset>,
     /// Round-trip time of an empty path, half in each direction. Required unless a preset sets it.
     #[schemars(extend("format" = "time"))]
     pub rtt: Option<String>,
-    /// Room in the bottleneck's queue, the packet being sent not counted: `"0.5bdp"` (of the first rate, or a trace's mean
-    /// rate, and path.rtt), `"100kB"` or `"240packets"`. If it is set, it is also the limit of queue disciplines without a `limit`;
-    /// those that count packets count 1500 bytes as one.
+    /// Room in the bottleneck's queue, the packet being sent not counted: `"0.5bdp"` (of the first rate, or a trace's
+    /// mean rate, and path.rtt), `"100kB"` or `"240packets"`. If it is set, it is also the limit of queue disciplines
+    /// without a `limit`; those that count packets count 1500 bytes as one.
     #[serde(default = "one_bdp")]
     #[schemars(extend("format" = "buffer"))]
     pub buffer: String,
@@ -112,7 +113,8 @@ pub struct Path {
     /// Random loss before the queue: a ratio, or a Gilbert-Elliott model.
     #[serde(default)]
     pub loss: Loss,
-    /// Every packet is delayed by a further random time between zero and this, in order unless `allow_reordering` is set.
+    /// Every packet is delayed by a further random time between zero and this, in order unless `allow_reordering` is
+    /// set.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub jitter: String,
@@ -126,22 +128,23 @@ pub struct Path {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duplicate: f64,
-    /// Whether the router merges segments of a connection that reach it back to back (GRO): its queue counts, drops and sends
-    /// what was merged, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments after the queue.
+    /// Whether the router merges segments of a connection that reach it back to back (GRO): its queue counts, drops and
+    /// sends what was merged, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments
+    /// after the queue.
     #[serde(default)]
     pub offloads: bool,
     /// The way back. Without it, it has no limit of rate and loses nothing.
     pub reverse: Option<Reverse>,
 }
 
-// It has many keys of `Path`, with texts of their own. A struct of both, flattened, would refuse no unknown key (serde), and its
-// keys would have one text each in the schema.
+// It has many keys of `Path`, with texts of their own. A struct of both, flattened, would refuse no unknown key
+// (serde), and its keys would have one text each in the schema.
 /// The way back: acknowledgements of flows that go down, data of those that go up.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reverse {
-    /// Constant rate; without it, `steps` or `trace`, the way back has no limit of rate. An unlimited flow that goes up needs
-    /// one of the three.
+    /// Constant rate; without it, `steps` or `trace`, the way back has no limit of rate. An unlimited flow that goes up
+    /// needs one of the three.
     #[schemars(extend("format" = "rate"))]
     pub rate: Option<String>,
     /// Conditions that change in steps. The first step is at `"0s"`; `rtt` belongs to path.steps.
@@ -159,7 +162,8 @@ pub struct Reverse {
     pub policer: Option<Policer>,
     /// Packets leave together.
     pub aggregation: Option<Aggregation>,
-    /// One in this number of acknowledgements of a connection is forwarded, as modems and Wi-Fi access points thin them out.
+    /// One in this number of acknowledgements of a connection is forwarded, as modems and Wi-Fi access points thin them
+    /// out.
     #[schemars(range(min = 1, max = 1000))]
     pub ack_thinning: Option<u32>,
     /// Random loss before its queue.
@@ -339,13 +343,13 @@ pub struct Host {
     /// How long the host stays on CPU at a time, up to a second; `"10ms"` if there is only a cpu_share.
     #[schemars(extend("format" = "time"))]
     pub cpu_slice: Option<String>,
-    /// By how much slices differ at random from cpu_slice, as a share of it: with 0.5 they last from half to one and a half
-    /// times as long, and the share stays. 0 if nothing is said: all are of one length.
+    /// By how much slices differ at random from cpu_slice, as a share of it: with 0.5 they last from half to one and a
+    /// half times as long, and the share stays. 0 if nothing is said: all are of one length.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_slice_jitter: Option<f64>,
-    /// When the host is on CPU: `"slices"`, if nothing is said, or `"credit"`: whenever it needs a CPU while it has credit
-    /// (cpu_credit), and in slices by cpu_share and cpu_slice when that is used up, as burstable cloud instances and Xen's credit
-    /// scheduler have it.
+    /// When the host is on CPU: `"slices"`, if nothing is said, or `"credit"`: whenever it needs a CPU while it has
+    /// credit (cpu_credit), and in slices by cpu_share and cpu_slice when that is used up, as burstable cloud instances
+    /// and Xen's credit scheduler have it.
     pub cpu_model: Option<CpuModel>,
     /// CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one of EC2's CPU credits.
     #[schemars(extend("format" = "time"))]
@@ -356,13 +360,14 @@ pub struct Host {
     /// Share of a CPU at which credit is earned; the cpu_share if nothing is said.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_baseline: Option<f64>,
-    /// Share of its time on CPU that the host's other load uses, which spends credit; 0 if nothing is said. Packets do not wait
-    /// for it.
+    /// Share of its time on CPU that the host's other load uses, which spends credit; 0 if nothing is said. Packets do
+    /// not wait for it.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_load: Option<f64>,
-    /// Number of CPUs of a sending host, 1 or 2; 1 if nothing is said. With a cpu_share, each CPU has a schedule of its own with
-    /// that share and slice. With two, the sending application runs on the first CPU and the network card interrupts the second
-    /// one, which handles acknowledgements. The simulator needs no second CPU where there is no cpu_share.
+    /// Number of CPUs of a sending host, 1 or 2; 1 if nothing is said. With a cpu_share, each CPU has a schedule of its
+    /// own with that share and slice. With two, the sending application runs on the first CPU and the network card
+    /// interrupts the second one, which handles acknowledgements. The simulator needs no second CPU where there is no
+    /// cpu_share.
     #[schemars(range(min = 1, max = 2))]
     pub cpus: Option<u32>,
     /// Processes that compute without end beside the sending host, on the CPU that it has, under the machine's ordinary
@@ -372,35 +377,36 @@ pub struct Host {
     /// CPU time that a simulated host with a cpu_share needs to send a packet; `"1us"` if nothing is said.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_packet: Option<String>,
-    /// CPU time that a simulated host with a cpu_share needs to handle a packet that it receives: an acknowledgement, or
-    /// data of a flow that goes up, including the acknowledgement it sends. `"1us"` if nothing is said.
+    /// CPU time that a simulated host with a cpu_share needs to handle a packet that it receives: an acknowledgement,
+    /// or data of a flow that goes up, including the acknowledgement it sends. `"1us"` if nothing is said.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_ack: Option<String>,
     /// Queue discipline of a sending host's own interface, by the name that its kernel has for it and with standard
     /// parameters: `"fq"`, for example, which paces flows and lets them take turns. Without it, the one that the kernel
     /// gives the interface by itself.
     pub qdisc: Option<String>,
-    /// Generation of the host's kernel, which decides how far a buffer limits a connection. The simulator models all of them,
-    /// and the newest without this key; a real engine refuses one that is not its own.
+    /// Generation of the host's kernel, which decides how far a buffer limits a connection. The simulator models all of
+    /// them, and the newest without this key; a real engine refuses one that is not its own.
     pub kernel: Option<Kernel>,
-    /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds. Linux
-    /// asks for memory before a piece of 64 kB and not within it, so that more than this can be in flight. On `receiver` it
-    /// limits flows that go up.
+    /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
+    /// Linux asks for memory before a piece of 64 kB and not within it, so that more than this can be in flight. On
+    /// `receiver` it limits flows that go up.
     #[schemars(extend("format" = "size"))]
     pub sndbuf_max: Option<String>,
-    /// Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that binds.
-    /// The window is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it limits flows
-    /// that go up.
+    /// Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that
+    /// binds. The window is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it
+    /// limits flows that go up.
     #[schemars(extend("format" = "size"))]
     pub rcvbuf_max: Option<String>,
     /// Every packet leaves the host after a random delay between zero and this, in order.
     #[schemars(extend("format" = "time"))]
     pub delay_jitter: Option<String>,
-    /// Whether the network card merges segments of a connection that arrive back to back (GRO), so that one acknowledgement
-    /// answers all of them. Hosts send in bursts as with segmentation offload (TSO) with and without this key.
+    /// Whether the network card merges segments of a connection that arrive back to back (GRO), so that one
+    /// acknowledgement answers all of them. Hosts send in bursts as with segmentation offload (TSO) with and without
+    /// this key.
     pub offloads: Option<bool>,
-    /// How long the network card collects packets that arrive, from the first one on, before it interrupts the host, which then
-    /// handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
+    /// How long the network card collects packets that arrive, from the first one on, before it interrupts the host,
+    /// which then handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
     #[schemars(extend("format" = "time"))]
     pub interrupt_coalescing: Option<String>,
     /// Parameters of a kind of network card, with their sources; every key of the host overrides one.
@@ -422,8 +428,8 @@ pub struct Flow {
     /// Name of the flow, unique in the scenario: letters, digits, dashes and underscores.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"))]
     pub name: String,
-    /// Congestion control: a name, or a table that says where to load it from. Of a flow that programs make, a name that is
-    /// filled in for `{cc}` and labels its rows; only such a flow may leave it out.
+    /// Congestion control: a name, or a table that says where to load it from. Of a flow that programs make, a name
+    /// that is filled in for `{cc}` and labels its rows; only such a flow may leave it out.
     pub cc: Option<Cc>,
     /// Parameters of the algorithm, where the engine can set them.
     #[serde(default)]
@@ -455,12 +461,13 @@ pub struct Flow {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub extra_rtt: String,
-    /// The host at the sender's end of the path; at the other end is always `receiver`. It sends the data of a flow that goes
-    /// down, and receives that of one that goes up.
+    /// The host at the sender's end of the path; at the other end is always `receiver`. It sends the data of a flow
+    /// that goes down, and receives that of one that goes up.
     #[serde(default = "sender")]
     pub host: String,
-    /// Which way the data goes. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to the
-    /// flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the connection.
+    /// Which way the data goes. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to
+    /// the flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the
+    /// connection.
     #[serde(default)]
     pub direction: Direction,
     /// Many transfers over one connection, one after another. Takes the place of `size`.
@@ -472,10 +479,10 @@ pub struct Flow {
     pub program: Option<Program>,
 }
 
-/// Two programs of which one serves the other. They run without a shell, in the scenario's folder, each connection with a
-/// client of its own; every copy of the flow has a server of its own. In both commands `{server}` is the address of the
-/// serving host, `{port}` the copy's port, `{size}` the bytes to transfer, `{cc}` the flow's `cc`, and `{out}` a folder
-/// for files.
+/// Two programs of which one serves the other. They run without a shell, in the scenario's folder, each connection with
+/// a client of its own; every copy of the flow has a server of its own. In both commands `{server}` is the address of
+/// the serving host, `{port}` the copy's port, `{size}` the bytes to transfer, `{cc}` the flow's `cc`, and `{out}` a
+/// folder for files.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -491,8 +498,9 @@ pub struct Program {
     /// Port of the first copy's server; further copies take the next ones. Without it, the first free one from 4433.
     #[schemars(range(min = 1, max = 32_767))]
     pub port: Option<u16>,
-    /// Which of the two sends the data. The sender of the data runs where the flow's data comes from: with `"server"`, a
-    /// flow that goes down has its server on the flow's host and its clients on `receiver`; with `"client"`, the reverse.
+    /// Which of the two sends the data. The sender of the data runs where the flow's data comes from: with `"server"`,
+    /// a flow that goes down has its server on the flow's host and its clients on `receiver`; with `"client"`, the
+    /// reverse.
     #[serde(default = "server")]
     pub sends: ProgramSends,
     /// Whether qlog files that the sender of the data writes into `{out}` become samples.
@@ -632,7 +640,8 @@ pub struct Background {
     /// When it stops; without it, at the end.
     #[schemars(extend("format" = "time"))]
     pub stop: Option<String>,
-    /// `"down"`: from the host `sender` to `receiver`, through path. `"up"`: from `receiver` to `sender`, through path.reverse.
+    /// `"down"`: from the host `sender` to `receiver`, through path. `"up"`: from `receiver` to `sender`, through
+    /// path.reverse.
     #[serde(default)]
     pub direction: Direction,
 }
@@ -648,8 +657,8 @@ pub struct Engine {
     /// Whether segmentation and receive offloads stay on along the path. Off, the queue counts packets; on, it counts
     /// segments of up to 64 kB, as on a host whose network card splits them.
     pub offloads: Option<bool>,
-    /// Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and on real
-    /// engines as a capture that Wireshark reads.
+    /// Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and on
+    /// real engines as a capture that Wireshark reads.
     pub record: Option<bool>,
 }
 

@@ -168,8 +168,8 @@ fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
     }
 }
 
-/// Whether something limits the rate of a flow that goes up: without it, the number of packets in a round trip would double
-/// for ever.
+/// Whether something limits the rate of a flow that goes up: without it, the number of packets in a round trip would
+/// double for ever.
 fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     let window = experiment.hosts["receiver"].sndbuf_max_bytes.min(experiment.hosts[&flow.host].rcvbuf_max_bytes);
     let is_limited = experiment.reverse.capacity != Capacity::Unlimited || window < LARGEST_WINDOW;

@@ -7,17 +7,18 @@
 //!  UDP background ─► forward link, or reverse link
 //! ```
 //!
-//! Flows that go down send from left to right, as drawn. Those that go up have their `Sender` on the receiver host: their data
-//! takes the reverse link, their acknowledgements the forward one.
+//! Flows that go down send from left to right, as drawn. Those that go up have their `Sender` on the receiver host:
+//! their data takes the reverse link, their acknowledgements the forward one.
 //!
-//! What is modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of [`thalweg_cc`],
-//! flows that repeat, arrive at random, carry requests and have a longer way than others, UDP at a constant rate, sending
-//! hosts that share a CPU with others, network cards and routers that merge and collect packets. What is left out: the time that
-//! hosts with a CPU of their own need to handle packets, links between hosts and bottleneck (they are infinitely fast).
+//! What is modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of
+//! [`thalweg_cc`], flows that repeat, arrive at random, carry requests and have a longer way than others, UDP at a
+//! constant rate, sending hosts that share a CPU with others, network cards and routers that merge and collect packets.
+//! What is left out: the time that hosts with a CPU of their own need to handle packets, links between hosts and
+//! bottleneck (they are infinitely fast).
 //!
-//! The simulator is deterministic: the same experiment gives the same rows, in the same order. Everything random comes from
-//! the experiment's seed, in streams of its own for each purpose, so that a change of one flow's algorithm does not
-//! move another flow's arrivals. Events at the same instant happen in a fixed order.
+//! The simulator is deterministic: the same experiment gives the same rows, in the same order. Everything random comes
+//! from the experiment's seed, in streams of its own for each purpose, so that a change of one flow's algorithm does
+//! not move another flow's arrivals. Events at the same instant happen in a fixed order.
 //!
 //! ```
 //! # fn experiment() -> thalweg_plan::plan::Experiment {
@@ -55,8 +56,8 @@ use thalweg_units::Span;
 /// Name of the engine.
 pub const NAME: &str = "sim";
 
-/// Version of what the engine computes: it changes whenever the rows of any experiment do, and results of another version
-/// are not taken for this one's.
+/// Version of what the engine computes: it changes whenever the rows of any experiment do, and results of another
+/// version are not taken for this one's.
 pub const RESULT_VERSION: &str = "5";
 
 /// Keys of the scenario, and `key=value` for values that are worth telling apart, that this engine honours.

@@ -647,7 +647,8 @@ impl Simulation {
         self.forget(id, connection.series);
     }
 
-    /// A message of an application has ended, delivered or not; or its connection has stopped, with nothing left to send.
+    /// A message of an application has ended, delivered or not; or its connection has stopped, with nothing left to
+    /// send.
     fn end_message(&mut self, id: usize, mut connection: Box<Connection>, sink: &mut dyn Sink) {
         let index = connection.series;
         if connection.transfer.is_none() {

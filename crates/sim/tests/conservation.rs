@@ -1,5 +1,5 @@
-//! Whatever the scenario: every packet is somewhere at every step, every byte is delivered once, and the same experiment
-//! gives the same rows.
+//! Whatever the scenario: every packet is somewhere at every step, every byte is delivered once, and the same
+//! experiment gives the same rows.
 
 mod support;
 

@@ -1,6 +1,8 @@
-//! What comes out of a set of small experiments, kept in git: a diff of the table shows what a change does to the network.
+//! What comes out of a set of small experiments, kept in git: a diff of the table shows what a change does to the
+//! network.
 //!
-//! Each experiment has a control, the same one without what it is about, and the two must differ. To accept new numbers:
+//! Each experiment has a control, the same one without what it is about, and the two must differ. To accept new
+//! numbers:
 //! `INSTA_UPDATE=always cargo test --release -p thalweg-sim --test golden`, and say in the commit why they moved. Then
 //! `RESULT_VERSION` moves too.
 

@@ -32,13 +32,15 @@ table! {
         : size_bytes: Option<u64>,
         /// When it began: the connection's SYN, or the request on an open connection; of programs the first packet.
         : start_us: u64,
-        /// When its last byte was acknowledged, or when the experiment ended; of programs when the last payload left the path.
+        /// When its last byte was acknowledged, or when the experiment ended; of programs when the last payload left
+        /// the path.
         : end_us: u64,
         /// Whether all its bytes were acknowledged; of programs whether the client exited with status 0.
         : completed: bool,
         /// Completion time, from start to the last byte acknowledged; empty if it was not completed.
         : fct_us: Option<u64>,
-        /// Payload bytes acknowledged; of programs those that left the path: of TCP each byte once, of UDP every payload byte.
+        /// Payload bytes acknowledged; of programs those that left the path: of TCP each byte once, of UDP every
+        /// payload byte.
         : acked_bytes: u64,
         /// acked_bytes over the time from start to end, in bits per second.
         : goodput_bps: f64,
@@ -72,7 +74,8 @@ table! {
         /// How long the picture of a video or a call stood still for want of this transfer; empty: it is not part of
         /// one.
         : stall_us: Option<u64>,
-        /// Packets of the sender of data that entered the path and never left it; empty: no program. The column is absent where no flow has programs, and so are the following three.
+        /// Packets of the sender of data that entered the path and never left it; empty: no program. The column is
+        /// absent where no flow has programs, and so are the following three.
         : lost_packets: Option<u64>,
         /// Smallest one-way delay on the path of packets of the sender of data; empty: no program.
         : delay_min_us: Option<f64>,
@@ -100,7 +103,8 @@ table! {
         key: connection: u64,
         /// When.
         key: t_us: u64,
-        /// Congestion window; empty: packets of programs do not show it. With qlog, bytes divided by the largest payload.
+        /// Congestion window; empty: packets of programs do not show it. With qlog, bytes divided by the largest
+        /// payload.
         : cwnd_packets: Option<u64>,
         /// Slow-start threshold; empty: not set yet.
         : ssthresh_packets: Option<u64>,
@@ -108,7 +112,8 @@ table! {
         : inflight_packets: Option<u64>,
         /// Pacing rate; empty: not paced.
         : pacing_rate_bps: Option<u64>,
-        /// Latest delivery-rate sample that was not limited by the application; of programs payload delivered since the sample before.
+        /// Latest delivery-rate sample that was not limited by the application; of programs payload delivered since the
+        /// sample before.
         : delivery_rate_bps: Option<u64>,
         /// Smoothed round-trip time.
         : srtt_us: Option<u64>,
@@ -120,11 +125,13 @@ table! {
         : segments: u64,
         /// Data segments retransmitted so far; empty: UDP of programs.
         : retransmits: Option<u64>,
-        /// Data segments delivered so far whose acknowledgement reported congestion (CE); empty: the engine cannot read it.
+        /// Data segments delivered so far whose acknowledgement reported congestion (CE); empty: the engine cannot read
+        /// it.
         : marked_segments: Option<u64>,
         /// State of loss recovery: open, disorder, cwr, recovery or loss; empty: programs.
         : ca_state: Option<&'static str>,
-        /// Mean one-way delay on the path of packets delivered since the sample before; empty: no program, or no packet. The column is absent where no flow has programs.
+        /// Mean one-way delay on the path of packets delivered since the sample before; empty: no program, or no
+        /// packet. The column is absent where no flow has programs.
         : delay_us: Option<f64>,
     }
 }

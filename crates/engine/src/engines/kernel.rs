@@ -15,8 +15,8 @@ pub struct KernelEngine;
 /// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
 const RESULT_VERSION: u32 = 3;
 
-/// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set, and all
-/// hosts share the machine's CPUs.
+/// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set, and
+/// all hosts share the machine's CPUs.
 const NOT_HONOURED: &[&str] = &["flow.cc_params"];
 
 /// Keys that only engines with a real kernel honour value by value.
@@ -98,7 +98,8 @@ impl Engine for KernelEngine {
     }
 }
 
-/// Why an engine with a kernel of its own cannot run. Where that kernel is what is missing, the command that gets it says all.
+/// Why an engine with a kernel of its own cannot run. Where that kernel is what is missing, the command that gets it
+/// says all.
 pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
     if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { error.sentence() }
 }
@@ -106,7 +107,8 @@ pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
 /// Queue disciplines that a kernel, or the relay, may have.
 const QUEUES: &[&str] = &["codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake"];
 
-/// Keys that each direction of a path has, without `path.` or `path.reverse.`: the parameters of queue disciplines among them.
+/// Keys that each direction of a path has, without `path.` or `path.reverse.`: the parameters of queue disciplines
+/// among them.
 const OF_LINKS: &[&str] = &[
     "queue.limit",
     "queue.target",
@@ -158,16 +160,17 @@ fn of_real_paths() -> Vec<&'static str> {
     keys
 }
 
-/// Keys that only the simulator honours: real network cards and routers have settings of their own, and `engine.offloads`
-/// switches the offloads of all hosts and of the path together.
+/// Keys that only the simulator honours: real network cards and routers have settings of their own, and
+/// `engine.offloads` switches the offloads of all hosts and of the path together.
 const SIM_ONLY: &[&str] =
     &["path.offloads", "path.reverse.offloads", "host.*.offloads", "host.*.interrupt_coalescing", "host.*.preset"];
 
-/// Beginning of the keys of a host whose CPU is scarce: only the simulator has all of them, and an engine names its own.
+/// Beginning of the keys of a host whose CPU is scarce: only the simulator has all of them, and an engine names its
+/// own.
 const SCARCE_CPU: &str = "host.*.cpu";
 
-/// What the simulator honours but for `not_honoured` and scarce CPUs, what every engine with a real kernel does, and what only this engine does.
-/// Of the generations of kernels, those of its own `releases`.
+/// What the simulator honours but for `not_honoured` and scarce CPUs, what every engine with a real kernel does, and
+/// what only this engine does. Of the generations of kernels, those of its own `releases`.
 pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
     let ours: Vec<&str> =
         releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();

@@ -1,4 +1,5 @@
-//! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built for it.
+//! Linux's own TCP in virtual time: the hosts of the engine `kernel`, inside a user-mode Linux kernel that was built
+//! for it.
 
 use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
 use crate::engine::{Controller, Engine, Failure, Job, Outcome};
@@ -12,8 +13,9 @@ pub struct UmlEngine;
 /// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
 const RESULT_VERSION: u32 = 4;
 
-/// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow could
-/// set, queue disciplines play the path and have rates, no single opportunities to send, and programs take no time.
+/// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow
+/// could set, queue disciplines play the path and have rates, no single opportunities to send, and programs take no
+/// time.
 const NOT_HONOURED: &[&str] = &[
     "flow.cc_params",
     "path.trace=mahimahi",

@@ -165,8 +165,8 @@ impl<'a> Work<'a> {
         )
     }
 
-    /// Appends to `commands.log`. An engine need not stop because of its log: what keeps us from writing that also keeps
-    /// us from writing tables.
+    /// Appends to `commands.log`. An engine need not stop because of its log: what keeps us from writing that also
+    /// keeps us from writing tables.
     fn log(&self, lines: &str) {
         if let Err(error) = self.directory.log(lines) {
             let _ = self.halt.set(error.into());

@@ -1,5 +1,5 @@
-//! Every connection of a network namespace with its name: who it is with, and which algorithm it has. For people who look at
-//! a running machine; experiments know their connections, and ask the cheaper [`super::Sampler`].
+//! Every connection of a network namespace with its name: who it is with, and which algorithm it has. For people who
+//! look at a running machine; experiments know their connections, and ask the cheaper [`super::Sampler`].
 //!
 //! Left out: the addresses of sockets over IPv6 that carry IPv4 are shown as the kernel has them (`::ffff:192.0.2.1`).
 

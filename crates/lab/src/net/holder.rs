@@ -2,11 +2,13 @@
 //!
 //! ```text
 //!  engine ── stdin ──► unshare [--user --map-root-user] --net --mount cat        the holder
-//!                        └ its /run/netns/{router,receiver,sender,…}             namespaces with names, visible to it alone
+//!                        └ its /run/netns/{router,receiver,sender,…}             namespaces with names, visible to it
+//!                        alone
 //! ```
 //!
-//! The holder ends when its standard input does. Namespaces end with the last process in them, so nothing is left of the
-//! network once the engine is gone, however it went. Commands enter before they start, as `nsenter` does; `ip -n` and
+//! The holder ends when its standard input does. Namespaces end with the last process in them, so nothing is left of
+//! the network once the engine is gone, however it went. Commands enter before they start, as `nsenter` does; `ip -n`
+//! and
 //! `ip netns exec` would mount `/sys` anew, which an ordinary user may not do everywhere.
 //!
 //! Root needs no user namespace, and is better off without: a process that is root in a user namespace only may not ask
@@ -136,7 +138,8 @@ impl Holder {
         File::open(namespace.map_or_else(|| self.own("net"), |name| self.path(name)))
     }
 
-    /// Those of the holder but for the network. The user namespace comes first: entering it gives the right to enter others.
+    /// Those of the holder but for the network. The user namespace comes first: entering it gives the right to enter
+    /// others.
     fn namespaces(&self) -> io::Result<Vec<File>> {
         let kinds = if self.has_user_namespace { &["user", "mnt"][..] } else { &["mnt"] };
         kinds.iter().map(|kind| File::open(self.own(kind))).collect()
@@ -177,8 +180,8 @@ impl Drop for Holder {
     }
 }
 
-/// Prepares a command as all of ours are: out of reach of the terminal's Ctrl-C, which is the engine's to handle, and with
-/// the folders of system tools in its search path, which ordinary users of Debian do not have.
+/// Prepares a command as all of ours are: out of reach of the terminal's Ctrl-C, which is the engine's to handle, and
+/// with the folders of system tools in its search path, which ordinary users of Debian do not have.
 pub(crate) fn alone(command: &mut Command) -> &mut Command {
     command.process_group(0).env("PATH", search_path()).env("LC_ALL", "C")
 }

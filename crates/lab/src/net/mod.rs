@@ -9,8 +9,8 @@
 //!
 //! Everything is inside namespaces of our own, one per host; an ordinary user may make them where user namespaces are
 //! allowed. Nothing outside them is read or written, two networks do not see each other, and all of it ends with the
-//! process that made it. Hosts are processes in these namespaces ([`Network::spawn`]); what they need of the kernel they
-//! set themselves ([`Network::sysctls`]).
+//! process that made it. Hosts are processes in these namespaces ([`Network::spawn`]); what they need of the kernel
+//! they set themselves ([`Network::sysctls`]).
 //!
 //! Every command that changes something is in [`Network::commands`], a script that makes the same network again.
 
@@ -59,8 +59,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] queue disciplines, too. The
-    /// experiment's links name no traces or profiles.
+    /// Makes namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] queue disciplines, too.
+    /// The experiment's links name no traces or profiles.
     ///
     /// # Errors
     /// The machine refuses something, or the experiment asks for what this kind of link cannot do.
@@ -164,8 +164,8 @@ impl Network {
         (senders.collect(), port(&self.receiver, places::RECEIVER_INTERFACE.to_owned()))
     }
 
-    /// What the router has to read and to change during the experiment, if its links are queue disciplines. The commands
-    /// are to be run in the router's namespace.
+    /// What the router has to read and to change during the experiment, if its links are queue disciplines. The
+    /// commands are to be run in the router's namespace.
     pub fn qdiscs(&self) -> protocol::Qdiscs {
         self.qdiscs.clone()
     }
@@ -176,8 +176,8 @@ impl Network {
     }
 
     /// Starts a process in a namespace, with pipes to its standard input and output, in a process group of its own, in
-    /// the folder `/`; `is_realtime` gives it and its children priority 50 under SCHED_FIFO. The log shows it as a comment,
-    /// because it is not part of the network.
+    /// the folder `/`; `is_realtime` gives it and its children priority 50 under SCHED_FIFO. The log shows it as a
+    /// comment, because it is not part of the network.
     ///
     /// # Errors
     /// `no-tool`: the program is not there. `no-process`: it cannot be started.

@@ -13,8 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 /// First lines of every script.
 const HEADER: &str = "\
-# The commands that made this network. To make it again: unshare -Urnm bash THIS-FILE (as root: unshare -nm bash THIS-FILE);
-# to look around in it, type the lines into unshare -Urnm bash.
+# The commands that made this network. To make it again: unshare -Urnm bash THIS-FILE (as root: unshare -nm bash
+# THIS-FILE); to look around in it, type the lines into unshare -Urnm bash.
 PATH=$PATH:/usr/sbin:/sbin
 ";
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes of the offload header (`virtio_net_hdr`) in front of every frame of a socket with PACKET_VNET_HDR.
 pub(crate) const OFFLOAD_HEADER: usize = 10;
 
-/// Packets handed to the kernel in one call: enough that the call itself costs little, few enough that the first does not
-/// wait long for the last, because the receiving host's kernel works on each within the call.
+/// Packets handed to the kernel in one call: enough that the call itself costs little, few enough that the first does
+/// not wait long for the last, because the receiving host's kernel works on each within the call.
 pub(crate) const BATCH: usize = 32;
 
 /// A new socket that gets nothing before it is bound.
@@ -173,8 +173,8 @@ impl Ring {
             return None;
         }
         let slot = self.slot();
-        // SAFETY: the status says that the frame is ours until we give it back, which takes `&mut self`; the kernel wrote the
-        // header, all of whose fields are integers, and the slot is aligned to 16 bytes.
+        // SAFETY: the status says that the frame is ours until we give it back, which takes `&mut self`; the kernel
+        // wrote the header, all of whose fields are integers, and the slot is aligned to 16 bytes.
         let header = unsafe { slot.cast::<tpacket2_hdr>().as_ref() };
         let address = (size_of::<tpacket2_hdr>()).next_multiple_of(libc::TPACKET_ALIGNMENT);
         // SAFETY: the same; the kernel wrote the address behind the header.

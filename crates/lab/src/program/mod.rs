@@ -1,12 +1,13 @@
 //! Flows that programs make: servers and clients of the user's, in the namespaces of an experiment's hosts.
 //!
 //! ```text
-//!  host of programs ─► servers: started, ready ─► configured … start ─► clients, when the agenda opens them ─► stop ─► runs
+//!  host of programs ─► servers: started, ready ─► configured … start ─► clients, when the agenda opens them ─► stop ─►
+//!  runs
 //!                        └ supervisor ─► program     one supervisor per program: nothing of it is left
 //! ```
 //!
-//! What the flow got through is measured by the [`meter`](crate::meter), from packets; this module knows when clients ran
-//! and how they ended. Standard output, standard error and the folder `{out}` of every program are below the run
+//! What the flow got through is measured by the [`meter`](crate::meter), from packets; this module knows when clients
+//! ran and how they ended. Standard output, standard error and the folder `{out}` of every program are below the run
 //! directory's `programs/<id>/<flow>/`.
 
 mod clients;

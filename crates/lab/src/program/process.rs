@@ -138,7 +138,7 @@ fn fill_in(word: &str, values: &Values, out: &Path) -> String {
 
 fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)> {
     let mut command = Command::new(std::env::current_exe()?);
-    // A group of its own: whoever ends the host's group lets it end the program first.
+    // It has its own process group: ending the host's group lets it end the program first.
     command.arg("supervise").process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut supervisor = command.spawn()?;
     let mut line = serde_json::to_vec(order)?;

@@ -5,8 +5,8 @@ use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal,
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process that will be started be killed when the thread that starts it ends, write files of at most this size,
-/// and leave no core file.
+/// Has the process that will be started be killed when the thread that starts it ends, write files of at most this
+/// size, and leave no core file.
 pub(super) fn confine(command: &mut Command, max_file_bytes: u64) -> &mut Command {
     let confine = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;

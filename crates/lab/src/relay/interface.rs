@@ -1,9 +1,10 @@
 //! An interface of the router, from which the relay takes frames and to which it gives them.
 //!
 //! Two AF_PACKET sockets each (packet(7)): one receives IPv4 into a ring of TPACKET_V2 frames, which needs no call per
-//! packet and, unlike a socket buffer, no privilege to be large; one sends, in batches, past the queue discipline. Both have
-//! PACKET_VNET_HDR, so that checksums that are still to be computed, and segments that are still to be cut up, pass as they
-//! are. The version with blocks, TPACKET_V3, holds packets back until a block is full or a tick has passed: too late for us.
+//! packet and, unlike a socket buffer, no privilege to be large; one sends, in batches, past the queue discipline. Both
+//! have PACKET_VNET_HDR, so that checksums that are still to be computed, and segments that are still to be cut up,
+//! pass as they are. The version with blocks, TPACKET_V3, holds packets back until a block is full or a tick has
+//! passed: too late for us.
 
 use super::packet::{ETHERNET_HEADER, IP, Packet, Pool};
 use crate::error::Error;

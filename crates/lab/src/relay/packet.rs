@@ -1,7 +1,7 @@
 //! Packets on their way through the relay, in buffers that are used again.
 //!
-//! A buffer holds what an AF_PACKET socket with PACKET_VNET_HDR gives and takes: the kernel's offload header, the Ethernet
-//! header, the IP packet.
+//! A buffer holds what an AF_PACKET socket with PACKET_VNET_HDR gives and takes: the kernel's offload header, the
+//! Ethernet header, the IP packet.
 
 use super::header;
 use crate::packet_socket::OFFLOAD_HEADER;

@@ -7,8 +7,9 @@
 //! ```
 //!
 //! Each turn looks at the clock once, takes every packet that was received until then (or a bounded number of them, and
-//! then the turn's time is that of the last), and sends what has arrived by then. So no packet is offered after the link
-//! has been asked about a later time, however late we are: our lateness delays packets, but never changes the queue.
+//! then the turn's time is that of the last), and sends what has arrived by then. So no packet is offered after the
+//! link has been asked about a later time, however late we are: our lateness delays packets, but never changes the
+//! queue.
 
 use super::capture::Recorder;
 use super::direction::Direction;
@@ -175,8 +176,8 @@ impl Pump {
 
 impl Side {
     /// Hands over what was received until `now`, up to a turn's worth, in the order of receipt. `route` says for an
-    /// interface and a destination which sender's port it is about and which header it gets, or nothing if it goes nowhere.
-    /// Returns the time until which all has been handed over, and how many packets that were.
+    /// interface and a destination which sender's port it is about and which header it gets, or nothing if it goes
+    /// nowhere. Returns the time until which all has been handed over, and how many packets that were.
     fn take(
         &mut self,
         now: Time,

@@ -1,7 +1,7 @@
 //! What an experiment on a real kernel cannot be, found before anything is built.
 //!
-//! The Python package checks scenarios; these are the checks for plans that were made elsewhere, and those that only the
-//! machine can decide.
+//! The Python package checks scenarios; these are the checks for plans that were made elsewhere, and those that only
+//! the machine can decide.
 
 use super::{HostSetup, Job, programs};
 use crate::algorithms::{self, built_in};
@@ -18,8 +18,9 @@ const HIDDEN: &str = "/run";
 /// Checks an experiment.
 ///
 /// # Errors
-/// `invalid-experiment` if it contradicts itself, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a real
-/// kernel cannot do what it asks for, `no-contention` if the system does not let us, `bad-place` if recorded packets cannot be captured where they are to be.
+/// `invalid-experiment` if it contradicts itself, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a
+/// real kernel cannot do what it asks for, `no-contention` if the system does not let us, `bad-place` if recorded
+/// packets cannot be captured where they are to be.
 pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
     check_form(job.experiment)?;
     for (name, host) in &job.experiment.hosts {
@@ -85,7 +86,8 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
     contention::check(host)
 }
 
-/// Whether a host may name a queue discipline, and whether it is a name. Whether the kernel has it is seen when it is made.
+/// Whether a host may name a queue discipline, and whether it is a name. Whether the kernel has it is seen when it is
+/// made.
 fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), Error> {
     let is_sending = name != "receiver" || experiment.has_up_traffic();
     let place = format!("hosts.{name}.qdisc");
@@ -168,7 +170,8 @@ fn check_parameters(flow: &Flow) -> Result<(), Error> {
     Ok(())
 }
 
-/// What to do instead about parameters of a flow: those of an algorithm that the agent carries are set when it is loaded.
+/// What to do instead about parameters of a flow: those of an algorithm that the agent carries are set when it is
+/// loaded.
 fn hint_for_parameters(flow: &Flow) -> String {
     let settings = if built_in::is_built_in(&flow.cc) { algorithms::settings(flow).ok() } else { None };
     settings.map_or("leave cc_params out, or use --engine sim".to_owned(), |settings| {

@@ -41,11 +41,11 @@ pub struct HostSetup<'a> {
 /// What came out besides the tables, but for what is counted in them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Performance {
-    /// How long the experiment took on its own clock: from the start to the end of the last flow, or of the experiment's
-    /// duration.
+    /// How long the experiment took on its own clock: from the start to the end of the last flow, or of the
+    /// experiment's duration.
     pub lasted: Span,
-    /// What the engine measured of itself, by names that carry their units. What several hosts have is added up, but for
-    /// times, of which the longest counts.
+    /// What the engine measured of itself, by names that carry their units. What several hosts have is added up, but
+    /// for times, of which the longest counts.
     pub measured: BTreeMap<String, f64>,
     /// Why the experiment should not be believed; nothing if the engine has found no reason.
     pub untrustworthy: Vec<String>,

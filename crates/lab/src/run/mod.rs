@@ -34,8 +34,8 @@ use thalweg_trace::Sink;
 /// Runs an experiment to its end, and makes rows of it.
 ///
 /// # Errors
-/// [`Failure::Failed`] if the machine cannot run it, and says what it lacks; [`Failure::Cancelled`] if `is_cancelled` said
-/// so. The rows handed over until then are incomplete.
+/// [`Failure::Failed`] if the machine cannot run it, and says what it lacks; [`Failure::Cancelled`] if `is_cancelled`
+/// said so. The rows handed over until then are incomplete.
 pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
     let mut rows = Rows::new(job.experiment, sink);
     let performance = perform(job, setup, &mut |event| rows.take(event))?;

@@ -1,8 +1,8 @@
 //! Rows of flows that programs make, from when clients ran and what the meter counted.
 //!
-//! A connection in the tables is one run of a client. The packets of a 5-tuple belong to the run that was the latest to start when its
-//! first packet entered the path. 5-tuples that carried less than a hundredth of the run's largest one are connections for
-//! control, such as iperf3's, and count nowhere.
+//! A connection in the tables is one run of a client. The packets of a 5-tuple belong to the run that was the latest to
+//! start when its first packet entered the path. 5-tuples that carried less than a hundredth of the run's largest one
+//! are connections for control, such as iperf3's, and count nowhere.
 
 use super::qlog::{self, Metrics};
 use crate::protocol::{Connection, MeterSample, Metered, ProgramRun};

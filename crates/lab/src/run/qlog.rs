@@ -1,6 +1,7 @@
 //! Congestion windows and round-trip times from the qlog files that programs wrote (draft-ietf-quic-qlog-main-schema).
 //!
-//! Both forms are read: one JSON document with `traces`, and JSON-SEQ with a record per event. Of events only those named
+//! Both forms are read: one JSON document with `traces`, and JSON-SEQ with a record per event. Of events only those
+//! named
 //! `metrics_updated` or `recovery_metrics_updated` count; what one leaves out stays as it was.
 
 use crate::protocol::{Connection, ProgramRun};
@@ -66,7 +67,8 @@ pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) 
     found
 }
 
-/// Gives each file to the run that was the latest to start at its first event; without a common clock, to one after another.
+/// Gives each file to the run that was the latest to start at its first event; without a common clock, to one after
+/// another.
 fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Connection, Vec<Metrics>>) {
     for (number, events) in files.iter().filter_map(|file| events(file)).enumerate() {
         let (Some(first), Some(run)) = (events.first(), runs.get(number).or(runs.last())) else { continue };

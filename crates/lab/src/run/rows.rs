@@ -97,8 +97,8 @@ impl<'a> Rows<'a> {
         });
     }
 
-    /// Hands over the rows that waited, and says how many packets have passed. `logs` is the experiment, and the folder with
-    /// what its programs wrote.
+    /// Hands over the rows that waited, and says how many packets have passed. `logs` is the experiment, and the folder
+    /// with what its programs wrote.
     pub fn finish(mut self, untrustworthy: &[String], logs: Option<(&Experiment, &Path)>) -> u64 {
         let reasons: Option<Arc<str>> = (!untrustworthy.is_empty()).then(|| untrustworthy.join("; ").into());
         let mut transfers = std::mem::take(&mut self.transfers);

@@ -1,9 +1,9 @@
-//! Whether this machine is fast enough for an experiment: a short transfer over the same kind of network, with a link that
-//! never holds it up, shows what the machine carries.
+//! Whether this machine is fast enough for an experiment: a short transfer over the same kind of network, with a link
+//! that never holds it up, shows what the machine carries.
 //!
 //! A path that the machine cannot keep busy would look like a path of a lower rate, with a queue that never fills. Such
-//! an experiment is refused rather than run. The test is done once per process, and not at all for rates that every machine
-//! carries.
+//! an experiment is refused rather than run. The test is done once per process, and not at all for rates that every
+//! machine carries.
 
 use super::network::run_on;
 use super::{Failure, HostSetup, Job, Rows};
@@ -20,8 +20,8 @@ use thalweg_units::{Bytes, Chance, Rate, Span, Time};
 /// Rates that need no test: a tenth of what the slowest machines we know carry.
 const EASY: Rate = Rate::from_mbps(50);
 
-/// Part of what the test carried that an experiment may ask for, in percent: the rest is for its samples, its other flows
-/// and the machine's other programs.
+/// Part of what the test carried that an experiment may ask for, in percent: the rest is for its samples, its other
+/// flows and the machine's other programs.
 const USABLE_PERCENT: u64 = 90;
 
 /// How long a test takes, and how much of its start does not count.
@@ -74,7 +74,8 @@ fn compare(asked: Rate, carried: Rate, length: Length, link: LinkKind, is_realti
     Err(Error::new("too-fast", message, hint))
 }
 
-/// The highest rate that the machine is to carry: of the way back, too, if traffic goes up. Nothing if there is no limit.
+/// The highest rate that the machine is to carry: of the way back, too, if traffic goes up. Nothing if there is no
+/// limit.
 fn asked(experiment: &Experiment, traces: &Traces) -> Option<Rate> {
     let is_two_way = experiment.has_up_traffic();
     let down = highest(&experiment.forward, traces);
@@ -218,7 +219,8 @@ mod tests {
 
     #[test]
     fn the_peak_of_a_trace_is_that_of_its_busiest_tenth_of_a_second() {
-        // One opportunity each millisecond is 12 Mbit/s; 300 within a millisecond are as many as in 100 ms at 36 Mbit/s.
+        // One opportunity each millisecond is 12 Mbit/s; 300 within a millisecond are as many as in 100 ms at 36
+        // Mbit/s.
         let steady: Vec<u64> = (1..=1000).collect();
         assert_eq!(peak(&steady), Rate::from_mbps(12));
         let burst: Vec<u64> = std::iter::repeat_n(500, 300).chain([1000]).collect();

@@ -1,6 +1,7 @@
 //! The first process of a guest: `thalweg-engine guest begin`.
 //!
-//! It makes of the machine's tree a system that an experiment can run in, does what its folder says, and ends the guest.
+//! It makes of the machine's tree a system that an experiment can run in, does what its folder says, and ends the
+//! guest.
 
 use super::{Task, Traits, Word, files, sys};
 use crate::error::Error;

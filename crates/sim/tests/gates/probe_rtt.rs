@@ -1,9 +1,9 @@
 //! BBR looks for the round-trip time anew 10 s after it last saw a smaller one.
 //!
-//! Source: draft-cardwell-iccrg-bbr-congestion-control-00, sections 4.1.2 and 4.3.5 (RTpropFilterLen 10 s, ProbeRTTDuration
-//! 200 ms), as in Linux: the filter starts again when ProbeRTT ends. So a path that stays the same has a ProbeRTT at 10 s,
-//! and from one to the next it takes those 10 s, the 200 ms for which it lasts, and the round trips it takes to drain the
-//! pipe and to begin a round: at most two.
+//! Source: draft-cardwell-iccrg-bbr-congestion-control-00, sections 4.1.2 and 4.3.5 (RTpropFilterLen 10 s,
+//! ProbeRTTDuration 200 ms), as in Linux: the filter starts again when ProbeRTT ends. So a path that stays the same has
+//! a ProbeRTT at 10 s, and from one to the next it takes those 10 s, the 200 ms for which it lasts, and the round trips
+//! it takes to drain the pipe and to begin a round: at most two.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::{Capacity, Experiment, Step};
@@ -42,8 +42,8 @@ fn is_every_ten_seconds(probes: &[f64]) -> bool {
 
 fn lone_flow(cc: &str) -> Experiment {
     let mut experiment = bulk(RATE, RTT, 8.0, &[cc], 45);
-    // No jitter, and no losses at the end of Startup: a retransmission's round-trip time is known from timestamps only, in
-    // whole milliseconds, and may be smaller than the path's.
+    // No jitter, and no losses at the end of Startup: a retransmission's round-trip time is known from timestamps only,
+    // in whole milliseconds, and may be smaller than the path's.
     experiment.start_jitter_ns = Span::ZERO;
     experiment
 }
@@ -60,8 +60,8 @@ fn bbr_probes_for_the_round_trip_time_every_ten_seconds() {
 
 #[test]
 fn a_round_trip_time_that_falls_puts_the_probe_off() {
-    // The link gets faster at 4 s, so that a full packet takes less time to send than the handshake's did before: the filter
-    // starts again when the old queue is gone and BBR sees it, and 10 s later comes the first ProbeRTT.
+    // The link gets faster at 4 s, so that a full packet takes less time to send than the handshake's did before: the
+    // filter starts again when the old queue is gone and BBR sees it, and 10 s later comes the first ProbeRTT.
     let mut experiment = lone_flow("bbr");
     let step = |at_s: u64, rate_bps| Step { at_ns: Time::ZERO + Span::from_secs(at_s), rate_bps };
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, Rate::from_mbps(2)), step(4, RATE)] };

@@ -1,8 +1,8 @@
 //! Queue disciplines under TCP: what each keeps, and a drop-tail queue does not.
 //!
-//! Sources: RFC 8289, section 3.2 (CoDel keeps the standing delay near its target); RFC 8033, section 4 (PIE holds its reference
-//! delay); RFC 8290, section 1.2 (a sparse flow is not queued behind others); RFC 9332, section 1 (the L queue has a delay of less than a
-//! millisecond); RFC 3168 (a mark takes the place of a drop).
+//! Sources: RFC 8289, section 3.2 (CoDel keeps the standing delay near its target); RFC 8033, section 4 (PIE holds its
+//! reference delay); RFC 8290, section 1.2 (a sparse flow is not queued behind others); RFC 9332, section 1 (the L
+//! queue has a delay of less than a millisecond); RFC 3168 (a mark takes the place of a drop).
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::{Experiment, Flow, Load, Queue};

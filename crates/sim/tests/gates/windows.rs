@@ -7,12 +7,14 @@
 //!   CUBIC  (C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT / p)^(3/4)            where that is larger than Reno's
 //! ```
 //!
-//! Tables 1 and 2 (section 5.1) hold the larger of the two for RTTs of 0.1 s and 0.01 s and for three C, of which 0.4 is CUBIC's.
-//! Their rows from 1e-2 to 1e-6 are simulated; 1e-7 and 1e-8 would need 10^7 and 10^8 packets from loss to loss.
+//! Tables 1 and 2 (section 5.1) hold the larger of the two for RTTs of 0.1 s and 0.01 s and for three C, of which 0.4
+//! is CUBIC's. Their rows from 1e-2 to 1e-6 are simulated; 1e-7 and 1e-8 would need 10^7 and 10^8 packets from loss to
+//! loss.
 //!
-//! Around W_max the curve is flat: within (1 / C)^(1/3) = 1.36 s of K a window of whole segments does not tell W_max from
-//! its neighbours. A sawtooth may therefore end anywhere in K - 1.36 s to K + 1.36 s, and which one it settles at depends on
-//! the window at the first loss. So CUBIC is started from several windows around the expected one, and the mean is compared.
+//! Around W_max the curve is flat: within (1 / C)^(1/3) = 1.36 s of K a window of whole segments does not tell W_max
+//! from its neighbours. A sawtooth may therefore end anywhere in K - 1.36 s to K + 1.36 s, and which one it settles at
+//! depends on the window at the first loss. So CUBIC is started from several windows around the expected one, and the
+//! mean is compared.
 
 use crate::pipe::{Regular, average_window};
 use crate::support;
@@ -24,7 +26,8 @@ use thalweg_units::{Rate, Span};
 /// The RFC's formula neglects the round trips of recovery and rounds its constants (1.22 to 1.2): 5 %.
 const RELATIVE: f64 = 0.05;
 
-/// Whole segments: beta times cwnd is rounded down, cwnd too, and CUBIC follows Reno's window a round trip late. One each.
+/// Whole segments: beta times cwnd is rounded down, cwnd too, and CUBIC follows Reno's window a round trip late. One
+/// each.
 const SEGMENTS: f64 = 3.0;
 
 /// Windows at the first loss, in expected windows.
@@ -115,8 +118,8 @@ fn reno_has_the_window_of_the_tables_and_a_gentler_decrease_has_not() {
     for (rtt, rows) in [(MS_100, &TABLE_1[..4]), (MS_10, &TABLE_2[..4])] {
         assert!(all(&rows_that_agree("reno", reno, rtt, rows, &[1.0], |row| row.reno)));
     }
-    // Control: with beta = 0.7 in place of 0.5 the window is 1.37 times as large; it is not that of any row where segments
-    // are small beside the window.
+    // Control: with beta = 0.7 in place of 0.5 the window is 1.37 times as large; it is not that of any row where
+    // segments are small beside the window.
     let gentle: Make = || Aimd::boxed(1.0, 0.7);
     assert!(none(&rows_that_agree("AIMD(1, 0.7)", gentle, MS_100, &TABLE_1[1..4], &[1.0], |row| row.reno)));
     // And the check is not one that every textbook fails.
@@ -158,7 +161,8 @@ fn a_cubic_with_another_c_or_beta_has_not_the_window_of_table_1() {
         ("textbook CUBIC, C = 4", || TextbookCubic::boxed(4.0, 0.7)),
     ];
     assert!(none(&agreement(of_c[0].0, of_c[0].1, |row| row.cubic[1])));
-    // A textbook's window with few losses depends on where it started for longer than is waited here: 7 to 11 % are missing.
+    // A textbook's window with few losses depends on where it started for longer than is waited here: 7 to 11 % are
+    // missing.
     assert!(agreement(of_c[1].0, of_c[1].1, |row| row.cubic[1])[0]);
     assert!(none(&agreement(of_c[2].0, of_c[2].1, |row| row.cubic[1])));
     let steep = agreement("textbook CUBIC, beta = 0.5", || TextbookCubic::boxed(0.4, 0.5), |row| row.cubic[1]);
@@ -170,8 +174,9 @@ fn a_cubic_with_another_c_or_beta_has_not_the_window_of_table_1() {
 
 #[test]
 fn under_random_loss_renos_window_has_the_constant_of_random_loss() {
-    // Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27 (1997): the
-    // constant is sqrt(3/2) = 1.22 for periodic losses and 1.31 for independent ones. This goes through the whole simulator.
+    // Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27 (1997):
+    // the constant is sqrt(3/2) = 1.22 for periodic losses and 1.31 for independent ones. This goes through the whole
+    // simulator.
     let losses = [1e-3, 5e-4, 2.5e-4];
     let expected = losses.map(|p| 1.31 / f64::sqrt(p));
     for (p, own) in losses.into_iter().zip(expected) {

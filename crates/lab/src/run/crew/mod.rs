@@ -2,8 +2,8 @@
 //!
 //! Every wait has an end: a host that says nothing, dies, or does not let itself be told anything stops the experiment,
 //! with its own last words. Pipes are served by threads, so that a host that does not read cannot hold us up. Dropped,
-//! a crew ends: standard inputs are closed, which ends hosts, and who does not end then is killed, by its process id; each
-//! has a process group of its own.
+//! a crew ends: standard inputs are closed, which ends hosts, and who does not end then is killed, by its process id;
+//! each has a process group of its own.
 
 use super::Failure;
 use crate::error::Error;

@@ -20,10 +20,12 @@ use thalweg_plan::plan::Load;
 use thalweg_traffic::{Agenda, Delivery, Message, Wake};
 use thalweg_units::{Span, Time};
 
-/// Between two looks at a connection whose end no stamp will tell; longer when there are many, so that looking stays cheap.
+/// Between two looks at a connection whose end no stamp will tell; longer when there are many, so that looking stays
+/// cheap.
 const LOOK: Span = Span::from_millis(1);
 
-/// Between two looks at a connection whose end a stamp will tell. The kernel leaves a stamp out only when it has no memory.
+/// Between two looks at a connection whose end a stamp will tell. The kernel leaves a stamp out only when it has no
+/// memory.
 const LOOK_FOR_LOST_STAMP: Span = Span::from_millis(250);
 
 /// What happens at a moment.

@@ -2,10 +2,10 @@
 //!
 //! The end of a transfer is when the kernel learnt of the acknowledgement of its last byte: the last write asks for a
 //! stamp (SO_TIMESTAMPING with TX_ACK), which comes back through the error queue. That is exact however late the loop
-//! runs. Stamps are switched on once the connection is established and before its first byte, so that their numbers count
-//! bytes of the stream on every kernel (OPT_ID_TCP, of 6.2, would make that so at any time). Where the kernel refuses
-//! stamps, and for flows that are stopped in the middle of a transfer, the unacknowledged bytes are looked at every
-//! millisecond or so instead.
+//! runs. Stamps are switched on once the connection is established and before its first byte, so that their numbers
+//! count bytes of the stream on every kernel (OPT_ID_TCP, of 6.2, would make that so at any time). Where the kernel
+//! refuses stamps, and for flows that are stopped in the middle of a transfer, the unacknowledged bytes are looked at
+//! every millisecond or so instead.
 //!
 //! Nagle's algorithm is off, so that the last, short segment of a transfer leaves at once; MSG_MORE on all writes but
 //! the last keeps short segments out of its middle.
@@ -227,8 +227,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Empties the error queue. Returns when the last byte of the transfer under way was acknowledged, if a stamp says so: its
-    /// own, or that of a later byte, since the kernel keeps one stamp for writes that it joins in a buffer.
+    /// Empties the error queue. Returns when the last byte of the transfer under way was acknowledged, if a stamp says
+    /// so: its own, or that of a later byte, since the kernel keeps one stamp for writes that it joins in a buffer.
     pub(in crate::traffic) fn read_stamps(&mut self, clock: &Clock) -> Option<Time> {
         while let Ok(Some(stamp)) = sys::next_ack_stamp(self.fd()) {
             self.stamps.push_back((stamp.byte, clock.at(monotonic_of(stamp.realtime_ns))));
