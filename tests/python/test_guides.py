@@ -111,6 +111,13 @@ def test_the_commands_that_compare_work_in_their_order(tmp_path: Path) -> None:
     follow("compare.md", tmp_path)
 
 
+def test_the_commands_about_applications_work_in_their_order(tmp_path: Path) -> None:
+    """Experiments are shorter."""
+    text = (ROOT / "scenarios" / "applications.toml").read_text()
+    short = text.replace('"60s"', '"15s"').replace("repetitions = 3", "repetitions = 2")
+    follow("applications.md", tmp_path, {"applications.toml": (text, short)})
+
+
 def test_the_commands_about_records_work_in_their_order(tmp_path: Path) -> None:
     follow("a-week-of-records.md", tmp_path)
     assert (tmp_path / "week.html").exists()

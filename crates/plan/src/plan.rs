@@ -623,7 +623,7 @@ pub enum Load {
         /// How many; null: until the flow stops.
         count: Option<u32>,
     },
-    /// What an application asks for, on connections that it opens by itself.
+    /// What an application sends, on connections that it opens when it needs them.
     App {
         /// The application.
         app: App,

@@ -66,13 +66,11 @@ table! {
         : rtt_p95_us: Option<f64>,
         /// 99th percentile of the round-trip times sampled, to 1 %.
         : rtt_p99_us: Option<f64>,
-        /// Of an application: number of the segment, page, frame or message that this transfer belongs to, from 0; the
-        /// column is absent where no flow has an app, as are the next two.
+        /// Number of the segment, page, frame or message, from 0; only where a flow has an app.
         : item: Option<u64>,
-        /// Bitrate of the video segment; empty: not a video segment.
+        /// Bitrate of the video segment; only where a flow has an app.
         : bitrate_bps: Option<u64>,
-        /// How long the picture of a video or a call stood still for want of this transfer; empty: it is not part of
-        /// one.
+        /// How long the picture stood still for want of it (video, call); only where a flow has an app.
         : stall_us: Option<u64>,
         /// Packets of the sender of data that entered the path and never left it; empty: no program. The column is
         /// absent where no flow has programs, and so are the following three.

@@ -494,7 +494,7 @@ class AppProbe(Table):
 
 
 App = Annotated[AppVideo | AppWeb | AppCall | AppRpc | AppProbe, Field(discriminator="kind")]
-"""An application that decides by itself what its connections carry and when."""
+"""An application that decides what its connections carry and when."""
 
 
 class LoadUnlimited(Table):
@@ -524,7 +524,7 @@ class LoadRequests(Table):
 
 
 class LoadApp(Table):
-    """What an application asks for, on connections that it opens by itself."""
+    """What an application sends, on connections that it opens when it needs them."""
 
     kind: Literal["app"] = "app"
     app: App

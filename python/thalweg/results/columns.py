@@ -134,17 +134,15 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Of an application: number of the segment, page, frame or message that this transfer belongs to, "
-                "from 0; the column is absent where no flow has an app, as are the next two.",
+                "Number of the segment, page, frame or message, from 0; only where a flow has an app.",
             ),
-            Column("bitrate_bps", "u64", True, False, "Bitrate of the video segment; empty: not a video segment."),
+            Column("bitrate_bps", "u64", True, False, "Bitrate of the video segment; only where a flow has an app."),
             Column(
                 "stall_us",
                 "u64",
                 True,
                 False,
-                "How long the picture of a video or a call stood still for want of this transfer; empty: it is "
-                "not part of one.",
+                "How long the picture stood still for want of it (video, call); only where a flow has an app.",
             ),
             Column(
                 "lost_packets",

@@ -130,6 +130,10 @@ def other_keys(node: Schema) -> Schema | None:
     return others if isinstance(others, dict) else None
 
 
+def _branches(node: Schema) -> list[Schema]:
+    return [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
+
+
 def walk(loc: tuple[int | str, ...]) -> tuple[Place, Schema]:
     """Follow a location that pydantic reports through the schema.
 
@@ -138,8 +142,10 @@ def walk(loc: tuple[int | str, ...]) -> tuple[Place, Schema]:
     node, place = schema(), list[str | int]()
     for part in loc:
         node = resolve(node)
-        while len(branches := [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]) == 1:
+        branches = _branches(node)
+        while len(branches) == 1:
             node = resolve(branches[0])
+            branches = _branches(node)
         if branches:
             # A "value" keeps the whole union, so that the error offers both branches.
             node = branches[1] if part == "table" else node

@@ -215,6 +215,21 @@ CASES = {
     "sweep into a conflict": GOOD + '[sweep]\n"path.trace" = ["good.trace"]\n',
     "sweep of one end against another": 'duration = "9s"\n' + GOOD + 'stop = "5s"\n[sweep]\n'
     '"flow.medium.start" = ["1s", "6s"]\n"flow.medium.stop" = ["2s", "7s"]\n',
+    "application beside a size": HEAD + FLOW + 'app = "video"\n',
+    "unknown application": 'duration = "9s"\n' + HEAD + FLOW.replace('size = "1MB"', 'app = "vidio"'),
+    "parameter of another application": 'duration = "9s"\n'
+    + HEAD
+    + FLOW.replace('size = "1MB"', 'app = { name = "call", pages = 2 }'),
+    "video with a buffer of one segment": 'duration = "9s"\n'
+    + HEAD
+    + FLOW.replace('size = "1MB"', 'app = { name = "video", buffer = "5s" }'),
+    "bitrates that fall": 'duration = "9s"\n'
+    + HEAD
+    + FLOW.replace('size = "1MB"', 'app = { name = "video", bitrates = ["2Mbps", "1Mbps"] }'),
+    "too many messages": 'duration = "100s"\n'
+    + HEAD
+    + FLOW.replace('size = "1MB"', 'app = { name = "probe", interval = "1us" }'),
+    "call without end": HEAD + FLOW.replace('size = "1MB"', 'app = "call"'),
     "too many experiments": "repetitions = 100000\n"
     + GOOD
     + '[sweep]\n"path.loss" = ['

@@ -4,7 +4,7 @@
 //! than an interval and the call's `freeze`: with 150 ms, as `freezeCount` of W3C's webrtc-stats counts it. It has
 //! stood still for the gap less an interval.
 
-use crate::app::{Delivery, Item, Message, Wake};
+use crate::app::message::{Delivery, Item, Message, Wake};
 use thalweg_units::{Bytes, Span, Time};
 
 /// Frames or probes.

@@ -2,7 +2,7 @@
 //! ones have finished. Latency counts from the arrival, so that a slow path delays no measurement (no coordinated
 //! omission).
 
-use crate::app::{Item, Message, Wake};
+use crate::app::message::{Item, Message, Wake};
 use crate::streams::{self, Stream};
 use thalweg_units::{Bytes, Span, Time};
 

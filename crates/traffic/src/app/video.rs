@@ -5,7 +5,7 @@
 //! the first segment, stands still while the buffer is empty, and goes on with the next segment. Every segment has
 //! exactly the size of its bitrate.
 
-use crate::app::{Delivery, Item, Message, Wake};
+use crate::app::message::{Delivery, Item, Message, Wake};
 use thalweg_plan::plan::segment_bytes;
 use thalweg_units::{Rate, Span, Time};
 

@@ -5,7 +5,7 @@
 //! The objects behind the document are spread evenly over `depth - 1` levels, and each is found in a random object of
 //! the level before.
 
-use crate::app::{Delivery, Item, Message, Wake};
+use crate::app::message::{Delivery, Item, Message, Wake};
 use crate::streams::{self, Stream};
 use std::collections::VecDeque;
 use thalweg_plan::plan::App;

@@ -63,7 +63,7 @@ def _shares(
     transfers: pl.DataFrame, demands: Mapping[str, float], times: Numbers, left: Numbers
 ) -> Iterator[tuple[str, float]]:
     """Return each flow with the bytes that it got over those of its share."""
-    demand = pl.col("flow").replace_strict(demands, return_dtype=pl.Float64).alias("demand")
+    demand = pl.col("flow").replace_strict(demands, default=inf, return_dtype=pl.Float64).alias("demand")
     own = transfers.with_columns(demand)
     # A page counts as one, however many connections load it, and so does a copy of what wants a rate of its own.
     page = pl.col("item").fill_null(pl.int_range(pl.len()))

@@ -179,7 +179,7 @@ def _video(app: Raw, place: Place, full: str, mistakes: Mistakes) -> None:
             "out-of-range",
             (*place, "bitrates"),
             f"`{full}.bitrates` is empty, has a zero, or does not ascend",
-            found=str(app.get("bitrates")),
+            found=", ".join(map(str, given)) if isinstance(given := app.get("bitrates"), list) else None,
             expected="bitrates above zero, the lowest first",
             hint='bitrates = ["1Mbps", "3Mbps", "6Mbps"]',
         )

@@ -1,0 +1,98 @@
+"""What users of applications notice, and fair shares, by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_up_runs import MadeUpRun, experiment, flow, link
+from thalweg import analysis
+from thalweg.results import open_run
+
+MS = 1_000
+"""Microseconds in a millisecond."""
+SECOND = 1_000_000
+"""Microseconds in a second."""
+
+
+def app(kind: str, **parameters: Any) -> dict[str, Any]:
+    return {"kind": "app", "app": {"kind": kind} | parameters}
+
+
+def measured(made: MadeUpRun, name: str) -> dict[str, float | None]:
+    rows = analysis.repetitions(open_run(made.write()))
+    of_flow = rows.filter(rows["flow"].eq_missing(name))
+    return dict(zip(of_flow["measure"], of_flow["value"], strict=True))
+
+
+def test_a_video_has_a_bitrate_a_startup_delay_and_stalls(tmp_path: Path) -> None:
+    load = app("video", bitrates_bps=[1_000_000, 3_000_000], segment_ns=4, buffer_ns=30)
+    made = MadeUpRun(tmp_path / "run", (experiment(flows=[flow("tv", load=load)]),))
+    for item, (end_s, stall_s, mbps) in enumerate([(2, 0, 1), (7, 1, 1), (12, 1, 3)]):
+        made.transfer(
+            0, 0, "tv", transfer=item, item=item, start_us=item * 5 * SECOND, end_us=end_s * SECOND,
+            stall_us=stall_s * SECOND, bitrate_bps=mbps * 1_000_000,
+        )  # fmt: skip
+    made.transfer(
+        0, 0, "tv", transfer=3, item=3, start_us=12 * SECOND, end_us=22 * SECOND, completed=False,
+        stall_us=6 * SECOND, bitrate_bps=3_000_000,
+    )  # fmt: skip
+    values = measured(made, "tv")
+    assert values["startup_delay"] == 2
+    assert values["video_bitrate"] == pytest.approx(5e6 / 3), "of the segments that arrived"
+    assert (values["stalls"], values["stall_time"]) == (3, 8)
+    assert values["stall_ratio"] == pytest.approx(8 / 20), "of the time since playback began"
+    assert values["page_time"] is None
+
+
+def test_a_page_is_half_and_wholly_there_when_its_objects_are(tmp_path: Path) -> None:
+    load = app("web", objects=4, sizes_bytes=[1000])
+    made = MadeUpRun(tmp_path / "run", (experiment(flows=[flow("web", load=load)]),))
+    for page, ends in enumerate([(100, 200, 300, 900), (150, 350, 400)]):
+        begin = page * SECOND
+        for end in ends:
+            made.transfer(0, 0, "web", item=page, start_us=begin, end_us=begin + end * MS)
+    values = measured(made, "web")
+    assert values["page_time_half"] == pytest.approx((0.2 + 0.35) / 2)
+    assert values["page_time"] == pytest.approx(0.9), "the second page is not complete"
+    assert values["stalls"] is None
+
+
+def test_messages_have_a_rate_and_a_tail(tmp_path: Path) -> None:
+    load = app("rpc", mean_gap_ns=10**8, sizes_bytes=[1000])
+    made = MadeUpRun(tmp_path / "run", (experiment(flows=[flow("rpc", load=load), flow("bulk", size_bytes=None)]),))
+    for item in range(101):
+        made.transfer(0, 0, "rpc", item=item, start_us=item * 100 * MS, end_us=item * 100 * MS + item * MS)
+    made.transfer(0, 0, "bulk", end_us=10 * SECOND)
+    values = measured(made, "rpc")
+    assert values["completion_time_p99"] == pytest.approx(0.099)
+    assert values["completion_rate"] == pytest.approx(101 / 10.1)
+    assert measured(made, "bulk")["completion_rate"] is None
+
+
+def test_runs_without_applications_have_no_measures_of_applications(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", (experiment(),))
+    made.transfer(0, 0)
+    assert not {"completion_time_p99", "stalls", "page_time"} & measured(made, "large").keys()
+
+
+def test_a_max_min_share_counts_what_others_do_not_want(tmp_path: Path) -> None:
+    """Of 15 Mbit/s 14.48 are payload. A call wants 1.48 of them, and two bulk flows share the other 13."""
+    load = app("call", frame_bytes=18_500, interval_ns=100_000_000)
+    flows = [flow("call", load=load), flow("a", size_bytes=None), flow("b", size_bytes=None)]
+    made = MadeUpRun(tmp_path / "run", (experiment(flows=flows, forward=link(15_000_000)),))
+    for frame in range(100):
+        made.transfer(
+            0, 0, "call", item=frame, acked_bytes=18_500, start_us=frame * 100 * MS, end_us=(frame + 1) * 100 * MS
+        )
+    made.transfer(0, 0, "a", acked_bytes=6_500_000 * 10 // 8, end_us=10 * SECOND, completed=False)
+    # Alone in the last ten seconds, it could have all 14.48 Mbit/s.
+    made.transfer(0, 0, "b", acked_bytes=6_500_000 * 10 // 8, end_us=20 * SECOND, completed=False)
+    assert measured(made, "call")["max_min_share"] == pytest.approx(1)
+    assert measured(made, "a")["max_min_share"] == pytest.approx(1)
+    assert measured(made, "b")["max_min_share"] == pytest.approx(6.5 / (6.5 + 14.48))
+
+
+def test_a_link_without_limit_has_no_fair_shares(tmp_path: Path) -> None:
+    made = MadeUpRun(tmp_path / "run", (experiment(forward=link(None)),))
+    made.transfer(0, 0)
+    assert measured(made, "large")["max_min_share"] is None
