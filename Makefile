@@ -44,7 +44,7 @@ test-under-load: ## the same, three times in a row, while four processes burn CP
 
 .PHONY: test-setup
 test-setup:
-	@tools/bootstrap system lints browser java slurm kernel bpf prometheus nginx
+	@tools/bootstrap system lints browser java slurm image kernel bpf prometheus nginx
 
 # Rust is compiled while Python's packages are fetched; all of it at once, which keeps all processors busy.
 .PHONY: test-build
@@ -141,6 +141,11 @@ format: setup ## format Rust and Python
 .PHONY: wheel
 wheel: setup ## build the wheel in dist/: pip install it anywhere
 	PATH="$$PWD/.venv/bin:$$PATH" maturin build --release --strip --out dist
+
+.PHONY: image
+image: wheel ## build a container image with thalweg in dist/, as an OCI archive: podman load -i FILE
+	@tools/bootstrap image
+	PATH="$$PWD/.venv/bin:$$PATH" packaging/image/build
 
 .PHONY: release
 release: ## build a release from a clean clone into dist/thalweg-VERSION: wheel, .deb, tarball, site, checksums

@@ -14,8 +14,9 @@ from types import MappingProxyType
 
 import polars as pl
 import pytest
+import yaml
 from real_engines import UNTRUSTWORTHY
-from thalweg import engine, plan, scenario
+from thalweg import checks, engine, plan, scenario
 
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guide"
@@ -176,3 +177,27 @@ def test_links_of_guides_and_reference_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_commands_that_judge_in_ci_work_in_their_order(tmp_path: Path) -> None:
+    (scenario_text,) = re.findall(r"^```toml\n(.*?)^```", (GUIDES / "test-in-ci.md").read_text(), flags=re.M | re.S)
+    (tmp_path / "congestion.toml").write_text(scenario_text.replace('"20s"', '"4s"'))
+    follow("test-in-ci.md", tmp_path)
+
+
+def test_the_ready_workflow_judges_the_scenario_of_its_guide(tmp_path: Path) -> None:
+    """Its steps are shell, and its checks name flows and measures that the scenario has."""
+    workflow = yaml.safe_load((ROOT / "packaging" / "ci" / "thalweg.yml").read_text())
+    steps = [step["run"] for step in workflow["jobs"]["judge"]["steps"] if "run" in step]
+    for step in steps:
+        done = subprocess.run(["bash", "-n"], input=step, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    bounds = re.findall(r"--check '(.*?)'", steps[-1])
+    assert bounds
+    (scenario_text,) = re.findall(r"^```toml\n(.*?)^```", (GUIDES / "test-in-ci.md").read_text(), flags=re.M | re.S)
+    (tmp_path / "congestion.toml").write_text(scenario_text)
+    document = scenario.load(tmp_path / "congestion.toml")
+    names = [str(flow["name"]) for flow in document.flows]
+    assert len(checks.parse_all(bounds, names, {0: {}})) == len(bounds)
+    assert '"$SCENARIO"' in steps[-1]
+    assert workflow["env"]["SCENARIO"].endswith("congestion.toml")

@@ -1,7 +1,8 @@
-"""What the tests of the agent share: its packages, a machine to install them on, and a cgroup for connections."""
+"""What the tests of packages share: the wheel, the agent's packages, a machine for these, a cgroup for connections."""
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,19 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert done.returncode == 0, done.stderr
     built = {Path(line).suffix: Path(line) for line in done.stdout.splitlines()}
     assert sorted(built) == [".deb", ".gz"], done
+    return built
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as `make wheel` builds it, but for the symbols: stripped, the engine would be linked once more."""
+    dist = tmp_path_factory.mktemp("dist")
+    maturin = Path(sys.executable).with_name("maturin")
+    path = os.environ | {"PATH": f"{maturin.parent}{os.pathsep}{os.environ['PATH']}"}
+    command = [maturin, "build", "--release", "--out", dist]
+    done = subprocess.run(command, cwd=ROOT, env=path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (built,) = dist.glob("*.whl")
     return built
 
 

@@ -4,7 +4,6 @@ The clean environment holds the wheel and what requirements.lock names, and noth
 downloaded again: they are linked from the environment that runs the tests, which has the same versions.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -24,17 +23,6 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.Compl
     done = subprocess.run(command, cwd=cwd, env=environment or None, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
     return done
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as `make wheel` builds it, but for the symbols: stripped, the engine would be linked once more."""
-    dist = tmp_path_factory.mktemp("dist")
-    maturin = Path(sys.executable).with_name("maturin")
-    path = f"{maturin.parent}{os.pathsep}{os.environ['PATH']}"
-    run(maturin, "build", "--release", "--out", dist, cwd=ROOT, **(os.environ | {"PATH": path}))
-    (built,) = dist.glob("*.whl")
-    return built
 
 
 @pytest.fixture(scope="module")

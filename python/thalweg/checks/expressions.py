@@ -33,7 +33,7 @@ NOT_ARITHMETIC = "it is not an arithmetic expression"
 
 
 def value(text: str, names: Mapping[str, float | None]) -> float | None:
-    """Compute an expression; None where a name has no value, or the result is not a number.
+    """Compute an expression; None where a name has no value, or the result is not finite.
 
     >>> value("2 * rtt_s ** 2", {"rtt_s": 3.0}), value("1 / loss", {"loss": 0.0})
     (18.0, None)

@@ -83,13 +83,13 @@ def _outcome(run: Run, check: Check, places: Sequence[Place], values: Values) ->
 
 
 def _margin(finding: Finding) -> float:
-    """Return by how much a bound is kept, in widths of its interval; below 0 where it is not."""
-    apart = finding.difference
-    if apart is None:
+    """Return by how much the whole interval keeps the bound, as a part of the larger side; below 0: it does not."""
+    left, right, apart = finding.left, finding.right, finding.difference
+    if left is None or right is None or apart is None:
         return -inf
     kept = apart.mean if finding.bound.sign in (">", ">=") else -apart.mean
     half = apart.high - apart.mean if apart.high is not None else 0.0
-    return kept / half if half else inf * kept if kept else 0.0
+    return (kept - half) / (max(abs(left.mean), abs(right.mean)) or 1.0)
 
 
 def _finding(run: Run, bound: Bound, place: Place, values: Values, looks: int) -> Finding:
