@@ -1,4 +1,4 @@
-"""Folders for what is being made: gone at the end, whatever that was.
+"""Temporary folders that are removed at the end, also after errors and signals.
 
 An exception, Ctrl-C or SIGTERM removes such a folder at once. A folder that remains after SIGKILL, or after a second
 signal during its removal, is removed when the next folder with that prefix is made. A lock, which the kernel releases

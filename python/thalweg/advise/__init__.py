@@ -1,4 +1,4 @@
-"""Where an algorithm helps users and where it hurts, from records of live servers, and how sure that is.
+"""Finds from records of live servers where an algorithm helps users and where it hurts, with intervals.
 
     answer = advise([Path("/var/lib/thalweg/records")], Question(segments=("prefix",)))
     answer.headline

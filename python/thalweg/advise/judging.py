@@ -1,4 +1,4 @@
-"""From the records to an answer: each number is counted by an engine, and judged here.
+"""Computes an answer from records: an engine counts, and the counts are judged here.
 
 A few tables of counts are all that is fetched, whatever the number of rows. Parts of a few samples are counted, not
 judged; the others are fetched in portions, so that memory does not grow with the number of parts either.

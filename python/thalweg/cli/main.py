@@ -1,4 +1,4 @@
-"""`thalweg`: puts the subcommands together, and turns whatever happens into an exit code."""
+"""`thalweg`: assembles the subcommands, and turns results and errors into exit codes."""
 
 import errno
 import io

@@ -1,4 +1,4 @@
-"""From a file and its options to a plan: what `check` and `run` begin with."""
+"""Makes a plan from a file and its options, for `check` and `run`."""
 
 from collections.abc import Sequence
 from pathlib import Path

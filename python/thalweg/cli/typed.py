@@ -1,4 +1,4 @@
-"""What the user typed: run directories keep it, and messages give it back."""
+"""The command line as the user typed it, for run directories and messages."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""Where a run is written when nothing else is said."""
+"""The default run directory."""
 
 import hashlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How far a run is: a bar where standard error is a terminal, else a line now and then."""
+"""Progress of a run: a bar on a terminal, otherwise a line from time to time."""
 
 import math
 import time

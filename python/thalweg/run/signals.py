@@ -1,4 +1,4 @@
-"""Ctrl-C and its like while an engine runs.
+"""Handling of SIGINT and SIGTERM while an engine runs.
 
 The first one is passed on once: the engine stops what is running, keeps what is finished, and ends. The second one ends
 the engine at once, and so does a deadline; nothing that is finished is lost by that either.

@@ -1,4 +1,4 @@
-"""Which files there will be, and how many rows each has."""
+"""Plans the files and their numbers of rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is to be made: how many rows, which truth, and who gets which algorithm when."""
+"""Settings: the number of rows, the truth, and the assignment of algorithms."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

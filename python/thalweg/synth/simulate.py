@@ -1,4 +1,4 @@
-"""Has the simulator run the scenarios of the classes; a run that is there is not run again."""
+"""Runs the scenarios of the classes in the simulator; existing runs are reused."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""All that a comparison of two engines comes to: the cells, what is made of them, and what was known before."""
+"""The result of a comparison of two engines: cells, statistics, goals and known reasons."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How far two engines are apart: an error per measure, and what many errors come to.
+"""Errors between two engines, per measure, and their statistics.
 
 The second engine is the reference. docs/reference/validation.md tells the same to users.
 """

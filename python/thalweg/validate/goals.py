@@ -1,4 +1,4 @@
-"""What this project calls agreement of two engines: the goals, declared once, and whether they are met.
+"""The goals of agreement of two engines, declared once, and their verdicts.
 
 docs/reference/validation.md tells users why each goal takes the statistic that it takes.
 """

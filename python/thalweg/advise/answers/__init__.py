@@ -1,1 +1,1 @@
-"""What an answer consists of, and what follows from it for servers."""
+"""Answers, and the policy and roll-out that follow from them."""

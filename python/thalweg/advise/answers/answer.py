@@ -1,4 +1,4 @@
-"""What an answer consists of: a verdict for every part of the traffic, what it rests on, and what to beware of."""
+"""An answer: a verdict for every part of the traffic, with its evidence and cautions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""In which order to change what gains to the treatment: where most is surely gained first."""
+"""The order in which to roll out the treatment: parts with the largest certain gain first."""
 
 from collections.abc import Sequence
 

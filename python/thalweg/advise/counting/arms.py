@@ -1,4 +1,4 @@
-"""Which records belong to the treatment, which to the control, and which to neither."""
+"""Assigns records to the treatment, the control or neither."""
 
 import ibis
 from ibis.expr.types import BooleanValue, IntegerValue, StringValue, Table

@@ -1,4 +1,4 @@
-"""Where tables of any size are aggregated: DuckDB inside this process, or a Spark cluster.
+"""The engines that aggregate tables: DuckDB inside this process, or a Spark cluster.
 
 Queries are written once, with Ibis; an engine reads files, keeps intermediate tables, and hands over results. Only sums
 and counts of whole numbers leave it, so that every engine gives the same.

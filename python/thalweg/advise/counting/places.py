@@ -1,4 +1,4 @@
-"""What is known of each destination: its network, where it is, how far away and how lossy.
+"""Facts of each destination: network, location, distance and loss.
 
 All of it is computed once per address that occurs in the records, and joined to the rows afterwards: there are a
 thousand times fewer addresses than rows. How lossy a network is for one fold of the records is taken from the others:

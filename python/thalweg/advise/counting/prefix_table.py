@@ -1,4 +1,4 @@
-"""A user's table of networks: what is known of each of them, such as its AS and its country.
+"""A user's table of networks, with columns such as AS and country.
 
 Three forms are read: CSV whose heading names a column `network`, among them MaxMind's `Blocks` with the `Locations`
 beside them; RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Each file may be compressed with

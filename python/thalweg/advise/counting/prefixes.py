@@ -1,4 +1,4 @@
-"""Whose an address is: the longest prefix of a user's table, found where the records are.
+"""Maps addresses to networks: the longest prefix of a user's table, looked up by the engine.
 
 Addresses are looked at in the forms that records have: whole, truncated to a /24 or /48, and hashed ones, of which
 nothing can be known. Of a truncated address only networks that hold all of it count.

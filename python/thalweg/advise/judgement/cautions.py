@@ -1,4 +1,4 @@
-"""What to beware of: reasons why numbers that look sure may mislead."""
+"""Cautions: reasons why numbers that look certain may mislead."""
 
 import math
 import statistics

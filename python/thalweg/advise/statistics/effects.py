@@ -1,4 +1,4 @@
-"""How much one arm differs from the other, and how sure that is.
+"""The difference of the arms, with its interval.
 
 An effect is treatment over control: a ratio of medians, of other quantiles, or of means. Its uncertainty comes from
 a bootstrap over groups of clusters. A cluster is what shares a fate, such as one network's hour; which of 64 groups

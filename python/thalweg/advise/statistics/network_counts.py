@@ -1,4 +1,4 @@
-"""What each network weighs in a part of the traffic, and what it adds to the effect.
+"""The weight of each network in a part of the traffic, and its contribution to the effect.
 
 The sums per place are there already, since networks are classed by them: no row is read again. The effect without a
 network is that on the mean logarithm, whose sums can be subtracted; the numbers of classes of values are logarithms.

@@ -1,4 +1,4 @@
-"""What a reader should know before believing the numbers of a run, in sentences without a full stop."""
+"""Cautions about the numbers of a run, as sentences without a full stop."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""On how much of a run its numbers rest: all of its experiments, a part of them, or none."""
+"""The evidence behind the numbers of a run: all of its experiments, a part of them, or none."""
 
 from dataclasses import dataclass
 from typing import Literal

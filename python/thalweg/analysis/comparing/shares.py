@@ -1,4 +1,4 @@
-"""How much of a CPU sending hosts got, beside what the scenario gave them."""
+"""The CPU share that sending hosts got, compared with that of the scenario."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""When BBR flows fall into step.
+"""Synchronisation of BBR flows: when all of them are in ProbeRTT at once.
 
 A BBR flow whose smallest round-trip time is 10 s old goes to a window of 4 packets for 200 ms (ProbeRTT), so that the
 queue drains. Where all flows of a link do so at the same moment, the queue is empty and all see the path's own

@@ -1,4 +1,4 @@
-"""How steady a flow is once it has started up."""
+"""Stability: the variation of a flow's goodput after startup."""
 
 import math
 from collections.abc import Sequence

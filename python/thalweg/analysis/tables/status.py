@@ -1,4 +1,4 @@
-"""How far a run came: what is finished, failed, missing, and what should not be believed."""
+"""The status of a run: finished, failed, missing and untrustworthy experiments."""
 
 from dataclasses import dataclass
 

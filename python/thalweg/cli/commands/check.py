@@ -1,4 +1,4 @@
-"""`thalweg check`: is the scenario right, and which experiments does it stand for?"""
+"""`thalweg check`: checks a scenario and lists its experiments."""
 
 import gc
 from collections.abc import Sequence

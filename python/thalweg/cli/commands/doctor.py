@@ -1,4 +1,4 @@
-"""`thalweg doctor`: what this machine has, what it lacks, and what to do about it."""
+"""`thalweg doctor`: checks this machine, and prints what to install or change."""
 
 import os
 import platform

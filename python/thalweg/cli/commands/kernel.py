@@ -1,4 +1,4 @@
-"""`thalweg kernel`: builds kernels that run in virtual time, fetches kernels for guests, and says which ones run."""
+"""`thalweg kernel`: builds kernels for virtual time, fetches kernels for guests, and selects the default ones."""
 
 import os
 from dataclasses import asdict

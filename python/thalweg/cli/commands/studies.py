@@ -1,4 +1,4 @@
-"""`thalweg studies`: which studies there are."""
+"""`thalweg studies`: lists the studies."""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,4 @@
-"""`thalweg validate`: how far are two engines apart on a grid of paths?"""
+"""`thalweg validate`: measures the difference of two engines on a grid of paths."""
 
 import shlex
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""`thalweg import`: logs and dumps of other sources become records."""
+"""`thalweg import`: converts logs and dumps of other sources to records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

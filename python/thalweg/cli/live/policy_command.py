@@ -1,4 +1,4 @@
-"""`thalweg policy`: how policies that choose an algorithm for each destination compare."""
+"""`thalweg policy`: compares policies that choose an algorithm for each destination."""
 
 from collections.abc import Sequence
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""`thalweg records`: what connections of live servers did, together."""
+"""`thalweg records`: summarises records of live servers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""What all commands share for talking: results to standard output, everything else to standard error."""
+"""Output of all commands: results to standard output, everything else to standard error."""
 
 import codecs
 import json

@@ -1,4 +1,4 @@
-"""How far a search is: a bar where standard error is a terminal, else a line now and then."""
+"""Progress of a search: a bar on a terminal, otherwise a line from time to time."""
 
 import time
 from collections.abc import Callable, Sequence

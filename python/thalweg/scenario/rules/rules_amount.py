@@ -1,4 +1,4 @@
-"""Rules about how much an experiment makes: what no memory holds is a slip, and is told before anything runs.
+"""Rules about the amount of data of an experiment: one that exceeds all memory is rejected before anything runs.
 
 What can be foreseen is counted: samples of flows that go on to the end, and random arrivals.
 """

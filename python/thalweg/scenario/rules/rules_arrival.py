@@ -1,4 +1,4 @@
-"""Rules about what can arrive at all: a flow that cannot deliver its first bytes measures nothing.
+"""Rules about deliverability: a flow that cannot deliver its first bytes measures nothing.
 
 A connection needs two round trips: one to connect, one to deliver. What other traffic, queues, CPUs and random delays
 add is left out, so what is refused here cannot arrive on any engine.

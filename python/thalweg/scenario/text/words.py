@@ -1,4 +1,4 @@
-"""The small arts of an error message: lists of words, and the word that was probably meant."""
+"""Parts of error messages: lists of words, and suggestions for misspelled ones."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches

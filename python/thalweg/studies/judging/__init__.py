@@ -1,1 +1,1 @@
-"""Whether the claims hold."""
+"""Judges the claims of studies."""

@@ -1,4 +1,4 @@
-"""What an engine found about a claim, and what every way to judge needs to say it."""
+"""The verdict of an engine on a claim, and helpers of all ways to judge."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
