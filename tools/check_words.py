@@ -30,6 +30,9 @@ SKIPPED = (
     "fuzz/seeds/",
 )
 """Files, or beginnings of their paths, that are not checked."""
+LINES = "long line"
+"""The pattern of lines, which does not hold in code blocks of Markdown and in markup."""
+MARKUP = (".j2", ".css")
 MAX_SHOWN = 10
 """Uses that are printed for a pattern."""
 
@@ -47,8 +50,6 @@ class Pattern:
     """Uses that are left to rewrite."""
     allowed: frozenset[str]
     """Files where it is allowed; the list gives the reasons."""
-    is_prose: bool = False
-    """Whether code blocks of Markdown may have it."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,6 @@ def patterns(file: Path = FILE) -> list[Pattern]:
             each.get("suffixes", ()),
             each.get("limit", 0),
             frozenset(path for name, path in allowed if name == each["name"]),
-            each.get("prose", False),
         )
         for each in listed["pattern"]
     ]
@@ -88,12 +88,14 @@ def texts(root: Path = ROOT) -> dict[str, list[str]]:
 def uses(pattern: Pattern, files: dict[str, list[str]]) -> Iterator[Use]:
     """Yield the uses of a pattern outside of the files where it is allowed."""
     for name, lines in files.items():
+        if pattern.name == LINES and name.endswith(MARKUP):
+            continue
         if name in pattern.allowed or (pattern.suffixes and Path(name).suffix not in pattern.suffixes):
             continue
         is_code = False
         for number, line in enumerate(lines, 1):
             is_code ^= line.lstrip().startswith("```")
-            if pattern.is_prose and name.endswith(".md") and (is_code or line.startswith("    ")):
+            if pattern.name == LINES and name.endswith(".md") and (is_code or line.startswith("    ")):
                 continue
             for _ in pattern.regex.finditer(line):
                 yield Use(name, number, line.strip())

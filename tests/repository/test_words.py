@@ -58,10 +58,12 @@ def test_a_pattern_of_one_kind_of_file_and_an_allowed_file_are_respected(listed:
     assert len(found) == 2
 
 
-def test_a_pattern_of_prose_does_not_hold_in_code_blocks_of_markdown(listed: Path) -> None:
-    listed.write_text(LIST.replace("limit = 1\n", "limit = 1\nprose = true\n"))
+def test_the_pattern_of_lines_does_not_hold_in_code_blocks_and_markup(listed: Path) -> None:
+    listed.write_text(
+        LIST.replace('name = "nobody"', 'name = "long line"').replace('pattern = "nobody"', 'pattern = "long line"')
+    )
     text = "Nobody.\n\n```sh\nsu nobody\n```\n\n    su nobody\n\nAnd nobody."
-    _, *places = messages(listed, a_md=text)
+    _, *places = messages(listed, a_md=text, b_j2="nobody", c_css="nobody")
     assert places == ["    a.md:1: Nobody.", "    a.md:9: And nobody."]
 
 

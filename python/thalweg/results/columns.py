@@ -59,14 +59,16 @@ TABLES: dict[str, Table] = {
                 "u64",
                 False,
                 False,
-                "When it began: the connection's SYN, or the request on an open connection; of programs the first packet.",
+                "When it began: the connection's SYN, or the request on an open connection; of programs the first "
+                "packet.",
             ),
             Column(
                 "end_us",
                 "u64",
                 False,
                 False,
-                "When its last byte was acknowledged, or when the experiment ended; of programs when the last payload left the path.",
+                "When its last byte was acknowledged, or when the experiment ended; of programs when the last "
+                "payload left the path.",
             ),
             Column(
                 "completed",
@@ -87,7 +89,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 False,
                 False,
-                "Payload bytes acknowledged; of programs those that left the path: of TCP each byte once, of UDP every payload byte.",
+                "Payload bytes acknowledged; of programs those that left the path: of TCP each byte once, of UDP "
+                "every payload byte.",
             ),
             Column(
                 "goodput_bps", "f64", False, False, "acked_bytes over the time from start to end, in bits per second."
@@ -104,7 +107,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Data segments that were retransmissions; empty: UDP of programs, whose retransmissions cannot be told apart.",
+                "Data segments that were retransmissions; empty: UDP of programs, whose retransmissions cannot be "
+                "told apart.",
             ),
             Column("timeouts", "u64", True, False, "Retransmission timeouts; empty: the engine cannot tell."),
             Column("recoveries", "u64", True, False, "Times that fast recovery began; empty: the engine cannot tell."),
@@ -149,7 +153,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Packets of the sender of data that entered the path and never left it; empty: no program. The column is absent where no flow has programs, and so are the following three.",
+                "Packets of the sender of data that entered the path and never left it; empty: no program. The "
+                "column is absent where no flow has programs, and so are the following three.",
             ),
             Column(
                 "delay_min_us",
@@ -184,7 +189,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Congestion window; empty: packets of programs do not show it. With qlog, bytes divided by the largest payload.",
+                "Congestion window; empty: packets of programs do not show it. With qlog, bytes divided by the "
+                "largest payload.",
             ),
             Column("ssthresh_packets", "u64", True, False, "Slow-start threshold; empty: not set yet."),
             Column(
@@ -200,7 +206,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Latest delivery-rate sample that was not limited by the application; of programs payload delivered since the sample before.",
+                "Latest delivery-rate sample that was not limited by the application; of programs payload "
+                "delivered since the sample before.",
             ),
             Column("srtt_us", "u64", True, False, "Smoothed round-trip time."),
             Column("min_rtt_us", "u64", True, False, "Smallest round-trip time so far on this connection."),
@@ -233,7 +240,8 @@ TABLES: dict[str, Table] = {
                 "f64",
                 True,
                 False,
-                "Mean one-way delay on the path of packets delivered since the sample before; empty: no program, or no packet. The column is absent where no flow has programs.",
+                "Mean one-way delay on the path of packets delivered since the sample before; empty: no program, "
+                "or no packet. The column is absent where no flow has programs.",
             ),
         ),
     ),

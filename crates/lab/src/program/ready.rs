@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn listeners_and_bound_udp_sockets_are_found_and_connections_are_not() {
-        let table = "  sl  local_address rem_address   st\n   0: 0100007F:1151 00000000:0000 0A 0\n   1: 0100007F:1152 01:0 01 0\n";
+        let table = "  sl  local_address rem_address   st\n   0: 0100007F:1151 00000000:0000 0A 0\n   1: 0100007F:1152 \
+                     01:0 01 0\n";
         assert!(has_socket(table, 0x1151, Some(LISTEN)));
         assert!(!has_socket(table, 0x1152, Some(LISTEN)) && !has_socket(table, 0x1153, None));
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
