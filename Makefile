@@ -35,7 +35,7 @@ demo: setup ## run the ITC'18 mixes on the simulator and say where the report is
 	@$(DEMO)
 
 .PHONY: test
-test: test-setup test-build setup agent test-kernel lint test-rust-and-studies test-python ## check everything, as CI does
+test: test-setup test-build setup agent test-kernel lint test-rust-and-studies test-python ## check everything as CI
 	@tools/bootstrap left-out
 
 .PHONY: test-under-load

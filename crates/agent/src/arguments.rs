@@ -57,8 +57,8 @@ pub enum Command {
     /// this command ends (Ctrl-C)
     #[command(
         args_conflicts_with_subcommands = true,
-        after_help = "Examples:\n  thalweg-agent tune --guide\n  sudo thalweg-agent tune --dry-run\n  sudo thalweg-agent tune --arms cubic,bbr\n  \
-                      sudo thalweg-agent tune status"
+        after_help = "Examples:\n  thalweg-agent tune --guide\n  sudo thalweg-agent tune --dry-run\n  sudo \
+                       thalweg-agent tune --arms cubic,bbr\n sudo thalweg-agent tune status"
     )]
     Tune(Box<tune::Options>),
     /// Show the state of recording: connections, rows, files, losses, cost

@@ -128,7 +128,8 @@ fn fluid(phases: &[(u64, u64)], offers: &[Offer]) -> Vec<u64> {
 proptest! {
     #[test]
     fn packets_leave_as_the_fluid_model_says(
-        phases in prop::collection::vec((1..ms(3), prop_oneof![Just(0), 1_000..50_000_000u64, Just(100_000_000_007)]), 1..6),
+        phases in prop::collection::vec(
+            (1..ms(3), prop_oneof![Just(0), 1_000..50_000_000u64, Just(100_000_000_007)]), 1..6),
         packets in prop::collection::vec((0..ms(1), prop_oneof![1..100u64, 1400..1501u64]), 1..60),
     ) {
         let mut at_ns = 0;

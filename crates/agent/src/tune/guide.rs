@@ -197,8 +197,8 @@ fn buffer(machine: &dyn Machine, name: &'static str, what: &str, verb: &str) -> 
 
 /// BBR paces its packets without `fq`, but `fq` needs fewer timers and paces more evenly.
 fn queues(machine: &dyn Machine) -> Vec<Check> {
-    let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has its \
-               own, which costs CPU on a server with many, and packets leave less evenly.";
+    let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has \
+               its own, which costs CPU on a server with many, and packets leave less evenly.";
     let default = machine.setting("net.core.default_qdisc");
     let found = machine.disciplines().filter(|found| !found.is_empty());
     match found {

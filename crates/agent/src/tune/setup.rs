@@ -441,8 +441,8 @@ fn rules(
     let known = Known { tree: guard.tree.clone(), host, places };
     Rules::from_value(arms.clone(), value, Arc::new(known)).map_err(|error| {
         let expected = "a policy that this agent can obey with what it knows";
-        let hint = "columns of a table of networks (as, country ...): --prefixes FILE; values of this server (pop ...): [host] \
-                    in the file of --config";
+        let hint = "columns of a table of networks (as, country ...): --prefixes FILE; values of this server (pop \
+                    ...): [host] in the file of --config";
         Problem::refused("bad-policy", &place, error, expected, hint)
     })
 }

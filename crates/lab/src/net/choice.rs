@@ -37,8 +37,8 @@ pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> 
     match experiment.engine.link {
         Emulator::Relay => Err(Error::new(
             "not-in-virtual-time",
-            "engine.link = \"relay\" asks for our own emulator, which looks at the clock until a packet is due: in virtual \
-             time no time passes while a program runs",
+            "engine.link = \"relay\" asks for our own emulator, which looks at the clock until a packet is due: in \
+             virtual time no time passes while a program runs",
             "leave engine.link out, or use --engine kernel",
         )),
         wish => netem::check(experiment, traces, &probe::qdiscs()?).map(|()| {

@@ -25,9 +25,9 @@ mod tests {
     #[test]
     fn drops_of_both_ways_are_added() {
         let text = "Inter-|   Receive                                                |  Transmit\n \
-                     face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
-                     lo:  103184     782    0    0    0     0          0         0   103184     782    0    0    0     0       0          0\n  \
-                     r0: 5 4 3 20 1 0 0 0 50 40 30 7 10 0 0 0\n";
+                     face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo \
+                        colls carrier compressed\n lo:  103184     782    0    0    0     0          0         0   \
+                                                      103184 782 0 0 0 0 0 0\n r0: 5 4 3 20 1 0 0 0 50 40 30 7 10 0 0 0\n";
         assert_eq!(parse(text), BTreeMap::from([("lo".to_owned(), 0), ("r0".to_owned(), 27)]));
     }
 }

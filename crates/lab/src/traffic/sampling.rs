@@ -139,8 +139,8 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, until: &Bell) 
     const WORTH_TELLING: f64 = 1e9;
     if cpu_percent > CPU_LIMIT_PERCENT && lasted >= WORTH_TELLING {
         samples.untrustworthy = Some(format!(
-            "sampling took {cpu_percent:.0} % of a processor from the traffic (limit {CPU_LIMIT_PERCENT:.0} %): choose a longer \
-             sample_interval"
+            "sampling took {cpu_percent:.0} % of a processor from the traffic (limit {CPU_LIMIT_PERCENT:.0} %): choose \
+             a longer sample_interval"
         ));
     }
     Ok(samples)

@@ -128,8 +128,8 @@ fn find_port() -> io::Result<PathBuf> {
         }
         if Instant::now() > give_up {
             return Err(io::Error::other(
-                "this kernel has no virtio-serial port: CONFIG_VIRTIO_PCI and CONFIG_VIRTIO_CONSOLE are needed, built in or as \
-                 modules (--modules DIR)",
+                "this kernel has no virtio-serial port: CONFIG_VIRTIO_PCI and CONFIG_VIRTIO_CONSOLE are needed, built \
+                 in or as modules (--modules DIR)",
             ));
         }
         std::thread::sleep(LOOK);

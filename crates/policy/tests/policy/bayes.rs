@@ -205,7 +205,8 @@ fn the_same_outcomes_give_the_same_weights() {
 
 prop_compose! {
     fn any_outcome()(
-        network in 0u8..3, number in 0u8..4, arm in 0u8..2, group in 0u8..3, bytes in 0u64..1 << 40, fct in prop::option::of(0u64..1 << 44),
+        network in 0u8..3, number in 0u8..4, arm in 0u8..2, group in 0u8..3, bytes in 0u64..1 << 40,
+        fct in prop::option::of(0u64..1 << 44),
         busy in 0u64..1 << 44, app: bool, segments in 0u64..1 << 40, retransmits in 0u64..1 << 40,
     ) -> Outcome {
         Outcome {
@@ -223,7 +224,9 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn weights_are_chances_whatever_connections_tell(outcomes in prop::collection::vec(any_outcome(), 0..120), step in 0u64..1 << 52) {
+    fn weights_are_probabilities_for_any_outcomes(
+        outcomes in prop::collection::vec(any_outcome(), 0..120), step in 0u64..1 << 52,
+    ) {
         let mut policy = bayes();
         let mut now = Time(0);
         for outcome in &outcomes {

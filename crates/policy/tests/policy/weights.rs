@@ -40,7 +40,9 @@ proptest! {
     }
 
     #[test]
-    fn an_arm_without_a_chance_is_never_drawn(wishes in prop::collection::vec(0.0f64..1.0, 1..8), zero: usize, unit in 0.0f64..1.0) {
+    fn an_arm_without_a_chance_is_never_drawn(
+        wishes in prop::collection::vec(0.0f64..1.0, 1..8), zero: usize, unit in 0.0f64..1.0,
+    ) {
         let mut wishes = wishes;
         wishes.push(1.0);
         let zero = zero % (wishes.len() - 1);

@@ -103,8 +103,8 @@ fn dualpi2(queue: &Queue) -> String {
         return String::new();
     };
     format!(
-        "target {} tupdate {} alpha {alpha} beta {beta} step_thresh {} coupling_factor {coupling_factor} classic_protection \
-         {classic_protection}",
+        "target {} tupdate {} alpha {alpha} beta {beta} step_thresh {} coupling_factor {coupling_factor} \
+         classic_protection {classic_protection}",
         time(*target_ns),
         time(*tupdate_ns),
         time(*step_thresh_ns)

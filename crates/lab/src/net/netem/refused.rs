@@ -175,8 +175,8 @@ fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
         format!("Linux 6.17 and later have it, with iproute2 6.17 or later: sudo modprobe {module}{ours}")
     } else {
         format!(
-            "thalweg kernel build makes a kernel that has it, for --engine uml; as root, if it is a module: sudo modprobe \
-             {module}{ours}"
+            "thalweg kernel build makes a kernel that has it, for --engine uml; as root, if it is a module: sudo \
+             modprobe {module}{ours}"
         )
     };
     Error::new("no-qdisc", format!("{who} `{name}`, and the kernel or `tc` does not know it"), hint)
@@ -191,7 +191,7 @@ fn no_qdisc(what: &str, why: &str) -> Error {
     Error::new(
         "no-qdisc",
         format!("a link of queue disciplines needs {what}: {why}"),
-        "engine.link = \"relay\" in the scenario needs nothing of the kind; Debian's kernels have all of it as modules: \
-         sudo modprobe -a sch_netem sch_htb sch_ingress ifb cls_u32 act_mirred",
+        "engine.link = \"relay\" in the scenario needs nothing of the kind; Debian's kernels have all of it as \
+         modules: sudo modprobe -a sch_netem sch_htb sch_ingress ifb cls_u32 act_mirred",
     )
 }

@@ -365,8 +365,8 @@ fn a_discipline_that_the_kernel_lacks_is_named_with_the_way_to_get_it() {
 fn a_policer_is_a_filter_of_htb_before_the_queue_or_behind_it() {
     let mut experiment = experiment();
     experiment.forward.policer = Some(policer());
-    let filter = "tc filter add dev r0 parent 1: protocol all u32 match u32 0 0 action police rate 10000000bit burst 30000 \
-                  conform-exceed drop/ok";
+    let filter = "tc filter add dev r0 parent 1: protocol all u32 match u32 0 0 action police rate 10000000bit burst \
+                  30000 conform-exceed drop/ok";
     let before = script(&experiment);
     assert!(before.contains("dev r0 root handle 1: stab overhead -14 htb default 1\n"), "{before}");
     assert!(before.contains(filter), "{before}");

@@ -90,8 +90,8 @@ fn check_settings(count: u32, cpu: Option<&Cpu>, settings: &Settings) -> Result<
         return Ok(());
     }
     let message = format!(
-        "{count} processors of a guest with a share of {:.3} each are {asked:.3} processors, and deadline threads may have {most:.3} here \
-         (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us)",
+        "{count} processors of a guest with a share of {:.3} each are {asked:.3} processors, and deadline threads may \
+         have {most:.3} here (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us)",
         asked / f64::from(count)
     );
     Err(Error::new("no-contention", message, "choose a smaller cpu_share, or cpus = 1"))

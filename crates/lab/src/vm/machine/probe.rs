@@ -136,9 +136,9 @@ impl Drop for Guest {
 
 fn not_booted(release: &str, how: &str, console: &str) -> Error {
     let message = format!("a guest with the kernel {release} {how} before it had booted; {}", last_lines(console));
-    let hint = "the kernel needs virtio (CONFIG_VIRTIO_PCI, CONFIG_VIRTIO_NET, CONFIG_VIRTIO_CONSOLE), CONFIG_DEVTMPFS, \
-                CONFIG_BLK_DEV_INITRD and a serial console, built in or as modules (--modules DIR); thalweg kernel fetch \
-                gets one that has them";
+    let hint = "the kernel needs virtio (CONFIG_VIRTIO_PCI, CONFIG_VIRTIO_NET, CONFIG_VIRTIO_CONSOLE), \
+                CONFIG_DEVTMPFS, CONFIG_BLK_DEV_INITRD and a serial console, built in or as modules (--modules DIR); \
+                thalweg kernel fetch gets one that has them";
     Error::new("bad-kernel", message, hint)
 }
 
