@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which algorithm a new connection gets: a number is drawn, and the row of its destination says what it stands for.
+ * Chooses the algorithm of a new connection: a random number selects an entry of the row of its destination.
  * Rows are the daemon's; here nothing is learned.
  *
  *     chosen by someone else? ──► override of the prefix? ──► private? ──► what its client's other connections have?
@@ -53,8 +53,8 @@ PERCPU_ARRAY(decisions, 1, struct tune_decisions);
 
 /*
  * A peer's connections that are open at the same time share one choice: they share a bottleneck, and one that keeps the
- * default beside one that does not tells nothing. A table without lists: two peers with the same place do without it,
- * one of them.
+ * default beside one that does not is not comparable. The table has no lists: of two peers with the same slot, one is
+ * not tracked.
  */
 struct client {
 	u64 tag;
@@ -263,8 +263,7 @@ static __always_inline u64 tag_of(const struct tune_key *peer)
 }
 
 /*
- * What is drawn is for a connection whose end will be told, for one whose end will not be, or for one that is yet to
- * be.
+ * Kinds of draws: for a connection whose close will be reported, for one whose close will not, or for a future one.
  */
 enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 
@@ -391,8 +390,8 @@ static __always_inline void count_decision(u32 flags)
 }
 
 /*
- * Chooses for a connection that has just been established, and sets it; returns flags of its flow. `counts`: it will be
- * told of its end.
+ * Chooses and sets the algorithm of a connection that was just established; returns flags of its flow. `counts`: its
+ * close will be reported.
  */
 static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp, bool is_outgoing, bool counts)
 {

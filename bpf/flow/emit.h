@@ -29,7 +29,7 @@ struct {
 	__type(value, struct record_progress);
 } progress SEC(".maps");
 
-/* Wakes the reader; what is in it says nothing. The kernel's least size is a page, whatever that is. */
+/* Wakes the reader; its content is irrelevant. The kernel's minimum size is a page. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -114,7 +114,7 @@ static __always_inline void submit(const struct reserved *reserved)
 #else
 	__sync_lock_test_and_set(&reserved->slot->number, number + 1);
 #endif
-	/* Where there is no room for it, the reader has not heard the one before yet. */
+	/* If there is no space for it, the reader has not handled the previous one yet. */
 	if (number % SELDOM == 0 && reserved->unread > RECORD_SLOTS / 4)
 		bpf_ringbuf_output(&waker, &number, sizeof(number), BPF_RB_FORCE_WAKEUP);
 }

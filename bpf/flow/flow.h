@@ -70,14 +70,14 @@ enum flow_flag {
 /* Number of first RTTs that are kept individually; a power of two. */
 #define FIRST_RTTS 4
 
-/* Zero at the start, but for the first members. There is memory for as many as the loader says: each byte counts. */
+/* Zero at the start, except for the first members. The loader sets the number of entries: each byte counts. */
 struct flow {
 	u64 opened_us; /* 0: it has a place, and has not begun */
 	u64 cc_at_open[2];
 	u32 flags;
 	u32 netns;
 	u32 handshake_rtt_us;
-	u32 walk; /* the last walk that has met it; 0: none has, nor a search */
+	u32 walk; /* the last scan that saw it; 0: none, nor a search */
 
 	/* At the last call, and what of it will be acknowledged without another. */
 	struct sums look;
@@ -95,7 +95,7 @@ struct flow {
 	u64 acked_after_bytes[RECORD_MARKS];
 
 	u64 row_us; /* when the last row of it was handed over */
-	u32 rtt_min_us; /* at the last walk; 0: there was none */
+	u32 rtt_min_us; /* at the last scan; 0: no scan yet */
 	u32 rtt_max_us;
 	u32 samples;
 	u32 app_limited;
@@ -211,7 +211,7 @@ static __always_inline void look(struct flow *flow, struct tcp_sock *tp, const s
 	flow->covered_bytes = now->acked_bytes + (u32)(tp->snd_nxt - tp->snd_una);
 }
 
-/* For how long its send queue was empty since the last look: all that time that was not busy, in whole jiffies. */
+/* Time with an empty send queue since the last sample: all time that was not busy, in whole jiffies. */
 static __always_inline u64 idle_us(const struct flow *flow, const struct sums *now)
 {
 	u32 passed = now->jiffies - flow->look.jiffies;
@@ -237,7 +237,7 @@ static __always_inline void find_pause(struct pause *pause, const struct flow *f
 
 	pause->idle_us = idle_us(flow, now);
 	pause->to_us = to_us < before ? before : to_us > now->at_us ? now->at_us : to_us;
-	/* All was acknowledged at the last look: that moment is known exactly. */
+	/* All was acknowledged at the last sample: that moment is known exactly. */
 	if (flow->look.acked_bytes == flow->covered_bytes || pause->to_us - before < pause->idle_us)
 		pause->from_us = before;
 	else
@@ -280,13 +280,13 @@ static __noinline int note_marks(struct flow *flow, const struct sums *now, cons
 	return 0;
 }
 
-/* Has a mark passed since the last look? */
+/* Has a mark passed since the last sample? */
 static __always_inline bool is_mark_due(const struct flow *flow, const struct sums *now)
 {
 	return flow->marks < RECORD_MARKS && now->at_us >= flow->opened_us + mark_us(flow->marks);
 }
 
-/* Notes what was acknowledged at the marks that have passed since the last look. */
+/* Records the bytes acknowledged at the marks that have passed since the last sample. */
 static __always_inline void pass_marks(struct flow *flow, const struct sums *now, const struct pause *pause)
 {
 	if (is_mark_due(flow, now))
@@ -440,8 +440,8 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 /*
  * Is less in flight than a sender on CPU keeps there? The paper's rule (bpf/cc/cpu_rules/paper.h) asks for one BDP, and
  * looks at each ACK. But packets leave in bursts, and are acknowledged so: where a round trip is not much longer than a
- * burst, less than one BDP is what every sender has in flight when it hears of the last burst. So a burst less has to
- * be there. The user's side (off_cpu.rs) knows whether the machine was off CPU: this alone proves nothing.
+ * burst, less than one BDP is what every sender has in flight when the last burst is acknowledged. So a burst less has
+ * to be there. The user's side (off_cpu.rs) knows whether the machine was off CPU: this alone proves nothing.
  */
 static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 {

@@ -121,7 +121,7 @@ static __noinline int look_back(struct flow *flow, struct tcp_sock *tp, const st
 	return 0;
 }
 
-/* Most often the queue was never empty since the last look, or this is the first. */
+/* Usually the queue was never empty since the last sample, or this is the first sample. */
 static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u64 resumed_us)
 {
 	u32 flags = flow->flags;
@@ -141,7 +141,7 @@ static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, cons
 static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp, const struct sums *now,
 					  u32 told_rtt_us)
 {
-	/* Linux 6.10 and newer tell the sample. */
+	/* Linux 6.10 and newer pass the sample. */
 	u32 rtt_us = told_rtt_us ? told_rtt_us : tp->rack.rtt_us;
 	/* After an idle time this is still when the first packet was sent. */
 	u64 resumed_us = tp->delivered_mstamp;
@@ -188,7 +188,7 @@ static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const
 /* The kernel forgets it. */
 static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u32 state)
 {
-	/* All that was acknowledged since the last look was acknowledged then. */
+	/* All bytes acknowledged since the last sample were acknowledged at that time. */
 	if (is_mark_due(flow, now))
 		pass_last_marks(flow, now, flow->look.at_us);
 	emit_close(tp, flow, now, state);
@@ -205,7 +205,7 @@ static __always_inline u64 closed_us(struct tcp_sock *tp)
 
 /*
  * What happens to a connection between its opening and its end: a round trip, or a change of state. Of these count the
- * ones that send a FIN, which say when the last transfer ended, and the last.
+ * ones that send a FIN, which show when the last transfer ended, and the last.
  */
 static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool is_round_trip)
 {
@@ -295,7 +295,7 @@ int record_flows(struct bpf_sock_ops *ctx)
 	return 1;
 }
 
-/* What a walk over all connections is for: bits. Who wants to see all gets looks, and no row is due then. */
+/* Purposes of a scan of all connections, as bits. A scan that shows all connections returns samples and no rows. */
 enum { WALK_SHOWS_ALL = 1 };
 
 struct walk {
@@ -308,7 +308,7 @@ struct walk {
 
 ARRAY(walk, 1, struct walk);
 
-/* Room for an event of a walk, which is too large for the stack. One walk at a time. */
+/* Buffer for an event of a scan, which is too large for the stack. One scan runs at a time. */
 PERCPU_ARRAY(scratch, 1, struct record_event);
 
 /* Is the connection's cgroup the one that is recorded, or within it? */
@@ -420,7 +420,7 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* Network namespaces, and the last walk that has been there. */
+/* Network namespaces, and the last scan that entered them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -429,22 +429,22 @@ struct {
 	__type(value, u32);
 } namespaces SEC(".maps");
 
-/* What two walks do not meet, the second of which began after the first had ended, is not there. */
+/* A connection that two consecutive scans do not see is closed. */
 #define WALKS_MISSED 2
 
-/* Is a connection that is kept no more, as far as the last walk knows? */
+/* Has a tracked connection closed, according to the last scan? */
 static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 {
 	u32 *visited, netns;
 
-	/* It may have been opened behind that walk's back: the next but one knows. */
+	/* It may have been opened during that scan: the scan after the next decides. */
 	if (!flow->walk) {
 		flow->walk = last->number;
 		return false;
 	}
 	if (last->number - flow->walk < WALKS_MISSED)
 		return false;
-	/* Of these every walk that could looks; the namespace may be gone as well. */
+	/* Every scan that could see it samples it; its namespace may be gone, too. */
 	if (flow->flags & FLOW_BLIND && last->is_complete)
 		return true;
 	netns = flow->netns;
@@ -453,9 +453,9 @@ static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 }
 
 /*
- * Tells of a connection that is no more. There are such if another program had the kernel not call for them, and they
- * ended before a walk could ask for it again. Of their endpoints only the network namespace is known. Returns whether
- * there was room.
+ * Reports a closed connection. Closes are missed if another program cleared the callbacks, and the connection closed
+ * before a scan set them again. Of its endpoints only the network namespace is known. Returns whether the event fitted
+ * into the queue.
  */
 static __always_inline bool tell_gone(const struct flow *flow, u64 cookie)
 {

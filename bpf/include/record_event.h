@@ -18,21 +18,21 @@
 #define RECORD_RTT_FIRST_OCTAVE 5
 #define RECORD_RTT_OCTAVES 18
 
-/* Of fewer RTTs than this, 95 % are no fewer than all: the largest tells, and the buckets are left out of the event. */
+/* Below this number of RTTs the 95th percentile is the largest, and the buckets are left out of the event. */
 #define RECORD_RTT_FEW 20
 
 enum record_kind {
 	RECORD_CLOSE,    /* a connection, whole */
 	RECORD_INTERIM,  /* a connection so far; it is time for a row */
 	RECORD_LOOK,     /* a connection so far, for who wants to see it now */
-	RECORD_TRANSFER, /* a transfer in a connection that goes on */
-	RECORD_GONE,     /* a connection that is no more, of whose end nobody has told: as it was at the last look */
+	RECORD_TRANSFER, /* a transfer in a connection that stays open */
+	RECORD_GONE,     /* a closed connection whose close was not reported: its last sample */
 };
 
 enum record_flag {
 	RECORD_OUTGOING = 1,
 	RECORD_JOINED = 2,   /* was open before recording began: direction and algorithm at the opening are not known */
-	RECORD_BLIND = 4,    /* the kernel does not call us for it: there are only looks */
+	RECORD_BLIND = 4,    /* the kernel does not call us for it: there are only samples */
 	RECORD_COMPLETE = 8, /* a transfer of which all was acknowledged */
 };
 
@@ -53,7 +53,7 @@ enum record_reason {
 	RECORD_LOOPBACK,    /* left alone: the peer's address is this host's */
 	RECORD_PRIVATE,     /* left alone: the peer's address is private or shared (RFC 1918, 4193, 6598) */
 	RECORD_LINK_LOCAL,  /* left alone: the peer's address is link-local */
-	RECORD_KEEP,        /* left alone: an override says so */
+	RECORD_KEEP,        /* left alone because of an override */
 	RECORD_OVERRIDE,    /* an override names the algorithm */
 	RECORD_REFUSED,     /* the kernel refused to set the algorithm that was to be set */
 };

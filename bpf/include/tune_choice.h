@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the daemon tells the programs that choose algorithms. crates/agent/src/tune/wire.rs mirrors this file; a test
+ * The daemon's data for the programs that choose algorithms. crates/agent/src/tune/wire.rs mirrors this file; a test
  * there compares the two. Members of 64 bits stand before those of 32, and nothing is filled up.
  */
 #ifndef THALWEG_TUNE_CHOICE_H
 #define THALWEG_TUNE_CHOICE_H
 
-/* So many algorithms can be told apart, and prefixes of so many lengths are looked for. */
+/* Maximum number of algorithms, and of prefix lengths. */
 #define TUNE_ARMS 8
 #define TUNE_LENGTHS 3
 
@@ -21,7 +21,7 @@ struct tune_settings {
 	u32 plain_arms;           /* how many of them need no ECN */
 	u32 loss_shift;           /* who retransmits more than 2^-loss_shift of its segments gets loss_arm at once; 0: nobody */
 	u32 loss_arm;
-	u32 client_mask;          /* how many clients are told apart, less 1 */
+	u32 client_mask;          /* maximum number of clients, less 1 */
 	u32 lengths_v4[TUNE_LENGTHS]; /* the longest first; 0: no more */
 	u32 lengths_v6[TUNE_LENGTHS];
 };
@@ -82,7 +82,7 @@ struct tune_decisions {
 	u64 connections[TUNE_DECISIONS];
 };
 
-/* What the operator has said of a prefix. */
+/* The operator's override of a prefix. */
 enum tune_override {
 	TUNE_KEEP,
 	TUNE_DATA_CENTER,

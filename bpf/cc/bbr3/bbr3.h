@@ -33,7 +33,7 @@ enum bbr3_state {
 	BBR3_PROBE_RTT,
 };
 
-/* What do ACKs that arrive now say about the last bandwidth probe? */
+/* What do ACKs that arrive now show about the last bandwidth probe? */
 enum bbr3_ack_phase {
 	BBR3_ACKS_INIT,            /* nothing */
 	BBR3_ACKS_REFILLING,       /* the pipe is being filled */

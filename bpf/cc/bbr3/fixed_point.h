@@ -30,7 +30,7 @@
 /* 4: two packets in each direction with a receiver that acknowledges every other packet (draft: MinPipeCwnd). */
 #define BBR3_MIN_CWND 4
 
-/* 2 %: a higher loss rate says that too much is in flight (draft: LossThresh). 5/256 = 1.95 %, as Linux rounds it. */
+/* 2 %: a higher loss rate means that too much is in flight (draft: LossThresh). 5/256 = 1.95 %, as Linux rounds it. */
 #define BBR3_LOSS_THRESHOLD (BBR3_UNIT * 2 / 100)
 
 /* 0.7: what remains of a bound after congestion (draft: Beta); Linux subtracts 30 %, rounded down. */
@@ -137,7 +137,7 @@ BBR3_INLINE uint32_t bbr3_burst(uint64_t pacing_rate, uint32_t pacing_shift, uin
 	return bbr3_max(mss ? bytes / mss : 0, BBR3_TSO_MIN_SEGMENTS);
 }
 
-/* Does the loss rate say that too much was in flight? 0 in flight: unknown (draft: IsInflightTooHigh). */
+/* Does the loss rate show that too much was in flight? 0 in flight: unknown (draft: IsInflightTooHigh). */
 BBR3_INLINE uint32_t bbr3_is_loss_too_high(uint32_t lost, uint32_t tx_in_flight)
 {
 	return tx_in_flight && lost > bbr3_scale(tx_in_flight, BBR3_LOSS_THRESHOLD);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Samples of packets that are sent in PROBE_RTT say nothing about the bandwidth (draft: MarkConnectionAppLimited). The
+ * Samples of packets that are sent in PROBE_RTT do not show the bandwidth (draft: MarkConnectionAppLimited). The
  * kernel has a mark for such packets, `app_limited`, that programs may not write on all kernels. So the flow has a mark
  * of its own: of packets that are sent while `delivered` is between two numbers. Included by bbr3.h.
  */

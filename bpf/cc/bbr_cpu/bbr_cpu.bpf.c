@@ -2,7 +2,7 @@
 /*
  * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that keeps it at work when its sender shares a CPU
  * (cpu_rules/rule.h). This file is the glue: it passes every call on to BBR, shows the rule what is known after an ACK,
- * and does what it says.
+ * and applies its result.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module.
  * Cost per ACK: 0.3 to 0.5 us, BBR's own work and the kernel's measuring included; with the rule `paper` 0.2 to 0.3 us

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When PROBE_RTT begins and ends. The kernel's BBR enters and leaves it; this says when, by a clock of its own.
+ * When PROBE_RTT begins and ends. The kernel's BBR enters and leaves it; this decides when, by its own clock.
  * Included by tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_PROBE_RTT_H

@@ -71,7 +71,7 @@ struct rule_input {
 	uint32_t prior_cwnd;     /* before BBR has handled this ACK */
 	uint32_t inflight;       /* packets in flight */
 	uint32_t prior_inflight; /* before this ACK */
-	uint32_t acked;          /* packets that this ACK says are delivered */
+	uint32_t acked;          /* packets delivered according to this ACK */
 	uint32_t delivered;      /* packets, since the start */
 	uint32_t lost;           /* packets, since the start */
 	uint32_t ca_state;       /* of loss recovery: 0 open, 1 disorder, 2 window reduced, 3 recovery, 4 loss */

@@ -2,24 +2,24 @@
 /*
  * The rule `schedule`: a sender that was off CPU sends afterwards what BBR would have sent meanwhile.
  *
- * Pacing is a schedule: at every moment it says how much may have left. A sender that is off CPU falls behind it, and
- * BBR forgives that: it goes on from where it is, delivers less than the path carries, and takes that for the path's
- * bandwidth. The rule keeps account of what pacing owes, and lets it leave as soon as the sender is on CPU again.
- * docs/concepts/bbr-cpu.md says why, formula by formula.
+ * Pacing is a schedule: at every moment it determines how much may have left. A sender that is off CPU falls behind the
+ * schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries, and takes
+ * that for the path's bandwidth. The rule accounts for what pacing owes, and sends it as soon as the sender is on CPU
+ * again. docs/concepts/bbr-cpu.md derives the formulas.
  *
  * Included by rule.h. Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6): a rate in
- * bytes per second times microseconds gives them without a division.
+ * bytes per second times microseconds needs no division.
  */
 #ifndef THALWEG_CPU_RULES_SCHEDULE_H
 #define THALWEG_CPU_RULES_SCHEDULE_H
 
 /*
- * A sender that hears nothing for longer than this may have been off CPU: bursts are what leaves in 2^-10 s, and their
- * ACKs come together.
+ * A sender without events for longer than this may have been off CPU: a burst is what leaves in 2^-10 s, and its ACKs
+ * come together.
  */
 #define RULE_STALL_US 1000
 
-/* If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself. */
+/* It was off CPU if it missed more than this of the schedule: a late burst compensates half of itself. */
 #define RULE_MISSED_US 500
 
 /*

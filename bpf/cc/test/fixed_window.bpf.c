@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fixed_window: ten packets, whatever happens. What a user's own algorithm may look like: tests load it from its file.
+ * fixed_window: always ten packets. An example of a user's own algorithm: tests load it from its file.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1, BTF.
  */
