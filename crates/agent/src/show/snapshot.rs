@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_reference_page_names_every_field_of_the_status() {
-        let reference = include_str!("../../../../docs/reference/agent-record.md");
+        let reference = include_str!("../../../../docs/reference/agent.md");
         let mut unchecked = vec![serde_json::to_value(fixture::agent().snapshot).unwrap()];
         while let Some(value) = unchecked.pop() {
             for name in value.as_object().into_iter().flat_map(|fields| fields.keys()) {
