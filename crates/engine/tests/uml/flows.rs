@@ -3,6 +3,7 @@
 use crate::common::{Bench, events, names, plan_of};
 use crate::stage::{Outcome, acked_bytes, experiment, flow, number, text};
 use crate::{bench, is_available};
+use parquet::record::Field;
 use serde_json::{Value, json};
 
 /// Bytes that 10 Mbit/s carry in 1.5 s.
@@ -287,4 +288,56 @@ fn packets_that_leave_together_both_ways_fill_the_path() {
     // The path is 20 ms, and packets wait for the next slot.
     let mean_us = number(&flow["rtt_mean_us"]);
     assert!(mean_us > 22_000.0, "{mean_us} us");
+}
+
+/// A video, a page, a call, RPC and a probe on an empty path, for three seconds.
+fn applications() -> Value {
+    let mut experiment = of("cubic", 3);
+    experiment["duration_ns"] = json!(3_000_000_000_u64);
+    let apps = [
+        json!({"kind": "video", "bitrates_bps": [500_000, 1_000_000], "segment_ns": 500_000_000, "buffer_ns": 2_000_000_000}),
+        json!({"kind": "web", "objects": 8, "depth": 3, "sizes_bytes": [2_000, 9_000], "connections": 3, "pages": 2,
+            "think_ns": 300_000_000}),
+        json!({"kind": "call", "frame_bytes": 2_000, "interval_ns": 40_000_000, "freeze_ns": 150_000_000}),
+        json!({"kind": "rpc", "mean_gap_ns": 50_000_000, "sizes_bytes": [300, 5_000], "connections": 2}),
+        json!({"kind": "probe", "size_bytes": 64, "interval_ns": 100_000_000}),
+    ];
+    let flows = apps.map(|app| {
+        let mut flow = flow(app["kind"].as_str().unwrap(), "cubic");
+        flow["load"] = json!({"kind": "app", "app": app});
+        flow
+    });
+    experiment["flows"] = json!(flows);
+    experiment
+}
+
+#[test]
+fn applications_send_what_they_send_in_the_simulator_and_see_the_same_latency() {
+    if !is_available() {
+        return;
+    }
+    let real = outcome(applications());
+    let simulated = Bench::with(&plan_of([applications()]));
+    let output = simulated.run("run", &[]).output().unwrap();
+    let simulated = Outcome::new(simulated, &output);
+    for app in ["rpc", "probe", "call", "web", "video"] {
+        let [mut ours, mut theirs] = [&real, &simulated].map(|outcome| {
+            // What is due at the end may or may not be sent.
+            outcome.flow(app).into_iter().filter(|row| number(&row["start_us"]) < 2.5e6).collect::<Vec<_>>()
+        });
+        assert_eq!(ours.len(), theirs.len(), "{app}");
+        for rows in [&mut ours, &mut theirs] {
+            rows.sort_by_key(|row| ["connection", "transfer"].map(|key| number(&row[key]) as u64));
+        }
+        for (ours, theirs) in ours.iter().zip(&theirs).filter(|(ours, _)| ours["completed"] == Field::Bool(true)) {
+            assert_eq!((&ours["size_bytes"], &ours["item"]), (&theirs["size_bytes"], &theirs["item"]), "{app}");
+            assert_eq!(
+                (&ours["bitrate_bps"], &ours["stall_us"]),
+                (&theirs["bitrate_bps"], &theirs["stall_us"]),
+                "{app}"
+            );
+            let [own, other] = [ours, theirs].map(|row| number(&row["fct_us"]));
+            assert!((own - other).abs() <= 2_000.0 + 0.1 * other, "{app}: {own} us, and {other} us in the simulator");
+        }
+    }
 }
