@@ -31,7 +31,7 @@ impl Periodic {
             let item = Item { number: self.sent, bitrate: None };
             messages.push(Message { connection: 0, size: self.size, due, item });
             self.sent += 1;
-            due = due + self.interval;
+            due += self.interval;
         }
         self.next_at = Some(due);
         Wake { messages, next: Some(due) }

@@ -33,7 +33,7 @@ impl Rpc {
             let item = Item { number: self.arrived, bitrate: None };
             messages.push(Message { connection: self.arrived % self.connections, size, due, item });
             self.arrived += 1;
-            due = due + streams::exponential(self.mean_gap, &mut self.stream);
+            due += streams::exponential(self.mean_gap, &mut self.stream);
         }
         self.next_at = Some(due);
         Wake { messages, next: Some(due) }
