@@ -333,7 +333,7 @@ fn applications_send_what_they_send_in_the_simulator_and_see_the_same_latency() 
     }
 }
 
-/// Size, item, bitrate and stall of each message of an application, in this order, and its completion time in microseconds.
+/// Item, size, bitrate and stall of each message of an application, in this order, and its completion time in us.
 fn messages(outcome: &Outcome, app: &str) -> Vec<(String, f64)> {
     // What is due at the end may or may not be sent.
     let rows = outcome.flow(app).into_iter().filter(|row| number(&row["start_us"]) < 2.5e6);
