@@ -26,7 +26,7 @@ PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 
 COMMANDS = ("server", "client")
 
-NOT_WITH_PROGRAMS = ("cc_params", "paced", "ecn", "requests")
+NOT_WITH_PROGRAMS = ("cc_params", "paced", "ecn", "requests", "app")
 """Keys of a flow that only the engine's own traffic honours."""
 
 SYSTEM_FOLDERS = "/usr/sbin:/sbin"
