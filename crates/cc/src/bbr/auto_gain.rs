@@ -3,15 +3,16 @@
 //! `bbr_auto` sets the gain of each probe by what was measured since the start of the previous one:
 //!
 //! ```text
-//!   target = auto_max_gain - auto_loss_response x excess - auto_queue_response x queue, at least auto_min_gain / (1 -
-//!   base) gain   = gain + auto_weight x (target - gain)
+//!   least  = auto_min_gain / (1 - base)
+//!   target = auto_max_gain - auto_loss_response x excess - auto_queue_response x queue, or least if that is more
+//!   gain   = gain + auto_weight x (target - gain)
 //! ```
 //!
 //! | value | meaning |
 //! | --- | --- |
 //! | base | share of packets lost while cruising: what the path loses whatever the gain |
 //! | excess | share lost because of the probe: that of the probe and the two rounds after it, less base |
-//! | queue | mean queueing delay while cruising, in minimum round-trip times: what other flows, or this one, keep in the buffer |
+//! | queue | mean queueing delay while cruising, in minimum round-trip times |
 //!
 //! A path that loses packets at random needs a gain of at least 1 / (1 - base): below that a probe delivers less than
 //! the bandwidth, and BBR's estimate falls. So random loss raises the least gain, and only losses of the probe lower
@@ -32,11 +33,11 @@ const MAX_GAIN: u64 = 256 * 19 / 10;
 
 /// The parameters of the rule. The defaults are those that the search of studies/better-bbr found.
 pub(crate) const PARAMS: [Param; 5] = [
-    param("auto_max_gain", "probing gain on a path without losses and queueing", 1.25, 1.0, 1.9),
-    param("auto_min_gain", "least probing gain, of what the path's random losses leave of it", 1.05, 1.0, 1.9),
-    param("auto_loss_response", "by how much the gain falls per share of packets that a probe loses", 2.0, 0.0, 20.0),
-    param("auto_queue_response", "by how much the gain falls per minimum RTT of queueing delay", 0.1, 0.0, 2.0),
-    param("auto_weight", "weight of the latest probe in the gain", 0.25, 0.01, 1.0),
+    param("auto_max_gain", "probing gain on a path without losses and queueing", 1.109, 1.0, 1.9),
+    param("auto_min_gain", "least probing gain, of what the path's random losses leave of it", 1.02, 1.0, 1.9),
+    param("auto_loss_response", "by how much the gain falls per share of packets that a probe loses", 6.554, 0.0, 20.0),
+    param("auto_queue_response", "by how much the gain falls per minimum RTT of queueing delay", 0.656, 0.0, 2.0),
+    param("auto_weight", "weight of the latest probe in the gain", 0.2444, 0.01, 1.0),
 ];
 
 const fn param(name: &'static str, about: &'static str, default: f64, min: f64, max: f64) -> Param {
@@ -158,21 +159,6 @@ impl AutoGain {
 
     fn gain(&self) -> Gain {
         Gain::from_raw((self.gain >> 8) as u32)
-    }
-}
-
-impl super::Bbr {
-    /// Measures losses and queueing, and sets the gain of a probe that begins with this ACK.
-    pub(super) fn adapt_gain(&mut self, ack: &Ack, was_probing: bool) {
-        let is_probing = self.is_probing();
-        let Some(auto) = &mut self.auto_gain else { return };
-        if self.mode != super::Mode::ProbeBw {
-            return;
-        }
-        if is_probing && !was_probing {
-            self.cycle.set_probe_gain(auto.on_probe(self.min_rtt.rtt));
-        }
-        auto.update(ack, self.min_rtt.rtt, self.round.is_start, is_probing);
     }
 }
 

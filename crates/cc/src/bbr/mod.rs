@@ -176,6 +176,16 @@ impl Bbr {
         }
     }
 
+    /// Measures losses and queueing, and sets the gain of a probe that begins with this ACK.
+    fn adapt_gain(&mut self, ack: &Ack, was_probing: bool) {
+        let is_probing = self.is_probing();
+        let Some(auto) = self.auto_gain.as_mut().filter(|_| self.mode == Mode::ProbeBw) else { return };
+        if is_probing && !was_probing {
+            self.cycle.set_probe_gain(auto.on_probe(self.min_rtt.rtt));
+        }
+        auto.update(ack, self.min_rtt.rtt, self.round.is_start, is_probing);
+    }
+
     fn update_gains(&mut self) {
         let settings = &self.settings;
         (self.pacing_gain, self.cwnd_gain) = match self.mode {
