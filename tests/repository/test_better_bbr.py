@@ -1,0 +1,30 @@
+"""The paths of the study better-bbr are those that its command draws; the winner of a search is the one it says."""
+
+import better_bbr
+import pytest
+
+
+def test_the_files_of_the_study_are_what_the_command_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["better_bbr.py", "paths", "--check"])
+    assert better_bbr.main() == 0
+
+
+def test_the_paths_of_the_study_are_not_those_of_the_search() -> None:
+    files = better_bbr.paths()
+    for name in ("converge", "fair", "mixed", "windows"):
+        seen, held_out = (set(files[f"{name}-{side}.csv"].splitlines()[1:]) for side in ("seen", "held-out"))
+        assert len(seen) == len(held_out) == 100
+        assert not seen & held_out
+
+
+def candidate(number: int | None, first: float, second: float) -> dict[str, object]:
+    values = {"mean share(theirs)": {"mean": first}, "mean utilisation": {"mean": second}}
+    return {"candidate": number, "settings": {}, "values": values}
+
+
+def test_the_winner_is_the_best_of_those_that_give_up_little() -> None:
+    quantities = [{"name": "mean share(theirs)", "goal": "maximise"}, {"name": "mean utilisation", "goal": "maximise"}]
+    found = {"quantities": quantities, "default": candidate(None, 0.2, 0.9), "best": [candidate(1, 0.4, 0.7)]}
+    assert better_bbr.winner(found)["candidate"] is None
+    found["best"] = [candidate(1, 0.4, 0.7), candidate(2, 0.3, 0.895), candidate(3, 0.25, 0.95)]
+    assert better_bbr.winner(found)["candidate"] == 2
