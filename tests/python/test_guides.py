@@ -202,3 +202,11 @@ def test_the_ready_workflow_judges_the_scenario_of_its_guide(tmp_path: Path) -> 
     assert len(checks.parse_all(bounds, names, {0: {}})) == len(bounds)
     assert '"$SCENARIO"' in steps[-1]
     assert workflow["env"]["SCENARIO"].endswith("congestion.toml")
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_command_on_a_path_fetches_its_page(tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("no curl")
+    follow("shell.md", tmp_path)
+    assert "scenarios" in (tmp_path / "page.html").read_text(), "the server lists its folder"

@@ -1,7 +1,9 @@
 //! The command line.
 
 use crate::schema::Subject;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -21,6 +23,9 @@ pub enum Command {
     /// Runs the experiments of a plan, or goes on with a run that was interrupted.
     #[command(after_help = "Example: thalweg-engine run --plan plan.json --out runs/mine --shard 1/4")]
     Run(Run),
+    /// Runs a command, or a shell, on the path of a plan's experiment.
+    #[command(after_help = "Example: thalweg-engine shell --plan plan.json --out runs/mine -- ping -c 3 10.77.0.2")]
+    Shell(Shell),
     /// Joins run directories of one plan, such as the shards that several machines ran.
     #[command(after_help = "Example: thalweg-engine merge --out runs/whole runs/shard-1 runs/shard-2")]
     Merge {
@@ -55,6 +60,15 @@ pub enum Command {
     /// Runs one program of an experiment, and leaves nothing of it. Hosts start it.
     #[command(hide = true)]
     Supervise,
+    /// Ends what programs leave in network namespaces. Sessions start it.
+    #[command(hide = true)]
+    Reap,
+    /// Listens at an address and hands the socket over standard input. Sessions start it.
+    #[command(hide = true)]
+    Listen {
+        /// The address.
+        at: SocketAddr,
+    },
     /// Starts kernels in virtual time, and is the first process of guests. Engines start it.
     #[command(subcommand, hide = true)]
     Guest(Guest),
@@ -121,6 +135,47 @@ pub struct Run {
     /// Run only the experiments that FILE lists, as JSON: [[experiment, repetition], ...].
     #[arg(long, value_name = "FILE")]
     pub due: Option<PathBuf>,
+}
+
+/// What to run on a path, and how.
+#[derive(Debug, Args)]
+pub struct Shell {
+    /// The plan; it has one experiment, whose path is used and whose flows are left out.
+    #[arg(long, value_name = "FILE")]
+    pub plan: PathBuf,
+    /// The run directory.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// The end of the path at which the command runs.
+    #[arg(long, value_name = "END", default_value = "sender")]
+    pub on: End,
+    /// Command line to run at the other end, with `sh -c`.
+    #[arg(long, value_name = "COMMAND")]
+    pub server: Option<OsString>,
+    /// Service of this machine to make reachable at the other end; may be given several times.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub reach: Vec<SocketAddr>,
+    /// Record all packets.
+    #[arg(long)]
+    pub pcap: bool,
+    /// Show no status.
+    #[arg(long)]
+    pub quiet: bool,
+    /// File to write events to, a JSON object per line.
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// The command and its arguments [default: $SHELL].
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// An end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum End {
+    /// Where data enters the forward link.
+    Sender,
+    /// Where it leaves.
+    Receiver,
 }
 
 /// A part of a plan: every `of`-th experiment, beginning with the `number`-th.

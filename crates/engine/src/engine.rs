@@ -15,6 +15,17 @@ pub enum Records {
     Capture,
 }
 
+/// Programs of the user's that can run on the paths of an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Programs {
+    /// None.
+    None,
+    /// Commands that need no terminal and nothing outside the path: they run in virtual time.
+    Commands,
+    /// All, interactive ones among them.
+    All,
+}
+
 /// What carries the packets.
 pub trait Engine: Sync {
     /// Name in a plan.
@@ -48,6 +59,11 @@ pub trait Engine: Sync {
     /// What it can record of packets where the scenario asks for it.
     fn records(&self) -> Records {
         Records::Nothing
+    }
+
+    /// Which programs of the user's can run on its paths.
+    fn carries(&self) -> Programs {
+        Programs::None
     }
 
     /// Runs an experiment, and stops soon after it is cancelled.

@@ -4,6 +4,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::sync::Mutex;
+use thalweg_lab::protocol::ConnectionReport;
 use thalweg_store::{ExperimentId, Merged, Problem};
 
 /// Something that has happened.
@@ -44,6 +45,8 @@ pub enum EngineEvent<'a> {
         /// The reason.
         reason: &'a str,
     },
+    /// A connection of a session.
+    Connection(&'a ConnectionReport),
     /// An experiment did not run to its end.
     Failed {
         #[serde(flatten)]

@@ -15,25 +15,31 @@ mod plan_file;
 mod policy_simulate;
 mod run;
 mod schema;
+mod shell;
+mod status;
 
 use arguments::{Arguments, Command, Guest, Policy};
 use clap::Parser;
 use engine_events::{EngineEvent, Output};
+use std::fs::File;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
-use thalweg_lab::{guest, vm};
+use thalweg_lab::{guest, session, vm};
 use thalweg_store::{Exit, Problem};
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
         Command::Run(options) => report(|output| run::run(&options, output)),
+        Command::Shell(options) => hold(&options),
         Command::Merge { out, parts } => report(|output| merge::merge(&out, &parts, output)),
         Command::Capabilities { json, engines } => capabilities(json, &engines),
         Command::Live { seconds } => live(Duration::from_secs(seconds.into())),
         Command::Policy(Policy::Simulate(options)) => play(&options),
         Command::Host => exit_of("host", thalweg_lab::host::serve()),
         Command::Supervise => exit_of("supervise", thalweg_lab::program::supervise()),
+        Command::Reap => exit_of("reap", session::reap()),
+        Command::Listen { at } => exit_of("listen", session::listen(at)),
         Command::Guest(Guest::Keep) => exit_of("guest keep", guest::keeper::keep()),
         Command::Guest(Guest::Begin { .. }) => exit_of("guest begin", guest::inside::begin()),
         Command::Guest(Guest::Boot { .. }) => exit_of("guest boot", vm::inside::boot()),
@@ -80,6 +86,27 @@ fn exit_of(part: &str, outcome: Result<(), impl std::fmt::Display>) -> ExitCode 
     let Err(error) = outcome else { return Exit::Finished.into() };
     eprintln!("thalweg-engine {part}: {error}");
     Exit::Failed.into()
+}
+
+/// Runs a command on a path. Standard output is the command's, so events go to the file that the options name.
+fn hold(options: &arguments::Shell) -> ExitCode {
+    let output = match &options.events {
+        None => Output::new(std::io::sink()),
+        Some(path) => match File::create(path) {
+            Ok(file) => Output::new(file),
+            Err(error) => {
+                eprintln!("thalweg-engine: {}: {error}", path.display());
+                return Exit::NotWritable.into();
+            }
+        },
+    };
+    shell::shell(options, &output).unwrap_or_else(|problem| {
+        if options.events.is_none() {
+            eprintln!("thalweg-engine: {}\n  hint: {}", problem.sentence(), problem.hint);
+        }
+        let _ = output.emit(&EngineEvent::error(&problem));
+        problem.exit.into()
+    })
 }
 
 /// Does something whose result is events, the error included; the error is also told on standard error.

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::protocol::{Command, Configuration, HostEvent, Role};
 use crate::stage::{CommandQueue, EventWriter, HostReport, Stage, clock_event};
-use crate::{diag, meter, net, program, relay, traffic};
+use crate::{diag, meter, net, program, relay, session, traffic};
 
 /// Does what standard input says until it ends.
 ///
@@ -48,6 +48,7 @@ fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
             program::play(&stage, &experiment, &program::Programs { serves, runs, folder })?
         }
         Role::Meter { points, servers } => meter::play(&stage, &experiment, &points, &servers)?,
+        Role::Observer { hosts, receiver } => session::observer::observe(&stage, &experiment, &hosts, receiver)?,
         Role::Qdiscs { watch } => diag::watch_qdiscs(&stage, &experiment, &watch)?,
     };
     events.send(&HostEvent::Stopped { measured, untrustworthy });

@@ -30,6 +30,7 @@ pub mod program;
 pub mod protocol;
 pub mod relay;
 pub mod run;
+pub mod session;
 pub mod stage;
 mod stamps;
 pub mod traffic;

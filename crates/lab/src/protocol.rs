@@ -23,7 +23,7 @@
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use thalweg_plan::plan::{Experiment, Step, Traces};
 use thalweg_trace::{QueueCounters, QueueRow};
@@ -75,7 +75,7 @@ pub enum Role {
         /// Flows whose data it sends.
         sends: Vec<Outgoing>,
         /// Where it sends the background traffic of its direction; nothing: it sends none.
-        background: Option<Ipv4Addr>,
+        background: Option<IpAddr>,
         /// Places in the plan of the flows whose data it receives; nothing: it does not listen.
         receives: Option<Vec<usize>>,
         /// TCP port to listen on and to connect to; UDP has the same number.
@@ -108,6 +108,13 @@ pub enum Role {
         /// The servers whose packets it meters.
         servers: Vec<Served>,
     },
+    /// It observes the flows of a session.
+    Observer {
+        /// Namespaces of the hosts at the ends of the path.
+        hosts: Vec<String>,
+        /// Address of the receiver.
+        receiver: IpAddr,
+    },
     /// The kernel's queue disciplines carry packets; it changes their rate when it is due, and counts.
     Qdiscs {
         /// What to read, and what to change when.
@@ -125,7 +132,7 @@ pub struct Outgoing {
     /// Its place in the plan.
     pub flow: usize,
     /// Address of the host that receives it.
-    pub to: Ipv4Addr,
+    pub to: IpAddr,
 }
 
 /// An interface of a host whose packets are metered.
@@ -159,7 +166,7 @@ pub struct Port {
     /// Name of the router's interface.
     pub interface: String,
     /// Address of the host there.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Ethernet address of the host there.
     pub mac: [u8; 6],
     /// Name of the host in the scenario.
@@ -233,6 +240,12 @@ pub enum HostEvent {
     Metered(Box<Metered>),
     /// The packets of the sender of data of a program's connection, up to a moment.
     MeterSample(Box<MeterSample>),
+    /// The path during a session, every second.
+    Status(Box<StatusReport>),
+    /// A connection of a session.
+    Connection(Box<ConnectionReport>),
+    /// The next flow that rows of a session belong to; its number is the count of those before.
+    Label(Box<FlowLabel>),
     /// The end: nothing follows.
     Stopped {
         /// What the host measured of itself, by names that carry their units, such as `relay_lateness_p99_us`.
@@ -253,6 +266,59 @@ pub struct Connection {
     pub copy: u64,
     /// Number of the connection within the copy, from 0.
     pub connection: u64,
+}
+
+/// The path during the second before.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StatusReport {
+    /// When.
+    pub t_us: u64,
+    /// What left the path in IP packets: towards the receiver, and towards the sender.
+    pub rate_bps: [u64; 2],
+    /// Mean delay in the queue of the direction that carries more; `None`: no packet.
+    pub queue_us: Option<f64>,
+    /// Packets that were lost in that direction.
+    pub loss_percent: Option<f64>,
+}
+
+/// A connection of a session: the direction that carries more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConnectionReport {
+    /// `tcp` or `udp`.
+    pub protocol: String,
+    /// Address and port that data comes from.
+    pub from: SocketAddr,
+    /// Address and port that it goes to.
+    pub to: SocketAddr,
+    /// Congestion control; `None`: unknown, or none.
+    pub cc: Option<String>,
+    /// When its first packet entered the path.
+    pub start_us: u64,
+    /// When its last data left the path.
+    pub end_us: u64,
+    /// Payload that left the path; of TCP each byte once.
+    pub bytes: u64,
+    /// Packets with payload that entered the path.
+    pub packets: u64,
+    /// Of these, retransmissions; `None`: not TCP.
+    pub retransmits: Option<u64>,
+    /// Packets that were lost on the path.
+    pub lost_packets: u64,
+    /// Median of the smoothed round-trip times; `None`: no socket was sampled.
+    pub rtt_us: Option<f64>,
+    /// Median of the one-way delays of its packets.
+    pub delay_us: Option<f64>,
+}
+
+/// A flow of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowLabel {
+    /// Protocol and port of the service.
+    pub flow: String,
+    /// Congestion control.
+    pub cc: String,
+    /// Whether data goes to the sender.
+    pub is_up: bool,
 }
 
 /// A row of the table `flows`; the columns mean the same.

@@ -168,6 +168,7 @@ impl Scene {
             duration_ns: Some(duration),
             sample_interval_ns: Span::ZERO,
             start_jitter_ns: Span::ZERO,
+            ipv6: false,
             rtt_ns: rtt,
             forward,
             reverse: Link { jitter_ns: self.ack_jitter, ..link(rtt) },

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Chance, IPV6_EXTRA, MSS, Packets, Rate, Span, Time};
 
 mod app;
 mod queue;
@@ -75,6 +75,10 @@ pub struct Experiment {
     pub start_jitter_ns: Span,
     /// Round-trip time of the empty path.
     pub rtt_ns: Span,
+    /// Whether packets are IPv6: their headers are 20 bytes larger than those of IPv4.
+    #[serde(default, skip_serializing_if = "is_false")]
+    #[schemars(extend("x-left-out" = true, "default" = false))]
+    pub ipv6: bool,
     /// From sender to receiver: the bottleneck.
     pub forward: Link,
     /// From receiver to sender.
@@ -532,6 +536,11 @@ pub enum Ready {
 }
 
 impl Experiment {
+    /// Payload bytes of a full-sized TCP segment.
+    pub fn mss(&self) -> Bytes {
+        if self.ipv6 { MSS.saturating_sub(IPV6_EXTRA) } else { MSS }
+    }
+
     /// Whether the data of some flow goes from the host `receiver` through the reverse link.
     pub fn has_up_flows(&self) -> bool {
         self.flows.iter().any(|flow| flow.up)

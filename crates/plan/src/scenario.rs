@@ -133,6 +133,10 @@ pub struct Path {
     /// after the queue.
     #[serde(default)]
     pub offloads: bool,
+    /// Version of the Internet Protocol: 4 or 6.
+    #[serde(default = "ip_version_4")]
+    #[schemars(range(min = 4, max = 6))]
+    pub ip: u8,
     /// The way back. Without it, it has no limit of rate and loses nothing.
     pub reverse: Option<Reverse>,
 }
@@ -713,6 +717,10 @@ fn zero_time() -> String {
 
 fn ten_ms() -> String {
     "10ms".to_owned()
+}
+
+fn ip_version_4() -> u8 {
+    4
 }
 
 fn one_bdp() -> String {

@@ -81,6 +81,7 @@ pub const HONOURS: &[&str] = &[
     "path.trace=mahimahi",
     "path.preset",
     "path.rtt",
+    "path.ip",
     "path.buffer",
     "path.queue",
     "path.queue=fifo",

@@ -26,7 +26,7 @@ use crate::packet::Packet;
 use std::collections::VecDeque;
 use thalweg_plan::plan;
 use thalweg_tcp::{Data, ToReceiver};
-use thalweg_units::{Bytes, HEADER, MSS, Span};
+use thalweg_units::{Bytes, HEADER, Span};
 
 /// Largest merged packet, with the headers of one: GRO_LEGACY_MAX_SIZE.
 const MERGED_MAX: Bytes = Bytes(65_536);
@@ -35,6 +35,7 @@ const MERGED_MAX: Bytes = Bytes(65_536);
 #[derive(Debug)]
 pub(crate) struct Card {
     merges: bool,
+    mss: Bytes,
     pub(crate) interval: Span,
     pub(crate) arrivals: VecDeque<Box<Packet>>,
     pub(crate) alarm: Alarm,
@@ -42,10 +43,10 @@ pub(crate) struct Card {
 
 impl Card {
     /// The card of a host; none: the host handles each packet as it arrives. `may_be_merged`: a router merges packets.
-    pub(crate) fn new(host: &plan::Host, may_be_merged: bool) -> Option<Card> {
+    pub(crate) fn new(host: &plan::Host, may_be_merged: bool, mss: Bytes) -> Option<Card> {
         let (merges, interval) = (host.offloads, host.interrupt_coalescing_ns);
         let is_needed = merges || interval > Span::ZERO || may_be_merged;
-        is_needed.then(|| Card { merges, interval, arrivals: VecDeque::new(), alarm: Alarm::default() })
+        is_needed.then(|| Card { merges, mss, interval, arrivals: VecDeque::new(), alarm: Alarm::default() })
     }
 
     /// Takes the packets that the host handles now.
@@ -69,25 +70,25 @@ impl Card {
     fn add(&self, packet: Box<Packet>, packets: &mut VecDeque<Box<Packet>>) {
         let connection = packet.connection();
         let latest = packets.iter_mut().rev().find(|it| self.merges && it.connection() == connection);
-        if !latest.is_some_and(|latest| merge(latest, &packet)) {
+        if !latest.is_some_and(|latest| merge(latest, &packet, self.mss)) {
             packets.push_back(packet);
         }
     }
 }
 
 /// Adds a segment to a packet if receive offload does; whether it did.
-pub(crate) fn merge(packet: &mut Packet, next: &Packet) -> bool {
+pub(crate) fn merge(packet: &mut Packet, next: &Packet, mss: Bytes) -> bool {
     let Packet::Data { connection, packet: ToReceiver::Data(next) } = next else { return false };
     match packet {
         Packet::Data { connection: own, packet: ToReceiver::Data(last) }
-            if own == connection && continues(last, next) =>
+            if own == connection && continues(last, next, mss) =>
         {
             *packet = Packet::Merged { connection: *connection, segments: vec![*last, *next] };
             true
         }
         Packet::Merged { connection: own, segments } if own == connection => {
-            let size = HEADER + Bytes(segments.len() as u64 * MSS.0 + u64::from(next.len));
-            let fits = size <= MERGED_MAX && segments.last().is_some_and(|last| continues(last, next));
+            let size = HEADER + Bytes(segments.len() as u64 * mss.0 + u64::from(next.len));
+            let fits = size <= MERGED_MAX && segments.last().is_some_and(|last| continues(last, next, mss));
             if fits {
                 segments.push(*next);
             }
@@ -97,9 +98,9 @@ pub(crate) fn merge(packet: &mut Packet, next: &Packet) -> bool {
     }
 }
 
-fn continues(last: &Data, next: &Data) -> bool {
+fn continues(last: &Data, next: &Data, mss: Bytes) -> bool {
     !last.is_push
-        && u64::from(last.len) == MSS.0
+        && u64::from(last.len) == mss.0
         && next.seq.0 == last.seq.0 + 1
         && (next.tsval, next.tsecr) == (last.tsval, last.tsecr)
         && next.ecn == last.ecn

@@ -1,7 +1,7 @@
 //! Packets on the links.
 
 use thalweg_tcp::{Data, ToReceiver, ToSender};
-use thalweg_units::{Bytes, Ecn, MTU};
+use thalweg_units::{Bytes, Ecn, IPV6_EXTRA, MTU};
 
 /// A packet on either link. Data takes the forward link, acknowledgements the reverse one; for flows that go up it is
 /// the other way round.
@@ -19,13 +19,14 @@ pub(crate) enum Packet {
 
 impl Packet {
     /// Bytes of the IP packet.
-    pub(crate) fn wire_size(&self) -> Bytes {
+    pub(crate) fn wire_size(&self, is_ipv6: bool) -> Bytes {
+        let extra = if is_ipv6 { IPV6_EXTRA } else { Bytes(0) };
         match self {
-            Packet::Data { packet, .. } => packet.wire_size(),
+            Packet::Data { packet, .. } => packet.wire_size() + extra,
             Packet::Merged { segments, .. } => {
-                Bytes(segments.iter().map(|it| ToReceiver::Data(*it).wire_size().0).sum())
+                Bytes(segments.iter().map(|it| (ToReceiver::Data(*it).wire_size() + extra).0).sum())
             }
-            Packet::Ack { packet, .. } => packet.wire_size(),
+            Packet::Ack { packet, .. } => packet.wire_size() + extra,
             Packet::Udp { .. } => MTU,
         }
     }

@@ -21,7 +21,7 @@ use thalweg_plan::plan::{self, Experiment, Load};
 use thalweg_tcp::{Data, KernelGeneration, Receiver, ReceiverConfig, Sender, SenderConfig, ToReceiver, ToSender};
 use thalweg_trace::{Changes, SampleRow, Sink};
 use thalweg_traffic::{Agenda, Delivery, Outbox, Randomness, Source, Stream, Wake};
-use thalweg_units::{Span, Time};
+use thalweg_units::{Bytes, Span, Time};
 
 /// A direction of the path.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ struct Direction {
     link: Link<Box<Packet>>,
     stream: Stream,
     ends: Ends,
+    is_ipv6: bool,
+    mss: Bytes,
     /// Whether packets that reach the link at the same instant are merged.
     is_merging: bool,
     /// The packet that the next one may be merged with.
@@ -98,13 +100,25 @@ impl Simulation {
         let cpus = experiment.hosts.values().zip(streams.cpus);
         let cpus = cpus.map(|(host, mut stream)| Cpu::all(host, &mut stream)).collect();
         let is_merging = experiment.forward.offloads || experiment.reverse.offloads;
-        let cards = experiment.hosts.values().map(|host| Card::new(host, is_merging)).collect();
+        let cards = experiment.hosts.values().map(|host| Card::new(host, is_merging, experiment.mss())).collect();
         let sources = experiment.background.iter().zip(streams.sources);
         let mut simulation = Simulation {
             now: Time::ZERO,
             calendar: Calendar::default(),
-            forward: Direction::new(forward, streams.forward, experiment.forward.offloads, forward_recording),
-            reverse: Direction::new(reverse, streams.reverse, experiment.reverse.offloads, reverse_recording),
+            forward: Direction::new(
+                experiment,
+                forward,
+                streams.forward,
+                experiment.forward.offloads,
+                forward_recording,
+            ),
+            reverse: Direction::new(
+                experiment,
+                reverse,
+                streams.reverse,
+                experiment.reverse.offloads,
+                reverse_recording,
+            ),
             receiver: host_index(experiment, "receiver"),
             outboxes,
             waiting_hosts: BinaryHeap::new(),
@@ -404,7 +418,9 @@ impl Simulation {
         let (sending, receiving) = if config.up { ("receiver", &*config.host) } else { (&*config.host, "receiver") };
         let (sending, receiving) = (&self.experiment.hosts[sending], &self.experiment.hosts[receiving]);
         let ecn = cc.needs_ecn().or(config.ecn.then_some(EcnFeedback::Classic));
+        let mss = self.experiment.mss();
         let sender = SenderConfig {
+            mss,
             sndbuf_max: sending.sndbuf_max_bytes,
             kernel: kernel(sending),
             is_paced: config.paced,
@@ -412,6 +428,7 @@ impl Simulation {
             ..Default::default()
         };
         let receiver = ReceiverConfig {
+            mss,
             rcvbuf_max: receiving.rcvbuf_max_bytes,
             kernel: kernel(receiving),
             ecn,
@@ -737,14 +754,21 @@ fn host_index(experiment: &Experiment, name: &str) -> usize {
 }
 
 impl Direction {
-    fn new(link: Link<Box<Packet>>, stream: Stream, is_merging: bool, recording: Option<Recording>) -> Direction {
-        Direction { link, stream, ends: Ends::default(), is_merging, merged: None, recording }
+    fn new(
+        experiment: &Experiment,
+        link: Link<Box<Packet>>,
+        stream: Stream,
+        is_merging: bool,
+        recording: Option<Recording>,
+    ) -> Direction {
+        let (is_ipv6, mss) = (experiment.ipv6, experiment.mss());
+        Direction { link, stream, ends: Ends::default(), is_ipv6, mss, is_merging, merged: None, recording }
     }
 
     /// Offers a packet to the link.
     #[inline]
     fn offer(&mut self, now: Time, packet: Box<Packet>, extra: Span) {
-        let size = packet.wire_size();
+        let size = packet.wire_size(self.is_ipv6);
         self.link.send(now, packet, size, extra, &mut self.stream);
         if let Some(recording) = &mut self.recording {
             recording.offer(now, size, &mut self.link);
@@ -764,7 +788,7 @@ impl Direction {
         if !self.is_merging {
             return Some(packet);
         }
-        if self.merged.as_mut().is_some_and(|merged| offloads::merge(merged, &packet)) {
+        if self.merged.as_mut().is_some_and(|merged| offloads::merge(merged, &packet, self.mss)) {
             // It counts as one from here on.
             self.ends.sent -= 1;
             return None;

@@ -34,5 +34,8 @@ pub const MTU: Bytes = Bytes(1500);
 /// timestamp option, which Linux sends on every segment.
 pub const MSS: Bytes = Bytes(1448);
 
+/// Bytes that an IPv6 header has more than an IPv4 header without options.
+pub const IPV6_EXTRA: Bytes = Bytes(20);
+
 /// Bytes of a TCP segment without payload on the wire: IPv4 and TCP headers with the timestamp option.
 pub const HEADER: Bytes = Bytes(52);

@@ -31,6 +31,7 @@ EPILOG = (
 COMMANDS = (
     Lazy("check", "thalweg.cli.commands.check", "Check a scenario and list its experiments."),
     Lazy("run", "thalweg.cli.commands.run", "Run a scenario, and write a report."),
+    Lazy("shell", "thalweg.cli.commands.shell", "Run a shell or a command on the path of a scenario."),
     Lazy("results", "thalweg.cli.commands.results", "Print the numbers of a run."),
     Lazy("report", "thalweg.cli.commands.report", "Write the report of existing runs."),
     Lazy("compare", "thalweg.cli.commands.compare", "Say which differences are real."),

@@ -716,6 +716,8 @@ class Experiment(Table):
     """Choices for the engines that use a real kernel; the simulator has none of them to make."""
     duration_ns: Span | None = None
     """When it ends at the latest; null: once every flow has finished."""
+    ipv6: bool = Field(default=False, exclude_if=not_)
+    """Whether packets are IPv6: their headers are 20 bytes larger than those of IPv4."""
 
 
 class Plan(Table):

@@ -39,6 +39,7 @@ class PointFields(TypedDict, total=False):
     sample_interval_ns: int
     start_jitter_ns: int
     rtt_ns: int
+    ipv6: bool
     forward: plan.Link
     reverse: plan.Link
     hosts: dict[str, plan.Host]
@@ -115,6 +116,7 @@ class Resolver:
             self._reverse = key, link
         return {
             "rtt_ns": rtt_ns,
+            "ipv6": path.ip == 6,
             "forward": _link(path, self._folder, self._traces, rtt_ns, _Delay(one_way, forth)),
             "reverse": self._reverse[1],
         }

@@ -107,7 +107,7 @@ def _execute(
     if interrupt.is_asked and code < 0:  # it was asked before it could listen, or asked twice
         code = Exit.INTERRUPTED
     if refusal:
-        raise _refused(refusal, code)
+        raise refused(refusal, code)
     if code not in (Exit.FINE, Exit.FAILED, Exit.INTERRUPTED):
         raise _died(code, words, out)
     outcome.exit_code = Exit(code)
@@ -178,7 +178,8 @@ def _events(engine: subprocess.Popen[bytes]) -> Iterator[EngineEvent]:
             yield event
 
 
-def _refused(event: EngineEvent, code: int) -> ThalwegError:
+def refused(event: EngineEvent, code: int) -> ThalwegError:
+    """Make an error of the event with which an engine has refused something."""
     known = {int(each) for each in Exit}
     return ThalwegError(
         event["code"],

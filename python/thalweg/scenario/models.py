@@ -245,6 +245,8 @@ class Path(Table):
     sends what was merged, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments after
     the queue.
     """
+    ip: Annotated[int, Field(ge=4, le=6)] = 4
+    """Version of the Internet Protocol: 4 or 6."""
     reverse: Reverse | None = None
     """The way back. Without it, it has no limit of rate and loses nothing."""
 

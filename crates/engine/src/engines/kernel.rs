@@ -1,6 +1,6 @@
 //! This machine's own TCP, in network namespaces.
 
-use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
+use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Programs, Records};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use thalweg_lab::built_in::{self, BUILT_IN};
@@ -90,6 +90,10 @@ impl Engine for KernelEngine {
 
     fn records(&self) -> Records {
         Records::Capture
+    }
+
+    fn carries(&self) -> Programs {
+        Programs::All
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {

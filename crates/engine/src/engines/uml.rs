@@ -2,7 +2,7 @@
 //! for it.
 
 use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
-use crate::engine::{Controller, Engine, Failure, Job, Outcome};
+use crate::engine::{Controller, Engine, Failure, Job, Outcome, Programs};
 use std::sync::LazyLock;
 use thalweg_lab::guest::{self, Traits, UmlKernel};
 use thalweg_trace::Sink;
@@ -76,6 +76,10 @@ impl Engine for UmlEngine {
 
     fn honours(&self) -> &'static [&'static str] {
         &HONOURS
+    }
+
+    fn carries(&self) -> Programs {
+        Programs::Commands
     }
 
     fn run(&self, job: &Job<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {

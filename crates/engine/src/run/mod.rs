@@ -37,7 +37,8 @@ pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
     execute(engine, &directory, &chosen, threads.min(fit), output, &interrupted)
 }
 
-fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {
+/// The engine of this name, which can run here.
+pub fn find_engine(name: &str) -> Result<&'static dyn Engine, Problem> {
     let problem = |code, found: String, expected: String| Problem {
         exit: Exit::Refused,
         code,

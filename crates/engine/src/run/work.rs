@@ -121,6 +121,7 @@ impl<'a> Work<'a> {
                 log: &|lines| self.log(lines),
                 capture: capture.as_deref(),
                 programs: programs.as_deref(),
+                session: None,
             };
             match self.engine.run(&job, &mut tables) {
                 Ok(outcome) => tables.commit().map(|()| Ok(outcome)),

@@ -3,6 +3,7 @@
 //! ```text
 //!  every connection of a namespace   Sampler        one inet_diag dump (sock_diag(7))
 //!  the same, with names              Survey         the same, for IPv6 too
+//!  connections that end              Closed         the kernel's reports of destroyed sockets
 //!  one connection                    tcp_info       getsockopt(TCP_INFO) (tcp(7))
 //!  queue disciplines                 watch_qdiscs   one RTM_GETQDISC dump (rtnetlink(7))
 //! ```
@@ -11,6 +12,7 @@
 
 mod bytes;
 mod cc_info;
+mod closed;
 mod netlink;
 mod qdiscs;
 mod sampler;
@@ -22,6 +24,7 @@ mod tests;
 mod watch;
 
 pub use cc_info::{CcInfo, cc_info};
+pub use closed::Closed;
 pub use sampler::{Sampler, Socket};
 pub use survey::{Connection as Surveyed, Survey};
 pub use tcp_info::{TcpInfo, tcp_info};

@@ -4,7 +4,7 @@
 //! walks its table of connections meanwhile without stopping it: a connection may be missed, or come twice, when others
 //! open or close at the same moment.
 //!
-//! Left out: IPv6, which no experiment uses; sockets that neither send nor wait for acknowledgements (listening, still
+//! Left out: the other version of IP; sockets that neither send nor wait for acknowledgements (listening, still
 //! connecting, FIN-WAIT-2, TIME-WAIT). Among these is one that was reset after the kernel had chosen it and before it
 //! was read: its counters are zeros by then.
 
@@ -38,6 +38,7 @@ pub struct Socket {
 
 pub(super) const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 
 /// Length of `struct inet_diag_msg`, which attributes follow, in bytes.
@@ -63,17 +64,17 @@ pub(super) fn request(family: u8, states: u32) -> [u8; 56] {
 }
 
 impl Sampler {
-    /// Prepares to ask.
+    /// Prepares to ask for connections over IPv4, or over IPv6.
     ///
     /// # Errors
     /// The kernel has no sock_diag.
-    pub fn open() -> Result<Sampler, Error> {
-        let netlink =
-            Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request(AF_INET, STATES)).map_err(refused)?;
+    pub fn open(is_ipv6: bool) -> Result<Sampler, Error> {
+        let question = request(if is_ipv6 { AF_INET6 } else { AF_INET }, STATES);
+        let netlink = Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &question).map_err(refused)?;
         Ok(Sampler { netlink, interrupted: 0 })
     }
 
-    /// Gives every TCP connection over IPv4 of this network namespace that may still send or be acknowledged: a
+    /// Gives every TCP connection of this network namespace that may still send or be acknowledged: a
     /// snapshot of each, not of all at once.
     ///
     /// # Errors

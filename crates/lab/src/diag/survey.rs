@@ -35,6 +35,9 @@ pub struct Connection {
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 
+/// The bits of all states but LISTEN, SYN-SENT, SYN-RECEIVED, TIME-WAIT and CLOSE: FIN-WAIT-2 is among them.
+const OPENED: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
+
 /// The bit of ESTABLISHED.
 const ESTABLISHED: u32 = 1 << 1;
 
@@ -44,7 +47,19 @@ impl Survey {
     /// # Errors
     /// The kernel has no sock_diag.
     pub fn open() -> Result<Survey, Error> {
-        let open = |family| Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request(family, ESTABLISHED));
+        Survey::of_states(ESTABLISHED)
+    }
+
+    /// The same for connections that one side, or both, have closed, too.
+    ///
+    /// # Errors
+    /// The kernel has no sock_diag.
+    pub fn of_all_states() -> Result<Survey, Error> {
+        Survey::of_states(OPENED)
+    }
+
+    fn of_states(states: u32) -> Result<Survey, Error> {
+        let open = |family| Netlink::open(Some(SOCK_DIAG), SOCK_DIAG_BY_FAMILY, &request(family, states));
         let families = [open(AF_INET).map_err(refused)?, open(AF_INET6).map_err(refused)?];
         Ok(Survey { families })
     }

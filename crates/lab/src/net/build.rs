@@ -5,6 +5,7 @@ use crate::net::places::{self, HOST_INTERFACE, RECEIVER_INTERFACE, ROUTER};
 use crate::net::shell::Shell;
 use crate::net::sys::Act;
 use crate::net::{GUEST_TAP, LinkKind, Place, Seat, offloads, qdisc, sysctl};
+use std::net::IpAddr;
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
@@ -93,7 +94,7 @@ fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     commands.extend(be_silent(interface));
     commands.push(format!("ip link set {interface} up"));
     if link == LinkKind::Netem {
-        commands.push(format!("ip addr add {router}/24 dev {interface}"));
+        commands.push(format!("ip addr add {} dev {interface}", with_prefix(router)));
         commands.push(format!("ip neigh add {host} lladdr {host_mac} dev {interface} nud permanent"));
     }
 }
@@ -110,10 +111,19 @@ pub(crate) fn inside(place: &Place) -> Vec<String> {
     vec![
         LOOPBACK.to_owned(),
         format!("ip link set {HOST_INTERFACE} up"),
-        format!("ip addr add {host}/24 dev {HOST_INTERFACE}"),
-        format!("ip route add default via {router}"),
+        format!("ip addr add {} dev {HOST_INTERFACE}", with_prefix(host)),
+        // `default` alone would be that of IPv4.
+        format!("ip route add {} via {router}", if host.is_ipv6() { "::/0" } else { "default" }),
         format!("ip neigh add {router} lladdr {router_mac} dev {HOST_INTERFACE} nud permanent"),
     ]
+}
+
+/// An address with the length of its prefix. It is unique, so IPv6 skips the detection of duplicates.
+fn with_prefix(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(_) => format!("{address}/24"),
+        IpAddr::V6(_) => format!("{address}/64 nodad"),
+    }
 }
 
 /// The end of a cable that continues into a guest: a bridge between it and the guest's card, without spanning tree.

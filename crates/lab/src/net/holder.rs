@@ -120,6 +120,22 @@ impl Holder {
         Ok(command)
     }
 
+    /// A program in a named network namespace that is otherwise as if it were started outside: it keeps the file
+    /// system, the environment, the folder and the process group.
+    ///
+    /// # Errors
+    /// The namespace does not exist.
+    pub fn program(&self, namespace: &str, program: &OsStr) -> io::Result<Command> {
+        let mut namespaces = Vec::new();
+        if self.has_user_namespace {
+            namespaces.push(File::open(self.own("user"))?);
+        }
+        namespaces.push(self.network(Some(namespace))?);
+        let mut command = Command::new(program);
+        sys::enter_first(&mut command, namespaces, None);
+        Ok(command)
+    }
+
     /// Does all this inside, beginning in the holder's own network namespace.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error> {
     let give_up = Instant::now() + PATIENCE;
     loop {
-        let left = processes(identities, holder);
+        let left: Vec<_> = processes(identities).into_iter().filter(|(pid, _)| *pid != holder).collect();
         if left.is_empty() {
             return Ok(());
         }
@@ -35,12 +35,12 @@ pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error>
 }
 
 /// Process ids and names. Processes that we may not look at are not ours.
-fn processes(identities: &BTreeSet<u64>, holder: u32) -> Vec<(u32, String)> {
+pub(crate) fn processes(identities: &BTreeSet<u64>) -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let lives_there = |pid: &u32| {
         fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|namespace| identities.contains(&namespace.ino()))
     };
     let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
-    pids.filter(|pid| *pid != holder).filter(lives_there).map(|pid| (pid, name(pid))).collect()
+    pids.filter(lives_there).map(|pid| (pid, name(pid))).collect()
 }

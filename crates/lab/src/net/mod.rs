@@ -27,6 +27,8 @@ pub(crate) mod qdisc;
 mod refusal;
 mod shell;
 mod sys;
+pub(crate) use leftovers::processes;
+pub(crate) use shell::not_started;
 pub(crate) use sys::set_fifo;
 pub mod sysctl;
 
@@ -40,7 +42,8 @@ use crate::error::Error;
 use crate::protocol;
 use shell::Shell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::process::{self, Child};
 use sys::Act;
 use thalweg_plan::plan::{Experiment, Traces};
@@ -79,6 +82,9 @@ impl Network {
         slack: Span,
         seat: Seat,
     ) -> Result<Network, Error> {
+        if experiment.ipv6 {
+            probe::ipv6()?;
+        }
         let (senders, receiver) = places::places(experiment)?;
         let shaping = match link {
             LinkKind::Relay => None,
@@ -93,7 +99,7 @@ impl Network {
         let mut network =
             Network { shell, senders, receiver, qdiscs, sysctls: BTreeMap::new(), identities: BTreeSet::new() };
         network.sysctls = network.settings(experiment, link)?;
-        network.identities = network.identities()?;
+        network.identities = network.find_identities()?;
         Ok(network)
     }
 
@@ -124,12 +130,12 @@ impl Network {
         if link == LinkKind::Netem {
             let (senders, receiver) = self.relay_ports();
             let interfaces: Vec<String> = senders.into_iter().chain([receiver]).map(|port| port.interface).collect();
-            settings.insert(places::ROUTER.to_owned(), sysctl::of_router(&interfaces));
+            settings.insert(places::ROUTER.to_owned(), sysctl::of_router(&interfaces, experiment.ipv6));
         }
         Ok(settings)
     }
 
-    fn identities(&self) -> Result<BTreeSet<u64>, Error> {
+    fn find_identities(&self) -> Result<BTreeSet<u64>, Error> {
         let names = self.places().map(|place| Some(place.name.as_str())).chain([Some(places::ROUTER), None]);
         let found: Result<_, _> = names.map(|name| self.shell.holder.identity(name)).collect();
         found.map_err(|error| {
@@ -196,6 +202,25 @@ impl Network {
         prepare: impl FnOnce(&mut process::Command),
     ) -> Result<Child, Error> {
         self.shell.spawn_with(namespace, command, false, prepare)
+    }
+
+    /// A program of the user's in a namespace: with the engine's terminal, process group, environment, folder and file
+    /// system.
+    ///
+    /// # Errors
+    /// The namespace does not exist.
+    pub(crate) fn program(&self, namespace: &str, program: &OsStr) -> io::Result<process::Command> {
+        self.shell.holder.program(namespace, program)
+    }
+
+    /// Inodes of all network namespaces.
+    pub(crate) fn identities(&self) -> &BTreeSet<u64> {
+        &self.identities
+    }
+
+    /// The process that holds the namespaces.
+    pub(crate) fn holder(&self) -> u32 {
+        self.shell.holder.pid()
     }
 
     /// The commands that make a host of a guest, once it has its card.

@@ -10,11 +10,13 @@
 //! the first is named like the host, the others have a number behind. The router's addresses are there with queue
 //! disciplines only; the relay carries packets without being addressed.
 //!
+//! With IPv6, the addresses are `fd77:0:0:i::h`: fd77:0:0:1::2 instead of 10.77.1.2.
+//!
 //! Ethernet addresses follow from the IP addresses, so that no address resolution is needed: `02:00:00:00:i:h` stands
 //! for 10.77.i.h, where 02 says "locally administered".
 
 use crate::error::Error;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Span;
 
@@ -44,7 +46,7 @@ pub struct Place {
     /// What the way of its flows is longer than the path, both directions together.
     pub extra_rtt: Span,
     /// Its address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Ethernet address of its interface `eth0`.
     pub mac: [u8; 6],
     /// Places in the plan of the flows whose data it sends.
@@ -87,14 +89,34 @@ pub(crate) fn sender_interface(i: usize) -> String {
 }
 
 /// Address of the router's interface towards the host at this address.
-pub(crate) fn gateway(address: Ipv4Addr) -> Ipv4Addr {
-    let [a, b, network, _] = address.octets();
-    Ipv4Addr::new(a, b, network, GATEWAY)
+pub(crate) fn gateway(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => {
+            let [_, _, network, _] = address.octets();
+            address_of(false, network, GATEWAY)
+        }
+        IpAddr::V6(address) => {
+            let [_, _, _, network, ..] = address.segments();
+            address_of(true, network as u8, GATEWAY)
+        }
+    }
+}
+
+/// Address of a host, or of the router, in network number `network`.
+fn address_of(is_ipv6: bool, network: u8, host: u8) -> IpAddr {
+    if is_ipv6 {
+        Ipv6Addr::new(0xfd77, 0, 0, network.into(), 0, 0, 0, host.into()).into()
+    } else {
+        Ipv4Addr::new(10, 77, network, host).into()
+    }
 }
 
 /// Ethernet address that stands for an address.
-pub(crate) fn mac(address: Ipv4Addr) -> [u8; 6] {
-    let [_, _, network, host] = address.octets();
+pub(crate) fn mac(address: IpAddr) -> [u8; 6] {
+    let (network, host) = match address {
+        IpAddr::V4(address) => (address.octets()[2], address.octets()[3]),
+        IpAddr::V6(address) => (address.segments()[3] as u8, address.segments()[7] as u8),
+    };
     [0x02, 0, 0, 0, network, host]
 }
 
@@ -128,7 +150,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
                 "let flows share hosts and values of `extra_rtt`, or simulate: thalweg run FILE --engine sim",
             ));
         }
-        let address = Ipv4Addr::new(10, 77, senders.len() as u8 + 1, HOST);
+        let address = address_of(experiment.ipv6, senders.len() as u8 + 1, HOST);
         senders.push(Place {
             name: unused_name(host, &senders, experiment),
             host: host.to_owned(),
@@ -142,6 +164,9 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
         });
         Ok(senders.len() - 1)
     };
+    if experiment.flows.is_empty() {
+        place_of("sender", Span::ZERO)?;
+    }
     let mut place_of_flow = Vec::new();
     for flow in &experiment.flows {
         place_of_flow.push(place_of(&flow.host, flow.extra_rtt_ns)?);
@@ -156,7 +181,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
     if let Some(place) = background {
         senders[place].background = true;
     }
-    let address = Ipv4Addr::new(10, 77, 0, HOST);
+    let address = address_of(experiment.ipv6, 0, HOST);
     let (flows, receives) = (0..experiment.flows.len()).partition(|flow| experiment.flows[*flow].up);
     let receiver = Place {
         name: RECEIVER.to_owned(),

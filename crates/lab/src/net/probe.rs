@@ -16,6 +16,27 @@ use std::sync::OnceLock;
 /// message names what to install, before the first experiment.
 const TOOLS: &[&str] = &["unshare", "cat", "ip", "tc", "ethtool"];
 
+/// Whether the kernel has IPv6.
+///
+/// # Errors
+/// `no-ipv6`: it does not, or it is switched off.
+pub(crate) fn ipv6() -> Result<(), Error> {
+    let switch = std::fs::read_to_string("/proc/sys/net/ipv6/conf/default/disable_ipv6");
+    match switch.as_deref().map(str::trim) {
+        Ok("0") => Ok(()),
+        Ok(_) => Err(Error::new(
+            "no-ipv6",
+            "path.ip is 6, and this kernel's IPv6 is switched off",
+            "sudo sysctl net.ipv6.conf.default.disable_ipv6=0, or leave path.ip out",
+        )),
+        Err(_) => Err(Error::new(
+            "no-ipv6",
+            "path.ip is 6, and this kernel has no IPv6",
+            "leave path.ip out; or, for uml: echo CONFIG_IPV6=y > v6.config; thalweg kernel build --config v6.config",
+        )),
+    }
+}
+
 /// Queue disciplines that the kernel may have, with parameters that each accepts.
 const QDISCS: &[(&str, &str)] = &[
     ("netem", "limit 1000 delay 1ms"),

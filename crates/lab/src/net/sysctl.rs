@@ -166,8 +166,11 @@ fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, E
 }
 
 /// What the router needs to carry packets with queue disciplines; `interfaces` are its own.
-pub(crate) fn of_router(interfaces: &[String]) -> BTreeMap<String, String> {
+pub(crate) fn of_router(interfaces: &[String], is_ipv6: bool) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::from([("net.ipv4.ip_forward".to_owned(), "1".to_owned())]);
+    if is_ipv6 {
+        settings.insert("net.ipv6.conf.all.forwarding".to_owned(), "1".to_owned());
+    }
     let everywhere = ["all".to_owned()];
     for interface in interfaces.iter().chain(&everywhere) {
         // Distributions enable the check of source addresses, which is useless here and costs a lookup per packet. The

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::packet_socket::{self as sys, Frame, OFFLOAD_HEADER, Ring, RingSize};
 use rustix::net::netdevice::name_to_index;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
@@ -33,7 +33,7 @@ pub(super) struct Head {
     /// Reading of CLOCK_REALTIME when it was received.
     pub realtime_ns: u64,
     /// Where its IP packet wants to go.
-    pub to: Ipv4Addr,
+    pub to: IpAddr,
 }
 
 /// An interface.
@@ -51,11 +51,11 @@ pub(super) struct Interface {
 }
 
 impl Interface {
-    /// Opens one of `interfaces` interfaces, which share memory.
+    /// Opens one of `interfaces` interfaces, which share memory, for packets of one version of IP.
     ///
     /// # Errors
     /// There is no such interface, or the kernel refuses packet sockets or their memory.
-    pub fn open(name: &str, interfaces: usize, has_offloads: bool) -> Result<Interface, Error> {
+    pub fn open(name: &str, interfaces: usize, has_offloads: bool, is_ipv6: bool) -> Result<Interface, Error> {
         let refused = |error: &io::Error| {
             Error::new(
                 "no-packet-socket",
@@ -83,7 +83,7 @@ impl Interface {
             let block = if has_offloads { 4 * frame } else { RING_LEAST_BYTES };
             let ring = Ring::of(receiver.as_fd(), RingSize { frame, block, blocks: bytes.div_ceil(block) })?;
             sys::set_packet(receiver.as_fd(), libc::PACKET_ADD_MEMBERSHIP, &promiscuous(index))?;
-            sys::bind(receiver.as_fd(), index, libc::ETH_P_IP)?;
+            sys::bind(receiver.as_fd(), index, if is_ipv6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP })?;
             sys::set_packet(sender.as_fd(), libc::PACKET_QDISC_BYPASS, &1)?;
             // Beyond the system's limit where we may, up to it where we may not.
             sys::set_socket(sender.as_fd(), libc::SO_SNDBUFFORCE, &SEND_BUFFER)
@@ -111,7 +111,7 @@ impl Interface {
         self.receiver.as_fd()
     }
 
-    /// The frame received first that is an IPv4 packet for one host. Others before it are thrown away.
+    /// The frame received first that is an IP packet for one host. Others before it are thrown away.
     #[inline]
     pub fn head(&mut self) -> Option<Head> {
         loop {
@@ -181,12 +181,13 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// From our interface to a host.
-    pub fn new(from: [u8; 6], to: [u8; 6]) -> Addresses {
+    /// From our interface to a host, for packets of one version of IP.
+    pub fn new(from: [u8; 6], to: [u8; 6], is_ipv6: bool) -> Addresses {
         let mut header = [0; ETHERNET_HEADER];
         header[..6].copy_from_slice(&to);
         header[6..12].copy_from_slice(&from);
-        header[12..].copy_from_slice(&(libc::ETH_P_IP as u16).to_be_bytes());
+        let kind = if is_ipv6 { libc::ETH_P_IPV6 } else { libc::ETH_P_IP };
+        header[12..].copy_from_slice(&(kind as u16).to_be_bytes());
         Addresses { header }
     }
 }
@@ -196,17 +197,27 @@ const VIRTIO_NET_HDR_F_NEEDS_CSUM: u8 = 1;
 
 /// Bytes of an IPv4 header without options.
 const IP_HEADER: usize = 20;
+/// Bytes of an IPv6 header.
+const IPV6_HEADER: usize = 40;
 
 fn head(frame: &Frame<'_>) -> Option<Head> {
     let is_for_one = frame.to == libc::PACKET_HOST || frame.to == libc::PACKET_OTHERHOST;
-    let ip = frame.bytes.get(IP..).filter(|ip| ip.len() >= IP_HEADER && ip[0] >> 4 == 4)?;
-    let to = Ipv4Addr::new(ip[16], ip[17], ip[18], ip[19]);
+    let ip = frame.bytes.get(IP..)?;
+    let to: IpAddr = match ip.first()? >> 4 {
+        4 => Ipv4Addr::from(<[u8; 4]>::try_from(ip.get(16..IP_HEADER)?).ok()?).into(),
+        6 => Ipv6Addr::from(<[u8; 16]>::try_from(ip.get(24..IPV6_HEADER)?).ok()?).into(),
+        _ => return None,
+    };
     is_for_one.then_some(Head { realtime_ns: frame.realtime_ns, to })
 }
 
 /// Length of an IP packet by its header, because a short Ethernet frame is padded.
 fn ip_len(ip: &[u8]) -> usize {
-    let said = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+    let said = if ip[0] >> 4 == 6 {
+        IPV6_HEADER + usize::from(u16::from_be_bytes([ip[4], ip[5]]))
+    } else {
+        usize::from(u16::from_be_bytes([ip[2], ip[3]]))
+    };
     if (IP_HEADER..=ip.len()).contains(&said) { said } else { ip.len() }
 }
 
@@ -240,7 +251,7 @@ mod tests {
     fn a_packet_for_one_host_is_shown_with_its_destination() {
         for to in [libc::PACKET_HOST, libc::PACKET_OTHERHOST] {
             let head = head(&frame(&packet(), to)).expect("it is for one host");
-            assert_eq!(head.to, Ipv4Addr::new(10, 77, 0, 2));
+            assert_eq!(head.to, IpAddr::from([10, 77, 0, 2]));
         }
     }
 
@@ -249,9 +260,6 @@ mod tests {
         for to in [libc::PACKET_BROADCAST, libc::PACKET_MULTICAST, libc::PACKET_OUTGOING] {
             assert!(head(&frame(&packet(), to)).is_none());
         }
-        let mut version_6 = packet();
-        version_6[IP] = 0x60;
-        assert!(head(&frame(&version_6, libc::PACKET_HOST)).is_none());
         assert!(head(&frame(&packet()[..IP + 19], libc::PACKET_HOST)).is_none());
     }
 

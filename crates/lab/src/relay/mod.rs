@@ -4,8 +4,8 @@
 //! the forward link, and leave on the receiver's interface; packets the other way do the same. Outboxes and links are
 //! those of the simulator, with the same random numbers, on a real clock: the same seed loses the same packets.
 //!
-//! Sizes are those of IP packets. What is not IPv4, or not from one of our hosts to another, is ignored and counts
-//! nowhere.
+//! Sizes are those of IP packets. What is not of the path's version of IP, or not from one of our hosts to another, is
+//! ignored and counts nowhere.
 //!
 //! Not done: fragmentation, TTL, ICMP. The path is as transparent as a wire.
 //!
@@ -62,7 +62,7 @@ pub fn carry(
     let recorder = capture.map(Recorder::create).transpose()?;
     let [forward, reverse] = directions(experiment, senders, traces)?;
     let interfaces = senders.len() + 1;
-    let open = |port: &Port| Interface::open(&port.interface, interfaces, experiment.engine.offloads);
+    let open = |port: &Port| Interface::open(&port.interface, interfaces, experiment.engine.offloads, experiment.ipv6);
     let senders = side(senders, senders.iter().map(open).collect::<Result<_, _>>()?);
     let receiver = side(std::slice::from_ref(receiver), vec![open(receiver)?]);
     let pool = Pool::filled(BUFFERS);
@@ -186,7 +186,9 @@ fn directions(experiment: &Experiment, senders: &[Port], traces: &plan::Traces) 
 }
 
 fn side(ports: &[Port], interfaces: Vec<Interface>) -> Side {
-    let host = |(port, interface): (&Port, &Interface)| (port.address, Addresses::new(interface.mac(), port.mac));
+    let host = |(port, interface): (&Port, &Interface)| {
+        (port.address, Addresses::new(interface.mac(), port.mac, port.address.is_ipv6()))
+    };
     Side { hosts: ports.iter().zip(&interfaces).map(host).collect(), heads: vec![None; ports.len()], interfaces }
 }
 

@@ -23,7 +23,7 @@ use crate::stage::CommandQueue;
 use crate::stamps::Stamps;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use thalweg_units::{Span, Time};
@@ -57,9 +57,9 @@ pub(super) struct Pump {
 pub(super) struct Side {
     pub interfaces: Vec<Interface>,
     /// For each interface, the host's address and the header of what goes to it.
-    pub hosts: Vec<(Ipv4Addr, Addresses)>,
+    pub hosts: Vec<(IpAddr, Addresses)>,
     /// For each interface, time and destination of the packet received first.
-    pub heads: Vec<Option<(Time, Ipv4Addr)>>,
+    pub heads: Vec<Option<(Time, IpAddr)>>,
 }
 
 impl Pump {
@@ -120,13 +120,13 @@ impl Pump {
         let Pump { clock, stamps, pool, forward, reverse, senders, receiver, recorder, .. } = self;
         let times = (&*clock, &*stamps);
         let destination = receiver.hosts[0];
-        let to_receiver = |port: usize, to: Ipv4Addr| (to == destination.0).then_some((port, destination.1));
+        let to_receiver = |port: usize, to: IpAddr| (to == destination.0).then_some((port, destination.1));
         let (forward_now, came) =
             senders.take(now, times, pool, to_receiver, |at, packet| forward.offer(at, packet, recorder));
         forward.catch_up(forward_now, recorder);
 
         let hosts = &senders.hosts;
-        let to_sender = |_: usize, to: Ipv4Addr| {
+        let to_sender = |_: usize, to: IpAddr| {
             let port = hosts.iter().position(|(address, _)| *address == to)?;
             Some((port, hosts[port].1))
         };
@@ -183,7 +183,7 @@ impl Side {
         now: Time,
         (clock, stamps): (&Clock, &Stamps),
         pool: &Rc<Pool>,
-        route: impl Fn(usize, Ipv4Addr) -> Option<(usize, Addresses)>,
+        route: impl Fn(usize, IpAddr) -> Option<(usize, Addresses)>,
         mut hand_over: impl FnMut(Time, Packet),
     ) -> (Time, usize) {
         for (interface, head) in self.interfaces.iter_mut().zip(&mut self.heads) {
@@ -208,7 +208,7 @@ impl Side {
 
 /// The packet received first since the start; what came before the start is nothing of ours.
 #[inline]
-fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Option<(Time, Ipv4Addr)> {
+fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Option<(Time, IpAddr)> {
     loop {
         let head = interface.head()?;
         let received_ns = stamps.monotonic_ns(head.realtime_ns);

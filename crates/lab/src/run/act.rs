@@ -18,8 +18,11 @@ use thalweg_units::{Span, Time};
 /// TCP and UDP port of hosts that receive.
 const PORT: u16 = 5001;
 
+/// The same beside programs of the user's, which may want the other one.
+const SESSION_PORT: u16 = 65001;
+
 /// From the command to the start: time for it to reach every host.
-const HEADWAY: Span = Span::from_millis(50);
+pub(super) const HEADWAY: Span = Span::from_millis(50);
 
 /// The same where a guest has to be reached, whose processor may be away for some time.
 const HEADWAY_OF_GUESTS: Span = Span::from_millis(300);
@@ -35,7 +38,7 @@ const BOOT: Duration = Duration::from_secs(90);
 
 /// Hosts that are prepared.
 pub struct Play<'a> {
-    crew: Crew<'a>,
+    pub(super) crew: Crew<'a>,
     senders: usize,
     /// Numbers of the hosts that send flows.
     sending: Vec<usize>,
@@ -188,7 +191,7 @@ impl<'a> Play<'a> {
     /// Has the hosts stop and tell what happened: first those at the sender's end, then the router, then the receiver.
     /// What goes up has already ended when the duration is over: a connection that a host closes earlier than the
     /// receiver does is a path's delay away.
-    fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
+    pub(super) fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
         // The meter first, while all that it has counted is on the path's clock; then programs, while there is a path.
@@ -225,6 +228,7 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
     let receiver = network.receiver();
     let background_host = network.senders().iter().find(|place| place.background).map(|place| place.address);
     let goes = |up: bool| job.experiment.background.iter().any(|source| source.up == up);
+    let is_idle = job.session.is_some() && job.experiment.background.is_empty();
     let end = |place: &Place| {
         let to = |flow: &usize| {
             let host = network.senders().iter().find(|other| other.receives.contains(flow));
@@ -233,13 +237,14 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
         };
         let to_background = if place.is_receiver() { background_host } else { Some(receiver.address) };
         let is_own = |flow: &&usize| job.experiment.flows[**flow].program.is_none();
-        let listens = place.is_receiver() || !place.receives.is_empty() || (place.background && goes(true));
+        let listens =
+            (place.is_receiver() && !is_idle) || !place.receives.is_empty() || (place.background && goes(true));
         let role = Role::End {
             host: place.host.clone(),
             sends: place.flows.iter().filter(is_own).filter_map(to).collect(),
             background: to_background.filter(|_| place.background && goes(place.is_receiver())),
             receives: listens.then(|| place.receives.iter().filter(is_own).copied().collect()),
-            port: PORT,
+            port: if job.session.is_some() { SESSION_PORT } else { PORT },
         };
         (place.name.clone(), role)
     };
@@ -251,7 +256,12 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
         }
         LinkKind::Netem => Role::Qdiscs { watch: network.qdiscs() },
     };
-    network.senders().iter().map(end).chain([(ROUTER.to_owned(), router), end(receiver)]).collect()
+    let observer = job.session.map(|_| {
+        let hosts = network.senders().iter().chain([receiver]).map(|place| place.name.clone()).collect();
+        (ROUTER.to_owned(), Role::Observer { hosts, receiver: receiver.address })
+    });
+    let hosts = network.senders().iter().map(end).chain([(ROUTER.to_owned(), router), end(receiver)]);
+    hosts.chain(observer).collect()
 }
 
 /// Hosts do not run in our working directory.

@@ -22,7 +22,7 @@ const HIDDEN: &str = "/run";
 /// real kernel cannot do what it asks for, `no-contention` if the system does not let us, `bad-place` if recorded
 /// packets cannot be captured where they are to be.
 pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
-    check_form(job.experiment)?;
+    check_form(job.experiment, job.session.is_some())?;
     for (name, host) in &job.experiment.hosts {
         check_processor(name, host, setup.guests.is_some())?;
         check_qdisc(name, host, job.experiment)?;
@@ -45,9 +45,9 @@ pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
     [job.capture, job.programs].into_iter().flatten().try_for_each(check_output)
 }
 
-fn check_form(experiment: &Experiment) -> Result<(), Error> {
+fn check_form(experiment: &Experiment, is_session: bool) -> Result<(), Error> {
     let known = |host: &str| experiment.hosts.contains_key(host);
-    if experiment.flows.is_empty() && experiment.duration_ns.is_none() {
+    if experiment.flows.is_empty() && experiment.duration_ns.is_none() && !is_session {
         return Err(invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));
     }
     for host in ["sender", "receiver"] {

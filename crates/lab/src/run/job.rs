@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::protocol::HostEvent;
+use crate::session::Session;
 use crate::vm::Guests;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,6 +26,8 @@ pub struct Job<'a> {
     pub capture: Option<&'a Path>,
     /// Where programs that make flows write to; nothing: the experiment has none.
     pub programs: Option<&'a Path>,
+    /// Programs of the user's that run on the path and end the experiment.
+    pub session: Option<Session<'a>>,
 }
 
 /// What the hosts of an experiment on a real kernel are played by.

@@ -8,6 +8,7 @@
 //! Whatever happens (an error, Ctrl-C, a bug), the hosts end and the network goes. A killed engine takes both with it:
 //! hosts and network end when the pipes to them do.
 
+mod accompany;
 mod act;
 mod check;
 mod crew;

@@ -25,7 +25,10 @@ pub fn run_on(
     let outcome = Play::prepare(&mut network, link, job, setup);
     // Before anything is sent, so that it is there whatever happens then.
     (job.log)(&script::section(title, link, why, &network));
-    let outcome = outcome.and_then(|play| play.perform(job, take));
+    let outcome = outcome.and_then(|play| match job.session {
+        None => play.perform(job, take),
+        Some(session) => play.accompany(&mut network, session, setup, take),
+    });
     match (outcome, network.close()) {
         (outcome, Ok(())) => outcome,
         (Err(Failure::Failed(error)), Err(left)) => {

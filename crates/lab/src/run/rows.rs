@@ -46,6 +46,12 @@ impl<'a> Rows<'a> {
     /// Gives it back if it is not the report of a row of this experiment.
     pub fn take(&mut self, event: HostEvent) -> Result<(), HostEvent> {
         match event {
+            HostEvent::Label(label) => self.labels.flows.push(FlowLabels {
+                flow: label.flow.into(),
+                cc: label.cc.into(),
+                host: if label.is_up { "receiver" } else { "sender" }.into(),
+                direction: Some(if label.is_up { "up" } else { "down" }),
+            }),
             HostEvent::Flow(report) if self.has(report.of) => self.transfers.push(*report),
             HostEvent::Sample(report) if self.has(report.of) && usize::from(report.ca_state) < CA_STATES.len() => {
                 let row = self.sample(*report);

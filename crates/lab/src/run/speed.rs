@@ -132,7 +132,15 @@ fn measure(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) 
     let experiment = test(cc, length, link, job.experiment.engine.offloads);
     let traces = Traces::default();
     let (title, why) = (format!("speed test before experiment {}", job.id), "the experiment uses it, too");
-    let job = Job { experiment: &experiment, id: "speed-test", traces: &traces, capture: None, programs: None, ..*job };
+    let job = Job {
+        experiment: &experiment,
+        id: "speed-test",
+        traces: &traces,
+        capture: None,
+        programs: None,
+        session: None,
+        ..*job
+    };
     let mut memory = Memory::default();
     let mut rows = Rows::new(&experiment, &mut memory);
     run_on(link, why, &title, &job, setup, &mut |event| rows.take(event))?;
@@ -188,6 +196,7 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         duration_ns: Some(length.test),
         sample_interval_ns: Span::from_millis(10),
         start_jitter_ns: Span::ZERO,
+        ipv6: false,
         rtt_ns: Span::ZERO,
         forward: path(Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: NEVER_BUSY }] }),
         reverse: path(Capacity::Unlimited),

@@ -12,13 +12,13 @@ use crate::traffic::sys;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::thread::{self, JoinHandle};
 use thalweg_plan::plan::Experiment;
 use thalweg_trace::Histogram;
 use thalweg_traffic::{Randomness, Source};
-use thalweg_units::{MTU, Span, Time};
+use thalweg_units::{IPV6_EXTRA, MTU, Span, Time};
 
 /// How late a packet may leave. At 100 Mbit/s it bounds a burst to 83 packets.
 const LATEST: Span = Span::from_millis(10);
@@ -52,7 +52,7 @@ impl Background {
     pub(super) fn start(
         experiment: &Experiment,
         up: bool,
-        receiver: SocketAddrV4,
+        receiver: SocketAddr,
         clock: Clock,
     ) -> Result<Option<Background>, Error> {
         let sources = experiment.background.iter().zip(Randomness::new(experiment).sources);
@@ -69,12 +69,13 @@ impl Background {
             )
         };
         let socket = open(receiver).map_err(|error| failed(error.into()))?;
+        let headers = HEADERS + if receiver.is_ipv6() { IPV6_EXTRA.0 } else { 0 };
         let end = experiment.duration_ns.map(|duration| Time::ZERO + duration);
         let bell = Bell::new()?;
         let until = bell.clone();
         let thread = thread::Builder::new()
             .name("background".to_owned())
-            .spawn(move || send(&socket, sources, end, clock, &until))
+            .spawn(move || send((&socket, headers), sources, end, clock, &until))
             .map_err(failed)?;
         Ok(Some(Background { bell, thread }))
     }
@@ -92,16 +93,23 @@ impl Background {
     }
 }
 
-fn open(receiver: SocketAddrV4) -> rustix::io::Result<OwnedFd> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+fn open(receiver: SocketAddr) -> rustix::io::Result<OwnedFd> {
+    let family = if receiver.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
     connect(&socket, &receiver)?;
     Ok(socket)
 }
 
-fn send(socket: &OwnedFd, mut sources: Vec<Source>, end: Option<Time>, clock: Clock, until: &Bell) -> Account {
+fn send(
+    (socket, headers): (&OwnedFd, u64),
+    mut sources: Vec<Source>,
+    end: Option<Time>,
+    clock: Clock,
+    until: &Bell,
+) -> Account {
     sleep_exactly();
-    let payload = [0; (MTU.0 - HEADERS) as usize];
+    let payload = &[0; (MTU.0 - HEADERS) as usize][..(MTU.0 - headers) as usize];
     let departure = |source: &mut Source| source.next_departure().filter(|at| end.is_none_or(|end| *at <= end));
     let mut next: Vec<Option<Time>> = sources.iter_mut().map(departure).collect();
     let mut account = Account::default();
@@ -123,7 +131,7 @@ fn send(socket: &OwnedFd, mut sources: Vec<Source>, end: Option<Time>, clock: Cl
                 *next = departure(source);
             }
         }
-        send_now(socket, &payload, due, &mut account);
+        send_now(socket, payload, due, &mut account);
     }
     account
 }

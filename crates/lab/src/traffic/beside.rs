@@ -31,7 +31,7 @@ impl Prepared {
     /// The kernel does not tell about its connections.
     pub(super) fn new(experiment: &Experiment) -> Result<Prepared, Error> {
         let wants_samples = experiment.sample_interval_ns > Span::ZERO;
-        Ok(Prepared { sampler: wants_samples.then(Sampler::open).transpose()? })
+        Ok(Prepared { sampler: wants_samples.then(|| Sampler::open(experiment.ipv6)).transpose()? })
     }
 
     /// Starts the threads; background only where the host sends it.

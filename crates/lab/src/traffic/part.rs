@@ -2,7 +2,7 @@
 
 use crate::protocol::Outgoing;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 
 /// What a host sends and receives.
 #[derive(Clone, Debug)]
@@ -12,9 +12,9 @@ pub struct Part {
     /// Places in the plan of the flows that it sends.
     pub(super) flows: Vec<usize>,
     /// Where the data of each goes.
-    pub(super) to: BTreeMap<usize, SocketAddrV4>,
+    pub(super) to: BTreeMap<usize, SocketAddr>,
     /// Where the background traffic of its direction goes; nothing: it sends none.
-    pub(super) background: Option<SocketAddrV4>,
+    pub(super) background: Option<SocketAddr>,
     /// Places in the plan of the flows that it receives; nothing: it does not listen.
     pub(super) receives: Option<Vec<usize>>,
     pub(super) port: u16,
@@ -25,11 +25,11 @@ impl Part {
     pub fn new(
         host: &str,
         sends: &[Outgoing],
-        background: Option<Ipv4Addr>,
+        background: Option<IpAddr>,
         receives: Option<Vec<usize>>,
         port: u16,
     ) -> Part {
-        let address = |to| SocketAddrV4::new(to, port);
+        let address = |to| SocketAddr::new(to, port);
         Part {
             host: host.to_owned(),
             flows: sends.iter().map(|each| each.flow).collect(),

@@ -8,11 +8,13 @@ use crate::error::Error;
 use crate::net::{probe, sysctl};
 use crate::protocol::HostEvent;
 use crate::run::{self, Failure, HostSetup, Job};
+use crate::session::Session;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, reboot};
 use std::cell::RefCell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 /// The guest's folder as the guest sees it, before it has a `/proc` of its own: what is there is the machine's, and the
 /// process that looks at it is the kernel, whose working directory the folder is.
@@ -44,7 +46,7 @@ pub fn begin() -> io::Result<()> {
     let open = |name| OpenOptions::new().append(true).open(folder.join(name));
     let mouth = Mouth { words: RefCell::new(BufWriter::with_capacity(1 << 16, open(files::WORDS)?)) };
     let pulse = open(files::PULSE)?;
-    let last = match settle(&task).and_then(|()| act(task, &pulse, &mouth)) {
+    let last = match settle(&task).and_then(|()| act(task, &folder, &pulse, &mouth)) {
         Ok(last) => last,
         Err(error) => Word::Failed(error),
     };
@@ -83,8 +85,8 @@ fn bytes_of(seed: u64) -> [u8; sys::SEED_BYTES] {
     bytes
 }
 
-fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
-    let (experiment, id, traces, programs) = match task {
+fn act(task: Task, folder: &Path, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
+    let (experiment, id, traces, programs, mut order) = match task {
         Task::Probe => {
             return Ok(Word::Traits(Traits {
                 release: probe::release(),
@@ -92,9 +94,9 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
                 qdiscs: probe::qdiscs()?,
             }));
         }
-        Task::Run { experiment, id, traces, traits, programs } => {
+        Task::Run { experiment, id, traces, traits, programs, session } => {
             probe::believe(traits.algorithms, traits.qdiscs);
-            (experiment, id, traces, programs)
+            (experiment, id, traces, programs, session)
         }
     };
     let broken = |error: io::Error| {
@@ -103,6 +105,18 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
     };
     // Only now: before the guest had a /proc of its own, the machine's showed through, and there we are the kernel.
     let engine = std::env::current_exe().map_err(broken)?;
+    if let Some(detached) = order.as_mut().and_then(|order| order.detached.as_mut()) {
+        detached.output = files::OUTPUT.map(|output| folder.join(output));
+    }
+    let show = |event| {
+        // As with lines of the log.
+        let _ = mouth.say(&Word::Row(event));
+    };
+    // The same sign of life as below.
+    let must_end = || {
+        let _ = (&*pulse).write(b".");
+        false
+    };
     let job = Job {
         experiment: &experiment,
         id: &id,
@@ -118,6 +132,7 @@ fn act(task: Task, pulse: &File, mouth: &Mouth) -> Result<Word, Error> {
         },
         capture: None,
         programs: programs.as_deref(),
+        session: order.as_deref().map(|order| Session { order, must_end: &must_end, show: &show }),
     };
     let setup = HostSetup { engine: &engine, is_virtual_time: true, guests: None };
     let mut failure = None;

@@ -86,6 +86,9 @@ fn start(folder: &Path, order: &Order) -> io::Result<Child> {
     fs::write(folder.join(files::TASK), &order.task)?;
     File::create(folder.join(files::WORDS))?;
     File::create(folder.join(files::PULSE))?;
+    for output in files::OUTPUT {
+        File::create(folder.join(output))?;
+    }
     std::os::unix::fs::symlink(std::env::current_exe()?, folder.join(files::PROGRAM))?;
     let console = File::create(folder.join(files::CONSOLE))?;
     let mut command = Command::new(&order.kernel);

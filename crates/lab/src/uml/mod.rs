@@ -29,6 +29,7 @@ pub use outside::{probe, run};
 use crate::error::Error;
 use crate::protocol::HostEvent;
 use crate::run::Performance;
+use crate::session::Order;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -44,6 +45,8 @@ pub(crate) mod files {
     pub const PULSE: &str = "pulse";
     /// What its kernel and its first process print.
     pub const CONSOLE: &str = "console";
+    /// What the command of a session prints.
+    pub const OUTPUT: [&str; 2] = ["stdout", "stderr"];
     /// This program.
     pub const PROGRAM: &str = "engine";
 }
@@ -63,6 +66,8 @@ pub(crate) enum Task {
         traits: Traits,
         /// Where programs that make flows write to.
         programs: Option<PathBuf>,
+        /// Programs of a session.
+        session: Option<Box<Order>>,
     },
 }
 

@@ -5,7 +5,9 @@ use super::keeper::{Answer, Order};
 use super::{Task, Traits, UmlKernel, Word, files};
 use crate::error::Error;
 use crate::net::holder::{alone, wait_for};
+use crate::protocol::HostEvent;
 use crate::run::{Failure, Job, Outcome, Rows};
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -60,13 +62,23 @@ pub fn run(
         traces: job.traces.clone(),
         traits: traits.clone(),
         programs: job.programs.map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())),
+        session: job.session.map(|session| Box::new(session.order.clone())),
     };
     let mut guest = Guest::start(kernel, engine, memory_mib(job.experiment, job.traces), &task, job.is_cancelled)?;
-    let status = guest.wait(job.is_cancelled)?;
+    let mut output = Output::of(&guest.folder, job.session.is_some());
+    let status = guest.wait(&|| {
+        output.borrow_mut().iter_mut().for_each(Output::copy);
+        (job.is_cancelled)()
+    })?;
+    output.get_mut().iter_mut().for_each(Output::copy);
     let mut rows = Rows::new(job.experiment, sink);
     let last = guest.listen(&mut |word| match word {
         Word::Log(lines) => {
             (job.log)(&lines);
+            None
+        }
+        Word::Row(event @ (HostEvent::Status(_) | HostEvent::Connection(_))) => {
+            job.session.iter().for_each(|session| (session.show)(event.clone()));
             None
         }
         Word::Row(event) => rows.take(event).err().map(Word::Row),
@@ -79,6 +91,29 @@ pub fn run(
         }
         Some(Word::Failed(error)) => Err(error.into()),
         _ => Err(guest.obituary(&status).into()),
+    }
+}
+
+/// What the command of a session prints, copied from a file of the guest's folder to ours as it grows.
+struct Output {
+    from: File,
+    is_error: bool,
+}
+
+impl Output {
+    fn of(folder: &Path, is_session: bool) -> RefCell<Vec<Output>> {
+        let files = files::OUTPUT.into_iter().zip([false, true]).filter(|_| is_session);
+        let open = |(name, is_error)| Some(Output { from: File::open(folder.join(name)).ok()?, is_error });
+        RefCell::new(files.filter_map(open).collect())
+    }
+
+    fn copy(&mut self) {
+        // A reader that has closed our output ends nothing; the command would get SIGPIPE on its next write elsewhere.
+        let _ = if self.is_error {
+            io::copy(&mut self.from, &mut io::stderr())
+        } else {
+            io::copy(&mut self.from, &mut io::stdout())
+        };
     }
 }
 

@@ -41,7 +41,7 @@ fn info(socket: &TcpStream) -> TcpInfo {
 
 fn dump() -> Vec<Socket> {
     let mut sockets = Vec::new();
-    let mut sampler = Sampler::open().expect("the kernel has sock_diag");
+    let mut sampler = Sampler::open(false).expect("the kernel has sock_diag");
     sampler.dump(&mut |socket| sockets.push(*socket)).expect("the kernel answers");
     sockets
 }

@@ -46,6 +46,7 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         duration_ns: None,
         sample_interval_ns: Span::from_millis(10),
         start_jitter_ns: Span::ZERO,
+        ipv6: false,
         rtt_ns: Span::from_micros(40),
         forward: link.clone(),
         reverse: link,

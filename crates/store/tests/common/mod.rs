@@ -39,6 +39,7 @@ pub fn experiment(repetition: u32) -> Experiment {
         duration_ns: Some(Span::from_secs(1)),
         sample_interval_ns: Span::from_millis(10),
         start_jitter_ns: Span::ZERO,
+        ipv6: false,
         rtt_ns: Span::from_millis(40),
         forward: link(Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate(1_000_000) }] }),
         reverse: link(Capacity::Unlimited),

@@ -31,6 +31,8 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
             expected="a time above zero",
             hint='rtt = "1ms" is a short path',
         )
+    if path.get("ip") == 5:  # the schema has refused what is not from 4 to 6
+        mistakes.add("out-of-range", ("path", "ip"), "`path.ip` is 5", expected="4 or 6", hint="ip = 6 is IPv6")
     if isinstance(raw.get("path"), dict) and "rtt" not in path:
         mistakes.add_missing(
             ("path",),

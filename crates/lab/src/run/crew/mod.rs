@@ -128,6 +128,16 @@ impl<'a> Crew<'a> {
         self.members.len()
     }
 
+    /// Process ids of all hosts.
+    pub fn pids(&self) -> Vec<u32> {
+        self.members.iter().map(|member| member.child.id()).collect()
+    }
+
+    /// From now on, no wait asks whether to stop.
+    pub fn finish_regardless(&mut self) {
+        self.is_cancelled = &|| false;
+    }
+
     /// The name of a host.
     pub fn name(&self, number: usize) -> &str {
         &self.members[number].name

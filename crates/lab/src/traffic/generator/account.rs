@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 use std::collections::BTreeMap;
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use thalweg_trace::Histogram;
 use thalweg_units::Span;
 
@@ -19,7 +19,7 @@ pub(super) struct Account {
     worst_lateness: Span,
     second_worst_lateness: Span,
     /// By where they were to go and the kernel's number of the error.
-    refused: BTreeMap<(SocketAddrV4, i32), u64>,
+    refused: BTreeMap<(SocketAddr, i32), u64>,
 }
 
 impl Account {
@@ -37,7 +37,7 @@ impl Account {
     }
 
     /// The handshake failed.
-    pub(super) fn not_opened(&mut self, to: SocketAddrV4, error: Errno) {
+    pub(super) fn not_opened(&mut self, to: SocketAddr, error: Errno) {
         self.failed += 1;
         // A path may lose every SYN; that is a result. Everything else is the machine's.
         if error != Errno::TIMEDOUT {
@@ -78,7 +78,7 @@ impl Account {
     }
 
     fn refusals(&self) -> Vec<String> {
-        let sentence = |((to, error), count): (&(SocketAddrV4, i32), &u64)| {
+        let sentence = |((to, error), count): (&(SocketAddr, i32), &u64)| {
             let error = Errno::from_raw_os_error(*error);
             format!("{count} connections to {to} could not be opened: {error}")
         };

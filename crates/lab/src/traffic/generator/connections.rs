@@ -13,7 +13,7 @@ use crate::traffic::timers::Timers;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddrV4;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use thalweg_plan::plan::Load;
@@ -56,7 +56,7 @@ pub(super) struct Connections {
     pub(super) account: Account,
     clock: Clock,
     /// Where the data of each flow goes.
-    to: BTreeMap<usize, SocketAddrV4>,
+    to: BTreeMap<usize, SocketAddr>,
     ports: Arc<Ports>,
     /// Every connection ever opened; closed ones leave `None`, so that late events are discarded.
     all: Vec<Option<Box<Connection>>>,
@@ -71,7 +71,7 @@ impl Connections {
         ports: Arc<Ports>,
         epoll: OwnedFd,
         clock: Clock,
-        to: BTreeMap<usize, SocketAddrV4>,
+        to: BTreeMap<usize, SocketAddr>,
     ) -> Connections {
         Connections {
             agenda,
@@ -151,7 +151,7 @@ impl Connections {
     /// Opens a connection of a series, which has a first transfer.
     fn connect(&mut self, series: usize, number: u64, first: Transfer) -> Result<(), Error> {
         let flow = self.agenda.copy_of(series).0;
-        let connection = Connection::new(series, number, self.agenda.flow(flow), first)?;
+        let connection = Connection::new(series, number, self.agenda.flow(flow), first, self.to[&flow].is_ipv6())?;
         let id = self.all.len();
         self.open += 1;
         if let Err(error) = connection.connect(self.to[&flow]) {
@@ -434,7 +434,7 @@ fn who(connection: &Connection) -> Who {
 }
 
 /// What will not be different for the next connection.
-fn hopeless(error: Errno, receiver: SocketAddrV4) -> Option<Error> {
+fn hopeless(error: Errno, receiver: SocketAddr) -> Option<Error> {
     match error {
         Errno::ADDRNOTAVAIL | Errno::AGAIN => Some(Error::new(
             "no-ports",

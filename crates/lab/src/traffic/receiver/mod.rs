@@ -22,7 +22,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SocketFlags, SocketType, accept_with, bind, listen, recv, socket_with, sockopt,
 };
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread::{self, JoinHandle};
 use thalweg_plan::plan::{Experiment, Flow};
@@ -103,7 +103,8 @@ impl Receiving {
 fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Result<Sink, Error> {
     limits::prepare(experiment, part.receives.iter().flatten().copied())?;
     let receives_from_dctcp = receives_from_dctcp(experiment, part)?;
-    Sink::open(wakeup, part.port, receives_from_dctcp).map_err(|error| {
+    let any: IpAddr = if experiment.ipv6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    Sink::open(wakeup, SocketAddr::new(any, part.port), receives_from_dctcp).map_err(|error| {
         Error::new(
             "cannot-listen",
             format!("port {} cannot be listened on: {error}", part.port),
@@ -157,10 +158,10 @@ struct Connection {
 }
 
 impl Sink {
-    fn open(wakeup: BorrowedFd<'_>, port: u16, receives_from_dctcp: bool) -> rustix::io::Result<Sink> {
+    fn open(wakeup: BorrowedFd<'_>, any: SocketAddr, receives_from_dctcp: bool) -> rustix::io::Result<Sink> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let any = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port);
-        let listener = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        let family = if any.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+        let listener = socket_with(family, SocketType::STREAM, flags, None)?;
         sockopt::set_socket_reuseaddr(&listener, true)?;
         bind(&listener, &any)?;
         if receives_from_dctcp {
@@ -168,7 +169,7 @@ impl Sink {
             sockopt::set_tcp_congestion(&listener, DCTCP)?;
         }
         listen(&listener, BACKLOG)?;
-        let udp = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+        let udp = socket_with(family, SocketType::DGRAM, flags, None)?;
         sockopt::set_socket_recv_buffer_size(&udp, UDP_BUFFER)?;
         bind(&udp, &any)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;

@@ -21,7 +21,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, connect, se
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, SocketAddrV4};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 use thalweg_plan::plan::Flow;
@@ -76,9 +76,11 @@ impl Connection {
         number: u64,
         flow: &Flow,
         first: Transfer,
+        is_ipv6: bool,
     ) -> Result<Connection, Error> {
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).map_err(limits::exhausted)?;
+        let family = if is_ipv6 { AddressFamily::INET6 } else { AddressFamily::INET };
+        let fd = socket_with(family, SocketType::STREAM, flags, None).map_err(limits::exhausted)?;
         algorithm::set(&fd, &flow.cc)?;
         if flow.paced {
             sys::pace(fd.as_fd()).map_err(|error| {
@@ -110,7 +112,7 @@ impl Connection {
     ///
     /// # Errors
     /// What connect(2) says.
-    pub(in crate::traffic) fn connect(&self, receiver: SocketAddrV4) -> Result<(), Errno> {
+    pub(in crate::traffic) fn connect(&self, receiver: SocketAddr) -> Result<(), Errno> {
         match connect(&self.fd, &receiver) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
             Err(error) => Err(error),

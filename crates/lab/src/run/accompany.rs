@@ -1,0 +1,72 @@
+//! Hosts that carry the packets of a user's programs.
+
+use super::act::{HEADWAY, Play};
+use super::crew::unexpected;
+use super::{Failure, HostSetup, Performance, Take};
+use crate::clock::{Clock, monotonic_ns};
+use crate::net::Network;
+use crate::protocol::{Command, HostEvent};
+use crate::session::{Programs, Session};
+use crate::stage::HostReport;
+use std::process::ExitStatus;
+use std::thread;
+use std::time::{Duration, Instant};
+use thalweg_units::Time;
+
+/// Between two checks whether the command has ended.
+const PAUSE: Duration = Duration::from_millis(10);
+
+impl Play<'_> {
+    /// Has the hosts carry packets while the session's programs run, and hands over what the hosts report.
+    ///
+    /// # Errors
+    /// A host or a program cannot go on.
+    pub fn accompany(
+        mut self,
+        network: &mut Network,
+        session: Session<'_>,
+        setup: HostSetup<'_>,
+        take: &mut Take<'_>,
+    ) -> Result<Performance, Failure> {
+        let start_ns = monotonic_ns() + HEADWAY.0;
+        let hosts = self.crew.pids();
+        for number in 0..hosts.len() {
+            self.crew.tell(number, &Command::Start { at_monotonic_ns: Some(start_ns) });
+        }
+        thread::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns())));
+        let mut programs = Programs::start(network, session, setup.engine)?;
+        self.crew.finish_regardless();
+        let spared: Vec<u32> = hosts.into_iter().chain([network.holder()]).collect();
+        let status = self.follow(&mut programs, session, &spared)?;
+        let lasted = Clock::starting_at(start_ns).now().since(Time::ZERO);
+        let measured = programs.end(status, &spared)?;
+        let mut report = self.end(&mut |event| match event {
+            HostEvent::Status(_) | HostEvent::Connection(_) => {
+                (session.show)(event);
+                Ok(())
+            }
+            event => take(event),
+        })?;
+        programs.dismiss();
+        report.add(HostReport { measured, untrustworthy: Vec::new() });
+        let HostReport { measured, untrustworthy } = report;
+        Ok(Performance { lasted, measured, untrustworthy })
+    }
+
+    /// Waits for the end of the command.
+    fn follow(&mut self, programs: &mut Programs, session: Session<'_>, spared: &[u32]) -> Result<ExitStatus, Failure> {
+        loop {
+            if let Some(status) = programs.poll()? {
+                return Ok(status);
+            }
+            if (session.must_end)() {
+                programs.interrupt(spared)?;
+            }
+            match self.crew.hear(Some(Instant::now() + PAUSE))? {
+                Some((_, event @ HostEvent::Status(_))) => (session.show)(event),
+                Some((number, event)) => return Err(unexpected(&self.crew, number, &event).into()),
+                None => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! A program of the user's on an emulated path: what `thalweg shell` runs.
+//!
+//! ```text
+//!  engine ──► network, router, hosts, as of an experiment without flows
+//!    ├── command    in the namespace of one end, with the engine's terminal       its exit ends the session
+//!    ├── server     in the namespace of the other end, started first
+//!    ├── forwarder  listens at the other end, connects to services of the machine
+//!    └── reaper     ends what the programs leave in the namespaces, also when the engine is killed
+//! ```
+//!
+//! The command is in the engine's process group, so that the terminal sends Ctrl-C and Ctrl-Z to it, and an interactive
+//! shell can take the terminal over. It enters the user and network namespaces only: the file system is the machine's.
+
+pub(crate) mod observer;
+mod programs;
+mod reach;
+mod reaper;
+mod sys;
+mod terminal;
+
+pub use reach::listen;
+pub use reaper::reap;
+pub use terminal::Terminal;
+
+pub(crate) use programs::Programs;
+
+use crate::protocol::HostEvent;
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+/// What a session runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// Program and arguments.
+    pub command: Vec<OsString>,
+    /// Whether the command runs at the receiver's end of the path.
+    pub is_at_receiver: bool,
+    /// Command line for `sh -c` at the other end.
+    pub server: Option<OsString>,
+    /// File for the output of the server.
+    pub server_output: PathBuf,
+    /// Services of the machine that listen at the other end, too.
+    pub reach: Vec<SocketAddr>,
+    /// Where the command runs and its output goes; `None`: as the engine's does.
+    pub detached: Option<Detached>,
+    /// Environment variables of all programs, besides those of the engine.
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// A command that does not share the engine's terminal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Detached {
+    /// Working folder.
+    pub folder: PathBuf,
+    /// Files that its standard output and standard error are appended to.
+    pub output: [PathBuf; 2],
+}
+
+/// A session: its programs, and how it is followed.
+#[derive(Clone, Copy)]
+pub struct Session<'a> {
+    /// What to run.
+    pub order: &'a Order,
+    /// Asked at least every 50 ms: whether to end the command.
+    pub must_end: &'a dyn Fn() -> bool,
+    /// Takes the status and, at the end, the connections.
+    pub show: &'a dyn Fn(HostEvent),
+}
+
+/// Name of the command's exit code among the measured values; 128 and the signal's number if a signal ended it.
+pub const EXIT_CODE: &str = "command_exit_code";
+
+/// Name of the number of processes that the programs left running.
+pub const LEFT: &str = "processes_ended";

@@ -1,0 +1,138 @@
+//! The host that observes a session: which flows there are, and what each gets through the path.
+//!
+//! ```text
+//!  meter       packets at both ends: bytes, losses, delays of every TCP and UDP flow
+//!  sockets     inet_diag at both ends: congestion window, round-trip times, retransmissions of TCP connections
+//! ```
+//!
+//! A row of `flows` is a connection. Its flow is named after protocol and port of the service, the smaller one of both
+//! ports: `tcp-5201`. Data of a connection is what its busier direction carries; the sockets of that end are sampled.
+
+mod report;
+mod sockets;
+
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::meter::{Meter, Settings, TapPoint};
+use crate::net::HOST_INTERFACE;
+use crate::protocol::{HostEvent, StatusReport};
+use crate::stage::{HostReport, Stage};
+use rustix::event::{PollFd, PollFlags, poll};
+use sockets::Sockets;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use thalweg_plan::plan::Experiment;
+use thalweg_units::{Span, Time};
+
+/// Between two samples of sockets at least: a session has any number of connections, and any length.
+const MIN_INTERVAL: Span = Span::from_millis(50);
+
+/// Between two reports of the status.
+const STATUS: Span = Span::from_secs(1);
+
+/// Observes the network namespaces of these names, the receiver last, until told to stop.
+///
+/// # Errors
+/// `no-packet-socket`, `no-inet-diag`: the kernel refuses what it needs.
+pub fn observe(
+    stage: &Stage<'_>,
+    experiment: &Experiment,
+    hosts: &[String],
+    receiver: IpAddr,
+) -> Result<HostReport, Error> {
+    let files: Vec<PathBuf> = hosts.iter().map(|host| PathBuf::from(format!("/run/netns/{host}"))).collect();
+    let mut sockets = files.iter().map(|file| Sockets::open(file)).collect::<Result<Vec<_>, _>>()?;
+    let clock = stage.wait_for_start()?;
+    let point = |file: &PathBuf| TapPoint { namespace: Some(file.clone()), interface: HOST_INTERFACE.to_owned() };
+    let points: Vec<TapPoint> = files.iter().map(point).collect();
+    let meter = Meter::start(&points, Settings { clock, interval: Span::ZERO, only: None, until: None })?;
+    let interval = experiment.sample_interval_ns.max(MIN_INTERVAL);
+    let mut status = Status::new(receiver, experiment);
+    let (mut sample_at, mut status_at) = (Time::ZERO, Time::ZERO + STATUS);
+    loop {
+        let now = clock.now();
+        if now >= sample_at {
+            sockets.iter_mut().try_for_each(|sockets| sockets.sample(now))?;
+            sample_at = clock.now().max(sample_at) + interval;
+        }
+        if now >= status_at {
+            stage.events.send(&HostEvent::Status(Box::new(status.next(now, &meter))));
+            status_at += STATUS;
+        }
+        if is_stopped(stage, &clock, sample_at.min(status_at)) {
+            break;
+        }
+    }
+    let now = clock.now();
+    sockets.iter_mut().try_for_each(|sockets| sockets.sample(now))?;
+    let metered = meter.stop();
+    let missed = metered.missed_packets;
+    report::report(stage.events, receiver, metered.flows, &mut sockets);
+    let measured = [("meter_missed_packets".to_owned(), missed as f64)];
+    let reason = format!("the meter missed {missed} packets: bytes and losses of flows are wrong");
+    Ok(HostReport { measured: measured.into(), untrustworthy: (missed > 0).then_some(reason).into_iter().collect() })
+}
+
+/// Waits until a command arrives or the time has come; returns whether the command is to stop.
+fn is_stopped(stage: &Stage<'_>, clock: &Clock, until: Time) -> bool {
+    let wait = Duration::from_nanos(until.since(Time::ZERO).0.saturating_sub(clock.now().since(Time::ZERO).0));
+    let timeout = rustix::event::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
+    let wakeup = stage.commands.wakeup();
+    let _ = poll(&mut [PollFd::from_borrowed_fd(wakeup, PollFlags::IN)], Some(&timeout));
+    stage.commands.is_stopped()
+}
+
+/// What the path carried since the last report.
+struct Status {
+    receiver: IpAddr,
+    /// One-way delays of the empty path, forward and reverse.
+    base_us: [f64; 2],
+    at: Time,
+    before: [Totals; 2],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    bytes: u64,
+    entered: u64,
+    delivered: u64,
+    lost: u64,
+    delay_us: f64,
+}
+
+impl Status {
+    fn new(receiver: IpAddr, experiment: &Experiment) -> Status {
+        let base_us = [&experiment.forward, &experiment.reverse].map(|link| link.delay_ns.0 as f64 / 1e3);
+        Status { receiver, base_us, at: Time::ZERO, before: [Totals::default(); 2] }
+    }
+
+    fn next(&mut self, now: Time, meter: &Meter) -> StatusReport {
+        let mut totals = [Totals::default(); 2];
+        for row in meter.rows() {
+            let total = &mut totals[usize::from(row.key.to.ip() != self.receiver)];
+            total.bytes += row.delivered_ip_bytes;
+            total.entered += row.entered_packets;
+            total.delivered += row.delivered_packets;
+            total.lost += row.lost_packets;
+            total.delay_us += row.delays.mean_us().unwrap_or(0.0) * row.delivered_packets as f64;
+        }
+        let elapsed_s = now.since(self.at).as_secs_f64();
+        // The direction that carries more is the one that has a queue.
+        let bytes = |way: usize| totals[way].bytes.saturating_sub(self.before[way].bytes);
+        let way = usize::from(bytes(1) > bytes(0));
+        let (total, before) = (totals[way], self.before[way]);
+        let delivered = total.delivered.saturating_sub(before.delivered);
+        let entered = total.entered.saturating_sub(before.entered);
+        let delay_us = (delivered > 0).then(|| (total.delay_us - before.delay_us) / delivered as f64);
+        let lost = total.lost.saturating_sub(before.lost);
+        let status = StatusReport {
+            t_us: now.as_micros(),
+            rate_bps: [bytes(0), bytes(1)].map(|bytes| (bytes as f64 * 8.0 / elapsed_s.max(1e-6)) as u64),
+            queue_us: delay_us.map(|delay| (delay - self.base_us[way]).max(0.0)),
+            loss_percent: (entered > 0).then(|| 100.0 * lost as f64 / entered as f64),
+        };
+        (self.at, self.before) = (now, totals);
+        status
+    }
+}

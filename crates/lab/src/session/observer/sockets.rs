@@ -1,0 +1,138 @@
+//! TCP connections of one namespace over time, by inet_diag.
+//!
+//! A connection is dumped at every sample. One that ends between two of them is reported by the kernel when it destroys
+//! the socket (`SKNLGRP_INET_TCP_DESTROY` of linux/sock_diag.h), with its last counters.
+
+use crate::diag::{CcInfo, Closed, Survey, Surveyed, TcpInfo};
+use crate::error::Error;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::thread;
+use thalweg_trace::Histogram;
+use thalweg_units::{Span, Time};
+
+/// Connections that are remembered; of more, the meter's counters remain.
+const MAX_CONNECTIONS: usize = 10_000;
+
+/// Samples of a namespace that are kept: an hour of a connection at 20 per second.
+const MAX_SAMPLES: usize = 72_000 * 4;
+
+/// A connection over time.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    /// Empty: the connection was never dumped.
+    pub algorithm: String,
+    pub info: TcpInfo,
+    pub is_closed: bool,
+    /// Whenever it had sent or received something since the sample before.
+    pub samples: Vec<(Time, TcpInfo, CcInfo)>,
+    /// Smoothed round-trip times of these samples.
+    pub rtts: Histogram,
+}
+
+/// The connections of a namespace.
+pub struct Sockets {
+    survey: Survey,
+    closed: Closed,
+    connections: BTreeMap<u64, Watched>,
+    kept: usize,
+}
+
+impl Sockets {
+    /// Begins with the connections of the network namespace of this file.
+    ///
+    /// # Errors
+    /// `no-inet-diag`: the kernel refuses.
+    pub fn open(namespace: &Path) -> Result<Sockets, Error> {
+        let enter = || -> io::Result<()> {
+            let file = File::open(namespace)?;
+            Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
+        };
+        // A socket stays in the namespace of the thread that made it.
+        let opened = thread::scope(|scope| {
+            let open = || {
+                enter().map_err(|error| {
+                    let message = format!("{} cannot be entered: {error}", namespace.display());
+                    Error::new("no-inet-diag", message, "please report it")
+                })?;
+                Ok((Survey::of_all_states()?, Closed::open()?))
+            };
+            scope.spawn(open).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let (survey, closed) = opened?;
+        Ok(Sockets { survey, closed, connections: BTreeMap::new(), kept: 0 })
+    }
+
+    /// Takes the state of every connection.
+    ///
+    /// # Errors
+    /// The kernel refuses, or its answer cannot be read.
+    pub fn sample(&mut self, at: Time) -> Result<(), Error> {
+        let Sockets { survey, closed, connections, kept } = self;
+        survey.dump(&mut |found| take(connections, kept, at, found))?;
+        closed.drain(&mut |found| {
+            // What a reset connection reports is all zeros.
+            let is_reset = found.socket.info.segments == 0 && found.socket.info.acked_bytes == 0;
+            match connections.get_mut(&found.cookie) {
+                Some(known) => {
+                    known.is_closed = true;
+                    if !is_reset {
+                        known.info = TcpInfo { pacing_rate_bps: known.info.pacing_rate_bps, ..found.socket.info };
+                    }
+                }
+                None => {
+                    let cookie = found.cookie;
+                    take(connections, kept, at, found);
+                    connections.get_mut(&cookie).into_iter().for_each(|known| known.is_closed = true);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// The connection from this address to that one that was seen last.
+    pub fn take(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Watched> {
+        let is_it = |known: &Watched| known.local == local && known.remote == remote;
+        let cookie = self.connections.iter().rev().find(|(_, known)| is_it(known)).map(|(cookie, _)| *cookie)?;
+        self.connections.remove(&cookie)
+    }
+}
+
+fn take(connections: &mut BTreeMap<u64, Watched>, kept: &mut usize, at: Time, found: Surveyed) {
+    let Surveyed { cookie, local, remote, algorithm, socket } = found;
+    if connections.len() >= MAX_CONNECTIONS && !connections.contains_key(&cookie) {
+        return;
+    }
+    let is_new = !connections.contains_key(&cookie);
+    let known = connections.entry(cookie).or_insert_with(|| Watched {
+        local: plain(local),
+        remote: plain(remote),
+        algorithm: String::new(),
+        info: socket.info,
+        is_closed: false,
+        samples: Vec::new(),
+        rtts: Histogram::default(),
+    });
+    let has_changed = (known.info.segments, known.info.acked_bytes) != (socket.info.segments, socket.info.acked_bytes);
+    known.info = socket.info;
+    if !algorithm.is_empty() {
+        known.algorithm = algorithm;
+    }
+    if (is_new || has_changed) && *kept < MAX_SAMPLES {
+        *kept += 1;
+        known.samples.push((at, socket.info, socket.cc));
+        socket.info.srtt_us.into_iter().for_each(|srtt| known.rtts.add(Span::from_micros(srtt)));
+    }
+}
+
+/// The address of a socket over IPv6 that carries IPv4 is the IPv4 address, as packets have it.
+fn plain(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}

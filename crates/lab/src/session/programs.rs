@@ -1,0 +1,190 @@
+//! The programs of a session, from the start of the first to the end of the last.
+
+use super::reach::Forwarder;
+use super::reaper::Reaper;
+use super::{EXIT_CODE, LEFT, Session};
+use crate::error::Error;
+use crate::net::holder::wait_for;
+use crate::net::{Network, Place, not_started};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a server may take until it listens.
+const LISTENS: Duration = Duration::from_secs(3);
+
+/// How long a server may take to end after SIGTERM.
+const ENDS: Duration = Duration::from_secs(2);
+
+/// Between two checks of either.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Variable that is for the engine alone.
+const COMMAND: &str = "THALWEG_COMMAND";
+
+/// Bytes of a server's output that an error shows.
+const SHOWN: usize = 300;
+
+/// Running programs. All of them end when it is dropped.
+pub(crate) struct Programs {
+    command: Child,
+    server: Option<Server>,
+    _forwarder: Option<Forwarder>,
+    reaper: Reaper,
+}
+
+impl Programs {
+    /// Opens the forwarder, starts the server, waits until it listens, and starts the command.
+    ///
+    /// # Errors
+    /// `no-command`: the command does not exist. `no-server`, `no-reach`, `no-process`: something cannot be started.
+    pub fn start(network: &mut Network, session: Session<'_>, engine: &Path) -> Result<Programs, Error> {
+        let order = session.order;
+        let (sender, receiver) = (&network.senders()[0], network.receiver());
+        let (here, there) = if order.is_at_receiver { (receiver, sender) } else { (sender, receiver) };
+        let (here, there) = (here.clone(), there.clone());
+        let reaper = Reaper::start(engine, network)?;
+        let forwarder = Forwarder::open(network, engine, &there, &order.reach)?;
+        let mut environment = order.environment.clone();
+        for (name, place) in [("THALWEG_SERVER", &there), ("THALWEG_CLIENT", &here)] {
+            environment.push((name.into(), place.address.to_string().into()));
+        }
+        let server = order.server.as_ref().map(|line| {
+            note(network, &there, ["sh", "-c"].map(OsStr::new).into_iter().chain([line.as_os_str()]));
+            Server::start(network, &there, line, &environment, &order.server_output)
+        });
+        let server = server.transpose()?;
+        let Some((program, arguments)) = order.command.split_first() else {
+            return Err(Error::new("no-command", "there is no command to run", "name a program"));
+        };
+        note(network, &here, order.command.iter().map(OsString::as_os_str));
+        let started = network.program(&here.name, program).and_then(|mut command| {
+            if let Some(detached) = &order.detached {
+                let [stdout, stderr] = [0, 1].map(|file| File::options().append(true).open(&detached.output[file]));
+                command.current_dir(&detached.folder).stdin(Stdio::null()).stdout(stdout?).stderr(stderr?);
+            }
+            command.args(arguments).envs(environment).env_remove(COMMAND).spawn()
+        });
+        let command = started.map_err(|error| {
+            let message = format!("cannot run `{}`: {error}", program.display());
+            Error::new("no-command", message, "name a program of this machine, or its path")
+        })?;
+        Ok(Programs { command, server, _forwarder: forwarder, reaper })
+    }
+
+    /// How the command ended; `None` while it runs.
+    ///
+    /// # Errors
+    /// The system does not report it.
+    pub fn poll(&mut self) -> Result<Option<ExitStatus>, Error> {
+        self.command
+            .try_wait()
+            .map_err(|error| Error::new("no-process", format!("the command is lost: {error}"), "please report it"))
+    }
+
+    /// Ends every process in the network but for `spared` ones. Returns what is to be recorded.
+    ///
+    /// # Errors
+    /// `leftovers`: a process does not end.
+    pub fn end(&mut self, status: ExitStatus, spared: &[u32]) -> Result<BTreeMap<String, f64>, Error> {
+        self.server.take().into_iter().for_each(Server::end);
+        let left = self.reaper.end_all_but(spared)?;
+        let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+        let measured = [(EXIT_CODE, f64::from(code)), (LEFT, left as f64)];
+        Ok(measured.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    }
+
+    /// Lets the network end without the reaper, which would end hosts that still work.
+    pub fn dismiss(mut self) {
+        self.reaper.dismiss();
+    }
+
+    /// Ends the command, as the end of its terminal would, and all others but for `spared` processes.
+    ///
+    /// # Errors
+    /// `leftovers`: a process does not end.
+    pub fn interrupt(&mut self, spared: &[u32]) -> Result<(), Error> {
+        self.reaper.end_all_but(spared).map(drop)
+    }
+}
+
+/// Notes a program in the log of commands; it is not part of the network.
+fn note<'a>(network: &mut Network, place: &Place, words: impl Iterator<Item = &'a OsStr>) {
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().replace('\n', " ")).collect();
+    network.note(&format!("# nsenter --net=/run/netns/{} {}", place.name, words.join(" ")));
+}
+
+/// The program at the other end.
+struct Server(Child);
+
+impl Server {
+    fn start(
+        network: &Network,
+        place: &Place,
+        line: &OsStr,
+        environment: &[(OsString, OsString)],
+        output: &Path,
+    ) -> Result<Server, Error> {
+        let opened = File::create(output).and_then(|file| Ok((file.try_clone()?, file)));
+        let (stdout, stderr) = opened.map_err(|error| {
+            let message = format!("{} cannot be written: {error}", output.display());
+            Error::new("no-server", message, "see whether the disk is full: df -h")
+        })?;
+        let started = network.program(&place.name, OsStr::new("sh")).and_then(|mut command| {
+            // In a process group of its own, since Ctrl-C is for the command.
+            command.arg("-c").arg(line).envs(environment.iter().cloned()).env_remove(COMMAND);
+            command.process_group(0);
+            command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).spawn()
+        });
+        let mut server = Server(started.map_err(|error| not_started("sh", &error))?);
+        server.wait_until_it_listens(line, output)?;
+        Ok(server)
+    }
+
+    /// A server that does not listen in time may have nothing to listen for.
+    fn wait_until_it_listens(&mut self, line: &OsStr, output: &Path) -> Result<(), Error> {
+        let until = Instant::now() + LISTENS;
+        while Instant::now() < until && !is_listening(self.0.id()) {
+            if let Ok(Some(status)) = self.0.try_wait() {
+                if status.success() {
+                    return Ok(());
+                }
+                let text = fs::read(output).unwrap_or_default();
+                let text = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
+                let message = format!("the server `{}` ended ({status}): {text}", line.display());
+                return Err(Error::new("no-server", message, "try it alone first; THALWEG_SERVER is its address"));
+            }
+            thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+
+    fn end(mut self) {
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::TERM);
+        let _ = wait_for(&mut self.0, ENDS);
+        let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.try_wait();
+    }
+}
+
+/// Whether a socket in the network namespace of a process waits for connections or datagrams.
+fn is_listening(pid: u32) -> bool {
+    /// TCP_LISTEN, and TCP_CLOSE, in which UDP sockets are until they connect.
+    const WAITING: [(&str, &str); 4] = [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")];
+    WAITING.iter().any(|(table, state)| {
+        let text = fs::read_to_string(format!("/proc/{pid}/net/{table}")).unwrap_or_default();
+        text.lines().skip(1).any(|line| line.split_whitespace().nth(3) == Some(state))
+    })
+}

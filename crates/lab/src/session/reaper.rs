@@ -1,0 +1,144 @@
+//! The process `thalweg-engine reap`: ends what programs leave in the namespaces of a network.
+//!
+//! Programs of the user start others, which stay when they end. A network namespace exists as long as a process is in
+//! it, so an engine that is killed would leave both. The reaper waits for the end of its standard input, which is the
+//! end of the engine, and then ends every process in the namespaces.
+//!
+//! On standard input comes a line with the inodes of the namespaces, then a line with the process ids to spare for each
+//! round; each round is answered with a line that holds the number of processes that were ended. The line `dismissed`
+//! ends the reaper alone.
+
+use crate::error::Error;
+use crate::net::holder::{alone, wait_for};
+use crate::net::{Network, processes};
+use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long processes may take to end after SIGTERM, and after SIGKILL.
+const TERM: Duration = Duration::from_secs(1);
+const KILL: Duration = Duration::from_secs(5);
+
+/// Between two scans.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The line that ends the reaper alone.
+const DISMISSED: &str = "dismissed";
+
+/// The reaper of a network. Dropped, it ends everything there.
+pub(super) struct Reaper {
+    child: Child,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Reaper {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// `no-process`.
+    pub fn start(engine: &Path, network: &Network) -> Result<Reaper, Error> {
+        let failed = |error: io::Error| {
+            let message = format!("`{} reap` cannot be started: {error}", engine.display());
+            Error::new("no-process", message, "close other programs, or raise the limit: ulimit -u")
+        };
+        let mut command = Command::new(engine);
+        command.arg("reap").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = alone(&mut command).spawn().map_err(failed)?;
+        let stdout = child.stdout.take().ok_or_else(|| failed(io::Error::other("no pipe")))?;
+        let mut reaper = Reaper { child, answers: BufReader::new(stdout) };
+        reaper.send(network.identities().iter()).map_err(failed)?;
+        Ok(reaper)
+    }
+
+    fn send(&mut self, numbers: impl Iterator<Item = impl ToString>) -> io::Result<()> {
+        let line: Vec<String> = numbers.map(|number| number.to_string()).collect();
+        let stdin = self.child.stdin.as_mut().ok_or_else(|| io::Error::other("no pipe"))?;
+        writeln!(stdin, "{}", line.join(" "))
+    }
+
+    /// Ends every process in the network but for those with these ids; returns the number of processes.
+    ///
+    /// # Errors
+    /// `leftovers`.
+    pub fn end_all_but(&mut self, spared: &[u32]) -> Result<u64, Error> {
+        let mut line = String::new();
+        let asked = self.send(spared.iter()).and_then(|()| self.answers.read_line(&mut line));
+        let count = asked.ok().and_then(|_| line.trim().parse().ok());
+        count.ok_or_else(|| {
+            let message = format!("programs still run in the network: {}", line.trim());
+            Error::new("leftovers", message, "end them: kill -9 PID")
+        })
+    }
+}
+
+impl Reaper {
+    /// Lets it end without ending anything.
+    pub fn dismiss(&mut self) {
+        let _ = self.send([DISMISSED].into_iter());
+    }
+}
+
+impl Drop for Reaper {
+    fn drop(&mut self) {
+        // The end of its input is what it waits for.
+        drop(self.child.stdin.take());
+        if wait_for(&mut self.child, TERM + KILL).is_none() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Does what standard input says, and ends every process in the namespaces at its end.
+///
+/// # Errors
+/// Standard input is malformed, or a process does not end.
+pub fn reap() -> io::Result<()> {
+    let mut lines = io::stdin().lock().lines();
+    let first = lines.next().unwrap_or_else(|| Ok(String::new()))?;
+    let namespaces: BTreeSet<u64> = first.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    for line in lines {
+        let line = line?;
+        if line == DISMISSED {
+            return Ok(());
+        }
+        let spared: BTreeSet<u32> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let answer = end_all(&namespaces, &spared).map_or_else(|error| error.to_string(), |count| count.to_string());
+        // An engine that is gone has closed our standard input, too.
+        let _ = writeln!(io::stdout(), "{answer}");
+    }
+    end_all(&namespaces, &BTreeSet::new()).map(drop)
+}
+
+fn end_all(namespaces: &BTreeSet<u64>, spared: &BTreeSet<u32>) -> io::Result<u64> {
+    let began = Instant::now();
+    let mut ended = BTreeSet::new();
+    loop {
+        let left: Vec<(u32, String)> =
+            processes(namespaces).into_iter().filter(|(pid, _)| !spared.contains(pid)).collect();
+        if left.is_empty() {
+            return Ok(ended.len() as u64);
+        }
+        if began.elapsed() > TERM + KILL {
+            let names: Vec<String> = left.iter().map(|(pid, name)| format!("{pid} ({name})")).collect();
+            return Err(io::Error::other(names.join(", ")));
+        }
+        for pid in left.iter().filter_map(|(pid, _)| Pid::from_raw(*pid as i32)) {
+            let is_new = ended.insert(pid.as_raw_nonzero());
+            // As the end of a terminal does: shells ignore SIGTERM, and a stopped process handles nothing.
+            let signals: &[Signal] = match (is_new, began.elapsed() > TERM) {
+                (_, true) => &[Signal::KILL],
+                (true, false) => &[Signal::HUP, Signal::TERM, Signal::CONT],
+                (false, false) => &[],
+            };
+            for signal in signals {
+                let _ = kill_process(pid, *signal);
+            }
+        }
+        thread::sleep(PAUSE);
+    }
+}

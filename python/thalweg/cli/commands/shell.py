@@ -1,0 +1,132 @@
+"""`thalweg shell`: a shell or a command on the path of a scenario."""
+
+import shutil
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from thalweg.cli import typed
+from thalweg.cli.options import File, Overrides, option
+from thalweg.cli.prepared import load, plan_for
+from thalweg.cli.printing import output, sessions_output
+from thalweg.errors import Exit, ThalwegError
+from thalweg.run import hold, new_directory
+from thalweg.scenario import Document
+
+EPILOG = "Example: thalweg shell scenarios/quickstart.toml --set path.buffer=1bdp -- ping -c 3 10.77.0.2"
+
+REPORT = "report.html"
+"""Name of the report in a run directory."""
+NOT_FOUND = 127
+"""Exit code of shells for a command that does not exist."""
+ENDS = ("sender", "receiver")
+
+
+def command(
+    file: File,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="Command to run. [default: $SHELL]", show_default=False),
+    ] = None,
+    engine_name: Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to use: kernel or uml.")] = (
+        "kernel"
+    ),
+    on: Annotated[
+        str, typer.Option("--on", metavar="END", help="End of the path where it runs: sender or receiver.")
+    ] = "sender",
+    server: Annotated[str | None, option("--server", "COMMAND", "Command to run at the other end meanwhile.")] = None,
+    reach: Annotated[
+        list[str] | None,
+        option("--reach", "HOST:PORT", "Service on this machine's loopback to make reachable at the other end."),
+    ] = None,
+    pcap: Annotated[bool, typer.Option("--pcap", help="Record all packets.")] = False,
+    out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-shell-TIME]")] = None,
+    overrides: Overrides = None,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no status, and no table at the end.")] = False,
+) -> None:
+    """Run a shell or a command on the path of a scenario.
+
+    It runs at the sending end of the path, as on a host of its own; what it sends to $THALWEG_SERVER crosses the
+    bottleneck. The flows of the scenario do not run. Needs no root.
+
+    Ends with a table of the flows and the path of the run directory, and with the exit code of the command.
+    """
+    if on not in ENDS:
+        raise ThalwegError("bad-end", "--on", found=on, expected="sender or receiver", exit_code=Exit.USAGE)
+    services = [_service(each) for each in reach or []]
+    document = load(file, overrides or [], repetitions=1)
+    _refuse_sweep(document)
+    plan, known = plan_for(document, engine_name)
+    if words and shutil.which(words[0]) is None:
+        output.talk(f"thalweg shell: {words[0]}: command not found")
+        raise typer.Exit(NOT_FOUND)
+    directory = out or new_directory(plan)
+    arguments = ["--on", on, *(("--server", server) if server else ()), *(("--pcap",) if pcap else ())]
+    for service in services:
+        arguments += ["--reach", service]
+    if quiet:
+        arguments.append("--quiet")
+    arguments += ["--", *words] if words else []
+    ended = hold(plan, directory, binary=known.binary, arguments=arguments, command=typed.words())
+    if ended.was_held:
+        report = _write_report(directory) if with_report and ended.connections else None
+        if not quiet:
+            sessions_output.show(ended, directory, report)
+    raise typer.Exit(ended.exit_code)
+
+
+def _refuse_sweep(document: Document) -> None:
+    """Refuse a scenario with several points: a shell runs on one path."""
+    if not document.axes:
+        return
+    axis = document.axes[0]
+    key, value = axis.addresses[0], axis.choices[0][0]
+    chosen = " ".join(f"--set {each.addresses[0]}={each.choices[0][0]}" for each in document.axes)
+    raise ThalwegError(
+        "has-sweep",
+        "the scenario has a sweep, and a shell runs on one path",
+        place=f"sweep.{key}",
+        found=f"{len(axis.choices)} values, such as {value}",
+        expected="one value of each key",
+        hint=f"choose one: thalweg shell {document.file} {chosen}",
+        exit_code=Exit.USAGE,
+    )
+
+
+def _service(text: str) -> str:
+    """Read the address of a service on the loopback interface of this machine.
+
+    Raises:
+        ThalwegError: If it is not an address and a port, or not one of the loopback interface.
+    """
+    host, _, port = text.rpartition(":")
+    name = host.strip("[]")
+    try:
+        found = socket.getaddrinfo(name or "127.0.0.1", int(port), type=socket.SOCK_STREAM)
+        address = found[0][4]
+    except (OSError, ValueError, OverflowError):
+        address = None
+    if address is None or not (str(address[0]).startswith("127.") or address[0] == "::1") or not 0 < int(port) < 65536:
+        raise ThalwegError(
+            "bad-service",
+            "--reach",
+            found=text,
+            expected="a service on the loopback interface, such as 127.0.0.1:8080 or localhost:8080",
+            exit_code=Exit.USAGE,
+        )
+    return f"[{address[0]}]:{port}" if ":" in str(address[0]) else f"{address[0]}:{port}"
+
+
+def _write_report(directory: Path) -> Path | None:
+    """Write the report; the exit code is the command's even where that is not possible."""
+    from thalweg.report import write
+
+    try:
+        write([directory], directory / REPORT)
+    except ThalwegError as problem:
+        output.error(problem, as_json=False)
+        return None
+    return directory / REPORT
