@@ -122,7 +122,7 @@ fn ack_stamp(message: &libc::msghdr) -> Option<AckStamp> {
                     let at = data.cast::<libc::timespec>().read_unaligned();
                     realtime_ns = Some(at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64);
                 }
-                (libc::SOL_IP, libc::IP_RECVERR) => {
+                (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
                     let error = data.cast::<libc::sock_extended_err>().read_unaligned();
                     let is_stamp = error.ee_origin == libc::SO_EE_ORIGIN_TIMESTAMPING;
                     byte = (is_stamp && error.ee_info == SCM_TSTAMP_ACK).then_some(error.ee_data);
