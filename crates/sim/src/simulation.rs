@@ -425,15 +425,8 @@ impl Simulation {
             kernel: kernel(sending),
             is_paced: config.paced,
             ecn,
-            ..Default::default()
         };
-        let receiver = ReceiverConfig {
-            mss,
-            rcvbuf_max: receiving.rcvbuf_max_bytes,
-            kernel: kernel(receiving),
-            ecn,
-            ..Default::default()
-        };
+        let receiver = ReceiverConfig { mss, rcvbuf_max: receiving.rcvbuf_max_bytes, kernel: kernel(receiving), ecn };
         let mut connection = Connection {
             series: index,
             number,

@@ -668,7 +668,7 @@ class Background(Table):
 Emulator = Literal["auto", "relay", "netem"]
 """What plays the bottleneck on a real kernel."""
 
-Generator = Literal["builtin", "iperf3"]
+Generator = Literal["builtin"]
 """What makes the traffic on a real kernel."""
 
 

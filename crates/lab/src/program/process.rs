@@ -53,6 +53,9 @@ pub(super) struct Values {
     pub cc: String,
 }
 
+/// How the program with an id ended; an error is why that is unknown.
+pub type EndOf<Id> = (Id, Result<Ending, String>);
+
 impl Process {
     /// Starts a program; `ended` gets `id` and how it ended.
     ///
@@ -62,7 +65,7 @@ impl Process {
         words: &[String],
         values: &Values,
         surroundings: &Surroundings<'_>,
-        (id, ended): (Id, Sender<(Id, Result<Ending, String>)>),
+        (id, ended): (Id, Sender<EndOf<Id>>),
         wakeup: &Wakeup,
     ) -> Result<Process, Error> {
         let Surroundings { folder, output, name } = surroundings;

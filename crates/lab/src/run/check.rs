@@ -241,14 +241,14 @@ mod tests {
     fn place(change: impl FnOnce(&mut Experiment)) -> String {
         let mut experiment = experiment();
         change(&mut experiment);
-        let error = check_form(&experiment).unwrap_err();
+        let error = check_form(&experiment, false).unwrap_err();
         assert_eq!(error.code, "invalid-experiment");
         error.message.split(": ").next().unwrap().to_owned()
     }
 
     #[test]
     fn an_experiment_that_contradicts_itself_is_refused_with_the_place() {
-        assert_eq!(check_form(&experiment()), Ok(()));
+        assert_eq!(check_form(&experiment(), false), Ok(()));
         assert_eq!(place(|it| it.hosts.retain(|name, _| name != "receiver")), "hosts");
         assert_eq!(place(|it| it.flows[0].host = "router".to_owned()), "flows.large.host");
         assert_eq!(place(|it| it.flows[0].load = Load::Sizes { sizes_bytes: vec![] }), "flows.large.load");
@@ -260,7 +260,7 @@ mod tests {
     fn an_experiment_without_an_end_is_refused() {
         let mut finite = experiment();
         finite.duration_ns = None;
-        assert_eq!(check_form(&finite), Ok(()), "its flows have an end");
+        assert_eq!(check_form(&finite, false), Ok(()), "its flows have an end");
         assert_eq!(place(|it| (it.duration_ns, it.flows[0].load) = (None, Load::Unlimited)), "duration_ns");
         assert_eq!(place(|it| (it.duration_ns, it.flows) = (None, Vec::new())), "duration_ns");
     }

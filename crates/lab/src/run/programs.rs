@@ -88,7 +88,7 @@ fn served(ends: &[(usize, Ends<'_>)], experiment: &Experiment) -> Vec<Served> {
         let program = flow.program.clone();
         (0..flow.count).filter_map(move |copy| {
             let program = program.as_ref()?;
-            let address = SocketAddr::new(address.into(), program.port + copy as u16);
+            let address = SocketAddr::new(address, program.port + copy as u16);
             Some(Served { flow: index, copy: copy.into(), address, client_sends: program.client_sends })
         })
     };

@@ -72,7 +72,7 @@ impl Programs {
             command.args(arguments).envs(environment).env_remove(COMMAND).spawn()
         });
         let command = started.map_err(|error| {
-            let message = format!("cannot run `{}`: {error}", program.display());
+            let message = format!("cannot run `{}`: {error}", Path::new(program).display());
             Error::new("no-command", message, "name a program of this machine, or its path")
         })?;
         Ok(Programs { command, server, _forwarder: forwarder, reaper })
@@ -157,7 +157,7 @@ impl Server {
                 }
                 let text = fs::read(output).unwrap_or_default();
                 let text = String::from_utf8_lossy(&text[text.len().saturating_sub(SHOWN)..]).trim().to_owned();
-                let message = format!("the server `{}` ended ({status}): {text}", line.display());
+                let message = format!("the server `{}` ended ({status}): {text}", Path::new(line).display());
                 return Err(Error::new("no-server", message, "try it alone first; THALWEG_SERVER is its address"));
             }
             thread::sleep(PAUSE);

@@ -238,7 +238,7 @@ impl Connection {
         let end = self.transfer.and_then(|transfer| transfer.stream_end()).filter(|end| *end <= self.written);
         let last_byte = end.map(|end| end.wrapping_sub(1) as u32);
         while let Some((byte, at)) = self.stamps.front().copied() {
-            let beyond = last_byte.map_or(-1, |last| byte.wrapping_sub(last).cast_signed());
+            let beyond = last_byte.map_or(-1, |last| byte.wrapping_sub(last) as i32);
             if beyond <= 0 {
                 self.stamps.pop_front();
             }
