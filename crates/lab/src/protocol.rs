@@ -334,7 +334,7 @@ pub struct FlowReport {
     pub completed: bool,
     pub acked_bytes: u64,
     pub segments: u64,
-    pub retransmits: u64,
+    pub retransmits: Option<u64>,
     pub timeouts: Option<u64>,
     pub marked_segments: Option<u64>,
     pub rtt_min_us: Option<f64>,

@@ -96,10 +96,11 @@ def _honoured(
     place: Place, value: TomlValue, raw: Raw, engine: Engine, others: Mapping[str, Engine]
 ) -> ThalwegError | None:
     key = pattern(place)
-    name = name_of(place, raw)
     if not _has_key(engine, key):
         who = [other.name for other in others.values() if _has_key(other, key)]
+        name = name_of(_refused(place, engine), raw)
         return _error("not-honoured", f"`{name}`", name, who, engine, f"remove `{name}`")
+    name = name_of(place, raw)
     choice = _choice(key, value)
     if _lists_choices(engine, key) and choice not in engine.honours:
         who = [other.name for other in others.values() if choice in other.honours]
@@ -109,6 +110,16 @@ def _honoured(
         error.expected = words.one_of(choices)
         return error
     return None
+
+
+def _refused(place: Place, engine: Engine) -> Place:
+    """Return the outermost table around a key of which the engine honours nothing; the key itself if there is none."""
+    while len(place) > 2:
+        around = place[:-1] if isinstance(place[-2], str) else place[:-2]
+        if any(each.startswith(f"{pattern(around)}.") for each in engine.honours):
+            break
+        place = around
+    return place
 
 
 def _choice(key: str, value: TomlValue) -> str:

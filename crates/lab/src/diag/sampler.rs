@@ -43,7 +43,7 @@ const IPPROTO_TCP: u8 = 6;
 
 /// Length of `struct inet_diag_msg`, which attributes follow, in bytes.
 pub(super) const INET_DIAG_MSG: usize = 72;
-const INET_DIAG_INFO: u16 = 2;
+pub(super) const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_VEGASINFO: u16 = 3;
 pub(super) const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_DCTCPINFO: u16 = 9;

@@ -5,7 +5,7 @@
 
 use super::bytes::{u16_be_at, u64_at};
 use super::netlink::{Malformed, Netlink, attributes};
-use super::sampler::{INET_DIAG_CONG, INET_DIAG_MSG, SOCK_DIAG_BY_FAMILY, Socket, refused, request};
+use super::sampler::{INET_DIAG_CONG, INET_DIAG_INFO, INET_DIAG_MSG, SOCK_DIAG_BY_FAMILY, Socket, refused, request};
 use super::tcp_info::until_zero;
 use crate::error::Error;
 use rustix::net::netlink::SOCK_DIAG;
@@ -71,6 +71,9 @@ impl Survey {
     pub fn dump(&mut self, each: &mut dyn FnMut(Connection)) -> Result<(), Error> {
         for family in &mut self.families {
             family.dump("TCP connections", &refused, &mut |body| {
+                if is_remnant(body) {
+                    return Ok(());
+                }
                 let connection = Connection::parse(body)?;
                 if !connection.socket.info.is_closed() {
                     each(connection);
@@ -80,6 +83,13 @@ impl Survey {
         }
         Ok(())
     }
+}
+
+/// Whether the kernel keeps no more than the addresses of a connection: its program has closed it, and the peer has not
+/// (an orphan in FIN-WAIT-2).
+fn is_remnant(body: &[u8]) -> bool {
+    let attributes = body.get(INET_DIAG_MSG..).map(attributes);
+    attributes.is_some_and(|mut all| all.all(|attribute| attribute.is_ok_and(|(kind, _)| kind != INET_DIAG_INFO)))
 }
 
 impl Connection {

@@ -143,7 +143,7 @@ impl<'a> Rows<'a> {
             acked_bytes: report.acked_bytes,
             goodput_bps,
             segments: report.segments,
-            retransmits: Some(report.retransmits),
+            retransmits: report.retransmits,
             timeouts: report.timeouts,
             // The kernel counts neither for a connection.
             recoveries: None,

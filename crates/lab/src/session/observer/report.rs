@@ -77,7 +77,7 @@ fn row(of: Connection, count: &FlowCount, socket: Option<&Watched>) -> FlowRepor
         completed: socket.is_some_and(|socket| socket.is_closed),
         acked_bytes: count.delivered_bytes,
         segments: count.data_packets,
-        retransmits: count.retransmits.unwrap_or(0),
+        retransmits: count.retransmits,
         timeouts: info.and_then(|info| info.timeouts),
         marked_segments: info.map(|info| info.marked_segments),
         rtt_min_us: info.and_then(|info| info.min_rtt_us).map(|rtt| rtt as f64),

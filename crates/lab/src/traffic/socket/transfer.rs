@@ -57,7 +57,7 @@ impl Transfer {
             completed: self.stream_end().is_some_and(|last| end.acked >= last),
             acked_bytes: self.size.map_or(acked, |size| acked.min(size)),
             segments: since(|info| info.segments),
-            retransmits: since(|info| info.retransmits),
+            retransmits: Some(since(|info| info.retransmits)),
             timeouts: end.info.timeouts.zip(before.timeouts).map(|(after, before)| timeouts_between(before, after)),
             marked_segments: Some(since(|info| info.marked_segments)),
             rtt_min_us: end.info.min_rtt_us.map(|rtt| rtt as f64),
@@ -100,7 +100,7 @@ mod tests {
         let report = transfer.report(OF, 4, &end);
         assert!(report.completed);
         assert_eq!((report.start_us, report.end_us, report.acked_bytes), (5_000, 9_000, 10_000));
-        assert_eq!((report.segments, report.retransmits, report.timeouts), (8, 1, Some(2)));
+        assert_eq!((report.segments, report.retransmits, report.timeouts), (8, Some(1), Some(2)));
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         let transfer = Transfer { start: Time(1_000), size: Some(10), offset: 0, before: None, item: None };
         let report = transfer.report(OF, 0, &End { at: Time(2_000), acked: 0, info: counted(0, 4, 4) });
         assert!(!report.completed);
-        assert_eq!((report.retransmits, report.timeouts, report.acked_bytes), (0, Some(0), 0));
+        assert_eq!((report.retransmits, report.timeouts, report.acked_bytes), (Some(0), Some(0), 0));
     }
 
     #[test]
