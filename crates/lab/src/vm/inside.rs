@@ -214,9 +214,12 @@ fn load_with_agent(what: &str, settings: &[String]) -> Result<(), String> {
 
 /// Makes the network, by the commands that would be typed.
 fn connect(commands: &[String]) -> Result<(), Error> {
-    let silent = ["all", "default"].map(|name| format!("/proc/sys/net/ipv6/conf/{name}/disable_ipv6"));
+    // IPv6 announces itself, and its packets would be in the experiment's queues: it is switched off, or where the path
+    // needs it, it gets no link-local address.
+    let is_ipv6 = commands.iter().any(|command| command.contains("::/0"));
+    let switch = if is_ipv6 { "addr_gen_mode" } else { "disable_ipv6" };
+    let silent = ["all", "default"].map(|name| format!("/proc/sys/net/ipv6/conf/{name}/{switch}"));
     for file in silent.iter().filter(|file| Path::new(file).exists()) {
-        // IPv6 announces itself, and its packets would be in the experiment's queues.
         let _ = fs::write(file, "1");
     }
     let failed = |said: &str| {
