@@ -113,7 +113,7 @@ def _honoured(
 
 
 def _refused(place: Place, engine: Engine) -> Place:
-    """Return the outermost table around a key of which the engine honours nothing; the key itself if there is none."""
+    """Return the outermost table around a key of which the engine honours nothing, or else the key."""
     while len(place) > 2:
         around = place[:-1] if isinstance(place[-2], str) else place[:-2]
         if any(each.startswith(f"{pattern(around)}.") for each in engine.honours):
