@@ -197,7 +197,7 @@ def test_a_report_through_a_symbolic_link_changes_the_file_and_keeps_the_link(tm
 
 
 def test_a_directory_that_is_not_a_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ThalwegError, match="no run directory"):
+    with pytest.raises(ThalwegError, match="not a run directory"):
         report.write([tmp_path], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
 

@@ -22,8 +22,12 @@ FILES = sorted(
 OF_A_REAL_KERNEL = {"bpftune-arms"}
 """Studies of algorithms that only a real kernel has."""
 
-OF_REAL_LOAD = {"tenants"}
-"""Scenarios whose processes only a real scheduler can share a CPU out to."""
+OF_REAL_KERNELS = {"2brobust/tenants": "co_tenants", "better-bbr/cells": "bbr_tuned"}
+"""Scenarios with what only real kernels have, by folder and name: a scheduler for processes, a loaded eBPF program."""
+
+
+def known_as(file: Path) -> str:
+    return f"{file.parent.name}/{file.stem}"
 
 
 def planned(file: Path, name: str) -> None:
@@ -35,16 +39,16 @@ def planned(file: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    [file for file in FILES if file.parent.name not in OF_A_REAL_KERNEL and file.stem not in OF_REAL_LOAD],
+    [file for file in FILES if file.parent.name not in OF_A_REAL_KERNEL and known_as(file) not in OF_REAL_KERNELS],
     ids=lambda file: file.stem,
 )
 def test_a_ready_made_scenario_can_be_planned(file: Path) -> None:
     planned(file, engine.DEFAULT)
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if file.stem in OF_REAL_LOAD], ids=lambda file: file.stem)
-def test_real_load_is_refused_by_the_simulator(file: Path) -> None:
-    with pytest.raises(ThalwegErrors, match="co_tenants"):
+@pytest.mark.parametrize("file", [file for file in FILES if known_as(file) in OF_REAL_KERNELS], ids=known_as)
+def test_what_only_real_kernels_have_is_refused_by_the_simulator(file: Path) -> None:
+    with pytest.raises(ThalwegErrors, match=OF_REAL_KERNELS[known_as(file)]):
         planned(file, engine.DEFAULT)
 
 

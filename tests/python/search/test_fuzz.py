@@ -121,7 +121,7 @@ def test_nothing_that_is_found_is_reported(tmp_path: Path, thalweg: Thalweg) -> 
     (tmp_path / "x.toml").write_text(SCENARIO.replace(">= 10%", ">= 99%"))
     done = thalweg("fuzz", "x.toml", "--out", "run", "--budget", "2")
     assert done.returncode == Exit.FINE
-    assert "retransmits, retransmit_ratio(ours) >= 0.99: nothing in 2 candidates" in done.stdout
+    assert "retransmits, retransmit_ratio(ours) >= 99%: nothing in 2 candidates" in done.stdout
 
 
 def test_candidates_that_cannot_be_tried_are_no_evidence(tmp_path: Path, thalweg: Thalweg) -> None:
@@ -137,7 +137,7 @@ def test_candidates_that_cannot_be_tried_are_no_evidence(tmp_path: Path, thalweg
 def test_check_says_what_would_be_looked_for(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "x.toml").write_text(SCENARIO)
     said = thalweg("check", "x.toml").stderr
-    assert "[fuzz] 8 candidates for each failure: retransmits, retransmit_ratio(ours) >= 0.1" in said
+    assert "[fuzz] 8 candidates for each failure: retransmits, retransmit_ratio(ours) >= 10%" in said
     assert "conditions: policer, jitter" in said
     (tmp_path / "wrong.toml").write_text(SCENARIO.replace("policer =", "policr ="))
     assert "did you mean `policer`?" in thalweg("check", "wrong.toml").stderr

@@ -109,7 +109,7 @@ def check(importer: Importer, content: bytes) -> None:
 def test_a_changed_file_ends_with_rows_or_with_our_error(name: str) -> None:
     make, text = IMPORTERS[name]
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(edits=EDITS, at_numbers=st.booleans(), cut=st.floats(0.5, 1))
     def run(edits: list[tuple[float, int, str]], at_numbers: bool, cut: float) -> None:
         changed = edited(text, edits, at_numbers)
@@ -122,7 +122,7 @@ def test_a_changed_file_ends_with_rows_or_with_our_error(name: str) -> None:
 def test_a_random_file_ends_with_rows_or_with_our_error(name: str) -> None:
     make, _ = IMPORTERS[name]
 
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(content=st.binary(max_size=300) | st.text(max_size=300).map(lambda text: text.encode()))
     def run(content: bytes) -> None:
         check(make(), content)

@@ -267,7 +267,7 @@ def test_lines_of_usual_and_unusual_fields_read_in_blocks_give_the_rows_of_singl
     importer = make()
     assert isinstance(importer, BlockImporter)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=12, deadline=None)
     @given(lines=st.lists(line, min_size=1, max_size=12), end=st.sampled_from(["\n", "\r\n", "\r"]), form=kinds,
            constants=st.sampled_from([{}, {"machine": "web7", "cc": "bbr"}]), strict=st.booleans())  # fmt: skip
     def run(lines: list[str], end: str, form: AddressForm, constants: dict[str, str], strict: bool) -> None:
@@ -281,7 +281,7 @@ def test_lines_of_usual_and_unusual_fields_read_in_blocks_give_the_rows_of_singl
 def test_a_changed_file_read_in_blocks_gives_the_rows_of_single_lines(name: str) -> None:
     make, text = IMPORTERS[name]
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=10, deadline=None)
     @given(edits=EDITS, at_numbers=st.booleans(), size=st.sampled_from([7, 100, 2**22]))
     def run(edits: list[tuple[float, int, str]], at_numbers: bool, size: int) -> None:
         with pytest.MonkeyPatch.context() as patch:
