@@ -87,7 +87,7 @@ impl Survey {
 
 /// Whether the kernel keeps no more than the addresses of a connection: its program has closed it, and the peer has not
 /// (an orphan in FIN-WAIT-2).
-fn is_remnant(body: &[u8]) -> bool {
+pub(super) fn is_remnant(body: &[u8]) -> bool {
     let attributes = body.get(INET_DIAG_MSG..).map(attributes);
     attributes.is_some_and(|mut all| all.all(|attribute| attribute.is_ok_and(|(kind, _)| kind != INET_DIAG_INFO)))
 }
