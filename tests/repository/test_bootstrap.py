@@ -170,7 +170,7 @@ def test_servers_for_tests_are_unpacked_and_not_installed(
 
 def test_who_may_not_make_namespaces_is_reported_that_the_kernel_engine_was_not_tested(kernel_machine: Path) -> None:
     program(kernel_machine, "unshare", "exit 1")
-    assert "no test of the engine 'kernel' ran" in went_on(kernel_machine, "left-out")
+    assert "no user namespaces: 'kernel' was not tested" in went_on(kernel_machine, "left-out")
 
 
 def test_where_every_test_runs_nothing_is_reported(kernel_machine: Path) -> None:
@@ -178,7 +178,8 @@ def test_where_every_test_runs_nothing_is_reported(kernel_machine: Path) -> None
     built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
     built.mkdir(parents=True)
     (built / "kernel.json").write_text("{}")
-    for name in ("qemu-system-x86_64", "java", "slurmctld", "slurmd", "munged", "prometheus", "promtool", "nginx"):
+    servers = ("slurmctld", "slurmd", "munged", "prometheus", "promtool", "nginx")
+    for name in ("qemu-system-x86_64", "java", "buildah", "mmdebstrap", "newuidmap", *servers):
         program(kernel_machine, name, "exit 0")
     fetched = kernel_machine / ".cache" / "thalweg" / "vm" / "current"
     fetched.mkdir(parents=True)
