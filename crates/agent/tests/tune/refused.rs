@@ -13,7 +13,7 @@ use std::process::Command;
 /// An algorithm in eBPF, which can go while it is chosen.
 pub const OBJECT: &str = concat!(env!("OUT_DIR"), "/fixed_window.bpf.o");
 
-/// Names of algorithms are the whole machine's: other tests wait, as for one another in tests/cc.
+/// Names of algorithms are the whole machine's: other tests wait, as for one another in tests/cc_command.
 fn the_right_to_register() -> File {
     let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");

@@ -1,0 +1,15 @@
+"""What CI keeps of a build: libraries that an earlier run has compiled."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_no_test_has_the_name_of_a_library() -> None:
+    # `cargo clean --package` removes files by the names of targets: a test named `cc` takes the library with it.
+    libraries = set(re.findall(r'^name = "(.+)"$', (ROOT / "Cargo.lock").read_text(), re.MULTILINE))
+    files = [*ROOT.glob("crates/*/tests/*.rs"), *ROOT.glob("fuzz/tests/*.rs"), *ROOT.glob("crates/*/tests/*/main.rs")]
+    names = {file.parent.name if file.name == "main.rs" else file.stem for file in files}
+    assert len(names) > 30
+    assert not names & libraries
