@@ -151,8 +151,8 @@ struct record_event {
 #define RECORD_SHORT_BYTES __builtin_offsetof(struct record_event, rtt_histogram)
 
 /*
- * Between the programs, any number of which may write at a time, and the agent, which reads: so many slots, written and
- * read one after the other, again and again. Who writes takes the next number, unless that many are still to be read;
+ * Between the programs, any number of which may write at a time, and the agent, which reads: slots of a ring buffer,
+ * written and read in order. Who writes takes the next number, unless that many are still to be read;
  * the slot is its remainder. In a cache line of its own the reader says how many it has read: it writes nothing else,
  * so that writers find slots as they have left them. A power of two many, and a multiple of a cache line long.
  */

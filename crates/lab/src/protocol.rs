@@ -382,11 +382,11 @@ pub struct ProgramRun {
     pub size_bytes: Option<u64>,
     /// When it was started.
     pub start_us: u64,
-    /// When it exited, or was told to end.
+    /// When it exited, or got SIGTERM.
     pub end_us: u64,
-    /// Whether it exited without being told to, with status 0.
+    /// Whether it exited with status 0 before SIGTERM.
     pub completed: bool,
-    /// Whether it was told to end: by the flow's stop or the experiment's end.
+    /// Whether it got SIGTERM, at the flow's stop or the experiment's end.
     pub is_interrupted: bool,
     /// Reading of the host's CLOCK_REALTIME at time zero, which log files of programs count from.
     pub zero_realtime_us: u64,

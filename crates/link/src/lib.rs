@@ -7,8 +7,7 @@
 //! # What a packet meets
 //!
 //! ```text
-//!  send ─► random loss ─► duplication ─► policer ─► queue ─► capacity ─► delay + jitter ─► aggregation ─► held back?
-//!  ─► poll
+//!  send ─► random loss ─► duplication ─► policer ─► queue ─► capacity ─► delay, jitter ─► aggregation ─► held ─► poll
 //!             lost                       policed   dropped
 //! ```
 //!
@@ -43,8 +42,10 @@
 //! use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 //!
 //! let config = plan::Link {
-//!     capacity: plan::Capacity::Steps { steps: vec![plan::Step { at_ns: Time::ZERO, rate_bps: Rate::from_mbps(12) }]
-//!     }, buffer: plan::Buffer::Packets { packets: Packets(1) },
+//!     capacity: plan::Capacity::Steps {
+//!         steps: vec![plan::Step { at_ns: Time::ZERO, rate_bps: Rate::from_mbps(12) }],
+//!     },
+//!     buffer: plan::Buffer::Packets { packets: Packets(1) },
 //!     queue: plan::Queue::Fifo {},
 //!     loss: plan::Loss::Bernoulli { ratio: Chance::NEVER },
 //!     duplicate: Chance::NEVER,

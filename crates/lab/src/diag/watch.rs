@@ -26,7 +26,7 @@ use thalweg_units::{Span, Time};
 /// default.
 const LATE: Span = Span(10_000_000);
 
-/// Plays a router whose kernel carries the packets, until it is told to stop.
+/// Plays a router whose kernel carries the packets, until the command `stop`.
 ///
 /// # Errors
 /// A queue discipline is not there; the kernel refuses to tell of it; a command fails, or an unexpected one comes.

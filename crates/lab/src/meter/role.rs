@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Time;
 
-/// Meters the packets of these servers until told to stop.
+/// Meters the packets of these servers until the command `stop`.
 ///
 /// # Errors
 /// `no-packet-socket`, `no-resources`.

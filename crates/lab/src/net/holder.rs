@@ -2,14 +2,12 @@
 //!
 //! ```text
 //!  engine ── stdin ──► unshare [--user --map-root-user] --net --mount cat        the holder
-//!                        └ its /run/netns/{router,receiver,sender,…}             namespaces with names, visible to it
-//!                        alone
+//!                        └ its /run/netns/{router,receiver,sender,…}             named namespaces that it alone sees
 //! ```
 //!
 //! The holder ends when its standard input does. Namespaces end with the last process in them, so nothing is left of
 //! the network once the engine is gone, however it went. Commands enter before they start, as `nsenter` does; `ip -n`
-//! and
-//! `ip netns exec` would mount `/sys` anew, which an ordinary user may not do everywhere.
+//! and `ip netns exec` would mount `/sys` anew, which an ordinary user may not do everywhere.
 //!
 //! Root needs no user namespace, and is better off without: a process that is root in a user namespace only may not ask
 //! for SCHED_FIFO. Where root is refused (containers), a user namespace is tried.

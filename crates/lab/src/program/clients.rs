@@ -37,7 +37,7 @@ struct Client {
     of: Connection,
     size_bytes: Option<u64>,
     start: Time,
-    /// When it was told to end.
+    /// When it got SIGTERM.
     interrupted: Option<Time>,
     /// Whether it was killed for another reason, which is reported.
     is_killed: bool,

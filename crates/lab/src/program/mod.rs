@@ -1,8 +1,7 @@
 //! Flows that programs make: servers and clients of the user's, in the namespaces of an experiment's hosts.
 //!
 //! ```text
-//!  host of programs ─► servers: started, ready ─► configured … start ─► clients, when the agenda opens them ─► stop ─►
-//!  runs
+//!  host of programs ─► servers: started, ready ─► configured … start ─► clients, by the agenda ─► stop ─► runs
 //!                        └ supervisor ─► program     one supervisor per program: nothing of it is left
 //! ```
 //!
@@ -37,7 +36,7 @@ use thalweg_plan::plan::Experiment;
 /// The most that the programs of one flow and side may write; more is found within a second or two.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
-/// Runs the programs of a host until told to stop.
+/// Runs the programs of a host until the command `stop`.
 ///
 /// # Errors
 /// `program-not-ready`, `program-exited`, `program-in-background`, `no-program`, `no-process`, `bad-place`.

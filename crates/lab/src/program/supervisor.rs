@@ -66,7 +66,7 @@ pub(super) struct Ending {
     pub signal: Option<i32>,
     /// Processes that were still running after it had exited, and were ended.
     pub left: usize,
-    /// Whether it was told to end.
+    /// Whether it got SIGTERM.
     pub stopped: bool,
     /// Whether it did not end within two seconds of SIGTERM, and was killed.
     pub ignored_term: bool,

@@ -46,7 +46,7 @@ use thalweg_units::{MTU, Span, Time};
 /// Buffers that are ready before the first packet comes: 8 MiB, the queue of 100 Mbit/s times 600 ms.
 const BUFFERS: usize = 4096;
 
-/// Plays the router: carries packets until told to stop.
+/// Plays the router: carries packets until the command `stop`.
 ///
 /// # Errors
 /// `no-packet-socket` if the kernel refuses packet sockets, `no-interface` if an interface is not there, `bad-link` if

@@ -63,7 +63,7 @@ pub(super) struct Side {
 }
 
 impl Pump {
-    /// Carries packets until told to stop.
+    /// Carries packets until the command `stop`.
     ///
     /// # Errors
     /// The system does not let us wait.

@@ -1,8 +1,8 @@
 //! Traffic of real hosts: what the flows and the background of a scenario are on a kernel's own TCP.
 //!
 //! ```text
-//!  host that sends                                                    host that receives (both, if flows go up and
-//!  down) generator: one loop, all connections ── socket ──►                 receiver: takes and discards
+//!  host that sends                                                    host that receives (both, if flows go up)
+//!  generator: one loop, all connections ── socket ──►                 receiver: takes and discards
 //!     Agenda: who opens when      (of thalweg_traffic, as in the simulator)
 //!     timers, account
 //!  rows, made at the end

@@ -1,8 +1,7 @@
 //! Sending hosts in virtual machines of their own: another kernel's TCP, on a processor that can be taken away.
 //!
 //! ```text
-//!  engine ── stdin, stdout ──► qemu (in the host's namespace) ── virtio-serial ──► first process of the guest: this
-//!  program
+//!  engine ── stdin, stdout ──► qemu (in the host's namespace) ── virtio-serial ──► first process: this program
 //!                                │ tap                                                └► thalweg-engine host
 //!              router ── s1 ─── eth0 ── bridge ── tap ── virtio-net ── eth0, with the sender's address
 //! ```

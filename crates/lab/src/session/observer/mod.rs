@@ -31,7 +31,7 @@ const MIN_INTERVAL: Span = Span::from_millis(50);
 /// Between two reports of the status.
 const STATUS: Span = Span::from_secs(1);
 
-/// Observes the network namespaces of these names, the receiver last, until told to stop.
+/// Observes the network namespaces of these names, the receiver last, until the command `stop`.
 ///
 /// # Errors
 /// `no-packet-socket`, `no-inet-diag`: the kernel refuses what it needs.

@@ -48,7 +48,7 @@ const TURN: Span = Span::from_millis(10);
 /// does not shut them out.
 const TIMERS_IN_A_TURN: usize = 1024;
 
-/// Plays a sender until it is told to stop.
+/// Plays a sender until the command `stop`.
 ///
 /// # Errors
 /// An algorithm cannot be had, there are too few descriptors or ports, the kernel does not tell about its connections.

@@ -49,7 +49,7 @@ const ACCEPTS_IN_A_TURN: usize = 256;
 /// Receive buffer for UDP, in bytes; the kernel may allow less.
 const UDP_BUFFER: usize = 8 << 20;
 
-/// Plays a host that only receives until it is told to stop.
+/// Plays a host that only receives until the command `stop`.
 ///
 /// # Errors
 /// The port is taken, or there are too few descriptors.

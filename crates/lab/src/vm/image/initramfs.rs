@@ -5,8 +5,7 @@
 //!  /bin/ip, /bin/tc     the machine's own, and the libraries of all
 //!  /bin/thalweg-agent   which loads congestion controls in eBPF, if it is on the machine
 //!  /modules/*.ko        modules, and index.json, which says what each needs
-//!  /order.json          what this guest is to do; with files of the user's it comes behind the rest, in an archive of
-//!  its own
+//!  /order.json          what this guest is to do, and the user's files: behind the rest, in their own archive
 //! ```
 //!
 //! All but the order is the same for every guest of a kernel, and kept in the user's folder for what can be made again,
