@@ -11,6 +11,9 @@
 //! `tests/python/scenario/test_mutated_scenarios.py` and `tests/python/records/imports/test_import_anything.py`.
 
 mod damage;
+// Not in tests/: cargo links every target before it runs a test there.
+#[cfg(test)]
+mod seeds;
 
 pub use damage::damage;
 

@@ -1,8 +1,9 @@
 //! Every parser takes its seeds, and damaged forms of each.
 
+use crate::PARSERS;
+use crate::damage::damage;
 use std::fs;
 use std::path::PathBuf;
-use thalweg_fuzz::{PARSERS, damage};
 
 fn seeds(parser: &str) -> Vec<Vec<u8>> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("seeds").join(parser);
