@@ -37,8 +37,7 @@ def front(studies: Sequence[Study]) -> str:
     """Return the front page: what claims are, and how many of each study hold."""
     lines = ["# Studies", "", NOTE, "", study_words.INTRODUCTION.strip(), ""]
     lines += ["## At a glance", "", *_counts(studies), "", *_together(studies)]
-    lines += ["## Sources", ""]
-    lines += [f"- [{study.claims.title}]({study.name}.md): {_cite(study)}" for study in studies]
+    lines += ["## Subjects", "", *(f"- [{study.claims.title}]({study.name}.md)" for study in studies)]
     return "\n".join(line for text in lines for line in _wrapped(text)) + "\n"
 
 
@@ -48,14 +47,13 @@ def page(study: Study) -> str:
     The site shows the README in place of the link (tools/website/hooks.py).
     """
     claims, known = study.claims, _engines(study)
-    lines = [f"# {claims.title}", "", NOTE, "", claims.about.strip(), "", f"The source: {_cite(study)}", ""]
-    lines += [*_story(study), "## To repeat it", "", "```sh"]
-    lines += [f"thalweg reproduce {study.name} --quick      # a first look"]
-    lines += [f"thalweg reproduce {study.name}              # as in the list of claims"]
-    others = [name for name in known if name != engine.DEFAULT]
-    lines += [f"thalweg reproduce {study.name} --engine {name}" for name in others]
-    lines += ["```", "", *_made(study), "", "## Parts", "", *_parts(study), "", "## Claims", ""]
-    lines += ["[How claims are judged](README.md). An engine without a line cannot run the claim's experiments.", ""]
+    lines = [f"# {claims.title}", "", NOTE, "", claims.about.strip(), "", f"Source: {_cite(study)}", ""]
+    lines += [*_story(study), "## Run it", "", "```sh"]
+    lines += [f"thalweg reproduce {study.name}{_hint(known)}"]
+    lines += [f"thalweg reproduce {study.name} --engine {name}" for name in known if name != engine.DEFAULT]
+    lines += ["```", "", *_made(study), "", *_parts(study), "", "## Claims", ""]
+    bounds = f"[claims.toml](../../studies/{study.name}/claims.toml)"
+    lines += [f"[How claims are judged](README.md); bounds and their reasons are in {bounds}.", ""]
     lines += [*_claims(study)]
     return "\n".join(line for text in lines for line in _wrapped(text))
 
@@ -86,16 +84,14 @@ def _best(of_engine: Found) -> tuple[str, Mapping[str, Any]]:
 
 
 def _counts(studies: Sequence[Study]) -> Iterator[str]:
-    yield "| Study | Engine | Claims | Hold | Do not hold | Not settled | Cannot run here | Experiments | Took |"
-    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+    yield "| Study | Engine | Claims | Hold | Do not hold | Not settled | Cannot run here |"
+    yield "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
     for study in studies:
         for name, of_engine in _engines(study).items():
             size, recorded = _best(of_engine)
             verdicts = [entry["verdict"] for entry in recorded["claims"].values()]
             counts = " | ".join(str(verdicts.count(verdict)) for verdict in COLUMNS)
-            took, many = _seconds(recorded), _plain(recorded.get("experiments"))
-            shown = f"{name} (quick)" if size == "quick" else name
-            yield f"| [{study.name}]({study.name}.md) | {shown} | {len(verdicts)} | {counts} | {many} | {took} |"
+            yield f"| [{study.name}]({study.name}.md) | {_shown(name, size)} | {len(verdicts)} | {counts} |"
 
 
 def _together(studies: Sequence[Study]) -> Iterator[str]:
@@ -109,30 +105,49 @@ def _together(studies: Sequence[Study]) -> Iterator[str]:
     yield ""
 
 
+def _hint(known: Mapping[str, Found]) -> str:
+    """Describe the option --quick as a comment, with how long the simulator took."""
+    took = _seconds(known.get(engine.DEFAULT, {}).get("quick", {}))
+    return f"   # --quick: fewer points, in {took}" if took else "   # --quick: fewer points"
+
+
 def _made(study: Study) -> Iterator[str]:
     known = _engines(study)
     if not known:
         yield "Nothing was recorded yet."
         return
-    yield "| Engine | Set | Version of its results | Experiments | Took |"
-    yield "| --- | --- | --- | ---: | ---: |"
+    yield "| Engine | Version of its results | Experiments | Took |"
+    yield "| --- | --- | ---: | ---: |"
     for name, of_engine in known.items():
-        for size, recorded in sorted(of_engine.items()):
-            version, many = _text(str(recorded.get("result_version", ""))), _plain(recorded.get("experiments"))
-            yield f"| {name} | {size} | {version} | {many} | {_seconds(recorded)} |"
+        size, recorded = _best(of_engine)
+        version, many = _text(str(recorded.get("result_version", ""))), _plain(recorded.get("experiments"))
+        yield f"| {_shown(name, size)} | {version} | {many} | {_seconds(recorded)} |"
+
+
+def _shown(engine_name: str, size: str) -> str:
+    return f"{engine_name} (quick)" if size == "quick" else engine_name
 
 
 def _parts(study: Study) -> Iterator[str]:
+    """Link the scenarios, describe synthetic records, and list what engines run on a smaller scale or not at all."""
     folder = f"../../studies/{study.name}"
-    for name, part in study.claims.parts.items():
-        about = f": {_text(part.about)}" if part.about else ""
-        told = f"[{name}]({folder}/{part.scenario})" if part.scenario else f"{name} ({_records(part)})"
-        yield f"- {told}{about}"
+    parts = study.claims.parts.items()
+    names = [
+        f"[{name}]({folder}/{part.scenario})" if part.scenario else f"{name} ({_records(part)})" for name, part in parts
+    ]
+    yield f"Scenarios: {', '.join(names)}."
+    of_parts: dict[tuple[str, str], list[str]] = {}
+    for name, part in parts:
         for engine_name, setup in part.engines.items():
             if setup.scaled:
-                yield f"    - {engine_name}, scaled: {_text(setup.scaled)}"
-            if setup.why_not:
-                yield f"    - {engine_name}, not run: {_text(setup.why_not)}"
+                of_parts.setdefault((engine_name, _text(setup.scaled)), []).append(name)
+    scaled: dict[tuple[str, str], list[str]] = {}
+    for (engine_name, how), scaled_parts in of_parts.items():
+        scaled.setdefault((", ".join(scaled_parts), how), []).append(engine_name)
+    if scaled:
+        yield from ("", "Scaled down:", "")
+    for (where, how), engines in sorted(scaled.items(), key=lambda item: item[1]):
+        yield f"- **{', '.join(engines)}** {where}: {how}"
 
 
 def _records(part: StudyPart) -> str:
@@ -148,45 +163,56 @@ def _claims(study: Study) -> Iterator[str]:
     confirmed = [
         claim
         for claim in study.claims.claims
-        if found[claim.id] and all(judged and judged.verdict == "holds" for _, judged in found[claim.id])
+        if found[claim.id] and all(judged.verdict == "holds" for _, judged in found[claim.id])
     ]
-    for claim in study.claims.claims:
-        if claim not in confirmed:
-            yield from (*_claim(claim, found[claim.id]), "")
+    others = [claim for claim in study.claims.claims if claim not in confirmed]
+    if others and confirmed:
+        yield from ("### Not confirmed, or not on every engine", "")
+    for claim in others:
+        yield from _claim(claim, found[claim.id])
     if confirmed:
-        yield from ("## Claims that hold on every engine", "")
+        yield from (*([""] if others else []), "### Confirmed on every engine that ran it", "")
     for claim in confirmed:
-        values = "; ".join(
-            f"{name} {texts.ours(judged, texts.unit(claim))}" for name, judged in found[claim.id] if judged
-        )
-        yield f"- `{claim.id}`: {_text(claim.text)} {_text(values)}."
+        values = "; ".join(f"**{name}** {_value(judged, texts.unit(claim))}" for name, judged in found[claim.id])
+        yield f"- `{claim.id}`: {_text(claim.text)} {_text(values)}"
+    yield ""
 
 
-def _found(study: Study, claim: Claim) -> Iterator[tuple[str, Judged | None]]:
-    """Yield the name of each engine that can run a claim, and its verdict; None: not judged yet."""
+def _found(study: Study, claim: Claim) -> Iterator[tuple[str, Judged]]:
+    """Yield the name and the verdict of each engine that judged a claim."""
     for name, of_engine in _engines(study).items():
         size, recorded = _best(of_engine)
         entry = recorded["claims"].get(claim.id)
-        judged = _judged(entry) if entry else None
-        if not judged or judged.verdict != "cannot run here":
-            yield f"**{name}**{', quick' if size == 'quick' else ''}", judged
+        if entry and entry["verdict"] != "cannot run here":
+            yield _shown(name, size), _judged(entry)
 
 
-def _claim(claim: Claim, found: Sequence[tuple[str, Judged | None]]) -> Iterator[str]:
-    yield f"### {claim.id}"
-    yield ""
-    yield _text(claim.text)
-    yield ""
-    yield f"- **Source** ({_text(claim.source)}): {_text(texts.paper(claim)) or 'no number'}"
-    yield f"- **Bound**: {_text(texts.asked(claim))}"
+def _claim(claim: Claim, found: Sequence[tuple[str, Judged]]) -> Iterator[str]:
+    source, unit = _text(claim.source), texts.unit(claim)
+    paper = f"{source}: {_text(texts.paper(claim))}" if texts.paper(claim) else source
+    yield f"- `{claim.id}`: {_text(claim.text)} ({paper})"
     for name, judged in found:
-        if not judged:
-            yield f"- {name}: not judged yet"
-            continue
-        parts = [f"{SIGNS[judged.verdict]} {judged.verdict}", texts.ours(judged, texts.unit(claim)), judged.note]
-        yield f"- {name}: {_text('; '.join(filter(None, parts)))}"
+        parts = [f"{SIGNS[judged.verdict]} **{name}** {_value(judged, unit)}".strip()]
+        if judged.verdict != "holds":
+            parts += [f"at {judged.where}" if judged.where else "", judged.note]
+        yield f"    - {_text('; '.join(filter(None, parts)))}"
+    if not found:
+        yield "    - not judged yet"
     if claim.reason:
-        yield f"- **Why**: {_text(claim.reason)}"
+        yield f"    - Why: {_text(claim.reason)}"
+
+
+def _value(judged: Judged, unit: str) -> str:
+    """Write a value with its interval and repetitions; the unit once, if all three numbers have the same."""
+    if judged.n is None:
+        return ""
+    value, *ends = (texts.number(each, unit) for each in (judged.value, judged.low, judged.high))
+    if judged.low is None or judged.high is None:
+        return f"{value}, n={judged.n}"
+    shown = value.partition(" ")[2]
+    if shown and all(end.partition(" ")[2] == shown for end in ends):
+        ends = [end.partition(" ")[0] for end in ends]
+    return f"{value} [{', '.join(ends)}], n={judged.n}"
 
 
 def _judged(entry: Mapping[str, Any]) -> Judged:

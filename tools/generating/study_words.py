@@ -1,56 +1,46 @@
 """The introduction of the front page of the studies."""
 
 INTRODUCTION = """\
-Each study repeats the experiments of a paper, and judges what the paper claims. This page explains how, and counts the
-verdicts; the page of a study has its story and every claim.
+Each study repeats the experiments of a source and judges its claims.
 
-**What a claim is.** A *claim* is one sentence of a source, turned into a number with bounds: "loses more than half"
-became a ratio that must be at most 0.5. The bounds come from the source and stand beside the claim with their reason,
-in the study's `claims.toml`. A claim that fails stays in the list. Where we know why it fails, its page gives the
-reason, and how it was found. Where a source is known not to replicate, the claim says so.
+A **claim** is one sentence of the source, turned into a number with bounds: "loses more than half" became a ratio of
+at most 0.5. The bounds and their reasons are in the study's `claims.toml`. Claims that fail stay in the list, with the
+reason where it is known.
 
-**What an interval is.** Each number is a mean over repetitions that differ by their seed, and comes with the interval
-in which the true mean lies with 95 % confidence, from the spread of the repetitions (Student's t; for a ratio of two
-means on a logarithmic scale, with Welch's degrees of freedom). *n* is the number of repetitions behind it, at the
-point that has fewest. The interval says how far chance moved the number, and nothing about how far a model is from the
-world. That is why there is more than one engine.
+A **value** is a mean over *n* repetitions that differ by their seed (*n* at the point with the fewest). Its 95 %
+confidence interval comes from their spread: Student's t; for a ratio of two means on a logarithmic scale, with Welch's
+degrees of freedom. The interval covers chance, not the distance between a model and the world: that is why there is
+more than one engine.
 
-**What the verdicts mean.**
-
-| | |
+| Verdict | Meaning |
 | --- | --- |
-| ✓ **holds** | the whole interval is within the bounds |
-| ✗ **does not hold** | the whole interval is outside |
-| ~ **not settled** | the interval spans a bound, and is narrow enough, or all repetitions are used up |
-| - **cannot run here** | the engine cannot do it, or it would take too long: the page says which |
-| · **not in the quick set** | only the quick set was run, and the points are in the full one |
+| ✓ holds | the whole interval is within the bounds |
+| ✗ does not hold | the whole interval is outside |
+| ~ not settled | the interval spans a bound, and is narrow enough, or all repetitions are used up |
+| - cannot run here | the engine lacks a feature, or would take too long |
+| · not in the quick set | only the full set has the points |
 
-A claim over many points, such as all sizes of buffer, holds if it holds at each of them; the number shown is that of
-the point that is nearest to a bound, or furthest outside. Claims of many points are many chances to fail: those
-outside are counted with a confidence that is divided by their number (Bonferroni), so that a long list does not fail
-by chance.
+A claim over many points holds if it holds at each; the page shows the point nearest to a bound, or furthest outside.
+Confidence is divided by the number of points outside (Bonferroni), so that a long list does not fail by chance.
+[Formulas, and how to write a study](../reference/studies.md).
 
-Formulas, and how a study is written, stand in [studies](../reference/studies.md).
+| Engine | TCP | Time |
+| --- | --- | --- |
+| `sim` | our model of TCP and of the path | simulated, deterministic: the same numbers on every machine |
+| `uml` | Linux, in a user-mode kernel with the kernel's own queues | virtual: the machine cannot disturb it |
+| `kernel` | Linux of the machine that ran it | real, with the machine's noise |
+| `vm` | Linux in a virtual machine whose CPU can be taken away | real |
 
-**What the engines are.** `sim` is our simulator: a model of TCP and of the path, deterministic, and quick enough for
-thousands of points. `uml` is real Linux TCP, in a user-mode kernel whose clock is virtual: not our code, not
-disturbed by the machine, over the kernel's own queues. `kernel` is the TCP of the machine that ran it, in real time
-and with all its noise. `vm` is like it, but the sender is a virtual machine, whose processor can be taken away; only
-the study of that asks for it. Where `sim` and `uml` say the same, a mistake in our model of TCP is not the reason.
-What they share, the shape of the path and the traffic, may still be. [How far apart they are in
-general](../reference/agreement.md) was measured on a grid. Where an engine runs fewer points or a slower link than
-the paper had, the study's page says so under *scaled*.
+Where `sim` and `uml` agree, a mistake in our model of TCP is not the reason; the shape of path and traffic, which they
+share, may still be. [Their agreement](../reference/agreement.md) was measured on a grid. A study's page lists what an
+engine runs on a smaller scale than the source.
 
-**To repeat it.** One command runs every study on the simulator, prints its claims, and fails if a claim that held
-no longer does:
+Run every study on the simulator, and fail if a claim that held no longer holds:
 
 ```sh
-thalweg reproduce all --quick --check      # a first look
-thalweg reproduce all --check              # everything
+thalweg reproduce all --quick --check      # without --quick: everything
 ```
 
-Add `--engine uml` for real Linux TCP, once `thalweg kernel build` has made its kernel. The simulator gives the same
-numbers on every machine. Every change of the project runs the quick set before it lands.
-
-The table counts the full set, or the quick one where only that was recorded.
+`--engine uml` needs `thalweg kernel build` first. The table counts the full set, or the quick one where only that was
+recorded.
 """
