@@ -81,7 +81,7 @@ def page(schema: dict[str, Any]) -> str:
 def _section(table: dict[str, Any], shared: list[dict[str, Any]]) -> str:
     keys = ", ".join(f"`{column['name']}`" for column in table["columns"] if column["key"])
     rest = _columns([column for column in table["columns"] if column not in shared])
-    return f"\n## {table['name']}\n\n{table['about']} Key: {keys}.\n\n{rest}"
+    return f"\n## {table['name']}\n\n{table['about']}\nKey: {keys}.\n\n{rest}"
 
 
 def records_page(written: str, schema: dict[str, Any]) -> str:
