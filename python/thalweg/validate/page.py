@@ -167,14 +167,13 @@ def _parts(comparison: EngineComparison, rows_name: str) -> Iterator[str]:
     yield ""
     yield f"[{rows_name}]({rows_name}) has both values and the error of every row."
     yield ""
-    for part in comparison.parts:
-        rows = sum(
-            len(cell.measures) for cell in comparison.cells if cell.scenario == part.name and cell.state == "compared"
-        )
-        yield f"### Part {part.name}"
-        yield ""
-        yield " ".join(part.about.split()) + f" Values compared: {rows}."
-        yield ""
+    rows = [[part.name, " ".join(part.about.split()), str(_values(comparison, part.name))] for part in comparison.parts]
+    yield from _table(["part", "contents", "values compared"], rows, numbers=(2,))
+
+
+def _values(comparison: EngineComparison, part: str) -> int:
+    cells = [cell for cell in comparison.cells if cell.scenario == part and cell.state == "compared"]
+    return sum(len(cell.measures) for cell in cells)
 
 
 def _table(headings: Row, rows: Sequence[Row], numbers: Sequence[int]) -> Iterator[str]:
