@@ -5,6 +5,7 @@ The same runs give the same bytes: dates and versions are those of the run direc
 
 import csv
 import io
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from thalweg import printable
@@ -15,6 +16,8 @@ from thalweg.validate.errors import ERRORS
 
 Row = Sequence[str]
 
+MAX_COLUMNS = 116
+"""Columns of a line of text in the page."""
 
 UNITS = {"goodput": "bit/s", "rtt_mean": "s", "completion_time": "s"}
 """Units of the values in the CSV file. Measures that are missing here are fractions of 1."""
@@ -165,10 +168,10 @@ def _left_out(comparison: EngineComparison) -> Iterator[str]:
 def _parts(comparison: EngineComparison, rows_name: str) -> Iterator[str]:
     yield "## Parts"
     yield ""
-    yield f"[{rows_name}]({rows_name}) has both values and the error of every row."
+    yield f"[{rows_name}]({rows_name}) has both values and the error of every row. Values compared:"
     yield ""
-    rows = [[part.name, " ".join(part.about.split()), str(_values(comparison, part.name))] for part in comparison.parts]
-    yield from _table(["part", "contents", "values compared"], rows, numbers=(2,))
+    counts = [f"`{part.name}` {_values(comparison, part.name)}" for part in comparison.parts]
+    yield from textwrap.wrap(", ".join(counts) + ".", MAX_COLUMNS, break_long_words=False, break_on_hyphens=False)
 
 
 def _values(comparison: EngineComparison, part: str) -> int:
