@@ -1,5 +1,6 @@
 """The reference page of the scenario's keys, from its JSON Schema."""
 
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,8 @@ HEAD = """# Keys of a scenario
 
 A scenario is a TOML file ([guide](../guide/scenarios.md)). Editors complete its keys with
 [the JSON Schema](../schema/scenario.schema.json). `thalweg check` rejects keys that the chosen engine does not support.
-The tables `[search]` and `[fuzz]` are described in [searches](searches.md). An empty default: none.
+The tables `[search]` and `[fuzz]` are described in [searches](searches.md). The column *Value* has the kind of a value
+and its default, if it has one.
 
 Quantities are texts with a unit:
 
@@ -49,6 +51,13 @@ SECTIONS = (
 )
 """Heading, address and definition of every table, in the order of the page."""
 
+MAX_COLUMNS = 116
+"""Columns of a line of text."""
+
+AS_IN_PATH = ("trace", "queue", "policer", "aggregation", "loss", "jitter", "allow_reordering", "reorder", "duplicate",
+              "offloads")  # fmt: skip
+"""Keys of `[path.reverse]` with the same values as in `[path]`: described there."""
+
 FORMATS = {"time-or-rtt": "time or rtt", "size-or-unlimited": "size or unlimited", "arrival-rate": "arrival rate"}
 
 
@@ -64,10 +73,21 @@ def page(schema: Schema) -> str:
 def _section(heading: str, address: str, name: str, defs: dict[str, Schema]) -> Iterator[str]:
     table = defs[name]
     yield f"\n## {f'`{heading}`' if address else heading}\n\n{_text(table)}\n"
-    yield "\n| Key | Kind | Default | |\n| --- | --- | --- | --- |\n"
+    yield "\n| Key | Value | |\n| --- | --- | --- |\n"
+    same = [key for key in AS_IN_PATH if name == "Reverse" and _is_as_in_path(key, defs)]
     for key, node in table["properties"].items():
+        if key in same:
+            continue
         default = "required" if key in table.get("required", ()) else _default(node)
-        yield f"| `{key}` | {_kind(node, defs)} | {default} | {_text(node)} |\n"
+        yield f"| `{key}` | {_kind(node, defs)}{default and f'; {default}'} | {_text(node)} |\n"
+    if same:
+        keys = f"As in `[path]`, for this direction: {', '.join(f'`{key}`' for key in same)}."
+        yield f"\n{textwrap.fill(keys, MAX_COLUMNS, break_on_hyphens=False)}\n"
+
+
+def _is_as_in_path(key: str, defs: dict[str, Schema]) -> bool:
+    sides = [defs[name]["properties"][key] for name in ("Path", "Reverse")]
+    return len({(_kind(node, defs), _default(node)) for node in sides}) == 1
 
 
 def _text(node: Schema) -> str:
@@ -84,6 +104,8 @@ def _default(node: Schema) -> str:
 
 
 def _kind(node: Schema, defs: dict[str, Schema]) -> str:
+    if node.get("$ref") == "#/$defs/Queue":
+        return "name of a [queue](#pathqueue) or table"
     if "$ref" in node:
         node = defs[node["$ref"].removeprefix("#/$defs/")]
     if "oneOf" in node:
@@ -99,5 +121,5 @@ def _kind(node: Schema, defs: dict[str, Schema]) -> str:
         format_ = str(node.get("format", "text"))
         return FORMATS.get(format_, format_)
     limits = [f"{node[limit]:.12g}" for limit in ("minimum", "maximum") if limit in node]
-    name = {"number": "number", "integer": "whole number", "boolean": "true or false"}[kind]
+    name = {"number": "number", "integer": "integer", "boolean": "boolean"}[kind]
     return f"{name} {' to '.join(limits)}" if len(limits) == 2 and node["maximum"] < 2**53 - 1 else name

@@ -301,7 +301,7 @@ MEASURES: dict[str, Measure] = {
 }
 
 APP_MEASURES: dict[str, Measure] = {
-    measure.name: replace(measure, about=f"{measure.about} Only where a flow has an `app`.")
+    measure.name: measure
     for measure in (
         Measure(
             "completion_time_p99",
@@ -378,7 +378,7 @@ UP_MEASURES: dict[str, Measure] = {
         measure,
         name=f"{name}{UP}",
         title=f"{measure.title}, up",
-        about=f"`{name}` of path.reverse and of the flows that go up. Only where something goes up.",
+        about=f"`{name}` of path.reverse and of the flows that go up.",
     )
     for name in _BOTH_WAYS
     for measure in (MEASURES[name],)
