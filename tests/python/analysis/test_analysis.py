@@ -296,6 +296,9 @@ def test_every_measure_is_documented_with_its_unit_and_definition() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/analysis.md").read_text()
     text = " ".join(page.split())
     for measure in analysis.MEASURES.values():
+        if measure.name.endswith("_up"):
+            assert f"`{measure.name}`" in text, f"docs/reference/analysis.md: {measure.name} is missing"
+            continue
         assert f"| `{measure.name}` | {measure.unit} |" in text, (
             f"docs/reference/analysis.md: no row for {measure.name}"
         )
