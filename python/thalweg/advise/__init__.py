@@ -84,13 +84,13 @@ def _tried(places: Sequence[Path], question: Question, table: Path | None, engin
     """Judge, and again without the files that turned out to be damaged or gone."""
     bad: dict[Path, LeftOutFile] = {}
     for _ in range(TRIES):
-        found = _without(find(places), bad, places)
+        files = _without(find(places), bad, places)
         running = engine()
         try:
-            return judge(running, found, question, table)
+            return judge(running, files, question, table)
         except QueryFailed as error:
-            gone = [file for file in found.files if not file.exists()]
-            damaged = {} if gone else _damaged(found, running)
+            gone = [file for file in files.files if not file.exists()]
+            damaged = {} if gone else _damaged(files, running)
             if not gone and not damaged:
                 raise _failed(error, running.name) from error
             bad |= damaged
@@ -106,9 +106,9 @@ def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequenc
     return FoundFiles(files, [*found.left_out, *bad.values()])
 
 
-def _damaged(found: FoundFiles, running: QueryEngine) -> dict[Path, LeftOutFile]:
+def _damaged(files: FoundFiles, running: QueryEngine) -> dict[Path, LeftOutFile]:
     """Find the files that cannot be read to their ends: by polars, or where it can read all, by the engine."""
-    bad = dict(damaged(found.files)) or dict(running.damaged(found.files))
+    bad = dict(damaged(files.files)) or dict(running.damaged(files.files))
     return {file: LeftOutFile(file, f"it is damaged where its rows are: {why}") for file, why in bad.items()}
 
 

@@ -80,15 +80,15 @@ class _Samples:
         return counts.unpacked_keys(self.engine.fetch(query), names, by_part=by_part)
 
 
-def judge(engine: QueryEngine, found: FoundFiles, question: Question, table: Path | None = None) -> Answer:
+def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Path | None = None) -> Answer:
     """Answer a question from files of records; `table` tells AS and country of prefixes.
 
     Raises `ThalwegError` if the question does not fit the records, `QueryFailed` if a file is damaged.
     """
     of_table = prefixes.columns(table) if table else set()
-    columns = reading.column_names(found.files)
+    columns = reading.column_names(files.files)
     chosen = dimensions(question.segments, columns, of_table)
-    of_records = [each.name for each in chosen if each.of == "records"]
+    of_records = [dimension.name for dimension in chosen if dimension.of == "records"]
     unit = question.design.unit
     if unit is not None and unit not in columns:
         raise ThalwegError(
@@ -98,20 +98,20 @@ def judge(engine: QueryEngine, found: FoundFiles, question: Question, table: Pat
             expected="a column of the records, or a part KEY=VALUE of their folders, such as pop or machine",
         )
     more = list(dict.fromkeys([*of_records, *([unit] if unit else [])]))
-    rows = reading.rows(engine, found.files, more)
-    seen = looking.overview(engine, rows.all, question)
-    comparable = sampling.comparable_rows(engine, rows.all, question, seen)
+    rows = reading.rows(engine, files.files, more)
+    overview = looking.overview(engine, rows.all, question)
+    comparable = sampling.comparable_rows(engine, rows.all, question, overview)
     places = locating.places(engine, comparable, table, chosen, unit)
     if not places.n:
-        raise _nothing(question, seen)
+        raise _nothing(question, overview)
     settled = _settled(question, places)
-    made = sampling.samples(engine, comparable, places, settled, chosen, seen)
+    sampled = sampling.samples(engine, comparable, places, settled, chosen, overview)
     networks = network_counts.described(engine, places, chosen, question.least_samples)
-    samples = _Samples(engine, settled, chosen, places, made, networks, Bootstrap(settled))
+    samples = _Samples(engine, settled, chosen, places, sampled, networks, Bootstrap(settled))
     lived = rows
-    if seen.rows > sampling.LOOKED_AT and len(found.files) >= reading.MANY_FILES:
-        lived = reading.rows(engine, reading.some_of(found.files), more, "lived")
-    return _assemble(samples, found, seen, _count(samples, lived, seen), question)
+    if overview.rows > sampling.LOOKED_AT and len(files.files) >= reading.MANY_FILES:
+        lived = reading.rows(engine, reading.some_of(files.files), more, "lived")
+    return _assemble(samples, files, overview, _count(samples, lived, overview), question)
 
 
 def _settled(question: Question, places: Places) -> Question:
@@ -149,46 +149,50 @@ class _Findings:
     """What is doubtful about times at which the arms ran."""
 
 
-def _count(samples: _Samples, lived: reading.Rows, seen: looking.Overview) -> _Findings:
+def _count(samples: _Samples, lived: reading.Rows, overview: looking.Overview) -> _Findings:
     """Count, and judge what was counted; what takes longest to judge goes first, beside further counting."""
-    engine, question, made = samples.engine, samples.question, samples.made
-    strata = samples.fetch(counts.strata(made), {**keys.ARM, **keys.LOT})
+    engine, question, sampled = samples.engine, samples.question, samples.made
+    strata = samples.fetch(counts.strata(sampled), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
     # The factors of the whole do not depend on the parts.
-    some = made if factors is None else counts.weighted(made, engine.put("factors_of_all", factors))
-    counted = [engine.fetch(query) for query in (counts.mix(made), counts.queues(made), counts.histogram(some))]
+    weighted = sampled if factors is None else counts.weighted(sampled, engine.put("factors_of_all", factors))
+    counted = [
+        engine.fetch(query) for query in (counts.mix(sampled), counts.queues(sampled), counts.histogram(weighted))
+    ]
     beside = ThreadPoolExecutor(1)
     try:
         judging = beside.submit(_whole, samples, *counted)
         del counted
         judged = _asked(samples, strata, factors)
-        meetings = engine.fetch(counts.meetings(made)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
+        meetings = (
+            engine.fetch(counts.meetings(sampled)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
+        )
         of_ages = list(ages.ages(engine, lived, question, samples.bootstrap))
-        since_activation = engine.fetch(since.value_counts(made))
+        since_activation = engine.fetch(since.value_counts(sampled))
         of_since = list(since.compared(since_activation, question, samples.bootstrap, sampling.METRICS))
-        over_time = timeline.medians(engine.fetch(counts.over_time(made, seen.step_us)), seen.step_us)
-        whole = judging.result()
+        over_time = timeline.medians(engine.fetch(counts.over_time(sampled, overview.step_us)), overview.step_us)
+        overall = judging.result()
     finally:
         beside.shutdown(cancel_futures=True)
-    judged = judged or whole.of_map
+    judged = judged or overall.of_map
     of_time = cautions.of_time(strata, question, is_balanced=factors is not None or judged.are_balanced)
     n = int(strata["n"].sum())
-    return _Findings(n, whole, judged, meetings, of_ages, of_since, over_time, list(of_time))
+    return _Findings(n, overall, judged, meetings, of_ages, of_since, over_time, list(of_time))
 
 
 def _asked(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None) -> _Judged | None:
     """Judge the parts that were asked for; None if they are classes of the map, which are judged with the whole."""
-    engine, names = samples.engine, tuple(each.name for each in samples.chosen)
+    engine, names = samples.engine, tuple(dimension.name for dimension in samples.chosen)
     if parts.are_asked(samples.chosen):
         return _parts(samples, lambda numbers: parts.named(engine, samples.places, numbers, samples.chosen))
     if names and not (factors is None and _factors(strata, names, samples.question) is None):
-        made = samples.made.mutate(part=parts.number_of_map(samples.made["cell"], samples.chosen))
-        return _parts(replace(samples, made=made), lambda numbers: parts.of_map(numbers, samples.chosen))
+        sampled = samples.made.mutate(part=parts.number_of_map(samples.made["cell"], samples.chosen))
+        return _parts(replace(samples, made=sampled), lambda numbers: parts.of_map(numbers, samples.chosen))
     return None
 
 
 def _assemble(
-    samples: _Samples, found: FoundFiles, seen: looking.Overview, findings: _Findings, asked: Question
+    samples: _Samples, files: FoundFiles, overview: looking.Overview, findings: _Findings, asked: Question
 ) -> Answer:
     """Assemble the answer, with its cautions."""
     question, judged = samples.question, findings.parts
@@ -212,18 +216,18 @@ def _assemble(
         ages=findings.ages,
         since=findings.since,
         over_time=findings.over_time,
-        step_us=seen.step_us,
+        step_us=overview.step_us,
         cautions=warnings,
         rollout=rollout.steps(judged.parts, findings.n, question),
-        files=len(found.files),
-        left_out=found.left_out,
-        rows=seen.rows,
-        untouched=seen.untouched,
-        other_algorithms=seen.other_algorithms,
-        receiver_limited=seen.receiver_limited,
+        files=len(files.files),
+        left_out=files.left_out,
+        rows=overview.rows,
+        untouched=overview.untouched,
+        other_algorithms=overview.other_algorithms,
+        receiver_limited=overview.receiver_limited,
         n=findings.n,
-        first_us=seen.first_us,
-        last_us=seen.last_us,
+        first_us=overview.first_us,
+        last_us=overview.last_us,
         engine=samples.engine.name,
     )
     return replace(answer, headline=headline(answer))
@@ -240,21 +244,21 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
     times = cells.filter(pl.col("metric") == sampling.TIME).group_by("size", "arm", "group", "bucket").agg(sums)
     of_sizes = []
     for number, size in enumerate(SIZES):
-        found = difference(times.filter(pl.col("size") == number), bootstrap, QUANTILES)
-        if found:
-            of_sizes.append(Sized(size.title, found))
+        effect = difference(times.filter(pl.col("size") == number), bootstrap, QUANTILES)
+        if effect:
+            of_sizes.append(Sized(size.title, effect))
     cells = cells.group_by(*MAP, "metric", "arm", "group", "bucket").agg(sums)
-    whole = Counted(cells, mixes, queues)
-    of_all: dict[PartValues, Counted] = {(): replace(whole, networks=samples.networks.of_class((), ()))}
+    of_all_parts = Counted(cells, mixes, queues)
+    of_all: dict[PartValues, Counted] = {(): replace(of_all_parts, networks=samples.networks.of_class((), ()))}
     (overall,) = comparing.with_verdicts(comparing.compare(of_all, [], question, bootstrap, at=QUANTILES), question)
-    by_class = _of_map(whole, MAP, samples)
-    asked = tuple(each.name for each in samples.chosen)
-    if not asked:
+    by_class = _of_map(of_all_parts, MAP, samples)
+    requested = tuple(dimension.name for dimension in samples.chosen)
+    if not requested:
         of_map = _Judged([overall])
-    elif asked == MAP or parts.are_asked(samples.chosen):
+    elif requested == MAP or parts.are_asked(samples.chosen):
         of_map = by_class
     else:
-        of_map = _of_map(whole, asked, samples)
+        of_map = _of_map(of_all_parts, requested, samples)
     return _Whole(overall, of_sizes, by_class, of_map)
 
 
@@ -270,59 +274,59 @@ def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> p
     return counts.factors(strata, by, are_by_network=are_by_network)
 
 
-def _of_map(whole: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
+def _of_map(overall: Counted, names: Sequence[str], samples: _Samples) -> _Judged:
     """Judge classes of destinations."""
-    tables = dict(whole.split(names))
+    tables = dict(overall.split(names))
     enough: dict[PartValues, Counted] = {
-        key: replace(each, networks=samples.networks.of_class(names, key))
-        for key, each in tables.items()
-        if each.has_enough(samples.question)
+        key: replace(counted, networks=samples.networks.of_class(names, key))
+        for key, counted in tables.items()
+        if counted.has_enough(samples.question)
     }
-    few = [each.n for key, each in tables.items() if key not in enough]
-    found = comparing.compare(enough, [KNOWN[name] for name in names], samples.question, samples.bootstrap)
-    return _Judged(comparing.with_verdicts(found, samples.question), len(few), sum(few))
+    few = [counted.n for key, counted in tables.items() if key not in enough]
+    compared = comparing.compare(enough, [KNOWN[name] for name in names], samples.question, samples.bootstrap)
+    return _Judged(comparing.with_verdicts(compared, samples.question), len(few), sum(few))
 
 
 def _parts(samples: _Samples, namer: Namer) -> _Judged:
     """Judge the parts that the samples are numbered by."""
     engine, question = samples.engine, samples.question
     large, few = _large(samples.fetch(counts.sizes(samples.made), keys.ARM, by_part=True), question)
-    found: list[Part] = []
+    compared: list[Part] = []
     are_balanced = False
-    made = samples.made
+    sampled = samples.made
     if samples.have_parts_within_networks:
-        made = made.mutate(cell=keys.by_network_hour(made["cell"], made["stratum"]))
+        sampled = sampled.mutate(cell=keys.by_network_hour(sampled["cell"], sampled["stratum"]))
     portions = _portions(large)
     for number, portion in enumerate(portions):
-        some = made
+        portion_samples = sampled
         if len(portions) > 1 or not few.is_empty():
-            some = counts.kept(some, engine.put(f"portion_{number}", portion.select("part")))
-        mixes = samples.fetch(counts.mix(some, by_part=True), {**keys.ARM, **keys.GROUP}, by_part=True)
-        queues = samples.fetch(counts.queues(some, by_part=True), keys.GROUP, by_part=True)
-        strata = samples.fetch(counts.strata(some, by_part=True), {**keys.ARM, **keys.LOT}, by_part=True)
+            portion_samples = counts.kept(portion_samples, engine.put(f"portion_{number}", portion.select("part")))
+        mixes = samples.fetch(counts.mix(portion_samples, by_part=True), {**keys.ARM, **keys.GROUP}, by_part=True)
+        queues = samples.fetch(counts.queues(portion_samples, by_part=True), keys.GROUP, by_part=True)
+        strata = samples.fetch(counts.strata(portion_samples, by_part=True), {**keys.ARM, **keys.LOT}, by_part=True)
         factors = _factors(strata, counts.PART, question)
         if factors is not None:
-            some = counts.weighted(some, engine.put(f"factors_{number}", factors), by_part=True)
+            portion_samples = counts.weighted(portion_samples, engine.put(f"factors_{number}", factors), by_part=True)
             are_balanced = True
         names = {**keys.ARM, **keys.GROUP, "bucket": keys.BUCKETS}
-        cells = samples.fetch(counts.histogram(some, by_part=True), names, by_part=True)
+        cells = samples.fetch(counts.histogram(portion_samples, by_part=True), names, by_part=True)
         values = namer(portion["part"])
         tables = {
-            values[key]: replace(each, networks=samples.networks.of_part(key, samples.chosen))
-            for (key,), each in Counted(cells, mixes, queues).split(counts.PART)
+            values[key]: replace(counted, networks=samples.networks.of_part(key, samples.chosen))
+            for (key,), counted in Counted(cells, mixes, queues).split(counts.PART)
         }
-        found += comparing.compare(tables, samples.chosen, question, samples.bootstrap)
-    return _Judged(comparing.with_verdicts(found, question), len(few), int(few["n"].sum()), are_balanced)
+        compared += comparing.compare(tables, samples.chosen, question, samples.bootstrap)
+    return _Judged(comparing.with_verdicts(compared, question), len(few), int(few["n"].sum()), are_balanced)
 
 
 def _large(sizes: pl.DataFrame, question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Part parts with enough samples of both arms for some metric from the others."""
     n, is_treatment = pl.col("n"), pl.col("arm") == TREATMENT
-    least = pl.min_horizontal(n.filter(is_treatment).sum(), n.filter(~is_treatment).sum())
-    counted = sizes.group_by("part", "metric").agg(n.sum(), least.alias("least"))
+    smaller_arm = pl.min_horizontal(n.filter(is_treatment).sum(), n.filter(~is_treatment).sum())
+    counted = sizes.group_by("part", "metric").agg(n.sum(), smaller_arm.alias("least"))
     is_enough = (pl.col("least") >= question.least_samples).any().alias("is_enough")
-    found = counted.group_by("part").agg(n.sum(), is_enough).sort(["n", "part"], descending=[True, False])
-    return found.filter("is_enough"), found.filter(~pl.col("is_enough"))
+    parts = counted.group_by("part").agg(n.sum(), is_enough).sort(["n", "part"], descending=[True, False])
+    return parts.filter("is_enough"), parts.filter(~pl.col("is_enough"))
 
 
 def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
@@ -334,7 +338,7 @@ def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
     return numbered.partition_by("portion", maintain_order=True)
 
 
-def _nothing(question: Question, seen: looking.Overview) -> ThalwegError:
+def _nothing(question: Question, overview: looking.Overview) -> ThalwegError:
     hints = {
         "ab": "thalweg records says what the files hold",
         "before-after": "look whether --at lies within the records",
@@ -342,9 +346,9 @@ def _nothing(question: Question, seen: looking.Overview) -> ThalwegError:
     }
     return ThalwegError(
         "nothing-to-compare",
-        f"none of {seen.rows:,} rows is a finished transfer or connection of {question.treatment} or"
+        f"none of {overview.rows:,} rows is a finished transfer or connection of {question.treatment} or"
         f" {question.control}",
-        found=", ".join(f"{cc} ({n:,})" for cc, n in seen.algorithms.items()),
+        found=", ".join(f"{cc} ({n:,})" for cc, n in overview.algorithms.items()),
         expected="transfers with fct_us and acked_bytes, or closed connections with busy_goodput_bps",
         hint=hints[question.design.name],
         exit_code=Exit.FAILED,

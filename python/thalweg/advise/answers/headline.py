@@ -12,8 +12,8 @@ def headline(answer: Answer) -> str:
     if not answer.dimensions:
         return f"{_capital(answer.overall.verdict)}: {answer.overall.reason}."
     verdicts = [part.verdict for part in answer.parts]
-    whole = sum(part.n for part in answer.parts) + answer.too_small_n
-    said = []
+    samples_n = sum(part.n for part in answer.parts) + answer.too_small_n
+    phrases = []
     for verdict, words in (
         (question.treatment, f"{question.treatment} is better in"),
         (question.control, f"{question.control} in"),
@@ -22,14 +22,14 @@ def headline(answer: Answer) -> str:
         (NOT_COMPARABLE, "the two cannot be compared in"),
     ):
         if n := verdicts.count(verdict):
-            share = sum(part.n for part in answer.parts if part.verdict == verdict) / whole
-            said.append(f"{words} {n} of {len(verdicts)} parts ({share:.0%} of the samples)")
+            share = sum(part.n for part in answer.parts if part.verdict == verdict) / samples_n
+            phrases.append(f"{words} {n} of {len(verdicts)} parts ({share:.0%} of the samples)")
     apart = [caution.text for caution in answer.cautions if caution.code in ONE_AT_A_TIME]
-    if not said and apart:
+    if not phrases and apart:
         return _capital(apart[0])
-    if not said:
+    if not phrases:
         return f"No part of the records has enough of both {question.treatment} and {question.control} to compare them."
-    return f"{_capital('; '.join(said))}."
+    return f"{_capital('; '.join(phrases))}."
 
 
 def _capital(text: str) -> str:

@@ -33,10 +33,10 @@ def _rule(step: Step, answer: Answer) -> policy_file.Rule | policy_file.LeftOutR
     part = step.part
     conditions: dict[str, policy_file.Condition] = {}
     for dimension, value in zip(answer.dimensions, part.values, strict=True):
-        found = _condition(dimension, value)
-        if isinstance(found, str):
-            return policy_file.LeftOutRule(part.title, found)
-        conditions |= found
+        condition = _condition(dimension, value)
+        if isinstance(condition, str):
+            return policy_file.LeftOutRule(part.title, condition)
+        conditions |= condition
     if not conditions:
         return policy_file.LeftOutRule("everything", "it has no condition; make it the default")
     return policy_file.Rule(
@@ -61,9 +61,9 @@ def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.
             "rtt": ("rtt_s", [edge / 1e6 for edge in RTT_EDGES_US]),
             "retransmits": ("loss_ratio", [edge / LOSS_SCALE for edge in LOSS_EDGES]),
         }[dimension.name]
-        least = edges[value - 1] if value > 0 else None
-        most = edges[value] if value < len(edges) else None
-        return {name: policy_file.Between(least, most)}
+        low = edges[value - 1] if value > 0 else None
+        high = edges[value] if value < len(edges) else None
+        return {name: policy_file.Between(low, high)}
     if value is None or value == UNKNOWN_TEXT:
         return f"{dimension.title} is not known"
     return {NAMED.get(dimension.name, dimension.name): [str(value)]}
@@ -71,12 +71,12 @@ def _condition(dimension: Dimension, value: PartValue) -> dict[str, policy_file.
 
 def _evidence(part: Part, step: Step) -> list[str]:
     lines = [f"roll out to {step.share:.0%} of the connections first"]
-    for metric, each in part.comparisons.items():
-        effect = each.difference.median if each.difference else None
-        if each.difference and effect:
-            n = each.difference.treatment.n, each.difference.control.n
+    for metric, comparison in part.comparisons.items():
+        effect = comparison.difference.median if comparison.difference else None
+        if comparison.difference and effect:
+            n = comparison.difference.treatment.n, comparison.difference.control.n
             lines.append(
-                f"{metric}: {each.verdict}, ratio of medians {effect.ratio:.3g}"
+                f"{metric}: {comparison.verdict}, ratio of medians {effect.ratio:.3g}"
                 f" ({effect.low:.3g} to {effect.high:.3g}), {n[0]} and {n[1]} samples"
             )
     return lines

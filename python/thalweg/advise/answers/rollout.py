@@ -17,16 +17,16 @@ def steps(parts: Sequence[Part], n: int, question: Question) -> list[Step]:
     """Order the parts with a verdict for the treatment by what they surely gain, times their share of all `n`
     samples.
     """
-    found = []
+    plan_steps = []
     for part in parts:
-        won = [each for each in part.comparisons.values() if each.verdict == question.treatment]
+        won = [comparison for comparison in part.comparisons.values() if comparison.verdict == question.treatment]
         if part.verdict != question.treatment or not won:
             continue
         best = max(won, key=_sure)
         assert best.gain, "a verdict rests on a gain"
         share = BOLD if best.gain.low >= LARGE else CAREFUL
-        found.append(Step(part, share, best.gain, best.metric, part.n / n if n else 0.0))
-    return sorted(found, key=lambda step: (-step.gain.low * step.traffic, step.part.names))
+        plan_steps.append(Step(part, share, best.gain, best.metric, part.n / n if n else 0.0))
+    return sorted(plan_steps, key=lambda step: (-step.gain.low * step.traffic, step.part.names))
 
 
 def _sure(comparison: Comparison) -> float:

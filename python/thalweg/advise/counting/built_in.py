@@ -9,10 +9,10 @@ from ibis.expr.types import IntegerValue, StringValue, Value
 def built_in(name: str, takes: type, gives: type) -> Callable[[Value], Value]:
     """Return an engine's function of one column, by its name, the type of the column and that of the result."""
     # Ibis wants a function for the name of its argument alone; what it would do is the engine's.
-    found: Callable[[Value], Value] = ibis.udf.scalar.builtin(
+    function: Callable[[Value], Value] = ibis.udf.scalar.builtin(
         lambda value: value, name=name, signature=((takes,), gives)
     )
-    return found
+    return function
 
 
 md5 = built_in("md5", str, str)

@@ -38,8 +38,8 @@ PART = ("part",)
 def histogram(samples: Table, *, by_part: bool = False) -> Table:
     """Count values in narrow classes: n (samples), weight, total (of values times weight)."""
     pack = keys.of_bucket if by_part else keys.of_value
-    some = samples.select(*_parts(by_part), "weight", "value", key=pack(samples["cell"], samples["bin"]))
-    return some.group_by([*_parts(by_part), "key"]).agg(**value_sums(some))
+    keyed = samples.select(*_parts(by_part), "weight", "value", key=pack(samples["cell"], samples["bin"]))
+    return keyed.group_by([*_parts(by_part), "key"]).agg(**value_sums(keyed))
 
 
 def value_sums(rows: Table) -> dict[str, IntegerValue]:
@@ -50,8 +50,8 @@ def value_sums(rows: Table) -> dict[str, IntegerValue]:
 def strata(samples: Table, *, by_part: bool = False) -> Table:
     """Count samples of each stratum of time, by lot of groups of clusters."""
     pack = keys.metric_arm_and_lot if by_part else keys.lot_of
-    some = samples.select(*_parts(by_part), "stratum", "weight", key=pack(samples["cell"]))
-    return some.group_by([*_parts(by_part), "key", "stratum"]).agg(n=some.count(), weight=some["weight"].sum())
+    keyed = samples.select(*_parts(by_part), "stratum", "weight", key=pack(samples["cell"]))
+    return keyed.group_by([*_parts(by_part), "key", "stratum"]).agg(n=keyed.count(), weight=keyed["weight"].sum())
 
 
 def mix(samples: Table, *, by_part: bool = False) -> Table:
@@ -59,51 +59,57 @@ def mix(samples: Table, *, by_part: bool = False) -> Table:
     squares. Class 0 is that of round-trip times that are not known, and adds nothing.
     """
     pack = keys.within if by_part else _cell
-    seen = samples.filter(samples["size"].notnull())
-    some = seen.select(
-        *_parts(by_part), "limit", key=pack(seen["cell"]), size=_class(seen["size"]), rtt=_class(seen["rtt"], AWAY_US)
+    sized = samples.filter(samples["size"].notnull())
+    keyed = sized.select(
+        *_parts(by_part),
+        "limit",
+        key=pack(sized["cell"]),
+        size=_class(sized["size"]),
+        rtt=_class(sized["rtt"], AWAY_US),
     )
-    sums: dict[str, IntegerValue] = {"size_n": some.count(), "rtt_n": (some["rtt"] > 0).cast("int64").sum()}
+    sums: dict[str, IntegerValue] = {"size_n": keyed.count(), "rtt_n": (keyed["rtt"] > 0).cast("int64").sum()}
     # A receiver's limit is 1 or 2; 0 adds nothing.
-    sums |= {"limit_n": (some["limit"] > 0).cast("int64").sum(), "limit_sum": some["limit"].cast("int64").sum()}
+    sums |= {"limit_n": (keyed["limit"] > 0).cast("int64").sum(), "limit_sum": keyed["limit"].cast("int64").sum()}
     for name in MIXES:
-        sums |= {f"{name}_sum": some[name].sum(), f"{name}_squares": (some[name] * some[name]).sum()}
-    return some.group_by([*_parts(by_part), "key"]).agg(**sums)
+        sums |= {f"{name}_sum": keyed[name].sum(), f"{name}_squares": (keyed[name] * keyed[name]).sum()}
+    return keyed.group_by([*_parts(by_part), "key"]).agg(**sums)
 
 
 def queues(samples: Table, *, by_part: bool = False) -> Table:
     """Sum up the queueing delays of the control, with losses and without, by group of clusters."""
     is_control = keys.arm_of(samples["cell"]) % keys.ARMS == CONTROL
-    some = samples.filter(is_control, samples["queue"].notnull())
+    of_control = samples.filter(is_control, samples["queue"].notnull())
     pack = keys.group_of if by_part else keys.place_and_group
-    some = some.select(*_parts(by_part), "is_lossy", queue=_class(some["queue"], QUEUED_US), key=pack(some["cell"]))
-    return some.group_by([*_parts(by_part), "key", "is_lossy"]).agg(
-        n=some.count(), sum=some["queue"].sum(), squares=(some["queue"] * some["queue"]).sum()
+    of_control = of_control.select(
+        *_parts(by_part), "is_lossy", queue=_class(of_control["queue"], QUEUED_US), key=pack(of_control["cell"])
+    )
+    return of_control.group_by([*_parts(by_part), "key", "is_lossy"]).agg(
+        n=of_control.count(), sum=of_control["queue"].sum(), squares=(of_control["queue"] * of_control["queue"]).sum()
     )
 
 
 def sizes(samples: Table) -> Table:
     """Count the samples of each part."""
-    some = samples.select("part", key=keys.metric_and_arm(samples["cell"]))
-    return some.group_by(["part", "key"]).agg(n=some.count())
+    keyed = samples.select("part", key=keys.metric_and_arm(samples["cell"]))
+    return keyed.group_by(["part", "key"]).agg(n=keyed.count())
 
 
 def over_time(samples: Table, step_us: int) -> Table:
     """Count values per step of time, which is of whole minutes, of the samples that are looked at."""
-    seen = samples.filter(samples["is_looked_at"])
-    key = keys.metric_and_arm(seen["cell"]) * keys.BUCKETS + seen["bin"].cast("int64") % keys.BUCKETS
-    step = segments.whole(seen["minute"], step_us // MINUTE_US)
-    some = seen.select("weight", "value", step=step, key=key)
-    return some.group_by(["step", "key"]).agg(**value_sums(some))
+    sampled = samples.filter(samples["is_looked_at"])
+    key = keys.metric_and_arm(sampled["cell"]) * keys.BUCKETS + sampled["bin"].cast("int64") % keys.BUCKETS
+    step = segments.whole(sampled["minute"], step_us // MINUTE_US)
+    keyed = sampled.select("weight", "value", step=step, key=key)
+    return keyed.group_by(["step", "key"]).agg(**value_sums(keyed))
 
 
 def meetings(samples: Table) -> Table:
     """Count the samples of the networks and minutes that are looked at, and those of minutes in which both arms were
     there.
     """
-    seen = samples.filter(samples["network"].notnull())
-    seen = seen.select("network", "minute", arm=keys.arm_of(seen["cell"]) % keys.ARMS)
-    minutes = seen.group_by(["network", "minute"]).agg(n=seen.count(), treatment=seen["arm"].sum())
+    by_network = samples.filter(samples["network"].notnull())
+    by_network = by_network.select("network", "minute", arm=keys.arm_of(by_network["cell"]) % keys.ARMS)
+    minutes = by_network.group_by(["network", "minute"]).agg(n=by_network.count(), treatment=by_network["arm"].sum())
     is_met = (minutes["treatment"] > 0) & (minutes["treatment"] < minutes["n"])
     return minutes.agg(n=minutes["n"].sum().fill_null(0), met=minutes["n"].sum(where=is_met).fill_null(0))
 
@@ -131,16 +137,16 @@ def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool)
     if not uneven["is_uneven"].any():
         return None
     arms = arms.join(uneven, on=parts)
-    whole = pl.col("treatment") + pl.col("control")
+    both = pl.col("treatment") + pl.col("control")
     met = pl.min_horizontal("treatment", "control") > 0
-    found = []
+    arm_factors = []
     for arm, own, other in ((TREATMENT, "treatment", "control"), (CONTROL, "control", "treatment")):
-        share = (pl.col(other) * SCALE / whole).round().cast(pl.Int64).clip(lower_bound=1)
+        share = (pl.col(other) * SCALE / both).round().cast(pl.Int64).clip(lower_bound=1)
         factor = pl.when("is_uneven").then(pl.when(met).then(share)).otherwise(1).alias("factor")
         of_arm = arms.filter(pl.col(own) > 0)
         key = (pl.col("metric") * keys.ARMS + arm).alias("key")
-        found.append(of_arm.select(*by, key, "stratum", factor))
-    return pl.concat(found).drop_nulls("factor")
+        arm_factors.append(of_arm.select(*by, key, "stratum", factor))
+    return pl.concat(arm_factors).drop_nulls("factor")
 
 
 def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame | None:
@@ -148,8 +154,10 @@ def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame
     with a single arm gets no factor."""
     turns = counted.select("stratum", unit=pl.col("stratum") // TURNS).unique()
     of_units = counted.with_columns(pl.col("stratum") // TURNS)
-    found = factors(of_units, by, are_by_network=False)
-    return None if found is None else found.rename({"stratum": "unit"}).join(turns, on="unit").drop("unit")
+    unit_factors = factors(of_units, by, are_by_network=False)
+    return (
+        None if unit_factors is None else unit_factors.rename({"stratum": "unit"}).join(turns, on="unit").drop("unit")
+    )
 
 
 def weighted(samples: Table, found: Table, *, by_part: bool = False) -> Table:

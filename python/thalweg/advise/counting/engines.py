@@ -129,11 +129,11 @@ class DuckDb:
         """Compute a table and hand it over."""
         query = self._narrowed(table)
         try:
-            found = pl.from_arrow(self._ibis.con.sql(query).to_arrow_table())
+            frame = pl.from_arrow(self._ibis.con.sql(query).to_arrow_table())
         except Exception as error:
             raise _failed(error) from error
-        assert isinstance(found, pl.DataFrame), "expected a table, not a column"
-        return found
+        assert isinstance(frame, pl.DataFrame), "expected a table, not a column"
+        return frame
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         """Decode the files in a database of their own: a failure may have invalidated the one of the queries."""
@@ -235,11 +235,11 @@ class Spark:
     def fetch(self, table: Table) -> pl.DataFrame:
         """Compute a table and hand it over."""
         try:
-            found = pl.from_arrow(self._frame(table).toArrow())
+            frame = pl.from_arrow(self._frame(table).toArrow())
         except Exception as error:
             raise _failed(error) from error
-        assert isinstance(found, pl.DataFrame), "expected a table, not a column"
-        return found
+        assert isinstance(frame, pl.DataFrame), "expected a table, not a column"
+        return frame
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         """Decode the files, each in a query of its own."""

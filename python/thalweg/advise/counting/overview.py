@@ -66,29 +66,29 @@ def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
         last_us=sane["end_us"].max(),
         stands_for=sane["sampled_one_in"].max().fill_null(1),
     )
-    found = engine.fetch(counted).with_columns(pl.col("cc").fill_null(UNKNOWN_TEXT))
-    closed = found.filter(pl.col("kind").is_in([CLOSE, TRANSFER]), ~pl.col("is_untouched"))
+    counts = engine.fetch(counted).with_columns(pl.col("cc").fill_null(UNKNOWN_TEXT))
+    closed = counts.filter(pl.col("kind").is_in([CLOSE, TRANSFER]), ~pl.col("is_untouched"))
     algorithms = closed.group_by("cc").agg(pl.col("n").sum()).sort(["n", "cc"], descending=[True, False])
-    there = dict(algorithms.iter_rows())
+    by_algorithm = dict(algorithms.iter_rows())
     for flag, name in {"--treatment": question.treatment, "--control": question.control}.items():
-        if not there.get(name):
-            if not there and (n := engine.fetch(rows.aggregate(n=rows.count())).item()):
+        if not by_algorithm.get(name):
+            if not by_algorithm and (n := engine.fetch(rows.aggregate(n=rows.count())).item()):
                 raise _no_moments(n)
-            raise _no_such_arm(flag, name, there)
+            raise _no_such_arm(flag, name, by_algorithm)
     transfers, connections = (set(closed.filter(pl.col("kind") == kind)["source"]) for kind in (TRANSFER, CLOSE))
     of_arms = pl.col("cc").is_in([question.treatment, question.control])
     begun_us = int(closed.filter(pl.col("cc") == question.treatment)["first_us"].min())  # type: ignore[arg-type]
     return Overview(
-        rows=int(found["n"].sum()),
-        untouched=int(found.filter("is_untouched")["n"].sum()),
-        algorithms=there,
-        other_algorithms={cc: n for cc, n in there.items() if cc not in (question.treatment, question.control)},
+        rows=int(counts["n"].sum()),
+        untouched=int(counts.filter("is_untouched")["n"].sum()),
+        algorithms=by_algorithm,
+        other_algorithms={cc: n for cc, n in by_algorithm.items() if cc not in (question.treatment, question.control)},
         receiver_limited=int(closed.filter(of_arms)["receiver_limited"].sum()),
         with_transfers=sorted(transfers),
         without_transfers=sorted(connections - transfers),
         first_us=int(closed["first_us"].min()),  # type: ignore[arg-type]
         last_us=int(closed["last_us"].max()),  # type: ignore[arg-type]
-        is_sampled=int(found["stands_for"].max()) > 1,  # type: ignore[arg-type]
+        is_sampled=int(counts["stands_for"].max()) > 1,  # type: ignore[arg-type]
         activated_us=begun_us if question.design.at_us is None else question.design.at_us,
     )
 
@@ -103,8 +103,8 @@ def _no_moments(n: int) -> ThalwegError:
     )
 
 
-def _no_such_arm(flag: str, name: str, there: Mapping[str, int]) -> ThalwegError:
-    listed = ", ".join(f"{cc} ({n:,})" for cc, n in there.items()) or "none"
+def _no_such_arm(flag: str, name: str, connections: Mapping[str, int]) -> ThalwegError:
+    listed = ", ".join(f"{cc} ({n:,})" for cc, n in connections.items()) or "none"
     return ThalwegError(
         "no-such-arm",
         f"there are no closed connections and no transfers with `{name}` in these records",

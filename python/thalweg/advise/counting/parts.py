@@ -18,7 +18,7 @@ TAIL = HOURS * keys.CLASSES
 
 def are_asked(dimensions: Sequence[Dimension]) -> bool:
     """Return whether parts need numbers of their own: those of the map have them anyway."""
-    return not {each.name for each in dimensions} <= set(MAP)
+    return not {dimension.name for dimension in dimensions} <= set(MAP)
 
 
 def number(rows: Table, dimensions: Sequence[Dimension]) -> IntegerValue:
@@ -39,7 +39,7 @@ def type_of(places: Places) -> str:
 
 def number_of_map(cell: IntegerValue, dimensions: Sequence[Dimension]) -> IntegerValue:
     """Number the part of a sample where parts are of the map, by one of its sides or by both."""
-    return of_place(keys.place_of(cell), [each.name for each in dimensions])
+    return of_place(keys.place_of(cell), [dimension.name for dimension in dimensions])
 
 
 def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
@@ -52,19 +52,19 @@ def named(
     engine: QueryEngine, places: Places, numbers: pl.Series, dimensions: Sequence[Dimension]
 ) -> dict[int, PartValues]:
     """Return the values of some parts in each dimension, by their number."""
-    asked = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
+    requested = pl.DataFrame({"number": numbers}).with_columns(part=pl.col("number") // TAIL)
     if places.parts is not None:
-        wanted = engine.put("wanted", asked.select("part").unique())
-        known = engine.fetch(places.parts.semi_join(wanted, "part"))
-        asked = asked.join(known, on="part", how="left")
-    found = asked.with_columns(
+        wanted = engine.put("wanted", requested.select("part").unique())
+        values = engine.fetch(places.parts.semi_join(wanted, "part"))
+        requested = requested.join(values, on="part", how="left")
+    joined = requested.with_columns(
         hour=pl.col("number") // keys.CLASSES % HOURS, size=pl.col("number") % keys.CLASSES + UNKNOWN_CLASS
     )
-    columns = [each.name if each.of == "transfer" else f"by_{each.name}" for each in dimensions]
-    return dict(zip(found["number"].to_list(), found.select(columns).rows(), strict=True))
+    columns = [dimension.name if dimension.of == "transfer" else f"by_{dimension.name}" for dimension in dimensions]
+    return dict(zip(joined["number"].to_list(), joined.select(columns).rows(), strict=True))
 
 
 def of_map(numbers: pl.Series, dimensions: Sequence[Dimension]) -> dict[int, PartValues]:
     """The same of parts that `number_of_map` numbers."""
-    found = keys.unpacked(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
-    return dict(zip(numbers.to_list(), found.select(each.name for each in dimensions).rows(), strict=True))
+    places = keys.unpacked(pl.DataFrame({"key": numbers}), "key", keys.PLACE)
+    return dict(zip(numbers.to_list(), places.select(dimension.name for dimension in dimensions).rows(), strict=True))

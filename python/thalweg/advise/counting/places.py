@@ -59,28 +59,38 @@ def places(
     `table` is the user's table of networks, `unit` the column of the switchback units.
     """
     of_records = [name for name in rows.columns if name.startswith("part_")]
-    found = engine.keep("places_alone", _counted(rows, ["address", *of_records], dimensions))
-    networks = engine.keep("networks", _networks(found, _share_of_control(engine, found)))
+    alone = engine.keep("places_alone", _counted(rows, ["address", *of_records], dimensions))
+    networks = engine.keep("networks", _networks(alone, _share_of_control(engine, alone)))
     keys = ["address", *of_records, "fold"]
-    whole = found.select(*keys, "network").distinct().inner_join(networks, ["network", "fold"])
-    of_table = [each.name for each in dimensions if each.of == "table"]
+    located_places = alone.select(*keys, "network").distinct().inner_join(networks, ["network", "fold"])
+    of_table = [dimension.name for dimension in dimensions if dimension.of == "table"]
     if table is not None and of_table:
-        addresses = found.select(net_address="address").distinct()
+        addresses = alone.select(net_address="address").distinct()
         located = prefixes.located(engine, addresses, table)
         located = located.select("net_address", **{f"table_{name}": located[name] for name in of_table})
-        whole = whole.inner_join(located, [whole["address"] == located["net_address"]])
-    by = {f"by_{each.name}": _value(whole, each) for each in dimensions if each.of != "transfer"}
-    whole = engine.keep("places_named", whole.select(*keys, "number", "code", "rtt", "loss", **by))
-    parts = engine.keep("parts", _numbered(whole, list(by))) if by else None
-    whole = whole.mutate(unit=arms.unit(whole[f"part_{unit}"]) if unit else ibis.literal(0, type="int64"))
-    joined = whole.mutate(part=ibis.literal(0, type="int64")) if parts is None else whole.inner_join(parts, list(by))
-    sums = engine.fetch(_assigned(found)).row(0, named=True)
+        located_places = located_places.inner_join(located, [located_places["address"] == located["net_address"]])
+    by = {
+        f"by_{dimension.name}": _value(located_places, dimension)
+        for dimension in dimensions
+        if dimension.of != "transfer"
+    }
+    located_places = engine.keep("places_named", located_places.select(*keys, "number", "code", "rtt", "loss", **by))
+    parts = engine.keep("parts", _numbered(located_places, list(by))) if by else None
+    located_places = located_places.mutate(
+        unit=arms.unit(located_places[f"part_{unit}"]) if unit else ibis.literal(0, type="int64")
+    )
+    joined = (
+        located_places.mutate(part=ibis.literal(0, type="int64"))
+        if parts is None
+        else located_places.inner_join(parts, list(by))
+    )
+    sums = engine.fetch(_assigned(alone)).row(0, named=True)
     return Places(
         table=engine.keep("places", joined.select(*keys, "number", "code", "rtt", "loss", "part", "unit")),
         keys=keys,
         parts=parts,
         n_parts=1 if parts is None else engine.fetch(parts.agg(n=parts.count())).item(),
-        counted=found,
+        counted=alone,
         n=sums["n"] or 0,
         n_many=sums["n_many"] or 0,
         n_both=sums["n_both"] or 0,
@@ -108,7 +118,7 @@ def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) 
     is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
     nothing = ibis.literal(None, type="int64")
     of_transfer = segments.of_transfer(rows, dimensions)
-    some = rows.select(
+    selected = rows.select(
         *keys,
         "arm",
         "fold",
@@ -121,16 +131,16 @@ def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) 
         retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),
         segments=ibis.ifelse(is_known, rows["segments"], nothing),
     )
-    found = some.group_by([*keys, "arm", "fold", "metric", *of_transfer]).agg(
-        n=some.count(),
-        weight=some["weight"].sum(),
-        level=some["level"].sum(),
-        rtt_sum_us=some["rtt_us"].sum(),
-        rtt_n=some["rtt_us"].count(),
-        retransmits=some["retransmits"].sum(),
-        segments=some["segments"].sum(),
+    counts = selected.group_by([*keys, "arm", "fold", "metric", *of_transfer]).agg(
+        n=selected.count(),
+        weight=selected["weight"].sum(),
+        level=selected["level"].sum(),
+        rtt_sum_us=selected["rtt_us"].sum(),
+        rtt_n=selected["rtt_us"].count(),
+        retransmits=selected["retransmits"].sum(),
+        segments=selected["segments"].sum(),
     )
-    return found.mutate(network=network(found["address"]))
+    return counts.mutate(network=network(counts["address"]))
 
 
 def _share_of_control(engine: QueryEngine, places: Table) -> float:
@@ -148,14 +158,14 @@ def _networks(places: Table, share_of_control: float) -> Table:
         "segments": places["segments"].sum().fill_null(0),
         **{f"control_{name}": places[name].sum(where=is_control).fill_null(0) for name in LOSSES},
     }
-    own = places.group_by(["network", "fold"]).agg(**{f"own_{name}": each for name, each in sums.items()})
-    whole = places.group_by("network").agg(
+    own = places.group_by(["network", "fold"]).agg(**{f"own_{name}": value for name, value in sums.items()})
+    totals = places.group_by("network").agg(
         rtt_sum_us=places["rtt_sum_us"].sum().fill_null(0),
         rtt_n=places["rtt_n"].sum(),
         **sums,
     )
-    whole = whole.mutate(number=ibis.row_number().over(order_by=whole["network"]).cast("int64"))
-    both = own.inner_join(whole, "network")
+    totals = totals.mutate(number=ibis.row_number().over(order_by=totals["network"]).cast("int64"))
+    both = own.inner_join(totals, "network")
     others = {name: both[name] - both[f"own_{name}"] for name in sums}
     is_known = segments.are_enough(others["n"], others["segments"], share_of_control)
     return both.select(

@@ -81,9 +81,11 @@ class PrefixTable:
         """
         rows = pl.DataFrame({"key": self.keys, "length": self.lengths, "line": self.lines})
         longest = rows.sort("length", maintain_order=True).unique("key", keep="last").drop("length")
-        known = pl.DataFrame(list(self.known), schema=dict.fromkeys(self.columns, pl.String), orient="row")
-        known = known.with_columns(pl.all().replace("", None))
-        return longest.join(known.with_row_index("line").cast({"line": pl.Int64}), on="line").drop("line").sort("key")
+        networks = pl.DataFrame(list(self.known), schema=dict.fromkeys(self.columns, pl.String), orient="row")
+        networks = networks.with_columns(pl.all().replace("", None))
+        return (
+            longest.join(networks.with_row_index("line").cast({"line": pl.Int64}), on="line").drop("line").sort("key")
+        )
 
 
 def read(place: Path) -> list[PrefixTable]:
@@ -114,10 +116,10 @@ def parsed(network: str) -> tuple[int, int, int]:
     text, _, length = network.strip().partition("/")
     if ":" in text:
         try:
-            whole = IPv6Network(network.strip())
+            parsed_network = IPv6Network(network.strip())
         except ValueError as error:
             raise _Bad(f"`{network}` is not a network: {_reason(error)}") from None
-        return 6, int(whole.network_address), whole.prefixlen
+        return 6, int(parsed_network.network_address), parsed_network.prefixlen
     value, bits = _address(text), int(length) if length.isdecimal() else BITS[4] if not length else -1
     if value is None or not 0 <= bits <= BITS[4]:
         raise _Bad(f"`{network}` is not a network")
@@ -190,8 +192,8 @@ def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...
     named = [f"{name}_" if name in RESERVED else name for name in named]
     at = heading.index(NETWORK)
     # Of two columns that are called the same, the first one is meant.
-    taken = [each for each, name in enumerate(named) if each != at and name and named.index(name) == each]
-    columns = tuple(named[each] for each in taken)
+    taken = [column for column, name in enumerate(named) if column != at and name and named.index(name) == column]
+    columns = tuple(named[column] for column in taken)
     if not columns:
         raise _wrong(file, 1, "it says nothing of its networks")
     reader = csv.reader(text)
@@ -200,7 +202,7 @@ def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...
             continue
         if len(fields) != len(heading):
             raise _wrong(file, reader.line_num + 1, f"{len(fields)} fields, and the heading has {len(heading)}")
-        values = tuple(_value(columns[i], fields[each], places) for i, each in enumerate(taken))
+        values = tuple(_value(columns[i], fields[column], places) for i, column in enumerate(taken))
         yield columns, fields[at], values, reader.line_num + 1
 
 

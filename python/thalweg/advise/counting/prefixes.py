@@ -50,22 +50,24 @@ def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number:
     named = {name: name for name in table.columns if name not in addresses.columns}
     networks = engine.put(f"prefixes_{number}", frame)
     lengths = frame["key"].str.len_chars().unique().sort().to_list()
-    most = max((len(key) for key in frame["key"] if key[0] == "6"), default=1) - 1
-    known = addresses.select(ADDRESS, digits=digits(addresses[ADDRESS], most), digits_n=_known(addresses[ADDRESS]))
-    known = engine.keep(f"digits_{number}", known.filter(known["digits"].notnull()))
+    max_digits = max((len(key) for key in frame["key"] if key[0] == "6"), default=1) - 1
+    with_digits = addresses.select(
+        ADDRESS, digits=digits(addresses[ADDRESS], max_digits), digits_n=_known(addresses[ADDRESS])
+    )
+    with_digits = engine.keep(f"digits_{number}", with_digits.filter(with_digits["digits"].notnull()))
     # The keys that an address could have, one of each length; of those that the table has, the longest sorts last.
-    of_length = [_keys(known, length) for length in lengths]
+    of_length = [_keys(with_digits, length) for length in lengths]
     tried = ibis.union(*of_length, distinct=False) if len(of_length) > 1 else of_length[0]
     met = tried.semi_join(networks, "key")
     best = met.group_by(ADDRESS).agg(key=met["key"].max())
-    found = best.inner_join(networks, "key").select(found_address=ADDRESS, **named)
-    joined = addresses.left_join(found, [addresses[ADDRESS] == found["found_address"]])
+    located = best.inner_join(networks, "key").select(found_address=ADDRESS, **named)
+    joined = addresses.left_join(located, [addresses[ADDRESS] == located["found_address"]])
     return joined.drop("found_address")
 
 
-def _keys(known: Table, length: int) -> Table:
+def _keys(addresses: Table, length: int) -> Table:
     """Return the keys of one length, of the addresses with at least that number of digits."""
-    return known.filter(known["digits_n"] >= length).select(ADDRESS, key=known["digits"].substr(0, length))
+    return addresses.filter(addresses["digits_n"] >= length).select(ADDRESS, key=addresses["digits"].substr(0, length))
 
 
 def digits(address: StringValue, most: int = BITS[6] // DIGIT_BITS) -> StringValue:
@@ -92,12 +94,12 @@ def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
 def _known(address: StringValue) -> IntegerValue:
     """Return the length of the longest key of which an address, perhaps truncated, has all digits."""
     length = address.re_extract("/([0-9]{1,3})$", 1).nullif("").cast("int64")
-    whole = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])
-    return 1 + (ibis.coalesce(length, whole) / DIGIT_BITS).floor().cast("int64")
+    full_length = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])
+    return 1 + (ibis.coalesce(length, full_length) / DIGIT_BITS).floor().cast("int64")
 
 
 def _concatenated(parts: list[StringValue | str]) -> StringValue:
-    whole: StringValue = ibis.literal(parts[0])
+    text: StringValue = ibis.literal(parts[0])
     for part in parts[1:]:
-        whole = whole.concat(part)
-    return whole
+        text = text.concat(part)
+    return text

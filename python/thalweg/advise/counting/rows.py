@@ -64,9 +64,9 @@ class Rows:
         """
         return _together(
             [
-                _whole(table.filter(table[name].notnull()), self.wanted, there, of_path)
-                for table, there, of_path in self.alike
-                if name in there
+                _whole(table.filter(table[name].notnull()), self.wanted, columns, of_path)
+                for table, columns, of_path in self.alike
+                if name in columns
             ]
         )
 
@@ -74,17 +74,17 @@ class Rows:
 def rows(engine: QueryEngine, files: Mapping[Path, pl.Schema], more: Sequence[str] = (), name: str = "rows") -> Rows:
     """Find the rows of files, which are read when something is asked of them; the engine knows them by a name."""
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
-    asked = {name for name, _ in wanted.values()}
+    needed = {name for name, _ in wanted.values()}
     groups: dict[tuple[_Pairs, _Pairs], list[Path]] = {}
     for file, schema in files.items():
-        columns = tuple((name, str(schema[name])) for name in sorted(asked) if name in schema)
+        columns = tuple((name, str(schema[name])) for name in sorted(needed) if name in schema)
         groups.setdefault((columns, tuple(sorted(_of_path(file, more).items()))), []).append(file)
     alike = [
-        (engine.read(f"{name}_{number}", some), dict(columns), dict(of_path))
-        for number, ((columns, of_path), some) in enumerate(sorted(groups.items()))
+        (engine.read(f"{name}_{number}", file_group), dict(columns), dict(of_path))
+        for number, ((columns, of_path), file_group) in enumerate(sorted(groups.items()))
     ]
-    whole = _together([_whole(table, wanted, there, of_path) for table, there, of_path in alike])
-    return Rows(engine.view(name, whole), wanted, alike)
+    joined = _together([_whole(table, wanted, columns_there, of_path) for table, columns_there, of_path in alike])
+    return Rows(engine.view(name, joined), wanted, alike)
 
 
 def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:
@@ -118,18 +118,18 @@ def _together(tables: Sequence[Table]) -> Table | None:
 
 
 def _whole(
-    table: Table, wanted: Mapping[str, tuple[str, str]], there: Mapping[str, str], of_path: Mapping[str, str]
+    table: Table, wanted: Mapping[str, tuple[str, str]], types: Mapping[str, str], of_path: Mapping[str, str]
 ) -> Table:
     """Bring the columns into order. Numbers that cannot be right are empty: NaN and the infinities, negative integers,
     and integers above 2^63 - 1. A moment of zero is unknown.
     """
     columns = {}
     for called, (name, dtype) in wanted.items():
-        if name not in there:
+        if name not in types:
             columns[called] = ibis.literal(of_path.get(name), type=dtype)
             continue
         column = table[name]
-        if there[name] in FLOATS:
+        if types[name] in FLOATS:
             # The difference is 0 of finite numbers alone. isnan(), isinf() and comparisons would not do: a file's
             # statistics leave NaN out, and DuckDB 2.0 replaces all of these by what the statistics imply.
             column = ibis.ifelse(column - column == 0, column, ibis.null())
@@ -137,7 +137,7 @@ def _whole(
             column = column.try_cast(dtype)
             if name in MOMENTS:
                 column = ibis.ifelse(column > 0, column, ibis.null())
-            elif there[name] in SIGNED:
+            elif types[name] in SIGNED:
                 column = ibis.ifelse(column >= 0, column, ibis.null())
         columns[called] = column.cast(dtype)
     return table.select(**columns)

@@ -106,8 +106,8 @@ def are_enough(samples: IntegerValue, segments: IntegerValue, share_of_control: 
     """
     if not 0 < share_of_control < 1:
         return ibis.literal(share_of_control >= 1) & (segments >= MIN_SEGMENTS)
-    least = math.ceil(math.log(MISSED) / math.log1p(-share_of_control))
-    return (samples >= least) & (segments.cast("float64") * share_of_control >= MIN_SEGMENTS)
+    min_samples = math.ceil(math.log(MISSED) / math.log1p(-share_of_control))
+    return (samples >= min_samples) & (segments.cast("float64") * share_of_control >= MIN_SEGMENTS)
 
 
 def loss_class(retransmits: IntegerValue, segments: IntegerValue, is_known: BooleanValue) -> IntegerValue:
@@ -117,7 +117,7 @@ def loss_class(retransmits: IntegerValue, segments: IntegerValue, is_known: Bool
 
 def size_class(size_bytes: IntegerValue) -> IntegerValue:
     """Number the class of a size."""
-    return _class(size_bytes, [ibis.literal(each.least_bytes) for each in SIZES[1:]], size_bytes.notnull())
+    return _class(size_bytes, [ibis.literal(size.least_bytes) for size in SIZES[1:]], size_bytes.notnull())
 
 
 def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, IntegerValue]:
@@ -126,7 +126,7 @@ def of_transfer(rows: Table, dimensions: Sequence[Dimension]) -> dict[str, Integ
         "hour": lambda: hour_of_day(rows["began_us"]),
         "size": lambda: size_class(rows["size_bytes"]) - UNKNOWN_CLASS,
     }
-    return {each.name: classes[each.name]() for each in dimensions if each.of == "transfer"}
+    return {dimension.name: classes[dimension.name]() for dimension in dimensions if dimension.of == "transfer"}
 
 
 def hour_of_day(time_us: IntegerValue) -> IntegerValue:
@@ -145,14 +145,14 @@ def _class(value: IntegerValue, edges: Sequence[IntegerValue], is_known: Boolean
 
 
 def _dimension(name: str, columns: set[str], of_table: set[str]) -> Dimension:
-    known = KNOWN.get(name)
-    if known and (known.of != "table" or name in of_table):
-        return known
+    dimension = KNOWN.get(name)
+    if dimension and (dimension.of != "table" or name in of_table):
+        return dimension
     if name in of_table:
         return Dimension(name, name.replace("_", " "), "table")
     if name in columns:
         return Dimension(name, name.replace("_", " "), "records")
-    if known:
+    if dimension:
         raise ThalwegError(
             "no-table",
             f"`{name}` is not in the records: a table of prefixes tells it",

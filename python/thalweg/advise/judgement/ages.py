@@ -67,8 +67,8 @@ def throughput_counts(lives: Table) -> Table:
                 weight=lives["weight"],
             )
         )
-    whole = ibis.union(*parts, distinct=False)
-    return whole.group_by(["span", "arm", "group", "bucket"]).agg(**counts.value_sums(whole))
+    union = ibis.union(*parts, distinct=False)
+    return union.group_by(["span", "arm", "group", "bucket"]).agg(**counts.value_sums(union))
 
 
 def ages(engine: QueryEngine, rows: Rows, question: Question, bootstrap: Bootstrap) -> Iterable[Age]:
@@ -78,6 +78,6 @@ def ages(engine: QueryEngine, rows: Rows, question: Question, bootstrap: Bootstr
         return
     cells = engine.fetch(throughput_counts(engine.keep("lives", lives(lived, question))))
     for number, (begin, end) in enumerate(SPANS):
-        found = difference(cells.filter(pl.col("span") == number), bootstrap)
-        if found:
-            yield Age(f"{begin} to {end} s", found.treatment, found.control, found.median)
+        effect = difference(cells.filter(pl.col("span") == number), bootstrap)
+        if effect:
+            yield Age(f"{begin} to {end} s", effect.treatment, effect.control, effect.median)

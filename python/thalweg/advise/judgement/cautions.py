@@ -50,7 +50,7 @@ def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | N
     total = weights = squares = 0.0
     for comparison in _of(metric, parts):
         difference = comparison.difference
-        if difference and difference.median and not any(each.is_too_much for each in comparison.imbalances):
+        if difference and difference.median and not any(imbalance.is_too_much for imbalance in comparison.imbalances):
             n = difference.treatment.stands_for, difference.control.stands_for
             weight = n[0] * n[1] / (n[0] + n[1])
             log, half = _logs(difference.median)
@@ -66,8 +66,8 @@ def is_paradox(metric: str, parts: Sequence[Part], overall: Part) -> bool:
     within = pooled_effect(metric, parts)
     if comparison is None or comparison.difference is None or within is None or comparison.difference.median is None:
         return False
-    whole = _logs(comparison.difference.median)
-    return whole[0] * within[0] < 0 and all(abs(log) > max(half, REVERSED) for log, half in (whole, within))
+    pooled = _logs(comparison.difference.median)
+    return pooled[0] * within[0] < 0 and all(abs(log) > max(half, REVERSED) for log, half in (pooled, within))
 
 
 def _logs(effect: Effect) -> tuple[float, float]:
@@ -197,26 +197,26 @@ def _of(metric: str, parts: Iterable[Part]) -> list[Comparison]:
 
 def _unlike(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
     for name, words in PROPERTIES.items():
-        seen = {
-            (part.title, metric): each
+        imbalances = {
+            (part.title, metric): imbalance
             for part in parts
             for metric, comparison in part.comparisons.items()
-            for each in comparison.imbalances
-            if each.of == name
+            for imbalance in comparison.imbalances
+            if imbalance.of == name
         }
-        p_adjusted = adjusted({key: each.p for key, each in seen.items()})
-        found = [
-            (title, each)
-            for (title, metric), each in seen.items()
-            if abs(each.standardized) > NOTABLE and p_adjusted[title, metric] <= question.false_share
+        p_adjusted = adjusted({key: imbalance.p for key, imbalance in imbalances.items()})
+        notable = [
+            (title, imbalance)
+            for (title, metric), imbalance in imbalances.items()
+            if abs(imbalance.standardized) > NOTABLE and p_adjusted[title, metric] <= question.false_share
         ]
-        if found:
-            title, most = max(found, key=lambda pair: abs(pair[1].standardized))
+        if notable:
+            title, largest = max(notable, key=lambda pair: abs(pair[1].standardized))
             yield Caution(
                 f"unlike-{name}",
-                f"in {title} {question.treatment}'s {words.format(most.ratio)}: beyond {TOO_MUCH} standard"
+                f"in {title} {question.treatment}'s {words.format(largest.ratio)}: beyond {TOO_MUCH} standard"
                 " deviations nothing is compared, below it the difference may be part of the effect.",
-                tuple(dict.fromkeys(title for title, _ in found)),
+                tuple(dict.fromkeys(title for title, _ in notable)),
             )
 
 
@@ -231,17 +231,17 @@ def _paradox(metric: str, parts: Sequence[Part], overall: Part, question: Questi
 
 
 def _not_congestion(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
-    found = [
+    titles = [
         part.title
         for part in parts
         if part.losses
         and part.losses.follow_queues is False
         and part.losses.n_lossy >= MIN_LOSSY_SHARE * (part.losses.n_lossy + part.losses.n_clean)
     ]
-    if found:
+    if titles:
         yield Caution(
             "loss-without-queues",
             f"losses of {question.control} do not come with longer queues: they are probably not congestion but the"
             " medium's (radio) or a policer's. Loss-based algorithms slow down for nothing there.",
-            tuple(found),
+            tuple(titles),
         )

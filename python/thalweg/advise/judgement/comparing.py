@@ -65,10 +65,10 @@ def compare(
             if cells.is_empty():
                 continue
             mixed = counted.mixes.filter(pl.col("metric") == number)
-            found = difference(cells, bootstrap, at)
+            effect = difference(cells, bootstrap, at)
             compared[metric] = Comparison(
                 metric,
-                found,
+                effect,
                 balance.imbalances(mixed, bootstrap),
                 None,
                 "",
@@ -76,7 +76,7 @@ def compare(
                 counted.networks.get(number),
                 balance.receiver_limited(mixed),
             )
-        names = tuple(each.text(value) for each, value in zip(chosen, values, strict=True)) or ("everything",)
+        names = tuple(dimension.text(value) for dimension, value in zip(chosen, values, strict=True)) or ("everything",)
         parts.append(Part(names, values, compared, counted.n, "", "", balance.losses(counted.queues, bootstrap)))
     return parts
 
@@ -85,21 +85,21 @@ def with_verdicts(parts: Iterable[Part], question: Question) -> list[Part]:
     """Return all parts with verdicts, by p-values adjusted for their number; the largest part comes first."""
     parts = list(parts)
     p_values = {
-        (part.names, metric): each.difference.median.p
+        (part.names, metric): comparison.difference.median.p
         for part in parts
-        for metric, each in part.comparisons.items()
-        if verdicts.is_testable(each, question) and each.difference and each.difference.median
+        for metric, comparison in part.comparisons.items()
+        if verdicts.is_testable(comparison, question) and comparison.difference and comparison.difference.median
     }
     p_adjusted = adjusted(p_values)
-    found = []
+    judged = []
     for part in parts:
         comparisons = {
-            metric: verdicts.with_verdict(each, p_adjusted.get((part.names, metric)), question)
-            for metric, each in part.comparisons.items()
+            metric: verdicts.with_verdict(comparison, p_adjusted.get((part.names, metric)), question)
+            for metric, comparison in part.comparisons.items()
         }
         verdict, reason = verdicts.together(comparisons, question)
-        found.append(replace(part, comparisons=comparisons, verdict=verdict, reason=reason))
-    return sorted(found, key=lambda part: (-part.n, part.names))
+        judged.append(replace(part, comparisons=comparisons, verdict=verdict, reason=reason))
+    return sorted(judged, key=lambda part: (-part.n, part.names))
 
 
 def without_paradox(overall: Part, parts: Sequence[Part]) -> Part:

@@ -20,14 +20,14 @@ def of_networks(parts: Sequence[Part], overall: Part, question: Question) -> Ite
 
 
 def _few(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
-    found = [
-        (each.networks.effective or 0.0, part.title, each)
-        for part, each in _with_enough_samples(parts, question)
-        if each.networks and each.networks.are_few
+    with_few = [
+        (comparison.networks.effective or 0.0, part.title, comparison)
+        for part, comparison in _with_enough_samples(parts, question)
+        if comparison.networks and comparison.networks.are_few
     ]
-    if not found:
+    if not with_few:
         return
-    effective, title, worst = min(found, key=lambda each: each[:2])
+    effective, title, worst = min(with_few, key=lambda comparison: comparison[:2])
     assert worst.networks, "it was asked for"
     largest = f": {_share(worst.networks.heavy[0])}" if worst.networks.heavy else ""
     yield Caution(
@@ -35,45 +35,45 @@ def _few(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
         f"in {title} few networks have most of the samples{largest}. They tell as much as {effective:.3g} networks of"
         f" equal weight; {MIN_NETWORKS:.0f} are needed. Hours of one network say nothing of other networks, so the"
         " class gets no verdict and no rule. --by prefix judges each network alone.",
-        _titles(title for _, title, _ in found),
+        _titles(title for _, title, _ in with_few),
     )
 
 
 def _carried(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
-    found: list[tuple[str, Heavy]] = []
-    for part, each in _with_enough_samples(parts, question):
-        effect = each.difference.median if each.difference else None
-        is_sure = each.p_adjusted is not None and each.p_adjusted <= question.false_share
-        if effect and is_sure and each.networks and (carrier := each.networks.carrier(effect)):
-            found.append((part.title, carrier))
-    if found:
-        title, carrier = max(found, key=lambda each: each[1].share)
+    carried: list[tuple[str, Heavy]] = []
+    for part, comparison in _with_enough_samples(parts, question):
+        effect = comparison.difference.median if comparison.difference else None
+        is_sure = comparison.p_adjusted is not None and comparison.p_adjusted <= question.false_share
+        if effect and is_sure and comparison.networks and (carrier := comparison.networks.carrier(effect)):
+            carried.append((part.title, carrier))
+    if carried:
+        title, carrier = max(carried, key=lambda comparison: comparison[1].share)
         yield Caution(
             "one-network",
             f"in {title} one network carries the difference: {_share(carrier)}, and without it most of the difference"
             " is gone. So the class gets no verdict and no rule. --by prefix judges each network alone.",
-            _titles(title for title, _ in found),
+            _titles(title for title, _ in carried),
         )
 
 
 def _unknown(overall: Part) -> Iterable[Caution]:
-    shares = [each.networks.unknown_share for each in overall.comparisons.values() if each.networks]
-    if shares and (most := max(shares)) >= OFTEN:
+    shares = [comparison.networks.unknown_share for comparison in overall.comparisons.values() if comparison.networks]
+    if shares and (largest := max(shares)) >= OFTEN:
         yield Caution(
             "unknown-networks",
-            f"{most:.0%} of the samples have no address (remote_address). How many networks these are is unknown: one"
+            f"{largest:.0%} of the samples have no address (remote_address). The number of networks is unknown: one"
             " of them may decide a verdict. Intervals take each hour of them for independent of the others.",
         )
 
 
 def _receiver_limited(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
-    found = [
-        (max(share or 0.0 for share in each.receiver_limited), part.title, each)
-        for part, each in _with_enough_samples(parts, question)
+    limited = [
+        (max(share or 0.0 for share in comparison.receiver_limited), part.title, comparison)
+        for part, comparison in _with_enough_samples(parts, question)
     ]
-    found = [each for each in found if each[0] >= OFTEN]
-    if found:
-        _, title, worst = max(found, key=lambda each: each[:2])
+    limited = [comparison for comparison in limited if comparison[0] >= OFTEN]
+    if limited:
+        _, title, worst = max(limited, key=lambda comparison: comparison[:2])
         treatment, control = (f"{share or 0.0:.0%}" for share in worst.receiver_limited)
         yield Caution(
             "receiver-limited",
@@ -81,19 +81,19 @@ def _receiver_limited(parts: Sequence[Part], question: Question) -> Iterable[Cau
             f" {question.treatment}'s samples and in {control} of {question.control}'s. No algorithm makes these"
             " faster, so a difference looks smaller than it is on the network. --without-receiver-limited leaves them"
             " out; if the two shares differ, what is left is no longer alike.",
-            _titles(title for _, title, _ in found),
+            _titles(title for _, title, _ in limited),
         )
 
 
 def _with_enough_samples(parts: Sequence[Part], question: Question) -> Iterable[tuple[Part, Comparison]]:
     for part in parts:
-        for each in part.comparisons.values():
-            if verdicts.has_enough_samples(each, question):
-                yield part, each
+        for comparison in part.comparisons.values():
+            if verdicts.has_enough_samples(comparison, question):
+                yield part, comparison
 
 
-def _titles(found: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found))
+def _titles(titles: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(titles))
 
 
 def _share(heavy: Heavy) -> str:

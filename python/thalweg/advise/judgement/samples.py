@@ -45,61 +45,61 @@ HEAVIEST = 10_000
 """A row stands for no more: sums have to fit into 64 bits."""
 
 
-def comparable_rows(engine: QueryEngine, rows: Table, question: Question, seen: Overview) -> Table:
+def comparable_rows(engine: QueryEngine, rows: Table, question: Question, overview: Overview) -> Table:
     """Return the rows that can be compared, with what all later steps need."""
-    some = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, seen))
+    comparable = rows.filter(arms.belongs(rows, question), _is_sample(rows, question, overview))
     if question.without_receiver_limited:
-        some = some.filter(~arms.is_receiver_limited(some).fill_null(False))
-    of_records = [name for name in some.columns if name.startswith("part_")]
-    is_transfer = some["kind"] == TRANSFER if seen.without_transfers else ibis.literal(True)
-    found = engine.view(
+        comparable = comparable.filter(~arms.is_receiver_limited(comparable).fill_null(False))
+    of_records = [name for name in comparable.columns if name.startswith("part_")]
+    is_transfer = comparable["kind"] == TRANSFER if overview.without_transfers else ibis.literal(True)
+    view = engine.view(
         "comparable_rows",
-        some.select(
-            **{name: some[name].fill_null(UNKNOWN_TEXT) for name in of_records},
-            arm=arms.arm(some, question),
+        comparable.select(
+            **{name: comparable[name].fill_null(UNKNOWN_TEXT) for name in of_records},
+            arm=arms.arm(comparable, question),
             is_transfer=is_transfer,
-            is_small=(is_transfer & (_size(some) < question.size_limit_bytes)).fill_null(False),
-            began_us=arms.began(some),
-            fold=arms.fold(arms.began(some), question, seen.last_us - seen.first_us),
-            size_bytes=_size(some),
-            fct_us=some["fct_us"],
-            goodput_bps=some["goodput_bps"],
-            busy_goodput_bps=some["busy_goodput_bps"],
-            rtt_us=ibis.coalesce(some["rtt_handshake_us"], some["rtt_min_us"]),
-            queue_us=ibis.coalesce(some["rtt_p95_us"], some["rtt_max_us"]) - some["rtt_min_us"],
-            retransmits=some["retransmits"],
-            segments=some["segments"],
-            is_receiver_limited=arms.is_receiver_limited(some),
-            address=some["remote_address"].fill_null(UNKNOWN_TEXT),
-            weight=ibis.least(ibis.greatest(some["sampled_one_in"].fill_null(1), 1), HEAVIEST),
+            is_small=(is_transfer & (_size(comparable) < question.size_limit_bytes)).fill_null(False),
+            began_us=arms.began(comparable),
+            fold=arms.fold(arms.began(comparable), question, overview.last_us - overview.first_us),
+            size_bytes=_size(comparable),
+            fct_us=comparable["fct_us"],
+            goodput_bps=comparable["goodput_bps"],
+            busy_goodput_bps=comparable["busy_goodput_bps"],
+            rtt_us=ibis.coalesce(comparable["rtt_handshake_us"], comparable["rtt_min_us"]),
+            queue_us=ibis.coalesce(comparable["rtt_p95_us"], comparable["rtt_max_us"]) - comparable["rtt_min_us"],
+            retransmits=comparable["retransmits"],
+            segments=comparable["segments"],
+            is_receiver_limited=arms.is_receiver_limited(comparable),
+            address=comparable["remote_address"].fill_null(UNKNOWN_TEXT),
+            weight=ibis.least(ibis.greatest(comparable["sampled_one_in"].fill_null(1), 1), HEAVIEST),
         ),
     )
-    return found.select(
+    return view.select(
         *of_records,
         "arm", "began_us", "fold", "size_bytes", "address", "weight",
         "rtt_us", "queue_us", "retransmits", "segments", "is_receiver_limited",
-        metric=(~found["is_small"]).cast("int8"),
-        value=ibis.ifelse(found["is_small"], found["fct_us"], _rate(found, seen)),
+        metric=(~view["is_small"]).cast("int8"),
+        value=ibis.ifelse(view["is_small"], view["fct_us"], _rate(view, overview)),
     )  # fmt: skip
 
 
-def _is_sample(rows: Table, question: Question, seen: Overview) -> BooleanValue:
+def _is_sample(rows: Table, question: Question, overview: Overview) -> BooleanValue:
     """Return which rows are something to compare; what sources do decides whether connections are."""
     is_known = (_size(rows) < question.size_limit_bytes) | (rows["goodput_bps"] > 0)
     is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0) & is_known
     is_connection = (rows["kind"] == CLOSE) & (rows["busy_goodput_bps"] > 0)
-    if not seen.without_transfers:
+    if not overview.without_transfers:
         return is_transfer
-    if not seen.with_transfers:
+    if not overview.with_transfers:
         return is_connection
-    return is_transfer | (is_connection & rows["source"].isin(seen.without_transfers))
+    return is_transfer | (is_connection & rows["source"].isin(overview.without_transfers))
 
 
-def _rate(rows: Table, seen: Overview) -> IntegerValue:
+def _rate(rows: Table, overview: Overview) -> IntegerValue:
     """Return the throughput in whole bit/s."""
-    if not seen.without_transfers:
+    if not overview.without_transfers:
         rate = rows["goodput_bps"]
-    elif not seen.with_transfers:
+    elif not overview.with_transfers:
         rate = rows["busy_goodput_bps"]
     else:
         rate = ibis.ifelse(rows["is_transfer"], rows["goodput_bps"], rows["busy_goodput_bps"])
@@ -112,11 +112,11 @@ def _size(rows: Table) -> IntegerValue:
 
 def samples(
     engine: QueryEngine,
-    found: Table,
+    comparable: Table,
     places: Places,
     question: Question,
     dimensions: Sequence[Dimension],
-    seen: Overview,
+    overview: Overview,
 ) -> Table:
     """Make the table of samples from what `comparable_rows` returns.
 
@@ -129,46 +129,46 @@ def samples(
     memory. The others follow from them.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
-    rows = found.inner_join(where, [found[name] == where[f"at_{name}"] for name in places.keys])
-    columns = _stored(rows, question, seen)
+    rows = comparable.inner_join(where, [comparable[name] == where[f"at_{name}"] for name in places.keys])
+    columns = _stored(rows, question, overview)
     if parts.are_asked(dimensions):
         columns["part"] = parts.number(rows, dimensions).cast(parts.type_of(places))
-    return _with_derived(engine.keep("samples", rows.select(**columns)), question, seen)
+    return _with_derived(engine.keep("samples", rows.select(**columns)), question, overview)
 
 
-def _stored(rows: Table, question: Question, seen: Overview) -> dict[str, Value]:
+def _stored(rows: Table, question: Question, overview: Overview) -> dict[str, Value]:
     """Return the columns that are computed once and kept, apart from the part."""
     began_us = rows["began_us"]
-    looked_at = is_looked_at(began_us, seen)
+    looked_at = is_looked_at(began_us, overview)
     columns = {
         "cell": keys.cell(rows["rtt"], rows["loss"], rows["metric"], rows["arm"], _group(rows, question)),
         "bin": keys.bin_of(segments.size_class(rows["size_bytes"]), buckets.of_column(rows["value"])),
         "value": ibis.least(rows["value"], buckets.LARGEST),
         "minute": ibis.least(segments.whole(began_us, MINUTE_US), LAST_MINUTE).cast("int32"),
-        "mark": _mark(rows, looked_at, seen),
+        "mark": _mark(rows, looked_at, overview),
         "size": _possible(rows["size_bytes"], looked_at),
         "rtt": _possible(rows["rtt_us"], looked_at),
         "queue": _possible(rows["queue_us"], looked_at),
     }
-    if seen.is_sampled:
+    if overview.is_sampled:
         columns["weight"] = rows["weight"].cast("int16")
     if question.design.name == "ab":
-        columns["network"] = _watched_network(rows, seen)
+        columns["network"] = _watched_network(rows, overview)
     if _has_turns(question):
         columns["stratum"] = arms.stratum(began_us, question, rows["unit"])
     return columns
 
 
-def _with_derived(kept: Table, question: Question, seen: Overview) -> Table:
+def _with_derived(kept: Table, question: Question, overview: Overview) -> Table:
     """Add the columns that follow from the stored ones."""
-    found = kept.mutate(**_unpacked(kept["mark"]))
+    derived = kept.mutate(**_unpacked(kept["mark"]))
     if "part" in kept.columns:
-        found = found.mutate(part=kept["part"].cast("int64"))
-    if not seen.is_sampled:
-        found = found.mutate(weight=ibis.literal(1, type="int16"))
+        derived = derived.mutate(part=kept["part"].cast("int64"))
+    if not overview.is_sampled:
+        derived = derived.mutate(weight=ibis.literal(1, type="int16"))
     if not _has_turns(question):
-        found = found.mutate(stratum=arms.stratum(kept["minute"].cast("int64") * MINUTE_US, question))
-    return found.drop("mark")
+        derived = derived.mutate(stratum=arms.stratum(kept["minute"].cast("int64") * MINUTE_US, question))
+    return derived.drop("mark")
 
 
 def _has_turns(question: Question) -> bool:
@@ -186,18 +186,18 @@ def _group(rows: Table, question: Question) -> IntegerValue:
     return group
 
 
-def _watched_network(rows: Table, seen: Overview) -> IntegerValue:
+def _watched_network(rows: Table, overview: Overview) -> IntegerValue:
     """Return the number of the network where meetings of the arms are counted, and null elsewhere."""
     is_watched = ibis.literal(True)
-    if seen.rows > LOOKED_AT:
+    if overview.rows > LOOKED_AT:
         is_watched = arms.of_network_hour(rows["began_us"], rows["code"]) % ONE_GROUP_IN == 0
     return ibis.ifelse(is_watched, rows["number"], ibis.literal(None, type="int64")).cast("int32")
 
 
-def _mark(rows: Table, looked_at: BooleanValue, seen: Overview) -> IntegerValue:
+def _mark(rows: Table, looked_at: BooleanValue, overview: Overview) -> IntegerValue:
     """Pack age, limit, whether a sample is looked at, and whether it had losses into a byte."""
     is_lossy = (rows["retransmits"] > 0).fill_null(False)
-    of_limit = since.age(rows["began_us"], seen.activated_us) * LIMITS + _limit(rows["is_receiver_limited"])
+    of_limit = since.age(rows["began_us"], overview.activated_us) * LIMITS + _limit(rows["is_receiver_limited"])
     return (of_limit * 4 + looked_at.cast("int8") * 2 + is_lossy.cast("int8")).cast("int8")
 
 
@@ -216,11 +216,11 @@ def _limit(is_limited: BooleanValue) -> IntegerValue:
     return ibis.cases((is_limited.isnull(), 0), (is_limited, LIMITED), else_=NOT_LIMITED).cast("int8")
 
 
-def is_looked_at(began_us: IntegerValue, seen: Overview) -> BooleanValue:
+def is_looked_at(began_us: IntegerValue, overview: Overview) -> BooleanValue:
     """Return which rows are looked at more closely: of many some, which follow from the time, also if that is in whole
     seconds.
     """
-    if seen.rows <= LOOKED_AT:
+    if overview.rows <= LOOKED_AT:
         return ibis.literal(True)
     lot = began_us + (began_us >> ibis.literal(10, type="int32"))
     return (lot & (ONE_ROW_IN - 1)) == 0

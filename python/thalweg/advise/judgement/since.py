@@ -31,9 +31,9 @@ def age(time_us: IntegerValue, activated_us: int) -> IntegerValue:
 
 def value_counts(samples: Table) -> Table:
     """Count values per span, of the samples that are looked at: columns key, n, weight, total."""
-    some = samples.filter(samples["is_looked_at"])
-    key = some["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(some["cell"], some["bin"])
-    named = some.select(key=key, weight=some["weight"], value=some["value"])
+    sampled = samples.filter(samples["is_looked_at"])
+    key = sampled["age"].cast("int64") * keys.OF_GROUP * keys.BUCKETS + keys.of_bucket(sampled["cell"], sampled["bin"])
+    named = sampled.select(key=key, weight=sampled["weight"], value=sampled["value"])
     return named.group_by("key").agg(**counts.value_sums(named))
 
 
@@ -51,6 +51,6 @@ def compared(
             mine = pl.col("age") == number
             if question.design.name == "before-after":
                 mine |= is_control
-            found = difference(of_metric.filter(mine), bootstrap)
-            if found and found.median:
-                yield Since(title, name, found)
+            effect = difference(of_metric.filter(mine), bootstrap)
+            if effect and effect.median:
+                yield Since(title, name, effect)

@@ -12,17 +12,17 @@ def medians(counted: pl.DataFrame, step_us: int) -> pl.DataFrame:
     cells = keys.unpacked(counted, "key", {"metric": 0, "arm": keys.ARMS, "bucket": keys.BUCKETS})
     names = ["step", "metric", "arm"]
     below = pl.col("weight").cum_sum().over(names) - pl.col("weight")
-    whole = pl.col("weight").sum().over(names)
+    total = pl.col("weight").sum().over(names)
     # The class in which the median lies: the last one below which less than half is.
-    found = (
+    halves = (
         cells.sort([*names, "bucket"])
-        .with_columns(n=pl.col("n").sum().over(names), is_first_half=below < whole / 2)
+        .with_columns(n=pl.col("n").sum().over(names), is_first_half=below < total / 2)
         .filter("is_first_half")
         .group_by(names, maintain_order=True)
         .last()
     )
     metrics = dict(enumerate(METRICS))
-    return found.select(
+    return halves.select(
         start_us=pl.col("step") * step_us,
         metric=pl.col("metric").replace_strict(metrics, return_dtype=pl.String),
         arm=pl.when(pl.col("arm") == TREATMENT).then(pl.lit("treatment")).otherwise(pl.lit("control")),

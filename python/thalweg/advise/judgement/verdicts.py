@@ -39,24 +39,24 @@ def with_verdict(compared: Comparison, p_adjusted: float | None, question: Quest
 
 def is_testable(compared: Comparison, question: Question) -> bool:
     """Return whether a comparison may become a verdict for an algorithm, and so counts among the tests."""
-    return not _lacking(compared, question) and not any(each.is_too_much for each in compared.imbalances)
+    return not _lacking(compared, question) and not any(imbalance.is_too_much for imbalance in compared.imbalances)
 
 
 def has_enough_samples(compared: Comparison, question: Question) -> bool:
     """Return whether both algorithms have enough samples, whatever these are worth."""
-    found = compared.difference
-    return found is not None and min(found.treatment.n, found.control.n) >= question.least_samples
+    effect = compared.difference
+    return effect is not None and min(effect.treatment.n, effect.control.n) >= question.least_samples
 
 
 def together(comparisons: Mapping[str, Comparison], question: Question) -> tuple[str, str]:
     """Judge a part by all of its metrics."""
-    verdicts = {each.verdict for each in comparisons.values()}
+    verdicts = {comparison.verdict for comparison in comparisons.values()}
     winners = verdicts & {question.treatment, question.control}
     if len(winners) == 2:
-        reasons = "; but ".join(each.reason for each in comparisons.values())
+        reasons = "; but ".join(comparison.reason for comparison in comparisons.values())
         return NO_DIFFERENCE, f"neither is better for all: {reasons}"
     for wanted in (*winners, NOT_COMPARABLE, NO_DIFFERENCE, NOT_ENOUGH):
-        reasons = "; ".join(each.reason for each in comparisons.values() if each.verdict == wanted)
+        reasons = "; ".join(comparison.reason for comparison in comparisons.values() if comparison.verdict == wanted)
         if reasons:
             return wanted, reasons
     return NOT_ENOUGH, "there are no samples"
@@ -67,22 +67,22 @@ def _judged(compared: Comparison, p_adjusted: float | None, question: Question) 
     if lacking := _lacking(compared, question):
         return NOT_ENOUGH, lacking
     assert difference, "nothing is lacking"
-    if unlike := [each for each in compared.imbalances if each.is_too_much]:
-        return NOT_COMPARABLE, " and ".join(_unlike(each, question) for each in unlike)
+    if unlike := [imbalance for imbalance in compared.imbalances if imbalance.is_too_much]:
+        return NOT_COMPARABLE, " and ".join(_unlike(imbalance, question) for imbalance in unlike)
     effect = difference.median
     assert effect, "nothing is lacking"
-    found = gain(metric, effect)
-    said = _said(metric, effect, question)
+    benefit = gain(metric, effect)
+    summary = _said(metric, effect, question)
     if p_adjusted is not None and p_adjusted <= question.false_share:
-        if max(abs(found.low), abs(found.high)) < NEGLIGIBLE:
-            return NO_DIFFERENCE, f"a difference, but a small one: {said}"
+        if max(abs(benefit.low), abs(benefit.high)) < NEGLIGIBLE:
+            return NO_DIFFERENCE, f"a difference, but a small one: {summary}"
         if compared.networks and (carrier := compared.networks.carrier(effect)):
-            return NOT_ENOUGH, f"{said}, but {_of_network(carrier)}, and without it most of that is gone"
-        winner = question.treatment if found.value > 0 else question.control
-        return winner, said + _of_the_mean(metric, difference, question)
-    if -question.margin < found.low and found.high < question.margin:
-        return NO_DIFFERENCE, f"if there is a difference, it is small: {said}"
-    return NOT_ENOUGH, f"{said}: {_more(effect, question)}"
+            return NOT_ENOUGH, f"{summary}, but {_of_network(carrier)}, and without it most of that is gone"
+        winner = question.treatment if benefit.value > 0 else question.control
+        return winner, summary + _of_the_mean(metric, difference, question)
+    if -question.margin < benefit.low and benefit.high < question.margin:
+        return NO_DIFFERENCE, f"if there is a difference, it is small: {summary}"
+    return NOT_ENOUGH, f"{summary}: {_more(effect, question)}"
 
 
 def _lacking(compared: Comparison, question: Question) -> str:
@@ -119,12 +119,12 @@ def _said(metric: str, effect: Effect, question: Question) -> str:
     >>> _said("throughput", Effect(1.07, 1.05, 1.09, 0.0), Question())
     'at the median bbr gets 7 % more throughput (5 to 9 %)'
     """
-    found = gain(metric, effect)
+    benefit = gain(metric, effect)
     better, worse, verb = WORDS[metric]
-    if found.value < 0:
-        value, low, high, what = -found.value, -found.high, -found.low, worse
+    if benefit.value < 0:
+        value, low, high, what = -benefit.value, -benefit.high, -benefit.low, worse
     else:
-        value, low, high, what = found.value, found.low, found.high, better
+        value, low, high, what = benefit.value, benefit.low, benefit.high, better
     ends = f"{_per_cent(low)} to {_per_cent(high)} %"
     return f"at the median {question.treatment} {verb} {_per_cent(value)} % {what} ({ends})"
 
@@ -145,10 +145,10 @@ def _of_the_mean(metric: str, difference: Difference, question: Question) -> str
     median, mean = difference.median, difference.mean
     if not median or not mean or mean.overlaps(1.0) or (mean.ratio > 1) == (median.ratio > 1):
         return ""
-    found = gain(metric, mean)
+    benefit = gain(metric, mean)
     better, worse, _ = WORDS[metric]
-    what = better if found.value > 0 else worse
-    return f", but in the mean {_per_cent(abs(found.value))} % {what}: a few pay for the many"
+    what = better if benefit.value > 0 else worse
+    return f", but in the mean {_per_cent(abs(benefit.value))} % {what}: a few pay for the many"
 
 
 def _unlike(imbalance: Imbalance, question: Question) -> str:

@@ -98,8 +98,8 @@ class _Compared:
 
 def imbalances(rows: pl.DataFrame, bootstrap: Bootstrap) -> list[Imbalance]:
     """Compare the arms' work, from the rows of `counts.mix` of one part and metric."""
-    found = (_imbalance(rows, name, bootstrap) for name in MIXES)
-    return [each for each in found if each is not None]
+    imbalances_or_none = (_imbalance(rows, name, bootstrap) for name in MIXES)
+    return [imbalance for imbalance in imbalances_or_none if imbalance is not None]
 
 
 def receiver_limited(rows: pl.DataFrame) -> tuple[float | None, float | None]:
@@ -115,27 +115,27 @@ def losses(rows: pl.DataFrame, bootstrap: Bootstrap) -> Losses:
     """Compare the control's queues with and without losses, from the rows of `counts.queues` of one part."""
     is_lossy = pl.col("is_lossy")
     lossy, clean = (_groups(rows.filter(which), "") for which in (is_lossy, ~is_lossy))
-    found = _compared(lossy, clean, bootstrap)
+    comparison = _compared(lossy, clean, bootstrap)
     n_lossy, n_clean = int(lossy[:, 0].sum()), int(clean[:, 0].sum())
-    if found is None:
+    if comparison is None:
         return Losses(n_lossy, n_clean, 0.0, math.inf)
-    return Losses(n_lossy, n_clean, found.standardized, found.standardized + found.half)
+    return Losses(n_lossy, n_clean, comparison.standardized, comparison.standardized + comparison.half)
 
 
 def _imbalance(rows: pl.DataFrame, name: str, bootstrap: Bootstrap) -> Imbalance | None:
     treatment, control = (_groups(rows.filter(pl.col("arm") == arm), f"{name}_") for arm in (TREATMENT, CONTROL))
-    found = _compared(treatment, control, bootstrap)
-    if found is None:
+    comparison = _compared(treatment, control, bootstrap)
+    if comparison is None:
         return None
-    return Imbalance(name, found.standardized, 2 ** (found.log / buckets.PER_OCTAVE), found.p)
+    return Imbalance(name, comparison.standardized, 2 ** (comparison.log / buckets.PER_OCTAVE), comparison.p)
 
 
 def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared | None:
     """Compare means, whose uncertainty comes from the same groups as that of effects; None: one has no samples."""
     if not one[:, 0].sum() or not other[:, 0].sum():
         return None
-    whole = np.ones((1, GROUPS))
-    difference = float((_means(one, whole) - _means(other, whole))[0])
+    all_groups = np.ones((1, GROUPS))
+    difference = float((_means(one, all_groups) - _means(other, all_groups))[0])
     spread = math.sqrt((_variance(one) + _variance(other)) / 2)
     is_there = (one[:, 0] + other[:, 0]) > 0
     n = int(is_there.sum())
@@ -158,13 +158,13 @@ def _groups(rows: pl.DataFrame, of: str) -> Numbers:
     """Return number, sum and squares per group."""
     places = rows["group"].to_numpy().astype(np.int64)
     sums = (rows[f"{of}{name}"].to_numpy() for name in ("n", "sum", "squares"))
-    return np.column_stack([np.bincount(places, each, GROUPS) for each in sums])
+    return np.column_stack([np.bincount(places, column, GROUPS) for column in sums])
 
 
 def _means(groups: Numbers, draws: Numbers) -> Numbers:
     sums = draws @ groups[:, :2]
-    found: Numbers = sums[:, 1] / sums[:, 0]
-    return found
+    means: Numbers = sums[:, 1] / sums[:, 0]
+    return means
 
 
 def _variance(groups: Numbers) -> float:

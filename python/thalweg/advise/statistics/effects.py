@@ -127,12 +127,12 @@ def difference(cells: pl.DataFrame, bootstrap: Bootstrap, at: Sequence[float] = 
     """Compare the arms, from the rows of `counts.histogram` of one part and metric; None: an arm is not there."""
     numbers = np.sort(cells["bucket"].unique().to_numpy()).astype(np.int64)
     arms = {arm: _table(cells.filter(pl.col("arm") == arm), numbers) for arm in (TREATMENT, CONTROL)}
-    if any(not each.weights.any() for each in arms.values()):
+    if any(not table.weights.any() for table in arms.values()):
         return None
     treatment, control = arms[TREATMENT], arms[CONTROL]
     edges = np.log(np.column_stack([buckets.lows(numbers), buckets.lows(numbers + 1)]))
-    found = {arm: each.summary(edges) for arm, each in arms.items()}
-    return Difference(found[TREATMENT], found[CONTROL], *_effects(treatment, control, edges, bootstrap, at))
+    summaries = {arm: table.summary(edges) for arm, table in arms.items()}
+    return Difference(summaries[TREATMENT], summaries[CONTROL], *_effects(treatment, control, edges, bootstrap, at))
 
 
 def _effects(
@@ -150,8 +150,8 @@ def _effects(
     if len(replicates) < 2:
         return {}, None
     spread = replicates.std(axis=0, ddof=1) * math.sqrt(n / (n - 1))
-    whole = np.ones((1, GROUPS))
-    logs = (treatment.statistics(edges, whole, at) - control.statistics(edges, whole, at))[0]
+    all_groups = np.ones((1, GROUPS))
+    logs = (treatment.statistics(edges, all_groups, at) - control.statistics(edges, all_groups, at))[0]
     degrees = min(n, equal_groups(treatment.rows), equal_groups(control.rows)) - 1
     effects = [_effect(float(log), float(sd), degrees) for log, sd in zip(logs, spread, strict=True)]
     return dict(zip(at, effects, strict=False)), effects[-1]
@@ -174,8 +174,8 @@ class _Table:
 
     @property
     def is_there(self) -> NDArray[np.bool_]:
-        found: NDArray[np.bool_] = self.rows > 0
-        return found
+        present: NDArray[np.bool_] = self.rows > 0
+        return present
 
     def statistics(self, edges: Numbers, draws: Numbers, at: Sequence[float]) -> Numbers:
         """Return the logarithms of the quantiles and of the mean of each replicate."""
@@ -192,7 +192,7 @@ class _Table:
             n=int(self.rows.sum()),
             stands_for=float(weights.sum()),
             mean=float(self.totals.sum() / weights.sum()),
-            quantiles=tuple(float(each) for each in np.exp(quantiles(weights[None, :], edges)[0])),
+            quantiles=tuple(float(quantile) for quantile in np.exp(quantiles(weights[None, :], edges)[0])),
             groups=int(self.is_there.sum()),
             curve=tuple((float(ends[place]), float(shares[place])) for place in places),
         )
@@ -203,17 +203,17 @@ def quantiles(weights: Numbers, edges: Numbers, at: Sequence[float] = QUANTILES)
     interpolation.
     """
     sums = weights.cumsum(axis=1)
-    whole = sums[:, -1:]
+    totals = sums[:, -1:]
     rows = np.arange(len(weights))
-    found = []
+    columns = []
     for share in at:
-        wanted = share * whole
+        wanted = share * totals
         place = np.minimum((sums < wanted).sum(axis=1), weights.shape[1] - 1)
         inside = weights[rows, place]
         with np.errstate(divide="ignore", invalid="ignore"):
             part = 1 - (sums[rows, place] - wanted[:, 0]) / inside
-            found.append(edges[place, 0] + np.clip(part, 0, 1) * (edges[place, 1] - edges[place, 0]))
-    return np.column_stack(found)
+            columns.append(edges[place, 0] + np.clip(part, 0, 1) * (edges[place, 1] - edges[place, 0]))
+    return np.column_stack(columns)
 
 
 def _table(cells: pl.DataFrame, numbers: NDArray[np.int64]) -> _Table:
@@ -259,9 +259,9 @@ def adjusted(p_values: Mapping[Hypothesis, float]) -> dict[Hypothesis, float]:
     """
     names = list(p_values)
     order = sorted(range(len(names)), key=lambda place: p_values[names[place]], reverse=True)
-    found: dict[Hypothesis, float] = {}
+    p_adjusted: dict[Hypothesis, float] = {}
     smallest = 1.0
     for rank, place in zip(range(len(names), 0, -1), order, strict=True):
         smallest = min(smallest, p_values[names[place]] * len(names) / rank)
-        found[names[place]] = smallest
-    return {name: found[name] for name in names}
+        p_adjusted[names[place]] = smallest
+    return {name: p_adjusted[name] for name in names}

@@ -54,21 +54,21 @@ class OfParts:
 
     def of_part(self, number: int, dimensions: Sequence[Dimension]) -> ByMetric:
         """Return the networks of the part that has a number."""
-        found = self.by_part if parts.are_asked(dimensions) else self.by_class[_names(dimensions)]
-        return found.get(number, {})
+        networks = self.by_part if parts.are_asked(dimensions) else self.by_class[_names(dimensions)]
+        return networks.get(number, {})
 
 
 def are_within_one(dimensions: Sequence[Dimension]) -> bool:
     """Return whether each part lies within one network."""
-    return any(each.name in WITHIN_NETWORK for each in dimensions)
+    return any(dimension.name in WITHIN_NETWORK for dimension in dimensions)
 
 
 def described(engine: QueryEngine, places: Places, dimensions: Sequence[Dimension], least_samples: int) -> OfParts:
     """Describe the networks behind everything that is judged; parts with fewer samples than the least are left out."""
     weights = engine.keep("network_weights", _weights(places, dimensions))
     by_class = {}
-    asked = () if parts.are_asked(dimensions) else _names(dimensions)
-    for names in dict.fromkeys([(), MAP, asked]):
+    requested = () if parts.are_asked(dimensions) else _names(dimensions)
+    for names in dict.fromkeys([(), MAP, requested]):
         key = parts.of_place(weights["place"], names) if names else ibis.literal(0, type="int64")
         by_class[names] = _described(engine, weights.mutate(key=key), f"classes_{'_'.join(names)}")
     by_part: Mapping[int, ByMetric] = {}
@@ -78,7 +78,7 @@ def described(engine: QueryEngine, places: Places, dimensions: Sequence[Dimensio
 
 
 def _names(dimensions: Sequence[Dimension]) -> tuple[str, ...]:
-    return tuple(each.name for each in dimensions)
+    return tuple(dimension.name for dimension in dimensions)
 
 
 def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
@@ -100,7 +100,7 @@ def _weights(places: Places, dimensions: Sequence[Dimension]) -> Table:
     return rows.group_by(["place", "part", "metric", "number"]).agg(network=rows["network"].max(), **sums)
 
 
-def _described(engine: QueryEngine, weights: Table, name: str, least: int = 0) -> dict[int, ByMetric]:
+def _described(engine: QueryEngine, weights: Table, name: str, min_weight: int = 0) -> dict[int, ByMetric]:
     by = ["key", "metric"]
     networks = engine.view(
         f"networks_of_{name}",
@@ -114,34 +114,36 @@ def _described(engine: QueryEngine, weights: Table, name: str, least: int = 0) -
         unknown=(networks["treatment_weight"] + networks["control_weight"]).sum(where=~is_known).fill_null(0),
         **{f"all_{column}": networks[column].sum(where=is_known).fill_null(0) for column in COLUMNS},
     )
-    if least:
-        enough = (totals["all_treatment_weight"] + totals["all_control_weight"] + totals["unknown"]) >= least
+    if min_weight:
+        enough = (totals["all_treatment_weight"] + totals["all_control_weight"] + totals["unknown"]) >= min_weight
         totals = totals.filter(enough)
-    known = networks.filter(is_known)
-    known = known.inner_join(totals, by)
-    known = known.mutate(
+    with_network = networks.filter(is_known)
+    with_network = with_network.inner_join(totals, by)
+    with_network = with_network.mutate(
         **{
             f"{arm}_share": (
-                known[f"{arm}_weight"].cast("float64") * PER_MILLIARD
-                / ibis.greatest(known[f"all_{arm}_weight"], 1).cast("float64")
+                with_network[f"{arm}_weight"].cast("float64") * PER_MILLIARD
+                / ibis.greatest(with_network[f"all_{arm}_weight"], 1).cast("float64")
             ).floor().cast("int64")
             for arm in OF_ARMS
         }
     )  # fmt: skip
-    shares = {arm: known[f"{arm}_share"] for arm in OF_ARMS}
-    squares = known.group_by(by).agg(**{f"{arm}_squares": (share * share).sum() for arm, share in shares.items()})
+    shares = {arm: with_network[f"{arm}_share"] for arm in OF_ARMS}
+    squares = with_network.group_by(by).agg(
+        **{f"{arm}_squares": (share * share).sum() for arm, share in shares.items()}
+    )
     is_heavy = ibis.greatest(*shares.values()) >= NOTABLE_SHARE * PER_MILLIARD
-    heavy = known.filter(is_heavy).select(*by, "network", *(f"{arm}_share" for arm in OF_ARMS), *COLUMNS)
-    whole = engine.fetch(totals).join(engine.fetch(squares), on=by, how="left").sort(by)
-    heavies = engine.fetch(heavy).partition_by(by, as_dict=True) if len(whole) else {}
-    found: dict[int, dict[int, Networks]] = {}
-    for row in whole.iter_rows(named=True):
+    heavy = with_network.filter(is_heavy).select(*by, "network", *(f"{arm}_share" for arm in OF_ARMS), *COLUMNS)
+    rows = engine.fetch(totals).join(engine.fetch(squares), on=by, how="left").sort(by)
+    heavies = engine.fetch(heavy).partition_by(by, as_dict=True) if len(rows) else {}
+    networks_of_parts: dict[int, dict[int, Networks]] = {}
+    for row in rows.iter_rows(named=True):
         # DuckDB returns a sum of sums as a decimal number. Squares are empty where no network is known.
         sums = {column: int(number) for column, number in row.items() if number is not None}
         of_part = heavies.get((sums["key"], sums["metric"]))
         heavy_ones = tuple(_heavy(of_part, sums)) if of_part is not None else ()
-        found.setdefault(sums["key"], {})[sums["metric"]] = _networks(sums, heavy_ones)
-    return dict(found)
+        networks_of_parts.setdefault(sums["key"], {})[sums["metric"]] = _networks(sums, heavy_ones)
+    return dict(networks_of_parts)
 
 
 def _networks(sums: Mapping[str, int], heavy: tuple[Heavy, ...]) -> Networks:

@@ -56,9 +56,9 @@ class Networks:
         if self.effective is None:
             return None
         log = math.log(effect.ratio)
-        known = () if self.effective is None else self.heavy
-        found = max(known, key=lambda each: each.adds_to(log), default=None)
-        return found if found and found.adds_to(log) > MAJOR_SHARE * abs(log) else None
+        candidates = () if self.effective is None else self.heavy
+        heaviest = max(candidates, key=lambda network: network.adds_to(log), default=None)
+        return heaviest if heaviest and heaviest.adds_to(log) > MAJOR_SHARE * abs(log) else None
 
 
 ByMetric = Mapping[int, Networks]

@@ -19,7 +19,7 @@ def cautions(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
         run: An open run directory.
         measured: Rows of `summary` for the run with the measures `COUNTS`; None: tables are read for them.
     """
-    return [each for each in (evidence(run).caution, copies.caution(run), *starved(run, measured)) if each]
+    return [caution for caution in (evidence(run).caution, copies.caution(run), *starved(run, measured)) if caution]
 
 
 def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
@@ -27,7 +27,7 @@ def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
     counts = summary(run, measures=COUNTS) if measured is None else measured.filter(pl.col("measure").is_in(COUNTS))
     wide = counts.pivot("measure", index=["experiment", *run.sweep_keys, "flow"], values="mean", maintain_order=True)
     share = pl.col("starved") / pl.col("connections")
-    found = []
+    starved_flows = []
     for (flow,), points in wide.group_by("flow", maintain_order=True) if wide.height else ():
         hit = points.filter(pl.col("starved") > 0).sort(share, descending=True, maintain_order=True)
         if not hit.height:
@@ -39,5 +39,5 @@ def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
         where = ", ".join(f"{key} = {printable.plain(worst[key])}" for key in run.sweep_keys)
         at = f" at {where}" if points.height > 1 else ""
         others = f"; {hit.height} of {points.height} points have such connections" if hit.height > 1 else ""
-        found.append(f"{count} of the flow {flow} ({part}) never delivered a byte{at}{others}")
-    return found
+        starved_flows.append(f"{count} of the flow {flow} ({part}) never delivered a byte{at}{others}")
+    return starved_flows

@@ -83,10 +83,10 @@ class Compared:
     @property
     def change(self) -> tuple[float | None, float | None, float | None]:
         """The change with the ends of its interval: 0.05 is 5 % more, or 5 points more."""
-        each = self.difference
+        difference = self.difference
         if not self.is_relative:
-            return each.value, each.low, each.high
-        ratios = (each.ratio, each.ratio_low, each.ratio_high)
+            return difference.value, difference.low, difference.high
+        ratios = (difference.ratio, difference.ratio_low, difference.ratio_high)
         change, low, high = (None if ratio is None else ratio - 1 for ratio in ratios)
         return change, low, high
 
@@ -152,16 +152,16 @@ def compare(
     return Comparison(_judged(rows, tolerance), [*pairing.alone, *alone])
 
 
-def _check(names: Collection[str], known: Collection[str], place: str) -> None:
+def _check(names: Collection[str], names_known: Collection[str], place: str) -> None:
     for name in names:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
+        if name not in names_known:
+            near = get_close_matches(name, names_known, n=1)
             raise ThalwegError(
                 "unknown-name",
                 f"{place.removeprefix('--')} `{name}` is not known",
                 place=place,
                 found=f"`{name}`",
-                expected="one of " + ", ".join(known),
+                expected="one of " + ", ".join(names_known),
                 hint=f"did you mean `{near[0]}`?" if near else None,
             )
 

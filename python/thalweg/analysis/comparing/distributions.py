@@ -22,8 +22,8 @@ def transfer_distributions(run: Run) -> pl.DataFrame:
     times = flows.filter("completed").select(
         *GROUP, pl.lit("completion_time").alias("measure"), (pl.col("fct_us") / MICROSECONDS).alias("value")
     )
-    whole = pl.col("completed") | pl.col("size_bytes").is_null()
-    goodputs = flows.filter(whole).select(
+    finished = pl.col("completed") | pl.col("size_bytes").is_null()
+    goodputs = flows.filter(finished).select(
         *GROUP, pl.lit("transfer_goodput").alias("measure"), pl.col("goodput_bps").alias("value")
     )
     return _distribute(run.collect(pl.concat([times, goodputs])))
