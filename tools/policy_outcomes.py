@@ -171,9 +171,9 @@ def run(document: Document, folder: Path) -> pl.DataFrame:
     """Run a scenario and give its table of transfers."""
     file = folder.with_suffix(".toml")
     file.write_text(toml(document), encoding="utf-8")
-    known = engine.capabilities()
-    made = plan.make(scenario.load(file), engine.choose(engine.DEFAULT, known), known.engines)
-    outcome = execute(made, folder, binary=known.binary)
+    capabilities = engine.capabilities()
+    made = plan.make(scenario.load(file), engine.choose(engine.DEFAULT, capabilities), capabilities.engines)
+    outcome = execute(made, folder, binary=capabilities.binary)
     if outcome.exit_code != 0 or outcome.failed:
         raise SystemExit(f"{folder.name}: {outcome.failed[:1] or outcome.exit_code}")
     return open_run(folder).flows()

@@ -37,8 +37,8 @@ QUICK_SECONDS = 0.5
 
 def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sampled: bool = True) -> Plan:
     """Resolve the scenario of a case; `seconds` is how long it lasts, if not as long as it says itself."""
-    known = engine.capabilities()
-    made = plan.make(scenario.load(FOLDER / f"{name}.toml"), known.engines[engine.DEFAULT], known.engines)
+    capabilities = engine.capabilities()
+    made = plan.make(scenario.load(FOLDER / f"{name}.toml"), capabilities.engines[engine.DEFAULT], capabilities.engines)
     changes: dict[str, object] = {}
     if seconds is not None:
         changes["duration_ns"] = int(seconds * 1e9)

@@ -123,8 +123,8 @@ def _line(each: Measured) -> str:
 def _verdict(part: str, sizes: Sequence[Measured]) -> Iterator[str]:
     key = sizes[0].curve, part
     for what, values, reasons in (
-        ("The cost", [each.cost_s for each in sizes], REASONS),
-        ("Memory", [each.peak_bytes for each in sizes], MEMORY_REASONS),
+        ("The cost", [size.cost_s for size in sizes], REASONS),
+        ("Memory", [size.peak_bytes for size in sizes], MEMORY_REASONS),
     ):
         factor = growth(values)
         reason = f":\n  {reasons.get(key, 'the reason is not known')}" if factor > LIMIT else ""

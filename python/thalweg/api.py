@@ -170,10 +170,12 @@ class Scenario:
             ThalwegError: The engine cannot run here or refuses the scenario, or an experiment failed.
             KeyboardInterrupt: It was interrupted; what is finished stays, and running it again resumes.
         """
-        known = engines.capabilities(engine)
-        planned = plan.make(self.document, engines.choose(engine, known), known.engines)
+        capabilities = engines.capabilities(engine)
+        planned = plan.make(self.document, engines.choose(engine, capabilities), capabilities.engines)
         directory = Path(out) if out else default_directory(planned)
-        outcome = execute(planned, directory, binary=known.binary, threads=threads, command=self._command(engine))
+        outcome = execute(
+            planned, directory, binary=capabilities.binary, threads=threads, command=self._command(engine)
+        )
         if outcome.exit_code is Exit.INTERRUPTED:
             raise KeyboardInterrupt
         if outcome.failed:

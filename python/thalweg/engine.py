@@ -194,20 +194,20 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
     return found
 
 
-def choose(name: str, known: Capabilities) -> Engine:
+def choose(name: str, capabilities: Capabilities) -> Engine:
     """Take an engine by name.
 
     Raises `ThalwegError` if the name is unknown, or the engine cannot run here.
     """
-    engine = known.engines.get(name)
+    engine = capabilities.engines.get(name)
     if engine is None:
-        listed = ", ".join(known.engines)
+        listed = ", ".join(capabilities.engines)
         raise ThalwegError(
             "unknown-engine",
             f"there is no engine `{name}`",
             place="--engine",
             found=name,
-            expected=f"one of {listed}" if len(known.engines) > 1 else listed,
+            expected=f"one of {listed}" if len(capabilities.engines) > 1 else listed,
             hint="`thalweg doctor` says what each engine needs",
         )
     if not engine.available:

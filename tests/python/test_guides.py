@@ -169,8 +169,10 @@ def test_the_commands_of_virtual_machines_work_in_their_order(tmp_path: Path) ->
 def test_the_scenarios_of_the_guide_are_right(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text)
     (tmp_path / "paths.csv").write_text(rows("scenarios.md"))
-    known = engine.capabilities()
-    assert plan.make(scenario.load(tmp_path / "x.toml"), known.engines[engine.DEFAULT], known.engines).experiments
+    capabilities = engine.capabilities()
+    assert plan.make(
+        scenario.load(tmp_path / "x.toml"), capabilities.engines[engine.DEFAULT], capabilities.engines
+    ).experiments
 
 
 def test_links_of_guides_and_reference_lead_somewhere() -> None:

@@ -148,15 +148,15 @@ def test_connections_transfers_and_bytes_are_those_that_were_made(recorded: Reco
 
 def test_completion_times_stand_with_the_sizes_that_were_sent(recorded: Recorded) -> None:
     told = json.loads(recorded.thalweg("--json"))
-    for each in told["algorithms"]:
-        sizes = recorded.sent[each["cc"]]
-        by_size = {title: spread["rows"] for title, spread in each["completion_time_by_size"].items()}
+    for algorithm in told["algorithms"]:
+        sizes = recorded.sent[algorithm["cc"]]
+        by_size = {title: spread["rows"] for title, spread in algorithm["completion_time_by_size"].items()}
         small, next_small = SIZES[0].title, SIZES[1].title
         assert by_size[small] == len(sizes), "the requests"
         assert by_size[next_small] == len([size for size in sizes if size < 100_000])
         # What takes many round trips may look as if the application had set its pace.
         assert set(by_size) <= {small, next_small, SIZES[3].title}
-        spread = each["measures"]["completion_time"]
+        spread = algorithm["measures"]["completion_time"]
         assert 0 < spread["min"] <= spread["quantiles"]["0.5"] <= spread["max"] < 60
         assert spread["cdf"][-1][1] == pytest.approx(1)
 

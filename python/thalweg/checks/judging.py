@@ -63,7 +63,7 @@ class Outcome:
 def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:
     """Judge checks by the trustworthy experiments of a run."""
     values = _values(run, {term.measure for check in checks for term in check.terms})
-    points = {each["experiment"]: each["sweep"] for each in run.plan["experiments"]}
+    points = {experiment["experiment"]: experiment["sweep"] for experiment in run.plan["experiments"]}
     return [_outcome(run, check, check.places(points), values) for check in checks]
 
 
@@ -106,7 +106,7 @@ def _finding(run: Run, bound: Bound, place: Place, values: Values, looks: int) -
 
 def _known(run: Run, bound: Bound, place: Place, values: Values) -> list[tuple[float, float]]:
     """Return both sides in every repetition that has a value of both."""
-    count = 1 + max(each["repetition"] for each in run.plan["experiments"])
+    count = 1 + max(experiment["repetition"] for experiment in run.plan["experiments"])
     terms = {**bound.left.terms, **bound.right.terms}.values()
     found = []
     for repetition in range(count):

@@ -34,16 +34,16 @@ def plan_for(document: scenario.Document, engine_name: str) -> tuple[plan.Plan, 
 
     Probing the machine for the other engines takes time, and only errors name them: they are asked only then.
     """
-    known = engine.capabilities(engine_name)
-    _compare_versions(known)
+    capabilities = engine.capabilities(engine_name)
+    _compare_versions(capabilities)
     try:
-        return plan.make(document, engine.choose(engine_name, known), known.engines), known
+        return plan.make(document, engine.choose(engine_name, capabilities), capabilities.engines), capabilities
     except (ThalwegError, ThalwegErrors):
-        known = engine.capabilities()
-        return plan.make(document, engine.choose(engine_name, known), known.engines), known
+        capabilities = engine.capabilities()
+        return plan.make(document, engine.choose(engine_name, capabilities), capabilities.engines), capabilities
 
 
-def _compare_versions(known: engine.Capabilities) -> None:
-    if known.version != __version__:
-        versions = f"{engine.BINARY} is version {known.version}, thalweg is {__version__}"
-        output.talk(f"{versions}: see `thalweg doctor` ({known.binary})")
+def _compare_versions(capabilities: engine.Capabilities) -> None:
+    if capabilities.version != __version__:
+        versions = f"{engine.BINARY} is version {capabilities.version}, thalweg is {__version__}"
+        output.talk(f"{versions}: see `thalweg doctor` ({capabilities.binary})")

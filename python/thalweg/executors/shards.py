@@ -33,7 +33,7 @@ class Joined:
         run.execute(work.plan, work.out, binary=work.binary, command=work.command, due=[])
         wanted = work.due
         if wanted is None:
-            wanted = [(each.experiment, each.repetition) for each in work.plan.experiments]
+            wanted = [(experiment.experiment, experiment.repetition) for experiment in work.plan.experiments]
         present = _present(work.out)
         self.missing = [key for key in wanted if key not in present]
         self.outcome = Outcome(experiments=len(wanted), present=len(wanted) - len(self.missing))
@@ -126,7 +126,11 @@ def _present(out: Path) -> set[ExperimentKey]:
             raise
         return set()
     complete = set(found.finished_ids)
-    return {(each["experiment"], each["repetition"]) for each in found.meta["experiments"] if each["id"] in complete}
+    return {
+        (experiment["experiment"], experiment["repetition"])
+        for experiment in found.meta["experiments"]
+        if experiment["id"] in complete
+    }
 
 
 def _merge(binary: Path, out: Path, folder: Path) -> None:

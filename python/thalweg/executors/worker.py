@@ -66,9 +66,11 @@ def run_shard(plan: bytes, shard: Shard, folder: str) -> Returned:
     events: list[EngineEvent] = []
     try:
         name = engine_name(plan)
-        known = engine.choose(name, engine.capabilities(name))
-        if known.version != shard.result_version:
-            return Returned(error=versions(name, known.version, shard.result_version), error_code="other-version")
+        capabilities = engine.choose(name, engine.capabilities(name))
+        if capabilities.version != shard.result_version:
+            return Returned(
+                error=versions(name, capabilities.version, shard.result_version), error_code="other-version"
+            )
         with Scratch("thalweg-shard-", Path(folder)) as scratch:
             out = scratch / "run"
             run.execute(

@@ -23,13 +23,13 @@ def warning(plan: Plan, engine: Engine) -> str | None:
     """Return a sentence on the points whose repetitions will be copies; None without copies."""
     if engine.is_real_time:
         return None
-    points = {each.experiment: each for each in plan.experiments}
-    repeated = {each.experiment for each in plan.experiments if each.repetition > 0}
+    points = {experiment.experiment: experiment for experiment in plan.experiments}
+    repeated = {experiment.experiment for experiment in plan.experiments if experiment.repetition > 0}
     count = sum(not is_random(points[number]) for number in repeated)
     if not count:
         return None
     where = "" if count == len(points) else f" at {count} of {len(points)} points"
-    has_jitter = any(each.start_jitter_ns for each in plan.experiments)
+    has_jitter = any(experiment.start_jitter_ns for experiment in plan.experiments)
     remedy = "start_jitter alone only shifts them; use random loss or path.jitter"
     if not has_jitter:
         remedy = 'start_jitter = "1rtt" makes them differ'

@@ -104,7 +104,7 @@ def _honoured(
     choice = _choice(key, value)
     if _lists_choices(engine, key) and choice not in engine.honours:
         who = [other.name for other in others.values() if choice in other.honours]
-        choices = sorted(each.partition("=")[2] for each in engine.honours if each.startswith(f"{key}="))
+        choices = sorted(honour.partition("=")[2] for honour in engine.honours if honour.startswith(f"{key}="))
         what = f"`{name}` in the format {value}" if key.endswith(".trace") else f"`{name} = {show(value)}`"
         error = _error("not-honoured", what, name, who, engine, None)
         error.expected = words.one_of(choices)
@@ -116,7 +116,7 @@ def _refused(place: Place, engine: Engine) -> Place:
     """Return the outermost table around a key of which the engine honours nothing, or else the key."""
     while len(place) > 2:
         around = place[:-1] if isinstance(place[-2], str) else place[:-2]
-        if any(each.startswith(f"{pattern(around)}.") for each in engine.honours):
+        if any(honour.startswith(f"{pattern(around)}.") for honour in engine.honours):
             break
         place = around
     return place
@@ -137,7 +137,7 @@ def _lists_choices(engine: Engine, key: str) -> bool:
 
 @cache
 def _keys_with_choices(honours: frozenset[str]) -> frozenset[str]:
-    return frozenset(key for key, equals, _ in (each.partition("=") for each in honours) if equals)
+    return frozenset(key for key, equals, _ in (honour.partition("=") for honour in honours) if equals)
 
 
 def _error(code: str, what: str, place: str, who: list[str], engine: Engine, hint: str | None) -> ThalwegError:

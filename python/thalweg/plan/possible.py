@@ -33,7 +33,7 @@ def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *,
     for other in (*known.values(), engine):
         algorithms |= other.algorithms
     whole = make(document, replace(engine, algorithms=algorithms), known)
-    points = list({each.experiment: each for each in reversed(whole.experiments)}.values())[::-1]
+    points = list({experiment.experiment: experiment for experiment in reversed(whole.experiments)}.values())[::-1]
     reasons = {}
     for point in points:
         lacking = list(
@@ -43,7 +43,7 @@ def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *,
             names = ", ".join(f"`{name}`" for name in lacking)
             whys = "".join(f": {engine.lacks[name].why}" for name in lacking if name in engine.lacks)
             reasons[point.experiment] = f"the engine {engine.name} has no congestion control {names} here{whys}"
-    rest = [each for each in whole.experiments if each.experiment not in reasons]
+    rest = [experiment for experiment in whole.experiments if experiment.experiment not in reasons]
     return Possible(points, whole.model_copy(update={"experiments": rest}) if rest else None, reasons)
 
 

@@ -92,7 +92,7 @@ class Sweep:
         """Points in the order of the sweep, each in all runs, if the runs have the same points; else run by run."""
         of_runs = [[point for point in self.points if point.run == number] for number in range(len(self._runs))]
         values = [[point.values for point in points] for points in of_runs]
-        if any(each != values[0] for each in values):
+        if any(value != values[0] for value in values):
             return self.points
         return [point for together in zip(*of_runs, strict=True) for point in together]
 

@@ -357,6 +357,6 @@ def _missing(meta: dict[str, JsonValue]) -> str | None:
     ):
         if not isinstance(experiments, list) or not experiments:
             return "no experiments"
-        if not all(isinstance(each, dict) and keys <= each.keys() for each in experiments):
+        if not all(isinstance(experiment, dict) and keys <= experiment.keys() for experiment in experiments):
             return f"an experiment without {', '.join(sorted(keys))}"
     return None

@@ -121,7 +121,7 @@ def real_time_s(plan: Plan, engine: Engine) -> float | None:
     durations = [experiment.duration_ns for experiment in plan.experiments]
     if not engine.is_real_time or None in durations:
         return None
-    return sum(each or 0 for each in durations) / 1e9
+    return sum(duration or 0 for duration in durations) / 1e9
 
 
 @contextmanager

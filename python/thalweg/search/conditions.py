@@ -111,12 +111,12 @@ def _flow(number: int, element: Element) -> Raw:
 def _steps(path: Raw, conditions: Conditions) -> list[TomlValue]:
     """Put together what changes over time: at every change, the rate, round-trip time and loss from then on."""
     times = {0}
-    for each in conditions:
-        if each.kind in IN_STEPS:
-            times.add(each.start_ns())
-            if "for" in each.values:
-                times.add(each.end_ns())
-    has_rtt, has_loss = (any(each.kind == kind for each in conditions) for kind in ("rtt", "loss"))
+    for condition in conditions:
+        if condition.kind in IN_STEPS:
+            times.add(condition.start_ns())
+            if "for" in condition.values:
+                times.add(condition.end_ns())
+    has_rtt, has_loss = (any(condition.kind == kind for condition in conditions) for kind in ("rtt", "loss"))
     steps: list[TomlValue] = []
     for at_ns in sorted(times):
         step: Raw = {"at": quantities.time_text(at_ns), "rate": _rate(path, conditions, at_ns)}
@@ -135,20 +135,22 @@ def _table(value: TomlValue) -> Raw:
 
 
 def _rate(path: Raw, conditions: Conditions, at_ns: int) -> TomlValue:
-    is_out = any(each.kind == "outage" and each.start_ns() <= at_ns < each.end_ns() for each in conditions)
+    is_out = any(
+        condition.kind == "outage" and condition.start_ns() <= at_ns < condition.end_ns() for condition in conditions
+    )
     return quantities.rate_text(OUTAGE_BPS) if is_out else _last(conditions, "rate", at_ns, path["rate"])
 
 
 def _last(conditions: Conditions, kind: str, at_ns: int, without: TomlValue) -> TomlValue:
-    before = [each for each in conditions if each.kind == kind and each.start_ns() <= at_ns]
+    before = [condition for condition in conditions if condition.kind == kind and condition.start_ns() <= at_ns]
     return max(before, key=Element.start_ns).values["to"] if before else without
 
 
 def _loss(path: Raw, conditions: Conditions, at_ns: int) -> TomlValue:
     ratios = [
-        float(each.values["ratio"])
-        for each in conditions
-        if each.kind == "loss" and each.start_ns() <= at_ns < each.end_ns()
+        float(condition.values["ratio"])
+        for condition in conditions
+        if condition.kind == "loss" and condition.start_ns() <= at_ns < condition.end_ns()
     ]
     usual = path.get("loss", 0.0)
     return max(ratios) if ratios else usual

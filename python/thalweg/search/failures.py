@@ -49,7 +49,7 @@ class Failure:
         """
         match = _TIMES.fullmatch(text)
         assert match, "it matches every text"
-        window_s, after_s = (_seconds(each) for each in match.groups()[1:])
+        window_s, after_s = (_seconds(group) for group in match.groups()[1:])
         bound = Constraint.parse(match[1], flows)
         if bound.term.measure == HARM:
             raise TermError("harm needs runs of a flow alone", "a measure of one run", "share(FLOW) <= 0.05")
@@ -110,4 +110,4 @@ def _seconds(text: str | None) -> float | None:
 
 def described(failures: Sequence[Failure]) -> Mapping[str, str]:
     """Return the failures in words, by name."""
-    return {each.name: each.text for each in failures}
+    return {failure.name: failure.text for failure in failures}

@@ -55,7 +55,7 @@ class Finding:
     @property
     def kinds(self) -> frozenset[str]:
         """What tells kinds of findings apart."""
-        return frozenset(each.kind for each in self.conditions)
+        return frozenset(condition.kind for condition in self.conditions)
 
 
 def sentence(document: Document, finding: Finding) -> str:

@@ -86,7 +86,7 @@ class Fuzz:
         if errors:
             raise ThalwegErrors(by_line(errors))
         counts = {kind: cast(int, given.get("count", 1)) for kind, given in table.conditions.items()}
-        found = [each for kind, of_kind in ranges.items() for each in parameters(kind, counts[kind], of_kind)]
+        found = [parameter for kind, of_kind in ranges.items() for parameter in parameters(kind, counts[kind], of_kind)]
         return cls(document, failures, found, ranges, table.budget, quantities.time(duration) / 1e9)
 
 
@@ -155,7 +155,7 @@ def _range(address: str, ends: list[Value] | int, wanted: str) -> Parameter:
     if isinstance(ends, int):
         raise TermError(f"`{address}` is {ends}", "a range in brackets")
     if wanted == "choice":
-        if not ends or not all(isinstance(each, str) for each in ends):
+        if not ends or not all(isinstance(end, str) for end in ends):
             raise TermError(f"`{address}` has no names", 'algorithms, such as ["cubic", "bbr"]')
         return Parameter(address, "choice", choices=ends)
     found = ranged(address, ends, is_log=False)

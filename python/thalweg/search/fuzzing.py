@@ -162,7 +162,7 @@ class _Tries:
     def scores(self, conditions: Conditions) -> Scores:
         """Return the scores under conditions; none where they cannot be run."""
         self._read()
-        key = digest(json.dumps([[each.kind, sorted(each.values.items())] for each in conditions]))
+        key = digest(json.dumps([[condition.kind, sorted(condition.values.items())] for condition in conditions]))
         self.count += 1
         if key not in self._known:
             place = self._folder / "shrinking" / key

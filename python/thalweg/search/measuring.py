@@ -53,7 +53,11 @@ class Lab:
         """
         due = None
         if repetitions is not None:
-            due = [(each.experiment, each.repetition) for each in plan.experiments if each.repetition < repetitions]
+            due = [
+                (experiment.experiment, experiment.repetition)
+                for experiment in plan.experiments
+                if experiment.repetition < repetitions
+            ]
         work = executors.Work(plan, directory, self.binary, self.threads, self.command, self.listener, due)
         outcome = executors.execute(work, self.executor)
         if outcome.exit_code is Exit.INTERRUPTED:

@@ -56,7 +56,7 @@ class Outcome:
     @property
     def failed(self) -> list[Candidate]:
         """Candidates without values."""
-        return [each for each in self.candidates if each.failed]
+        return [candidate for candidate in self.candidates if candidate.failed]
 
     @property
     def cautions(self) -> list[str]:
@@ -238,7 +238,7 @@ def objective_text(search: Search, candidate: Candidate) -> str:
 
 
 def _scale(quantity: Objective | Constraint, number: int, candidates: Sequence[Candidate]) -> Scale:
-    found = [one for each in candidates if each.is_measured and (one := each.estimates[number])]
+    found = [one for candidate in candidates if candidate.is_measured and (one := candidate.estimates[number])]
     halves = [half for one in found if (half := _half(one)) is not None]
     return scale_for(quantity.term.unit, [one.mean for one in found], halves)
 

@@ -52,7 +52,7 @@ def as_page(outcome: Outcome, command: str) -> SearchPage:
         headline=_headline(outcome),
         facts=_facts(outcome),
         tables=_tables(outcome),
-        figures=_figures(outcome) if any(each.is_measured for each in outcome.candidates) else [],
+        figures=_figures(outcome) if any(candidate.is_measured for candidate in outcome.candidates) else [],
         command=command,
         cautions=[f"{text[:1].upper()}{text[1:]}." for text in outcome.cautions],
         method=METHOD,
@@ -165,13 +165,13 @@ def _trace(outcome: Outcome, number: int) -> Figure:
     objective = outcome.search.objectives[number]
     best: Candidate | None = None
     rows = []
-    for each in outcome.candidates:
-        if each.is_feasible(outcome.search) and not each.stopped:
-            own = each.objectives(outcome.search)[number]
+    for candidate in outcome.candidates:
+        if candidate.is_feasible(outcome.search) and not candidate.stopped:
+            own = candidate.objectives(outcome.search)[number]
             if best is None or objective.is_better(own, best.objectives(outcome.search)[number]):
-                best = each
+                best = candidate
         if best is not None and (found := best.estimates[number]):
-            rows.append((each.number, found.mean, found.low, found.high, "best until then"))
+            rows.append((candidate.number, found.mean, found.low, found.high, "best until then"))
     schema = {"x": pl.Int64, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
     frame = pl.DataFrame(rows, schema, orient="row")
     title, about = f"Best until each candidate: {objective.name}", "Of candidates that keep every constraint."

@@ -47,7 +47,7 @@ class Planner:
             values["seed"] = self.next_seed
         document = scenario.checked(scenario.overridden(self.search.document, values))
         whole = plan.make(document, self.engine, self.known.engines)
-        experiments = [each for each in whole.experiments if self._is_of(side, each.sweep)]
+        experiments = [experiment for experiment in whole.experiments if self._is_of(side, experiment.sweep)]
         if not experiments:
             raise ThalwegError(
                 "no-points",
@@ -85,14 +85,15 @@ class Planner:
 def alone(whole: Plan, flow: str) -> Plan:
     """Plan the same experiments without all other flows: what the flow gets alone."""
     experiments = [
-        each.model_copy(update={"flows": [one for one in each.flows if one.name == flow]}) for each in whole.experiments
+        experiment.model_copy(update={"flows": [one for one in experiment.flows if one.name == flow]})
+        for experiment in whole.experiments
     ]
     return whole.model_copy(update={"experiments": experiments})
 
 
 def points(whole: Plan) -> list[int]:
     """Return the numbers of the points of a plan."""
-    return list(dict.fromkeys(each.experiment for each in whole.experiments))
+    return list(dict.fromkeys(experiment.experiment for experiment in whole.experiments))
 
 
 def digest(*parts: str) -> str:

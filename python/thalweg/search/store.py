@@ -70,7 +70,7 @@ class Store:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._folder, self._search, self._seed = folder, search, seed
         self._known: dict[int, Candidate] = {}
-        self._space = {each.address: each.distribution() for each in search.parameters}
+        self._space = {parameter.address: parameter.distribution() for parameter in search.parameters}
         self._sampler = _Proposals(seed, is_single=len(search.objectives) == 1)
         with self.exclusive(), _explained(folder):
             if not (folder / FILE).exists():
@@ -85,7 +85,7 @@ class Store:
             part.unlink(missing_ok=True)
         storage = self._storage(new)
         goals = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
-        directions = [goals[each.is_maximised] for each in self._search.objectives]
+        directions = [goals[objective.is_maximised] for objective in self._search.objectives]
         optuna.create_study(storage=storage, study_name=STUDY, directions=directions)
         storage.engine.dispose()
         new.replace(self._folder / FILE)
@@ -152,7 +152,10 @@ class Store:
         return self._claimed(trial, number, lock)
 
     def _claimed(self, trial: "FrozenTrial | optuna.Trial", number: int, lock: IO[bytes]) -> Claimed:
-        settings = {each.address: each.setting(trial.params[each.address]) for each in self._search.parameters}
+        settings = {
+            parameter.address: parameter.setting(trial.params[parameter.address])
+            for parameter in self._search.parameters
+        }
         return Claimed(number, settings, trial.number, lock)
 
     def is_shared(self) -> bool:
@@ -283,7 +286,7 @@ def _explained(folder: Path) -> Iterator[None]:
         yield
     except (DBAPIError, sqlite3.DatabaseError, optuna.exceptions.StorageInternalError) as error:
         causes = [error, error.__cause__, error.__context__]
-        original = next((str(each.orig) for each in causes if isinstance(each, DBAPIError)), str(error))
+        original = next((str(cause.orig) for cause in causes if isinstance(cause, DBAPIError)), str(error))
         raise ThalwegError(
             "cannot-write",
             f"`{folder / FILE}`: {original}",

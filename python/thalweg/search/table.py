@@ -98,7 +98,7 @@ class Search:
     @property
     def terms(self) -> list[Term]:
         """Every measure that is read, once."""
-        return list(dict.fromkeys(each.term for each in self.quantities))
+        return list(dict.fromkeys(quantity.term for quantity in self.quantities))
 
     def is_held_out(self, point: Mapping[str, object]) -> bool:
         """Whether the search does not see a point of the sweep."""

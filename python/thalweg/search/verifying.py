@@ -185,6 +185,6 @@ def _verdict(row: Verdicts, is_large_good: bool) -> Verdict:
 
 def _names(plan: Plan) -> dict[int, str]:
     """Name the points of a plan by the keys of the sweep that vary."""
-    of = {each.experiment: each.sweep for each in plan.experiments}
+    of = {experiment.experiment: experiment.sweep for experiment in plan.experiments}
     keys = [key for key in next(iter(of.values())) if len({point[key] for point in of.values()}) > 1]
     return {number: ", ".join(setting(key, point[key]) for key in keys) or ALL_POINTS for number, point in of.items()}

@@ -83,7 +83,7 @@ def pool_of(run: Run, kind: PathClass) -> Pool:
     handshake_us = np.where(flows["transfer"].to_numpy() == 0, rtt_us, 0)
     # An object whose every segment was sent again has no sample of its own: it is given the empty path's.
     rtts = (flows[name].to_numpy() for name in ("rtt_min_us", "rtt_mean_us", "rtt_p95_us"))
-    rtt_min_us, rtt_mean_us, rtt_p95_us = (np.where(np.isnan(each), rtt_us, each).reshape(dense) for each in rtts)
+    rtt_min_us, rtt_mean_us, rtt_p95_us = (np.where(np.isnan(rtt), rtt_us, rtt).reshape(dense) for rtt in rtts)
     return Pool(
         kind.shape,
         (flows["fct_us"].to_numpy() - handshake_us).reshape(dense),

@@ -33,14 +33,14 @@ def simulate(runs: Path, *, quick: bool, runner: Runner = silently) -> dict[str,
     Raises `ThalwegError` if the simulator cannot run or an experiment fails, `KeyboardInterrupt` if it was interrupted;
     the same call goes on from there.
     """
-    known = engine.capabilities()
-    simulator = engine.choose(engine.DEFAULT, known)
+    capabilities = engine.capabilities()
+    simulator = engine.choose(engine.DEFAULT, capabilities)
     pools = {}
     for kind in CLASSES:
         document = scenario.load(READY_MADE / FOLDER / f"{kind.name}.toml", QUICK if quick else {})
-        made = plan.make(document, simulator, known.engines)
+        made = plan.make(document, simulator, capabilities.engines)
         folder = runs / (f"{kind.name}-quick" if quick else kind.name)
-        _check(runner(kind, made, folder, known.binary), folder)
+        _check(runner(kind, made, folder, capabilities.binary), folder)
         pools[kind.name] = pool_of(open_run(folder), kind)
     return pools
 

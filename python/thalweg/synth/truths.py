@@ -129,8 +129,8 @@ def _together(
 
 def _sum(mixtures: Iterator[Mixture]) -> Mixture:
     first = next(mixtures)
-    for each in mixtures:
-        first += each
+    for mixture in mixtures:
+        first += mixture
     return first
 
 

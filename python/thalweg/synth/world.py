@@ -59,7 +59,7 @@ class World:
     def local(self) -> tuple[Local, ...]:
         """The clients of each PoP."""
         numbers = [np.flatnonzero(self.clients.pop == pop) for pop in range(len(POPS))]
-        return tuple(Local(each, np.cumsum(self.clients.weight[each])) for each in numbers)
+        return tuple(Local(number, np.cumsum(self.clients.weight[number])) for number in numbers)
 
     def luck(self, day: int, pop: int, slot: int) -> Floats:
         """Return how the hours of a slot treat the clients of a PoP: standard normal, by client and hour."""

@@ -150,7 +150,9 @@ def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
 def _failures(side: EngineSide, experiment: int) -> dict[int, str]:
     """Return what failed, by repetition: from the run directory if something in it is complete, else as it was told."""
     if side.status:
-        return {each.repetition: each.message for each in side.status.failures if each.experiment == experiment}
+        return {
+            failure.repetition: failure.message for failure in side.status.failures if failure.experiment == experiment
+        }
     told = side.outcome.failed if side.outcome else []
     return {event["repetition"]: event["message"] for event in told if event["experiment"] == experiment}
 

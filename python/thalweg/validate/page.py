@@ -106,10 +106,10 @@ def _goals(comparison: EngineComparison) -> Iterator[str]:
     yield "## Goals"
     yield ""
     rows = [
-        [each.goal.title, words.limit(each).replace("<=", "≤"), words.found(each),
-         "-" if each.p90 is None else words.size(each.goal.measure, each.p90),
-         str(each.n), str(each.within_noise), f"**{each.verdict}**"]
-        for each in comparison.goals
+        [goal.goal.title, words.limit(goal).replace("<=", "≤"), words.found(goal),
+         "-" if goal.p90 is None else words.size(goal.goal.measure, goal.p90),
+         str(goal.n), str(goal.within_noise), f"**{goal.verdict}**"]
+        for goal in comparison.goals
     ]  # fmt: skip
     headings = ["of errors in", "goal", "found", "90th percentile", "rows", "of these within noise", ""]
     yield from _table(headings, rows, numbers=range(2, 6))

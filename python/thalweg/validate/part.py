@@ -108,7 +108,9 @@ class GridPart:
 
 
 def _with_common_kernel(document: Document, engines: tuple[Engine, Engine]) -> Document:
-    first, second = ({key.removeprefix(KERNEL) for key in each.honours if key.startswith(KERNEL)} for each in engines)
+    first, second = (
+        {key.removeprefix(KERNEL) for key in engine.honours if key.startswith(KERNEL)} for engine in engines
+    )
     if first == second or len(first & second) != 1:
         return document
     (kernel,) = first & second

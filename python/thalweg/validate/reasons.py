@@ -92,7 +92,7 @@ def _reason(entry: ReasonEntry) -> KnownReason:
 def explain(disagreement: Disagreement, reasons: Sequence[KnownReason]) -> str | None:
     """Return the first reason that covers a disagreement."""
     cell, measure = disagreement.cell, disagreement.measure
-    return next((each.reason for each in reasons if each.covers(cell, measure)), None)
+    return next((reason.reason for reason in reasons if reason.covers(cell, measure)), None)
 
 
 def stale(

@@ -127,9 +127,9 @@ def test_rows_can_be_sorted_and_searched(browser: Browser, found: tuple[Answer, 
     watched.page.get_by_role("searchbox").fill("throughput cubic")
     shown = [row for row in rows.all() if row.is_visible()]
     assert len(shown) == sum(
-        each.verdict == "cubic" and metric == "throughput"
+        comparison.verdict == "cubic" and metric == "throughput"
         for part in found[0].parts
-        for metric, each in part.comparisons.items()
+        for metric, comparison in part.comparisons.items()
     )
     watched.page.close()
 

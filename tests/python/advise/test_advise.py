@@ -169,7 +169,7 @@ def test_small_better_and_large_worse_is_a_verdict_for_neither(tmp_path: Path) -
     small = Traffic(effect=lambda _: 0.7).frame()
     large = Traffic(effect=lambda _: 1.4, size_bytes=(3_000_000, 9_000_000), seed=2).frame()
     found = answer(tmp_path, pl.concat([small, large]), Question(segments=(), replicates=300))
-    assert {each.verdict for each in found.parts[0].comparisons.values()} == {"bbr", "cubic"}
+    assert {comparison.verdict for comparison in found.parts[0].comparisons.values()} == {"bbr", "cubic"}
     assert found.parts[0].verdict == NO_DIFFERENCE
     assert "neither is better for all" in found.parts[0].reason
 

@@ -61,11 +61,11 @@ def algorithm(policy: Table, asn: str) -> str:
 
 def play(kind: synth.PathClass, arms: list[str], seed: int, folder: Path) -> Pool:
     """Run a class's connections with the algorithms, in the simulator."""
-    known = engine.capabilities()
+    capabilities = engine.capabilities()
     changes = QUICK | {"seed": seed, "flow.object.cc": arms}
     document = scenario.load(READY_MADE / "cdn" / f"{kind.name}.toml", changes)
-    made = plan.make(document, known.engines["sim"], known.engines)
-    assert not execute(made, folder, binary=known.binary).failed
+    made = plan.make(document, capabilities.engines["sim"], capabilities.engines)
+    assert not execute(made, folder, binary=capabilities.binary).failed
     return pool_of(open_run(folder), kind)
 
 
@@ -95,7 +95,9 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
 
 def log_ratio(truth: Table, name: str, metric: str) -> float:
     """Logarithm of the ratio of medians of a class, treatment over control."""
-    (found,) = (each for each in truth["segments"] if (each["class"], each["metric"]) == (name, METRICS[metric]))
+    (found,) = (
+        segment for segment in truth["segments"] if (segment["class"], segment["metric"]) == (name, METRICS[metric])
+    )
     return math.log(found["ratio_of_medians"])
 
 

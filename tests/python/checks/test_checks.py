@@ -72,10 +72,10 @@ def test_a_check_holds_at_every_combination_of_what_its_measures_leave_open() ->
     everywhere = Check.parse("goodput(ours) > 1Mbps", FLOWS, POINTS)
     assert len(everywhere.places(points)) == 4
     across = Check.parse("goodput(ours, path.rtt=0.05s) > goodput(ours, path.rtt=20ms)", FLOWS, POINTS)
-    assert [dict(each.point) for each in across.places(points)] == [{"flow.ours.count": 1}, {"flow.ours.count": 2}]
-    assert [list(each.experiments.values()) for each in across.places(points)] == [[2, 0], [3, 1]]
+    assert [dict(place.point) for place in across.places(points)] == [{"flow.ours.count": 1}, {"flow.ours.count": 2}]
+    assert [list(place.experiments.values()) for place in across.places(points)] == [[2, 0], [3, 1]]
     one = Check.parse("goodput(ours, path.rtt=50ms, flow.ours.count=2) > 1Mbps", FLOWS, POINTS)
-    assert [list(each.experiments.values()) for each in one.places(points)] == [[3]]
+    assert [list(place.experiments.values()) for place in one.places(points)] == [[3]]
 
 
 def test_a_measure_at_a_point_that_rows_leave_out_is_a_mistake() -> None:

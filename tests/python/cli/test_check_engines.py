@@ -26,9 +26,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
 
 
 def test_a_correct_scenario_asks_about_its_engine_alone(asked: list[str | None]) -> None:
-    _, known = prepared.plan_for(scenario.load(QUICKSTART, {}), "sim")
+    _, capabilities = prepared.plan_for(scenario.load(QUICKSTART, {}), "sim")
     assert asked == ["sim"]
-    assert list(known.engines) == ["sim"]
+    assert list(capabilities.engines) == ["sim"]
 
 
 def test_an_unknown_engine_is_answered_with_all_engines(asked: list[str | None]) -> None:

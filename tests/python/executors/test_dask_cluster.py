@@ -60,8 +60,8 @@ WORKERS = 3
 def planned(tmp_path_factory: pytest.TempPathFactory) -> plan.Plan:
     file = tmp_path_factory.mktemp("scenario") / "many.toml"
     file.write_text(SCENARIO)
-    known = engine.capabilities(engine.DEFAULT)
-    return plan.make(scenario.load(file), known.engines[engine.DEFAULT], known.engines)
+    capabilities = engine.capabilities(engine.DEFAULT)
+    return plan.make(scenario.load(file), capabilities.engines[engine.DEFAULT], capabilities.engines)
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_a_sweep_survives_the_death_of_a_worker_and_gives_the_same_tables(
 def test_what_is_there_is_not_run_again(
     planned: plan.Plan, here: Path, cluster: "distributed.LocalCluster", tmp_path: Path
 ) -> None:
-    first = [(each.experiment, each.repetition) for each in planned.experiments][:5]
+    first = [(experiment.experiment, experiment.repetition) for experiment in planned.experiments][:5]
     out = tmp_path / "run"
     executors.execute(Work(planned, out, engine.find(), due=first))
     outcome = executors.execute(Work(planned, out, engine.find()), address(cluster))

@@ -57,8 +57,8 @@ def commands(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> No
 def planned(tmp_path_factory: pytest.TempPathFactory) -> plan.Plan:
     file = tmp_path_factory.mktemp("scenario") / "many.toml"
     file.write_text(SCENARIO)
-    known = engine.capabilities(engine.DEFAULT)
-    return plan.make(scenario.load(file), known.engines[engine.DEFAULT], known.engines)
+    capabilities = engine.capabilities(engine.DEFAULT)
+    return plan.make(scenario.load(file), capabilities.engines[engine.DEFAULT], capabilities.engines)
 
 
 def tables(run: Path) -> dict[str, bytes]:

@@ -110,13 +110,13 @@ def test_a_kernel_for_guests_is_chosen_and_removed_like_a_built_one(
     monkeypatch.setenv("SHA", "cd" * 32)
     thalweg("kernel", "fetch", "linux-image-amd64")
     second = "6.7.8-cloud-amd64-cdcdcdcd"
-    assert {each.name for each in guests.kernels()} == {"6.7.8-cloud-amd64", second}, "one release, two packages"
+    assert {kernel.name for kernel in guests.kernels()} == {"6.7.8-cloud-amd64", second}, "one release, two packages"
     assert thalweg("kernel", "use", "6.7.8-cloud-amd64").returncode == Exit.FINE
     current = guests.current()
     assert current
     assert current.name == "6.7.8-cloud-amd64"
     assert "no kernel is used now" in thalweg("kernel", "remove", "6.7.8-cloud-amd64").stderr
-    assert [each.name for each in guests.kernels()] == [second]
+    assert [kernel.name for kernel in guests.kernels()] == [second]
 
 
 def test_a_kernel_that_is_none_is_refused_before_anything_runs(thalweg: Thalweg, vm: Path, tmp_path: Path) -> None:

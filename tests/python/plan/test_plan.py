@@ -98,7 +98,10 @@ def test_choices_for_a_real_kernel_reach_the_plan(tmp_path: Path) -> None:
     )
     known = {"sim": SIM, "kernel": replace(KERNEL, honours=KERNEL.honours | {"engine.record"})}
     experiments = plan.make(scenario.load(tmp_path / "x.toml"), known["kernel"], known).experiments
-    assert [(each.engine.link, each.engine.record) for each in experiments] == [("netem", True), ("netem", False)]
+    assert [(experiment.engine.link, experiment.engine.record) for experiment in experiments] == [
+        ("netem", True),
+        ("netem", False),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -162,10 +162,10 @@ def test_the_command_gives_the_same_numbers_as_json(thalweg: Thalweg, tmp_path: 
     told = json.loads(done.stdout)
     summary = summarise(read([tmp_path / "r"]))
     assert told["rows"] == 800
-    assert [each["cc"] for each in told["algorithms"]] == ["bbr", "cubic"]
-    for each in told["algorithms"]:
-        for name, spread in summary.algorithms[each["cc"]].spreads.items():
-            assert each["measures"][name]["quantiles"]["0.5"] == pytest.approx(spread.quantile(0.5))
+    assert [algorithm["cc"] for algorithm in told["algorithms"]] == ["bbr", "cubic"]
+    for algorithm in told["algorithms"]:
+        for name, spread in summary.algorithms[algorithm["cc"]].spreads.items():
+            assert algorithm["measures"][name]["quantiles"]["0.5"] == pytest.approx(spread.quantile(0.5))
 
 
 @pytest.mark.parametrize("arguments", [["nowhere"], ["empty"], ["broken.parquet"]])

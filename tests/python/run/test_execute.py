@@ -21,8 +21,8 @@ SCENARIO = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n[[flow]]\nname = 
 @pytest.fixture
 def a_plan(tmp_path: Path, fake_engine: Path) -> plan.Plan:
     (tmp_path / "x.toml").write_text(SCENARIO)
-    known = engine.capabilities()
-    return plan.make(scenario.load(tmp_path / "x.toml"), known.engines["sim"], known.engines)
+    capabilities = engine.capabilities()
+    return plan.make(scenario.load(tmp_path / "x.toml"), capabilities.engines["sim"], capabilities.engines)
 
 
 @pytest.fixture
@@ -190,7 +190,7 @@ def test_in_real_time_it_is_known_before_the_first_result_how_long_the_rest_take
 def test_only_an_engine_in_real_time_with_durations_tells_how_long_it_takes(a_plan: plan.Plan) -> None:
     sim = engine.capabilities().engines["sim"]
     kernel = replace(sim, is_real_time=True)
-    experiments = [each.model_copy(update={"duration_ns": 12 * 10**9}) for each in a_plan.experiments]
+    experiments = [experiment.model_copy(update={"duration_ns": 12 * 10**9}) for experiment in a_plan.experiments]
     timed = a_plan.model_copy(update={"experiments": experiments * 3})
     assert (real_time_s(timed, kernel), real_time_s(timed, sim), real_time_s(a_plan, kernel)) == (36.0, None, None)
 
@@ -236,9 +236,9 @@ def test_what_to_do_about_an_engine_may_stand_behind_semicolons(fake_engine: Pat
 
 
 def test_an_engine_that_cannot_run_here_says_why(fake_engine: Path) -> None:
-    known = engine.capabilities()
+    capabilities = engine.capabilities()
     with pytest.raises(ThalwegError, match=r"cannot run here: user namespaces are switched off$") as caught:
-        engine.choose("kernel", known)
+        engine.choose("kernel", capabilities)
     assert caught.value.hint == "sudo sysctl kernel.unprivileged_userns_clone=1\nor be root"
     with pytest.raises(ThalwegError, match="there is no engine `sin`"):
-        engine.choose("sin", known)
+        engine.choose("sin", capabilities)

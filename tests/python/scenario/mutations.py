@@ -125,7 +125,7 @@ def _change(draw: st.DrawFn, raw: Raw) -> None:
         case "copy":
             table[last] = copy.deepcopy(raw[draw(st.sampled_from(sorted(raw)))])
         case "add" if isinstance(table, dict):
-            key = draw(st.sampled_from([each.rpartition(".")[2] for each in addresses(raw)]))
+            key = draw(st.sampled_from([address.rpartition(".")[2] for address in addresses(raw)]))
             table[key] = copy.deepcopy(draw(ODD))
 
 

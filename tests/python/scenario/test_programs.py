@@ -70,7 +70,7 @@ def test_a_missing_program_is_named_with_what_installs_it(tmp_path: Path) -> Non
 
 def test_programs_that_may_hang_need_a_duration(tmp_path: Path) -> None:
     head = HEAD.replace('duration = "5s"\n', "")
-    assert ("missing-key", "flow.web.program") in [each[:2] for each in mistakes(tmp_path, GOOD, head)]
+    assert ("missing-key", "flow.web.program") in [mistake[:2] for mistake in mistakes(tmp_path, GOOD, head)]
 
 
 def test_a_plan_has_words_and_a_port_of_its_own_for_every_copy(tmp_path: Path) -> None:

@@ -39,29 +39,31 @@ def load(paths: str = PATHS, text: str = SCENARIO) -> scenario.Document:
 def mistake(paths: str, text: str = SCENARIO) -> ThalwegError:
     with pytest.raises(ThalwegErrors) as raised:
         load(paths, text)
-    assert len(raised.value.errors) == 1, [each.text() for each in raised.value.errors]
+    assert len(raised.value.errors) == 1, [error.text() for error in raised.value.errors]
     return raised.value.errors[0]
 
 
 def test_the_keys_of_a_row_are_set_together_and_combined_with_the_other_keys() -> None:
-    known = engine.capabilities(engine.DEFAULT)
-    made = plan.make(load(), known.engines[engine.DEFAULT], known.engines)
-    assert [each.sweep for each in made.experiments[::2]] == [
+    capabilities = engine.capabilities(engine.DEFAULT)
+    made = plan.make(load(), capabilities.engines[engine.DEFAULT], capabilities.engines)
+    assert [experiment.sweep for experiment in made.experiments[::2]] == [
         {"path.rate": "40Mbps", "path.rtt": "20ms", "path.loss": 0, "flow.a.cc": "cubic"},
         {"path.rate": "40Mbps", "path.rtt": "20ms", "path.loss": 0, "flow.a.cc": "bbr"},
         {"path.rate": "10Mbps", "path.rtt": "90ms", "path.loss": 0.01, "flow.a.cc": "cubic"},
         {"path.rate": "10Mbps", "path.rtt": "90ms", "path.loss": 0.01, "flow.a.cc": "bbr"},
     ]
-    assert {each.rtt_ns for each in made.experiments} == {20_000_000, 90_000_000}
+    assert {experiment.rtt_ns for experiment in made.experiments} == {20_000_000, 90_000_000}
 
 
 def test_an_experiment_has_the_seed_that_it_has_in_an_ordinary_sweep() -> None:
-    known = engine.capabilities(engine.DEFAULT)
-    rows = plan.make(load(), known.engines[engine.DEFAULT], known.engines)
+    capabilities = engine.capabilities(engine.DEFAULT)
+    rows = plan.make(load(), capabilities.engines[engine.DEFAULT], capabilities.engines)
     lists = '"path.rate" = ["40Mbps"]\n"path.rtt" = ["20ms"]\n"path.loss" = [0]'
     document = load(text=SCENARIO.replace('rows = ["paths.csv"]', lists))
-    ordinary = plan.make(document, known.engines[engine.DEFAULT], known.engines)
-    assert [each.seed for each in ordinary.experiments] == [each.seed for each in rows.experiments[:4]]
+    ordinary = plan.make(document, capabilities.engines[engine.DEFAULT], capabilities.engines)
+    assert [experiment.seed for experiment in ordinary.experiments] == [
+        experiment.seed for experiment in rows.experiments[:4]
+    ]
 
 
 def test_several_files_with_one_header_are_one_list() -> None:

@@ -31,8 +31,8 @@ def known_as(file: Path) -> str:
 
 
 def planned(file: Path, name: str) -> None:
-    known = engine.capabilities()
-    made = plan.make(scenario.load(file), known.engines[name], known.engines)
+    capabilities = engine.capabilities()
+    made = plan.make(scenario.load(file), capabilities.engines[name], capabilities.engines)
     assert made.experiments
     assert made.about, "says what it shows"
 
@@ -75,9 +75,9 @@ def test_editors_find_an_unknown_key_wrong() -> None:
 
 
 def test_the_mixes_of_itc18_are_two_hundred_experiments() -> None:
-    known = engine.capabilities()
+    capabilities = engine.capabilities()
     document = scenario.load(ROOT / "studies/itc18-mixed-workload/mixes.toml")
-    made = plan.make(document, known.engines[engine.DEFAULT], known.engines)
+    made = plan.make(document, capabilities.engines[engine.DEFAULT], capabilities.engines)
     assert len(made.experiments) == 200
     assert {(e.flows[0].cc, e.flows[1].cc) for e in made.experiments} == {
         (large, medium) for large in ("cubic", "bbr") for medium in ("cubic", "bbr")

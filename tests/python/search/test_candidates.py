@@ -66,7 +66,7 @@ def test_the_front_has_what_no_other_candidate_dominates(two: Search) -> None:
 
 def test_the_best_of_one_objective_keep_every_constraint(one: Search) -> None:
     candidates = [candidate(number, [float(number)], [0.9 if number == 5 else 0.1]) for number in range(6)]
-    assert [each.number for each in winners(candidates, one)] == [4, 3, 2]
+    assert [winner.number for winner in winners(candidates, one)] == [4, 3, 2]
 
 
 def test_a_repetition_without_a_value_leaves_the_others_their_pairs(one: Search) -> None:

@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_bbr_behind_a_policer_is_found_and_shrunk_to_the_policer(folder: Path) -> None:
     (found,) = json.loads((folder / "whole" / "fuzz.json").read_text())["found"]
-    assert [each["kind"] for each in found["conditions"]] == ["policer"]
+    assert [condition["kind"] for condition in found["conditions"]] == ["policer"]
     assert all(value >= 0.1 for value in found["values"])
     assert "a policer lets" in found["sentence"]
     assert "With `bbr`, `retransmit_ratio(ours)` is" in found["sentence"]
@@ -73,7 +73,7 @@ def test_the_scenario_that_was_found_fails_by_itself(folder: Path, thalweg: Thal
     (file,) = (folder / "whole" / "found").iterdir()
     assert thalweg("run", str(file), "--out", "again", "--no-report").returncode == Exit.FINE
     rows = json.loads(thalweg("results", "again", "--json").stdout)
-    (ratio,) = [each["mean"] for each in rows["rows"] if each["measure"] == "retransmit_ratio"]
+    (ratio,) = [row["mean"] for row in rows["rows"] if row["measure"] == "retransmit_ratio"]
     assert ratio >= 0.1
 
 

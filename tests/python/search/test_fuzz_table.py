@@ -69,7 +69,7 @@ def test_a_mistake_is_explained(name: str, tmp_path: Path) -> None:
 
 
 def test_settings_become_elements_and_what_is_absent_does_not(tmp_path: Path) -> None:
-    found = {each.address: each for each in fuzzed(tmp_path).parameters}
+    found = {parameter.address: parameter for parameter in fuzzed(tmp_path).parameters}
     assert found["outage.0.at"].high == 10.0, "within the scenario's duration"
     settings = {"outage.0.present": False, "outage.0.at": "1s", "outage.0.for": "1s",
                 "outage.1.present": True, "outage.1.at": "2s", "outage.1.for": "60ms"}  # fmt: skip

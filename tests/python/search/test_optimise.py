@@ -166,7 +166,7 @@ def test_without_held_out_points_the_best_are_judged_with_other_seeds(tmp_path: 
     assert done.returncode == Exit.FINE
     assert "No points are held out" in done.stderr
     seeds = [
-        {each["seed"] for each in results.open_run(tmp_path / "run" / name).plan["experiments"]}
+        {experiment["seed"] for experiment in results.open_run(tmp_path / "run" / name).plan["experiments"]}
         for name in ("default", "held-out/default")
     ]
     assert not seeds[0] & seeds[1]
@@ -202,7 +202,9 @@ def test_the_best_are_confirmed_on_a_kernel_in_virtual_time(tmp_path: Path, thal
     assert done.returncode == Exit.FINE, done.stderr
     simulated, real = json.loads(done.stdout)["verified"]
     assert (simulated["engine"], real["engine"]) == ("sim", "uml")
-    assert [each["candidate"] for each in simulated["candidates"]] == [each["candidate"] for each in real["candidates"]]
+    assert [candidate["candidate"] for candidate in simulated["candidates"]] == [
+        candidate["candidate"] for candidate in real["candidates"]
+    ]
     assert results.open_run(tmp_path / "run" / "confirm-uml" / "default").engine == "uml"
 
 

@@ -72,7 +72,7 @@ def test_ranges_become_settings_of_the_scenario(tmp_path: Path) -> None:
     parameters = """{ "path.buffer" = { low = "100kB", high = "1MB", scale = "log" }, \
 "path.rate" = ["5Mbps", "20Mbps"], "flow.ours.count" = { int = [1, 8] }, "path.loss" = [0.0, 0.1], \
 "host.sender.delay_jitter" = ["10us", "2ms"] }"""
-    found = {each.address: each for each in searched(tmp_path, parameters=parameters).parameters}
+    found = {parameter.address: parameter for parameter in searched(tmp_path, parameters=parameters).parameters}
     assert found["path.buffer"].setting(123_456.7) == "123.5kB"
     assert found["path.rate"].setting(12_345_678.0) == "12.35Mbps"
     assert found["flow.ours.count"].setting(3) == 3
@@ -105,10 +105,10 @@ def test_rows_of_a_file_can_be_held_out_and_flows_can_share_a_parameter(tmp_path
     text = text.replace("{PARAMETERS}", '{ "flow.*.cc_params.probe_gain" = [1.1, 1.9] }')
     text = text.replace("{OBJECTIVES}", '[{ measure = "jain", goal = "maximise" }]')
     (tmp_path / "x.toml").write_text(text.replace("{MORE}", 'held_out = { rows = ["held-out.csv"] }'))
-    known = engine.capabilities()
-    planner = Planner(Search.of(scenario.load(tmp_path / "x.toml")), known.engines["sim"], known)
+    capabilities = engine.capabilities()
+    planner = Planner(Search.of(scenario.load(tmp_path / "x.toml")), capabilities.engines["sim"], capabilities)
     seen, held_out = (planner.plan({"flow.*.cc_params.probe_gain": 1.5}, side) for side in ("seen", "held out"))
-    assert [each.sweep["path.rtt"] for each in seen.experiments] == ["10ms", "20ms"]
-    assert [each.sweep["path.rate"] for each in held_out.experiments] == ["20Mbps"]
+    assert [experiment.sweep["path.rtt"] for experiment in seen.experiments] == ["10ms", "20ms"]
+    assert [experiment.sweep["path.rate"] for experiment in held_out.experiments] == ["20Mbps"]
     assert points(held_out) == [2]
     assert [flow.cc_params["probe_gain"] for flow in seen.experiments[0].flows] == [1.5, 1.5]

@@ -24,7 +24,7 @@ def test_every_cell_has_the_same_connections(pools: dict[str, Pool]) -> None:
 
 def test_the_truth_is_what_the_article_says(pools: dict[str, Pool]) -> None:
     said = synth.truth(synth.make(synth.Settings(), pools))
-    ratio = {(each["class"], each["metric"]): each["ratio_of_means"] for each in said["segments"]}
+    ratio = {(segment["class"], segment["metric"]): segment["ratio_of_means"] for segment in said["segments"]}
     assert ratio["far-lossy", "goodput_bps"] > 1.5
     assert 1.03 < ratio["wireless", "goodput_bps"] < 1.1
     assert ratio["pop-to-pop", "goodput_bps"] < 0.97
@@ -36,7 +36,9 @@ def test_the_truth_is_what_the_article_says(pools: dict[str, Pool]) -> None:
 def test_the_records_show_the_truth(pools: dict[str, Pool], tmp_path: Path) -> None:
     made = synth.make(synth.Settings(rows=300_000), pools)
     synth.write(made, tmp_path)
-    said = {(each["class"], each["metric"]): each["ratio_of_medians"] for each in synth.truth(made)["segments"]}
+    said = {
+        (segment["class"], segment["metric"]): segment["ratio_of_medians"] for segment in synth.truth(made)["segments"]
+    }
     rows = classes(read(tmp_path))
     for column, is_small in (("fct_us", True), ("goodput_bps", False)):
         for name, ratio in medians(rows, column, is_small=is_small).items():

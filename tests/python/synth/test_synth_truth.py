@@ -19,21 +19,23 @@ NOISE = 0.06
 
 def truths(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
     said = json.loads((folder / synth.TRUTH).read_text())
-    return {(each["class"], each["metric"]): each for each in said["segments"]}
+    return {(segment["class"], segment["metric"]): segment for segment in said["segments"]}
 
 
 @pytest.mark.parametrize(("name", "ratio"), [("none", 1.0), ("tiny", 0.95), ("paradox", 0.9), ("correlated", 1.0)])
 def test_a_planted_truth_is_exact(name: str, ratio: float) -> None:
     said = synth.truth(world(truth=name))
-    for each in said["segments"]:
-        wanted = ratio if each["metric"] == "fct_us" else 1 / ratio
-        assert each["ratio_of_means"] == pytest.approx(wanted, rel=1e-9)
-        assert each["ratio_of_medians"] == pytest.approx(wanted, rel=1e-9)
+    for segment in said["segments"]:
+        wanted = ratio if segment["metric"] == "fct_us" else 1 / ratio
+        assert segment["ratio_of_means"] == pytest.approx(wanted, rel=1e-9)
+        assert segment["ratio_of_medians"] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_the_reversed_truth_differs_by_class() -> None:
     said = {
-        each["class"]: each for each in synth.truth(world(truth="reversed"))["segments"] if each["metric"] == "fct_us"
+        segment["class"]: segment
+        for segment in synth.truth(world(truth="reversed"))["segments"]
+        if segment["metric"] == "fct_us"
     }
     for kind in synth.CLASSES:
         wanted = PLANTED["reversed"].ratios.get(kind.name, 1.0)

@@ -60,7 +60,7 @@ size = "1MB"
 def planned(tmp_path: Path, text: str, engines: tuple[Engine, Engine] = (SIM, KERNEL)) -> GridPart:
     (tmp_path / "grid.toml").write_text(text)
     (document,) = load_grid([str(tmp_path / "grid.toml")]).documents
-    return GridPart.plan(document, engines, {each.name: each for each in engines})
+    return GridPart.plan(document, engines, {engine.name: engine for engine in engines})
 
 
 def ran(tmp_path: Path, side: EngineSide, fill: Any = None, failed: Sequence[dict[str, Any]] = ()) -> None:
@@ -121,8 +121,8 @@ def test_a_flow_that_ends_is_judged_by_its_completion_time(tmp_path: Path) -> No
 
     def fill(*seconds: float) -> Any:
         def transfers(run: MadeUpRun) -> None:
-            for repetition, each in enumerate(seconds):
-                run.transfer(0, repetition, "short", end_us=int(each * 1e6))
+            for repetition, second in enumerate(seconds):
+                run.transfer(0, repetition, "short", end_us=int(second * 1e6))
 
         return transfers
 
@@ -249,7 +249,7 @@ def test_a_scenario_that_neither_engine_can_run_is_an_error(tmp_path: Path) -> N
 
 def seconds(quick: bool) -> float:
     known = {"sim": SIM, "kernel": KERNEL}
-    parts = [GridPart.plan(each, (SIM, KERNEL), known) for each in load_grid([], quick=quick).documents]
+    parts = [GridPart.plan(document, (SIM, KERNEL), known) for document in load_grid([], quick=quick).documents]
     return sum(part.sides[1].real_time_s for part in parts)
 
 
@@ -262,7 +262,7 @@ def test_the_ready_made_grid_takes_two_hours_in_real_time_and_the_quick_one_abou
 
 
 def test_the_ready_made_grid_covers_what_it_promises() -> None:
-    swept = {key: each.raw["sweep"][key] for each in load_grid([]).documents for key in each.raw["sweep"]}
+    swept = {key: document.raw["sweep"][key] for document in load_grid([]).documents for key in document.raw["sweep"]}
     assert {"5Mbps", "100Mbps"} <= set(swept["path.rate"])
     assert {"10ms", "100ms"} <= set(load_grid(["solo-rtt"]).documents[0].raw["sweep"]["path.rtt"])
     assert {"0.1bdp", "1bdp", "8bdp"} <= set(load_grid(["solo-buffer"]).documents[0].raw["sweep"]["path.buffer"])

@@ -75,27 +75,27 @@ def _judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def compared(tmp_path: Path, first: list[str], second: list[str]) -> EngineComparison:
     """Compare `sim` on scenarios with `uml` on others."""
-    known = engine.capabilities()
-    engines = known.engines["sim"], known.engines["uml"]
+    capabilities = engine.capabilities()
+    engines = capabilities.engines["sim"], capabilities.engines["uml"]
     grids = []
     for side, texts in (("first", first), ("second", second)):
         files = [tmp_path / f"{side}{number}.toml" for number in range(len(texts))]
         for file, text in zip(files, texts, strict=True):
             file.write_text(text)
         grids.append(load_grid([str(file) for file in files]))
-    parts = [GridPart.plan(document, engines, known.engines) for document in grids[0].documents]
-    others = [GridPart.plan(document, engines, known.engines) for document in grids[1].documents]
+    parts = [GridPart.plan(document, engines, capabilities.engines) for document in grids[0].documents]
+    others = [GridPart.plan(document, engines, capabilities.engines) for document in grids[1].documents]
     for part, other in zip(parts, others, strict=True):
         part.sides = (part.sides[0], other.sides[1])
         for side in part.sides:
             assert side.plan
             place = side.place(tmp_path / "runs")
-            side.ran(place, execute(side.plan, place, binary=known.binary))
+            side.ran(place, execute(side.plan, place, binary=capabilities.binary))
     return EngineComparison.of(grids[0], parts, [])
 
 
 def verdicts(comparison: EngineComparison) -> dict[tuple[str, str], str]:
-    return {(each.goal.measure, each.goal.statistic): each.verdict for each in comparison.goals if each.n}
+    return {(goal.goal.measure, goal.goal.statistic): goal.verdict for goal in comparison.goals if goal.n}
 
 
 def test_the_simulator_meets_the_goals_against_linux_in_virtual_time(uml: None, tmp_path: Path) -> None:
@@ -114,4 +114,4 @@ def test_another_rate_on_one_side_does_not_meet_them(uml: None, tmp_path: Path) 
     comparison = compared(tmp_path, [SOLO.replace("10Mbps", "13Mbps")], [SOLO])
     assert verdicts(comparison)["goodput", "median"] == "not met"
     assert verdicts(comparison)["goodput", "90th percentile"] == "not met"
-    assert any(each.measure == "goodput" for each in comparison.disagreements)
+    assert any(disagreement.measure == "goodput" for disagreement in comparison.disagreements)

@@ -85,7 +85,7 @@ def test_disagreements_are_ranked_by_what_is_large_for_their_measure() -> None:
         cell("retransmit_ratio", 0.25, number=2),
         cell("goodput", 0.02, number=3),
     ]
-    assert [each.measure for each in disagreements(cells)] == ["retransmit_ratio", "rtt_mean"]
+    assert [disagreement.measure for disagreement in disagreements(cells)] == ["retransmit_ratio", "rtt_mean"]
 
 
 REASONS = """\
@@ -102,7 +102,7 @@ def test_a_reason_explains_the_points_and_measures_that_it_names(tmp_path: Path)
     (tmp_path / "reasons.toml").write_text(REASONS)
     known = reasons.load(("sim", "uml"), tmp_path / "reasons.toml")
     cells = [cell("rtt_mean", -0.2, number=1), cell("rtt_mean", -0.2, number=2), cell("goodput", 0.2, number=1)]
-    explained = [reasons.explain(each, known) for each in disagreements(cells)]
+    explained = [reasons.explain(disagreement, known) for disagreement in disagreements(cells)]
     assert sorted(map(str, explained)) == ["Delayed ACKs.", "None", "None"]
     assert reasons.stale(known, disagreements(cells), cells, is_whole=True) == []
     assert reasons.load(("sim", "kernel"), tmp_path / "reasons.toml") == []

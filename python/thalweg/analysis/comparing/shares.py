@@ -65,13 +65,13 @@ def shares(run: Run) -> list[CpuShare]:
 
 
 def _share(key: tuple[str, int | None, int | None, int], numbers: list[dict[str, float]]) -> CpuShare:
-    received = [each[RECEIVED] for each in numbers]
+    received = [number[RECEIVED] for number in numbers]
     slice_us, tenants = (_median(numbers, name) for name in MEASURES[2:])
     return CpuShare(*key, len(numbers), float(np.median(received)), max(received), slice_us, tenants)
 
 
 def _median(numbers: list[dict[str, float]], name: str) -> float | None:
-    values = [each[name] for each in numbers if name in each]
+    values = [number[name] for number in numbers if name in number]
     return float(np.median(values)) if values else None
 
 

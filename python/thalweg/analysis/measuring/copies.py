@@ -21,7 +21,7 @@ def caution(run: Run) -> str | None:
     if not found:
         return None
     where = "" if found == points else f" at {found} of {points} points"
-    has_jitter = any(each["start_jitter_ns"] for each in run.plan["experiments"])
+    has_jitter = any(experiment["start_jitter_ns"] for experiment in run.plan["experiments"])
     remedy = "start_jitter alone only shifts them; use random loss or path.jitter"
     if not has_jitter:
         remedy = 'start_jitter = "1rtt" makes them differ'

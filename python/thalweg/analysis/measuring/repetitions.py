@@ -97,7 +97,7 @@ class _Reader:
         )
         self.tables = ["queue"] * self.needs_queue + ["samples"] * self.needs_samples
         self.rates, self.base_rtts, self.apps = rates(run), base_rtts(run), apps(run)
-        self.planned = {each["experiment"]: each for each in run.plan["experiments"]}
+        self.planned = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
 
     def read(self, ids: Sequence[str]) -> pl.DataFrame:
         flows = self.run.collect(self.run.scan("flows", ids))

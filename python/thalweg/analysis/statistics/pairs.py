@@ -80,7 +80,7 @@ def within(run: Run, key: str) -> Pairing:
     points = run.points()
     values = points[key].unique(maintain_order=True).to_list() if key in run.sweep_keys else []
     if len(values) < 2:
-        known = [each for each in run.sweep_keys if points[each].n_unique() > 1]
+        known = [sweep_key for sweep_key in run.sweep_keys if points[sweep_key].n_unique() > 1]
         near = get_close_matches(key, known, n=1)
         raise ThalwegError(
             "cannot-pair",
@@ -90,7 +90,7 @@ def within(run: Run, key: str) -> Pairing:
             expected=f"one of {_names(known)}" if known else "a run with a sweep",
             hint=f"did you mean `{near[0]}`?" if near else None,
         )
-    rest = [each for each in run.sweep_keys if each != key]
+    rest = [sweep_key for sweep_key in run.sweep_keys if sweep_key != key]
     by_value = {value: _points(run, rest, {key: value}) for value in values}
     pairs = [
         Pair(dict(zip(rest, at, strict=True)), number, by_value[value][at][0], (values[0], value))

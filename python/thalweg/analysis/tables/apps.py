@@ -18,7 +18,7 @@ def has_apps(run: Run) -> bool:
 
 def apps(run: Run) -> pl.DataFrame:
     """Return a row per sweep point and application: experiment, flow, app (its name), objects (of a web page)."""
-    points = {each["experiment"]: each for each in run.plan["experiments"]}
+    points = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
     rows = [
         (number, flow["name"], app["kind"], app.get("objects"))
         for number, point in points.items()

@@ -52,7 +52,7 @@ def derived(run: Run) -> pl.DataFrame:
 
 def derived_from(plan: PlanDocument) -> pl.DataFrame:
     """Return the same from a plan as it stands in run.json."""
-    points = {each["experiment"]: each for each in plan["experiments"]}
+    points = {experiment["experiment"]: experiment for experiment in plan["experiments"]}
     rows = [{"experiment": number} | _derive(points[number], plan) for number in sorted(points)]
     return pl.DataFrame(rows, schema={"experiment": pl.UInt64} | dict.fromkeys(KEYS, pl.Float64))
 
@@ -87,7 +87,7 @@ def rates(run: Run) -> pl.DataFrame:
     A trace has its mean rate from the start on; a link without limit has no rate.
     """
     plan = run.plan
-    points = {each["experiment"]: each for each in plan["experiments"]}
+    points = {experiment["experiment"]: experiment for experiment in plan["experiments"]}
     rows = [
         (number, direction, at_ns // MICROSECOND_NS, rate)
         for number, point in points.items()
@@ -100,7 +100,7 @@ def rates(run: Run) -> pl.DataFrame:
 
 def base_rtts(run: Run) -> pl.DataFrame:
     """Return each flow's direction and round-trip time of the empty path: experiment, flow, direction, base_rtt_s."""
-    points = {each["experiment"]: each for each in run.plan["experiments"]}
+    points = {experiment["experiment"]: experiment for experiment in run.plan["experiments"]}
     rows = [
         (number, flow["name"], of_flow(flow), (point["rtt_ns"] + flow["extra_rtt_ns"]) / SECOND_NS)
         for number, point in points.items()

@@ -104,7 +104,9 @@ def series(
     connections of a flow some have lines, spread evenly over all. What is not complete has no curves.
     """
     pairs = list(chosen)
-    ids = {(each["experiment"], each["repetition"]): each["id"] for each in run.meta["experiments"]}
+    ids = {
+        (experiment["experiment"], experiment["repetition"]): experiment["id"] for experiment in run.meta["experiments"]
+    }
     complete = set(run.finished_ids)
     found = []
     for start in range(0, len(pairs), BATCH):

@@ -33,8 +33,8 @@ def command(
 
 def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: bool) -> None:
     document = load(file, overrides)
-    plan, known = plan_for(document, engine_name)
-    if warning := copies_warning(plan, known.engines[plan.engine]):
+    plan, capabilities = plan_for(document, engine_name)
+    if warning := copies_warning(plan, capabilities.engines[plan.engine]):
         output.talk(f"warning: {warning}")
     searches = _searches(document, plan)
     if as_json:
@@ -69,7 +69,7 @@ def _search(document: Document, plan: Plan) -> str:
     from thalweg.search.table import Search
 
     search = Search.of(document)
-    points = {each.experiment: each.sweep for each in plan.experiments}.values()
+    points = {experiment.experiment: experiment.sweep for experiment in plan.experiments}.values()
     held_out = sum(search.is_held_out(point) for point in points)
     repetitions = len(plan.experiments) // len(points)
     return search_output.would(search, len(points) - held_out, held_out, repetitions)

@@ -100,16 +100,16 @@ def _python() -> Finding:
 
 def _engines() -> Iterator[Finding]:
     try:
-        known = engine.capabilities()
+        capabilities = engine.capabilities()
     except ThalwegError as error:
         yield Finding(engine.BINARY, "missing", error.message, error.hint or "")
         return
-    if known.version == __version__:
-        yield Finding(engine.BINARY, "ok", f"{known.version} in {known.binary}")
+    if capabilities.version == __version__:
+        yield Finding(engine.BINARY, "ok", f"{capabilities.version} in {capabilities.binary}")
     else:
-        found = f"{known.version} in {known.binary}, for thalweg {__version__}"
+        found = f"{capabilities.version} in {capabilities.binary}, for thalweg {__version__}"
         yield Finding(engine.BINARY, "missing", found, f"pip install --force-reinstall thalweg=={__version__}")
-    for each in known.engines.values():
+    for each in capabilities.engines.values():
         what = f"engine {each.name}"
         if each.available:
             yield Finding(what, "ok", f"congestion controls: {', '.join(sorted(each.algorithms)) or 'none'}")
@@ -117,7 +117,7 @@ def _engines() -> Iterator[Finding]:
             state: Literal["missing", "warning"] = "missing" if each.name == engine.DEFAULT else "warning"
             others = f"to use other engines, leave out --engine {each.name}"
             yield Finding(what, state, each.reason, "\n".join(filter(None, (each.remedy, others))))
-    if not known.engines:
+    if not capabilities.engines:
         yield Finding("engines", "missing", "the binary has none", "pip install --force-reinstall thalweg")
 
 

@@ -71,17 +71,17 @@ def command(
     fuzz = replace(fuzz, budget=budget or fuzz.budget)
     if confirm != NOT_CONFIRMED and confirm not in (every := engine.capabilities()).engines:
         engine.choose(confirm, every)  # which says what there is
-    plan, known = prepared.plan_for(document, engine_name)
-    name = fingerprint(fuzz, plan, known.engines[plan.engine].version)
+    plan, capabilities = prepared.plan_for(document, engine_name)
+    name = fingerprint(fuzz, plan, capabilities.engines[plan.engine].version)
     directory = out or RUNS / f"{plan.name}-fuzz-{name}"
     take(directory, name)
-    raise typer.Exit(_fuzz(fuzz, known, plan.engine, directory, threads, executor, confirm, as_json=as_json))
+    raise typer.Exit(_fuzz(fuzz, capabilities, plan.engine, directory, threads, executor, confirm, as_json=as_json))
 
 
 # Eight parameters: what the command line says, read and checked.
 def _fuzz(
     fuzz: "Fuzz",
-    known: engine.Capabilities,
+    capabilities: engine.Capabilities,
     engine_name: str,
     directory: Path,
     threads: int | None,
@@ -96,8 +96,8 @@ def _fuzz(
     from thalweg.search.measuring import Interrupted, Lab
 
     with SearchProgress(output.console(), fuzz.budget, _failing) as progress:
-        lab = Lab(known.binary, directory, threads, typed.words(), progress.event, executor)
-        fuzzing = Fuzzing(fuzz, known.engines[engine_name], known, lab, directory)
+        lab = Lab(capabilities.binary, directory, threads, typed.words(), progress.event, executor)
+        fuzzing = Fuzzing(fuzz, capabilities.engines[engine_name], capabilities, lab, directory)
         fuzzing.listener = lambda failure, evaluated: progress.candidates(evaluated, failure.name)
         fuzzing.tell = progress.say
         try:
@@ -106,7 +106,7 @@ def _fuzz(
                 found = _confirmed(fuzzing, found, confirm, progress.say)
             files = _write(fuzz, found, directory)
             progress.say("drawing what was found")
-            fuzz_page.write(fuzzing, found, [each.stem for each in files], directory / PAGE, typed.again())
+            fuzz_page.write(fuzzing, found, [file.stem for file in files], directory / PAGE, typed.again())
         except (Interrupted, KeyboardInterrupt):
             progress.end()
             output.talk(f"interrupted: what was tried is kept; to go on: {typed.again()}")
@@ -137,19 +137,19 @@ def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
 def _failing(candidates: "Sequence[Candidate]") -> str:
     from thalweg.search.fuzzing import fails
 
-    return f"{sum(fails(each) for each in candidates)} fail"
+    return f"{sum(fails(candidate) for candidate in candidates)} fail"
 
 
 def _confirmed(fuzzing: "Fuzzing", found: "list[Finding]", name: str, tell: Callable[[str], None]) -> "list[Finding]":
     """Run what was found on another engine; where that cannot run here, say so."""
     from thalweg.search.findings import Confirmed
 
-    known = engine.capabilities()
-    other = known.engines[name]
+    capabilities = engine.capabilities()
+    other = capabilities.engines[name]
     if not other.available:
         return [replace(each, confirmed=Confirmed(name, 0, 0, None, other.reason)) for each in found]
     # Clusters run no engine in real time.
-    fuzzing = replace(fuzzing, known=known, lab=replace(fuzzing.lab, executor=executors.DEFAULT))
+    fuzzing = replace(fuzzing, known=capabilities, lab=replace(fuzzing.lab, executor=executors.DEFAULT))
     confirmed = []
     for number, each in enumerate(found, 1):
         tell(f"confirming {number} of {len(found)} on {name}")

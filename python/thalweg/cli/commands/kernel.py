@@ -138,7 +138,7 @@ def remove(name: Name) -> None:
 def _named(name: str) -> "Kernel | GuestKernel":
     from thalweg.kernel import guests, named
 
-    return next((each for each in guests.kernels() if each.name == name), None) or named(name)
+    return next((kernel for kernel in guests.kernels() if kernel.name == name), None) or named(name)
 
 
 def _show(kernel: "Kernel | GuestKernel", what: str, *, as_json: bool) -> None:

@@ -62,8 +62,8 @@ def command(
     document = prepared.load(file, overrides or [], seed, repetitions)
     search = Search.of(document)
     search = replace(search, budget=budget or search.budget)
-    plan, known = prepared.plan_for(document, engine_name)
-    planner = Planner(search, known.engines[plan.engine], known)
+    plan, capabilities = prepared.plan_for(document, engine_name)
+    planner = Planner(search, capabilities.engines[plan.engine], capabilities)
     planners = [planner, *([_confirming(planner, confirm)] if confirm else [])]
     if warning := copies_warning(plan, planner.engine):
         output.talk(f"warning: {warning}")
@@ -78,10 +78,10 @@ def command(
 
 def _confirming(planner: "Planner", name: str) -> "Planner":
     """Plan for the engine that confirms: what it cannot run is an error before the search, not after it."""
-    known = engine.capabilities()
-    other = replace(planner, engine=engine.choose(name, known), known=known)
+    capabilities = engine.capabilities()
+    other = replace(planner, engine=engine.choose(name, capabilities), known=capabilities)
     try:
-        other.plan({each.address: each.ends[0] for each in planner.search.parameters}, "held out")
+        other.plan({parameter.address: parameter.ends[0] for parameter in planner.search.parameters}, "held out")
     except ThalwegError as problem:
         for error in problem.errors:
             error.message = f"for --confirm {name}: {error.message}"

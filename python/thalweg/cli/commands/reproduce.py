@@ -75,11 +75,11 @@ def command(
         _check_recordable(loaded)
     drawn_to = _figure_folders(loaded, figures, form, is_alone=name != studies.ALL)
     guest_kernel.choose(kernel, modules, engine_name)
-    known = engine.capabilities()
-    engines = _engines(engine_name, known)
+    capabilities = engine.capabilities()
+    engines = _engines(engine_name, capabilities)
     if policy is not None:
         _check_policy(loaded, engines)
-    whole = [[studies.plan(study, each, known, quick=quick) for each in engines] for study in loaded]
+    whole = [[studies.plan(study, each, capabilities, quick=quick) for each in engines] for study in loaded]
     ended, told = Exit.FINE, []
     for study, planned in zip(loaded, whole, strict=True):
         for each in planned:
@@ -88,7 +88,7 @@ def command(
                 if retry_untrustworthy:
                     for run in sorted(place.glob("*/")):
                         forget_untrustworthy(run)
-                studies.run(each, place, partial(_run, study, known, threads), tell=output.talk)
+                studies.run(each, place, partial(_run, study, capabilities, threads), tell=output.talk)
                 ended = evidence.worst([ended, each.exit_code])
         done = [each for each in planned if each.judged]
         page, files = None, None
@@ -126,13 +126,13 @@ def _exit_code(reproduced: "Sequence[Reproduced]", ended: Exit) -> Exit:
     return evidence.worst(codes)
 
 
-def _engines(name: str, known: "Capabilities") -> "list[Engine]":
-    return list(known.engines.values()) if name == EVERY else [engine.choose(name, known)]
+def _engines(name: str, capabilities: "Capabilities") -> "list[Engine]":
+    return list(capabilities.engines.values()) if name == EVERY else [engine.choose(name, capabilities)]
 
 
 def _run(
     study: "Study",
-    known: "Capabilities",
+    capabilities: "Capabilities",
     threads: int | None,
     planned_part: "PlannedPart",
     directory: Path,
@@ -144,13 +144,17 @@ def _run(
     more = "" if any(repetition == 0 for _, repetition in due) else ", more repetitions"
     title = f"{study.name}: {planned_part.part} on {planned_part.engine.name}{more}"
     wanted = set(due)
-    some = [each for each in planned_part.plan.experiments if (each.experiment, each.repetition) in wanted]
+    some = [
+        experiment
+        for experiment in planned_part.plan.experiments
+        if (experiment.experiment, experiment.repetition) in wanted
+    ]
     seconds = real_time_s(planned_part.plan.model_copy(update={"experiments": some}), planned_part.engine)
     with Progress(output.console(), title=title, real_time_s=seconds) as progress:
         return execute(
             planned_part.plan,
             directory,
-            binary=known.binary,
+            binary=capabilities.binary,
             threads=threads,
             command=typed.words(),
             listener=progress.event,
@@ -168,8 +172,8 @@ def _figure_folders(
     from thalweg.report.drawing import paper
 
     folders = {study.name: directory if is_alone else directory / study.name for study in studies}
-    for each in folders.values():
-        paper.prepare(each, form or figure_files.DEFAULT)
+    for folder in folders.values():
+        paper.prepare(folder, form or figure_files.DEFAULT)
     return folders
 
 

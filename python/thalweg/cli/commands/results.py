@@ -85,5 +85,5 @@ def _judged(run: "Run", texts: Sequence[str]) -> "Sequence[checks.Outcome]":
         return ()
     from thalweg import analysis, checks
 
-    points = {each["experiment"]: each["sweep"] for each in run.plan["experiments"]}
+    points = {experiment["experiment"]: experiment["sweep"] for experiment in run.plan["experiments"]}
     return checks.judge(run, checks.parse_all(texts, analysis.flow_names(run), points))

@@ -67,13 +67,15 @@ def command(
     """
     executors.check(executor)
     guest_kernel.choose(kernel, modules, engine_name)
-    plan, known = prepare(file, engine_name, overrides or [], seed, repetitions)
+    plan, capabilities = prepare(file, engine_name, overrides or [], seed, repetitions)
     wanted_checks = _checks(plan, bounds)
-    directory = out or default_directory(plan, kernel=known.engines[plan.engine].version if kernel else "")
+    directory = out or default_directory(plan, kernel=capabilities.engines[plan.engine].version if kernel else "")
     if retry_untrustworthy:
         forget_untrustworthy(directory)
-    with Progress(output.console(), real_time_s=real_time_s(plan, known.engines[plan.engine])) as progress:
-        work = executors.Work(plan, directory, known.binary, threads, typed.words(), progress.event, shards=shards)
+    with Progress(output.console(), real_time_s=real_time_s(plan, capabilities.engines[plan.engine])) as progress:
+        work = executors.Work(
+            plan, directory, capabilities.binary, threads, typed.words(), progress.event, shards=shards
+        )
         outcome = executors.execute(work, executor)
     wanted = with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished > 0
     problem = _write_report(directory) if wanted else None
@@ -102,8 +104,8 @@ def _checks(plan: "plan.Plan", texts: Sequence[str] | None) -> "Sequence[checks.
         return ()
     from thalweg import checks
 
-    flows = list(dict.fromkeys(flow.name for each in plan.experiments for flow in each.flows))
-    return checks.parse_all(texts, flows, {each.experiment: each.sweep for each in plan.experiments})
+    flows = list(dict.fromkeys(flow.name for experiment in plan.experiments for flow in experiment.flows))
+    return checks.parse_all(texts, flows, {experiment.experiment: experiment.sweep for experiment in plan.experiments})
 
 
 def _judged(outcome: Outcome, directory: Path, wanted: "Sequence[checks.Check]") -> "Sequence[checks.Outcome]":

@@ -59,7 +59,7 @@ def command(
     services = [_service(each) for each in reach or []]
     document = load(file, overrides or [], repetitions=1)
     _refuse_sweep(document)
-    plan, known = plan_for(document, engine_name)
+    plan, capabilities = plan_for(document, engine_name)
     if words and shutil.which(words[0]) is None:
         output.talk(f"thalweg shell: {words[0]}: command not found")
         raise typer.Exit(NOT_FOUND)
@@ -70,7 +70,7 @@ def command(
     if quiet:
         arguments.append("--quiet")
     arguments += ["--", *words] if words else []
-    ended = hold(plan, directory, binary=known.binary, arguments=arguments, command=typed.words())
+    ended = hold(plan, directory, binary=capabilities.binary, arguments=arguments, command=typed.words())
     if ended.was_held:
         report = _write_report(directory) if with_report and ended.connections else None
         if not quiet:

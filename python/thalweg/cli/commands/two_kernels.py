@@ -41,12 +41,12 @@ def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) ->
 
 def _run(scenario: Path, kernel: str, modules: Path | None) -> Path:
     guest_kernel.choose(kernel, modules, ENGINE)
-    plan, known = prepare(scenario, ENGINE, [])
-    engine = known.engines[ENGINE]
+    plan, capabilities = prepare(scenario, ENGINE, [])
+    engine = capabilities.engines[ENGINE]
     directory = default_directory(plan, kernel=engine.version)
     seconds = real_time_s(plan, engine)
     with Progress(output.console(), title=f"{plan.name} on {kernel}", real_time_s=seconds) as progress:
-        outcome = execute(plan, directory, binary=known.binary, command=typed.words(), listener=progress.event)
+        outcome = execute(plan, directory, binary=capabilities.binary, command=typed.words(), listener=progress.event)
     if outcome.exit_code is not Exit.FINE:
         raise ThalwegError(
             "experiments-failed",

@@ -61,14 +61,14 @@ def command(
     if page:
         _check_place(page)
     grid = load_grid(grids or [], quick=quick, repetitions=repetitions)
-    known = engine.capabilities()
-    engines = engine.choose(first, known), engine.choose(second, known)
-    parts = [GridPart.plan(document, engines, known.engines) for document in grid.documents]
+    capabilities = engine.capabilities()
+    engines = engine.choose(first, capabilities), engine.choose(second, capabilities)
+    parts = [GridPart.plan(document, engines, capabilities.engines) for document in grid.documents]
     _announce(parts, grid)
     if retry_untrustworthy:
         for side in dict.fromkeys(side for part in parts for side in part.sides if side.plan):
             forget_untrustworthy(side.place(out or RUNS))
-    ended = _run(parts, out or RUNS, known.binary, threads)
+    ended = _run(parts, out or RUNS, capabilities.binary, threads)
     comparison = EngineComparison.of(grid, parts)
     held = _evidence(parts, comparison)
     if as_json:
@@ -149,7 +149,7 @@ def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "l
 
 def _check(comparison: "EngineComparison") -> Exit:
     """Report goals that are not met; a run without any judgement fails, too."""
-    verdicts = [each.verdict for each in comparison.goals]
+    verdicts = [goal.verdict for goal in comparison.goals]
     if "not met" in verdicts:
         output.talk(f"--check: {verdicts.count('not met')} of {len(verdicts)} goals are not met")
         return Exit.FAILED

@@ -70,7 +70,7 @@ def simulate(
     if as_json:
         output.data_json(found)
         return
-    headings, rows = _kinds(found["policies"]) if kinds else (HEADINGS, [_row(each) for each in found["policies"]])
+    headings, rows = _kinds(found["policies"]) if kinds else (HEADINGS, [_row(policy) for policy in found["policies"]])
     if markdown:
         output.data(_markdown(headings, rows))
         return

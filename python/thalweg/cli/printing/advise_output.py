@@ -169,7 +169,7 @@ def _part(part: "Part") -> "dict[str, JsonValue]":
         "verdict": part.verdict,
         "reason": part.reason,
         "samples": part.n,
-        "metrics": {metric: _comparison(each) for metric, each in part.comparisons.items()},
+        "metrics": {metric: _comparison(comparison) for metric, comparison in part.comparisons.items()},
         "losses": None
         if part.losses is None
         else {
@@ -193,8 +193,8 @@ def _comparison(comparison: "Comparison") -> "dict[str, JsonValue]":
         "networks": _networks(comparison),
         "receiver_limited": dict(zip(("treatment", "control"), comparison.receiver_limited, strict=True)),
         "imbalances": [
-            {"of": each.of, "standardized": each.standardized, "ratio": each.ratio, "p": each.p}
-            for each in comparison.imbalances
+            {"of": imbalance.of, "standardized": imbalance.standardized, "ratio": imbalance.ratio, "p": imbalance.p}
+            for imbalance in comparison.imbalances
         ],
     }
 

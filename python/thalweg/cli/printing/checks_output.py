@@ -19,7 +19,7 @@ SIZES = {"bit/s": ("Mbit/s", 1e6), "s": ("ms", 1e-3)}
 
 def codes(outcomes: "Sequence[Outcome]") -> list[Exit]:
     """Return the exit code of each check."""
-    return [CODES[each.verdict] for each in outcomes]
+    return [CODES[outcome.verdict] for outcome in outcomes]
 
 
 def sentence(outcome: "Outcome") -> str:
@@ -45,17 +45,17 @@ def as_json(outcomes: "Sequence[Outcome]") -> list[dict[str, object]]:
     """Return every check with its verdict and the numbers of the point that decides."""
     return [
         {
-            "check": each.check.text,
-            "verdict": each.verdict,
-            "points": each.places,
-            "point": dict(each.finding.point),
-            "unit": each.finding.bound.unit or None,
-            "left": each.finding.left and asdict(each.finding.left),
-            "right": each.finding.right and asdict(each.finding.right),
-            "difference": each.finding.difference and asdict(each.finding.difference),
-            "reason": each.finding.reason or None,
+            "check": outcome.check.text,
+            "verdict": outcome.verdict,
+            "points": outcome.places,
+            "point": dict(outcome.finding.point),
+            "unit": outcome.finding.bound.unit or None,
+            "left": outcome.finding.left and asdict(outcome.finding.left),
+            "right": outcome.finding.right and asdict(outcome.finding.right),
+            "difference": outcome.finding.difference and asdict(outcome.finding.difference),
+            "reason": outcome.finding.reason or None,
         }
-        for each in outcomes
+        for outcome in outcomes
     ]
 
 

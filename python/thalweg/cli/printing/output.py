@@ -57,8 +57,8 @@ def talk(text: str) -> None:
 
 def talk_of_left_out(files: Sequence["LeftOutFile"]) -> None:
     """Name the first files of records that were left out, each with the reason, and count the others."""
-    for each in files[:MAX_LEFT_OUT]:
-        talk(f"left out: {each.file}: {each.why}")
+    for file in files[:MAX_LEFT_OUT]:
+        talk(f"left out: {file.file}: {file.why}")
     if len(files) > MAX_LEFT_OUT:
         talk(f"left out: {len(files) - MAX_LEFT_OUT} more files")
 

@@ -135,18 +135,18 @@ def _algorithms(summary: "Summary") -> str:
 
     algorithms = list(summary.algorithms.values())
     columns: list[tuple[str, list[str]]] = [
-        ("cc", [each.cc for each in algorithms]),
-        ("connections", [f"{each.count.connections:,}" for each in algorithms]),
-        ("transfers", [f"{each.count.transfers:,}" for each in algorithms]),
+        ("cc", [algorithm.cc for algorithm in algorithms]),
+        ("connections", [f"{algorithm.count.connections:,}" for algorithm in algorithms]),
+        ("transfers", [f"{algorithm.count.transfers:,}" for algorithm in algorithms]),
     ]
-    known = {name for each in algorithms for name in each.spreads}
+    known = {name for algorithm in algorithms for name in algorithm.spreads}
     for name, title in SHOWN.items():
-        spreads = [each.spreads.get(name) for each in algorithms]
+        spreads = [algorithm.spreads.get(name) for algorithm in algorithms]
         if name in known and INSTEAD.get(name) not in known:
             unit, texts = cells(spreads, MEASURES[name].unit, is_mean=name in MEANS)
             columns.append((f"{title} ({unit})", texts))
-    if any(each.cpu_judged for each in algorithms):
-        columns.append(("short of CPU (%)", [_per_cent(each.cpu_limited_share) for each in algorithms]))
+    if any(algorithm.cpu_judged for algorithm in algorithms):
+        columns.append(("short of CPU (%)", [_per_cent(algorithm.cpu_limited_share) for algorithm in algorithms]))
     rows = list(zip(*(texts for _, texts in columns), strict=True))
     return output.table([title for title, _ in columns], rows, numbers=range(1, len(columns)))
 
@@ -156,17 +156,17 @@ def _times(summary: "Summary") -> str:
     from thalweg.records import SIZES
     from thalweg.report.pages.records_table import cells
 
-    algorithms = [each for each in summary.algorithms.values() if each.by_size]
+    algorithms = [algorithm for algorithm in summary.algorithms.values() if algorithm.by_size]
     if not algorithms:
         return ""
     rows = []
     for number, size in enumerate(SIZES):
-        spreads = [each.by_size.get(number) for each in algorithms]
+        spreads = [algorithm.by_size.get(number) for algorithm in algorithms]
         if any(spreads):
             unit, texts = cells(spreads, "s")
             counts = "/".join(f"{spread.n:,}" if spread else "0" for spread in spreads)
             rows.append([size.title, counts, unit, *texts])
-    headings = ["completion time", "transfers", "unit", *(each.cc for each in algorithms)]
+    headings = ["completion time", "transfers", "unit", *(algorithm.cc for algorithm in algorithms)]
     return output.table(headings, rows, numbers=[1, *range(3, len(headings))])
 
 

@@ -75,14 +75,14 @@ def of_overall(totals: Sequence["Overall"]) -> Sheet:
 
     rows = [
         [
-            ERRORS[each.measure].title,
-            str(each.n),
-            words.size(each.measure, each.median),
-            words.size(each.measure, each.p90),
+            ERRORS[total.measure].title,
+            str(total.n),
+            words.size(total.measure, total.median),
+            words.size(total.measure, total.p90),
         ]
-        for each in totals
+        for total in totals
     ]
-    colours = [["", "", _colour(each.measure, each.median), _colour(each.measure, each.p90)] for each in totals]
+    colours = [["", "", _colour(total.measure, total.median), _colour(total.measure, total.p90)] for total in totals]
     return Sheet(["measure", "rows", "median", "90th percentile"], rows, colours, range(1, 4))
 
 
@@ -90,8 +90,8 @@ def of_goals(goals: Sequence["JudgedGoal"]) -> Sheet:
     """Write each goal with what was found."""
     from thalweg.validate import words
 
-    rows = [[each.goal.title, words.limit(each), words.found(each), str(each.n), each.verdict] for each in goals]
-    colours = [["", "", "", "", VERDICTS[each.verdict]] for each in goals]
+    rows = [[goal.goal.title, words.limit(goal), words.found(goal), str(goal.n), goal.verdict] for goal in goals]
+    colours = [["", "", "", "", VERDICTS[goal.verdict]] for goal in goals]
     return Sheet(["errors in", "goal", "found", "rows", "verdict"], rows, colours, range(2, 4))
 
 

@@ -121,12 +121,12 @@ class Imported:
     @property
     def unread(self) -> int:
         """Number of lines that could not be read."""
-        return sum(each.count for each in self.unread_lines.values())
+        return sum(unread_line.count for unread_line in self.unread_lines.values())
 
     @property
     def first_unread(self) -> list[UnreadLine]:
         """The first line of each reason for which lines could not be read, in the order in which they were found."""
-        return [each.first for each in self.unread_lines.values()]
+        return [unread_line.first for unread_line in self.unread_lines.values()]
 
 
 def convert(

@@ -39,7 +39,11 @@ class HaproxyFormat:
         self.text = text
         parts = list(_parts(text))
         optional = [part.name for part in parts if isinstance(part, FormField) and part.name in OPTIONAL]
-        choices = [set(each) for size in range(len(optional) + 1) for each in itertools.combinations(optional, size)]
+        choices = [
+            set(combination)
+            for size in range(len(optional) + 1)
+            for combination in itertools.combinations(optional, size)
+        ]
         self._forms = [LineForm(_without(parts, absent), text) for absent in choices]
         self.names = self._forms[0].names
 

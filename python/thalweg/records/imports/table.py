@@ -80,8 +80,8 @@ class CsvTable:
         Raises `ThalwegError` if it lacks a column of the map.
         """
         table = self._opened(source)
-        for each in table.rows:
-            yield each if isinstance(each, Item) else self._item(source, table, *each)
+        for row in table.rows:
+            yield row if isinstance(row, Item) else self._item(source, table, *row)
 
     def blocks(self, source: SourceFile) -> Iterator[Block] | None:
         """Read a file in blocks of rows.

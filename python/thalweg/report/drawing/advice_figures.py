@@ -141,8 +141,8 @@ def _by_size(
     """Draw a time of both arms for each class of sizes."""
     names = {"treatment": answer.question.treatment, "control": answer.question.control}
     rows = [
-        (each.title, value_us(getattr(each.difference, which)) * 1e-6, None, None, series)
-        for each in answer.sizes
+        (size.title, value_us(getattr(size.difference, which)) * 1e-6, None, None, series)
+        for size in answer.sizes
         for which, series in names.items()
     ]
     columns = {"x": pl.String, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}

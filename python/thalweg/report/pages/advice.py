@@ -99,7 +99,7 @@ def _left_out(answer: Answer) -> list[str]:
 
 
 def _rows(part: Part, answer: Answer) -> list[AdviceRow]:
-    return [_row(part, each, answer) for each in part.comparisons.values()]
+    return [_row(part, comparison, answer) for comparison in part.comparisons.values()]
 
 
 def _row(part: Part, comparison: Comparison, answer: Answer) -> AdviceRow:

@@ -152,36 +152,36 @@ def _algorithms(summary: Summary) -> RecordsTable:
     """Write a column per algorithm, and a line for every measure that some of them has."""
     algorithms = list(summary.algorithms.values())
     rows = [
-        RecordsRow("Connections", [f"{each.count.connections:,}" for each in algorithms]),
-        RecordsRow("Transfers", [f"{each.count.transfers:,}" for each in algorithms]),
-        RecordsRow("Bytes acknowledged", [amount(each.acked_bytes, "B") for each in algorithms]),
+        RecordsRow("Connections", [f"{algorithm.count.connections:,}" for algorithm in algorithms]),
+        RecordsRow("Transfers", [f"{algorithm.count.transfers:,}" for algorithm in algorithms]),
+        RecordsRow("Bytes acknowledged", [amount(algorithm.acked_bytes, "B") for algorithm in algorithms]),
     ]
     for name, measure in MEASURES.items():
-        spreads = [each.spreads.get(name) for each in algorithms]
+        spreads = [algorithm.spreads.get(name) for algorithm in algorithms]
         if name != "completion_time" and any(spreads):
             unit, texts = cells(spreads, measure.unit, is_mean=name in MEANS)
             rows.append(RecordsRow(f"{measure.title} ({unit})", texts))
-    if any(each.cpu_judged for each in algorithms):
-        shares = [each.cpu_limited_share for each in algorithms]
+    if any(algorithm.cpu_judged for algorithm in algorithms):
+        shares = [algorithm.cpu_limited_share for algorithm in algorithms]
         rows.append(
             RecordsRow("Connections short of CPU", ["-" if share is None else per_cent(share) for share in shares])
         )
-    return RecordsTable([each.cc for each in algorithms], rows)
+    return RecordsTable([algorithm.cc for algorithm in algorithms], rows)
 
 
 def _times(summary: Summary) -> RecordsTable | None:
     """Write a line per class of sizes, with the completion times of each algorithm."""
-    algorithms = [each for each in summary.algorithms.values() if each.by_size]
+    algorithms = [algorithm for algorithm in summary.algorithms.values() if algorithm.by_size]
     if not algorithms:
         return None
     rows = []
     for number, size in enumerate(SIZES):
-        spreads = [each.by_size.get(number) for each in algorithms]
+        spreads = [algorithm.by_size.get(number) for algorithm in algorithms]
         if any(spreads):
             unit, texts = cells(spreads, "s")
             counts = " / ".join(f"{spread.n:,}" if spread else "0" for spread in spreads)
             rows.append(RecordsRow(f"{size.title} ({unit})", [counts, *texts]))
-    return RecordsTable(["transfers", *(each.cc for each in algorithms)], rows)
+    return RecordsTable(["transfers", *(algorithm.cc for algorithm in algorithms)], rows)
 
 
 def _least(missing: Missing) -> float:

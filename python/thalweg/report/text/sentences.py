@@ -230,7 +230,7 @@ def _algorithm(sweep: Sweep, measurements: Measurements, flow: str, axis: Axis, 
     ranked = sorted(wins.items(), key=lambda item: -item[1])
     first, *others = [f"with {cc} at {count}" for cc, count in ranked]
     rest = len(groups) - sum(wins.values())
-    text = f"{title} is {extreme} {first} of {len(groups)} points" + "".join(f", {each}" for each in others)
+    text = f"{title} is {extreme} {first} of {len(groups)} points" + "".join(f", {other}" for other in others)
     return text + (f"; at {rest} no algorithm leads beyond the intervals." if rest else ".")
 
 

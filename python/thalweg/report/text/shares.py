@@ -29,17 +29,17 @@ def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
     """Write a line per run, host and amount; none of engines that measure nothing of it, such as the simulator."""
     found = []
     for labelled in runs:
-        for number, each in enumerate(analysis.shares(labelled.run)):
+        for number, share in enumerate(analysis.shares(labelled.run)):
             found.append(
                 ShareLine(
                     run="" if number else labelled.label,
-                    host=each.host,
-                    asked=_asked(each),
-                    received=_percent(each.received),
-                    largest=_percent(each.largest),
-                    slices=NOTHING if each.slice_us is None else _ms(each.slice_us * 1e3),
-                    tenants=NOTHING if each.tenants is None else _percent(each.tenants),
-                    n=each.n,
+                    host=share.host,
+                    asked=_asked(share),
+                    received=_percent(share.received),
+                    largest=_percent(share.largest),
+                    slices=NOTHING if share.slice_us is None else _ms(share.slice_us * 1e3),
+                    tenants=NOTHING if share.tenants is None else _percent(share.tenants),
+                    n=share.n,
                 )
             )
     return found

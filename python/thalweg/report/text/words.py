@@ -84,9 +84,9 @@ def _time(ns: float) -> str:
 
 def _capacities(points: Sequence[ExperimentDocument], direction: LinkName, names: Mapping[str, str]) -> str:
     capacities = [point[direction]["capacity"] for point in points]
-    if all(each["kind"] == "steps" and len(each["steps"]) == 1 for each in capacities):
-        return amounts([each["steps"][0]["rate_bps"] for each in capacities], _bitrate)
-    return texts(_capacity(each, names) for each in capacities)
+    if all(capacity["kind"] == "steps" and len(capacity["steps"]) == 1 for capacity in capacities):
+        return amounts([capacity["steps"][0]["rate_bps"] for capacity in capacities], _bitrate)
+    return texts(_capacity(capacity, names) for capacity in capacities)
 
 
 def _bitrate(bps: float) -> str:

@@ -163,7 +163,7 @@ def _of_unit(number: Decimal, unit: str, format_: str, keys: Place) -> str | Non
         candidates = same[:1]
     else:
         candidates = OTHER_UNITS.get(unit.lower(), ())
-    candidates = [each for each in candidates if each in units]
+    candidates = [candidate for candidate in candidates if candidate in units]
     if not candidates:
         return _compound(f"{number}{unit}") if "min" in units else None
     if len(candidates) > 1 and _usual(format_, keys) is SECONDS:

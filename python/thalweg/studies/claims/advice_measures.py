@@ -131,8 +131,8 @@ def as_json(answer: "Answer") -> list[dict[str, JsonValue]]:
             "reason": part.reason,
             "gains": {
                 metric: {"value": gain.value, "low": gain.low, "high": gain.high}
-                for metric, each in part.comparisons.items()
-                if (gain := each.gain) is not None
+                for metric, comparison in part.comparisons.items()
+                if (gain := comparison.gain) is not None
             },
         }
         for part in answer.parts

@@ -42,5 +42,5 @@ def _left(wanted: TomlValue | None, values: Sequence[TomlValue]) -> Sequence[Tom
     if (limits := range_of(wanted)) is not None:
         low = float("-inf") if limits.at_least is None else limits.at_least
         high = float("inf") if limits.at_most is None else limits.at_most
-        return [each for each in values if (known := number(each)) is not None and low <= known <= high]
-    return [each for each in values if each in values_of(wanted)]
+        return [value for value in values if (known := number(value)) is not None and low <= known <= high]
+    return [value for value in values if value in values_of(wanted)]

@@ -132,7 +132,9 @@ class PartData:
         """Name what the engine does not record of what a measure is made of, if anything."""
         if self.run is None:
             return None
-        lacking = (each for each in sorted(sources(measure, self.measures)) if not analysis.is_recorded(self.run, each))
+        lacking = (
+            source for source in sorted(sources(measure, self.measures)) if not analysis.is_recorded(self.run, source)
+        )
         return next(lacking, None)
 
     def _no_point(self, where: Mapping[str, TomlValue]) -> NotRun:
@@ -154,7 +156,7 @@ class PartData:
 def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
     """Return a row per planned point: experiment, the keys of the sweep, the derived keys."""
     assert planned_part.plan
-    points = {each.experiment: each.sweep for each in planned_part.plan.experiments}
+    points = {experiment.experiment: experiment.sweep for experiment in planned_part.plan.experiments}
     rows = [{"experiment": number, **sweep, **planned_part.fixed} for number, sweep in points.items()]
     derived = analysis.derived_from(cast(PlanDocument, planned_part.plan.model_dump(mode="json")))
     frame = pl.DataFrame(rows, infer_schema_length=None, strict=False).cast({"experiment": pl.UInt64})

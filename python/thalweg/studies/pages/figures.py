@@ -160,7 +160,7 @@ def _curve(wanted: Wanted, curve: Curve, points: pl.DataFrame) -> list[tuple[str
     heights: dict[tuple[float, str | None], set[float]] = {}
     for _, x, y, panel in found:
         heights.setdefault((x, panel), set()).add(float(f"{y:.6g}"))
-    is_one = all(len(each) == 1 for each in heights.values())
+    is_one = all(len(height) == 1 for height in heights.values())
     return [
         (curve.name if is_one or not series else f"{curve.name}, {series}", x, float(f"{y:.6g}"), panel)
         for series, x, y, panel in found

@@ -53,7 +53,7 @@ def simulated(planned_part: PlannedPart, place: Path, simulate: Simulate, outcom
     from thalweg import synth
 
     def run(kind: "PathClass", plan: Plan, folder: Path, _: Path) -> Outcome:
-        due = [(each.experiment, each.repetition) for each in plan.experiments]
+        due = [(experiment.experiment, experiment.repetition) for experiment in plan.experiments]
         outcomes.append(simulate(PlannedPart(kind.name, planned_part.engine, plan), folder, due))
         return outcomes[-1]
 

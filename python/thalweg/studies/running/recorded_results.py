@@ -103,7 +103,7 @@ def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
         "claims": {id: _claim(judged) for id, judged in reproduced.judged.items()},
     }
     file = study.folder / FOUND
-    content = {"format": FORMAT, "engines": {each: engines[each] for each in sorted(engines)}}
+    content = {"format": FORMAT, "engines": {engine: engines[engine] for engine in sorted(engines)}}
     replace(file, (json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
     return file
 

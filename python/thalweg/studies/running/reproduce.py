@@ -85,12 +85,14 @@ class Reproduced:
         return bool(self.outcomes) and not any(outcome.present for outcome in self.outcomes)
 
 
-def plan(study: Study, engine: Engine, known: Capabilities, *, quick: bool) -> Reproduced:
+def plan(study: Study, engine: Engine, capabilities: Capabilities, *, quick: bool) -> Reproduced:
     """Return what is to be run.
 
     Raises `ThalwegErrors` if what claims.toml lays over a scenario is wrong.
     """
-    planned_parts = {part: prepare(study, part, engine, known.engines, quick=quick) for part in study.claims.parts}
+    planned_parts = {
+        part: prepare(study, part, engine, capabilities.engines, quick=quick) for part in study.claims.parts
+    }
     return Reproduced(study, engine, planned_parts)
 
 

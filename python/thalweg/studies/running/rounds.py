@@ -39,7 +39,7 @@ class Schedule:
     @property
     def all(self) -> list[ExperimentKey]:
         """Everything that is planned, in its order."""
-        return [(each.experiment, each.repetition) for each in self.plan.experiments]
+        return [(experiment.experiment, experiment.repetition) for experiment in self.plan.experiments]
 
     def first(self, *, may_stop_early: bool) -> list[ExperimentKey]:
         """Ask for the first repetitions of every point, or for all."""
@@ -96,4 +96,8 @@ def finished(run: Run | None) -> set[ExperimentKey]:
     if run is None:
         return set()
     complete = set(run.finished_ids)
-    return {(each["experiment"], each["repetition"]) for each in run.meta["experiments"] if each["id"] in complete}
+    return {
+        (experiment["experiment"], experiment["repetition"])
+        for experiment in run.meta["experiments"]
+        if experiment["id"] in complete
+    }

@@ -108,9 +108,9 @@ def test_among_many_parts_chance_makes_none_unlike() -> None:
         parts = [part(number, mixed(chance)) for number in range(20)]
         false += bool(list(cautions.of_parts(parts, parts[0], QUICK)))
         alone += any(
-            each.is_sure and abs(each.standardized) > 0.1
+            imbalance.is_sure and abs(imbalance.standardized) > 0.1
             for one in parts
-            for each in one.comparisons["completion_time"].imbalances
+            for imbalance in one.comparisons["completion_time"].imbalances
         )
     assert false / SEEDS <= FALSE_AT_MOST
     assert alone / SEEDS > 0.5, "the negative control: parts looked at one by one"

@@ -247,12 +247,12 @@ def test_lines_with_one_unusual_field_read_in_blocks_give_the_rows_of_single_lin
     name: str, form: AddressForm
 ) -> None:
     make, fields, separator = LINES[name]
-    usual = [each[0] for each in fields]
+    usual = [field[0] for field in fields]
     head = "t;s;a;c;k;r;n;e;b;g;i;x\n" if name.startswith("csv") else ""
     lines = [
         separator.join([*usual[:place], text, *usual[place + 1 :]])
-        for place, each in enumerate(fields)
-        for text in each
+        for place, field in enumerate(fields)
+        for text in field
     ]
     check(make, (head + "\n".join(lines)).encode(), form)
     for line in lines if form == "truncated" else ():
@@ -262,7 +262,7 @@ def test_lines_with_one_unusual_field_read_in_blocks_give_the_rows_of_single_lin
 @pytest.mark.parametrize("name", LINES)
 def test_lines_of_usual_and_unusual_fields_read_in_blocks_give_the_rows_of_single_lines(name: str) -> None:
     make, fields, separator = LINES[name]
-    line = st.tuples(*(st.sampled_from(each[:1]) | st.sampled_from(each) for each in fields)).map(separator.join)
+    line = st.tuples(*(st.sampled_from(field[:1]) | st.sampled_from(field) for field in fields)).map(separator.join)
     kinds = st.sampled_from(["whole", "truncated", "hashed"])
     importer = make()
     assert isinstance(importer, BlockImporter)

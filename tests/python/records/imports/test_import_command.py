@@ -47,7 +47,7 @@ def test_importing_the_same_again_replaces_it_and_summaries_count_it_once(thalwe
     assert "had been imported before" in done.stderr
     assert len(list((tmp_path / "records").iterdir())) == 1
     told = json.loads(thalweg("records", "records", "--json").stdout)
-    assert [(each["cc"], each["transfers"]) for each in told["algorithms"]] == [("bbr", 4)]
+    assert [(algorithm["cc"], algorithm["transfers"]) for algorithm in told["algorithms"]] == [("bbr", 4)]
 
 
 def test_a_file_that_is_imported_again_beside_others_counts_once(tmp_path: Path) -> None:

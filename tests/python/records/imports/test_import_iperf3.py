@@ -40,7 +40,7 @@ TEST: dict[str, Any] = {
 
 
 def rows_of(folder: Path, *tests: Any, text: str = "") -> list[dict[str, Any]]:
-    (folder / "a.json").write_text(text or "\n".join(json.dumps(each, indent=1) for each in tests))
+    (folder / "a.json").write_text(text or "\n".join(json.dumps(test, indent=1) for test in tests))
     return imported(Iperf3(), folder / "a.json", out=folder / "out", addresses=Addresses("whole"))[0]
 
 

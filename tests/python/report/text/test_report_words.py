@@ -73,7 +73,7 @@ CASES = {
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda file: file.name)
 def test_no_entity_stands_in_an_expression_which_would_escape_it(template: Path) -> None:
     expressions = re.findall(r"{[{%].*?[%}]}", template.read_text("utf-8"), re.DOTALL)
-    assert not [each for each in expressions if re.search(r"&(#?\w+);", each)]
+    assert not [expression for expression in expressions if re.search(r"&(#?\w+);", expression)]
 
 
 @pytest.mark.parametrize(("swept", "expected"), CASES.values(), ids=CASES)

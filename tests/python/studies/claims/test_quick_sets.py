@@ -53,7 +53,11 @@ def planned(study: Study, name: str, part: str, *, quick: bool) -> list[tuple[st
     """The buffer and the repetition of each experiment that an engine runs of a part, if it is here."""
     known = engines()
     plan = prepare(study, part, replace(known[name], available=True), known, quick=quick).plan
-    return [(str(each.sweep.get("path.buffer")), each.repetition) for each in plan.experiments] if plan else []
+    return (
+        [(str(experiment.sweep.get("path.buffer")), experiment.repetition) for experiment in plan.experiments]
+        if plan
+        else []
+    )
 
 
 @pytest.mark.parametrize("name", STUDIES)

@@ -66,4 +66,4 @@ def test_a_claim_may_be_over_the_rows_of_a_file(tmp_path: Path) -> None:
 def test_a_sample_that_makes_no_sense_is_refused(tmp_path: Path, judge: str, words: str) -> None:
     with pytest.raises(ThalwegErrors) as raised:
         load(tmp_path, judge)
-    assert [words in each.message for each in raised.value.errors] == [True]
+    assert [words in error.message for error in raised.value.errors] == [True]

@@ -122,8 +122,8 @@ def reproduced(tmp_path: Path, runner: Runner, claims: str = CLAIMS) -> Reproduc
     folder.mkdir(exist_ok=True)
     (folder / "claims.toml").write_text(claims)
     (folder / "race.toml").write_text(SCENARIO)
-    known = engine.capabilities()
-    planned = studies.plan(studies.load(folder), known.engines["sim"], known, quick=False)
+    capabilities = engine.capabilities()
+    planned = studies.plan(studies.load(folder), capabilities.engines["sim"], capabilities, quick=False)
     studies.run(planned, tmp_path / "runs", runner)
     return planned
 
