@@ -42,13 +42,13 @@ def front(studies: Sequence[Study]) -> str:
 
 
 def page(study: Study) -> str:
-    """Return the page of a study: a link to its README, how to repeat it, and every claim.
+    """Return the page of a study: a link to its README, or without one a summary, how to repeat it, and every claim.
 
     The site shows the README in place of the link (tools/website/hooks.py).
     """
     claims, known = study.claims, _engines(study)
-    lines = [f"# {claims.title}", "", NOTE, "", claims.about.strip(), "", f"Source: {_cite(study)}", ""]
-    lines += [*_story(study), "## Run it", "", "```sh"]
+    lines = [f"# {claims.title}", "", NOTE, "", f"Source: {_cite(study)}", ""]
+    lines += [*(_story(study) or (claims.about.strip(), "")), "## Run it", "", "```sh"]
     lines += [f"thalweg reproduce {study.name}{_hint(known)}"]
     lines += [f"thalweg reproduce {study.name} --engine {name}" for name in known if name != engine.DEFAULT]
     lines += ["```", "", *_made(study), "", *_parts(study), "", "## Claims", ""]
