@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
-from made_up_records import NOON_US, SECOND, closed, flushed, transfer, write
+from synthetic_records import NOON_US, SECOND, closed, flushed, transfer, write
 from thalweg.records.schema import SCHEMA
 
 OLDER = ("machine", "cc_at_open", "cpu_limited", "buffer_bdp", "acked_30s_bytes", "sampled_one_in")

@@ -110,7 +110,7 @@ def write_run(out: Path, plan: Any, mark: str) -> None:
     tables = """
 import sys
 from pathlib import Path
-from made_up_runs import MadeUpRun, experiment
+from synthetic_runs import MadeUpRun, experiment
 made = MadeUpRun(Path(sys.argv[1]), [experiment(0), experiment(1)])
 made.transfer(0, 0)
 if sys.argv[2]:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-import made_up_records as made_up
 import numpy as np
 import polars as pl
 import pytest
+import synthetic_records as synthetic
 from browsers import Watched
-from made_up_traffic import HOUR_US, Traffic, whole, write
 from playwright.sync_api import Browser
+from synthetic_traffic import HOUR_US, Traffic, whole, write
 from thalweg.advise import Answer, Design, Question, advise
 from thalweg.advise.counting.segments import LOSS_TITLES, RTT_TITLES
 from thalweg.report.pages import advice as page
@@ -28,7 +28,7 @@ def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
 def lives() -> pl.DataFrame:
     """Connections of which is known how much they had moved after seconds."""
     rows = [
-        made_up.closed(n, cc=("bbr", "cubic")[n % 2], start_us=made_up.NOON_US + n % 24 * HOUR_US)
+        synthetic.closed(n, cc=("bbr", "cubic")[n % 2], start_us=synthetic.NOON_US + n % 24 * HOUR_US)
         | {"acked_1s_bytes": 1_000_000 + n % 7 * 10_000 + n % 2 * 200_000, "acked_3s_bytes": 3_000_000 + n % 5 * 10_000}
         for n in range(400)
     ]
@@ -137,7 +137,7 @@ def test_rows_can_be_sorted_and_searched(browser: Browser, found: tuple[Answer, 
 def test_an_activation_is_marked_in_the_time_series(tmp_path: Path, browser: Browser) -> None:
     frame = Traffic(hours=96, share=lambda given: (given["hour"] >= 48) * 1.0, effect=lambda _: 0.8).frame()
     write(tmp_path / "some.parquet", frame)
-    design = Design("before-after", made_up.NOON_US + 48 * HOUR_US)
+    design = Design("before-after", synthetic.NOON_US + 48 * HOUR_US)
     answer = advise([tmp_path], Question(segments=(), design=design, replicates=200))
     page.write(answer, [tmp_path], tmp_path / "page.html")
     watched = Watched(browser, tmp_path / "page.html").ready()

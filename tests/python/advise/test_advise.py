@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import made_up_records as made_up
 import numpy as np
 import polars as pl
 import pytest
-from made_up_traffic import HOUR_US, Traffic, whole, write
+import synthetic_records as synthetic
+from synthetic_traffic import HOUR_US, Traffic, whole, write
 from thalweg.advise import NO_DIFFERENCE, NOT_COMPARABLE, NOT_ENOUGH, Answer, Design, Question, advise
 from thalweg.errors import ThalwegError
 from thalweg.records.schema import SCHEMA
@@ -241,7 +241,7 @@ def test_a_share_that_grows_over_time_does_not_mix_up_hours_with_algorithms(tmp_
         return np.where(given["hour"] < 12, 0.1, 0.8)
 
     frame = Traffic(rows=60_000, share=share, effect=lambda _: 0.9).frame()
-    late = (pl.col("start_us") - made_up.NOON_US) // HOUR_US >= 12
+    late = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US >= 12
     frame = frame.with_columns(fct_us=pl.when(late).then(pl.col("fct_us") * 2).otherwise(pl.col("fct_us")))
     found = answer(tmp_path, frame)
     assert "uneven-over-time" in codes(found)
@@ -259,7 +259,7 @@ def test_hours_of_one_algorithm_alone_are_left_out_of_a_side_by_side(tmp_path: P
 
 def test_before_and_after_are_parted_by_the_activation(tmp_path: Path) -> None:
     frame = Traffic(hours=96, share=lambda given: (given["hour"] >= 48) * 1.0, effect=lambda _: 0.8).frame()
-    at_us = made_up.NOON_US + 48 * HOUR_US
+    at_us = synthetic.NOON_US + 48 * HOUR_US
     question = Question(segments=("retransmits",), design=Design("before-after", at_us), replicates=300)
     found = answer(tmp_path, frame, question)
     assert set(verdicts(found).values()) == {"bbr"}
@@ -299,7 +299,7 @@ def pops(turns: pl.Expr, effect: float) -> pl.DataFrame:
 
 
 def test_pops_that_take_turns_each_by_itself_are_a_switchback(tmp_path: Path) -> None:
-    hour = (pl.col("start_us") - made_up.NOON_US) // HOUR_US
+    hour = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US
     frame = pops(hour + hour // 24, 0.8)
     design = Design("switchback", unit="machine")
     found = answer(tmp_path, frame, Question(segments=(), design=design, replicates=300))
@@ -310,7 +310,7 @@ def test_pops_that_take_turns_each_by_itself_are_a_switchback(tmp_path: Path) ->
 
 
 def test_a_pop_that_always_has_one_algorithm_is_left_out(tmp_path: Path) -> None:
-    hour = (pl.col("start_us") - made_up.NOON_US) // HOUR_US
+    hour = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US
     turning = pops(hour + hour // 24, 0.8)
     stuck = pops(pl.lit(0), 0.8).filter(pl.col("cc") == "bbr")
     stuck = stuck.with_columns(machine=pl.lit("ams"), fct_us=pl.col("fct_us") * 20)
@@ -328,7 +328,7 @@ def test_a_pop_that_always_has_one_algorithm_is_left_out(tmp_path: Path) -> None
 
 
 def test_ages_of_connections_count_pairs_of_turns_of_each_pop(tmp_path: Path) -> None:
-    hour = (pl.col("start_us") - made_up.NOON_US) // HOUR_US
+    hour = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US
     frame = pops(hour + hour // 24, 0.8).with_columns(kind=pl.lit("close"), busy_goodput_bps=pl.col("goodput_bps"))
     frame = frame.with_columns(
         fct_us=pl.lit(None, dtype=pl.Int64),
@@ -344,7 +344,7 @@ def test_ages_of_connections_count_pairs_of_turns_of_each_pop(tmp_path: Path) ->
 def test_turns_shorter_than_an_hour_are_reported_from_the_hour(tmp_path: Path) -> None:
     """In the first half of each hour the one, in the second half the other one."""
     frame = Traffic(rows=40_000, effect=lambda _: 0.8, hours=48).frame()
-    of_hour = (pl.col("start_us") - made_up.NOON_US) % HOUR_US
+    of_hour = (pl.col("start_us") - synthetic.NOON_US) % HOUR_US
     is_first = of_hour < HOUR_US // 2
     turns = frame.filter(pl.when(is_first).then(pl.col("cc") == "bbr").otherwise(pl.col("cc") == "cubic"))
     half = Design("switchback", every_us=HOUR_US // 2)
@@ -360,7 +360,7 @@ def test_the_gain_is_reported_by_the_days_since_the_activation(tmp_path: Path) -
         return np.where(given["hour"] < 96 + 24, 0.7, 1.0)
 
     frame = Traffic(rows=60_000, hours=240, share=lambda given: (given["hour"] >= 96) * 1.0, effect=fades).frame()
-    design = Design("before-after", made_up.NOON_US + 96 * HOUR_US)
+    design = Design("before-after", synthetic.NOON_US + 96 * HOUR_US)
     found = answer(tmp_path, frame, Question(segments=(), design=design, replicates=300))
     ratios = {each.title: each.difference.median.ratio for each in found.since if each.difference.median}
     assert list(ratios) == ["day 1", "days 2 and 3", "days 4 to 7"]
@@ -384,24 +384,29 @@ def test_a_connection_that_changed_its_algorithm_belongs_to_neither(tmp_path: Pa
 def test_connections_count_where_their_source_marks_no_transfers(tmp_path: Path) -> None:
     connections = pl.DataFrame(
         [
-            made_up.closed(n, cc=("bbr", "cubic")[n % 2], start_us=made_up.NOON_US + n * 60 * made_up.SECOND)
+            synthetic.closed(n, cc=("bbr", "cubic")[n % 2], start_us=synthetic.NOON_US + n * 60 * synthetic.SECOND)
             for n in range(2000)
         ]
     )
     found = answer(tmp_path, whole(connections), Question(segments=()))
     assert (found.n, set(found.overall.comparisons)) == (2000, {"throughput"})
-    both = pl.concat([whole(connections), whole(pl.DataFrame([made_up.transfer(n, cc="bbr") for n in range(7)]))])
+    both = pl.concat([whole(connections), whole(pl.DataFrame([synthetic.transfer(n, cc="bbr") for n in range(7)]))])
     assert answer(tmp_path, both, Question(segments=())).n == 7
 
 
 def test_a_connection_that_is_open_does_not_count(tmp_path: Path) -> None:
-    rows = [made_up.closed(1), made_up.closed(2, cc="bbr"), made_up.interim(3, 1), made_up.interim(4, 2, cc="bbr")]
+    rows = [
+        synthetic.closed(1),
+        synthetic.closed(2, cc="bbr"),
+        synthetic.interim(3, 1),
+        synthetic.interim(4, 2, cc="bbr"),
+    ]
     found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=()))
     assert found.n == 2
 
 
 def test_sampled_connections_count_for_as_many_as_they_stand_for(tmp_path: Path) -> None:
-    rows = [made_up.transfer(n, cc=cc, fct_us=fct, acked_bytes=1000, sampled_one_in=weight)
+    rows = [synthetic.transfer(n, cc=cc, fct_us=fct, acked_bytes=1000, sampled_one_in=weight)
             for cc in ("bbr", "cubic") for n, (fct, weight) in enumerate([(1000, 1), (8000, 3)])]  # fmt: skip
     found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=()))
     difference = found.overall.comparisons["completion_time"].difference
@@ -416,7 +421,7 @@ def test_whole_addresses_are_taken_together_by_network(tmp_path: Path) -> None:
         "2001:db8:1:2::7": "2001:db8:1::/48", "2001:db8::9": "2001:db8::/48", "2001:db8:0:5::9": "2001:db8::/48",
         "2001:db8::/48": "2001:db8::/48", "h:49904e588c3b5db3": "h:49904e588c3b5db3",
     }  # fmt: skip
-    rows = [made_up.transfer(n, cc=cc, remote_address=address, acked_bytes=1000)
+    rows = [synthetic.transfer(n, cc=cc, remote_address=address, acked_bytes=1000)
             for n, address in enumerate(addresses) for cc in ("bbr", "cubic")]  # fmt: skip
     found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=("prefix",), least_samples=1))
     assert {part.title: part.n for part in found.parts} == {
@@ -429,11 +434,11 @@ def test_numbers_that_nothing_has_do_not_spoil_the_others(tmp_path: Path) -> Non
     largest = 2**64 - 1
     absurd = pl.DataFrame(
         [
-            made_up.transfer(n, cc=cc, **{name: largest}, sampled_one_in=2**63)
+            synthetic.transfer(n, cc=cc, **{name: largest}, sampled_one_in=2**63)
             for n, name in enumerate(["end_us", "start_us", "fct_us", "acked_bytes", "rtt_min_us", "segments"])
             for cc in ("bbr", "cubic")
         ]
-        + [made_up.transfer(n, cc="bbr", acked_bytes=10**8, goodput_bps=rate)
+        + [synthetic.transfer(n, cc="bbr", acked_bytes=10**8, goodput_bps=rate)
            for n, rate in enumerate([float("nan"), float("inf"), -1.0])],
         schema=SCHEMA,
     )  # fmt: skip
@@ -505,7 +510,7 @@ def test_if_every_file_is_damaged_the_first_one_is_named(tmp_path: Path) -> None
         advise([tmp_path], BY_PREFIX)
 
 
-@pytest.mark.parametrize("unit_us", [1, 1000, made_up.SECOND], ids=["microseconds", "milliseconds", "seconds"])
+@pytest.mark.parametrize("unit_us", [1, 1000, synthetic.SECOND], ids=["microseconds", "milliseconds", "seconds"])
 def test_of_many_rows_a_quarter_tells_whether_the_arms_are_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit_us: int
 ) -> None:
@@ -579,7 +584,7 @@ def test_ages_compare_spans_of_a_connections_life(tmp_path: Path) -> None:
         first = 1_000_000 * chance.lognormal(0, 0.3) * (1.5 if cc == "bbr" else 1)
         then = 2_000_000 * chance.lognormal(0, 0.3)
         moved = {"acked_1s_bytes": round(first), "acked_3s_bytes": round(first + then)}
-        rows.append(made_up.closed(n, cc=cc, start_us=made_up.NOON_US + n % 40 * HOUR_US) | moved)
+        rows.append(synthetic.closed(n, cc=cc, start_us=synthetic.NOON_US + n % 40 * HOUR_US) | moved)
     found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=()))
     ratios = {age.title: age.effect.ratio for age in found.ages if age.effect}
     assert ratios["0 to 1 s"] == pytest.approx(1.5, rel=0.05)
@@ -588,7 +593,7 @@ def test_ages_compare_spans_of_a_connections_life(tmp_path: Path) -> None:
 
 def test_what_was_found_over_time_has_a_value_for_each_step_and_arm(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(hours=24).frame())
-    assert found.step_us == 900 * made_up.SECOND
+    assert found.step_us == 900 * synthetic.SECOND
     arms = found.over_time.group_by("arm").agg(pl.col("n").sum()).sort("arm")
     assert arms["n"].sum() == found.n
     assert found.over_time["start_us"].n_unique() > 90
@@ -610,7 +615,9 @@ def test_a_throughput_that_is_not_finite_is_unknown(tmp_path: Path, value: float
 
 @pytest.mark.parametrize("value", NOT_FINITE)
 def test_a_connection_s_throughput_that_is_not_finite_is_unknown(tmp_path: Path, value: float) -> None:
-    rows = [made_up.closed(n, cc=("bbr", "cubic")[n % 2], remote_address=f"198.51.{n % 100}.0/24") for n in range(2000)]
+    rows = [
+        synthetic.closed(n, cc=("bbr", "cubic")[n % 2], remote_address=f"198.51.{n % 100}.0/24") for n in range(2000)
+    ]
     frame = whole(pl.DataFrame(rows))
     bad = pl.when(pl.col("connection") < 400).then(pl.lit(value)).otherwise(pl.col("busy_goodput_bps"))
     found = answer(tmp_path, frame.with_columns(busy_goodput_bps=bad))

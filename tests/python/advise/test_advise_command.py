@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_up_traffic import Traffic, write
+from synthetic_traffic import Traffic, write
 from thalweg.errors import Exit
 
 Thalweg = Callable[..., Any]

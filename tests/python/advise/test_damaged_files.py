@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import made_up_runs
-import made_up_traffic
 import polars as pl
 import pytest
+import synthetic_runs
+import synthetic_traffic
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from thalweg.cli.main import app
@@ -70,8 +70,8 @@ def in_a_process(command: str, place: Path) -> tuple[int, str]:
 def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     """A folder of records with two files, and the content of the one that is damaged."""
     folder = tmp_path_factory.mktemp("records")
-    made_up_traffic.write(folder / "whole.parquet", made_up_traffic.Traffic(rows=1200, clients=40, seed=2).frame())
-    file = made_up_traffic.write(folder / "bad.parquet", made_up_traffic.Traffic(rows=300, clients=40).frame())
+    synthetic_traffic.write(folder / "whole.parquet", synthetic_traffic.Traffic(rows=1200, clients=40, seed=2).frame())
+    file = synthetic_traffic.write(folder / "bad.parquet", synthetic_traffic.Traffic(rows=300, clients=40).frame())
     return folder, file.read_bytes()
 
 
@@ -111,7 +111,7 @@ def test_advice_on_records_with_a_flipped_bit_leaves_them_out(
 def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
     thalweg: Run, tmp_path: Path, flip: tuple[bool, int, int]
 ) -> None:
-    run = made_up_runs.grid(tmp_path, 1, 1).write() if not (tmp_path / "run").exists() else tmp_path / "run"
+    run = synthetic_runs.grid(tmp_path, 1, 1).write() if not (tmp_path / "run").exists() else tmp_path / "run"
     file = next((run / "flows").iterdir())
     whole = file.read_bytes()
     file.write_bytes(flipped(whole, flip))
@@ -123,7 +123,7 @@ def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
 
 @pytest.mark.parametrize("command", ["results", "report"])
 def test_a_bit_that_makes_polars_abort_is_an_error_of_a_command(tmp_path: Path, command: str) -> None:
-    run = made_up_runs.grid(tmp_path, 1, 1).write()
+    run = synthetic_runs.grid(tmp_path, 1, 1).write()
     file = next((run / "flows").iterdir())
     # polars takes the changed length of a page for one of exabytes.
     file.write_bytes(flipped(file.read_bytes(), (False, BYTE_OF_A_LENGTH, 0)))
@@ -189,7 +189,7 @@ def test_ctrl_c_is_not_a_failure_to_read() -> None:
 
 
 def test_floats_of_a_run_that_are_not_finite_are_empty(tmp_path: Path) -> None:
-    run = made_up_runs.grid(tmp_path, 1, 1).write()
+    run = synthetic_runs.grid(tmp_path, 1, 1).write()
     (file,) = (run / "flows").iterdir()
     table = pl.read_parquet(file)
     for value in (float("nan"), float("inf"), float("-inf")):

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from made_up_traffic import Traffic, write
+from synthetic_traffic import Traffic, write
 from thalweg.advise.counting.engines import SCRATCH
 from thalweg.errors import Exit
 from thalweg.scratch import Scratch

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from made_up_runs import MS, MadeUpRun, an_id, experiment, flow
+from synthetic_runs import MS, MadeUpRun, an_id, experiment, flow
 from thalweg import analysis
 from thalweg.results import open_run
 

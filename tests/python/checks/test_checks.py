@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
+from synthetic_runs import MadeUpRun, experiment, flow
 from thalweg.checks import Check, Outcome, TermError, judge, parse_all
 from thalweg.errors import ThalwegErrors
 from thalweg.results import open_run

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import MadeUpRun, experiment
+from synthetic_runs import MadeUpRun, experiment
 from syrupy.assertion import SnapshotAssertion
 from thalweg.errors import Exit
 from thalweg.plan import Plan

@@ -43,7 +43,7 @@ def test_the_help_of_a_kernel_command_has_an_example(
     assert done.stdout == snapshot
 
 
-def test_the_help_of_made_up_records_has_an_example(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
+def test_the_help_of_synthetic_records_has_an_example(thalweg: Thalweg, snapshot: SnapshotAssertion) -> None:
     done = thalweg("synth", "cdn", "--help")
     assert "Example: thalweg synth cdn" in done.stdout
     assert done.stdout == snapshot

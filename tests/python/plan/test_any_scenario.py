@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from made_up_engines import KERNEL, SIM
+from synthetic_engines import KERNEL, SIM
 from thalweg import plan
 from thalweg.errors import ThalwegError
 from thalweg.scenario import sweep

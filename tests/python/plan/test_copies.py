@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_up_engines import KERNEL, SIM
+from synthetic_engines import KERNEL, SIM
 from thalweg import plan, scenario
 
 STILL = """\

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from made_up_engines import KERNEL, SIM
+from synthetic_engines import KERNEL, SIM
 from thalweg import plan, scenario
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegErrors

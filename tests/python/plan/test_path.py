@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from made_up_engines import KERNEL, SIM
+from synthetic_engines import KERNEL, SIM
 from thalweg import plan, scenario
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.plan.models import Experiment, Plan

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_engines import KERNEL, SIM
+from synthetic_engines import KERNEL, SIM
 from thalweg import plan, scenario
 from thalweg.engine import Algorithm, Lack
 from thalweg.errors import ThalwegErrors

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import made_up_records as made_up
 import polars as pl
 import pytest
+import synthetic_records as synthetic
 from browsers import Watched
 from playwright.sync_api import Browser
 from thalweg.errors import Exit, ThalwegError
@@ -19,7 +19,7 @@ MAX_BYTES = 5_000_000
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("day")
-    made_up.flushed(folder, 1, 1, made_up.a_day())
+    synthetic.flushed(folder, 1, 1, synthetic.a_day())
     (folder / "torn.parquet").write_text("PAR1")
     page.write(summarise(read([folder])), [folder], folder / "page.html")
     return folder
@@ -81,7 +81,7 @@ def test_the_numbers_on_the_page_are_those_of_the_summary(browser: Browser, day:
 
 
 def test_names_from_records_cannot_become_markup(tmp_path: Path) -> None:
-    made_up.flushed(tmp_path, 1, 1, [made_up.closed(n, cc="<img src=x>", machine="</script>") for n in range(9)])
+    synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(n, cc="<img src=x>", machine="</script>") for n in range(9)])
     html = page.html(summarise(read([tmp_path])), [tmp_path / "<b>"])
     assert "<img" not in html.partition("<script")[0]
     assert "<b>" not in html
@@ -91,11 +91,11 @@ def test_names_from_records_cannot_become_markup(tmp_path: Path) -> None:
 def test_records_of_one_source_that_knows_little_make_a_page(browser: Browser, tmp_path: Path) -> None:
     known = {"source", "kind", "end_us", "connection", "duration_us", "sent_bytes", "rtt_smoothed_us"}
     rows = [
-        {name: value for name, value in made_up.transfer(n).items() if name in known} | {"rtt_smoothed_us": 1000 + n}
+        {name: value for name, value in synthetic.transfer(n).items() if name in known} | {"rtt_smoothed_us": 1000 + n}
         for n in range(20)
     ]
     long = "a-machine-with-a-very-long-name.in-a-domain-with-a-long-name.example.org"
-    made_up.write(tmp_path / "nginx-1.parquet", [row | {"machine": long} for row in rows])
+    synthetic.write(tmp_path / "nginx-1.parquet", [row | {"machine": long} for row in rows])
     summary = summarise(read([tmp_path]))
     assert [figure.id for figure in figures(summary)] == ["serving-time", "rtt"]
     page.write(summary, [tmp_path], tmp_path / "page.html")
@@ -107,7 +107,7 @@ def test_records_of_one_source_that_knows_little_make_a_page(browser: Browser, t
 
 
 def test_a_page_of_very_many_rows_is_small(tmp_path: Path) -> None:
-    made_up.write(tmp_path / "a.parquet", made_up.a_day(connections=2000))
+    synthetic.write(tmp_path / "a.parquet", synthetic.a_day(connections=2000))
     rows = pl.read_parquet(tmp_path / "a.parquet")
     many = pl.concat([rows] * 100).with_row_index("n").with_columns(
         *((pl.col(name) * (1 + pl.col("n") / 1e6)).cast(rows[name].dtype) for name in ("rtt_min_us", "goodput_bps")),

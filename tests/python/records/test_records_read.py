@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import made_up_records as made_up
 import polars as pl
 import pytest
+import synthetic_records as synthetic
 from thalweg.errors import Exit, ThalwegError
 from thalweg.records import read, summarise, summary
 from thalweg.records.schema import SCHEMA
@@ -23,7 +23,7 @@ def connections(*places: Path) -> list[int]:
 
 def test_files_of_any_number_are_read_as_one_with_the_columns_in_order(tmp_path: Path) -> None:
     for number in range(40):
-        made_up.flushed(tmp_path / f"web{number % 3}", number, number, [made_up.closed(number)])
+        synthetic.flushed(tmp_path / f"web{number % 3}", number, number, [synthetic.closed(number)])
     records = read([tmp_path])
     assert connections(tmp_path) == list(range(40))
     assert records.rows.collect_schema() == SCHEMA
@@ -31,16 +31,16 @@ def test_files_of_any_number_are_read_as_one_with_the_columns_in_order(tmp_path:
 
 
 def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
-    file = made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    file = synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     assert connections(tmp_path, file, file) == [1]
 
 
 def test_a_file_whose_flushes_lie_within_another_s_is_left_out_and_said(tmp_path: Path) -> None:
-    parts = [made_up.flushed(tmp_path, number, number, [made_up.closed(number)]) for number in (1, 2, 3)]
-    whole = made_up.flushed(tmp_path, 1, 3, [made_up.closed(number) for number in (1, 2, 3)])
-    made_up.flushed(tmp_path, 4, 4, [made_up.closed(4)])
+    parts = [synthetic.flushed(tmp_path, number, number, [synthetic.closed(number)]) for number in (1, 2, 3)]
+    whole = synthetic.flushed(tmp_path, 1, 3, [synthetic.closed(number) for number in (1, 2, 3)])
+    synthetic.flushed(tmp_path, 4, 4, [synthetic.closed(4)])
     # The numbers of another machine have nothing to do with these.
-    made_up.flushed(tmp_path / "web2", 2, 2, [made_up.closed(20)])
+    synthetic.flushed(tmp_path / "web2", 2, 2, [synthetic.closed(20)])
     assert connections(tmp_path) == [1, 2, 3, 4, 20]
     left_out = read([tmp_path]).left_out
     assert sorted(each.file for each in left_out) == parts
@@ -48,7 +48,7 @@ def test_a_file_whose_flushes_lie_within_another_s_is_left_out_and_said(tmp_path
 
 
 def test_an_unfinished_file_is_not_there_yet(tmp_path: Path) -> None:
-    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     (tmp_path / ".20261121T120010Z-0000000002-0000000002.parquet").write_bytes(b"PAR1 half")
     records = read([tmp_path])
     assert len(records.files) == 1
@@ -56,10 +56,10 @@ def test_an_unfinished_file_is_not_there_yet(tmp_path: Path) -> None:
 
 
 def test_what_holds_no_records_is_left_out_with_the_reason(tmp_path: Path) -> None:
-    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     pl.DataFrame({"experiment": [1]}).write_parquet(tmp_path / "flows.parquet")
-    made_up.write(tmp_path / "texts.parquet", [made_up.closed(2)])
+    synthetic.write(tmp_path / "texts.parquet", [synthetic.closed(2)])
     pl.read_parquet(tmp_path / "texts.parquet").with_columns(end_us=pl.lit("noon")).write_parquet(
         tmp_path / "texts.parquet"
     )
@@ -83,8 +83,8 @@ def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_whose_rows_are_damaged_is_named(tmp_path: Path) -> None:
-    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
-    file = made_up.flushed(tmp_path, 2, 2, [made_up.closed(number) for number in range(2000)])
+    synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
+    file = synthetic.flushed(tmp_path, 2, 2, [synthetic.closed(number) for number in range(2000)])
     content = bytearray(file.read_bytes())
     content[4 : len(content) // 3] = bytes(len(content) // 3 - 4)
     file.write_bytes(content)
@@ -94,7 +94,7 @@ def test_a_file_whose_rows_are_damaged_is_named(tmp_path: Path) -> None:
 
 
 def test_columns_that_an_older_version_did_not_write_are_empty(tmp_path: Path) -> None:
-    made_up.write(tmp_path / "a.parquet", [made_up.closed(1)])
+    synthetic.write(tmp_path / "a.parquet", [synthetic.closed(1)])
     old = pl.read_parquet(tmp_path / "a.parquet").drop("buffer_bdp", "cc")
     old.with_columns(connection=pl.lit(2, pl.Int64)).write_parquet(tmp_path / "b.parquet")
     records = read([tmp_path])
@@ -103,7 +103,7 @@ def test_columns_that_an_older_version_did_not_write_are_empty(tmp_path: Path) -
 
 
 def test_a_moment_of_zero_is_unknown(tmp_path: Path) -> None:
-    made_up.write(tmp_path / "a.parquet", [made_up.closed(1, end_us=0), made_up.closed(2, start_us=0)])
+    synthetic.write(tmp_path / "a.parquet", [synthetic.closed(1, end_us=0), synthetic.closed(2, start_us=0)])
     records = read([tmp_path])
     (rows,) = records.collect(records.rows.sort("connection").select("end_us", "start_us"))
     assert [list(map(bool, row)) for row in rows.rows()] == [[False, True], [True, False]]
@@ -111,8 +111,8 @@ def test_a_moment_of_zero_is_unknown(tmp_path: Path) -> None:
 
 
 def test_an_interim_row_that_occurs_twice_is_not_lost(tmp_path: Path) -> None:
-    made_up.flushed(tmp_path, 1, 1, [made_up.interim(1, 1), made_up.interim(1, 2)])
-    made_up.flushed(tmp_path, 3, 3, [made_up.interim(1, 2)])
+    synthetic.flushed(tmp_path, 1, 1, [synthetic.interim(1, 1), synthetic.interim(1, 2)])
+    synthetic.flushed(tmp_path, 3, 3, [synthetic.interim(1, 2)])
     records = read([tmp_path])
     (rows,) = records.collect(records.rows.select("connection", "end_us").unique())
     assert rows.height == 1
@@ -120,9 +120,9 @@ def test_an_interim_row_that_occurs_twice_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_of_a_connection_that_is_open_only_the_last_look_counts(tmp_path: Path) -> None:
-    looks = [made_up.interim(1, minute, acked_bytes=minute) for minute in (1, 2, 3)]
-    made_up.flushed(tmp_path, 1, 1, [looks[2], looks[0], made_up.transfer(1)])
-    made_up.flushed(tmp_path, 2, 2, [looks[1]])
+    looks = [synthetic.interim(1, minute, acked_bytes=minute) for minute in (1, 2, 3)]
+    synthetic.flushed(tmp_path, 1, 1, [looks[2], looks[0], synthetic.transfer(1)])
+    synthetic.flushed(tmp_path, 2, 2, [looks[1]])
     records = read([tmp_path])
     (rows,) = records.collect(records.rows.sort("kind").select("kind", "acked_bytes"))
     assert rows.rows() == [("interim", 3), ("transfer", 1_000_000)]
@@ -130,23 +130,23 @@ def test_of_a_connection_that_is_open_only_the_last_look_counts(tmp_path: Path) 
 
 
 def test_a_row_of_the_close_replaces_all_looks_even_one_of_the_same_moment(tmp_path: Path) -> None:
-    end_us = made_up.NOON_US + 2 * made_up.MINUTE
-    rows = [made_up.interim(1, 1), made_up.interim(1, 2), made_up.closed(1, end_us=end_us)]
-    made_up.flushed(tmp_path, 1, 1, rows)
+    end_us = synthetic.NOON_US + 2 * synthetic.MINUTE
+    rows = [synthetic.interim(1, 1), synthetic.interim(1, 2), synthetic.closed(1, end_us=end_us)]
+    synthetic.flushed(tmp_path, 1, 1, rows)
     records = read([tmp_path])
     (kinds,) = records.collect(records.rows.select("kind"))
     assert kinds["kind"].to_list() == ["close"]
 
 
 def test_connections_of_the_same_number_elsewhere_or_after_a_start_are_others(tmp_path: Path) -> None:
-    after = made_up.NOON_US + 60 * made_up.MINUTE
+    after = synthetic.NOON_US + 60 * synthetic.MINUTE
     rows = [
-        made_up.interim(1, 5),
-        made_up.interim(1, 9, machine="web2"),
-        made_up.interim(1, 9, machine=None),
-        made_up.closed(1, start_us=after, end_us=after + made_up.SECOND),
+        synthetic.interim(1, 5),
+        synthetic.interim(1, 9, machine="web2"),
+        synthetic.interim(1, 9, machine=None),
+        synthetic.closed(1, start_us=after, end_us=after + synthetic.SECOND),
     ]
-    made_up.flushed(tmp_path, 1, 1, rows)
+    synthetic.flushed(tmp_path, 1, 1, rows)
     records = read([tmp_path])
     assert records.collect(records.rows.select(pl.len()))[0].item() == 4
     assert records.superseded.is_empty()
@@ -155,12 +155,12 @@ def test_connections_of_the_same_number_elsewhere_or_after_a_start_are_others(tm
 def test_a_file_that_is_merged_away_while_it_is_read_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parts = [made_up.flushed(tmp_path, number, number, [made_up.closed(number)]) for number in (1, 2)]
+    parts = [synthetic.flushed(tmp_path, number, number, [synthetic.closed(number)]) for number in (1, 2)]
     tries = []
 
     def merged_meanwhile(records: summary.Records) -> summary.Summary:
         if not tries:
-            made_up.flushed(tmp_path, 1, 2, [made_up.closed(1), made_up.closed(2)])
+            synthetic.flushed(tmp_path, 1, 2, [synthetic.closed(1), synthetic.closed(2)])
             for part in parts:
                 part.unlink()
         tries.append(records)
@@ -172,7 +172,7 @@ def test_a_file_that_is_merged_away_while_it_is_read_counts_once(
 
 
 def test_files_that_go_again_and_again_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
 
     def removed(records: summary.Records) -> summary.Summary:
         (file,) = records.files
@@ -191,8 +191,8 @@ def test_files_that_go_again_and_again_are_an_error(tmp_path: Path, monkeypatch:
 def test_rows_of_a_kind_that_only_a_later_version_knows_are_left_out_and_said(
     thalweg: Callable[..., Any], tmp_path: Path
 ) -> None:
-    rows = [made_up.closed(1), made_up.closed(2, kind="probe", acked_bytes=7), made_up.closed(3, kind="probe")]
-    file = made_up.flushed(tmp_path / "r", 1, 1, rows)
+    rows = [synthetic.closed(1), synthetic.closed(2, kind="probe", acked_bytes=7), synthetic.closed(3, kind="probe")]
+    file = synthetic.flushed(tmp_path / "r", 1, 1, rows)
     # It has a column more, too.
     pl.read_parquet(file).with_columns(jitter_us=pl.lit(5)).write_parquet(file)
     found = summarise(read([tmp_path / "r"]))
@@ -201,7 +201,7 @@ def test_rows_of_a_kind_that_only_a_later_version_knows_are_left_out_and_said(
     done = thalweg("records", "r")
     assert done.returncode == 0, done.stderr
     assert "left out: 2 rows of the kind `probe`" in done.stderr
-    made_up.flushed(tmp_path / "r", 1, 1, rows[1:])
+    synthetic.flushed(tmp_path / "r", 1, 1, rows[1:])
     assert "2 of the kind `probe`" in thalweg("records", "r").stderr
 
 
@@ -210,10 +210,10 @@ def test_numbers_that_no_connection_has_make_no_nonsense_and_no_crash(
 ) -> None:
     most = 2**64 - 1
     rows = [
-        made_up.closed(1, end_us=most, start_us=0, acked_bytes=most, sampled_one_in=2, busy_goodput_bps=float("inf")),
-        made_up.closed(2, acked_bytes=most, busy_goodput_bps=float("nan"), buffer_bdp=-1.0, rtt_min_us=most),
+        synthetic.closed(1, end_us=most, start_us=0, acked_bytes=most, sampled_one_in=2, busy_goodput_bps=float("inf")),
+        synthetic.closed(2, acked_bytes=most, busy_goodput_bps=float("nan"), buffer_bdp=-1.0, rtt_min_us=most),
     ]
-    made_up.flushed(tmp_path / "r", 1, 1, rows)
+    synthetic.flushed(tmp_path / "r", 1, 1, rows)
     done = thalweg("records", "r", "--out", "page.html")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
@@ -222,7 +222,7 @@ def test_numbers_that_no_connection_has_make_no_nonsense_and_no_crash(
 
 def test_a_thousand_files_are_one_table_whatever_the_number_of_files_that_may_be_open(tmp_path: Path) -> None:
     for number in range(1000):
-        made_up.flushed(tmp_path, number, number, [made_up.closed(number), made_up.transfer(number)])
+        synthetic.flushed(tmp_path, number, number, [synthetic.closed(number), synthetic.transfer(number)])
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, limits[0]), limits[1]))
     try:
@@ -249,7 +249,7 @@ def test_records_that_a_user_may_not_read_are_not_called_nothing(secret: str) ->
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        made_up.flushed(folder / "r" / "web1", 1, 1, [made_up.closed(1)])
+        synthetic.flushed(folder / "r" / "web1", 1, 1, [synthetic.closed(1)])
         (folder / secret).chmod(0)
         with ordinary_user(), pytest.raises(ThalwegError, match="this user may not read") as caught:
             read([folder / "r"])
@@ -261,7 +261,7 @@ def test_records_that_a_user_may_not_read_are_not_called_nothing(secret: str) ->
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_floats_that_are_not_finite_are_empty(tmp_path: Path, value: float) -> None:
     names = [name for name, dtype in SCHEMA.items() if dtype.is_float()]
-    file = made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    file = synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     rows = pl.read_parquet(file)
     rows.with_columns(pl.lit(value).alias(name) for name in names).write_parquet(file)
     records = read([tmp_path])
@@ -272,7 +272,7 @@ def test_floats_that_are_not_finite_are_empty(tmp_path: Path, value: float) -> N
 
 
 def test_negative_integers_are_empty(tmp_path: Path) -> None:
-    file = made_up.flushed(tmp_path, 1, 1, [made_up.closed(1)])
+    file = synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     pl.read_parquet(file).with_columns(rtt_min_us=pl.lit(-1)).write_parquet(file)
     records = read([tmp_path])
     assert records.collect(records.rows.select("rtt_min_us"))[0].item() is None

@@ -6,26 +6,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import made_up_records as made_up
 import pytest
+import synthetic_records as synthetic
 from thalweg.records import MEASURES, Summary, read, summarise
 
 Thalweg = Callable[..., Any]
 
 
 def summary_of(folder: Path, rows: list[dict[str, Any]]) -> Summary:
-    made_up.flushed(folder, 1, 1, rows)
+    synthetic.flushed(folder, 1, 1, rows)
     return summarise(read([folder]))
 
 
 def test_rows_are_counted_by_everything_that_they_are_distinguished_by(tmp_path: Path) -> None:
     rows = [
-        made_up.closed(1),
-        made_up.closed(2, cc="bbr", close="timeout", direction="out", machine="web2", ip_version=6),
-        made_up.closed(3, cc=None, close=None, direction=None),
-        made_up.interim(4, 1, cc="bbr"),
-        made_up.transfer(1),
-        made_up.transfer(1, 1),
+        synthetic.closed(1),
+        synthetic.closed(2, cc="bbr", close="timeout", direction="out", machine="web2", ip_version=6),
+        synthetic.closed(3, cc=None, close=None, direction=None),
+        synthetic.interim(4, 1, cc="bbr"),
+        synthetic.transfer(1),
+        synthetic.transfer(1, 1),
     ]
     summary = summary_of(tmp_path, rows)
     counts = {
@@ -39,12 +39,12 @@ def test_rows_are_counted_by_everything_that_they_are_distinguished_by(tmp_path:
     assert counts["machine"] == {"web1": (3, 2), "web2": (1, 0)}
     assert counts["ip_version"] == {"4": (3, 2), "6": (1, 0)}
     assert (summary.rows, summary.open, summary.superseded) == (6, 1, 0)
-    assert (summary.first_us, summary.last_us) == (made_up.NOON_US, made_up.NOON_US + made_up.MINUTE)
+    assert (summary.first_us, summary.last_us) == (synthetic.NOON_US, synthetic.NOON_US + synthetic.MINUTE)
 
 
 def test_quantiles_of_each_algorithm_are_those_of_its_rows(tmp_path: Path) -> None:
-    rows = [made_up.closed(n, cc="bbr", rtt_min_us=1000 * n, rtt_p95_us=2000 * n) for n in range(1, 101)]
-    rows += [made_up.closed(n, rtt_min_us=5_000) for n in range(200, 203)]
+    rows = [synthetic.closed(n, cc="bbr", rtt_min_us=1000 * n, rtt_p95_us=2000 * n) for n in range(1, 101)]
+    rows += [synthetic.closed(n, rtt_min_us=5_000) for n in range(200, 203)]
     spreads = summary_of(tmp_path, rows).algorithms["bbr"].spreads
     assert spreads["rtt_min"].n == 100
     assert spreads["rtt_min"].low == pytest.approx(0.001)
@@ -56,13 +56,13 @@ def test_quantiles_of_each_algorithm_are_those_of_its_rows(tmp_path: Path) -> No
 
 
 def test_the_curve_of_a_distribution_says_which_share_does_not_exceed_a_value(tmp_path: Path) -> None:
-    rows = [made_up.transfer(n, goodput_bps=float(rate)) for n, rate in enumerate([1e6, 1e6, 2e6, 4e6])]
+    rows = [synthetic.transfer(n, goodput_bps=float(rate)) for n, rate in enumerate([1e6, 1e6, 2e6, 4e6])]
     curve = summary_of(tmp_path, rows).algorithms["cubic"].spreads["goodput"].curve()
     assert curve == [(1e6, 0.0), (1e6, 0.5), (2e6, 0.75), (4e6, 1.0)]
 
 
 def test_a_curve_of_very_many_values_has_few_points_and_keeps_both_ends(tmp_path: Path) -> None:
-    rows = [made_up.closed(n, rtt_min_us=round(1.004**n)) for n in range(1000, 4000)]
+    rows = [synthetic.closed(n, rtt_min_us=round(1.004**n)) for n in range(1000, 4000)]
     curve = summary_of(tmp_path, rows).algorithms["cubic"].spreads["rtt_min"].curve()
     assert len(curve) <= 301
     assert curve[0][0] == pytest.approx(1.004**1000 / 1e6, rel=0.02)
@@ -72,11 +72,11 @@ def test_a_curve_of_very_many_values_has_few_points_and_keeps_both_ends(tmp_path
 
 def test_completion_times_are_reported_by_size(tmp_path: Path) -> None:
     rows = [
-        made_up.transfer(1, acked_bytes=9_999, fct_us=20_000),
-        made_up.transfer(2, acked_bytes=10_000, fct_us=40_000),
-        made_up.transfer(3, acked_bytes=500_000_000, fct_us=80_000_000),
-        made_up.transfer(4, acked_bytes=None, sent_bytes=None, fct_us=5),
-        made_up.transfer(5, acked_bytes=5, fct_us=None, goodput_bps=None),
+        synthetic.transfer(1, acked_bytes=9_999, fct_us=20_000),
+        synthetic.transfer(2, acked_bytes=10_000, fct_us=40_000),
+        synthetic.transfer(3, acked_bytes=500_000_000, fct_us=80_000_000),
+        synthetic.transfer(4, acked_bytes=None, sent_bytes=None, fct_us=5),
+        synthetic.transfer(5, acked_bytes=5, fct_us=None, goodput_bps=None),
     ]
     by_size = summary_of(tmp_path, rows).algorithms["cubic"].by_size
     assert {number: spread.quantile(0.5) for number, spread in by_size.items()} == pytest.approx(
@@ -85,30 +85,30 @@ def test_completion_times_are_reported_by_size(tmp_path: Path) -> None:
 
 
 def test_a_connection_as_a_whole_has_no_completion_time(tmp_path: Path) -> None:
-    spreads = summary_of(tmp_path, [made_up.closed(1)]).algorithms["cubic"].spreads
+    spreads = summary_of(tmp_path, [synthetic.closed(1)]).algorithms["cubic"].spreads
     assert not {"completion_time", "goodput", "serving_time"} & spreads.keys()
 
 
 def test_the_share_that_the_cpu_held_back_is_of_those_of_which_it_is_known(tmp_path: Path) -> None:
     flags = [True, False, False, False, None]
-    rows = [made_up.closed(n, cc="bbr", cpu_limited=flag) for n, flag in enumerate(flags)]
-    summary = summary_of(tmp_path, [*rows, made_up.closed(9)])
+    rows = [synthetic.closed(n, cc="bbr", cpu_limited=flag) for n, flag in enumerate(flags)]
+    summary = summary_of(tmp_path, [*rows, synthetic.closed(9)])
     assert summary.algorithms["bbr"].cpu_limited_share == 0.25
     assert summary.algorithms["cubic"].cpu_limited_share is None
 
 
 def test_retransmissions_count_segments_or_bytes_where_segments_were_not_counted(tmp_path: Path) -> None:
     rows = [
-        made_up.closed(1, segments=100, retransmits=2),
-        made_up.closed(2, segments=None, retransmits=None, sent_bytes=1000, retransmitted_bytes=40),
-        made_up.closed(3, segments=0, retransmits=0, sent_bytes=0, retransmitted_bytes=0),
+        synthetic.closed(1, segments=100, retransmits=2),
+        synthetic.closed(2, segments=None, retransmits=None, sent_bytes=1000, retransmitted_bytes=40),
+        synthetic.closed(3, segments=0, retransmits=0, sent_bytes=0, retransmitted_bytes=0),
     ]
     spread = summary_of(tmp_path, rows).algorithms["cubic"].spreads["retransmit_ratio"]
     assert (spread.n, spread.mean) == (2, pytest.approx(0.03))
 
 
 def test_a_row_that_stands_for_many_weighs_as_many(tmp_path: Path) -> None:
-    rows = [made_up.closed(1, rtt_min_us=10_000), made_up.closed(2, rtt_min_us=90_000, sampled_one_in=9)]
+    rows = [synthetic.closed(1, rtt_min_us=10_000), synthetic.closed(2, rtt_min_us=90_000, sampled_one_in=9)]
     summary = summary_of(tmp_path, rows)
     spread = summary.algorithms["cubic"].spreads["rtt_min"]
     assert (spread.n, spread.stands_for) == (2, 10)
@@ -122,8 +122,10 @@ def test_a_row_that_stands_for_many_weighs_as_many(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_reported_per_column_with_its_meaning(tmp_path: Path) -> None:
-    made_up.flushed(tmp_path, 1, 1, [made_up.closed(1), made_up.closed(2, rtt_p95_us=None), made_up.transfer(1)])
-    made_up.write(tmp_path / "nginx-a.parquet", [made_up.transfer(3, source="nginx", rtt_p95_us=None, fct_us=None)])
+    synthetic.flushed(
+        tmp_path, 1, 1, [synthetic.closed(1), synthetic.closed(2, rtt_p95_us=None), synthetic.transfer(1)]
+    )
+    synthetic.write(tmp_path / "nginx-a.parquet", [synthetic.transfer(3, source="nginx", rtt_p95_us=None, fct_us=None)])
     missing = {each.column: each for each in summarise(read([tmp_path])).missing}
     assert (missing["rtt_p95_us"].connections, missing["rtt_p95_us"].transfers) == (0.5, 0.5)
     assert missing["rtt_p95_us"].never == ("nginx",)
@@ -136,15 +138,15 @@ def test_what_is_missing_is_reported_per_column_with_its_meaning(tmp_path: Path)
 
 
 def test_counts_over_time_are_of_what_ended_in_each_step(tmp_path: Path) -> None:
-    rows = [made_up.closed(n, end_us=made_up.NOON_US + n * made_up.MINUTE) for n in (0, 1, 119, 120, 300)]
+    rows = [synthetic.closed(n, end_us=synthetic.NOON_US + n * synthetic.MINUTE) for n in (0, 1, 119, 120, 300)]
     summary = summary_of(tmp_path, rows)
     assert summary.bin_s == 300
-    first = {(start - made_up.NOON_US) // made_up.MINUTE: n for _, start, n, _ in summary.over_time.iter_rows()}
+    first = {(start - synthetic.NOON_US) // synthetic.MINUTE: n for _, start, n, _ in summary.over_time.iter_rows()}
     assert first == {0: 2, 115: 1, 120: 1, 300: 1}
 
 
 def test_the_command_prints_a_line_per_algorithm_and_names_what_it_left_out(thalweg: Thalweg, tmp_path: Path) -> None:
-    made_up.flushed(tmp_path / "r", 1, 1, [made_up.closed(1), made_up.closed(2, cc="bbr"), made_up.transfer(1)])
+    synthetic.flushed(tmp_path / "r", 1, 1, [synthetic.closed(1), synthetic.closed(2, cc="bbr"), synthetic.transfer(1)])
     (tmp_path / "r" / "x.parquet").write_text("nothing")
     done = thalweg("records", "r")
     assert done.returncode == 0, done.stderr
@@ -157,7 +159,7 @@ def test_the_command_prints_a_line_per_algorithm_and_names_what_it_left_out(thal
 
 
 def test_the_command_gives_the_same_numbers_as_json(thalweg: Thalweg, tmp_path: Path) -> None:
-    made_up.flushed(tmp_path / "r", 1, 1, made_up.a_day())
+    synthetic.flushed(tmp_path / "r", 1, 1, synthetic.a_day())
     done = thalweg("records", "r", "--json")
     told = json.loads(done.stdout)
     summary = summarise(read([tmp_path / "r"]))
@@ -181,7 +183,7 @@ def test_the_command_says_why_there_is_nothing_to_sum_up(
 
 
 def test_files_without_rows_are_reported_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
-    made_up.flushed(tmp_path / "r", 1, 1, [])
+    synthetic.flushed(tmp_path / "r", 1, 1, [])
     done = thalweg("records", "r")
     assert done.returncode != 0
     assert "the files hold no rows" in done.stderr

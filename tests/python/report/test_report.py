@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import MS, MadeUpRun, an_id, experiment, flow, large_and_medium, link
+from synthetic_runs import MS, MadeUpRun, an_id, experiment, flow, large_and_medium, link
 from thalweg import analysis, report
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.content import Content

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from browsers import Watched
-from made_up_runs import MadeUpRun, an_id, experiment, flow, grid, large_and_medium
 from playwright.sync_api import Browser, Page
+from synthetic_runs import MadeUpRun, an_id, experiment, flow, grid, large_and_medium
 from thalweg import analysis, report
 from thalweg.report.text.numbers import scale_for
 from thalweg.results import open_run

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from made_up import classes, read, world, written
+from synthetic import classes, read, world, written
 from thalweg import records, synth
 from thalweg.cli.live.synth import runs_beside
 from thalweg.errors import Exit, ThalwegError

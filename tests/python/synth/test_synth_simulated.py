@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from made_up import classes, medians, read
+from synthetic import classes, medians, read
 from thalweg import synth
 from thalweg.synth.classes import CLASSES
 from thalweg.synth.pool import Pool

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from made_up import classes, medians, read, world, written
+from synthetic import classes, medians, read, world, written
 from thalweg import synth
 from thalweg.synth.planted import PLANTED
 from thalweg.synth.truths import Mixture

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import MadeUpRun
+from synthetic_runs import MadeUpRun
 from thalweg.engine import Algorithm, Engine
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.run import Outcome

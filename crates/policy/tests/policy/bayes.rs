@@ -1,6 +1,6 @@
 //! The default policy.
 
-use crate::made_up::{BBR, CUBIC, Luck, arms, at, bayes, outcome, prefix, run};
+use crate::synthetic::{BBR, CUBIC, Luck, arms, at, bayes, outcome, prefix, run};
 use proptest::prelude::*;
 use thalweg_policy::{ArmId, Bayes, BayesSettings, Change, Class, Direction, Group, Objective, Outcome, Policy};
 use thalweg_units::{Bytes, Packets, Span, Time};

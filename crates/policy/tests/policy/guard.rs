@@ -1,6 +1,6 @@
 //! The guard.
 
-use crate::made_up::{BBR, CUBIC, Luck, arms, at, bayes, outcome, prefix};
+use crate::synthetic::{BBR, CUBIC, Luck, arms, at, bayes, outcome, prefix};
 use thalweg_policy::{
     AnyPolicy, Arms, Change, Class, Group, Guard, GuardSettings, Host, Loss, Objective, Outcome, PolicyEvent, Prefix,
     Static, Weights,

@@ -2,7 +2,7 @@
 
 mod bayes;
 mod guard;
-mod made_up;
+mod synthetic;
 mod policies;
 mod prefixes;
 mod simulation;

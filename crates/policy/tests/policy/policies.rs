@@ -1,6 +1,6 @@
 //! The policies that the default is compared with.
 
-use crate::made_up::{BBR, CUBIC, Luck, arms, at, outcome, prefix, run};
+use crate::synthetic::{BBR, CUBIC, Luck, arms, at, outcome, prefix, run};
 use serde_json::json;
 use std::sync::Arc;
 use thalweg_policy::{

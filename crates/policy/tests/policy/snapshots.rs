@@ -1,6 +1,6 @@
 //! Learned state survives.
 
-use crate::made_up::{Luck, arms, at, bayes, outcome, prefix};
+use crate::synthetic::{Luck, arms, at, bayes, outcome, prefix};
 use serde_json::json;
 use std::sync::Arc;
 use thalweg_policy::{

@@ -1,6 +1,6 @@
 //! Weights and arms.
 
-use crate::made_up::{BBR, CUBIC, arms};
+use crate::synthetic::{BBR, CUBIC, arms};
 use proptest::prelude::*;
 use thalweg_policy::{Arms, ArmsError, Weights};
 

@@ -45,8 +45,8 @@ impl Pacer {
             return;
         };
         let length = rate.time_to_send(Bytes(self.bytes));
-        let made_up = self.lag.min(Span(length.0 / 2));
-        self.departure += length.saturating_sub(made_up);
+        let synthetic = self.lag.min(Span(length.0 / 2));
+        self.departure += length.saturating_sub(synthetic);
     }
 }
 

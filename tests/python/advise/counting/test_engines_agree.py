@@ -8,10 +8,10 @@ import bad_fleet
 import numpy as np
 import polars as pl
 import pytest
-from made_up_records import NOON_US
-from made_up_traffic import HOUR_US, Traffic, write
 from numbered import at_every_edge, found_by
 from spark_cluster import SETTINGS, spark_cluster
+from synthetic_records import NOON_US
+from synthetic_traffic import HOUR_US, Traffic, write
 from thalweg.advise import Answer, Design, Question, Spark, advise
 from thalweg.advise.counting import buckets
 from thalweg.advise.question import DEFAULT_SEGMENTS

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_up_traffic import Traffic, write
+from synthetic_traffic import Traffic, write
 from thalweg.advise import NO_DIFFERENCE, NOT_ENOUGH, Answer, Design, Part, Question, advise
 from thalweg.advise.answers import policy_rules
 from thalweg.advise.statistics.effects import Effect

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
 from scipy import stats
+from synthetic_runs import MadeUpRun, experiment, flow
 from thalweg import analysis
 from thalweg.analysis import Estimate, estimate
 from thalweg.errors import ThalwegError

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
+from synthetic_runs import MadeUpRun, experiment, flow
 from thalweg import analysis
 from thalweg.results import open_run
 

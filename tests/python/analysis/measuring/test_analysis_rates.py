@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from made_up_runs import MS, MadeUpRun, experiment, flow, link
+from synthetic_runs import MS, MadeUpRun, experiment, flow, link
 from thalweg import analysis
 from thalweg.results import open_run
 

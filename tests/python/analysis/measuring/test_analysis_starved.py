@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
+from synthetic_runs import MadeUpRun, experiment, flow
 from thalweg import analysis
 from thalweg.results import Run, open_run
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
+from synthetic_runs import MadeUpRun, experiment, flow
 from thalweg import analysis
 from thalweg.errors import ThalwegError
 from thalweg.results import open_run

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow, link
+from synthetic_runs import MadeUpRun, experiment, flow, link
 from thalweg import analysis
 from thalweg.results import open_run
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up_runs import MadeUpRun, experiment
+from synthetic_runs import MadeUpRun, experiment
 from thalweg import analysis
 from thalweg.analysis.tables.thin import peaks
 from thalweg.results import open_run

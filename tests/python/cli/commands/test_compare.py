@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
+from synthetic_runs import MadeUpRun, experiment, flow
 from thalweg.errors import Exit
 
 Thalweg = Callable[..., Any]

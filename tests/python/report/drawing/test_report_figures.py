@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import grid
-from made_up_studies import figures
+from synthetic_runs import grid
+from synthetic_studies import figures
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.content import Content
 from thalweg.report.drawing import paper

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
+from synthetic_runs import MadeUpRun, experiment, flow
 from thalweg.report.content import Content
 from thalweg.report.text.sentences import flow_name, sentences
 

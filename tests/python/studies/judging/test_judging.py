@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_up_runs import MadeUpRun, experiment, flow
 from scipy import stats
+from synthetic_runs import MadeUpRun, experiment, flow
 from thalweg import analysis
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
@@ -26,7 +26,7 @@ SIM = Engine("sim", "", "1", True, None, {}, frozenset())
 CC, BUFFER = "flow.large.cc", "path.buffer"
 
 
-def made_up(directory: Path, times_s: Mapping[tuple[str, str], Sequence[float | None]]) -> dict[str, PartData]:
+def synthetic(directory: Path, times_s: Mapping[tuple[str, str], Sequence[float | None]]) -> dict[str, PartData]:
     """A part whose large flow takes these times, a list of repetitions per congestion control and buffer.
 
     The medium flow takes what the large one leaves of 10 s. None: the transfer did not complete.
@@ -58,7 +58,7 @@ def judged(parts: dict[str, PartData], judge_: Mapping[str, Any], where: Mapping
 def race(tmp_path: Path) -> dict[str, PartData]:
     """BBR takes 2 s whatever the buffer, CUBIC 1, 2 and 4 s."""
     calm = (-0.01, 0.0, 0.01)
-    return made_up(
+    return synthetic(
         tmp_path / "race",
         {
             (cc, buffer): [seconds + each for each in calm]
@@ -104,13 +104,13 @@ def test_gain_and_harm_follow_from_the_ratio(race: dict[str, PartData]) -> None:
 
 
 def test_what_is_open_spans_a_bound_and_is_not_settled(tmp_path: Path) -> None:
-    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [1.0, 2.0, 3.0]})
+    parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [1.0, 2.0, 3.0]})
     assert judged(parts, {"at_least": 1.5}, {}).verdict == "not settled"
     assert judged(parts, {"at_most": 9}, {}).verdict == "holds"
 
 
 def test_one_repetition_is_judged_by_its_value_and_says_so(tmp_path: Path) -> None:
-    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [4.0]})
+    parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [4.0]})
     found = judged(parts, {"at_most": 3}, {})
     assert (found.verdict, found.n, found.low, found.high) == ("does not hold", 1, None, None)
     growth = judged(parts, {"along": BUFFER, "take": "growth", "at_least": 1.5}, {})
@@ -121,22 +121,22 @@ def test_one_of_many_points_must_be_further_outside_than_chance_would_put_it(tmp
     # 20 points that meet the bound, and one whose 95 % interval is just outside: one in 20 such intervals is wrong.
     inside, outside = [1.0, 1.1, 1.2], [2.05, 2.1, 2.15]
     times = {("bbr", f"{size}bdp"): inside for size in range(1, 21)} | {("bbr", "99bdp"): outside}
-    found = judged(made_up(tmp_path / "many", times), {"at_most": 1.95}, {})
+    found = judged(synthetic(tmp_path / "many", times), {"at_most": 1.95}, {})
     assert found.low is not None
     assert (found.verdict, found.where, found.low > 1.95) == ("not settled", "buffer 99bdp", True)
-    alone = judged(made_up(tmp_path / "one", {("bbr", "99bdp"): outside}), {"at_most": 1.95}, {})
+    alone = judged(synthetic(tmp_path / "one", {("bbr", "99bdp"): outside}), {"at_most": 1.95}, {})
     assert alone.verdict == "does not hold"
 
 
 def test_a_point_without_a_value_keeps_a_claim_about_every_point_open(tmp_path: Path) -> None:
-    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.0], ("bbr", "2bdp"): [None, None]})
+    parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.0], ("bbr", "2bdp"): [None, None]})
     found = judged(parts, {"at_most": 3}, {})
     assert (found.verdict, found.note) == ("not settled", "1 of 2 points have no value")
     assert judged(parts, {"at_most": 1}, {}).verdict == "does not hold"
 
 
 def test_a_point_without_a_value_keeps_open_what_it_could_change(tmp_path: Path) -> None:
-    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [3.0], ("bbr", "4bdp"): [None]})
+    parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [3.0], ("bbr", "4bdp"): [None]})
     # There may be a smaller one; that there is one as small is settled.
     assert judged(parts, {"over": "min", "at_most": 1}, {}).verdict == "not settled"
     assert judged(parts, {"over": "min", "at_most": 2}, {}).verdict == "holds"
@@ -149,7 +149,7 @@ def test_a_point_without_a_value_keeps_open_what_it_could_change(tmp_path: Path)
 def test_two_flows_of_an_experiment_are_no_independent_draws(tmp_path: Path) -> None:
     # What one flow gets, the other lacks: their difference varies twice as much as one of them, not 1.4 times.
     times = [4.0, 5.0, 6.0, 4.5, 5.5]
-    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): times})
+    parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): times})
     found = judged(parts, {"as": "difference", "at_most": 9}, {}, against={"flow": "medium"})
     half = stats.t.ppf(0.975, 4) * 2 * np.std(times, ddof=1) / math.sqrt(5)
     assert (found.low, found.high) == pytest.approx((-half, half))
@@ -207,7 +207,7 @@ def test_what_an_engine_does_not_record_is_not_an_open_question(tmp_path: Path) 
 
 
 def test_only_points_that_are_too_unsure_ask_for_more(tmp_path: Path) -> None:
-    parts = made_up(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.001, 2.0], ("bbr", "2bdp"): [2.0, 2.5, 3.0]})
+    parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.001, 2.0], ("bbr", "2bdp"): [2.0, 2.5, 3.0]})
     found = judged(parts, {"at_most": 9, "tolerance": 0.1}, {})
     assert found.looked_at == {("synthetic", 0), ("synthetic", 1)}
     assert found.unsure == {("synthetic", 1)}
@@ -260,7 +260,7 @@ def test_the_interval_of_a_share_contains_it(tmp_path: Path) -> None:
     # Each of eight points meets the bound by less than its noise: most draws have some that do not.
     times = {("bbr", f"{size}bdp"): [0.9, 1.0, 1.09] for size in range(1, 9)}
     asked = {"over": "share", "at_most": 1.0, "at_least_share": 0.9}
-    found = judged(made_up(tmp_path / "a", times), asked, {})
+    found = judged(synthetic(tmp_path / "a", times), asked, {})
     assert (found.value, found.high, found.verdict) == (1.0, 1.0, "not settled")
     assert found.low is not None
     assert found.low < 0.9
@@ -275,7 +275,7 @@ def sampled(directory: Path, ratios: Sequence[float], weights: Sequence[float]) 
     for number, (ratio, weight) in enumerate(zip(ratios, weights, strict=True)):
         times["cubic", f"{number + 1}bdp"] = [weight]
         times["bbr", f"{number + 1}bdp"] = [weight * ratio]
-    return made_up(directory, times)
+    return synthetic(directory, times)
 
 
 SAMPLE_RATIOS = [0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4, 1.5]
@@ -320,7 +320,7 @@ def test_the_interval_of_a_sampled_mean_is_that_of_its_standard_error(tmp_path: 
 
 
 def test_a_sample_with_a_point_without_a_value_settles_nothing(tmp_path: Path) -> None:
-    parts = made_up(tmp_path / "run", {("bbr", "1bdp"): [1.0], ("bbr", "2bdp"): [1.0], ("bbr", "3bdp"): [None]})
+    parts = synthetic(tmp_path / "run", {("bbr", "1bdp"): [1.0], ("bbr", "2bdp"): [1.0], ("bbr", "3bdp"): [None]})
     found = judged(parts, {"over": "mean", "sample": True, "at_most": 2}, {CC: "bbr"})
     assert (found.verdict, found.value, found.note) == ("not settled", 1.0, "1 of 3 points have no value")
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_judging import BUFFER, CC, SIM, made_up
+from test_judging import BUFFER, CC, SIM, synthetic
 from thalweg.report.drawing.figure import Figure
 from thalweg.studies import Reproduced, Study
 from thalweg.studies.claims.models import Claims
@@ -17,7 +17,7 @@ def drawn(tmp_path: Path, buffers: tuple[str, str] = ("1bdp", "16bdp"), **figure
     """Draw a figure of a race in which BBR takes 2 s whatever the buffer, and CUBIC 1 and 4 s."""
     small, large = buffers
     times = {("cubic", small): 1.0, ("cubic", large): 4.0, ("bbr", small): 2.0, ("bbr", large): 2.0}
-    parts = made_up(tmp_path / "run", {point: [mean - 0.1, mean, mean + 0.1] for point, mean in times.items()})
+    parts = synthetic(tmp_path / "run", {point: [mean - 0.1, mean, mean + 0.1] for point, mean in times.items()})
     head = {"title": "a", "about": "b", "paper": {"cite": "c"}, "parts": {"synthetic": {"scenario": "d"}}}
     wanted = {"id": "e", "title": "f", "part": "synthetic"} | figure
     study = Study("mine", tmp_path, Claims.model_validate(head | {"figures": [wanted]}))

@@ -8,8 +8,8 @@ import altair
 import polars as pl
 import pytest
 from browsers import Watched
-from made_up_studies import figures, page
 from playwright.sync_api import Browser
+from synthetic_studies import figures, page
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.drawing.draw import draw
 from thalweg.report.drawing.figure import Figure, Scaled

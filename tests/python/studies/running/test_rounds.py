@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from made_up_runs import MadeUpRun, experiment
+from synthetic_runs import MadeUpRun, experiment
 from thalweg import analysis, engine, studies
 from thalweg.errors import Exit
 from thalweg.plan import Plan

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from made_up_records import NOON_US, SECOND
+from synthetic_records import NOON_US, SECOND
 from thalweg.records.schema import SCHEMA
 
 HOUR_US = 3600 * SECOND
