@@ -50,8 +50,8 @@ MEASURES: dict[str, Measure] = {
             "Goodput",
             "bit/s",
             "flow",
-            "Payload bytes acknowledged on all connections of the flow, over the time from the start of its first"
-            " transfer to the end of its last one; pauses between transfers count.",
+            "Payload bytes acknowledged, over the time from the start of the first transfer to the end of the"
+            " last one, pauses included.",
             in_window=True,
         ),
         Measure(
@@ -59,37 +59,36 @@ MEASURES: dict[str, Measure] = {
             "Goodput per transfer",
             "bit/s",
             "flow",
-            "Mean of the goodputs of the flow's transfers, each over its own time; transfers that were cut off by the"
-            " end of the experiment are left out, unlimited ones are not.",
+            "Mean of the goodputs of the transfers, each over its own time, without sized transfers that the"
+            " end of the experiment cut off.",
         ),
         Measure(
             "completion_time",
             "Completion time",
             "s",
             "flow",
-            "Mean, over the flow's completed transfers, of the time from the start to the last byte acknowledged.",
+            "Mean, over completed transfers, of the time from the start to the last byte acknowledged.",
         ),
         Measure(
             "completion_time_p50",
             "Completion time, median",
             "s",
             "flow",
-            "Median of the completion times of the flow's completed transfers.",
+            "Median of the completion times.",
         ),
         Measure(
             "completion_time_p95",
             "Completion time, 95th percentile",
             "s",
             "flow",
-            "95th percentile of the completion times of the flow's completed transfers.",
+            "95th percentile of the completion times.",
         ),
         Measure(
             "jitter",
             "Jitter of completion times",
             "ratio",
             "flow",
-            "Interquartile range of the completion times of the flow's completed transfers, over their median; at least"
-            " four of them.",
+            "Interquartile range of the completion times, over their median; of at least four.",
         ),
         Measure("transfers", "Transfers", "count", "flow", "Transfers that the flow began."),
         Measure("completed", "Transfers completed", "count", "flow", "Transfers of which every byte was acknowledged."),
@@ -99,8 +98,8 @@ MEASURES: dict[str, Measure] = {
             "Connections without a byte",
             "count",
             "flow",
-            "Connections of the flow of which no byte was ever acknowledged, though they lasted for more than two round"
-            " trips of the empty path.",
+            "Connections of which no byte was acknowledged, though they lasted for more than two round trips of"
+            " the empty path.",
         ),
         Measure(
             "copies_jain",
@@ -115,7 +114,7 @@ MEASURES: dict[str, Measure] = {
             "Retransmits",
             "ratio",
             "flow",
-            "Data segments that were retransmissions, over all data segments that the flow sent.",
+            "Retransmissions, over all data segments that the flow sent.",
             in_window=True,
         ),
         Measure(
@@ -132,7 +131,7 @@ MEASURES: dict[str, Measure] = {
             "Share of the bytes",
             "ratio",
             "flow",
-            "Payload bytes acknowledged for the flow, over those of all flows of the experiment that go the same way.",
+            "Payload bytes acknowledged, over those of all flows of the experiment that go the same way.",
             in_window=True,
         ),
         Measure(
@@ -140,8 +139,7 @@ MEASURES: dict[str, Measure] = {
             "Part of the max-min fair share",
             "ratio",
             "flow",
-            "Payload bytes acknowledged for the flow, over those of its max-min fair share of the path's rate among"
-            " all that is active with it; an application wants no more than its own rate.",
+            "Payload bytes acknowledged, over those of the flow's max-min fair share of the path's rate.",
         ),
         Measure(
             "rtt_mean",
@@ -176,7 +174,7 @@ MEASURES: dict[str, Measure] = {
             "Latency under load",
             "s",
             "flow",
-            "95th percentile of the flow's round-trip times (`rtt_p95`), less the round-trip time of the empty path.",
+            "`rtt_p95` less the round-trip time of the empty path.",
             in_window=True,
         ),
         Measure(
