@@ -2,11 +2,12 @@
 /*
  * bbr_tuned: the kernel's own BBR (version 1) with parameters (tuned.h). The kernel's BBR handles every call first.
  * Before an ACK this keeps it from deciding by its constants, and after it this decides by the parameters:
- * docs/concepts/bbr-tuned.md says how. With every parameter at its default it only passes calls on.
+ * docs/concepts/bbr-tuned.md says how. With every parameter at its default it only passes calls on. bbr_auto is the
+ * same program with the parameters of its rule (auto_gain.h).
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. Cost per ACK:
  * 0.15 to 0.3 us with the defaults and 0.4 to 1 us with others, BBR's own work included (Linux 6.18, x86-64, a busy
- * virtual machine; bench/acks.py measures it). The loader (thalweg-agent) creates one of the two registrations below:
+ * virtual machine; bench/acks.py measures it). The loader (thalweg-agent) creates one of the registrations below:
  * `bbr_main` has two arguments up to Linux 6.9, and four from 6.10.
  */
 #include "kernel.h"
@@ -127,11 +128,13 @@ static __always_inline void read_connection(struct sock *sk, struct tuned_ack *a
 
 static __always_inline void read_sample(const struct rate_sample *rs, struct tuned_ack *ack)
 {
+	long rtt_us = rs->rtt_us;
 	int losses = rs->losses;
 
 	ack->prior_inflight = rs->prior_in_flight;
 	ack->acked = rs->acked_sacked;
 	ack->losses = losses > 0 ? losses : 0;
+	ack->rtt_us = rtt_us >= 0 ? rtt_us : TUNED_NO_RTT;
 }
 
 static __always_inline void read_bbr(struct bbr *bbr, struct tuned_ack *ack)
@@ -378,8 +381,8 @@ u32 BPF_PROG(bbr_tuned_sndbuf_expand, struct sock *sk)
 	return bbr_sndbuf_expand(sk);
 }
 
-/* The two registrations differ in `cong_control` alone. */
-#define REGISTRATION(main)                                                                                             \
+/* The registrations of an algorithm differ in `cong_control` alone. */
+#define REGISTRATION(algorithm, main)                                                                                  \
 	{                                                                                                              \
 		.init = (void *)bbr_tuned_init,                                                                        \
 		.release = (void *)bbr_tuned_release,                                                                  \
@@ -391,11 +394,17 @@ u32 BPF_PROG(bbr_tuned_sndbuf_expand, struct sock *sk)
 		.min_tso_segs = (void *)bbr_tuned_min_tso_segs,                                                        \
 		.sndbuf_expand = (void *)bbr_tuned_sndbuf_expand,                                                      \
 		.flags = TCP_CONG_NON_RESTRICTED,                                                                      \
-		.name = "bbr_tuned",                                                                                   \
+		.name = algorithm,                                                                                     \
 	}
 
 SEC(".struct_ops.link")
-struct tcp_congestion_ops bbr_tuned = REGISTRATION(bbr_tuned_main);
+struct tcp_congestion_ops bbr_tuned = REGISTRATION("bbr_tuned", bbr_tuned_main);
 
 SEC(".struct_ops.link")
-struct tcp_congestion_ops bbr_tuned_6_9 = REGISTRATION(bbr_tuned_main_6_9);
+struct tcp_congestion_ops bbr_tuned_6_9 = REGISTRATION("bbr_tuned", bbr_tuned_main_6_9);
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops bbr_auto = REGISTRATION("bbr_auto", bbr_tuned_main);
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops bbr_auto_6_9 = REGISTRATION("bbr_auto", bbr_tuned_main_6_9);

@@ -30,8 +30,8 @@ TUNED_FUNCTION uint64_t tuned_jittered(const struct tuned_params *params, uint64
 TUNED_FUNCTION uint32_t tuned_phase_gain(const struct tuned_state *it, const struct tuned_params *params)
 {
 	if (it->phase == TUNED_PHASE_PROBE)
-		return params->probe_gain;
-	return it->phase == TUNED_PHASE_DRAIN ? params->probe_drain_gain : params->cruise_gain;
+		return it->probe_gain;
+	return it->phase == TUNED_PHASE_DRAIN ? it->drain_gain : params->cruise_gain;
 }
 
 /* The next phase begins. */

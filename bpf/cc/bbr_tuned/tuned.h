@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The decisions of bbr_tuned. The kernel's BBR (version 1) measures: bandwidth, smallest round-trip time, rounds,
- * bunches of ACKs, policers, and when the pipe is full. This decides with parameters where the kernel decides with
- * constants: phases and gains, pacing rate, cwnd, when PROBE_RTT begins and ends, and how losses bound cwnd.
+ * The decisions of bbr_tuned and bbr_auto. The kernel's BBR (version 1) measures: bandwidth, smallest round-trip time,
+ * rounds, bunches of ACKs, policers, and when the pipe is full. This decides with parameters where the kernel decides
+ * with constants: phases and gains, pacing rate, cwnd, when PROBE_RTT begins and ends, and how losses bound cwnd.
  *
  * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
  * decisions in Rust are the simulator's bbr (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt holds the two together. No
@@ -40,6 +40,12 @@ struct tuned_params {
 	uint32_t headroom;
 	uint32_t aggregation_gain;
 	uint32_t is_policer_detected;
+	/* The rule of bbr_auto; auto_weight is 0 without it. */
+	uint32_t auto_max_gain;
+	uint32_t auto_min_gain;
+	uint32_t auto_loss_response;
+	uint32_t auto_queue_response;
+	uint32_t auto_weight;
 };
 
 /* BBR's modes, numbered as the kernel numbers them. */
@@ -98,6 +104,7 @@ struct tuned_ack {
 	uint32_t prior_inflight; /* before the ACK */
 	uint32_t acked;
 	uint32_t losses;         /* found by this ACK */
+	uint32_t rtt_us;         /* measured by this ACK; TUNED_NO_RTT: none */
 	uint32_t delivered;      /* since the start */
 	uint32_t lost;           /* since the start */
 	uint32_t ca_state;
@@ -126,6 +133,22 @@ struct tuned_output {
 	uint32_t is_probe_rtt_drained; /* PROBE_RTT's time begins with this ACK: little is in flight */
 };
 
+/* Packets of a part of the cycle. */
+struct tuned_tally {
+	uint64_t delivered;
+	uint64_t lost;
+};
+
+/* What bbr_auto has measured since the start of the latest probe, and the gain. */
+struct tuned_auto {
+	struct tuned_tally probe;
+	struct tuned_tally cruise;
+	uint64_t queued_us; /* sum of the queueing delays while cruising */
+	uint64_t samples;
+	uint64_t gain;      /* in units of 2^-16, so that a small weight has an effect */
+	uint64_t tail_rounds; /* rounds until losses are no longer the probe's */
+};
+
 /* What is kept of a connection: zero at its start, but for tuned_begin(). */
 struct tuned_state {
 	uint64_t phase_start_us;
@@ -138,11 +161,14 @@ struct tuned_state {
 	uint32_t phases;            /* of this cycle */
 	uint32_t tick_progress;
 	uint32_t pacing_gain;
+	uint32_t probe_gain;        /* of the cycle's phases */
+	uint32_t drain_gain;
 	/* Losses: of the round. */
 	uint32_t peak;
 	uint32_t start_lost;
 	uint32_t start_delivered;
 	uint32_t is_settling;
+	struct tuned_auto rule;
 };
 
 TUNED_FUNCTION uint64_t tuned_min(uint64_t left, uint64_t right)
@@ -153,6 +179,12 @@ TUNED_FUNCTION uint64_t tuned_min(uint64_t left, uint64_t right)
 TUNED_FUNCTION uint64_t tuned_max(uint64_t left, uint64_t right)
 {
 	return left > right ? left : right;
+}
+
+/* A gain as far below 1 as `gain` is above. */
+TUNED_FUNCTION uint32_t tuned_complement(uint32_t gain)
+{
+	return gain < 2 * TUNED_UNIT ? 2 * TUNED_UNIT - gain : 0;
 }
 
 /* `gain` times the bandwidth-delay product, rounded up, in packets. */
@@ -202,6 +234,7 @@ TUNED_FUNCTION uint64_t tuned_headroom(const struct tuned_ack *ack, uint64_t tar
 }
 
 #include "cycle.h"
+#include "auto_gain.h"
 #include "loss_bound.h"
 #include "probe_rtt.h"
 #include "window.h"
@@ -212,6 +245,9 @@ TUNED_FUNCTION void tuned_begin(struct tuned_state *it, const struct tuned_param
 	it->min_rtt_at = ack->clock;
 	it->phases = TUNED_PHASE_CRUISE + params->cruise_phases;
 	it->pacing_gain = params->startup_gain;
+	it->probe_gain = params->probe_gain;
+	it->drain_gain = params->probe_drain_gain;
+	it->rule.gain = (uint64_t)params->probe_gain << 8;
 }
 
 /* The pacing rate: until the pipe is full it never falls. */
@@ -264,16 +300,18 @@ TUNED_FUNCTION void tuned_step(struct tuned_state *it, const struct tuned_params
 			       struct tuned_output *out)
 {
 	uint32_t was_probe_bw = ack->before.mode == TUNED_PROBE_BW;
-	uint32_t is_probing;
+	uint32_t was_probing, is_probing;
 
 	/* The rate of a policer was held for long enough: BBR enters PROBE_BW anew. */
 	if (was_probe_bw && ack->before.is_policed && !ack->after.is_policed)
 		tuned_enter_cycle(it, params, ack);
-	tuned_update_losses(it, params, ack, was_probe_bw && it->phase == TUNED_PHASE_PROBE);
+	was_probing = was_probe_bw && it->phase == TUNED_PHASE_PROBE;
+	tuned_update_losses(it, params, ack, was_probing);
 	if (was_probe_bw && tuned_is_phase_over(it, params, ack))
 		tuned_advance_cycle(it, params, ack->now_us, ack->random[1]);
 	if (!was_probe_bw && ack->after.mode == TUNED_PROBE_BW)
 		tuned_enter_cycle(it, params, ack);
+	tuned_adapt_gain(it, params, ack, was_probing);
 	tuned_update_probe_rtt(it, params, ack, out);
 
 	tuned_gains(it, params, ack, out);

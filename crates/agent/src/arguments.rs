@@ -92,10 +92,10 @@ pub enum Cc {
                       rule=schedule\n  sudo thalweg-agent cc load bbr_tuned --set probe_gain=1.5 --set \
                       probe_clock=time\n  sudo thalweg-agent cc load mine.bpf.o --keep")]
     Load {
-        /// bbr_cpu, bbr3, bbr_tuned, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
+        /// bbr_cpu, bbr3, bbr_tuned, bbr_auto, or a compiled BPF object with one struct_ops map of tcp_congestion_ops
         #[arg(value_name = "NAME|FILE")]
         what: OsString,
-        /// Parameter: `rule` of bbr_cpu (schedule, paper) and bbr3 (none, schedule, paper), or one of bbr_tuned
+        /// Parameter: `rule` of bbr_cpu (schedule, paper) and bbr3 (none, schedule, paper), or of bbr_tuned or bbr_auto
         #[arg(long, value_name = "PARAM=VALUE")]
         set: Vec<String>,
         /// The same as --set rule=NAME

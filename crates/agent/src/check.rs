@@ -122,7 +122,7 @@ fn needs() -> Vec<Need> {
             sock_ops(btf),
         ));
         needs.push(Need::of("struct_ops", &["cc"], "congestion controls in eBPF", cc::check_struct_ops(btf)));
-        needs.push(Need::of("BBR", &["cc"], "BBR, for cc load bbr_cpu and bbr_tuned", cc::find_bbr(btf)));
+        needs.push(Need::of("BBR", &["cc"], "BBR, for cc load bbr_cpu, bbr_tuned and bbr_auto", cc::find_bbr(btf)));
     }
     let arms = Offer::look().and_then(|offer| offer.arms(None, false)).map(|names| names.join(", "));
     needs.push(Need::of("algorithms", &["tune"], "the default, and another that is allowed", arms));

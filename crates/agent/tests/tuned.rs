@@ -1,6 +1,6 @@
-//! The decisions of `bbr_tuned` in C are those of the simulator's `bbr`, by the vectors that both are held to
-//! (crates/cc has the other test). The kernel's BBR, which `bbr_tuned` surrounds, is replaced by the state of the
-//! simulator's.
+//! The decisions of `bbr_tuned` and `bbr_auto` in C are those of the simulator's `bbr` and `bbr_auto`, by the vectors
+//! that both are held to (crates/cc has the other test). The kernel's BBR, which they surround, is replaced by the
+//! state of the simulator's.
 
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
@@ -49,10 +49,10 @@ fn set(values: &mut Values, words: &str) {
 }
 
 /// The parameters as the loader sets them, but with ProbeRTT's times in milliseconds: the clock of the vectors.
-fn params(words: &str) -> String {
+fn params(cc: &str, words: &str) -> String {
     let params = words.split_whitespace().map(|word| word.split_once('=').expect("NAME=VALUE"));
     let params = params.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect();
-    let words = thalweg_cc::bbr_words(&params).expect("parameters of bbr");
+    let words = thalweg_cc::bbr_words(cc, &params).expect("parameters of its algorithm");
     let divisor = |word: &Word| if word.param.starts_with("probe_rtt") && word.scale >= 1000 { 1000 } else { 1 };
     let lines =
         words.iter().enumerate().map(|(index, word)| format!("word{index} {}\n", word.value.div_ceil(divisor(word))));
@@ -78,6 +78,7 @@ fn input(before: &Values, given: &Values, after: &Values) -> String {
     let get = |name: &str| given.get(name).copied().unwrap_or(0);
     let word = |name: &str| after[name];
     let clock = get("now") / 1_000_000;
+    let rtt_us = given.get("rtt").filter(|value| **value != NONE).map_or(u64::from(u32::MAX), |value| value / 1000);
     let bw = if word("lt_use_bw") == 1 { word("lt_bw") } else { word("bw_s_0_v") };
     let members = [
         ("now_us", time("delivered_at")),
@@ -91,6 +92,7 @@ fn input(before: &Values, given: &Values, after: &Values) -> String {
         ("prior_inflight", get("prior_inflight")),
         ("acked", get("acked")),
         ("losses", get("losses")),
+        ("rtt_us", rtt_us),
         ("delivered", get("delivered")),
         ("lost", get("lost")),
         ("ca_state", get("state")),
@@ -151,13 +153,14 @@ impl Expected {
 /// The program's input, and what is expected of its output.
 fn script(vectors: &str) -> (String, Vec<Expected>) {
     let (mut input_text, mut expected) = (String::new(), Vec::new());
-    let (mut case, mut given, mut before) = (String::new(), Values::new(), Values::new());
+    let (mut case, mut cc, mut given, mut before) = (String::new(), "", Values::new(), Values::new());
     for (line, number) in vectors.lines().zip(1..) {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         match name {
             "case" => case = rest.to_owned(),
+            "cc" => cc = rest,
             "params" => {
-                input_text += &params(rest);
+                input_text += &params(cc, rest);
                 (given, before) = (Values::new(), Values::new());
             }
             _ => {

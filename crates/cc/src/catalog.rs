@@ -37,6 +37,9 @@ impl fmt::Debug for Entry {
     }
 }
 
+/// BBR whose probing gain follows the path.
+const BBR_AUTO: &str = "bbr_auto";
+
 /// The parameters of `bbr_auto`: BBR's, and those of its rule.
 const AUTO_PARAMS: &[Param] = &{
     let mut params = [bbr::AUTO_PARAMS[0]; bbr::PARAMS.len() + bbr::AUTO_PARAMS.len()];
@@ -68,7 +71,7 @@ pub const CATALOG: &[Entry] = &[
         },
     },
     Entry {
-        name: "bbr_auto",
+        name: BBR_AUTO,
         about: "BBRv1 whose probing gain follows the losses and the queueing that it measures",
         params: AUTO_PARAMS,
         make: |value| Box::new(Bbr::with_auto_gain(bbr::Settings::of(value), bbr::Response::of(value))),
@@ -225,20 +228,27 @@ const FORMER_NAMES: &[(&str, &str)] = &[("pacing_gain", "probe_gain")];
 /// # Errors
 /// If there is no such controller, or a parameter is unknown or out of range.
 pub fn build(name: &str, params: &BTreeMap<String, f64>) -> Result<Box<dyn Controller>, BuildError> {
-    let entry = CATALOG.iter().find(|entry| entry.name == name).ok_or(BuildError::UnknownName(name.to_owned()))?;
+    let entry = find(name)?;
     check(entry, params)?;
     Ok((entry.make)(&|key| value_of(entry, params, key)))
 }
 
-/// The parameters of `bbr` as the eBPF program `bbr_tuned` takes them: the members of its `struct tuned_params`, in
-/// order.
+/// The parameters of `bbr` or `bbr_auto`, which is `name`, as their eBPF programs `bbr_tuned` and `bbr_auto` take them:
+/// the members of `struct tuned_params`, in order.
 ///
 /// # Errors
-/// If a parameter is unknown or out of range.
-pub fn bbr_words(params: &BTreeMap<String, f64>) -> Result<Vec<bbr::Word>, BuildError> {
-    let entry = CATALOG.iter().find(|entry| entry.name == "bbr").expect("it is in the catalog");
+/// If there is no such controller, or a parameter is unknown or out of range.
+pub fn bbr_words(name: &str, params: &BTreeMap<String, f64>) -> Result<Vec<bbr::Word>, BuildError> {
+    let entry = find(name)?;
     check(entry, params)?;
-    Ok(bbr::Settings::of(&|key| value_of(entry, params, key)).words())
+    let value = |key: &str| value_of(entry, params, key);
+    let response = (name == BBR_AUTO).then(|| bbr::Response::of(&value));
+    let rule = bbr::Response::words(response.as_ref());
+    Ok(bbr::Settings::of(&value).words().into_iter().chain(rule).collect())
+}
+
+fn find(name: &str) -> Result<&'static Entry, BuildError> {
+    CATALOG.iter().find(|entry| entry.name == name).ok_or(BuildError::UnknownName(name.to_owned()))
 }
 
 fn check(entry: &Entry, params: &BTreeMap<String, f64>) -> Result<(), BuildError> {

@@ -83,6 +83,7 @@ int main(void)
 		MEMBER(prior_inflight);
 		MEMBER(acked);
 		MEMBER(losses);
+		MEMBER(rtt_us);
 		MEMBER(delivered);
 		MEMBER(lost);
 		MEMBER(ca_state);

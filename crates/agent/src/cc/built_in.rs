@@ -4,7 +4,7 @@ use super::kernel::StructOpsKernel;
 use super::object::Algorithm;
 use super::settable::{NO_RULE, Settable, Settings};
 use crate::object;
-use libbpf_rs::OpenObject;
+use libbpf_rs::{MapType, OpenObject};
 use std::ffi::OsStr;
 use thalweg_store::Problem;
 
@@ -46,11 +46,19 @@ pub const BBR_TUNED: BuiltIn = BuiltIn {
     object: include_bytes!(concat!(env!("OUT_DIR"), "/bbr_tuned.bpf.o")),
     registrations: [(4, "bbr_tuned"), (2, "bbr_tuned_6_9")],
     calls_bbr: true,
-    settable: Settable::Bbr,
+    settable: Settable::Bbr { of: "bbr" },
+};
+
+/// The kernel's BBR with a probing gain that follows the path: a registration of bpf/cc/bbr_tuned.
+pub const BBR_AUTO: BuiltIn = BuiltIn {
+    name: "bbr_auto",
+    registrations: [(4, "bbr_auto"), (2, "bbr_auto_6_9")],
+    settable: Settable::Bbr { of: "bbr_auto" },
+    ..BBR_TUNED
 };
 
 /// All of them.
-pub const BUILT_IN: [&BuiltIn; 3] = [&BBR_CPU, &BBR3, &BBR_TUNED];
+pub const BUILT_IN: [&BuiltIn; 4] = [&BBR_CPU, &BBR3, &BBR_TUNED, &BBR_AUTO];
 
 impl BuiltIn {
     /// The algorithm of this name.
@@ -75,13 +83,11 @@ impl BuiltIn {
         Ok(Algorithm { name, open, place, calls_bbr: self.calls_bbr })
     }
 
-    /// Of the registrations the loader creates the one for this kernel.
+    /// Of the registrations the loader creates the one of this algorithm for this kernel.
     fn select_registration(&self, open: &mut OpenObject, arguments: usize) {
-        for mut map in open.maps_mut() {
-            let name = map.name().to_owned();
-            if let Some((takes, _)) = self.registrations.iter().find(|(_, theirs)| name == OsStr::new(theirs)) {
-                map.set_autocreate(*takes == arguments).expect("maps are not created yet");
-            }
+        for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
+            let is_chosen = self.registrations.iter().any(|(takes, name)| *takes == arguments && map.name() == *name);
+            map.set_autocreate(is_chosen).expect("maps are not created yet");
         }
     }
 

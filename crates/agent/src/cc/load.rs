@@ -136,7 +136,7 @@ fn open_file(path: &Path) -> Result<Algorithm, Problem> {
             &place,
             error,
             "a compiled BPF object",
-            "check the path; `cc load bbr_cpu`, `cc load bbr3` and `cc load bbr_tuned` need no file",
+            "check the path; algorithms of the agent, such as bbr3, need no file",
         )
     })?;
     rehearse(&bytes, &place)?;

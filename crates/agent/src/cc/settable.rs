@@ -18,7 +18,10 @@ pub enum Settable {
         default: &'static str,
     },
     /// The parameters of BBR.
-    Bbr,
+    Bbr {
+        /// The simulator's algorithm that has them: `bbr` or `bbr_auto`.
+        of: &'static str,
+    },
 }
 
 /// The parameter that chooses a rule.
@@ -36,7 +39,7 @@ impl Settable {
     pub fn section(&self) -> &'static str {
         match self {
             Settable::Rule { .. } => ".rodata.rule",
-            Settable::Bbr => ".rodata.params",
+            Settable::Bbr { .. } => ".rodata.params",
         }
     }
 
@@ -52,9 +55,10 @@ impl Settable {
     pub fn bytes(&self, settings: &Settings, name: &str) -> Result<Vec<u8>, Problem> {
         let words = match self {
             Settable::Rule { names, default } => vec![rule(names, default, settings, name)?],
-            Settable::Bbr => {
-                let words = bbr_words(settings, name)?;
-                let is_changed = words != default_words();
+            Settable::Bbr { of } => {
+                let words = bbr_words(of, settings, name)?;
+                // From the kernel's BBR, which has no rule.
+                let is_changed = words != default_words("bbr");
                 words.into_iter().map(|word| word.value).chain([u32::from(is_changed)]).collect()
             }
         };
@@ -69,8 +73,8 @@ impl Settable {
                 let rule = values.take(1).filter_map(|number| names.get(number as usize));
                 rule.map(|rule| (RULE.to_owned(), (*rule).to_owned())).collect()
             }
-            Settable::Bbr => {
-                let changed = values.zip(default_words()).filter(|(value, word)| *value != word.value);
+            Settable::Bbr { of } => {
+                let changed = values.zip(default_words(of)).filter(|(value, word)| *value != word.value);
                 let text = |value: u32, word: &Word| (f64::from(value) / f64::from(word.scale)).to_string();
                 let mut settings: Settings =
                     changed.map(|(value, word)| (word.param.to_owned(), text(value, &word))).collect();
@@ -121,7 +125,7 @@ fn rule(names: &[&str], default: &str, settings: &Settings, name: &str) -> Resul
     number.ok_or_else(|| bad(RULE, chosen, &format!("one of {}", names.join(", ")), name))
 }
 
-fn bbr_words(settings: &Settings, name: &str) -> Result<Vec<Word>, Problem> {
+fn bbr_words(of: &str, settings: &Settings, name: &str) -> Result<Vec<Word>, Problem> {
     let number = |(param, value): (&String, &String)| {
         let named = PROBE_CLOCKS.iter().position(|clock| param == PROBE_CLOCK && value == clock);
         let number = named.map(|number| number as f64).or_else(|| value.parse().ok());
@@ -129,23 +133,25 @@ fn bbr_words(settings: &Settings, name: &str) -> Result<Vec<Word>, Problem> {
         number.map(|number| (param.clone(), number)).ok_or_else(|| bad(param, value, expected, name))
     };
     let params = settings.iter().map(number).collect::<Result<BTreeMap<String, f64>, Problem>>()?;
-    thalweg_cc::bbr_words(&params).map_err(|error| match &error {
+    thalweg_cc::bbr_words(of, &params).map_err(|error| match &error {
         BuildError::UnknownParam { param, .. } => {
             bad(param, &format!("a parameter that {name} does not have"), &error.expected(), name)
         }
         BuildError::OutOfRange { param, .. } => bad(param.name, &error.found(), &error.expected(), name),
-        BuildError::UnknownName(_) => unreachable!("bbr is in the catalog"),
+        BuildError::UnknownName(_) => unreachable!("{of} is in the catalog"),
     })
 }
 
-fn default_words() -> Vec<Word> {
-    thalweg_cc::bbr_words(&BTreeMap::new()).expect("defaults are in range")
+fn default_words(of: &str) -> Vec<Word> {
+    thalweg_cc::bbr_words(of, &BTreeMap::new()).expect("defaults are in range")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const TUNED: Settable = Settable::Bbr { of: "bbr" };
+    const AUTO: Settable = Settable::Bbr { of: "bbr_auto" };
     const TWO_RULES: Settable = Settable::Rule { names: &["none", "paper"], default: "none" };
 
     fn settings(set: &[&str]) -> Settings {
@@ -159,9 +165,9 @@ mod tests {
     #[test]
     fn what_is_set_is_what_is_read() {
         let set = settings(&["probe_gain=1.5", "probe_clock=time", "probe_interval_ms=700", "loss_threshold=0.5"]);
-        let bytes = Settable::Bbr.bytes(&set, "bbr_tuned").unwrap();
-        assert_eq!(bytes.len(), Settable::Bbr.size());
-        let read = Settable::Bbr.read(&bytes);
+        let bytes = TUNED.bytes(&set, "bbr_tuned").unwrap();
+        assert_eq!(bytes.len(), TUNED.size());
+        let read = TUNED.read(&bytes);
         // Its default is 2 minus the probing gain.
         let drain = [("probe_drain_gain".to_owned(), "0.5".to_owned())];
         assert_eq!(read, set.into_iter().chain(drain).collect());
@@ -170,20 +176,30 @@ mod tests {
 
     #[test]
     fn only_changed_parameters_change_the_program() {
-        let last = |set: &[&str]| {
-            *Settable::Bbr.bytes(&settings(set), "bbr_tuned").unwrap().chunks(4).last().unwrap() == [0; 4]
+        let is_unchanged = |settable: &Settable, set: &[&str]| {
+            *settable.bytes(&settings(set), "this").unwrap().chunks(4).last().unwrap() == [0; 4]
         };
-        assert!(last(&[]) && last(&["probe_gain=1.25", "startup_gain=2.885"]));
-        assert!(!last(&["probe_gain=1.26"]));
+        assert!(is_unchanged(&TUNED, &[]) && is_unchanged(&TUNED, &["probe_gain=1.25", "startup_gain=2.885"]));
+        assert!(!is_unchanged(&TUNED, &["probe_gain=1.26"]));
+        assert!(!is_unchanged(&AUTO, &[]), "its rule is in force with its defaults");
+    }
+
+    #[test]
+    fn the_rule_of_bbr_auto_has_parameters_that_bbr_tuned_does_not_have() {
+        let set = settings(&["auto_max_gain=1.5", "cruise_gain=0.9375"]);
+        assert_eq!(AUTO.read(&AUTO.bytes(&set, "bbr_auto").unwrap()), set);
+        assert_eq!(AUTO.read(&AUTO.bytes(&Settings::new(), "bbr_auto").unwrap()), Settings::new());
+        let unknown = error(&TUNED, &["auto_max_gain=1.5"]);
+        assert!(unknown.found.contains("a parameter that this does not have"), "{unknown}");
     }
 
     #[test]
     fn mistakes_are_refused_with_what_exists() {
-        let unknown = error(&Settable::Bbr, &["gain=1"]);
+        let unknown = error(&TUNED, &["gain=1"]);
         assert!(unknown.found.contains("this does not have") && unknown.expected.contains("probe_gain"), "{unknown}");
-        let range = error(&Settable::Bbr, &["probe_gain=5"]);
+        let range = error(&TUNED, &["probe_gain=5"]);
         assert_eq!((range.found.as_str(), range.expected.as_str()), ("5", "a number from 1 to 1.9"));
-        assert_eq!(error(&Settable::Bbr, &["probe_clock=sundial"]).expected, "round_trips or time");
+        assert_eq!(error(&TUNED, &["probe_clock=sundial"]).expected, "round_trips or time");
         assert_eq!(error(&TWO_RULES, &["rule=magic"]).expected, "one of none, paper");
         assert_eq!(error(&TWO_RULES, &["probe_gain=1"]).expected, "rule");
         let twice = parse(&["rule=paper".to_owned()], Some("paper")).unwrap_err();

@@ -38,6 +38,8 @@ fn parameters_that_an_algorithm_does_not_take_are_refused_with_those_that_it_doe
         ("bbr_tuned", "probe_gain=2", "a number from 1 to 1.9"),
         ("bbr_tuned", "cruise_phases=1.5", "a whole number from 0 to 62"),
         ("bbr_tuned", "probe_gain", "PARAM=VALUE"),
+        ("bbr_tuned", "auto_weight=0.5", "one of probe_gain, "),
+        ("bbr_auto", "auto_weight=2", "a number from 0.01 to 1"),
         ("bbr3", "rule=magic", "one of none, paper, schedule"),
         ("bbr3", "probe_gain=1.5", "expected rule"),
     ];

@@ -7,6 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+/// The algorithms that the agent carries.
+const BUILT_IN: [&str; 4] = ["bbr_cpu", "bbr3", "bbr_tuned", "bbr_auto"];
+
 /// The agent, and the sole right to register algorithms: names are the whole machine's, tests run at the same time.
 pub struct Stage {
     _lock: File,
@@ -25,8 +28,8 @@ impl Stage {
         std::fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).expect("a copy of the agent");
         let status = stage.agent(&["cc", "status"]);
         let why = match status.code {
-            Some(0) if ["bbr_cpu:", "bbr3:", "bbr_tuned:"].iter().any(|name| status.out.contains(name)) => {
-                "bbr_cpu, bbr3 or bbr_tuned is in use on this machine".to_owned()
+            Some(0) if BUILT_IN.iter().any(|name| status.out.contains(&format!("{name}:"))) => {
+                format!("one of {} is in use on this machine", BUILT_IN.join(", "))
             }
             Some(0) => return Some(stage),
             _ => status.error,
@@ -112,7 +115,7 @@ impl Stage {
 impl Drop for Stage {
     /// A test that fails leaves nothing registered.
     fn drop(&mut self) {
-        for name in ["bbr_cpu", "bbr3", "bbr_tuned", "fixed_window", "rejected"] {
+        for name in BUILT_IN.into_iter().chain(["fixed_window", "rejected"]) {
             self.agent(&["cc", "unload", name]);
         }
     }

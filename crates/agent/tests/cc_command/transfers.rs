@@ -104,12 +104,15 @@ fn version_3_of_bbr_takes_a_rule_for_senders_that_share_a_cpu() {
 
 #[test]
 fn bbr_with_parameters_handles_a_transfer_and_shows_them() {
-    let settings = ["probe_gain=1.5", "probe_clock=time", "probe_jitter=0.25", "loss_threshold=0.5"];
-    if let Some(registered) = send_and_unload("bbr_tuned", &settings) {
-        let parameters = &registered["parameters"];
-        let shown = ["probe_gain", "probe_clock", "probe_jitter", "loss_threshold"].map(|name| &parameters[name]);
-        assert_eq!(shown, ["1.5", "time", "0.25", "0.5"], "{registered:?}");
-        assert!(registered["rule"].is_null(), "{registered:?}");
+    let of_bbr = ["probe_gain=1.5", "probe_clock=time", "probe_jitter=0.25", "loss_threshold=0.5"];
+    for (algorithm, of_rule) in [("bbr_tuned", &[][..]), ("bbr_auto", &["auto_weight=0.5"])] {
+        let settings = [&of_bbr, of_rule].concat();
+        if let Some(registered) = send_and_unload(algorithm, &settings) {
+            for (name, value) in settings.iter().map(|setting| setting.split_once('=').unwrap()) {
+                assert_eq!(registered["parameters"][name], value, "{registered:?}");
+            }
+            assert!(registered["rule"].is_null(), "{registered:?}");
+        }
     }
 }
 

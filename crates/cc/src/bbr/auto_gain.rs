@@ -17,7 +17,10 @@
 //! A path that loses packets at random needs a gain of at least 1 / (1 - base): below that a probe delivers less than
 //! the bandwidth, and BBR's estimate falls. So random loss raises the least gain, and only losses of the probe lower
 //! the gain.
+//!
+//! bpf/cc/bbr_tuned/auto_gain.h has the same arithmetic for kernels.
 
+use super::settings::{GAIN, Word, word};
 use crate::fixed_point::Gain;
 use crate::{Ack, Param};
 use thalweg_units::Span;
@@ -65,6 +68,18 @@ impl Response {
             queue: raw("auto_queue_response"),
             weight: raw("auto_weight").max(1),
         }
+    }
+
+    /// The last members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h; zeros without the rule.
+    pub fn words(response: Option<&Response>) -> [Word; 5] {
+        let value = |of: fn(&Response) -> u64| response.map_or(0, of);
+        [
+            word("auto_max_gain", value(|it| it.max_gain), GAIN),
+            word("auto_min_gain", value(|it| it.min_gain), GAIN),
+            word("auto_loss_response", value(|it| it.loss), GAIN),
+            word("auto_queue_response", value(|it| it.queue), GAIN),
+            word("auto_weight", value(|it| it.weight), GAIN),
+        ]
     }
 
     /// The gain for shares of packets in units of 2^-16, and a queueing delay in 256ths of the minimum round-trip time.

@@ -75,6 +75,8 @@ pub(super) struct Cycle {
     phase_start: Time,
     /// Phases of this cycle.
     phases: u64,
+    /// Whether the drain's gain is 2 minus the probe's, and changes with it.
+    does_drain_follow: bool,
     /// When the next probe is due by the clock that counts time, in whole microseconds as Linux's clock.
     next_probe_us: u64,
 }
@@ -83,7 +85,8 @@ impl Cycle {
     /// A cycle that has not begun.
     pub fn new(probing: Probing) -> Cycle {
         let phases = phases(probing.clock);
-        Cycle { probing, phase: PROBE, phase_start: Time::ZERO, phases, next_probe_us: 0 }
+        let does_drain_follow = probing.drain == probing.probe.complement();
+        Cycle { probing, phase: PROBE, phase_start: Time::ZERO, phases, does_drain_follow, next_probe_us: 0 }
     }
 
     /// The phase's gain.
@@ -97,7 +100,7 @@ impl Cycle {
 
     /// Sets the gain of the probing phase. The drain's follows it unless it was set to something else.
     pub fn set_probe_gain(&mut self, gain: Gain) {
-        if self.probing.drain == self.probing.probe.complement() {
+        if self.does_drain_follow {
             self.probing.drain = gain.complement();
         }
         self.probing.probe = gain;

@@ -195,7 +195,7 @@ impl Settings {
     }
 }
 
-/// A parameter as the eBPF program `bbr_tuned` takes it.
+/// A parameter as the eBPF programs `bbr_tuned` and `bbr_auto` take it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The parameter.
@@ -207,11 +207,16 @@ pub struct Word {
 }
 
 /// Units in a gain or share of 1.
-const GAIN: u32 = 256;
+pub(super) const GAIN: u32 = 256;
+
+/// A value within the range of a parameter, which keeps to 32 bits.
+pub(super) fn word(param: &'static str, value: u64, scale: u32) -> Word {
+    Word { param, value: u32::try_from(value).expect("the ranges of parameters keep to 32 bits"), scale }
+}
 
 impl Settings {
-    /// The members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h, in order. `probe_interval_ms` is 0 where round
-    /// trips count the time between probes.
+    /// The first members of `struct tuned_params` in bpf/cc/bbr_tuned/tuned.h, in order. `probe_interval_ms` is 0 where
+    /// round trips count the time between probes.
     pub fn words(&self) -> Vec<Word> {
         let (probing, probe_rtt, losses) = (&self.probing, &self.probe_rtt, &self.losses);
         let (cruising, interval) = match probing.clock {
@@ -239,8 +244,7 @@ impl Settings {
             ("aggregation_gain", self.aggregation_gain.raw(), GAIN),
             ("policer_detection", u64::from(self.is_policer_detected), 1),
         ];
-        let word = |value| u32::try_from(value).expect("the ranges of parameters keep to 32 bits");
-        words.map(|(param, value, scale)| Word { param, value: word(value), scale }).to_vec()
+        words.map(|(param, value, scale)| word(param, value, scale)).to_vec()
     }
 }
 

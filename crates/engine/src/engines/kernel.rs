@@ -199,6 +199,7 @@ pub(super) fn controller(name: String) -> Controller {
         "bbr" => "BBR, in the version of this kernel.",
         "bbr3" => "BBR version 3, as an eBPF program.",
         "bbr_tuned" => "This kernel's BBR, with the parameters that it was loaded with.",
+        "bbr_auto" => "This kernel's BBR, with a probing gain that follows losses and queueing.",
         _ => "A congestion control of this kernel.",
     };
     Controller { about: about.to_owned(), name, params: Vec::new() }

@@ -4,7 +4,7 @@ use super::kernel::{cannot_run, controller, honours, this_program, unavailable};
 use super::sim::describe;
 use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
 use std::sync::LazyLock;
-use thalweg_lab::built_in::{BBR_CPU, BBR_TUNED, BBR3, BUILT_IN};
+use thalweg_lab::built_in::{BBR_AUTO, BBR_CPU, BBR_TUNED, BBR3, BUILT_IN};
 use thalweg_lab::run::{self, HostSetup};
 use thalweg_lab::vm::Guests;
 use thalweg_trace::Sink;
@@ -54,6 +54,7 @@ fn guests_controller(name: String) -> Controller {
         BBR_CPU => ("bbr_cpu", Some("rule"), "This kernel's BBR, for senders that share a CPU."),
         BBR3 => ("bbr3", Some("cpu_rule"), "BBR version 3, as an eBPF program."),
         BBR_TUNED => ("bbr", None, "This kernel's BBR, with parameters."),
+        BBR_AUTO => ("bbr_auto", None, "This kernel's BBR, with a probing gain that follows losses and queueing."),
         _ => return controller(name),
     };
     let entry = thalweg_cc::CATALOG.iter().find(|entry| entry.name == of).expect("the simulator has it");

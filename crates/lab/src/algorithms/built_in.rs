@@ -18,8 +18,11 @@ pub const BBR3: &str = "bbr3";
 /// BBR with parameters.
 pub const BBR_TUNED: &str = "bbr_tuned";
 
+/// BBR with a probing gain that follows the path.
+pub const BBR_AUTO: &str = "bbr_auto";
+
 /// The algorithms that the agent carries.
-pub const BUILT_IN: [&str; 3] = [BBR_CPU, BBR3, BBR_TUNED];
+pub const BUILT_IN: [&str; 4] = [BBR_CPU, BBR3, BBR_TUNED, BBR_AUTO];
 
 /// Does the agent carry an algorithm of this name?
 pub fn is_built_in(name: &str) -> bool {
@@ -29,7 +32,7 @@ pub fn is_built_in(name: &str) -> bool {
 /// The oldest kernel that they are made for.
 const FLOOR: (u32, u32) = (6, 1);
 
-/// The kernel's own BBR, which `bbr_cpu` and `bbr_tuned` call.
+/// The kernel's own BBR, which all but `bbr3` call.
 const BBR: &str = "bbr";
 
 /// What to do about a kernel that cannot have one.

@@ -110,7 +110,7 @@ fn read(flow: &Flow, file: &CcFile) -> Result<Vec<u8>, Error> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::built_in::{BBR_CPU, BBR_TUNED, BBR3};
+    use super::super::built_in::{BBR_AUTO, BBR_CPU, BBR_TUNED, BBR3};
     use super::*;
 
     fn experiment(change: impl FnOnce(&mut [Flow])) -> Experiment {
@@ -166,6 +166,7 @@ mod tests {
         assert_eq!(loaded(BBR3, &[("cpu_rule", 2.0)]), ["rule=schedule"]);
         let tuned = loaded(BBR_TUNED, &[("probe_gain", 1.5), ("probe_clock", 1.0)]);
         assert_eq!(tuned, ["probe_clock=1", "probe_gain=1.5"]);
+        assert_eq!(loaded(BBR_AUTO, &[("auto_weight", 0.5)]), ["auto_weight=0.5"]);
     }
 
     #[test]
@@ -175,6 +176,8 @@ mod tests {
         assert!(refused(BBR3, "cpu_rule", 3.0).message.contains("expected a whole number from 0 to 2"));
         assert_eq!(refused(BBR3, "rule", 0.0).code, "not-honoured");
         assert!(refused(BBR_TUNED, "probe_gain", 9.0).message.contains("expected a number from 1 to 1.9"));
+        assert!(refused(BBR_TUNED, "auto_weight", 0.5).message.contains("cc_params.auto_weight"));
+        assert!(refused(BBR_AUTO, "auto_weight", 2.0).message.contains("expected a number from 0.01 to 1"));
         let unknown = refused(BBR_TUNED, "gain", 1.0);
         assert!(unknown.message.contains("cc_params.gain") && unknown.message.contains("probe_gain"), "{unknown}");
         assert_eq!(refused("cubic", "rule", 0.0).code, "not-honoured");

@@ -1,6 +1,6 @@
 //! Parameters of a flow's congestion control, as `thalweg-agent cc load --set` takes them.
 
-use super::built_in::{BBR_CPU, BBR_TUNED, BBR3};
+use super::built_in::{BBR_AUTO, BBR_CPU, BBR_TUNED, BBR3};
 use crate::error::Error;
 use thalweg_plan::plan::Flow;
 
@@ -14,13 +14,22 @@ fn rules(cc: &str) -> Option<(&'static str, &'static [&'static str])> {
     }
 }
 
+/// The simulator's algorithm with the parameters of an algorithm built on the kernel's BBR.
+fn simulated(cc: &str) -> Option<&'static str> {
+    match cc {
+        BBR_TUNED => Some("bbr"),
+        BBR_AUTO => Some(BBR_AUTO),
+        _ => None,
+    }
+}
+
 /// What a flow sets of an algorithm that the agent carries, each `PARAM=VALUE`; nothing for others.
 ///
 /// # Errors
 /// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: its value is out of range.
 pub(crate) fn settings(flow: &Flow) -> Result<Vec<String>, Error> {
-    if flow.cc_file.is_none() && flow.cc == BBR_TUNED {
-        return of_bbr(flow);
+    if let Some(simulated) = simulated(&flow.cc).filter(|_| flow.cc_file.is_none()) {
+        return of_bbr(simulated, flow);
     }
     let rules = rules(&flow.cc).filter(|_| flow.cc_file.is_none());
     let set = |(param, value): (&String, &f64)| match rules {
@@ -34,8 +43,8 @@ pub(crate) fn settings(flow: &Flow) -> Result<Vec<String>, Error> {
     flow.cc_params.iter().map(set).collect()
 }
 
-fn of_bbr(flow: &Flow) -> Result<Vec<String>, Error> {
-    thalweg_cc::bbr_words(&flow.cc_params).map_err(|error| {
+fn of_bbr(simulated: &str, flow: &Flow) -> Result<Vec<String>, Error> {
+    thalweg_cc::bbr_words(simulated, &flow.cc_params).map_err(|error| {
         let message = format!("flows.{}.{error}", flow.name);
         Error::new("invalid-experiment", message, "docs/concepts/bbr-tuned.md lists the parameters")
     })?;

@@ -1,9 +1,9 @@
 //! BBR with parameters decides what tests/vectors/bbr_tuned.txt.gz says. crates/agent holds the decisions of the eBPF
-//! program `bbr_tuned` to the same file.
+//! programs `bbr_tuned` and `bbr_auto` to the same file.
 //!
-//! A case is a line `case` with its parameters, and a line for each call: what the controller was given, `>`, and what
-//! it made of that. A value stays until a line gives another. Times are in nanoseconds, and in milliseconds on the
-//! coarse clock; state is in the kernel's words.
+//! A case is a line `case`, lines `cc` and `params` with its algorithm and parameters, and a line for each call: what
+//! the controller was given, `>`, and what it made of that. A value stays until a line gives another. Times are in
+//! nanoseconds, and in milliseconds on the coarse clock; state is in the kernel's words.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
@@ -225,9 +225,10 @@ impl Controller for Recorder {
     }
 }
 
-/// A case: its name, its parameters, its path, and when it ends.
+/// A case: its name, its algorithm and parameters, its path, and when it ends.
 struct Case {
     name: &'static str,
+    cc: &'static str,
     params: &'static [(&'static str, f64)],
     path: Path,
     end: &'static str,
@@ -241,14 +242,46 @@ fn small_path() -> Path {
 fn case(name: &'static str, params: &'static [(&'static str, f64)], change: fn(&mut Path), end: &'static str) -> Case {
     let mut path = small_path();
     change(&mut path);
-    Case { name, params, path, end }
+    Case { name, cc: "bbr", params, path, end }
 }
 
 fn cases() -> Vec<Case> {
     let mut cases = cases_of_probing();
     cases.extend(cases_of_probe_rtt());
     cases.extend(cases_of_losses());
+    cases.extend(cases_of_auto());
     cases
+}
+
+/// The rule of `bbr_auto` where losses, queueing, or both set the gain.
+fn cases_of_auto() -> Vec<Case> {
+    let cases = [
+        case(
+            "a probing gain in a shallow buffer",
+            &[("probe_gain", 1.5), ("policer_detection", 0.0)],
+            |path| path.buffer = Packets(4),
+            "3s",
+        ),
+        case(
+            "a probing gain with random losses",
+            &[("auto_max_gain", 1.5), ("auto_loss_response", 4.0), ("auto_weight", 0.5), ("probe_drain_gain", 0.8)],
+            |path| path.loss = Chance::new(0.06).expect("a probability"),
+            "3s",
+        ),
+        case(
+            "a probing gain with a queue and ProbeRTT",
+            &[
+                ("auto_max_gain", 1.4),
+                ("auto_weight", 1.0),
+                ("probe_gain", 1.5),
+                ("cruise_gain", 1.05),
+                ("probe_rtt_interval_s", 1.0),
+            ],
+            |_| (),
+            "3s",
+        ),
+    ];
+    cases.into_iter().map(|case| Case { cc: "bbr_auto", ..case }).collect()
 }
 
 fn cases_of_probing() -> Vec<Case> {
@@ -321,7 +354,7 @@ fn cases_of_losses() -> Vec<Case> {
 fn record(case: &Case) -> Vec<Call> {
     let params = case.params.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
     let calls = Arc::new(Mutex::new(Vec::new()));
-    let recorder = Recorder { inner: build("bbr", &params).expect("a case"), calls: Arc::clone(&calls) };
+    let recorder = Recorder { inner: build(case.cc, &params).expect("a case"), calls: Arc::clone(&calls) };
     Pipe::around(case.path.clone(), Box::new(recorder), 7).run_until(at(case.end));
     let calls = calls.lock().expect("one thread");
     calls.clone()
@@ -350,7 +383,7 @@ fn record_the_vectors() {
     let mut text = String::new();
     for case in cases() {
         let params: String = case.params.iter().map(|(name, value)| format!(" {name}={value}")).collect();
-        let _ = writeln!(text, "case {}\nparams{params}", case.name);
+        let _ = writeln!(text, "case {}\ncc {}\nparams{params}", case.name, case.cc);
         let mut last = Values::new();
         for call in record(&case) {
             let given = changes(&call.given, &mut last);
@@ -459,15 +492,16 @@ fn bbr_with_parameters_decides_what_the_vectors_say() {
     GzDecoder::new(std::fs::File::open(file()).expect("the file")).read_to_string(&mut text).expect("text");
     let mut controller = None;
     let mut values = Values::new();
-    let (mut case, mut calls) = ("", 0);
+    let (mut case, mut cc, mut calls) = ("", "", 0);
     for (line, number) in text.lines().zip(1..) {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         match name {
             "case" => case = rest,
+            "cc" => cc = rest,
             "params" => {
                 let params = rest.split_whitespace().map(|word| word.split_once('=').expect("NAME=VALUE"));
                 let params = params.map(|(name, value)| (name.to_owned(), value.parse().expect("a number"))).collect();
-                controller = Some(build("bbr", &params).expect("parameters of bbr"));
+                controller = Some(build(cc, &params).expect("parameters of its algorithm"));
                 values.clear();
             }
             _ => {
