@@ -14,6 +14,8 @@ const BUILT_IN: [&str; 4] = ["bbr_cpu", "bbr3", "bbr_tuned", "bbr_auto"];
 pub struct Stage {
     _lock: File,
     folder: tempfile::TempDir,
+    /// Whether what is registered is ours; otherwise it stays.
+    is_ours: bool,
 }
 
 impl Stage {
@@ -24,14 +26,17 @@ impl Stage {
         let folder = tempfile::tempdir().expect("a folder");
         // Where any user may run it.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-        let stage = Stage { _lock: lock, folder };
+        let mut stage = Stage { _lock: lock, folder, is_ours: false };
         std::fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).expect("a copy of the agent");
         let status = stage.agent(&["cc", "status"]);
         let why = match status.code {
             Some(0) if BUILT_IN.iter().any(|name| status.out.contains(&format!("{name}:"))) => {
                 format!("one of {} is in use on this machine", BUILT_IN.join(", "))
             }
-            Some(0) => return Some(stage),
+            Some(0) => {
+                stage.is_ours = true;
+                return Some(stage);
+            }
             _ => status.error,
         };
         left_out("algorithms cannot be registered here", &why);
@@ -115,6 +120,9 @@ impl Stage {
 impl Drop for Stage {
     /// A test that fails leaves nothing registered.
     fn drop(&mut self) {
+        if !self.is_ours {
+            return;
+        }
         for name in BUILT_IN.into_iter().chain(["fixed_window", "rejected"]) {
             self.agent(&["cc", "unload", name]);
         }
