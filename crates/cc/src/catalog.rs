@@ -10,6 +10,7 @@ use crate::dctcp::{self, Dctcp};
 use crate::htcp::{self, Htcp};
 use crate::illinois::{self, Illinois};
 use crate::param::Param;
+use crate::prague::{self, Prague};
 use crate::reno::{self, Reno};
 use crate::vegas::{self, Vegas};
 use std::collections::BTreeMap;
@@ -114,6 +115,12 @@ pub const CATALOG: &[Entry] = &[
         about: "Illinois (2008): backs off on losses; the queueing delay sets by how much, and how fast it grows",
         params: illinois::PARAMS,
         make: |value| Box::new(Illinois::new(Packets(whole(value("win_thresh"))), whole(value("theta")))),
+    },
+    Entry {
+        name: "prague",
+        about: "Prague (draft -04): like DCTCP with ECT(1), for L4S; paced, and depends little on the round-trip time",
+        params: prague::PARAMS,
+        make: |value| Box::new(Prague::new(prague::Settings::of(value))),
     },
     Entry {
         name: "reno",

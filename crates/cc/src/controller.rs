@@ -261,6 +261,11 @@ pub trait Controller: Debug + Send {
         Packets(2)
     }
 
+    /// Most segments that a burst shall hold. Takes precedence over [`Controller::min_burst`].
+    fn max_burst(&self, _window: &Window) -> Packets {
+        Packets::MAX
+    }
+
     /// How many times cwnd the send buffer shall hold.
     fn sndbuf_factor(&self) -> u64 {
         2

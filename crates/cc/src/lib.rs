@@ -49,6 +49,7 @@ mod jiffies;
 mod max_filter;
 mod pacing;
 mod param;
+mod prague;
 mod reno;
 mod vegas;
 mod wrapped;

@@ -95,7 +95,7 @@ fn capabilities_describe_the_simulator() {
     let names: Vec<&str> = sim["cc"].as_array().unwrap().iter().map(|cc| cc["name"].as_str().unwrap()).collect();
     assert_eq!(
         names,
-        ["bbr", "bbr3", "bbr_auto", "bbr_cpu", "bic", "cubic", "dctcp", "htcp", "illinois", "reno", "vegas"]
+        ["bbr", "bbr3", "bbr_auto", "bbr_cpu", "bic", "cubic", "dctcp", "htcp", "illinois", "prague", "reno", "vegas"]
     );
     assert!(sim["cc"].as_array().unwrap().iter().all(|cc| cc["params"].is_object()));
 }

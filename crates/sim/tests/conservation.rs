@@ -115,7 +115,7 @@ fn repeat() -> impl Strategy<Value = Repeat> {
 
 prop_compose! {
     fn flow(name: &'static str)(
-        cc in prop::sample::select(vec!["reno", "cubic", "bbr", "dctcp"]),
+        cc in prop::sample::select(vec!["reno", "cubic", "bbr", "dctcp", "prague"]),
         start in 0u64..500,
         stop in prop::option::of(200u64..1_500),
         load in load(),

@@ -10,5 +10,6 @@ mod htcp;
 mod illinois;
 mod path;
 mod pipe;
+mod prague;
 mod reno;
 mod vegas;

@@ -13,12 +13,14 @@
 //! | `rtt_fairness` | Which of two flows with unlike round-trip times wins? |
 //! | `buffers` | What do loss, buffers and the receive window do to each? |
 //! | `queues` | What do queue disciplines and ECN keep that a drop-tail queue does not? |
+//! | `prague` | Are queueing delay, balance with CUBIC and dependence on the RTT of Prague those of L4S? |
 //! | `pipe`, `textbook` | A path that drops every Nth packet; controllers in floating point. |
 
 mod buffers;
 mod cliff;
 mod convergence;
 mod pipe;
+mod prague;
 mod probe_rtt;
 mod queues;
 mod rtt_fairness;

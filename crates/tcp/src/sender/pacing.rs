@@ -41,7 +41,7 @@ impl Sender {
         if shortness < 32 {
             bytes = bytes.saturating_add(BURST_MAX >> shortness);
         }
-        let most = (BURST_MAX / self.config.mss.0).max(1);
+        let most = (BURST_MAX / self.config.mss.0).max(1).min(self.cc.max_burst(&self.window).0);
         let Packets(least) = self.cc.min_burst(&self.window);
         (bytes.min(BURST_MAX) / self.config.mss.0).max(least).min(most)
     }
