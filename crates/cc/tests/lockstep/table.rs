@@ -1,4 +1,4 @@
-//! The table in docs/concepts/fidelity.md: a row for every recording.
+//! The table in results.md, beside this file: a row for every recording.
 
 use crate::known;
 use crate::recording::Recording;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The page, from the root of the repository.
-const PAGE: &str = "docs/concepts/fidelity.md";
+const PAGE: &str = "crates/cc/tests/lockstep/results.md";
 
 /// The first columns of the table, by which it is found.
 const HEAD: &str = "| recording | ACKs | equal |";
