@@ -1,4 +1,4 @@
-"""Tests `thalweg advise` on planted truths: docs/concepts/planted-truths.json, and its table in advice.md.
+"""Tests `thalweg advise` on planted truths: tests/vectors/planted_truths.json, and its table in advice.md.
 
     python tools/planted_truths.py               every truth, a hundred seeds each, in one process
     python tools/planted_truths.py --truth tiny  one of them
@@ -35,7 +35,7 @@ from thalweg.synth import fleet  # noqa: E402
 from thalweg.synth.pieces import pieces  # noqa: E402
 from thalweg.synth.planted import PLANTED  # noqa: E402
 
-NUMBERS = ROOT / "docs" / "concepts" / "planted-truths.json"
+NUMBERS = ROOT / "tests" / "vectors" / "planted_truths.json"
 PAGE = ROOT / "docs" / "concepts" / "advice.md"
 BEGIN, END = "<!-- Made by tools/planted_truths.py: do not edit. -->\n", "<!-- End of what it made. -->\n"
 FORMAT = 1
