@@ -42,7 +42,7 @@ def named(told: dict[str, Any]) -> dict[Path, str]:
     return {Path(each["file"]): each["why"] for each in told["left_out"]}
 
 
-def test_advise_counts_what_is_good_and_names_every_file_that_is_not(
+def test_advise_counts_valid_files_and_names_every_invalid_one(
     thalweg: Callable[..., Any], fleet: tuple[BadFleet, int]
 ) -> None:
     made, rows = fleet
@@ -56,7 +56,7 @@ def test_advise_counts_what_is_good_and_names_every_file_that_is_not(
     assert {part["part"][0] for part in told["parts"]} >= set(synth.clients.POPS)
 
 
-def test_without_json_the_first_are_named_and_the_others_counted(
+def test_text_output_names_the_first_invalid_files_and_counts_the_rest(
     thalweg: Callable[..., Any], fleet: tuple[BadFleet, int]
 ) -> None:
     made, _ = fleet
@@ -68,7 +68,7 @@ def test_without_json_the_first_are_named_and_the_others_counted(
     assert lines[-1] == f"left out: {count - 5} more files"
 
 
-def test_a_fleet_of_bad_files_alone_is_an_error_that_names_one(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+def test_only_invalid_files_is_an_error_that_names_one(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     made = bad_fleet.make(tmp_path / "records")
     for file in [*made.good, *made.copies]:
         file.unlink()

@@ -49,7 +49,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[Answer, Path]:
 
 @pytest.mark.parametrize("width", [WIDE, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_figure_is_drawn_without_complaints_or_requests(
+def test_every_figure_is_drawn_without_errors_or_requests(
     browser: Browser, found: tuple[Answer, Path], width: int, scheme: str
 ) -> None:
     watched = Watched(browser, found[1], width, color_scheme=scheme).ready()
@@ -72,7 +72,7 @@ def test_every_figure_is_drawn_without_complaints_or_requests(
     watched.page.close()
 
 
-def test_the_page_begins_with_the_answer_and_names_what_was_left_out(found: tuple[Answer, Path]) -> None:
+def test_the_page_starts_with_the_verdict_and_lists_skipped_files(found: tuple[Answer, Path]) -> None:
     answer, file = found
     html = file.read_text()
     assert answer.headline in html
@@ -81,7 +81,7 @@ def test_the_page_begins_with_the_answer_and_names_what_was_left_out(found: tupl
     assert file.stat().st_size < MAX_BYTES
 
 
-def test_the_page_says_how_many_rows_something_else_had_chosen_for(tmp_path: Path) -> None:
+def test_the_page_counts_rows_with_an_externally_chosen_algorithm(tmp_path: Path) -> None:
     frame = Traffic().frame()
     free = frame.head(1234).with_columns(assignment=pl.lit("untouched"))
     write(tmp_path / "some.parquet", pl.concat([frame, free]))
@@ -148,7 +148,7 @@ def test_an_activation_is_marked_in_the_time_series(tmp_path: Path, browser: Bro
     watched.page.close()
 
 
-def test_a_text_of_a_user_stays_a_text(tmp_path: Path) -> None:
+def test_user_text_is_escaped(tmp_path: Path) -> None:
     frame = Traffic(changes={"machine": "<script>alert(1)</script>"}).frame()
     write(tmp_path / "some.parquet", frame)
     answer = advise([tmp_path], Question(segments=("machine",), replicates=200))

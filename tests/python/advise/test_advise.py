@@ -43,7 +43,7 @@ def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.where(given["is_far"], 0.75, 1.2)
 
 
-def test_an_algorithm_is_better_where_it_was_made_so_and_worse_where_it_was_made_so(tmp_path: Path) -> None:
+def test_planted_effects_of_both_signs_are_detected(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(effect=lossy_gain).frame())
     assert verdicts(found) == {"1.5 to 5 %": "bbr", "below 0.1 %": "cubic"}
     gains = {part.title: part.comparisons["completion_time"].gain for part in found.parts}
@@ -57,7 +57,7 @@ def test_an_algorithm_is_better_where_it_was_made_so_and_worse_where_it_was_made
     assert found.rollout[0].share == 0.5
 
 
-def test_what_something_else_has_chosen_is_left_out_and_counted(tmp_path: Path) -> None:
+def test_rows_with_an_externally_chosen_algorithm_are_excluded_and_counted(tmp_path: Path) -> None:
     frame = Traffic(rows=8_000).frame()
     alone = answer(tmp_path / "alone", frame)
     slow = frame.filter(pl.col("cc") == "bbr").with_columns(
@@ -69,34 +69,34 @@ def test_what_something_else_has_chosen_is_left_out_and_counted(tmp_path: Path) 
     assert both.overall.comparisons == alone.overall.comparisons
 
 
-def test_without_a_difference_none_is_found(tmp_path: Path) -> None:
+def test_no_effect_is_reported_without_one(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(rows=60_000).frame())
     assert set(verdicts(found).values()) == {NO_DIFFERENCE}
     assert not found.rollout
     assert not codes(found) - {"interference"}
 
 
-def test_few_samples_are_not_enough_and_the_reason_says_how_many_are_there(tmp_path: Path) -> None:
+def test_too_few_samples_are_inconclusive_with_their_count(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(rows=3000, share=lambda _: 0.02).frame(), Question(segments=()))
     (part,) = found.parts
     assert part.verdict == NOT_ENOUGH
     assert "with bbr; 500 are needed" in part.reason
 
 
-def test_a_wide_interval_is_not_enough_and_the_reason_says_how_much_more_is_needed(tmp_path: Path) -> None:
+def test_a_wide_interval_is_inconclusive_with_the_required_sample_size(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(rows=2400, spread=1.5).frame(), Question(segments=()))
     (part,) = found.parts
     assert part.verdict == NOT_ENOUGH
     assert "times as many records would tell" in part.reason
 
 
-def test_samples_of_a_few_hours_of_a_network_are_not_enough(tmp_path: Path) -> None:
+def test_samples_of_a_few_network_hours_are_inconclusive(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(rows=5000, clients=2, hours=3).frame(), Question(segments=("prefix",)))
     assert found.parts[0].verdict == NOT_ENOUGH
     assert "too few independent places and times" in found.parts[0].reason
 
 
-def test_clients_that_are_assigned_as_a_whole_are_noticed_and_drawn_as_a_whole(tmp_path: Path) -> None:
+def test_assignment_by_client_is_detected_and_resampled_by_client(tmp_path: Path) -> None:
     frame = Traffic(is_by_client=True, clients=100).frame()
     noticed = answer(tmp_path, frame, Question(segments=(), replicates=300))
     assert "assigned-by-client" in codes(noticed)
@@ -116,14 +116,14 @@ def test_clients_that_are_assigned_as_a_whole_are_noticed_and_drawn_as_a_whole(t
     assert widths[0] > 3 * widths[1], "hours of one client are not independent"
 
 
-def test_networks_of_a_few_samples_are_not_called_assigned_as_a_whole(tmp_path: Path) -> None:
+def test_small_networks_are_not_taken_for_assignment_by_network(tmp_path: Path) -> None:
     """Most networks have one sample, and so one arm, by chance."""
     found = answer(tmp_path, Traffic(rows=4000, clients=8000).frame(), Question(segments=(), replicates=300))
     assert "assigned-by-client" not in codes(found)
     assert found.question.cluster is None
 
 
-def test_networks_are_classed_by_the_losses_of_the_control_alone(tmp_path: Path) -> None:
+def test_networks_are_classified_by_the_loss_of_the_control_arm(tmp_path: Path) -> None:
     """An algorithm that retransmits much does not move its clients into another class."""
     frame = (
         Traffic()
@@ -138,7 +138,7 @@ def test_networks_are_classed_by_the_losses_of_the_control_alone(tmp_path: Path)
     assert set(verdicts(answer(tmp_path, frame))) == {"1.5 to 5 %", "below 0.1 %"}
 
 
-def test_which_networks_have_a_class_does_not_hang_on_the_arms(tmp_path: Path) -> None:
+def test_classification_of_networks_is_independent_of_the_arms(tmp_path: Path) -> None:
     """Of networks with a few transfers, many have one arm alone: they must not count for that arm only."""
     frame = Traffic(rows=12_000, clients=4000, size_bytes=(3_000_000, 9_000_000)).frame()
     found = answer(tmp_path, frame, Question(segments=("rtt", "retransmits"), least_samples=50, replicates=100))
@@ -160,12 +160,12 @@ def test_large_transfers_are_judged_by_throughput(tmp_path: Path) -> None:
     assert found.parts[0].verdict == "bbr"
 
 
-def test_the_limit_between_small_and_large_can_be_moved(tmp_path: Path) -> None:
+def test_the_size_threshold_is_configurable(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic().frame(), Question(segments=(), size_limit_bytes=1000))
     assert set(found.overall.comparisons) == {"throughput"}
 
 
-def test_small_better_and_large_worse_is_a_verdict_for_neither(tmp_path: Path) -> None:
+def test_opposite_effects_by_size_favour_neither_arm(tmp_path: Path) -> None:
     small = Traffic(effect=lambda _: 0.7).frame()
     large = Traffic(effect=lambda _: 1.4, size_bytes=(3_000_000, 9_000_000), seed=2).frame()
     found = answer(tmp_path, pl.concat([small, large]), Question(segments=(), replicates=300))
@@ -174,7 +174,7 @@ def test_small_better_and_large_worse_is_a_verdict_for_neither(tmp_path: Path) -
     assert "neither is better for all" in found.parts[0].reason
 
 
-def test_arms_with_other_sizes_are_not_compared(tmp_path: Path) -> None:
+def test_arms_with_different_size_distributions_are_not_compared(tmp_path: Path) -> None:
     frame = (
         Traffic()
         .frame()
@@ -191,7 +191,7 @@ def test_arms_with_other_sizes_are_not_compared(tmp_path: Path) -> None:
     assert "unlike-size" in codes(found)
 
 
-def test_a_whole_that_says_the_opposite_of_its_parts_is_called_a_paradox(tmp_path: Path) -> None:
+def test_an_overall_effect_opposite_to_its_segments_is_a_paradox(tmp_path: Path) -> None:
     """The treatment is better for everyone, but serves mostly those who are slow anyway."""
     found = answer(
         tmp_path,
@@ -207,12 +207,12 @@ def test_a_whole_that_says_the_opposite_of_its_parts_is_called_a_paradox(tmp_pat
     assert found.overall.verdict == NOT_COMPARABLE
 
 
-def test_both_algorithms_in_one_network_at_once_ask_for_a_switchback(tmp_path: Path) -> None:
+def test_concurrent_algorithms_in_one_network_suggest_a_switchback(tmp_path: Path) -> None:
     assert "interference" in codes(answer(tmp_path, Traffic(clients=20).frame()))
     assert "interference" not in codes(answer(tmp_path / "b", Traffic(clients=4000).frame()))
 
 
-def test_the_luck_of_a_network_is_not_taken_for_its_class(tmp_path: Path) -> None:
+def test_random_network_variation_does_not_change_its_class(tmp_path: Path) -> None:
     """All networks lose 1.5 %, at the edge of two classes, and what loses takes longer; the algorithms are alike."""
     chance = np.random.default_rng(5)
     frame = Traffic(rows=120_000).frame()
@@ -225,7 +225,7 @@ def test_the_luck_of_a_network_is_not_taken_for_its_class(tmp_path: Path) -> Non
     assert not set(verdicts(found).values()) & {"bbr", "cubic"}
 
 
-def test_losses_without_queues_are_reported_to_be_no_congestion(tmp_path: Path) -> None:
+def test_losses_without_queueing_are_reported_as_non_congestive(tmp_path: Path) -> None:
     queued = answer(tmp_path, Traffic().frame())
     assert "loss-without-queues" not in codes(queued)
     frame = Traffic().frame().with_columns(rtt_max_us=pl.col("rtt_min_us") + 3000 + pl.col("connection") % 1000)
@@ -234,7 +234,7 @@ def test_losses_without_queues_are_reported_to_be_no_congestion(tmp_path: Path) 
     assert caution.parts == ("1.5 to 5 %",)
 
 
-def test_a_share_that_grows_over_time_does_not_mix_up_hours_with_algorithms(tmp_path: Path) -> None:
+def test_a_ramped_rollout_does_not_confound_hour_and_algorithm(tmp_path: Path) -> None:
     """Late hours are slow, and most of the treatment's: without balancing it would seem worse."""
 
     def share(given: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -251,13 +251,13 @@ def test_a_share_that_grows_over_time_does_not_mix_up_hours_with_algorithms(tmp_
     assert medians["bbr"] > medians["cubic"], "the negative control: without balancing it looks worse"
 
 
-def test_hours_of_one_algorithm_alone_are_left_out_of_a_side_by_side(tmp_path: Path) -> None:
+def test_hours_with_one_algorithm_are_excluded_from_an_ab_comparison(tmp_path: Path) -> None:
     frame = Traffic(share=lambda given: np.where(given["hour"] < 6, 0.0, 0.5)).frame()
     (caution,) = [each for each in answer(tmp_path, frame).cautions if each.code == "uneven-over-time"]
     assert re.search("2[456]% of the samples, in hours of one algorithm alone, are left out", caution.text)
 
 
-def test_before_and_after_are_parted_by_the_activation(tmp_path: Path) -> None:
+def test_before_and_after_are_split_at_the_activation(tmp_path: Path) -> None:
     frame = Traffic(hours=96, share=lambda given: (given["hour"] >= 48) * 1.0, effect=lambda _: 0.8).frame()
     at_us = synthetic.NOON_US + 48 * HOUR_US
     question = Question(segments=("retransmits",), design=Design("before-after", at_us), replicates=300)
@@ -266,7 +266,7 @@ def test_before_and_after_are_parted_by_the_activation(tmp_path: Path) -> None:
     assert "before-after" in codes(found)
 
 
-def test_turns_of_an_hour_are_a_switchback(tmp_path: Path) -> None:
+def test_hourly_periods_are_a_switchback(tmp_path: Path) -> None:
     frame = Traffic(hours=98, share=lambda given: (given["hour"] // 1 % 2 == given["hour"] // 24 % 2) * 1.0,
                     effect=lambda _: 0.8).frame()  # fmt: skip
     found = answer(tmp_path, frame, Question(segments=(), design=Design("switchback"), replicates=300))
@@ -275,13 +275,13 @@ def test_turns_of_an_hour_are_a_switchback(tmp_path: Path) -> None:
     assert "interference" not in codes(found)
 
 
-def test_turns_that_always_fall_on_the_same_hours_are_warned_of(tmp_path: Path) -> None:
+def test_periods_aligned_with_hours_of_the_day_cause_a_warning(tmp_path: Path) -> None:
     frame = Traffic(hours=96, share=lambda given: (given["hour"] % 2) * 1.0).frame()
     found = answer(tmp_path, frame, Question(segments=(), design=Design("switchback")))
     assert "same-hours" in codes(found)
 
 
-def test_turns_that_had_both_algorithms_are_no_turns(tmp_path: Path) -> None:
+def test_mixed_periods_are_not_switchback_periods(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic().frame(), Question(segments=(), design=Design("switchback"), replicates=300))
     assert "mixed-turns" in codes(found)
 
@@ -298,7 +298,7 @@ def pops(turns: pl.Expr, effect: float) -> pl.DataFrame:
     )
 
 
-def test_pops_that_take_turns_each_by_itself_are_a_switchback(tmp_path: Path) -> None:
+def test_pops_alternating_independently_are_a_switchback(tmp_path: Path) -> None:
     hour = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US
     frame = pops(hour + hour // 24, 0.8)
     design = Design("switchback", unit="machine")
@@ -309,7 +309,7 @@ def test_pops_that_take_turns_each_by_itself_are_a_switchback(tmp_path: Path) ->
     assert "mixed-turns" in codes(together), "without their name they have both at once"
 
 
-def test_a_pop_that_always_has_one_algorithm_is_left_out(tmp_path: Path) -> None:
+def test_a_pop_with_one_algorithm_is_excluded(tmp_path: Path) -> None:
     hour = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US
     turning = pops(hour + hour // 24, 0.8)
     stuck = pops(pl.lit(0), 0.8).filter(pl.col("cc") == "bbr")
@@ -327,7 +327,7 @@ def test_a_pop_that_always_has_one_algorithm_is_left_out(tmp_path: Path) -> None
     assert alone.parts[0].verdict == NOT_ENOUGH
 
 
-def test_ages_of_connections_count_pairs_of_turns_of_each_pop(tmp_path: Path) -> None:
+def test_ages_of_connections_count_period_pairs_per_pop(tmp_path: Path) -> None:
     hour = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US
     frame = pops(hour + hour // 24, 0.8).with_columns(kind=pl.lit("close"), busy_goodput_bps=pl.col("goodput_bps"))
     frame = frame.with_columns(
@@ -341,7 +341,7 @@ def test_ages_of_connections_count_pairs_of_turns_of_each_pop(tmp_path: Path) ->
     )
 
 
-def test_turns_shorter_than_an_hour_are_reported_from_the_hour(tmp_path: Path) -> None:
+def test_periods_shorter_than_an_hour_are_detected_within_the_hour(tmp_path: Path) -> None:
     """In the first half of each hour the one, in the second half the other one."""
     frame = Traffic(rows=40_000, effect=lambda _: 0.8, hours=48).frame()
     of_hour = (pl.col("start_us") - synthetic.NOON_US) % HOUR_US
@@ -353,7 +353,7 @@ def test_turns_shorter_than_an_hour_are_reported_from_the_hour(tmp_path: Path) -
     assert not codes(found) & {"mixed-turns", "interference"}
 
 
-def test_the_gain_is_reported_by_the_days_since_the_activation(tmp_path: Path) -> None:
+def test_the_gain_is_reported_by_days_since_activation(tmp_path: Path) -> None:
     """It was there on the first day only."""
 
     def fades(given: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -369,19 +369,19 @@ def test_the_gain_is_reported_by_the_days_since_the_activation(tmp_path: Path) -
     assert ratios["days 4 to 7"] == pytest.approx(1.0, rel=0.08)
 
 
-def test_an_ab_of_a_day_has_no_times_since_the_activation(tmp_path: Path) -> None:
+def test_a_one_day_ab_test_has_no_days_since_activation(tmp_path: Path) -> None:
     assert not answer(tmp_path, Traffic().frame()).since
     assert [each.title for each in answer(tmp_path, Traffic(hours=60).frame()).since] == ["day 1", "days 2 and 3"]
 
 
-def test_a_connection_that_changed_its_algorithm_belongs_to_neither(tmp_path: Path) -> None:
+def test_a_connection_that_changed_its_algorithm_is_in_neither_arm(tmp_path: Path) -> None:
     frame = Traffic().frame()
     changed = Traffic(seed=2, effect=lambda _: 9.0).frame().with_columns(cc_at_open=pl.lit("reno"))
     found = answer(tmp_path, pl.concat([frame, changed]))
     assert found.n == frame.height
 
 
-def test_connections_count_where_their_source_marks_no_transfers(tmp_path: Path) -> None:
+def test_connections_count_if_their_source_has_no_transfers(tmp_path: Path) -> None:
     connections = pl.DataFrame(
         [
             synthetic.closed(n, cc=("bbr", "cubic")[n % 2], start_us=synthetic.NOON_US + n * 60 * synthetic.SECOND)
@@ -394,7 +394,7 @@ def test_connections_count_where_their_source_marks_no_transfers(tmp_path: Path)
     assert answer(tmp_path, both, Question(segments=())).n == 7
 
 
-def test_a_connection_that_is_open_does_not_count(tmp_path: Path) -> None:
+def test_open_connections_do_not_count(tmp_path: Path) -> None:
     rows = [
         synthetic.closed(1),
         synthetic.closed(2, cc="bbr"),
@@ -405,7 +405,7 @@ def test_a_connection_that_is_open_does_not_count(tmp_path: Path) -> None:
     assert found.n == 2
 
 
-def test_sampled_connections_count_for_as_many_as_they_stand_for(tmp_path: Path) -> None:
+def test_sampled_connections_are_weighted_by_the_sampling_ratio(tmp_path: Path) -> None:
     rows = [synthetic.transfer(n, cc=cc, fct_us=fct, acked_bytes=1000, sampled_one_in=weight)
             for cc in ("bbr", "cubic") for n, (fct, weight) in enumerate([(1000, 1), (8000, 3)])]  # fmt: skip
     found = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=()))
@@ -415,7 +415,7 @@ def test_sampled_connections_count_for_as_many_as_they_stand_for(tmp_path: Path)
     assert difference.control.n == 2
 
 
-def test_whole_addresses_are_taken_together_by_network(tmp_path: Path) -> None:
+def test_full_addresses_are_grouped_by_network(tmp_path: Path) -> None:
     addresses = {
         "198.51.100.7": "198.51.100.0/24", "198.51.100.99": "198.51.100.0/24", "198.51.100.0/24": "198.51.100.0/24",
         "2001:db8:1:2::7": "2001:db8:1::/48", "2001:db8::9": "2001:db8::/48", "2001:db8:0:5::9": "2001:db8::/48",
@@ -429,7 +429,7 @@ def test_whole_addresses_are_taken_together_by_network(tmp_path: Path) -> None:
     }
 
 
-def test_numbers_that_nothing_has_do_not_spoil_the_others(tmp_path: Path) -> None:
+def test_columns_without_values_do_not_affect_the_others(tmp_path: Path) -> None:
     frame = Traffic(rows=60_000).frame()
     largest = 2**64 - 1
     absurd = pl.DataFrame(
@@ -447,7 +447,7 @@ def test_numbers_that_nothing_has_do_not_spoil_the_others(tmp_path: Path) -> Non
     assert set(verdicts(found).values()) == {NO_DIFFERENCE}
 
 
-def test_hours_and_sizes_of_places_are_parts(tmp_path: Path) -> None:
+def test_hours_and_sizes_per_network_are_segments(tmp_path: Path) -> None:
     frame = Traffic(rows=30_000, clients=40).frame()
     question = Question(segments=("hour", "retransmits", "size", "machine"), least_samples=20, replicates=100)
     found = answer(tmp_path, frame, question)
@@ -460,9 +460,7 @@ def test_hours_and_sizes_of_places_are_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [("rtt",), ("retransmits",), ("retransmits", "rtt")], ids=",".join)
-def test_a_side_of_the_map_is_judged_alone_also_where_hours_are_weighted(
-    tmp_path: Path, names: tuple[str, ...]
-) -> None:
+def test_a_map_axis_is_judged_separately_with_weighted_hours(tmp_path: Path, names: tuple[str, ...]) -> None:
     titles = {"rtt": {"10 to 30 ms", "100 to 200 ms"}, "retransmits": {"below 0.1 %", "1.5 to 5 %"}}
 
     def late(given: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -484,7 +482,7 @@ def test_folders_name_the_point_of_presence(tmp_path: Path) -> None:
     assert verdicts(found) == {"lon": "bbr", "fra": NO_DIFFERENCE}
 
 
-def test_files_of_an_older_format_count_and_damaged_ones_are_named(tmp_path: Path) -> None:
+def test_files_of_an_older_format_count_and_damaged_ones_are_reported(tmp_path: Path) -> None:
     frame = Traffic().frame()
     write(tmp_path / "new.parquet", frame)
     write(tmp_path / "old.parquet", frame.drop("rtt_max_us", "cc_at_open", "sampled_one_in"))
@@ -495,7 +493,7 @@ def test_files_of_an_older_format_count_and_damaged_ones_are_named(tmp_path: Pat
     assert [each.file.name for each in found.left_out] == ["half.parquet"]
 
 
-def test_a_file_that_is_damaged_inside_is_named_and_the_others_count(tmp_path: Path) -> None:
+def test_a_file_with_damaged_pages_is_reported_and_the_others_count(tmp_path: Path) -> None:
     frame = Traffic().frame()
     write(tmp_path / "good.parquet", frame)
     spoil(write(tmp_path / "bad.parquet", frame))
@@ -504,14 +502,14 @@ def test_a_file_that_is_damaged_inside_is_named_and_the_others_count(tmp_path: P
     assert [each.file.name for each in found.left_out] == ["bad.parquet"]
 
 
-def test_if_every_file_is_damaged_the_first_one_is_named(tmp_path: Path) -> None:
+def test_if_every_file_is_damaged_the_error_names_the_first(tmp_path: Path) -> None:
     spoil(write(tmp_path / "bad.parquet", Traffic().frame()))
     with pytest.raises(ThalwegError, match=r"there are no records in .*bad\.parquet: it is damaged where its rows are"):
         advise([tmp_path], BY_PREFIX)
 
 
 @pytest.mark.parametrize("unit_us", [1, 1000, synthetic.SECOND], ids=["microseconds", "milliseconds", "seconds"])
-def test_of_many_rows_a_quarter_tells_whether_the_arms_are_alike(
+def test_arm_balance_of_many_rows_is_tested_on_a_quarter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit_us: int
 ) -> None:
     """Whatever the clock of who wrote them."""
@@ -528,7 +526,7 @@ def test_of_many_rows_a_quarter_tells_whether_the_arms_are_alike(
     assert found.n == frame.height, "all are judged"
 
 
-def test_of_many_files_one_in_four_tells_of_the_lives_of_connections(
+def test_connection_lifetimes_of_many_files_are_estimated_from_a_quarter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same ones wherever they are, and whatever else is in the name of their folder."""
@@ -546,7 +544,9 @@ def test_of_many_files_one_in_four_tells_of_the_lives_of_connections(
     assert some.ages == again.ages
 
 
-def test_many_parts_are_judged_in_portions_as_if_in_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_judging_segments_in_batches_does_not_change_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = Traffic(clients=30, rows=30_000).frame()
     question = Question(segments=("prefix",), least_samples=100, replicates=200)
     one = answer(tmp_path, frame, question)
@@ -556,27 +556,27 @@ def test_many_parts_are_judged_in_portions_as_if_in_one(tmp_path: Path, monkeypa
     assert one.parts == many.parts
 
 
-def test_parts_of_a_few_samples_are_counted(tmp_path: Path) -> None:
+def test_segments_with_few_samples_are_counted(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(clients=3000).frame(), Question(segments=("prefix",)))
     assert not found.parts
     assert found.too_small_n == 20_000
     assert "No part of the records has enough" in found.headline
 
 
-def test_a_segment_that_nothing_tells_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_segment_column_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="nothing in these records is called `colour`"):
         answer(tmp_path, Traffic(rows=100).frame(), Question(segments=("colour",)))
     with pytest.raises(ThalwegError, match="a table of prefixes tells it"):
         answer(tmp_path, Traffic(rows=100).frame(), Question(segments=("as",)))
 
 
-def test_an_algorithm_that_does_not_occur_is_refused_and_those_that_do_are_named(tmp_path: Path) -> None:
+def test_an_absent_algorithm_is_refused_with_the_available_ones(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="`bbr3`") as error:
         answer(tmp_path, Traffic(rows=1000).frame(), Question(treatment="bbr3"))
     assert "cubic (" in (error.value.hint or "")
 
 
-def test_ages_compare_spans_of_a_connections_life(tmp_path: Path) -> None:
+def test_ages_compare_intervals_of_a_connections_lifetime(tmp_path: Path) -> None:
     chance = np.random.default_rng(1)
     rows = []
     for n in range(2000):
@@ -591,7 +591,7 @@ def test_ages_compare_spans_of_a_connections_life(tmp_path: Path) -> None:
     assert ratios["1 to 3 s"] == pytest.approx(1.0, rel=0.05)
 
 
-def test_what_was_found_over_time_has_a_value_for_each_step_and_arm(tmp_path: Path) -> None:
+def test_results_over_time_have_a_value_per_step_and_arm(tmp_path: Path) -> None:
     found = answer(tmp_path, Traffic(hours=24).frame())
     assert found.step_us == 900 * synthetic.SECOND
     arms = found.over_time.group_by("arm").agg(pl.col("n").sum()).sort("arm")
@@ -604,7 +604,7 @@ NOT_FINITE = [float("nan"), float("inf"), float("-inf")]
 
 @pytest.mark.parametrize("value", NOT_FINITE)
 @pytest.mark.parametrize("dtype", [pl.Float64, pl.Float32])
-def test_a_throughput_that_is_not_finite_is_unknown(tmp_path: Path, value: float, dtype: type[pl.DataType]) -> None:
+def test_a_non_finite_throughput_is_unknown(tmp_path: Path, value: float, dtype: type[pl.DataType]) -> None:
     frame = Traffic(size_bytes=(4_000_000, 9_000_000)).frame()
     bad = pl.when(pl.col("cc") == "bbr").then(pl.lit(value)).otherwise(pl.col("goodput_bps")).cast(dtype)
     found = answer(tmp_path, frame.with_columns(goodput_bps=bad))
@@ -614,7 +614,7 @@ def test_a_throughput_that_is_not_finite_is_unknown(tmp_path: Path, value: float
 
 
 @pytest.mark.parametrize("value", NOT_FINITE)
-def test_a_connection_s_throughput_that_is_not_finite_is_unknown(tmp_path: Path, value: float) -> None:
+def test_a_non_finite_connection_throughput_is_unknown(tmp_path: Path, value: float) -> None:
     rows = [
         synthetic.closed(n, cc=("bbr", "cubic")[n % 2], remote_address=f"198.51.{n % 100}.0/24") for n in range(2000)
     ]
@@ -628,7 +628,7 @@ def test_a_connection_s_throughput_that_is_not_finite_is_unknown(tmp_path: Path,
     assert compared.control.mean < 1e12
 
 
-def test_a_class_that_is_not_a_number_is_unknown(tmp_path: Path) -> None:
+def test_a_nan_bucket_is_unknown(tmp_path: Path) -> None:
     bad = [float("nan"), float("inf"), float("-inf"), None]
     frame = Traffic().frame()
     frame = frame.with_columns(app_limited_share=pl.Series([bad[n % 4] for n in range(frame.height)], dtype=pl.Float64))
@@ -637,13 +637,13 @@ def test_a_class_that_is_not_a_number_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", [0, None])
-def test_rows_without_an_end_are_counted_and_not_judged(tmp_path: Path, end: int | None) -> None:
+def test_rows_without_an_end_time_are_counted_but_not_judged(tmp_path: Path, end: int | None) -> None:
     frame = Traffic().frame()
     with pytest.raises(ThalwegError, match="none of 20,000 rows is of a closed connection or a transfer whose end"):
         answer(tmp_path, frame.with_columns(end_us=pl.lit(end, pl.Int64)))
 
 
-def test_numbers_below_zero_are_unknown(tmp_path: Path) -> None:
+def test_negative_numbers_are_unknown(tmp_path: Path) -> None:
     frame = Traffic().frame()
     found = answer(tmp_path, frame.with_columns(rtt_min_us=pl.lit(-(2**63))), Question(replicates=300))
     assert {part.names[0] for part in found.parts} == {"unknown"}

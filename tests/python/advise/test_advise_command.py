@@ -27,7 +27,7 @@ def records(tmp_path: Path) -> Path:
     return tmp_path / "records"
 
 
-def test_the_sentence_comes_first_then_a_line_per_part_and_what_to_do(thalweg: Thalweg, records: Path) -> None:
+def test_output_has_the_verdict_then_the_segments_then_the_next_step(thalweg: Thalweg, records: Path) -> None:
     done = thalweg("advise", str(records), *QUICK)
     assert done.returncode == 0
     lines = done.stdout.splitlines()
@@ -38,7 +38,7 @@ def test_the_sentence_comes_first_then_a_line_per_part_and_what_to_do(thalweg: T
     assert "95 % interval" in done.stderr
 
 
-def test_json_holds_every_number(thalweg: Thalweg, records: Path) -> None:
+def test_json_contains_every_number(thalweg: Thalweg, records: Path) -> None:
     found = json.loads(thalweg("advise", str(records), *QUICK, "--json").stdout)
     assert found["samples"] == 20_000
     part = next(each for each in found["parts"] if each["verdict"] == "bbr")
@@ -49,7 +49,7 @@ def test_json_holds_every_number(thalweg: Thalweg, records: Path) -> None:
     assert found["question"]["cluster"] == "prefix"
 
 
-def test_the_policy_has_a_rule_for_what_gains_and_says_on_what_it_rests(thalweg: Thalweg, records: Path) -> None:
+def test_the_policy_has_a_rule_per_gain_with_its_evidence(thalweg: Thalweg, records: Path) -> None:
     done = thalweg("advise", str(records), *QUICK, "--policy", "policy.toml")
     assert done.stdout.splitlines()[-1] == "policy.toml"
     policy = tomllib.loads(Path("policy.toml").read_text())
@@ -63,7 +63,7 @@ def test_the_policy_has_a_rule_for_what_gains_and_says_on_what_it_rests(thalweg:
     assert any("completion_time: bbr, ratio of medians 0.7" in line for line in rule["evidence"])
 
 
-def test_networks_become_conditions_and_sizes_cannot(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_networks_become_rule_conditions_but_sizes_do_not(thalweg: Thalweg, tmp_path: Path) -> None:
     write(tmp_path / "r" / "some.parquet", Traffic(clients=4, effect=lossy_gain, hours=96).frame())
     thalweg("advise", "r", *QUICK, "--by", "prefix", "--policy", "by-prefix.toml")
     rules = tomllib.loads(Path("by-prefix.toml").read_text())["rules"]
@@ -88,21 +88,21 @@ def test_networks_become_conditions_and_sizes_cannot(thalweg: Thalweg, tmp_path:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_wrong_call_says_what_is_wrong(thalweg: Thalweg, records: Path, arguments: list[str], said: str) -> None:
+def test_invalid_options_are_explained(thalweg: Thalweg, records: Path, arguments: list[str], said: str) -> None:
     done = thalweg("advise", str(records), *arguments)
     assert done.returncode == Exit.USAGE
     assert said in done.stderr
     assert done.stdout == ""
 
 
-def test_an_algorithm_that_is_not_there_is_named_with_those_that_are(thalweg: Thalweg, records: Path) -> None:
+def test_an_absent_algorithm_is_reported_with_the_available_ones(thalweg: Thalweg, records: Path) -> None:
     done = thalweg("advise", str(records), "--treatment", "bbr3")
     assert done.returncode == Exit.FAILED
     assert "`bbr3`" in done.stderr
     assert "cubic (" in done.stderr
 
 
-def test_nothing_is_left_behind_in_the_folder_for_temporary_files(
+def test_no_temporary_files_remain(
     thalweg: Thalweg, records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import tempfile

@@ -8,7 +8,7 @@ from thalweg import records
 from thalweg.errors import ThalwegError
 
 
-def test_bad_files_are_left_out_by_name_and_the_others_count(tmp_path: Path) -> None:
+def test_invalid_files_are_skipped_and_named(tmp_path: Path) -> None:
     fleet = bad_fleet.make(tmp_path, with_damage=False)
     found = records.read([tmp_path])
     assert set(found.files) == set(fleet.good)
@@ -19,7 +19,7 @@ def test_bad_files_are_left_out_by_name_and_the_others_count(tmp_path: Path) -> 
     assert found.all_rows.collect().height == fleet.rows
 
 
-def test_damage_behind_a_good_end_is_seen_where_rows_are_read(tmp_path: Path) -> None:
+def test_damage_before_a_valid_footer_is_detected_when_rows_are_read(tmp_path: Path) -> None:
     fleet = bad_fleet.make(tmp_path)
     found = records.read([tmp_path])
     assert set(fleet.damaged) <= set(found.files)

@@ -101,7 +101,7 @@ def log_ratio(truth: Table, name: str, metric: str) -> float:
     return math.log(found["ratio_of_medians"])
 
 
-def test_the_policy_changes_whom_the_advice_names_only(loop: Loop) -> None:
+def test_the_policy_changes_only_the_recommended_networks(loop: Loop) -> None:
     named = {part.title for part in loop.answer.parts if part.verdict == "bbr"}
     assert "AS64498" in named, "AS 1, far away and lossy"
     assert {part.title for part in loop.answer.parts if algorithm(loop.policy, part.title) == "bbr"} == named
@@ -120,14 +120,14 @@ def most(looks: int) -> int:
     return int(stats.binom.ppf(0.99, looks, 0.05))
 
 
-def test_on_the_runs_that_the_records_are_of_gains_are_within_their_intervals(loop: Loop) -> None:
+def test_gains_on_the_recorded_runs_lie_within_their_intervals(loop: Loop) -> None:
     predicted = list(effects(loop.answer))
     assert len(predicted) == 2 * len(CLASS_OF)
     missed = [each for each in predicted if not each[2].overlaps(math.exp(log_ratio(loop.truth, *each[:2])))]
     assert len(missed) <= most(len(predicted)), missed
 
 
-def test_who_changes_gains_as_much_as_was_predicted(loop: Loop) -> None:
+def test_switched_networks_gain_as_predicted(loop: Loop) -> None:
     changed = {CLASS_OF[step.part.title] for step in loop.answer.rollout}
     predicted = [each for each in effects(loop.answer) if each[0] in changed]
     assert predicted
@@ -143,7 +143,7 @@ def test_who_changes_gains_as_much_as_was_predicted(loop: Loop) -> None:
     assert len(missed) <= most(len(predicted)), missed
 
 
-def test_in_every_play_who_changes_gains_where_the_advice_was_for_it(loop: Loop) -> None:
+def test_switched_networks_gain_in_every_replay(loop: Loop) -> None:
     assert loop.answer.rollout
     for step in loop.answer.rollout:
         sign = -1 if step.metric == "completion_time" else 1

@@ -86,7 +86,7 @@ def damage_is_told(code: int, text: str, name: str) -> None:
 
 @settings(max_examples=30, **FIXED)  # type: ignore[arg-type]
 @given(flip=flips)
-def test_records_with_a_flipped_bit_are_read_or_named(
+def test_records_with_a_flipped_bit_are_read_or_reported_by_file(
     thalweg: Run, records: tuple[Path, bytes], flip: tuple[bool, int, int]
 ) -> None:
     folder, content = records
@@ -122,7 +122,7 @@ def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
 
 
 @pytest.mark.parametrize("command", ["results", "report"])
-def test_a_bit_that_makes_polars_abort_is_an_error_of_a_command(tmp_path: Path, command: str) -> None:
+def test_a_polars_panic_becomes_a_command_error(tmp_path: Path, command: str) -> None:
     run = synthetic_runs.grid(tmp_path, 1, 1).write()
     file = next((run / "flows").iterdir())
     # polars takes the changed length of a page for one of exabytes.
@@ -132,7 +132,7 @@ def test_a_bit_that_makes_polars_abort_is_an_error_of_a_command(tmp_path: Path, 
     damage_is_told(code, text, file.name)
 
 
-def test_a_negative_number_of_values_in_a_page_of_records_names_the_file(records: tuple[Path, bytes]) -> None:
+def test_a_negative_value_count_in_a_parquet_page_names_the_file(records: tuple[Path, bytes]) -> None:
     folder, content = records
     bad = folder / "bad.parquet"
     # polars allocates exabytes for it, and aborts.
@@ -143,9 +143,7 @@ def test_a_negative_number_of_values_in_a_page_of_records_names_the_file(records
     assert "negative number of values" in text
 
 
-def test_an_end_of_a_file_that_only_arrow_reads_is_damage_with_the_files_name(
-    thalweg: Run, records: tuple[Path, bytes]
-) -> None:
+def test_a_footer_that_only_arrow_can_read_is_reported_as_damage(thalweg: Run, records: tuple[Path, bytes]) -> None:
     folder, content = records
     (folder / "bad.parquet").write_bytes(flipped(content, (True, FIELD_NAME, 2)))
     code, text = thalweg("records", folder)
@@ -154,7 +152,7 @@ def test_an_end_of_a_file_that_only_arrow_reads_is_damage_with_the_files_name(
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"no Parquet at all\n" * 9, None], ids=["empty", "4", "text", "cut"])
-def test_what_is_not_a_whole_parquet_file_is_left_out(
+def test_an_incomplete_parquet_file_is_skipped(
     thalweg: Run, records: tuple[Path, bytes], content: bytes | None
 ) -> None:
     folder, whole = records
@@ -165,7 +163,7 @@ def test_what_is_not_a_whole_parquet_file_is_left_out(
         assert "bad.parquet: it is damaged, or no Parquet file" in text
 
 
-def test_a_panic_is_a_failure_to_read_and_leaves_no_stack_trace(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_panic_is_a_read_error_without_a_stack_trace(capfd: pytest.CaptureFixture[str]) -> None:
     def panics() -> None:
         with reading():
             os.write(2, b"thread 'worker' panicked")
@@ -178,7 +176,7 @@ def test_a_panic_is_a_failure_to_read_and_leaves_no_stack_trace(capfd: pytest.Ca
     assert capfd.readouterr().err == "a warning"
 
 
-def test_ctrl_c_is_not_a_failure_to_read() -> None:
+def test_ctrl_c_is_not_a_read_error() -> None:
     # A Spark session that other tests have started leaves a handler of its own behind.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -188,7 +186,7 @@ def test_ctrl_c_is_not_a_failure_to_read() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-def test_floats_of_a_run_that_are_not_finite_are_empty(tmp_path: Path) -> None:
+def test_non_finite_floats_of_a_run_are_null(tmp_path: Path) -> None:
     run = synthetic_runs.grid(tmp_path, 1, 1).write()
     (file,) = (run / "flows").iterdir()
     table = pl.read_parquet(file)

@@ -22,7 +22,7 @@ ROWS = 120_000
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
-def test_of_those_named_no_more_are_false_than_promised(truth: str) -> None:
+def test_the_false_discovery_rate_is_at_most_the_promised_one(truth: str) -> None:
     shares = TRUTHS[truth]["false_shares"]
     assert len(shares) == planted_truths.SEEDS
     error = statistics.stdev(shares) / len(shares) ** 0.5
@@ -30,25 +30,25 @@ def test_of_those_named_no_more_are_false_than_promised(truth: str) -> None:
     assert statistics.mean(shares) - stats.t.ppf(0.99, len(shares) - 1) * error <= FALSE
 
 
-def test_where_nothing_differs_hardly_any_seed_names_an_algorithm() -> None:
+def test_equal_arms_rarely_yield_a_recommendation() -> None:
     for truth in ("none", "none-by-path", "correlated"):
         named = sum(share > 0 for share in TRUTHS[truth]["false_shares"])
         assert named <= stats.binom.ppf(0.99, planted_truths.SEEDS, FALSE), truth
 
 
-def test_a_true_difference_of_5_per_cent_is_found_with_a_hundred_thousand_transfers_of_each_algorithm() -> None:
+def test_a_5_percent_effect_is_detected_with_100000_transfers_per_algorithm() -> None:
     tiny = TRUTHS["tiny"]
     assert tiny["least"] == pytest.approx(100_000, rel=0.05)
     assert planted_truths.at_least(tiny["whole"].get("bbr", 0), planted_truths.SEEDS) >= POWER
 
 
-def test_a_paradox_is_never_taken_for_the_truth() -> None:
+def test_a_simpsons_paradox_is_never_reported_as_an_effect() -> None:
     paradox = TRUTHS["paradox"]
     assert paradox["whole"] == {"not comparable": planted_truths.SEEDS}
     assert not paradox["false"]
 
 
-def test_the_page_has_the_numbers_that_were_kept() -> None:
+def test_the_page_matches_the_recorded_numbers() -> None:
     page = planted_truths.PAGE.read_text(encoding="utf-8")
     assert planted_truths.with_table(page, TRUTHS) == page
 
@@ -58,7 +58,7 @@ def false(tried: list[planted_truths.Trial]) -> int:
     return sum(look.is_false for each in tried for look in each.looks)
 
 
-def test_clients_that_share_their_luck_fool_only_those_who_forget_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_correlated_clients_mislead_only_an_analysis_without_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
     assert false(planted_truths.trials("correlated", SEEDS, ROWS)) <= 1
 
     def by_lot(time_us: Any, code: Any, question: Any, unit: Any) -> Any:

@@ -50,7 +50,7 @@ def counting(records: Path) -> "subprocess.Popen[str]":
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
-def test_who_is_asked_to_end_leaves_nothing(temporary: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_terminated_process_leaves_no_scratch_files(temporary: Path, tmp_path: Path, number: signal.Signals) -> None:
     write(tmp_path / "records" / "some.parquet", Traffic(rows=2000).frame())
     process = counting(tmp_path / "records")
     assert len(list(temporary.glob("thalweg-advise-*"))) == 1
@@ -60,7 +60,7 @@ def test_who_is_asked_to_end_leaves_nothing(temporary: Path, tmp_path: Path, num
     assert not list(temporary.iterdir())
 
 
-def test_what_a_kill_leaves_the_next_one_removes(temporary: Path, tmp_path: Path) -> None:
+def test_scratch_files_of_a_killed_process_are_removed_by_the_next(temporary: Path, tmp_path: Path) -> None:
     write(tmp_path / "records" / "some.parquet", Traffic(rows=2000).frame())
     process = counting(tmp_path / "records")
     (mine,) = temporary.glob("thalweg-advise-*")

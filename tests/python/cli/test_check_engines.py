@@ -25,19 +25,19 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     return names
 
 
-def test_a_correct_scenario_asks_about_its_engine_alone(asked: list[str | None]) -> None:
+def test_a_valid_scenario_queries_only_its_engine(asked: list[str | None]) -> None:
     _, capabilities = prepared.plan_for(scenario.load(QUICKSTART, {}), "sim")
     assert asked == ["sim"]
     assert list(capabilities.engines) == ["sim"]
 
 
-def test_an_unknown_engine_is_answered_with_all_engines(asked: list[str | None]) -> None:
+def test_an_unknown_engine_is_reported_with_all_engines(asked: list[str | None]) -> None:
     with pytest.raises(ThalwegError, match="there is no engine `smi`") as caught:
         prepared.plan_for(scenario.load(QUICKSTART, {}), "smi")
     assert caught.value.expected == "one of sim, kernel, uml, vm"
 
 
-def test_a_key_that_another_engine_honours_names_that_engine(asked: list[str | None]) -> None:
+def test_an_unsupported_key_names_an_engine_that_supports_it(asked: list[str | None]) -> None:
     document = scenario.load(QUICKSTART, {"host.sender.qdisc": "fq"})
     with pytest.raises(ThalwegErrors) as caught:
         prepared.plan_for(document, "sim")

@@ -35,7 +35,7 @@ def test_check_prints_the_plan_as_json(thalweg: Thalweg) -> None:
     assert len(plan.experiments) == 4
 
 
-def test_check_reports_every_mistake_in_both_forms(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_check_reports_every_mistake_as_text_and_json(thalweg: Thalweg, tmp_path: Path) -> None:
     scenario = tmp_path / "race.toml"
     scenario.write_text(scenario.read_text().replace("40Mbps", "40").replace('rtt = "45ms"', "rtt = 45"))
     text, as_json = thalweg("check", "race.toml"), thalweg("check", "race.toml", "--json")
@@ -68,7 +68,7 @@ def test_a_missing_engine_does_not_hide_the_mistakes_of_a_scenario(thalweg: Thal
         ("die", Exit.FAILED, "error[engine-died]: the engine died (signal 9)"),
     ],
 )
-def test_run_ends_as_the_engine_did(thalweg: Thalweg, behaviour: str, code: Exit, said: str) -> None:
+def test_run_exits_with_the_status_of_the_engine(thalweg: Thalweg, behaviour: str, code: Exit, said: str) -> None:
     done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE=behaviour)
     assert done.returncode == code
     assert said in done.stderr
@@ -83,7 +83,7 @@ def test_an_engine_without_memory_is_reported_in_a_few_lines(thalweg: Thalweg) -
     assert "rust_oom" not in done.stderr
 
 
-def test_a_run_ends_with_how_many_experiments_are_untrustworthy_and_why(thalweg: Thalweg) -> None:
+def test_a_run_reports_the_number_and_reasons_of_untrustworthy_experiments(thalweg: Thalweg) -> None:
     said = thalweg("run", "race.toml", "--no-report").stderr
     assert said.endswith(
         "1 of 2 experiments is untrustworthy, and left out of the numbers: the numbers are of the other 1 only.\n"
@@ -92,7 +92,7 @@ def test_a_run_ends_with_how_many_experiments_are_untrustworthy_and_why(thalweg:
     )
 
 
-def test_a_failure_of_several_lines_stays_one_thing_and_is_reported_once_at_the_end(thalweg: Thalweg) -> None:
+def test_a_multi_line_failure_is_reported_once_at_the_end(thalweg: Thalweg) -> None:
     done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE="fail-alike")
     assert done.returncode == Exit.FAILED
     assert "experiment 1 (repetition 0) failed: no congestion control `bbr`\n  hint: modprobe tcp_bbr\n" in done.stderr
@@ -101,7 +101,7 @@ def test_a_failure_of_several_lines_stays_one_thing_and_is_reported_once_at_the_
     assert "found experiment 0, repetition 0: no congestion control `bbr`\n    hint: modprobe tcp_bbr\n" in end
 
 
-def test_run_says_where_the_run_is_and_how_to_do_it_again(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_run_prints_the_run_directory_and_the_command_to_repeat_it(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("run", "race.toml", "--no-report", "--set", "path.buffer=1bdp")
     *table, run, again = done.stdout.splitlines()
     assert table[0].split()[:3] == ["flow.medium.cc", "flow", "cc"]
@@ -143,7 +143,7 @@ def test_schema_prints_what_is_generated(thalweg: Thalweg) -> None:
     assert keys == ["end_us", "connection", "kind", "transfer"]
 
 
-def test_doctor_says_what_is_there(thalweg: Thalweg) -> None:
+def test_doctor_lists_available_features(thalweg: Thalweg) -> None:
     done = thalweg("doctor")
     assert done.returncode == 0
     assert "warning  engine kernel   user namespaces are switched off\n" in done.stdout
@@ -154,7 +154,7 @@ def test_doctor_says_what_is_there(thalweg: Thalweg) -> None:
     assert states["thalweg-engine"] == states["engine sim"] == "ok"
 
 
-def test_doctor_says_what_is_missing_and_what_to_do(thalweg: Thalweg) -> None:
+def test_doctor_lists_missing_features_with_a_remedy(thalweg: Thalweg) -> None:
     done = thalweg("doctor", THALWEG_ENGINE="/nowhere")
     assert done.returncode == Exit.MISSING
     assert "missing  thalweg-engine" in done.stdout
@@ -169,7 +169,7 @@ def test_an_engine_of_another_version_is_reported(thalweg: Thalweg, fake_engine:
     assert "9.9.9" in done.stdout
 
 
-def test_a_reader_that_has_seen_enough_is_not_an_error(thalweg: Thalweg) -> None:
+def test_a_closed_pipe_is_not_an_error(thalweg: Thalweg) -> None:
     command = f'"{sys.executable}" -m thalweg schema | head -n 1; exit ${{PIPESTATUS[0]}}'
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
@@ -184,7 +184,7 @@ def test_a_closed_standard_output_is_not_an_error(thalweg: Thalweg) -> None:
     assert "race.toml is right" in done.stderr
 
 
-def test_what_the_terminal_cannot_show_is_escaped(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_unprintable_characters_are_escaped(thalweg: Thalweg, tmp_path: Path) -> None:
     scenario = tmp_path / "race.toml"
     scenario.write_text('about = "\N{TURTLE}"\n' + scenario.read_text(), encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "ascii"}
@@ -224,7 +224,7 @@ sys.exit(app())
     assert "Traceback" not in done.stderr
 
 
-def test_an_engine_that_speaks_another_format_is_refused(thalweg: Thalweg, fake_engine: Path) -> None:
+def test_an_engine_with_another_protocol_version_is_refused(thalweg: Thalweg, fake_engine: Path) -> None:
     fake_engine.write_text("""#!/bin/sh\necho '{"format": 2, "version": "0.1.0", "engines": []}'\n""")
     done = thalweg("check", "race.toml")
     assert done.returncode == Exit.MISSING
@@ -238,7 +238,9 @@ def test_an_engine_of_another_version_is_reported_before_a_run(thalweg: Thalweg,
     assert "thalweg-engine is version 9.9.9, thalweg is 0.2.0" in done.stderr
 
 
-def test_a_folder_that_is_gone_is_reported(thalweg: Thalweg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_deleted_working_directory_is_reported(
+    thalweg: Thalweg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -248,7 +250,7 @@ def test_a_folder_that_is_gone_is_reported(thalweg: Thalweg, tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_full_disk_behind_standard_output_is_an_error() -> None:
+def test_standard_output_to_a_full_disk_is_an_error() -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -259,7 +261,7 @@ def test_a_full_disk_behind_standard_output_is_an_error() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_results_say_what_is_untrustworthy_and_why(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_results_list_untrustworthy_experiments_with_reasons(thalweg: Thalweg, tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "run", [experiment(0, repetition) for repetition in range(4)])
     late = ["late", None, "late", "busy"]
     for repetition, why in enumerate(late):
@@ -277,7 +279,7 @@ def test_results_say_what_is_untrustworthy_and_why(thalweg: Thalweg, tmp_path: P
     ]
 
 
-def test_results_of_nothing_but_untrustworthy_experiments_are_no_success(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_results_with_only_untrustworthy_experiments_fail(thalweg: Thalweg, tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "run", [experiment()])
     run.transfer(0, 0, untrustworthy="late")
     run.write()

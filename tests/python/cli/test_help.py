@@ -55,7 +55,7 @@ def test_the_help_of_playing_policies_has_an_example(thalweg: Thalweg, snapshot:
     assert done.stdout == snapshot
 
 
-def test_without_a_command_there_is_help(thalweg: Thalweg) -> None:
+def test_without_a_command_help_is_printed(thalweg: Thalweg) -> None:
     done = thalweg()
     assert "Usage: thalweg" in done.stdout + done.stderr
     assert done.returncode == Exit.USAGE
@@ -85,7 +85,7 @@ def test_without_a_command_there_is_help(thalweg: Thalweg) -> None:
     ],
     ids=" ".join,
 )
-def test_a_wrong_call_says_what_to_type(
+def test_a_usage_error_suggests_a_command(
     thalweg: Thalweg, fake_engine: object, arguments: list[str], snapshot: SnapshotAssertion
 ) -> None:
     done = thalweg(*arguments)
@@ -102,9 +102,7 @@ def test_a_wrong_call_says_what_to_type(
     ],
     ids=lambda words: words[0],
 )
-def test_an_earlier_name_of_an_option_is_refused_with_its_present_name(
-    thalweg: Thalweg, typed: list[str], instead: str
-) -> None:
+def test_a_renamed_option_is_refused_with_its_new_name(thalweg: Thalweg, typed: list[str], instead: str) -> None:
     done = thalweg(*typed)
     assert done.returncode == Exit.USAGE
     assert "error[renamed-option]" in done.stderr
@@ -115,11 +113,11 @@ def test_the_version_is_printed(thalweg: Thalweg) -> None:
     assert thalweg("--version").stdout == f"thalweg {__version__}\n"
 
 
-def test_shells_complete_commands(thalweg: Thalweg) -> None:
+def test_shell_completion_offers_commands(thalweg: Thalweg) -> None:
     done = thalweg(_THALWEG_COMPLETE="complete_bash", COMP_WORDS="thalweg re", COMP_CWORD="1")
     assert done.stdout.split() == ["results", "report", "reproduce", "records"]
 
 
-def test_completion_can_be_installed(thalweg: Thalweg) -> None:
+def test_shell_completion_can_be_installed(thalweg: Thalweg) -> None:
     done = thalweg("--show-completion", "bash", _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1")
     assert "_THALWEG_COMPLETE=complete_bash" in done.stdout

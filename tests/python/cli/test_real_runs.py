@@ -57,7 +57,7 @@ def assert_same_tables(one: Path, other: Path) -> None:
         assert mine.equals(theirs)
 
 
-def test_a_scenario_becomes_numbers_and_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_scenario_yields_tables_and_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("run", "small.toml")
     assert done.returncode == 0, done.stderr
     *table, run, report, again = done.stdout.splitlines()
@@ -79,7 +79,7 @@ def test_a_scenario_becomes_numbers_and_a_report(thalweg: Thalweg, tmp_path: Pat
     assert all(0 < each < 5_000_000 for each in goodput), "never more than the path carries"
 
 
-def test_rows_that_are_damaged_behind_a_whole_footer_are_an_error(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_damaged_rows_with_a_valid_footer_are_an_error(thalweg: Thalweg, tmp_path: Path) -> None:
     assert thalweg("run", "small.toml", "--no-report", "--out", "out").returncode == 0
     file = next((tmp_path / "out" / "flows").iterdir())
     content = bytearray(file.read_bytes())
@@ -91,7 +91,7 @@ def test_rows_that_are_damaged_behind_a_whole_footer_are_an_error(thalweg: Thalw
     assert "Traceback" not in printed.stderr
 
 
-def test_what_is_finished_is_not_run_again(thalweg: Thalweg) -> None:
+def test_finished_experiments_are_not_run_again(thalweg: Thalweg) -> None:
     thalweg("run", "small.toml", "--no-report")
     done = thalweg("run", "small.toml", "--no-report", "--json")
     told = json.loads(done.stdout)
@@ -105,7 +105,7 @@ def mark(run: Path, number: int) -> Path:
     return file
 
 
-def test_untrustworthy_experiments_are_run_again_only_where_that_is_asked_for(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_untrustworthy_experiments_are_run_again_only_on_request(thalweg: Thalweg, tmp_path: Path) -> None:
     words = ["run", "small.toml", "--no-report", "--out", "out", "--json"]
     assert thalweg(*words).returncode == 0
     mark(tmp_path / "out", 3)
@@ -142,7 +142,7 @@ def test_an_edited_scenario_does_not_mix_with_the_old_run(thalweg: Thalweg, tmp_
         ("engine", signal.SIGKILL, Exit.FAILED),
     ],
 )
-def test_a_run_that_was_stopped_goes_on_to_the_same_tables(
+def test_a_resumed_run_yields_the_same_tables(
     thalweg: Thalweg, tmp_path: Path, victim: str, number: int, code: int
 ) -> None:
     thalweg("run", "small.toml", "--no-report", "--out", "whole")
@@ -175,7 +175,7 @@ def test_the_number_of_threads_does_not_change_the_tables(thalweg: Thalweg, tmp_
     assert_same_tables(tmp_path / "one", tmp_path / "three")
 
 
-def test_another_seed_gives_other_tables(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_another_seed_yields_different_tables(thalweg: Thalweg, tmp_path: Path) -> None:
     thalweg("run", "small.toml", "--no-report", "--out", "one")
     thalweg("run", "small.toml", "--no-report", "--out", "other", "--seed", "2")
     assert not open_run(tmp_path / "one").flows().equals(open_run(tmp_path / "other").flows())
@@ -196,7 +196,7 @@ def test_several_runs_share_a_report(thalweg: Thalweg, tmp_path: Path) -> None:
     assert "run-2" in (tmp_path / "both.html").read_text()
 
 
-def test_a_run_of_nothing_but_untrustworthy_experiments_is_not_a_success(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_run_with_only_untrustworthy_experiments_fails(thalweg: Thalweg, tmp_path: Path) -> None:
     words = ["run", "small.toml", "--no-report", "--out", "out", "--repetitions", "1"]
     thalweg(*words)
     for number in range(len(list((tmp_path / "out" / "flows").iterdir()))):
@@ -212,7 +212,7 @@ def test_a_run_of_nothing_but_untrustworthy_experiments_is_not_a_success(thalweg
             assert "no experiment can be used" in (done.stdout + done.stderr).lower()
 
 
-def test_one_transfer_alone_is_only_shifted_by_a_random_start(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_random_start_only_shifts_a_single_transfer(thalweg: Thalweg, tmp_path: Path) -> None:
     head, large = SMALL.split("[[flow]]")[:2]
     (tmp_path / "alone.toml").write_text(f"{head}[[flow]]{large}")
     said = thalweg("run", "alone.toml", "--no-report", "--out", "alone").stderr
@@ -221,7 +221,7 @@ def test_one_transfer_alone_is_only_shifted_by_a_random_start(thalweg: Thalweg, 
     assert "[" not in thalweg("results", "alone").stdout, "there is no interval"
 
 
-def test_repetitions_without_anything_random_are_copies_and_get_no_verdict(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_deterministic_repetitions_are_copies_without_a_verdict(thalweg: Thalweg, tmp_path: Path) -> None:
     still = (
         SMALL.replace("start_jitter", "# start_jitter").replace("bbr", "cubic").replace('"cubic", "cubic"', '"cubic"')
     )
@@ -279,7 +279,7 @@ def test_checks_decide_the_exit_code(
         assert [each["check"] for each in json.loads(again.stdout)["checks"]] == bounds
 
 
-def test_a_check_of_one_repetition_is_not_settled(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_check_with_one_repetition_is_inconclusive(thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "checked.toml").write_text(CHECKED)
     bound = ("--check", "goodput(ours) > 2.5Mbps")
     done = thalweg("run", "checked.toml", "--out", "run", "--no-report", "--repetitions", "1", "--json", *bound)

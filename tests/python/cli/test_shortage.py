@@ -23,7 +23,9 @@ cc = "bbr"
     "command", [["check"], ["run", "--no-report", "--engine", "sim"], ["run", "--no-report", "--engine", "kernel"]]
 )
 @pytest.mark.parametrize("limit", [8, 12, 20])
-def test_a_lack_of_open_files_is_not_a_missing_algorithm(tmp_path: Path, limit: int, command: list[str]) -> None:
+def test_running_out_of_file_descriptors_is_not_reported_as_a_missing_algorithm(
+    tmp_path: Path, limit: int, command: list[str]
+) -> None:
     (tmp_path / "short.toml").write_text(SCENARIO)
     name, *options = command
     shell = ["sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"]

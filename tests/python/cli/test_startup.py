@@ -35,11 +35,11 @@ def imported(*words: str) -> set[str]:
     return {name for name in done.stderr.splitlines()[-1].split() if not name.startswith("_")} - {"thalweg"}
 
 
-def test_help_imports_typer_alone() -> None:
+def test_help_imports_only_typer() -> None:
     assert imported("--help") <= TYPER
 
 
-def test_check_imports_no_library_that_computes_or_draws() -> None:
+def test_check_imports_no_analysis_or_plotting_library() -> None:
     assert imported("check", "scenarios/quickstart.toml") <= TYPER
 
 
@@ -52,6 +52,6 @@ def test_a_report_of_one_run_imports_neither_altair_nor_scipy(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("command", main.COMMANDS, ids=lambda command: command.name)
-def test_the_list_of_commands_has_the_first_line_of_each(command: main.Lazy) -> None:
+def test_the_command_list_shows_the_first_help_line_of_each(command: main.Lazy) -> None:
     assert command.help
     assert (command.loaded().help or "").startswith(command.help)

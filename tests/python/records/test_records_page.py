@@ -27,9 +27,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_figure_is_drawn_without_complaints_or_requests(
-    browser: Browser, day: Path, width: int, scheme: str
-) -> None:
+def test_every_figure_is_drawn_without_errors_or_requests(browser: Browser, day: Path, width: int, scheme: str) -> None:
     watched = Watched(browser, day / "page.html", width, color_scheme=scheme).ready()
     charts = watched.page.locator(".chart").all()
     for chart in charts:
@@ -46,7 +44,7 @@ def test_every_figure_is_drawn_without_complaints_or_requests(
     watched.page.close()
 
 
-def test_an_algorithm_can_be_switched_off(browser: Browser, day: Path) -> None:
+def test_an_algorithm_can_be_hidden(browser: Browser, day: Path) -> None:
     watched = Watched(browser, day / "page.html").ready()
     figure = watched.page.locator("#figure-busy-goodput")
     figure.scroll_into_view_if_needed()

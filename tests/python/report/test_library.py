@@ -16,20 +16,20 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_make_setup_keeps_the_script_of_the_libraries_that_are_installed() -> None:
+def test_make_setup_caches_the_script_of_the_installed_libraries() -> None:
     kept = library.BUNDLE.read_text(encoding="utf-8")
     versions = kept.partition("\n")[0]
     assert versions == library._versions()
     assert "</script" not in kept
 
 
-def test_a_script_that_is_kept_is_not_put_together_again(bundle: Path) -> None:
+def test_a_cached_script_is_not_built_again(bundle: Path) -> None:
     library.write()
     bundle.write_text(bundle.read_text().replace("now", "then"))
     assert library.script() == "made(then)\n"
 
 
-def test_where_none_is_kept_or_the_libraries_are_others_it_is_put_together(bundle: Path) -> None:
+def test_a_missing_or_outdated_script_is_built(bundle: Path) -> None:
     assert library.script() == "made(now)\n"
     bundle.write_text("// vl-convert 0.1, Altair 5\nmade(then)\n")
     assert library.script() == "made(now)\n"

@@ -128,7 +128,7 @@ def embedded(html: str) -> dict[str, Any]:
     return data
 
 
-def test_the_page_names_nothing_that_a_browser_would_fetch(tmp_path: Path) -> None:
+def test_the_page_contains_no_external_reference(tmp_path: Path) -> None:
     html = Text(written(small(tmp_path)))
     for tag, attributes in html.tags:
         for name in ("src", "href", "data", "action", "srcset"):
@@ -141,13 +141,13 @@ def test_the_page_names_nothing_that_a_browser_would_fetch(tmp_path: Path) -> No
     assert "unsafe-eval" not in policy
 
 
-def test_the_script_library_and_the_data_are_in_the_page_once(tmp_path: Path) -> None:
+def test_the_page_contains_script_library_and_data_once(tmp_path: Path) -> None:
     html = written(small(tmp_path))
     assert html.count("globalThis.vegaEmbed=") + html.count("globalThis.vegaEmbed =") == 1
     assert html.count('type="application/json"') == 1
 
 
-def test_nothing_but_the_page_is_left_and_it_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
+def test_only_the_page_is_written_and_it_replaces_an_old_one(tmp_path: Path) -> None:
     run, output = small(tmp_path).write(), tmp_path / "new folder" / "report.html"
     for _ in range(2):
         report.write([run], output)
@@ -155,7 +155,7 @@ def test_nothing_but_the_page_is_left_and_it_takes_the_place_of_an_old_one(tmp_p
         assert output.read_text().startswith("<!doctype html>")
 
 
-def test_a_page_that_cannot_be_written_leaves_the_old_one_and_says_what_to_type(
+def test_a_write_error_keeps_the_old_page_and_suggests_a_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = small(tmp_path).write()
@@ -174,7 +174,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one_and_says_what_to_type(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_a_report_into_a_pipe_goes_through_it_and_leaves_it_there(tmp_path: Path) -> None:
+def test_a_report_can_be_written_to_a_pipe(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read: list[str] = []
@@ -186,7 +186,7 @@ def test_a_report_into_a_pipe_goes_through_it_and_leaves_it_there(tmp_path: Path
     assert read[0].startswith("<!doctype html>")
 
 
-def test_a_report_through_a_symbolic_link_changes_the_file_and_keeps_the_link(tmp_path: Path) -> None:
+def test_a_report_through_a_symbolic_link_keeps_the_link(tmp_path: Path) -> None:
     target, link = tmp_path / "elsewhere" / "report.html", tmp_path / "latest.html"
     target.parent.mkdir()
     target.write_text("old")
@@ -202,12 +202,12 @@ def test_a_directory_that_is_not_a_run_is_refused_before_anything_is_written(tmp
     assert not (tmp_path / "report.html").exists()
 
 
-def test_a_report_about_no_run_is_refused() -> None:
+def test_a_report_without_a_run_is_refused() -> None:
     with pytest.raises(ThalwegError, match="at least one"):
         report.write([], Path("report.html"))
 
 
-def test_text_from_files_cannot_become_markup_or_script(tmp_path: Path) -> None:
+def test_text_from_files_is_escaped(tmp_path: Path) -> None:
     evil = '</script><b id="evil">&amp;'
     run = small(
         tmp_path, name=evil, about=evil, source=evil, scenario_toml=f"# {evil} <!-- <script>", engine=f"sim{evil}"
@@ -250,7 +250,7 @@ def test_the_table_has_the_numbers_of_the_analysis(tmp_path: Path) -> None:
     assert "7.992 ± 0.020" in html.words
 
 
-def test_a_page_shows_no_name_of_an_entity(tmp_path: Path) -> None:
+def test_a_page_shows_no_raw_entity(tmp_path: Path) -> None:
     page = written(small(tmp_path))
     assert "95\N{NO-BREAK SPACE}% confidence interval over repetitions" in page
     assert not re.search(r"&amp;#?\w+;", page)
@@ -318,7 +318,7 @@ def test_background_bursts_of_loss_hosts_and_steps_are_reported_too() -> None:
     assert "data without end; starts at 0 s; stops at 30 s; sent by the host other" in told
 
 
-def test_findings_name_the_best_and_the_worst_point_and_whether_it_is_noise(tmp_path: Path) -> None:
+def test_findings_name_the_best_and_worst_point_and_their_significance(tmp_path: Path) -> None:
     content = Content([small(tmp_path).write()])
     goodput = next(
         finding for finding in findings(content.sweep, content.measurements) if finding.subject == "Goodput of large"
@@ -340,7 +340,7 @@ def test_one_repetition_is_reported_to_have_no_interval(tmp_path: Path) -> None:
     assert "±" not in html.words.split("Numbers")[1].split("Charts")[0]
 
 
-def test_failed_missing_and_untrustworthy_experiments_are_named(tmp_path: Path) -> None:
+def test_failed_missing_and_untrustworthy_experiments_are_listed(tmp_path: Path) -> None:
     run = small(tmp_path)
     for gone in (an_id(0, 2), an_id(1, 2)):
         del run._rows["flows", gone]
@@ -355,7 +355,7 @@ def test_failed_missing_and_untrustworthy_experiments_are_named(tmp_path: Path) 
     assert "thalweg run 'my file.toml'" in words
 
 
-def test_copies_and_cut_off_transfers_are_warned_about(tmp_path: Path) -> None:
+def test_copies_and_truncated_transfers_cause_cautions(tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "run", [experiment(0, 0), experiment(0, 1)])
     for repetition in range(2):
         run.transfer(0, repetition)
@@ -366,18 +366,18 @@ def test_copies_and_cut_off_transfers_are_warned_about(tmp_path: Path) -> None:
     assert "Some transfers were cut off by the end of the experiment." in words
 
 
-def test_a_whole_trustworthy_run_has_no_cautions(tmp_path: Path) -> None:
+def test_a_complete_trustworthy_run_has_no_cautions(tmp_path: Path) -> None:
     assert "Before you believe the numbers" not in Text(written(small(tmp_path))).words
 
 
-def test_the_command_that_made_the_run_is_given_as_it_was_typed(tmp_path: Path) -> None:
+def test_the_command_of_the_run_is_shown_as_typed(tmp_path: Path) -> None:
     run = small(tmp_path)
     run.meta["command"] = ["thalweg", "run", "a b.toml", "--engine", "sim"]
     words = Text(written(run)).words
     assert "The run was made with thalweg run 'a b.toml' --engine sim" in words
 
 
-def test_what_an_engine_measured_of_itself_has_a_section_with_units(tmp_path: Path) -> None:
+def test_engine_self_measurements_have_a_section_with_units(tmp_path: Path) -> None:
     run = small(tmp_path, engine="kernel")
     own = [(100.0, 0, 3.25), (140.0, 0, 4.0), (9000.0, 7, 3.5)]
     run.events = [
@@ -395,7 +395,7 @@ def test_what_an_engine_measured_of_itself_has_a_section_with_units(tmp_path: Pa
     assert "tea_drunk_percent 3.5 4 3" in words
 
 
-def test_what_senders_got_of_a_cpu_stands_beside_what_they_were_to_get(tmp_path: Path) -> None:
+def test_configured_and_measured_cpu_shares_are_shown_together(tmp_path: Path) -> None:
     slices = {"slice_ns": 10_000_000, "period_ns": 14_285_714, "per_packet_ns": 1_000, "per_ack_ns": 1_000}
     run = small(tmp_path, engine="vm")
     run.events = []
@@ -417,11 +417,11 @@ def test_what_senders_got_of_a_cpu_stands_beside_what_they_were_to_get(tmp_path:
     assert "kept up" not in words, "it measured nothing else"
 
 
-def test_an_engine_that_measures_nothing_of_itself_has_no_such_section(tmp_path: Path) -> None:
+def test_an_engine_without_self_measurements_has_no_such_section(tmp_path: Path) -> None:
     assert "kept up" not in Text(written(small(tmp_path))).words
 
 
-def test_a_run_that_is_untrustworthy_as_a_whole_still_has_a_report(tmp_path: Path) -> None:
+def test_an_entirely_untrustworthy_run_has_a_report(tmp_path: Path) -> None:
     run = small(tmp_path, repetitions=1)
     run.meta["command"] = ["thalweg", "run", "x.toml"]
     for number in range(2):
@@ -432,7 +432,7 @@ def test_a_run_that_is_untrustworthy_as_a_whole_still_has_a_report(tmp_path: Pat
     assert "thalweg run x.toml --retry-untrustworthy" in words
 
 
-def test_two_engines_stand_side_by_side_and_the_scenario_is_reported_once(tmp_path: Path) -> None:
+def test_two_engines_are_compared_and_the_scenario_is_shown_once(tmp_path: Path) -> None:
     sim = small(tmp_path / "a", engine="sim")
     kernel = small(tmp_path / "b", engine="kernel")
     html = Text(written(sim, kernel))
@@ -444,7 +444,7 @@ def test_two_engines_stand_side_by_side_and_the_scenario_is_reported_once(tmp_pa
     assert "Engine kernel" in html.words
 
 
-def test_runs_with_different_points_follow_one_another(tmp_path: Path) -> None:
+def test_runs_with_different_points_are_shown_in_sequence(tmp_path: Path) -> None:
     sim, kernel = small(tmp_path / "a", engine="sim"), small(tmp_path / "b", engine="kernel")
     for entry in kernel.plan["experiments"]:
         entry["sweep"] = {"flow.large.cc": entry["sweep"]["flow.large.cc"] + "2"}
@@ -454,7 +454,7 @@ def test_runs_with_different_points_follow_one_another(tmp_path: Path) -> None:
     ] == list("0011")
 
 
-def test_what_ran_in_real_time_is_not_said_to_come_out_the_same(tmp_path: Path) -> None:
+def test_a_real_time_run_is_not_called_reproducible(tmp_path: Path) -> None:
     run = small(tmp_path)
     assert "comes out the same; the line needs jq" in Text(written(run)).words
     run.events = [{"event": "finished", "id": an_id(0, 0), "measured": {"relay_lateness_p99_us": 9}}]
@@ -462,7 +462,7 @@ def test_what_ran_in_real_time_is_not_said_to_come_out_the_same(tmp_path: Path) 
     assert "never comes out quite the same; the line needs jq" in words
 
 
-def test_runs_of_one_engine_are_distinguished_by_their_directories(tmp_path: Path) -> None:
+def test_runs_of_one_engine_are_labelled_with_their_directories(tmp_path: Path) -> None:
     one, other = small(tmp_path / "a"), small(tmp_path / "b")
     one.directory, other.directory = tmp_path / "before", tmp_path / "after"
     assert Content([one.write(), other.write()]).sweep.labels == ["before", "after"]
@@ -477,14 +477,14 @@ def test_a_run_without_time_series_says_so(tmp_path: Path) -> None:
 # --- choices --------------------------------------------------------------------------------------------------------
 
 
-def test_buffers_lie_along_x_and_mixes_are_panels(tmp_path: Path) -> None:
+def test_buffers_are_the_x_axis_and_mixes_are_panels(tmp_path: Path) -> None:
     content = Content([large_and_medium(tmp_path / "run", repetitions=1).write()])
     assert [axis.key for axis in content.sweep.axes] == ["flow.large.cc", "flow.medium.cc", "path.buffer"]
     chosen = layout(content.sweep.axes, runs=1)
     assert (chosen.x, chosen.panels, chosen.chosen) == (2, [0, 1], [])
 
 
-def test_axes_that_would_make_too_many_panels_are_chosen_by_the_reader() -> None:
+def test_axes_with_too_many_panels_become_a_selector() -> None:
     axes = [
         analysis.Axis("path.rate", [f"{n}Mbps" for n in range(1, 11)], is_ordered=True),
         analysis.Axis("path.rtt", [f"{n}ms" for n in range(1, 9)], is_ordered=True),
@@ -494,7 +494,7 @@ def test_axes_that_would_make_too_many_panels_are_chosen_by_the_reader() -> None
     assert (chosen.x, chosen.panels, chosen.chosen) == (0, [2], [1])
 
 
-def test_every_congestion_control_keeps_its_colour_in_every_report() -> None:
+def test_congestion_controls_have_fixed_colours() -> None:
     assert colours(["bbr", "cubic", "reno"])["bbr"] == colours(["bbr"])["bbr"]
     everything = colours(["bbr", "cubic", "reno", "bbr3", "vegas"])
     assert len({hue.light for hue in everything.values()}) == 5
@@ -514,6 +514,6 @@ def test_colours_contrast_three_to_one_with_the_page(page: str) -> None:
         assert contrast >= 3, f"{cc} on a {page} page: {contrast:.2f}"
 
 
-def test_digits_follow_the_uncertainty_and_not_the_noise_of_arithmetic() -> None:
+def test_digits_follow_the_uncertainty() -> None:
     assert scale_for("bit/s", [34.1e6], [0.31e6]).decimals == 2
     assert scale_for("ratio", [0.97], [1e-17]).decimals == 1

@@ -26,7 +26,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_chart_is_drawn_without_complaints_or_requests(
+def test_every_chart_is_drawn_without_errors_or_requests(
     browser: Browser, study: Path, width: int, scheme: str
 ) -> None:
     watched = Watched(browser, study / "report.html", width, color_scheme=scheme).drawn()
@@ -46,7 +46,7 @@ def test_every_chart_is_drawn_without_complaints_or_requests(
     watched.page.close()
 
 
-def test_the_queue_shows_its_room_and_the_drops(browser: Browser, study: Path) -> None:
+def test_the_queue_chart_shows_capacity_and_drops(browser: Browser, study: Path) -> None:
     page = Watched(browser, study / "report.html").drawn().page
     queue = page.locator('[data-kind="queue"]')
     assert queue.locator(".mark-rule.role-mark line").count() == 1
@@ -91,7 +91,7 @@ def test_the_numbers_on_the_page_are_those_of_the_analysis(browser: Browser, stu
     page.close()
 
 
-def test_a_single_point_with_one_repetition_draws_without_complaints(browser: Browser, tmp_path: Path) -> None:
+def test_a_single_point_with_one_repetition_is_drawn_without_errors(browser: Browser, tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "run", [experiment(flows=[flow("a"), flow("b", "bbr")])])
     for name, cc in (("a", "cubic"), ("b", "bbr")):
         run.transfer(0, 0, name, cc=cc)
@@ -105,7 +105,7 @@ def test_a_single_point_with_one_repetition_draws_without_complaints(browser: Br
     watched.page.close()
 
 
-def test_choosing_another_point_draws_it(browser: Browser, study: Path) -> None:
+def test_selecting_another_point_draws_it(browser: Browser, study: Path) -> None:
     watched = Watched(browser, study / "report.html").drawn()
     page = watched.page
     cwnd, cdf = page.locator('[data-kind="cwnd"]'), page.locator('[data-kind="cdf"]').first
@@ -133,9 +133,7 @@ def times(page: Page, kind: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_dragging_across_a_chart_shows_that_time_in_all_of_them_until_it_is_reset(
-    browser: Browser, study: Path, width: int
-) -> None:
+def test_dragging_zooms_all_charts_until_reset(browser: Browser, study: Path, width: int) -> None:
     watched = Watched(browser, study / "report.html", width).drawn()
     page = watched.page
     cwnd, rtt = '[data-kind="cwnd"]', '[data-kind="rtt"]'
@@ -170,7 +168,7 @@ def test_dragging_across_a_chart_shows_that_time_in_all_of_them_until_it_is_rese
     page.close()
 
 
-def test_a_keyboard_zooms_moves_and_resets(browser: Browser, study: Path) -> None:
+def test_the_keyboard_zooms_pans_and_resets(browser: Browser, study: Path) -> None:
     watched = Watched(browser, study / "report.html").drawn()
     page = watched.page
     whole = page.locator('[data-kind="rate"]').inner_html()
@@ -189,7 +187,7 @@ def test_a_keyboard_zooms_moves_and_resets(browser: Browser, study: Path) -> Non
     page.close()
 
 
-def test_a_flow_that_is_switched_off_is_gone_and_comes_back(browser: Browser, study: Path) -> None:
+def test_a_flow_can_be_hidden_and_shown(browser: Browser, study: Path) -> None:
     watched = Watched(browser, study / "report.html").drawn()
     page = watched.page
     lines, legend = page.locator('[data-kind="rate"] .mark-line path'), page.locator("#point-legend")
@@ -204,9 +202,7 @@ def test_a_flow_that_is_switched_off_is_gone_and_comes_back(browser: Browser, st
     page.close()
 
 
-def test_a_quantity_that_is_chosen_is_drawn_and_one_that_was_not_recorded_is_not_offered(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_a_selected_quantity_is_drawn_and_an_unrecorded_one_is_not_offered(browser: Browser, tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "run", [experiment(flows=[flow("a", "bbr")])])
     run.transfer(0, 0, "a", cc="bbr")
     for t_us in range(0, 1_000_001, 10_000):
@@ -224,7 +220,7 @@ def test_a_quantity_that_is_chosen_is_drawn_and_one_that_was_not_recorded_is_not
     page.close()
 
 
-def test_a_point_can_be_chosen_with_the_keyboard_alone(browser: Browser, study: Path) -> None:
+def test_a_point_can_be_selected_with_the_keyboard(browser: Browser, study: Path) -> None:
     page = Watched(browser, study / "report.html").drawn().page
     page.get_by_role("combobox", name="buffer").focus()
     page.keyboard.press("ArrowDown")
@@ -232,7 +228,7 @@ def test_a_point_can_be_chosen_with_the_keyboard_alone(browser: Browser, study: 
     page.close()
 
 
-def test_without_javascript_text_and_table_are_there(browser: Browser, study: Path) -> None:
+def test_without_javascript_text_and_table_are_visible(browser: Browser, study: Path) -> None:
     page = Watched(browser, study / "report.html", java_script_enabled=False).page
     assert page.locator("tbody tr").count() == 40
     assert page.locator(".findings li").count() >= 4
@@ -241,7 +237,7 @@ def test_without_javascript_text_and_table_are_there(browser: Browser, study: Pa
     page.close()
 
 
-def test_text_from_files_runs_nothing_in_the_page(browser: Browser, tmp_path: Path) -> None:
+def test_text_from_files_cannot_run_script(browser: Browser, tmp_path: Path) -> None:
     evil = '</script><img src=x onerror="document.title=\'taken\'"><b id="evil">'
     run = large_and_medium(tmp_path / "run", repetitions=2)
     run.plan |= {"name": evil, "about": evil, "scenario_toml": evil}
@@ -265,7 +261,7 @@ def test_text_from_files_runs_nothing_in_the_page(browser: Browser, tmp_path: Pa
     watched.page.close()
 
 
-def test_two_engines_are_panels_of_one_chart_and_a_choice_of_the_detail(browser: Browser, tmp_path: Path) -> None:
+def test_two_engines_are_panels_and_a_selector(browser: Browser, tmp_path: Path) -> None:
     sim = large_and_medium(tmp_path / "sim", repetitions=2)
     kernel = large_and_medium(tmp_path / "kernel", repetitions=2, engine="kernel", slower=1.2)
     own = {"relay_lateness_p99_us": 80, "relay_dropped_packets": 0, "sampling_cpu_percent": 1.5}

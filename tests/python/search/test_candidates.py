@@ -25,7 +25,7 @@ def candidate(number: int, *values: list[float], stopped: str = "") -> Candidate
     return Candidate(number, {"path.buffer": f"{number}bdp"}, values, stopped)
 
 
-def test_what_is_clearly_worse_stops_and_what_may_be_better_does_not(one: Search) -> None:
+def test_only_clearly_worse_candidates_stop(one: Search) -> None:
     best = candidate(1, [10.0, 11.0, 12.0, 11.0], [0.1, 0.1, 0.1, 0.1])
     worse = candidate(2, [8.0, 9.1, 9.9], [0.1, 0.1, 0.1])
     unclear = candidate(3, [8.0, 13.0, 10.0], [0.1, 0.1, 0.1])
@@ -35,13 +35,13 @@ def test_what_is_clearly_worse_stops_and_what_may_be_better_does_not(one: Search
     assert reason_to_stop(better, [best], one) == ""
 
 
-def test_the_same_luck_of_both_does_not_hide_a_difference(one: Search) -> None:
+def test_pairing_by_seed_reveals_a_difference(one: Search) -> None:
     """Repetitions share their seeds: their differences vary less than each of them does."""
     best = candidate(1, [10.0, 20.0, 30.0], [0.1] * 3)
     assert reason_to_stop(candidate(2, [9.0, 19.1, 28.9], [0.1] * 3), [best], one) == "worse than 1"
 
 
-def test_what_clearly_breaks_a_constraint_stops_once_another_keeps_it(one: Search) -> None:
+def test_a_clear_violation_stops_once_another_candidate_is_feasible(one: Search) -> None:
     breaks = candidate(2, [99.0, 98.0, 99.0], [0.8, 0.81, 0.82])
     unclear = candidate(3, [99.0, 98.0, 99.0], [0.3, 0.9, 0.6])
     keeps = candidate(1, [10.0, 11.0, 12.0], [0.1, 0.1, 0.1])
@@ -50,7 +50,7 @@ def test_what_clearly_breaks_a_constraint_stops_once_another_keeps_it(one: Searc
     assert reason_to_stop(unclear, [keeps], one) == ""
 
 
-def test_with_several_objectives_only_what_is_worse_in_all_of_them_stops(two: Search) -> None:
+def test_with_several_objectives_only_dominated_candidates_stop(two: Search) -> None:
     best = candidate(1, [10.0, 11.0, 12.0], [1.0, 1.1, 1.2])
     worse_in_one = candidate(2, [5.0, 6.1, 7.0], [0.9, 1.2, 1.1])
     worse_in_both = candidate(3, [5.0, 6.1, 7.0], [2.0, 2.2, 2.2])
@@ -58,18 +58,18 @@ def test_with_several_objectives_only_what_is_worse_in_all_of_them_stops(two: Se
     assert reason_to_stop(worse_in_both, [best], two) == "worse than 1"
 
 
-def test_the_front_has_what_no_other_candidate_dominates(two: Search) -> None:
+def test_the_front_contains_the_non_dominated_candidates(two: Search) -> None:
     fast, balanced, short = candidate(0, [10.0], [3.0]), candidate(1, [8.0], [2.0]), candidate(2, [5.0], [1.0])
     dominated, stopped = candidate(3, [7.0], [2.5]), candidate(4, [99.0], [0.1], stopped="worse than 1")
     assert [each.number for each in front([fast, balanced, short, dominated, stopped], two)] == [0, 1, 2]
 
 
-def test_the_best_of_one_objective_keep_every_constraint(one: Search) -> None:
+def test_the_best_of_one_objective_satisfy_every_constraint(one: Search) -> None:
     candidates = [candidate(number, [float(number)], [0.9 if number == 5 else 0.1]) for number in range(6)]
     assert [winner.number for winner in winners(candidates, one)] == [4, 3, 2]
 
 
-def test_a_repetition_without_a_value_leaves_the_others_their_pairs(one: Search) -> None:
+def test_a_missing_value_does_not_break_other_pairs(one: Search) -> None:
     best = candidate(1, [10.0, 11.0, 12.0, 13.0], [0.1] * 4)
     gap = Candidate(2, {}, [[5.0, None, 7.1, 8.0], [0.1] * 4])
     assert gap.estimates[0] is not None

@@ -69,7 +69,7 @@ def test_bbr_behind_a_policer_is_found_and_shrunk_to_the_policer(folder: Path) -
     assert "With `bbr`, `retransmit_ratio(ours)` is" in found["sentence"]
 
 
-def test_the_scenario_that_was_found_fails_by_itself(folder: Path, thalweg: Thalweg) -> None:
+def test_the_resulting_scenario_fails_on_its_own(folder: Path, thalweg: Thalweg) -> None:
     (file,) = (folder / "whole" / "found").iterdir()
     assert thalweg("run", str(file), "--out", "again", "--no-report").returncode == Exit.FINE
     rows = json.loads(thalweg("results", "again", "--json").stdout)
@@ -98,7 +98,7 @@ def test_the_page_shows_the_failing_run_beside_one_without_the_conditions(
     page.close()
 
 
-def test_a_killed_search_finds_the_same(folder: Path) -> None:
+def test_a_killed_search_yields_the_same_result(folder: Path) -> None:
     place = folder / "killed"
     for wanted in ("retransmits/search.db", "retransmits/shrinking.jsonl"):
         process = start(folder, "killed")
@@ -110,21 +110,21 @@ def test_a_killed_search_finds_the_same(folder: Path) -> None:
     assert (place / "fuzz.json").read_bytes() == (folder / "whole" / "fuzz.json").read_bytes()
 
 
-def test_a_scenario_that_fails_as_it_is_needs_no_search(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_a_scenario_that_fails_unmodified_needs_no_search(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "x.toml").write_text(SCENARIO.replace(">= 10%", ">= 0%"))
     done = thalweg("fuzz", "x.toml", "--confirm", "none", "--out", "run")
     assert done.returncode == Exit.FINE
     assert "when nothing special happens." in done.stdout
 
 
-def test_nothing_that_is_found_is_reported(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_a_search_without_findings_is_reported(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "x.toml").write_text(SCENARIO.replace(">= 10%", ">= 99%"))
     done = thalweg("fuzz", "x.toml", "--out", "run", "--budget", "2")
     assert done.returncode == Exit.FINE
     assert "retransmits, retransmit_ratio(ours) >= 99%: nothing in 2 candidates" in done.stdout
 
 
-def test_candidates_that_cannot_be_tried_are_no_evidence(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_candidates_that_cannot_run_are_not_counted(tmp_path: Path, thalweg: Thalweg) -> None:
     impossible = SCENARIO.replace('burst = ["5kB", "50kB"]', 'burst = ["1B", "2B"]').replace(
         "\njitter =", "\n# jitter ="
     )
@@ -134,7 +134,7 @@ def test_candidates_that_cannot_be_tried_are_no_evidence(tmp_path: Path, thalweg
     assert done.returncode == Exit.NO_EVIDENCE
 
 
-def test_check_says_what_would_be_looked_for(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_check_prints_the_search_goal(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "x.toml").write_text(SCENARIO)
     said = thalweg("check", "x.toml").stderr
     assert "[fuzz] 8 candidates for each failure: retransmits, retransmit_ratio(ours) >= 10%" in said
@@ -144,7 +144,7 @@ def test_check_says_what_would_be_looked_for(tmp_path: Path, thalweg: Thalweg) -
 
 
 @pytest.mark.usefixtures("uml")
-def test_what_is_found_is_confirmed_where_the_engine_has_the_algorithm(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_a_finding_is_confirmed_on_an_engine_with_the_algorithm(tmp_path: Path, thalweg: Thalweg) -> None:
     easy = SCENARIO.replace(">= 10%", ">= 0%")
     (tmp_path / "bbr.toml").write_text(easy)
     (tmp_path / "bbr3.toml").write_text(easy.replace('cc = "bbr"', 'cc = "bbr3"'))

@@ -68,7 +68,7 @@ def test_a_mistake_is_explained(name: str, tmp_path: Path) -> None:
     assert "x.toml:" in text, "it says in which line"
 
 
-def test_settings_become_elements_and_what_is_absent_does_not(tmp_path: Path) -> None:
+def test_only_present_settings_become_elements(tmp_path: Path) -> None:
     found = {parameter.address: parameter for parameter in fuzzed(tmp_path).parameters}
     assert found["outage.0.at"].high == 10.0, "within the scenario's duration"
     settings = {"outage.0.present": False, "outage.0.at": "1s", "outage.0.for": "1s",
@@ -98,7 +98,7 @@ def test_conditions_become_steps_of_the_path_and_flows(tmp_path: Path) -> None:
     scenario.checked(applied(document, conditions))
 
 
-def test_shrinking_removes_what_is_not_needed_and_rounds_the_rest() -> None:
+def test_shrinking_removes_unneeded_elements_and_rounds_the_rest() -> None:
     """A failure that needs an outage of a second at least, together with loss; nothing else."""
     tried = []
 

@@ -87,7 +87,7 @@ def pareto(folder: Path) -> Path:
     return folder / "pareto"
 
 
-def test_the_best_candidate_is_the_best_that_keeps_the_constraint(whole: Path) -> None:
+def test_the_best_candidate_satisfies_the_constraint(whole: Path) -> None:
     table = pl.read_parquet(whole / "candidates.parquet")
     goodput, harm = "worst goodput(ours)", "worst harm(theirs)"
     best = table.filter("best").row(0, named=True)
@@ -100,7 +100,7 @@ def test_the_best_candidate_is_the_best_that_keeps_the_constraint(whole: Path) -
     assert table.filter(pl.col("state") == "complete")["repetitions"].unique().to_list() == [4]
 
 
-def test_the_search_never_sees_what_is_held_out(whole: Path) -> None:
+def test_the_search_never_runs_held_out_points(whole: Path) -> None:
     seen, held_out = (results.open_run(whole / name) for name in ("default", "held-out/default"))
     assert seen.points()["path.rtt"].to_list() == ["10ms", "20ms"]
     assert held_out.points()["path.rtt"].to_list() == ["30ms"]
@@ -110,7 +110,7 @@ def test_the_search_never_sees_what_is_held_out(whole: Path) -> None:
     assert len(verified["differences"]) == 2 * len(document["best"])
 
 
-def test_an_interrupted_and_a_killed_search_find_the_same(folder: Path, whole: Path) -> None:
+def test_an_interrupted_or_killed_search_yields_the_same_result(folder: Path, whole: Path) -> None:
     run = folder / "interrupted"
     arguments = (folder / "small.toml", "--out", run)
     done = interrupt(start(*arguments), run, 2, signal.SIGINT)
@@ -131,7 +131,7 @@ def test_several_processes_share_the_candidates(folder: Path) -> None:
     assert table["candidate"].to_list() == list(range(12))
 
 
-def test_a_larger_budget_goes_on(folder: Path, whole: Path) -> None:
+def test_a_larger_budget_resumes_the_search(folder: Path, whole: Path) -> None:
     run = folder / "larger"
     assert finished(start(folder / "small.toml", "--out", run, "--budget", "5")).returncode == 0
     done = finished(start(folder / "small.toml", "--out", run))
@@ -139,7 +139,7 @@ def test_a_larger_budget_goes_on(folder: Path, whole: Path) -> None:
     assert files(run) == files(whole)
 
 
-def test_a_directory_of_something_else_is_refused(whole: Path, thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_foreign_directory_is_refused(whole: Path, thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "other.toml").write_text(SMALL.replace('high = "8Mbps"', 'high = "9Mbps"'))
     done = thalweg("optimise", "other.toml", "--out", str(whole))
     assert done.returncode == Exit.USAGE
@@ -150,7 +150,7 @@ def test_a_directory_of_something_else_is_refused(whole: Path, thalweg: Thalweg,
     assert sorted(path.name for path in (tmp_path / "full").iterdir()) == ["thesis.tex"]
 
 
-def test_no_candidate_that_keeps_the_constraints_is_a_failure(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_a_search_without_a_feasible_candidate_fails(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "small.toml").write_text(SMALL.replace("<= 0.9", "<= 0.001"))
     done = thalweg("optimise", "small.toml", "--out", "run", "--budget", "2", "--json")
     assert done.returncode == Exit.FAILED
@@ -172,7 +172,7 @@ def test_without_held_out_points_the_best_are_judged_with_other_seeds(tmp_path: 
     assert not seeds[0] & seeds[1]
 
 
-def test_other_commands_leave_the_table_aside(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_other_commands_ignore_the_search_table(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
     checked = thalweg("check", "small.toml")
     assert checked.returncode == Exit.FINE
@@ -186,7 +186,7 @@ def test_other_commands_leave_the_table_aside(tmp_path: Path, thalweg: Thalweg) 
     assert "has no table [search]" in without.stderr
 
 
-def test_what_the_confirming_engine_lacks_is_an_error_before_the_search(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_an_unsupported_confirming_engine_is_an_error_before_the_search(tmp_path: Path, thalweg: Thalweg) -> None:
     more = '"flow.ours.cc_params.pacing_gain" = [1.1, 1.9]\n'
     (tmp_path / "small.toml").write_text(SMALL + more)
     done = thalweg("optimise", "small.toml", "--confirm", "kernel", "--out", "run")
@@ -210,7 +210,7 @@ def test_the_best_are_confirmed_on_a_kernel_in_virtual_time(tmp_path: Path, thal
 
 @pytest.mark.parametrize("width", [1280, 390])
 @pytest.mark.parametrize(("search", "figures"), [("whole", 4), ("pareto", 5)])
-def test_the_page_is_drawn_without_complaints_or_requests(
+def test_the_page_is_drawn_without_errors_or_requests(
     browser: Browser, request: pytest.FixtureRequest, search: str, figures: int, width: int
 ) -> None:
     directory: Path = request.getfixturevalue(search)

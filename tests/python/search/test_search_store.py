@@ -7,7 +7,7 @@ from thalweg.search.candidates import Candidate
 from thalweg.search.store import Store
 
 
-def test_a_store_that_was_half_made_is_made_again(tmp_path: Path) -> None:
+def test_an_incomplete_store_is_recreated(tmp_path: Path) -> None:
     (tmp_path / "search.db.new").write_bytes(b"SQLite format 3" + bytes(5000))
     (tmp_path / "search.db.new-journal").write_bytes(bytes(512))
     store = Store(tmp_path, searched(tmp_path), seed=1)
@@ -30,7 +30,7 @@ def test_an_abandoned_candidate_is_resumed(tmp_path: Path) -> None:
     assert (again.number, again.settings) == (left.number, left.settings)
 
 
-def test_what_was_found_is_there_for_the_next_process(tmp_path: Path) -> None:
+def test_results_are_visible_to_the_next_process(tmp_path: Path) -> None:
     search = searched(tmp_path)
     store = Store(tmp_path, search, seed=1)
     claimed = store.claim()
@@ -42,7 +42,7 @@ def test_what_was_found_is_there_for_the_next_process(tmp_path: Path) -> None:
     assert not store.is_shared()
 
 
-def test_proposals_depend_on_the_number_and_what_was_found_alone(tmp_path: Path) -> None:
+def test_proposals_depend_only_on_the_number_and_the_results(tmp_path: Path) -> None:
     """Twelve candidates: TPE begins after ten."""
     proposed = []
     for name in ("a", "b"):

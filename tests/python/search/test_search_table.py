@@ -62,7 +62,7 @@ def test_a_search_without_points_is_refused(tmp_path: Path) -> None:
         searched(tmp_path, **MISTAKES["all held out"][0])
 
 
-def test_all_mistakes_are_reported_at_once(tmp_path: Path) -> None:
+def test_all_mistakes_are_reported_together(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError) as caught:
         searched(tmp_path, more='constraints = ["nonsense"]\nheld_out = { "path.rate" = ["1Mbps"] }')
     assert len(caught.value.errors) == 2
@@ -92,7 +92,7 @@ def test_a_constraint_is_read(text: str, bound: float, excess: float | None) -> 
         assert constraint.excess(0.2) == pytest.approx(excess)
 
 
-def test_nothing_but_constraints_is_evaluated() -> None:
+def test_only_constraints_are_evaluated() -> None:
     with pytest.raises(TermError):
         Constraint.parse("__import__('os').system('true') <= 1", ["ours"])
 

@@ -92,7 +92,7 @@ def mine(tmp_path: Path) -> Callable[[str], None]:
     return write
 
 
-def test_the_page_and_the_answer_have_the_tree_and_the_page_the_policy(
+def test_page_and_output_show_the_tree_and_the_page_shows_the_policy(
     thalweg: Callable[..., Any], mine: Callable[..., None], tmp_path: Path
 ) -> None:
     mine()
@@ -108,7 +108,7 @@ def test_the_page_and_the_answer_have_the_tree_and_the_page_the_policy(
     assert "# Left out: all (everywhere: does not hold)" in page
 
 
-def test_a_policy_is_written_with_the_rules_that_hold(
+def test_a_policy_contains_the_rules_that_hold(
     thalweg: Callable[..., Any], mine: Callable[..., None], tmp_path: Path
 ) -> None:
     mine()
@@ -117,7 +117,7 @@ def test_a_policy_is_written_with_the_rules_that_hold(
     assert [rule["name"] for rule in tomllib.loads((tmp_path / "policy.toml").read_text())["rules"]] == ["shallow"]
 
 
-def test_a_study_without_a_policy_runs_nothing_for_one(
+def test_a_study_without_a_policy_is_refused_before_running(
     thalweg: Callable[..., Any], mine: Callable[..., None], tmp_path: Path
 ) -> None:
     mine(CLAIMS[: CLAIMS.index("[policy]")])
@@ -142,7 +142,7 @@ def test_a_policy_of_several_engines_is_refused(thalweg: Callable[..., Any], min
         ("when = { bufer_bdp", "when = { buffer_bdp", "buffer_bdp"),
     ],
 )
-def test_a_mistake_in_a_tree_or_a_policy_is_named(
+def test_a_mistake_in_a_tree_or_policy_is_reported(
     thalweg: Callable[..., Any], mine: Callable[..., None], wrong: str, right: str, message: str
 ) -> None:
     mine(CLAIMS.replace(right, wrong))

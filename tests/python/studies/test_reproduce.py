@@ -94,13 +94,13 @@ def test_each_claim_is_reported_with_its_number_and_its_verdict(thalweg: Callabl
     assert "sim: 1 of 2 claims hold: 1 does not hold" in done.stdout
 
 
-def test_an_unknown_study_is_answered_with_those_there_are(thalweg: Callable[..., Any]) -> None:
+def test_an_unknown_study_is_reported_with_the_known_ones(thalweg: Callable[..., Any]) -> None:
     done = thalweg("reproduce", "itc18-mixed-workloads")
     assert done.returncode == 2
     assert "did you mean `itc18-mixed-workload`?" in done.stderr
 
 
-def test_a_mistake_names_the_key_the_line_and_what_was_meant(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_mistake_is_reported_with_key_line_and_suggestion(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE.replace("queueing_delay", "queuing_delay"))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
@@ -126,14 +126,14 @@ judge = { at_least = -0.5, at_most = 0.5 }
 """
 
 
-def test_a_study_may_make_a_measure_of_its_own(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_study_may_define_a_measure(thalweg: Callable[..., Any], study: Study) -> None:
     study(BEHIND, head=HEAD.replace("[parts.alone]", OWN))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 0, done.stderr
     assert "sim: 1 of 1 claims hold" in done.stdout
 
 
-def test_a_mistake_in_a_measure_of_its_own_is_reported(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_mistake_in_a_defined_measure_is_reported(thalweg: Callable[..., Any], study: Study) -> None:
     own = OWN.replace("most_goodput", "best_goodput").replace("flow.bulk.cc", "flow.bulk.size")
     study(BEHIND, head=HEAD.replace("[parts.alone]", own))
     done = thalweg("reproduce", "./mine")
@@ -142,7 +142,7 @@ def test_a_mistake_in_a_measure_of_its_own_is_reported(thalweg: Callable[..., An
     assert "flow.bulk.size" in done.stderr
 
 
-def test_harm_of_a_measure_of_ones_own_is_refused(thalweg: Callable[..., Any], study: Study) -> None:
+def test_harm_of_a_defined_measure_is_refused(thalweg: Callable[..., Any], study: Study) -> None:
     against = 'against = { where = { "flow.bulk.cc" = "cubic" } }\njudge = { as = "harm", '
     study(BEHIND.replace("judge = { ", against), head=HEAD.replace("[parts.alone]", OWN))
     done = thalweg("reproduce", "./mine")
@@ -160,7 +160,7 @@ def test_json_has_every_number_behind_a_verdict(thalweg: Callable[..., Any], stu
     assert 1.5 < claim["low"] < claim["value"] < claim["high"]
 
 
-def test_sides_may_be_set_apart_by_a_derived_key(thalweg: Callable[..., Any], study: Study) -> None:
+def test_sides_may_be_distinguished_by_a_derived_key(thalweg: Callable[..., Any], study: Study) -> None:
     deep = QUEUE.replace('"path.buffer" = "4bdp"', "buffer_bdp = { at_least = 3 }")
     study(deep.replace('{ where = { "flow.bulk.cc" = "bbr" } }', "{ where = { buffer_bdp = { at_most = 2 } } }"))
     done = thalweg("reproduce", "./mine")
@@ -177,7 +177,7 @@ def test_the_page_shows_the_claims_and_the_figures(thalweg: Callable[..., Any], 
     assert "Queueing delay over the buffer" in page
 
 
-def test_figures_become_files_and_those_left_out_are_reported(thalweg: Callable[..., Any], study: Study) -> None:
+def test_figures_are_written_and_omitted_ones_reported(thalweg: Callable[..., Any], study: Study) -> None:
     elsewhere = FIGURE.replace('"queue"', '"shallow"').replace("Queueing delay over", "Deep against").replace(
         '{ measure = "queueing_delay" }', '{ measure = "queueing_delay", where = { "path.buffer" = "1bdp" } }'
     )  # fmt: skip
@@ -201,7 +201,7 @@ def test_figures_become_files_and_those_left_out_are_reported(thalweg: Callable[
         (["--format", "pdf"], "thalweg reproduce NAME --figures DIR --format pdf"),
     ],
 )
-def test_figures_that_cannot_be_are_refused_before_anything_runs(
+def test_invalid_figures_are_refused_before_anything_runs(
     thalweg: Callable[..., Any], study: Study, arguments: list[str], hint: str
 ) -> None:
     study(QUEUE, FIGURE)
@@ -223,7 +223,7 @@ def test_a_claim_that_no_longer_holds_fails_the_check(thalweg: Callable[..., Any
     assert thalweg("reproduce", "./mine").returncode == 0, "without --check, verdicts do not fail"
 
 
-def test_a_claim_that_is_gone_fails_the_check_until_that_is_recorded(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_removed_claim_fails_the_check_until_recorded(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE, WRONG)
     assert thalweg("reproduce", "./mine", "--record").returncode == 0
     study(WRONG)
@@ -235,7 +235,9 @@ def test_a_claim_that_is_gone_fails_the_check_until_that_is_recorded(thalweg: Ca
     assert thalweg("reproduce", "./mine", "--check").returncode == 0
 
 
-def test_the_time_of_another_number_of_experiments_is_not_kept(thalweg: Callable[..., Any], study: Study) -> None:
+def test_the_duration_of_a_different_experiment_count_is_not_recorded(
+    thalweg: Callable[..., Any], study: Study
+) -> None:
     def recorded() -> Any:
         assert thalweg("reproduce", "./mine", "--record").returncode == 0
         return json.loads(Path("mine/found.json").read_text())["engines"]["sim"]["full"]["seconds"]
@@ -249,14 +251,14 @@ def test_the_time_of_another_number_of_experiments_is_not_kept(thalweg: Callable
     assert recorded() is None
 
 
-def test_a_check_without_a_record_is_not_a_success(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_check_without_a_record_fails(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
     done = thalweg("reproduce", "./mine", "--check")
     assert done.returncode == 1
     assert "thalweg reproduce mine --engine sim --record" in done.stderr
 
 
-def test_what_an_engine_lacks_is_reported_and_the_rest_is_judged(thalweg: Callable[..., Any], study: Study) -> None:
+def test_unsupported_claims_are_reported_and_the_rest_is_judged(thalweg: Callable[..., Any], study: Study) -> None:
     claim = QUEUE.replace('"cubic"', '"synthetic"').replace("cubic-fills", "synthetic-fills")
     study(QUEUE, claim, scenario=SCENARIO.replace('["cubic", "bbr"]', '["cubic", "bbr", "synthetic"]'))
     [engine] = json.loads(thalweg("reproduce", "./mine", "--json").stdout)["studies"][0]["engines"]
@@ -268,7 +270,7 @@ def test_what_an_engine_lacks_is_reported_and_the_rest_is_judged(thalweg: Callab
     )
 
 
-def test_untrustworthy_experiments_are_run_again_where_that_is_asked_for(
+def test_untrustworthy_experiments_are_run_again_on_request(
     thalweg: Callable[..., Any], study: Study, tmp_path: Path
 ) -> None:
     study(QUEUE)
@@ -282,7 +284,7 @@ def test_untrustworthy_experiments_are_run_again_where_that_is_asked_for(
     assert pl.read_parquet(file)["untrustworthy"].to_list() == [None]
 
 
-def test_quick_tries_less_and_says_what_it_leaves_out(thalweg: Callable[..., Any], study: Study) -> None:
+def test_quick_runs_fewer_points_and_lists_what_it_omits(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE.replace('"4bdp"', '"1bdp"'))
     [engine] = json.loads(thalweg("reproduce", "./mine", "--quick", "--json").stdout)["studies"][0]["engines"]
     assert engine["experiments"] == 4
@@ -291,15 +293,13 @@ def test_quick_tries_less_and_says_what_it_leaves_out(thalweg: Callable[..., Any
     assert claim["note"] == "`alone` is not run at path.buffer = 1bdp in the quick set, only at 4bdp"
 
 
-def test_what_no_set_tries_is_not_said_to_be_in_the_full_one(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_point_of_no_set_is_not_reported_as_in_the_full_set(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE.replace('"path.buffer" = "4bdp"', "buffer_bdp = { at_least = 5 }"))
     [engine] = json.loads(thalweg("reproduce", "./mine", "--quick", "--json").stdout)["studies"][0]["engines"]
     assert engine["claims"][0]["verdict"] == "cannot run here"
 
 
-def test_a_side_that_could_be_several_points_is_a_mistake_before_anything_runs(
-    thalweg: Callable[..., Any], study: Study
-) -> None:
+def test_an_ambiguous_side_is_refused_before_anything_runs(thalweg: Callable[..., Any], study: Study) -> None:
     study(
         QUEUE.replace(
             '{ where = { "flow.bulk.cc" = "bbr" } }', '{ where = { "flow.bulk.cc" = "bbr", "path.buffer" = "*" } }'
@@ -313,21 +313,21 @@ def test_a_side_that_could_be_several_points_is_a_mistake_before_anything_runs(
     assert not Path("runs").exists()
 
 
-def test_of_two_values_a_point_has_one_partner(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_point_pairs_with_one_of_two_values(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE.replace('"flow.bulk.cc" = "bbr"', '"flow.bulk.cc" = "*"'))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 0, done.stderr
     assert "sim: 1 of 1 claims hold" in done.stdout
 
 
-def test_an_unknown_engine_is_answered_with_those_there_are(thalweg: Callable[..., Any], study: Study) -> None:
+def test_an_unknown_engine_is_reported_with_the_known_ones(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
     done = thalweg("reproduce", "./mine", "--engine", "ns3")
     assert done.returncode == 2
     assert "expected one of sim, kernel, uml, vm" in done.stderr
 
 
-def test_a_place_that_cannot_be_written_is_named_before_anything_runs(
+def test_an_unwritable_path_is_reported_before_anything_runs(
     thalweg: Callable[..., Any], study: Study, tmp_path: Path
 ) -> None:
     study(QUEUE)
@@ -337,14 +337,14 @@ def test_a_place_that_cannot_be_written_is_named_before_anything_runs(
     assert "file/mine/sim" in done.stderr
 
 
-def test_a_key_that_a_figure_forgets_is_a_mistake(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_figure_that_omits_a_key_is_refused(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE, FIGURE.replace('series = ["flow.bulk.cc"]', ""))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
     assert "the figure `queue` does not say what becomes of `flow.bulk.cc`" in done.stderr
 
 
-def test_what_is_laid_over_a_scenario_is_checked_where_it_stands(thalweg: Callable[..., Any], study: Study) -> None:
+def test_scenario_overrides_are_checked_at_their_own_position(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE, head=HEAD.replace('"path.buffer" = ["4bdp"]', '"path.bufer" = ["4bdp"]'))
     done = thalweg("reproduce", "./mine", "--quick")
     assert done.returncode == 2
@@ -353,7 +353,7 @@ def test_what_is_laid_over_a_scenario_is_checked_where_it_stands(thalweg: Callab
 
 
 @pytest.mark.parametrize(("marked", "code", "extent"), [(1, Exit.INCOMPLETE, "part"), (4, Exit.NO_EVIDENCE, "none")])
-def test_claims_on_untrustworthy_experiments_are_no_success(
+def test_claims_on_untrustworthy_experiments_fail(
     thalweg: Callable[..., Any], study: Study, marked: int, code: Exit, extent: str
 ) -> None:
     study(QUEUE, scenario=SCENARIO.replace("repetitions = 3", "repetitions = 1"))
@@ -367,6 +367,6 @@ def test_claims_on_untrustworthy_experiments_are_no_success(
     assert engine["evidence"] == extent
 
 
-def test_a_study_whose_repetitions_are_copies_says_so(thalweg: Callable[..., Any], study: Study) -> None:
+def test_a_study_with_copied_repetitions_reports_it(thalweg: Callable[..., Any], study: Study) -> None:
     study(WRONG, scenario=SCENARIO.replace('start_jitter = "1rtt"\n', ""))
     assert "the repetitions are copies of one another" in thalweg("reproduce", "./mine").stderr

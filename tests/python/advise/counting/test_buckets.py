@@ -12,7 +12,7 @@ WHOLE = st.integers(1, buckets.LARGEST - 1)
 
 
 @given(WHOLE)
-def test_a_number_lies_in_its_class_and_a_class_is_narrow(value: int) -> None:
+def test_a_number_lies_in_its_bucket_and_buckets_are_narrow(value: int) -> None:
     number = buckets.of_number(value)
     low, end = buckets.lows(np.array([number, number + 1]))
     assert low <= value < end
@@ -20,21 +20,21 @@ def test_a_number_lies_in_its_class_and_a_class_is_narrow(value: int) -> None:
 
 
 @given(WHOLE, WHOLE)
-def test_larger_numbers_are_in_no_smaller_class(one: int, other: int) -> None:
+def test_buckets_are_monotonic(one: int, other: int) -> None:
     assert (buckets.of_number(one) <= buckets.of_number(other)) == (one <= other) or buckets.of_number(
         one
     ) == buckets.of_number(other)
 
 
-def test_an_engine_finds_the_same_classes_at_every_edge() -> None:
+def test_engines_agree_on_bucket_boundaries() -> None:
     values = [*at_every_edge(), buckets.LARGEST, buckets.LARGEST + 1, 2**50]
     assert found_by(DuckDb(), values) == [buckets.of_number(value) for value in values]
 
 
-def test_what_is_empty_is_in_the_lowest_class() -> None:
+def test_null_is_in_the_lowest_bucket() -> None:
     assert found_by(DuckDb(), [None, 5]) == [0, buckets.of_number(5)]
 
 
 @pytest.mark.parametrize("power", range(40))
-def test_a_power_of_two_begins_an_octave(power: int) -> None:
+def test_a_power_of_two_starts_an_octave(power: int) -> None:
     assert buckets.of_number(2**power) == power * buckets.PER_OCTAVE

@@ -30,7 +30,7 @@ def spark(spark_cluster: str) -> Iterator[Callable[[], Spark]]:
     first.close()
 
 
-def test_work_is_shared_by_several_processes(spark: Callable[[], Spark]) -> None:
+def test_work_is_split_between_processes(spark: Callable[[], Spark]) -> None:
     from pyspark.sql import SparkSession
 
     spark()
@@ -100,7 +100,7 @@ ASKED = {
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_spark_judges_as_duckdb_does(
+def test_spark_and_duckdb_reach_the_same_verdicts(
     spark: Callable[[], Spark], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     question, traffic = ASKED[name]
@@ -124,12 +124,12 @@ def test_spark_judges_as_duckdb_does(
     assert here.parts
 
 
-def test_spark_finds_the_same_classes(spark: Callable[[], Spark]) -> None:
+def test_spark_assigns_the_same_classes(spark: Callable[[], Spark]) -> None:
     values = at_every_edge()
     assert found_by(spark(), values) == [buckets.of_number(value) for value in values]
 
 
-def test_spark_names_bad_files_and_leaves_them_out(spark: Callable[[], Spark], tmp_path: Path) -> None:
+def test_spark_skips_and_names_invalid_files(spark: Callable[[], Spark], tmp_path: Path) -> None:
     fleet = bad_fleet.make(tmp_path)
     question = Question(segments=(), least_samples=2, replicates=100)
     here = advise([tmp_path], question)

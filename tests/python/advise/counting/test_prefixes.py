@@ -54,7 +54,7 @@ def table(folder: Path, text: str = CSV, name: str = "table.csv") -> Path:
     return file
 
 
-def test_the_longest_prefix_counts(duck: Duck, tmp_path: Path) -> None:
+def test_the_longest_prefix_matches(duck: Duck, tmp_path: Path) -> None:
     found = duck.find(
         table(tmp_path),
         ["192.0.2.7", "192.0.2.200", "192.0.3.7", "8.8.8.8", "2001:db8:1:2:3::9", "2001:db8:1:3::1", "2001:db8:3::1",
@@ -73,7 +73,7 @@ def test_the_longest_prefix_counts(duck: Duck, tmp_path: Path) -> None:
     }
 
 
-def test_of_a_truncated_address_only_networks_count_that_hold_all_of_it(duck: Duck, tmp_path: Path) -> None:
+def test_a_truncated_address_matches_only_networks_that_contain_all_of_it(duck: Duck, tmp_path: Path) -> None:
     found = duck.find(table(tmp_path), ["192.0.2.0/24", "2001:db8:1::/48", "192.0.0.0/12"])
     assert found == {
         "192.0.2.0/24": ("AS64496", "DE"),
@@ -82,13 +82,13 @@ def test_of_a_truncated_address_only_networks_count_that_hold_all_of_it(duck: Du
     }
 
 
-def test_what_is_not_an_address_is_nowhere(duck: Duck, tmp_path: Path) -> None:
+def test_an_invalid_address_matches_no_prefix(duck: Duck, tmp_path: Path) -> None:
     given = ["h:49904e588c3b5db3", "unknown", "", "1.2.3", "999.1.2.3"]
     found = duck.find(table(tmp_path), given)
     assert {found[each] for each in given[:-1]} == {(None, None)}
 
 
-def test_it_is_what_python_finds(duck: Duck, tmp_path: Path) -> None:
+def test_lookups_agree_with_the_ipaddress_module(duck: Duck, tmp_path: Path) -> None:
     chance = random.Random(7)
     networks = {ipaddress.ip_network((chance.getrandbits(32), chance.randint(4, 32)), strict=False) for _ in range(400)}
     networks |= {
@@ -110,7 +110,7 @@ def test_it_is_what_python_finds(duck: Duck, tmp_path: Path) -> None:
         assert found[text] == (wanted,), text
 
 
-def test_lines_of_routeviews(duck: Duck, tmp_path: Path) -> None:
+def test_routeviews_lines_are_parsed(duck: Duck, tmp_path: Path) -> None:
     file = tmp_path / "routeviews.pfx2as.gz"
     file.write_bytes(
         gzip.compress(b"192.0.2.0\t24\t64496\n198.51.100.0\t24\t64497_64498\n2001:db8::\t32\t64499,64500\n")
@@ -120,7 +120,7 @@ def test_lines_of_routeviews(duck: Duck, tmp_path: Path) -> None:
     assert found == {"192.0.2.1": ("AS64496",), "198.51.100.1": ("AS64497",), "2001:db8::1": ("AS64499,64500",)}
 
 
-def test_a_folder_of_maxmind(duck: Duck, tmp_path: Path) -> None:
+def test_a_maxmind_folder_is_parsed(duck: Duck, tmp_path: Path) -> None:
     heading = "network,autonomous_system_number,autonomous_system_organization"
     table(tmp_path, f'{heading}\n192.0.2.0/24,64496,"One, Inc."\n', "GeoLite2-ASN-Blocks-IPv4.csv")
     table(tmp_path, "network,geoname_id,is_anycast\n192.0.0.0/16,17,0\n", "GeoLite2-Country-Blocks-IPv4.csv")
@@ -147,14 +147,14 @@ def test_a_folder_of_maxmind(duck: Duck, tmp_path: Path) -> None:
         ("", "its heading names no `network`"),
     ],
 )
-def test_what_is_not_a_table_is_reported(tmp_path: Path, text: str, said: str) -> None:
+def test_a_malformed_table_is_reported(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ThalwegError) as wrong:
         prefix_table.read(table(tmp_path, text))
     assert said in wrong.value.message
     assert "table.csv" in wrong.value.text()
 
 
-def test_a_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
+def test_a_binary_file_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "table.csv"
     file.write_bytes(b"network,asn\n192.0.2.0/24,\xff\n")
     with pytest.raises(ThalwegError, match="it is not text"):
@@ -166,6 +166,6 @@ def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
         prefix_table.read(tmp_path / "nowhere.csv")
 
 
-def test_a_network_that_is_there_twice_is_what_was_said_last(duck: Duck, tmp_path: Path) -> None:
+def test_the_last_entry_of_a_duplicate_network_wins(duck: Duck, tmp_path: Path) -> None:
     file = table(tmp_path, "network,name\n192.0.2.0/24,old\n192.0.2.0/24,new\n")
     assert duck.find(file, ["192.0.2.1"]) == {"192.0.2.1": ("new",)}

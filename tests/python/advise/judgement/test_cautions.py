@@ -37,7 +37,7 @@ def codes(answer: Answer) -> set[str]:
     return {caution.code for caution in answer.cautions}
 
 
-def test_where_nothing_differs_hardly_any_seed_is_warned_of_or_judged(tmp_path: Path) -> None:
+def test_equal_arms_rarely_yield_a_warning_or_a_verdict(tmp_path: Path) -> None:
     found = [judged(tmp_path / str(seed), "none", seed=seed) for seed in range(1, 9)]
     said = [
         (codes(each) - FACTS) | ({part.verdict for part in each.parts} - {NO_DIFFERENCE, NOT_ENOUGH}) for each in found
@@ -46,7 +46,7 @@ def test_where_nothing_differs_hardly_any_seed_is_warned_of_or_judged(tmp_path: 
     assert sum(map(bool, said)) <= 2, said
 
 
-def test_a_planted_paradox_is_found(tmp_path: Path) -> None:
+def test_a_planted_simpsons_paradox_is_detected(tmp_path: Path) -> None:
     found = judged(tmp_path, "paradox", "class")
     assert "paradox" in codes(found)
     assert found.overall.verdict == NOT_COMPARABLE
@@ -69,13 +69,13 @@ def assigned(chance: np.random.Generator, *, share_of_hour: float) -> pl.DataFra
 
 
 @pytest.mark.parametrize("are_by_network", [True, False], ids=["by network", "as if by coins"])
-def test_hours_are_called_uneven_where_they_are(are_by_network: bool) -> None:
+def test_an_uneven_distribution_over_hours_is_reported(are_by_network: bool) -> None:
     chance = np.random.default_rng(1)
     for _ in range(5):
         assert counts.factors(assigned(chance, share_of_hour=0.15), (), are_by_network=are_by_network) is not None
 
 
-def test_arms_that_clusters_have_by_chance_are_not_called_uneven() -> None:
+def test_random_imbalance_between_clusters_is_not_reported() -> None:
     chance = np.random.default_rng(2)
     drawn = [assigned(chance, share_of_hour=0.0) for _ in range(SEEDS)]
     false = [counts.factors(each, (), are_by_network=True) is not None for each in drawn]
@@ -101,7 +101,7 @@ def part(number: int, rows: pl.DataFrame) -> Part:
     return Part((str(number),), (number,), {"completion_time": compared}, 1200, "", "")
 
 
-def test_among_many_parts_chance_makes_none_unlike() -> None:
+def test_random_variation_among_many_segments_is_not_reported() -> None:
     chance = np.random.default_rng(3)
     false = alone = 0
     for _ in range(SEEDS):
@@ -116,7 +116,7 @@ def test_among_many_parts_chance_makes_none_unlike() -> None:
     assert alone / SEEDS > 0.5, "the negative control: parts looked at one by one"
 
 
-def test_a_part_that_is_unlike_is_named_among_many() -> None:
+def test_a_deviating_segment_among_many_is_reported() -> None:
     chance = np.random.default_rng(4)
     parts = [part(number, mixed(chance, more=1.0 if number == 7 else 0.0)) for number in range(20)]
     (caution,) = cautions.of_parts(parts, parts[0], QUICK)
@@ -131,7 +131,7 @@ def compared(title: str, low: float, high: float, n: int = 1000) -> Part:
     return Part((title,), (title,), {"completion_time": compared}, 2 * n, "", "")
 
 
-def test_a_paradox_needs_a_whole_and_parts_that_are_sure() -> None:
+def test_a_paradox_needs_significant_overall_and_segment_effects() -> None:
     parts = [compared("a", 0.8, 0.9), compared("b", 0.85, 0.95)]
     unsure = [compared("a", 0.7, 1.2), compared("b", 0.75, 1.3)]
     assert cautions.is_paradox("completion_time", parts, compared("all", 1.05, 1.2))
@@ -152,7 +152,7 @@ def queued(chance: np.random.Generator, n_lossy: int, longer: float) -> pl.DataF
     return pl.concat(rows).group_by("group", "is_lossy").agg(n=pl.len(), sum=value.sum(), squares=(value**2).sum())
 
 
-def test_losses_are_reported_to_be_without_queues_only_if_there_are_enough_of_them() -> None:
+def test_non_congestive_loss_is_reported_only_with_enough_losses() -> None:
     chance = np.random.default_rng(5)
     bootstrap = Bootstrap(QUICK)
     assert losses(queued(chance, 10_000, longer=0.0), bootstrap).follow_queues is False

@@ -59,7 +59,7 @@ def clustered(
     return cells(found[0], found[1], (groups[0], groups[1]))
 
 
-def test_a_median_is_exact_to_the_width_of_a_class() -> None:
+def test_a_median_is_exact_to_the_bucket_width() -> None:
     chance = np.random.default_rng(3)
     values = np.exp(chance.normal(9, 1.5, 20_001))
     found = difference(cells(values * 2, values, (np.arange(20_001), np.arange(20_001))), Bootstrap(QUICK))
@@ -70,13 +70,13 @@ def test_a_median_is_exact_to_the_width_of_a_class() -> None:
     assert found.control.mean == pytest.approx(values.mean(), rel=1e-3)
 
 
-def test_quantiles_within_a_class_are_interpolated() -> None:
+def test_quantiles_within_a_bucket_are_interpolated() -> None:
     edges = np.log(np.array([[1.0, 2.0], [2.0, 4.0]]))
     found = np.exp(quantiles(np.array([[2.0, 2.0]]), edges, (0.25, 0.5, 0.75)))
     assert found[0] == pytest.approx([2**0.5, 2, 2**1.5])
 
 
-def test_without_an_effect_one_interval_in_twenty_is_wrong_although_clients_are_alike_in_themselves() -> None:
+def test_intervals_have_95_percent_coverage_with_correlated_clients() -> None:
     chance = np.random.default_rng(7)
     bootstrap = Bootstrap(QUICK)
     false = 0
@@ -89,7 +89,7 @@ def test_without_an_effect_one_interval_in_twenty_is_wrong_although_clients_are_
     assert FALSE_AT_LEAST <= false / runs <= FALSE_AT_MOST
 
 
-def test_an_interval_that_forgets_clusters_would_be_wrong_far_more_often() -> None:
+def test_an_interval_without_clusters_would_undercover() -> None:
     """The negative control of the test above: the same values, each in a group of its own luck."""
     chance = np.random.default_rng(7)
     bootstrap = Bootstrap(QUICK)
@@ -118,7 +118,7 @@ def test_an_effect_lies_in_its_interval() -> None:
     assert inside / runs >= 1 - FALSE_AT_MOST - 0.01
 
 
-def test_the_same_seed_gives_the_same_interval_and_another_one_nearly_so() -> None:
+def test_the_interval_depends_on_the_seed_only_slightly() -> None:
     counted = clustered(np.random.default_rng(5), 0.9)
     one, again, other = (difference(counted, Bootstrap(Question(seed=seed))) for seed in (1, 1, 2))
     assert one
@@ -131,7 +131,7 @@ def test_the_same_seed_gives_the_same_interval_and_another_one_nearly_so() -> No
     assert one.median.low == pytest.approx(other.median.low, rel=0.02)
 
 
-def test_a_group_that_has_nearly_everything_leaves_little_to_be_sure_of() -> None:
+def test_a_dominant_cluster_widens_the_interval() -> None:
     chance = np.random.default_rng(5)
     values = np.exp(chance.normal(9, 0.5, 40_000))
     even = chance.integers(0, GROUPS, values.size)
@@ -148,12 +148,12 @@ def test_a_group_that_has_nearly_everything_leaves_little_to_be_sure_of() -> Non
     assert wide.median.p > 100 * narrow.median.p
 
 
-def test_an_arm_that_is_not_there_cannot_be_compared() -> None:
+def test_a_missing_arm_has_no_comparison() -> None:
     counted = clustered(np.random.default_rng(5), 0.9).filter(pl.col("arm") == CONTROL)
     assert difference(counted, Bootstrap(QUICK)) is None
 
 
-def test_among_many_tests_chance_makes_no_discovery() -> None:
+def test_many_null_tests_yield_no_discovery() -> None:
     p_values = {n: (n + 1) / 100 for n in range(100)}
     assert min(adjusted(p_values).values()) == pytest.approx(1.0)
 
@@ -164,7 +164,7 @@ def test_true_effects_among_many_tests_are_discovered() -> None:
     assert {name for name, p in found.items() if p <= 0.05} == set(range(5))
 
 
-def test_five_per_cent_of_a_hundred_thousand_transfers_are_seen() -> None:
+def test_a_5_percent_effect_is_detected_in_100000_transfers() -> None:
     """What the tool promises: at least 80 % power. Sizes and clients spread times over two powers of ten."""
     chance = np.random.default_rng(17)
     bootstrap = Bootstrap(QUICK)
@@ -178,7 +178,7 @@ def test_five_per_cent_of_a_hundred_thousand_transfers_are_seen() -> None:
     assert found / runs >= 0.8
 
 
-def test_of_what_is_called_a_difference_no_more_is_false_than_promised() -> None:
+def test_false_discoveries_stay_below_the_promised_rate() -> None:
     """In each of many records half of the parts have an effect, and half have none."""
     chance = np.random.default_rng(23)
     bootstrap = Bootstrap(QUICK)

@@ -70,7 +70,7 @@ SWITCHBACK = Question(segments=("rtt",), design=Design("switchback"), replicates
     ],
     ids=["rtt", "size", "column", "all", "hours drawn", "switchback", "one network", "one client", "two, opposite"],
 )
-def test_few_networks_give_a_class_no_verdict_and_no_rule(
+def test_a_class_with_few_networks_has_no_verdict_and_no_rule(
     tmp_path: Path, frame: pl.DataFrame, question: Question
 ) -> None:
     found = answer(tmp_path, frame, question)
@@ -108,7 +108,7 @@ def test_each_metric_has_networks_of_its_own(tmp_path: Path) -> None:
     assert not found.rollout
 
 
-def test_rows_count_for_what_they_stand_for(tmp_path: Path) -> None:
+def test_rows_are_weighted_by_their_sampling_ratio(tmp_path: Path) -> None:
     one_in = pl.when(pl.int_range(pl.len()) < 200).then(10_000).otherwise(1).cast(pl.UInt64)
     address = pl.when(pl.int_range(pl.len()) < 200).then(pl.lit(LARGE)).otherwise(pl.col("remote_address"))
     found = answer(tmp_path, near(0.7).with_columns(sampled_one_in=one_in, remote_address=address))
@@ -118,7 +118,7 @@ def test_rows_count_for_what_they_stand_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("question", [QUICK, SWITCHBACK], ids=["ab", "switchback"])
-def test_many_networks_that_are_alike_are_not_warned_of(tmp_path: Path, seed: int, question: Question) -> None:
+def test_many_similar_networks_cause_no_warning(tmp_path: Path, seed: int, question: Question) -> None:
     share = {"share": in_turns, "hours": 96} if question.design.name == "switchback" else {}
     found = answer(tmp_path, near(1.0, seed=seed, **share), question)
     assert not codes(found) & {"few-networks", "one-network", "unknown-networks"}
@@ -126,7 +126,7 @@ def test_many_networks_that_are_alike_are_not_warned_of(tmp_path: Path, seed: in
     assert "networks" not in found.parts[0].reason
 
 
-def test_the_effective_number_is_kish_s_in_the_arm_that_has_fewer(tmp_path: Path) -> None:
+def test_the_effective_sample_size_is_kishs_of_the_smaller_arm(tmp_path: Path) -> None:
     frame = near(0.7)
     found = answer(tmp_path, frame)
     counts = frame.group_by("cc", "remote_address").len()
@@ -136,7 +136,7 @@ def test_the_effective_number_is_kish_s_in_the_arm_that_has_fewer(tmp_path: Path
     assert found.parts[0].verdict == "bbr"
 
 
-def test_a_network_without_which_the_difference_is_gone_takes_the_verdict_away(tmp_path: Path) -> None:
+def test_an_effect_that_depends_on_one_network_has_no_verdict(tmp_path: Path) -> None:
     """It has a fifth of the samples, so that there are networks enough."""
     share: dict[str, Any] = {"share": in_turns, "hours": 96}
     one = from_one(near(0.2, seed=2, **share).head(2_500))
@@ -164,7 +164,7 @@ def heavy(*added: float | None) -> Sequence[Heavy]:
         (2.0, [], None),
     ],
 )
-def test_a_carrier_adds_more_than_half_of_the_effect(
+def test_a_carrier_contributing_over_half_of_the_effect_is_reported(
     ratio: float, added: Sequence[float | None], carrier: int | None
 ) -> None:
     of = heavy(*added)
@@ -172,7 +172,7 @@ def test_a_carrier_adds_more_than_half_of_the_effect(
     assert found == (None if carrier is None else of[carrier])
 
 
-def test_networks_without_addresses_are_unknown_and_not_one(tmp_path: Path) -> None:
+def test_networks_without_addresses_are_not_merged(tmp_path: Path) -> None:
     found = answer(tmp_path, near(0.7).with_columns(remote_address=pl.lit(None, pl.String)))
     (part,) = found.parts
     assert part.verdict == "bbr"
@@ -181,7 +181,7 @@ def test_networks_without_addresses_are_unknown_and_not_one(tmp_path: Path) -> N
     assert "unknown-networks" in codes(found)
 
 
-def test_rows_of_other_algorithms_are_named_and_not_compared(tmp_path: Path) -> None:
+def test_rows_of_other_algorithms_are_reported_but_not_compared(tmp_path: Path) -> None:
     frame = near(0.7)
     others = [frame.head(n).with_columns(cc=pl.lit(cc), cc_at_open=pl.lit(cc)) for cc, n in (("reno", 7), ("htcp", 3))]
     found = answer(tmp_path, pl.concat([frame, *others]))
@@ -192,13 +192,13 @@ def test_rows_of_other_algorithms_are_named_and_not_compared(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("every_hours", "said"), [(1, "--design switchback --every 1h"), (6, "--design switchback --every 6h")]
 )
-def test_hours_that_alternate_name_the_switchback(tmp_path: Path, every_hours: int, said: str) -> None:
+def test_alternating_hours_are_reported_as_a_switchback(tmp_path: Path, every_hours: int, said: str) -> None:
     found = answer(tmp_path, near(0.7, hours=48, share=lambda given: (given["hour"] // every_hours % 2) * 1.0))
     assert "alternating-hours" in codes(found)
     assert said in found.headline
 
 
-def test_an_algorithm_that_follows_the_other_names_before_and_after(tmp_path: Path) -> None:
+def test_consecutive_algorithms_are_reported_as_before_and_after(tmp_path: Path) -> None:
     found = answer(tmp_path, near(0.7, hours=48, share=lambda given: (given["hour"] >= 24) * 1.0))
     assert "one-after-the-other" in codes(found)
     assert "--design before-after --at 2026-11-22T12:00" in found.headline
@@ -215,7 +215,7 @@ def limited(frame: pl.DataFrame, share: float) -> pl.DataFrame:
     )
 
 
-def test_receivers_that_limit_are_counted_and_can_be_left_out(tmp_path: Path) -> None:
+def test_receiver_limited_transfers_are_counted_and_can_be_excluded(tmp_path: Path) -> None:
     frame = limited(near(0.7), 0.6)
     found = answer(tmp_path, frame)
     (part,) = found.parts
@@ -229,7 +229,7 @@ def test_receivers_that_limit_are_counted_and_can_be_left_out(tmp_path: Path) ->
     assert "receiver-limited" not in codes(without)
 
 
-def test_few_receivers_that_limit_are_not_warned_of_and_unknown_ones_are_not_counted(tmp_path: Path) -> None:
+def test_few_receiver_limited_transfers_cause_no_warning_and_unknown_ones_are_not_counted(tmp_path: Path) -> None:
     assert "receiver-limited" not in codes(answer(tmp_path, limited(near(0.7), 0.05)))
     (part,) = answer(tmp_path, near(0.7)).parts
     assert part.comparisons["completion_time"].receiver_limited == (None, None)

@@ -56,7 +56,7 @@ def test_a_real_difference_is_reported_in_a_sentence_and_fails(thalweg: Thalweg,
     assert "engine kernel" in done.stderr
 
 
-def test_a_run_compared_with_itself_is_fine(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+def test_a_run_compared_with_itself_passes(thalweg: Thalweg, runs: tuple[str, str]) -> None:
     done = thalweg("compare", runs[0], runs[0])
     assert done.returncode == Exit.FINE
     assert done.stdout.startswith("No real difference in ")
@@ -68,7 +68,7 @@ def test_a_tolerance_lets_small_differences_pass(thalweg: Thalweg, runs: tuple[s
     assert "smaller than the tolerance of 20 %" in done.stdout
 
 
-def test_all_rows_are_printed_where_they_are_asked_for(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+def test_all_rows_are_printed_on_request(thalweg: Thalweg, runs: tuple[str, str]) -> None:
     few = thalweg("compare", *runs)
     every = thalweg("compare", *runs, "--all")
     assert len(few.stdout.splitlines()) < len(every.stdout.splitlines())
@@ -94,7 +94,7 @@ def test_a_comparison_within_a_run_names_both_values(thalweg: Thalweg, runs: tup
     assert "bbr > cubic" in done.stdout
 
 
-def test_something_to_compare_with_is_needed_and_only_one(thalweg: Thalweg, runs: tuple[str, str]) -> None:
+def test_exactly_one_comparison_target_is_required(thalweg: Thalweg, runs: tuple[str, str]) -> None:
     for arguments in ([runs[0]], [*runs, "--by", "path.buffer"]):
         done = thalweg("compare", *arguments)
         assert done.returncode == Exit.USAGE
@@ -102,13 +102,13 @@ def test_something_to_compare_with_is_needed_and_only_one(thalweg: Thalweg, runs
 
 
 @pytest.mark.parametrize("tolerance", ["much", "-1%", "nan"])
-def test_a_tolerance_is_a_number(thalweg: Thalweg, runs: tuple[str, str], tolerance: str) -> None:
+def test_a_tolerance_must_be_a_number(thalweg: Thalweg, runs: tuple[str, str], tolerance: str) -> None:
     done = thalweg("compare", *runs, f"--tolerance={tolerance}")
     assert done.returncode == Exit.USAGE
     assert f"`{tolerance}` is not a tolerance" in done.stderr
 
 
-def test_what_makes_a_comparison_doubtful_is_reported(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_reasons_for_doubt_in_a_comparison_are_reported(thalweg: Thalweg, tmp_path: Path) -> None:
     paths = []
     for name in ("a", "b"):
         made = MadeUpRun(tmp_path / name, [experiment(0, n, flows=[flow(name)]) for n in range(4)])
@@ -140,7 +140,7 @@ def test_a_comparison_without_repetitions_is_not_evidence(thalweg: Thalweg, tmp_
 
 
 @pytest.mark.parametrize(("first", "second", "code"), [(0, 1, Exit.FAILED), (1, 0, Exit.FINE)])
-def test_only_what_is_worse_fails_where_that_is_asked(
+def test_only_regressions_fail_on_request(
     thalweg: Thalweg, runs: tuple[str, str], first: int, second: int, code: Exit
 ) -> None:
     """The second run is slower, so times grow and goodput falls; shares are neither good nor bad."""

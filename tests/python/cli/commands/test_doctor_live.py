@@ -62,7 +62,7 @@ def see(*connections: dict[str, Any], **machine: object) -> dict[str, Any]:
     }
 
 
-def test_a_connection_that_is_short_of_cpu_is_named_with_what_to_do(
+def test_a_cpu_limited_connection_is_listed_with_a_remedy(
     thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]
 ) -> None:
     seen(see(CONNECTION | {"verdict": "fine"}, CONNECTION))
@@ -79,7 +79,7 @@ def test_a_connection_that_is_short_of_cpu_is_named_with_what_to_do(
     assert "do: sudo thalweg-agent cc load bbr_cpu" in lines
 
 
-def test_where_nothing_is_short_nothing_is_to_be_done(thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]) -> None:
+def test_without_a_shortage_no_remedy_is_printed(thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]) -> None:
     cubic = {"algorithm": "cubic", "bw_bps": None, "short_percent": None, "verdict": "not-bbr"}
     seen(see(CONNECTION | cubic, steal_percent=None, pressure_percent=None, is_realtime=False))
     done = thalweg("doctor", "--live")
@@ -90,9 +90,7 @@ def test_where_nothing_is_short_nothing_is_to_be_done(thalweg: Thalweg, seen: Ca
     assert "do:" not in done.stdout
 
 
-def test_on_a_server_with_many_connections_the_first_are_shown(
-    thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]
-) -> None:
+def test_only_the_first_of_many_connections_are_shown(thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]) -> None:
     seen(see(*[CONNECTION] * 30))
     done = thalweg("doctor", "--live")
     assert done.stdout.count("192.0.2.1:443") == 20
@@ -100,7 +98,7 @@ def test_on_a_server_with_many_connections_the_first_are_shown(
     assert "30 BBR connections look short of CPU" in done.stdout
 
 
-def test_network_namespaces_that_cannot_be_entered_are_counted_and_named(
+def test_inaccessible_network_namespaces_are_counted_and_named(
     thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]
 ) -> None:
     missed = {"namespaces": ["ip netns blue", "4026532008"], "hidden_processes": 31}
@@ -112,14 +110,14 @@ def test_network_namespaces_that_cannot_be_entered_are_counted_and_named(
     assert ("do: sudo thalweg doctor --live" in lines) == (os.geteuid() != 0)
 
 
-def test_programs_get_what_was_seen(thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]) -> None:
+def test_json_contains_all_observations(thalweg: Thalweg, seen: Callable[[dict[str, Any]], None]) -> None:
     seen(see(CONNECTION))
     done = thalweg("doctor", "--live", "--json")
     assert done.returncode == 1
     assert json.loads(done.stdout) == see(CONNECTION)
 
 
-def test_an_engine_that_cannot_look_is_an_error_with_its_reason(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_an_engine_that_cannot_inspect_is_an_error_with_its_reason(thalweg: Thalweg, tmp_path: Path) -> None:
     engine = tmp_path / "engine"
     engine.write_text("#!/bin/sh\necho 'the kernel does not tell of TCP connections: ENOENT' >&2\nexit 1\n")
     engine.chmod(0o755)
@@ -128,13 +126,13 @@ def test_an_engine_that_cannot_look_is_an_error_with_its_reason(thalweg: Thalweg
     assert "the kernel does not tell of TCP connections" in done.stderr
 
 
-def test_this_machine_can_be_looked_at(thalweg: Thalweg) -> None:
+def test_this_machine_can_be_inspected(thalweg: Thalweg) -> None:
     done = thalweg("doctor", "--live", "--seconds", "1", "--json")
     assert done.returncode in (0, 1), done.stderr
     assert json.loads(done.stdout)["machine"]["cpus"] >= 1
 
 
-def test_a_connection_in_another_network_namespace_is_seen_and_its_namespace_is_named(thalweg: Thalweg) -> None:
+def test_a_connection_in_another_network_namespace_is_listed_with_its_namespace(thalweg: Thalweg) -> None:
     script = (
         "import socket, sys, threading\n"
         "listener = socket.create_server(('127.0.0.1', 0))\n"

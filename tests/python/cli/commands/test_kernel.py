@@ -45,7 +45,7 @@ def run(kernel: None, thalweg: Thalweg, tmp_path: Path) -> Path:
     return tmp_path / "real"
 
 
-def test_a_real_kernel_gives_the_tables_of_the_simulator(run: Path, thalweg: Thalweg) -> None:
+def test_a_real_kernel_yields_the_same_tables_as_the_simulator(run: Path, thalweg: Thalweg) -> None:
     real = open_run(run)
     assert thalweg("run", "short.toml", "--out", "simulated", "--no-report").returncode == 0
     simulated = open_run(run.parent / "simulated")
@@ -57,7 +57,7 @@ def test_a_real_kernel_gives_the_tables_of_the_simulator(run: Path, thalweg: Tha
     assert real.queue().filter(link="forward")["sent_bytes"].max() > 1_000_000
 
 
-def test_recorded_packets_add_up_to_what_the_queue_counted(run: Path) -> None:
+def test_recorded_packets_match_the_queue_counters(run: Path) -> None:
     real = open_run(run)
     packets = real.packets().filter(link="forward")
     queue = real.queue().filter(link="forward").sort("t_us")
@@ -66,7 +66,7 @@ def test_recorded_packets_add_up_to_what_the_queue_counted(run: Path) -> None:
     assert list((run / "packets").glob("*.pcapng"))
 
 
-def test_the_engine_tells_how_well_it_kept_up(run: Path, thalweg: Thalweg) -> None:
+def test_the_engine_reports_its_lag(run: Path, thalweg: Thalweg) -> None:
     assert "Lateness of packets at the relay" in (run / "report.html").read_text()
     told = json.loads(thalweg("results", "real", "--json").stdout)
     assert "relay_lateness_p99_us" in {each["name"] for each in told["measured"]}

@@ -108,7 +108,7 @@ def read_until(terminal: int, text: bytes) -> bytes:
     return printed
 
 
-def test_nothing_is_left_of_a_session_that_is_killed(tmp_path: Path) -> None:
+def test_a_killed_session_leaves_nothing_behind(tmp_path: Path) -> None:
     script = "sleep 1000 & echo $! >child; echo $$ >shell; trap '' TERM HUP; while :; do sleep 1; done"
     typed = words(tmp_path / "run", "--", "sh", "-c", script)
     session = subprocess.Popen(typed, cwd=tmp_path, stderr=subprocess.DEVNULL)
@@ -120,7 +120,7 @@ def test_nothing_is_left_of_a_session_that_is_killed(tmp_path: Path) -> None:
     wait_until(lambda: not any(is_running(pid) for pid in pids))
 
 
-def test_a_command_that_does_not_exist_is_127_and_a_sweep_is_refused_with_a_choice(tmp_path: Path) -> None:
+def test_a_missing_command_exits_with_127_and_a_sweep_is_refused_with_its_points(tmp_path: Path) -> None:
     done = subprocess.run(words(tmp_path / "run", "--", "no-such-command"), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (127, "thalweg shell: no-such-command: command not found\n")
     swept = SCENARIO.with_name("quickstart.toml")

@@ -60,7 +60,7 @@ def test_an_engine_agrees_with_itself(thalweg: Thalweg) -> None:
     assert "small on sim: 6 experiments" in done.stderr
 
 
-def test_it_gives_a_command_for_a_report_that_works(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_the_printed_report_command_works(thalweg: Thalweg, tmp_path: Path) -> None:
     stdout = thalweg("validate", "sim", "sim", "--grid", "grid.toml").stdout
     command = stdout.partition("with time series\n")[2].splitlines()[0].split()
     assert command[:2] == ["thalweg", "report"]
@@ -68,7 +68,7 @@ def test_it_gives_a_command_for_a_report_that_works(thalweg: Thalweg, tmp_path: 
     assert "<html" in (tmp_path / "small.html").read_text()
 
 
-def test_as_json_every_cell_has_both_values_and_its_error(thalweg: Thalweg) -> None:
+def test_json_has_both_values_and_the_error_of_every_cell(thalweg: Thalweg) -> None:
     told = json.loads(thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--json").stdout)
     assert (told["engines"], told["reference"], told["interrupted"]) == (["sim", "sim"], "sim", False)
     assert (told["points"], len(told["cells"]), len(told["runs"])) == (3, 6, 1)
@@ -79,7 +79,7 @@ def test_as_json_every_cell_has_both_values_and_its_error(thalweg: Thalweg) -> N
     assert goodput["error"] == 0.0
 
 
-def test_what_is_finished_is_not_run_again_and_quick_says_what_it_leaves_out(thalweg: Thalweg) -> None:
+def test_finished_cells_are_not_run_again_and_quick_lists_what_it_omits(thalweg: Thalweg) -> None:
     first = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", "--out", "here")
     assert "1 more points are left out" in first.stderr
     assert "small on sim: 2 experiments" in first.stderr
@@ -106,7 +106,7 @@ def test_untrustworthy_cells_are_shown_and_can_be_run_again(thalweg: Thalweg, tm
     assert "untrustworthy" not in again.stdout
 
 
-def test_a_terminal_gets_a_table_too(thalweg: Thalweg, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_gets_a_table(thalweg: Thalweg, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--quick", COLUMNS="120")
     assert done.returncode == 0, done.stderr
@@ -114,7 +114,7 @@ def test_a_terminal_gets_a_table_too(thalweg: Thalweg, monkeypatch: pytest.Monke
     assert "90th percentile" in done.stdout
 
 
-def test_after_ctrl_c_what_is_there_is_compared_and_the_same_command_goes_on(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_after_ctrl_c_finished_cells_are_compared_and_the_command_can_resume(thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(GRID.replace("repetitions = 2", "repetitions = 40"))
     words = ["validate", "sim", "sim", "--grid", "grid.toml", "--threads", "1"]
     process = subprocess.Popen(
@@ -139,7 +139,7 @@ def test_after_ctrl_c_what_is_there_is_compared_and_the_same_command_goes_on(tha
     assert "not run" not in done.stdout
 
 
-def test_check_fails_where_a_goal_is_not_met(thalweg: Thalweg, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_check_fails_if_a_goal_is_not_met(thalweg: Thalweg, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["validate", "sim", "sim", "--grid", "grid.toml"]
     (met,) = [each for each in goals.GOALS if each.measure == "retransmit_ratio"]
     monkeypatch.setattr(goals, "FEWEST", dict.fromkeys(goals.FEWEST, 1))
@@ -153,7 +153,7 @@ def test_check_fails_where_a_goal_is_not_met(thalweg: Thalweg, monkeypatch: pyte
     assert thalweg(*words).returncode == Exit.FINE, "without --check it is only shown"
 
 
-def test_check_fails_where_nothing_could_be_judged(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_check_fails_if_no_goal_could_be_judged(thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(GRID.partition("[sweep]")[0])
     done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--check")
     assert done.returncode == Exit.NO_EVIDENCE
@@ -180,7 +180,7 @@ def test_the_page_is_the_same_for_the_same_runs(thalweg: Thalweg, tmp_path: Path
     assert (goodput["error"], goodput["within_noise"]) == ("0", "0")
 
 
-def test_the_name_of_the_table_beside_the_page_is_not_a_name_for_the_page(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_the_page_may_not_have_the_name_of_its_table(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--page", "page.csv")
     assert done.returncode == Exit.CANNOT_WRITE
     assert "hint: --page page.md" in done.stderr

@@ -40,7 +40,7 @@ ASKED = ("policy", "simulate", "--seeds", "7", "--retransmit-price", "2", "--pol
 
 
 @pytest.mark.usefixtures("played")
-def test_policies_stand_side_by_side(thalweg: Thalweg) -> None:
+def test_policies_are_columns(thalweg: Thalweg) -> None:
     lines = [" ".join(line.split()) for line in thalweg(*ASKED).stdout.splitlines()]
     assert lines == [
         "policy regret worst tenth with hold-out good settled after a change short of CPU harm",
@@ -50,7 +50,7 @@ def test_policies_stand_side_by_side(thalweg: Thalweg) -> None:
 
 
 @pytest.mark.usefixtures("played")
-def test_kinds_of_paths_stand_one_below_the_other(thalweg: Thalweg) -> None:
+def test_path_kinds_are_rows(thalweg: Thalweg) -> None:
     lines = thalweg(*ASKED, "--kinds", "--markdown").stdout.splitlines()
     assert lines == [
         "| path | bayes | ucb |",
@@ -61,11 +61,11 @@ def test_kinds_of_paths_stand_one_below_the_other(thalweg: Thalweg) -> None:
 
 
 @pytest.mark.usefixtures("played")
-def test_programs_get_everything(thalweg: Thalweg) -> None:
+def test_json_contains_all_values(thalweg: Thalweg) -> None:
     assert json.loads(thalweg(*ASKED, "--json").stdout)["policies"][1] == summary("ucb", 3.0)
 
 
-def test_a_policy_that_does_not_exist_is_an_error_that_names_those_that_do(thalweg: Thalweg) -> None:
+def test_an_unknown_policy_is_an_error_that_lists_the_known_ones(thalweg: Thalweg) -> None:
     done = thalweg("policy", "simulate", "--policy", "oracle")
     assert done.returncode == 2
     assert "error[unknown-policy]: `oracle` is not a policy" in done.stderr

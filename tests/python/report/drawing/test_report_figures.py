@@ -16,7 +16,7 @@ SIGNATURES = {"svg": b"<svg", "png": b"\x89PNG\r\n", "pdf": b"%PDF-"}
 
 
 @pytest.mark.parametrize("figure", figures(), ids=lambda figure: figure.kind)
-def test_a_figure_of_every_kind_is_a_drawing_with_its_title_and_its_panels(figure: Figure) -> None:
+def test_every_figure_kind_is_drawn_with_title_and_panels(figure: Figure) -> None:
     svg = paper.rendered(figure, "svg").decode()
     assert figure.title in svg
     if "panel" in figure.rows.columns:
@@ -28,20 +28,20 @@ def test_a_figure_of_every_kind_is_a_drawing_with_its_title_and_its_panels(figur
 
 
 @pytest.mark.parametrize("form", paper.FORMATS)
-def test_each_format_is_what_it_says_and_files_are_named_after_figures(tmp_path: Path, form: str) -> None:
+def test_each_format_is_written_and_files_are_named_after_figures(tmp_path: Path, form: str) -> None:
     files = paper.save(figures()[:2], tmp_path / "new" / "figures", form)
     assert [file.name for file in files] == [f"times.{form}", f"goodput.{form}"]
     assert all(file.read_bytes().startswith(SIGNATURES[form]) for file in files)
     assert sorted((tmp_path / "new" / "figures").iterdir()) == sorted(files)
 
 
-def test_theory_is_dashed_and_named(tmp_path: Path) -> None:
+def test_theory_is_dashed_and_labelled(tmp_path: Path) -> None:
     svg = paper.rendered(figures()[-1], "svg").decode()
     assert "equation 7</text>" in svg
     assert 'stroke-dasharray="5,3"' in svg
 
 
-def test_the_figures_of_a_run_are_its_charts_heat_maps_and_points(tmp_path: Path, thalweg: Any) -> None:
+def test_figures_of_a_run_are_its_charts_heat_maps_and_points(tmp_path: Path, thalweg: Any) -> None:
     run = grid(tmp_path).write()
     done = thalweg("report", str(run), "--figures", "figures", "--format", "svg")
     names = {Path(line).name for line in done.stdout.splitlines()}
@@ -63,7 +63,7 @@ def test_a_heat_map_needs_three_values_of_two_ordered_dimensions(tmp_path: Path)
 
 
 @pytest.mark.parametrize("place", ["file", "file/below"])
-def test_a_folder_that_cannot_be_one_is_refused_before_anything_is_drawn(
+def test_an_invalid_folder_is_refused_before_drawing(
     tmp_path: Path, thalweg: Any, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
     monkeypatch.setattr(paper, "rendered", lambda *_: pytest.fail("it was drawn in vain"))
@@ -75,7 +75,7 @@ def test_a_folder_that_cannot_be_one_is_refused_before_anything_is_drawn(
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_a_disk_that_is_full_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -85,7 +85,7 @@ def test_a_disk_that_is_full_leaves_no_part_of_a_file(tmp_path: Path, monkeypatc
     assert list((tmp_path / "figures").iterdir()) == []
 
 
-def test_a_format_that_is_not_known_or_that_nothing_asked_for_is_refused(tmp_path: Path, thalweg: Any) -> None:
+def test_an_unknown_or_unused_format_is_refused(tmp_path: Path, thalweg: Any) -> None:
     run = grid(tmp_path).write()
     unknown = thalweg("report", str(run), "--figures", "figures", "--format", "jpeg")
     assert unknown.returncode == Exit.USAGE

@@ -71,7 +71,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda file: file.name)
-def test_no_entity_stands_in_an_expression_which_would_escape_it(template: Path) -> None:
+def test_no_html_entity_is_in_an_escaped_expression(template: Path) -> None:
     expressions = re.findall(r"{[{%].*?[%}]}", template.read_text("utf-8"), re.DOTALL)
     assert not [expression for expression in expressions if re.search(r"&(#?\w+);", expression)]
 

@@ -78,7 +78,7 @@ def duel(directory: Path, shares: list[list[float]], ccs: tuple[str, str] = ("bb
         ),
     ],
 )  # fmt: skip
-def test_the_share_is_followed_along_the_swept_key(tmp_path: Path, shares: list[list[float]], sentence: str) -> None:
+def test_the_share_is_described_along_the_swept_key(tmp_path: Path, shares: list[list[float]], sentence: str) -> None:
     assert duel(tmp_path, shares)[0] == sentence
 
 

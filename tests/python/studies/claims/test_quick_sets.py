@@ -69,7 +69,7 @@ def test_no_quick_set_is_larger_than_the_full_one(name: str) -> None:
             assert len(quick) <= len(full), (each, part)
 
 
-def test_a_part_is_made_quick_first_then_set_up_for_the_engine_then_made_quick_there(tmp_path: Path) -> None:
+def test_overrides_of_a_part_apply_in_order_quick_engine_engine_quick(tmp_path: Path) -> None:
     (tmp_path / "alone.toml").write_text(SCENARIO)
     (tmp_path / "claims.toml").write_text(CLAIMS)
     study = studies.load(tmp_path)
@@ -79,7 +79,7 @@ def test_a_part_is_made_quick_first_then_set_up_for_the_engine_then_made_quick_t
     assert len(planned(study, "uml", "alone", quick=False)) == 4 * 3
 
 
-def test_what_only_the_quick_set_shortens_is_reported(tmp_path: Path) -> None:
+def test_reductions_only_in_the_quick_set_are_reported(tmp_path: Path) -> None:
     (tmp_path / "alone.toml").write_text(SCENARIO)
     shorter = CLAIMS.replace("quick = { repetitions = 5,", 'quick = { duration = "1s", repetitions = 5,')
     (tmp_path / "claims.toml").write_text(shorter.replace("set = { repetitions = 3 }", 'set = { duration = "1.5s" }'))
@@ -93,7 +93,7 @@ def test_what_only_the_quick_set_shortens_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_a_study_tells_where_an_engine_runs_for_a_shorter_time_or_at_another_rate(name: str) -> None:
+def test_a_study_reports_engine_specific_durations_and_rates(name: str) -> None:
     study = studies.load(STUDIES[name])
     for part, table in study.claims.parts.items():
         if table.records is not None:

@@ -26,7 +26,7 @@ PAGE = (ROOT / "docs/reference/studies.md").read_text(encoding="utf-8")
         models.StudyMeasure,
     ],
 )
-def test_every_key_is_reported_of(table: type[BaseModel]) -> None:
+def test_every_key_is_documented(table: type[BaseModel]) -> None:
     keys = {field.alias or name for name, field in table.model_fields.items()}
     told = [key for key in keys for text in (f"`{key}`", f"`{key}.", f".{key}`", f"{key} = ") if text in PAGE]
     assert keys == set(told)

@@ -48,7 +48,7 @@ def load(folder: Path, judge: str) -> studies.Study:
     return studies.load(folder)
 
 
-def test_a_claim_may_be_over_the_rows_of_a_file(tmp_path: Path) -> None:
+def test_a_claim_may_cover_the_rows_of_a_file(tmp_path: Path) -> None:
     study = load(tmp_path, RIGHT)
     assert study.claims.claims[0].judge.sample
     assert study.documents["alone"].swept["path.rtt"] == ["10ms", "20ms", "40ms"]
@@ -63,7 +63,7 @@ def test_a_claim_may_be_over_the_rows_of_a_file(tmp_path: Path) -> None:
         ('as = "difference", over = "total", sample = true, at_least = 0', '`over = "total"` goes with'),
     ],
 )
-def test_a_sample_that_makes_no_sense_is_refused(tmp_path: Path, judge: str, words: str) -> None:
+def test_an_invalid_sample_is_refused(tmp_path: Path, judge: str, words: str) -> None:
     with pytest.raises(ThalwegErrors) as raised:
         load(tmp_path, judge)
     assert [words in error.message for error in raised.value.errors] == [True]

@@ -32,7 +32,7 @@ def values(rows: list[tuple[int, int, float | None, float | None]]) -> pl.DataFr
     return pl.DataFrame(tidy, schema=schema, orient="row")
 
 
-def test_the_best_is_that_of_points_that_differ_in_nothing_else_and_of_the_same_repetition() -> None:
+def test_the_best_is_taken_over_otherwise_equal_points_per_repetition() -> None:
     found = compute(
         COST,
         values([(0, 0, 2.0, 10.0), (1, 0, 1.0, 5.0), (2, 0, 4.0, 1.0), (3, 0, 4.0, 2.0), (0, 1, 3.0, 7.0)]),
@@ -44,12 +44,12 @@ def test_the_best_is_that_of_points_that_differ_in_nothing_else_and_of_the_same_
     assert costs == {(0, 0): 1.0, (1, 0): 0.5, (2, 0): 0.5, (3, 0): 0.0, (0, 1): 0.0}
 
 
-def test_a_value_that_is_missing_leaves_the_measure_without_one() -> None:
+def test_a_missing_value_leaves_the_measure_empty() -> None:
     found = compute(COST, values([(0, 0, None, 10.0), (1, 0, 1.0, 5.0)]), POINTS)
     assert dict(found.select("experiment", "value").iter_rows()) == {0: None, 1: 0.5}
 
 
 @pytest.mark.parametrize("expression", ["goodput / 0", "1e308 * 1e308 * goodput"])
-def test_what_is_not_a_number_is_not_a_value(expression: str) -> None:
+def test_nan_is_not_a_value(expression: str) -> None:
     found = compute(COST.model_copy(update={"expression": expression}), values([(0, 0, 1.0, 1.0)]), POINTS)
     assert [value for value in found["value"] if value is not None and math.isfinite(value)] == []

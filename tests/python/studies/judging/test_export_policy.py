@@ -43,7 +43,7 @@ def written(**changes: Judged) -> tuple[str, dict[str, Any]]:
     return text, tomllib.loads(text)
 
 
-def test_a_policy_says_what_to_do_when_with_reason_source_and_evidence() -> None:
+def test_a_policy_rule_has_condition_action_reason_source_and_evidence() -> None:
     _, found = written()
     assert (found["format"], found["default"]) == (1, "cubic")
     assert found["source"].startswith("study a-study, full set, engine sim (results 3), thalweg ")
@@ -57,18 +57,18 @@ def test_a_policy_says_what_to_do_when_with_reason_source_and_evidence() -> None
 
 
 @pytest.mark.parametrize("verdict", ["does not hold", "not settled", "cannot run here"])
-def test_a_rule_whose_claim_does_not_hold_is_left_out_and_the_file_says_so(verdict: Any) -> None:
+def test_a_rule_with_a_failed_claim_is_omitted_and_noted(verdict: Any) -> None:
     text, found = written(repeats=Judged(verdict))
     assert [rule["name"] for rule in found["rules"]] == ["lossy"]
     assert f"# Left out: shallow (repeats: {verdict})" in text
 
 
-def test_what_a_quick_set_found_is_marked_as_such() -> None:
+def test_results_of_a_quick_set_are_marked() -> None:
     text = export_policy.text("a-study", POLICY, "uml", "2", HELD, is_quick=True)
     assert "quick set, engine uml (results 2)" in tomllib.loads(text)["source"]
 
 
-def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="cannot be written") as error:
         export_policy.write("", tmp_path / "nowhere" / "policy.toml")
     assert error.value.exit_code == Exit.CANNOT_WRITE

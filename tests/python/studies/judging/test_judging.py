@@ -75,21 +75,21 @@ def test_a_mean_has_students_interval(race: dict[str, PartData]) -> None:
     assert (found.low, found.high) == pytest.approx((2 - half, 2 + half))
 
 
-def test_a_ratio_and_its_inverse_say_the_same(race: dict[str, PartData]) -> None:
+def test_a_ratio_and_its_inverse_agree(race: dict[str, PartData]) -> None:
     one = judged(race, {"as": "ratio", "at_most": 9}, {CC: "bbr", BUFFER: "4bdp"}, against={"where": {CC: "cubic"}})
     other = judged(race, {"as": "ratio", "at_most": 9}, {CC: "cubic", BUFFER: "4bdp"}, against={"where": {CC: "bbr"}})
     assert one.value == pytest.approx(0.5)
     assert (one.low, one.high) == pytest.approx((1 / other.high, 1 / other.low))  # type: ignore[operator]
 
 
-def test_sides_are_paired_on_the_keys_that_both_leave_open(race: dict[str, PartData]) -> None:
+def test_sides_are_paired_by_their_common_free_keys(race: dict[str, PartData]) -> None:
     found = judged(race, {"as": "ratio", "at_most": 1.2}, {CC: "bbr"}, against={"where": {CC: "cubic"}})
     assert (found.verdict, found.points, found.where) == ("does not hold", 3, "buffer 1bdp")
     assert found.value == pytest.approx(2.0)
     assert found.note == "2 of 3 points meet the bounds"
 
 
-def test_several_partners_of_a_point_are_a_mistake_of_the_study(race: dict[str, PartData]) -> None:
+def test_an_ambiguous_pairing_is_a_study_error(race: dict[str, PartData]) -> None:
     with pytest.raises(ThalwegError, match=r"leaves open path\.buffer"):
         judged(race, {"as": "ratio", "at_most": 1}, {CC: "bbr", BUFFER: "1bdp"}, against={"where": {BUFFER: "*"}})
 
@@ -103,13 +103,13 @@ def test_gain_and_harm_follow_from_the_ratio(race: dict[str, PartData]) -> None:
     assert harm.value == pytest.approx(0.5)
 
 
-def test_what_is_open_spans_a_bound_and_is_not_settled(tmp_path: Path) -> None:
+def test_an_interval_that_spans_a_bound_is_inconclusive(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [1.0, 2.0, 3.0]})
     assert judged(parts, {"at_least": 1.5}, {}).verdict == "not settled"
     assert judged(parts, {"at_most": 9}, {}).verdict == "holds"
 
 
-def test_one_repetition_is_judged_by_its_value_and_says_so(tmp_path: Path) -> None:
+def test_a_single_repetition_is_judged_by_value_with_a_note(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [4.0]})
     found = judged(parts, {"at_most": 3}, {})
     assert (found.verdict, found.n, found.low, found.high) == ("does not hold", 1, None, None)
@@ -117,7 +117,7 @@ def test_one_repetition_is_judged_by_its_value_and_says_so(tmp_path: Path) -> No
     assert (growth.verdict, growth.value, growth.n, growth.low) == ("holds", 2.0, 1, None)
 
 
-def test_one_of_many_points_must_be_further_outside_than_chance_would_put_it(tmp_path: Path) -> None:
+def test_bounds_on_many_points_are_corrected_for_multiplicity(tmp_path: Path) -> None:
     # 20 points that meet the bound, and one whose 95 % interval is just outside: one in 20 such intervals is wrong.
     inside, outside = [1.0, 1.1, 1.2], [2.05, 2.1, 2.15]
     times = {("bbr", f"{size}bdp"): inside for size in range(1, 21)} | {("bbr", "99bdp"): outside}
@@ -128,14 +128,14 @@ def test_one_of_many_points_must_be_further_outside_than_chance_would_put_it(tmp
     assert alone.verdict == "does not hold"
 
 
-def test_a_point_without_a_value_keeps_a_claim_about_every_point_open(tmp_path: Path) -> None:
+def test_a_missing_value_leaves_a_claim_about_every_point_inconclusive(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.0], ("bbr", "2bdp"): [None, None]})
     found = judged(parts, {"at_most": 3}, {})
     assert (found.verdict, found.note) == ("not settled", "1 of 2 points have no value")
     assert judged(parts, {"at_most": 1}, {}).verdict == "does not hold"
 
 
-def test_a_point_without_a_value_keeps_open_what_it_could_change(tmp_path: Path) -> None:
+def test_a_missing_value_is_inconclusive_only_if_it_could_change_the_verdict(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [3.0], ("bbr", "4bdp"): [None]})
     # There may be a smaller one; that there is one as small is settled.
     assert judged(parts, {"over": "min", "at_most": 1}, {}).verdict == "not settled"
@@ -146,7 +146,7 @@ def test_a_point_without_a_value_keeps_open_what_it_could_change(tmp_path: Path)
     assert judged(parts, {"along": BUFFER, "take": "growth", "at_least": 5}, {}).verdict == "not settled"
 
 
-def test_two_flows_of_an_experiment_are_no_independent_draws(tmp_path: Path) -> None:
+def test_two_flows_of_an_experiment_are_not_independent(tmp_path: Path) -> None:
     # What one flow gets, the other lacks: their difference varies twice as much as one of them, not 1.4 times.
     times = [4.0, 5.0, 6.0, 4.5, 5.5]
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): times})
@@ -159,7 +159,7 @@ def test_two_flows_of_an_experiment_are_no_independent_draws(tmp_path: Path) -> 
     ("take", "expected"),
     [("growth", 4.0), ("spread", 4.0), ("slope", 1.5), ("spearman", 1.0), ("crossing", 2 * 2**0.5)],
 )
-def test_points_along_a_key_become_one_number(race: dict[str, PartData], take: str, expected: float) -> None:
+def test_points_along_a_key_are_aggregated(race: dict[str, PartData], take: str, expected: float) -> None:
     level = {"level": 3.0} if take == "crossing" else {}
     found = judged(race, {"along": BUFFER, "take": take, "at_least": -9, **level}, {CC: "cubic"})
     assert found.value == pytest.approx(expected, rel=1e-6)
@@ -175,19 +175,19 @@ def test_a_derived_key_stands_for_the_keys_of_the_path(race: dict[str, PartData]
     assert found.verdict == "not settled"
 
 
-def test_a_crossing_that_never_comes_does_not_hold(race: dict[str, PartData]) -> None:
+def test_a_claim_of_a_missing_crossing_does_not_hold(race: dict[str, PartData]) -> None:
     found = judged(race, {"along": BUFFER, "take": "crossing", "level": 9, "at_least": 1}, {CC: "cubic"})
     assert (found.verdict, found.value) == ("does not hold", None)
 
 
-def test_a_share_counts_the_points_that_meet_the_bounds(race: dict[str, PartData]) -> None:
+def test_a_share_counts_the_points_within_the_bounds(race: dict[str, PartData]) -> None:
     asked = {"over": "share", "at_most": 2.5, "at_least_share": 0.6}
     found = judged(race, asked, {CC: "cubic"})
     assert (found.verdict, found.note) == ("holds", "2 of 3 points meet the bounds")
     assert found.value == pytest.approx(2 / 3)
 
 
-def test_what_was_not_tried_says_where_it_was(race: dict[str, PartData]) -> None:
+def test_an_untested_claim_says_where_it_is_tested(race: dict[str, PartData]) -> None:
     found = judged(race, {"at_most": 1}, {BUFFER: "8bdp"})
     assert found.verdict == "cannot run here"
     # A number is asked of points of which an earlier condition has left none.
@@ -195,7 +195,7 @@ def test_what_was_not_tried_says_where_it_was(race: dict[str, PartData]) -> None
     assert found.note == "`synthetic` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
 
 
-def test_what_an_engine_does_not_record_is_not_an_open_question(tmp_path: Path) -> None:
+def test_a_quantity_that_the_engine_does_not_record_is_not_inconclusive(tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "a", [experiment(0, 0, flows=[flow("large", "bbr")])])
     run.transfer(0, 0, "large", timeouts=None, completed=False)
     parts = {"synthetic": PartData(PlannedPart("synthetic", SIM), open_run(run.write()))}
@@ -206,7 +206,7 @@ def test_what_an_engine_does_not_record_is_not_an_open_question(tmp_path: Path) 
     assert judged(parts, {"at_most": 3}, {}).verdict == "not settled", "a transfer that did not end is a finding"
 
 
-def test_only_points_that_are_too_unsure_ask_for_more(tmp_path: Path) -> None:
+def test_only_inconclusive_points_get_more_repetitions(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.001, 2.0], ("bbr", "2bdp"): [2.0, 2.5, 3.0]})
     found = judged(parts, {"at_most": 9, "tolerance": 0.1}, {})
     assert found.looked_at == {("synthetic", 0), ("synthetic", 1)}
@@ -229,7 +229,7 @@ def _drawn(mean: float, n: int, seed: int) -> Side:
 
 
 @pytest.mark.parametrize("n", [3, 10])
-def test_intervals_of_a_ratio_cover_the_truth_as_often_as_they_say(n: int) -> None:
+def test_ratio_intervals_have_their_nominal_coverage(n: int) -> None:
     value, against = _drawn(2, n, 1), _drawn(1, n, 2)
     ratio, no = value.mean / against.mean, np.zeros(TRIALS, dtype=bool)
     slopes = 1 / value.mean, 1 / against.mean
@@ -240,7 +240,7 @@ def test_intervals_of_a_ratio_cover_the_truth_as_often_as_they_say(n: int) -> No
     assert 0.95 - OFF < np.mean((low <= 2) & (high >= 2)) < 0.985
 
 
-def test_draws_of_one_mean_are_students_distribution() -> None:
+def test_draws_of_a_mean_follow_students_distribution() -> None:
     mean, zero, no = np.array([2.0]), np.zeros(1), np.zeros(1, dtype=bool)
     side = Side(np.array([0]), np.array([3]), mean, np.array([0.01]), "part")
     centre = Centre(mean, (mean * 0 + 1, zero), no)
@@ -250,13 +250,13 @@ def test_draws_of_one_mean_are_students_distribution() -> None:
     assert stats.kstest((draws[:, 0] - 2) / 0.1, stats.t(2).cdf).pvalue > 0.01
 
 
-def test_a_crossing_is_on_a_straight_line_over_the_logarithm_of_the_key() -> None:
+def test_a_crossing_is_interpolated_over_the_logarithm_of_the_key() -> None:
     key = np.array([0.25, 1.0, 16.0])
     assert along("crossing", key, np.array([0.0, 0.2, 0.8]), level=0.5) == pytest.approx(4.0)
     assert math.isnan(along("crossing", key, np.array([0.6, 0.7, 0.8]), level=0.5))
 
 
-def test_the_interval_of_a_share_contains_it(tmp_path: Path) -> None:
+def test_the_interval_of_a_share_contains_the_share(tmp_path: Path) -> None:
     # Each of eight points meets the bound by less than its noise: most draws have some that do not.
     times = {("bbr", f"{size}bdp"): [0.9, 1.0, 1.09] for size in range(1, 9)}
     asked = {"over": "share", "at_most": 1.0, "at_least_share": 0.9}
@@ -319,13 +319,13 @@ def test_the_interval_of_a_sampled_mean_is_that_of_its_standard_error(tmp_path: 
     assert found.verdict == "holds"
 
 
-def test_a_sample_with_a_point_without_a_value_settles_nothing(tmp_path: Path) -> None:
+def test_a_sample_with_a_missing_value_is_inconclusive(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "run", {("bbr", "1bdp"): [1.0], ("bbr", "2bdp"): [1.0], ("bbr", "3bdp"): [None]})
     found = judged(parts, {"over": "mean", "sample": True, "at_most": 2}, {CC: "bbr"})
     assert (found.verdict, found.value, found.note) == ("not settled", 1.0, "1 of 3 points have no value")
 
 
-def test_a_share_that_no_point_meets_has_a_width(tmp_path: Path) -> None:
+def test_a_share_of_zero_has_an_interval(tmp_path: Path) -> None:
     parts = sampled(tmp_path / "run", [1.0] * 12, [1.0] * 12)
     asked = {"as": "ratio", "over": "share", "sample": True, "at_most": 0.95, "at_least_share": 0.2}
     found = judged(parts, asked, {CC: "bbr"}, against={"where": {CC: "cubic"}})

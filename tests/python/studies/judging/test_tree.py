@@ -54,7 +54,7 @@ def grid(tmp_path: Path) -> dict[str, PartData]:
     return {"grid": PartData(PlannedPart("grid", engine), open_run(made.write()))}
 
 
-def test_a_tree_finds_the_threshold_that_the_grid_was_made_with(grid: dict[str, PartData]) -> None:
+def test_a_tree_recovers_the_threshold_of_the_grid(grid: dict[str, PartData]) -> None:
     found = tree.learn(table(), grid)
     assert (found.points, found.labels) == (30, {"bbr": 13, "cubic": 17})
     (one,) = found.learned
@@ -68,7 +68,7 @@ def test_a_tree_finds_the_threshold_that_the_grid_was_made_with(grid: dict[str, 
     assert len(one.folds) == 5
 
 
-def test_rules_are_written_with_units_and_without_questions_that_decide_nothing(grid: dict[str, PartData]) -> None:
+def test_rules_have_units_and_no_redundant_splits(grid: dict[str, PartData]) -> None:
     (found,) = tree.learn(table({"name": "deep", "features": ["rate_bps"], "depth": 3}), grid).learned
     assert [line.replace("\u202f", " ") for line in found.rules] == [
         "rate_bps <= 35 Mbit/s",
@@ -81,19 +81,19 @@ def test_rules_are_written_with_units_and_without_questions_that_decide_nothing(
     ]
 
 
-def test_the_same_grid_gives_the_same_trees(grid: dict[str, PartData]) -> None:
+def test_the_same_grid_yields_the_same_trees(grid: dict[str, PartData]) -> None:
     trees = table({"name": "deep", "features": ["rate_bps", "rtt_s", "buffer_bytes"], "depth": 3})
     assert tree.learn(trees, grid) == tree.learn(trees, grid)
 
 
-def test_what_is_reported_most_often_is_what_a_tree_has_to_beat(grid: dict[str, PartData]) -> None:
+def test_the_baseline_of_a_tree_is_the_majority_class(grid: dict[str, PartData]) -> None:
     found = tree.learn(table({"name": "useless", "features": ["rtt_s"], "depth": 2}), grid)
     assert found.guess == pytest.approx(17 / 30)
     assert found.learned[0].rules == ["cubic   (17 of 30 points)"]
     assert found.learned[0].accuracy < 0.6
 
 
-def test_too_few_points_of_a_kind_give_no_tree_and_the_reason(grid: dict[str, PartData]) -> None:
+def test_too_few_points_of_a_class_yield_a_reason_and_no_tree(grid: dict[str, PartData]) -> None:
     found = tree.learn(table(level=0.6), grid)
     assert found.learned == []
     assert "too few for 5 folds" in found.note
@@ -108,6 +108,6 @@ def test_the_page_shows_the_papers_tree_beside_ours_with_its_accuracy(grid: dict
     assert "5-fold cross-validation" in text
 
 
-def test_a_tree_without_one_in_the_paper_stands_alone(grid: dict[str, PartData]) -> None:
+def test_a_tree_without_a_paper_counterpart_is_shown_alone(grid: dict[str, PartData]) -> None:
     own = table(source="", paper="")
     assert "The paper" not in tree.section(own, {"sim": tree.learn(own, grid)})

@@ -27,7 +27,7 @@ def drawn(tmp_path: Path, buffers: tuple[str, str] = ("1bdp", "16bdp"), **figure
     return only
 
 
-def test_lines_have_a_place_for_each_buffer_and_an_interval(tmp_path: Path) -> None:
+def test_lines_have_a_point_with_interval_per_buffer(tmp_path: Path) -> None:
     figure = drawn(tmp_path, kind="lines", value=VALUE, x=BUFFER, series=[CC])
     rows = figure.rows.filter(series="large cubic")
     assert rows["x"].to_list() == [1.0, 16.0]
@@ -60,7 +60,7 @@ def test_theory_is_computed_from_the_path_of_each_point(tmp_path: Path) -> None:
     ]
 
 
-def test_cells_of_a_heat_map_stand_in_the_order_of_their_keys(tmp_path: Path) -> None:
+def test_heat_map_cells_are_ordered_by_their_keys(tmp_path: Path) -> None:
     rows = drawn(tmp_path, kind="heatmap", value=VALUE, x=BUFFER, y=CC).rows
     assert list(dict.fromkeys(rows["x"])) == ["1bdp", "16bdp"]
     assert rows.filter(x="16bdp", y="cubic")["value"].item() == pytest.approx(4.0)

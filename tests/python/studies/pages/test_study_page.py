@@ -18,7 +18,7 @@ from thalweg.report.pages import study
 PAGE = page()
 
 
-def test_each_engine_has_its_count_of_claims_that_hold_without_those_that_could_not_run() -> None:
+def test_claims_are_counted_per_engine_without_those_that_could_not_run() -> None:
     sim, uml = study.headlines(PAGE)
     assert (sim.holds, sim.judged, sim.counts) == (1, 2, [("holds", 1), ("does not hold", 1)])
     assert (uml.holds, uml.judged, uml.counts) == (0, 1, [("not settled", 1), ("cannot run here", 1)])
@@ -32,7 +32,7 @@ def test_a_claim_that_fails_is_shown_failing_with_its_reason_and_the_papers_valu
     assert "\N{BALLOT X}" in row
 
 
-def test_the_story_cannot_become_script_or_fetch_anything() -> None:
+def test_the_story_is_escaped_and_fetches_nothing() -> None:
     evil = "<script>x()</script> [a](javascript:x()) [b](data:text/html,x) ![c](https://x/y.png) [d](claims.toml) [e](https://e/)"
     html = study.html(replace(PAGE, story=evil, url="javascript:x()", cite="<b>Author</b>"))
     story = html[html.index('id="story"') : html.index('id="made"')]
@@ -44,7 +44,7 @@ def test_the_story_cannot_become_script_or_fetch_anything() -> None:
     assert "&lt;b&gt;Author" in html
 
 
-def test_a_quick_set_says_so_at_the_top_and_the_full_one_does_not() -> None:
+def test_only_a_quick_set_is_marked_at_the_top() -> None:
     assert "quick set" in study.html(replace(PAGE, is_quick=True))
     assert "quick set" not in study.html(PAGE)
 
@@ -57,12 +57,12 @@ def test_a_page_that_cannot_be_written_says_what_to_type(tmp_path: Path) -> None
     assert caught.value.exit_code == Exit.CANNOT_WRITE
 
 
-def test_a_figure_without_its_columns_is_refused_by_name() -> None:
+def test_a_figure_without_its_columns_is_refused_with_its_name() -> None:
     with pytest.raises(ThalwegError, match="no column low, high"):
         Figure("fig2", "Times", "lines", pl.DataFrame({"x": [1], "y": [1.0]}))
 
 
-def test_numbers_have_units_that_suit_them_and_texts_their_order() -> None:
+def test_numbers_have_suitable_units_and_texts_keep_their_order() -> None:
     times, goodput, gain, *_ = (draw(figure) for figure in figures())
     assert times.rows[0]["y"] == 450
     assert times.rows[0]["text"] == "450 ms (414 to 486)"
@@ -71,7 +71,7 @@ def test_numbers_have_units_that_suit_them_and_texts_their_order() -> None:
     assert gain.y_domain == ["200", "150", "100", "75", "50", "25", "10", "5"]
 
 
-def test_a_cell_far_beyond_all_others_keeps_its_number_and_bleaches_nothing() -> None:
+def test_an_outlier_cell_keeps_its_number_and_does_not_wash_out_colours() -> None:
     gain = draw(figures()[2])
     scale = gain.spec["spec"]["layer"][0]["encoding"]["color"]["scale"]
     assert 50 < scale["domain"][-1] < 200
@@ -81,7 +81,7 @@ def test_a_cell_far_beyond_all_others_keeps_its_number_and_bleaches_nothing() ->
     assert "numbers go on" in gain.note
 
 
-def test_what_is_not_a_number_or_not_positive_on_a_logarithmic_axis_is_left_out() -> None:
+def test_nan_and_nonpositive_values_on_a_logarithmic_axis_are_omitted() -> None:
     rows = pl.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [1.0, 2.0, float("nan"), float("inf")]})
     rows = rows.with_columns(low=pl.lit(None, pl.Float64), high=pl.lit(None, pl.Float64))
     drawing = draw(Figure("a", "A", "lines", rows, x=Scaled("x", is_log=True)))
@@ -112,7 +112,7 @@ def written(directory: Path, **changes: Any) -> Path:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_every_figure_is_drawn_once_it_is_seen_without_complaints_or_requests(
+def test_every_figure_is_drawn_when_visible_without_errors_or_requests(
     browser: Browser, tmp_path: Path, width: int
 ) -> None:
     watched = Watched(browser, written(tmp_path), width).ready()
@@ -129,7 +129,7 @@ def test_every_figure_is_drawn_once_it_is_seen_without_complaints_or_requests(
     watched.page.close()
 
 
-def test_the_paper_s_figure_is_named_and_theory_is_dashed(browser: Browser, tmp_path: Path) -> None:
+def test_the_papers_figure_is_cited_and_theory_is_dashed(browser: Browser, tmp_path: Path) -> None:
     shown = Watched(browser, written(tmp_path)).ready().page
     assert "Stands where the paper's Figure 7 stood" in shown.locator("#figure-loss").inner_text()
     shown.locator("#figure-loss .chart").scroll_into_view_if_needed()
@@ -137,7 +137,7 @@ def test_the_paper_s_figure_is_named_and_theory_is_dashed(browser: Browser, tmp_
     shown.close()
 
 
-def test_cells_show_their_numbers_where_there_is_room(browser: Browser, tmp_path: Path) -> None:
+def test_cells_show_their_numbers_if_they_fit(browser: Browser, tmp_path: Path) -> None:
     shown = Watched(browser, written(tmp_path)).ready().page
     shown.locator("#figure-gain .chart").scroll_into_view_if_needed()
     shown.locator("#figure-gain .mark-rect path").first.wait_for()
@@ -146,7 +146,7 @@ def test_cells_show_their_numbers_where_there_is_room(browser: Browser, tmp_path
     shown.close()
 
 
-def test_a_line_and_an_engine_can_be_switched_off(browser: Browser, tmp_path: Path) -> None:
+def test_lines_and_engines_can_be_hidden(browser: Browser, tmp_path: Path) -> None:
     watched = Watched(browser, written(tmp_path)).ready()
     page = watched.page
     chart = page.locator("#figure-times .chart")
@@ -162,7 +162,7 @@ def test_a_line_and_an_engine_can_be_switched_off(browser: Browser, tmp_path: Pa
     page.close()
 
 
-def test_a_figure_over_time_zooms_and_is_whole_again(browser: Browser, tmp_path: Path) -> None:
+def test_a_time_series_figure_zooms_and_resets(browser: Browser, tmp_path: Path) -> None:
     watched = Watched(browser, written(tmp_path)).ready()
     page = watched.page
     figure = page.locator("#figure-rates")

@@ -77,7 +77,7 @@ def study(folder: Path, *texts: str) -> None:
 
 
 @pytest.mark.usefixtures("planted")
-def test_claims_are_judged_on_what_is_advised(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+def test_claims_are_judged_on_the_advice(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     study(tmp_path, HEAD, FASTER, APART, WRONG, FIGURE)
     done = thalweg("reproduce", "mine", "--json")
     assert done.returncode == 0, done.stderr
@@ -100,7 +100,7 @@ def test_claims_are_judged_on_what_is_advised(thalweg: Callable[..., Any], tmp_p
 
 
 @pytest.mark.usefixtures("planted")
-def test_quick_makes_fewer_records_and_says_how_far_it_is(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+def test_quick_generates_fewer_records_and_reports_the_ratio(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     study(tmp_path, HEAD, WRONG)
     done = thalweg("reproduce", "mine", "--quick", "--json")
     (told,) = json.loads(done.stdout)["studies"]
@@ -109,7 +109,7 @@ def test_quick_makes_fewer_records_and_says_how_far_it_is(thalweg: Callable[...,
 
 
 @pytest.mark.usefixtures("planted")
-def test_a_class_that_is_not_there_is_reported_with_those_that_are(thalweg: Callable[..., Any], tmp_path: Path) -> None:
+def test_an_unknown_class_is_reported_with_the_known_ones(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     study(tmp_path, HEAD, WRONG.replace('"wireless"', '"satellite"'))
     done = thalweg("reproduce", "mine", "--quick", "--json")
     (claim,) = json.loads(done.stdout)["studies"][0]["engines"][0]["claims"]
@@ -117,7 +117,7 @@ def test_a_class_that_is_not_there_is_reported_with_those_that_are(thalweg: Call
     assert "only at far-clean, far-lossy" in claim["note"]
 
 
-def test_ctrl_c_while_the_simulator_runs_ends_in_order(
+def test_ctrl_c_during_the_simulation_exits_cleanly(
     thalweg: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(runs: Path, *, quick: bool, runner: object) -> Mapping[str, Pool]:

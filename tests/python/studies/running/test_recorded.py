@@ -18,7 +18,7 @@ full sets of cdn-pop and imc19-when-to-use-bbr are to be recorded with version 5
 
 @pytest.mark.parametrize("size", LIMITS_S)
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_claim_is_recorded_of_the_simulator_as_it_is_now(name: str, size: str) -> None:
+def test_recorded_claims_match_the_current_simulator(name: str, size: str) -> None:
     study = studies.load(STUDIES[name])
     recorded = recorded_results.read(study)[engine.DEFAULT][size]
     assert list(recorded["claims"]) == [claim.id for claim in study.claims.claims]
@@ -27,7 +27,7 @@ def test_every_claim_is_recorded_of_the_simulator_as_it_is_now(name: str, size: 
 
 
 @pytest.mark.parametrize("size", LIMITS_S)
-def test_all_studies_together_took_no_longer_than_they_may(size: str) -> None:
+def test_all_studies_stay_within_the_time_budget(size: str) -> None:
     took = {
         name: recorded_results.read(studies.load(STUDIES[name]))[engine.DEFAULT][size]["seconds"] for name in STUDIES
     }
@@ -36,7 +36,7 @@ def test_all_studies_together_took_no_longer_than_they_may(size: str) -> None:
 
 
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_rule_for_servers_rests_on_claims_that_hold_in_the_full_set(name: str) -> None:
+def test_every_server_rule_is_backed_by_claims_of_the_full_set(name: str) -> None:
     study = studies.load(STUDIES[name])
     claims = recorded_results.read(study)[engine.DEFAULT]["full"]["claims"]
     for rule in study.claims.policy.rules if study.claims.policy else ():

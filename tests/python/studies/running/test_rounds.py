@@ -32,7 +32,7 @@ def seen(looked_at: set[int], unsure: set[int]) -> Judged:
     return Judged("not settled", looked_at=both[0], unsure=both[1])
 
 
-def test_a_point_that_is_sure_gets_no_more_and_one_that_is_not_goes_on_to_the_end() -> None:
+def test_only_inconclusive_points_get_all_repetitions() -> None:
     plan = schedule(points=2, repetitions=6)
     assert len(plan.first(may_stop_early=True)) == 6
     judged = {"a": seen({0, 1}, {1})}
@@ -41,20 +41,20 @@ def test_a_point_that_is_sure_gets_no_more_and_one_that_is_not_goes_on_to_the_en
     assert plan.next("p", [claim("a")], judged) == []
 
 
-def test_one_claim_without_a_tolerance_wants_all_repetitions() -> None:
+def test_a_claim_without_tolerance_requires_all_repetitions() -> None:
     plan = schedule(points=2, repetitions=5)
     plan.first(may_stop_early=True)
     judged = {"a": seen({0, 1}, set()), "b": seen({1}, set())}
     assert plan.next("p", [claim("a"), claim("b", tolerance=None)], judged) == [(1, 3), (1, 4)]
 
 
-def test_a_point_that_no_claim_looks_at_is_run_as_often_as_the_scenario_says() -> None:
+def test_a_point_without_a_claim_gets_the_repetitions_of_the_scenario() -> None:
     plan = schedule(points=2, repetitions=4)
     plan.first(may_stop_early=True)
     assert plan.next("p", [claim("a")], {"a": seen({0}, set())}) == [(1, 3)]
 
 
-def test_what_was_not_needed_is_not_missing(tmp_path: Path) -> None:
+def test_unneeded_repetitions_are_not_missing(tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "run", [experiment(0, each) for each in range(5)])
     for repetition in range(3):
         run.transfer(0, repetition)
@@ -128,7 +128,7 @@ def reproduced(tmp_path: Path, runner: Runner, claims: str = CLAIMS) -> Reproduc
     return planned
 
 
-def test_a_study_repeats_what_is_noisy_and_not_what_is_calm(tmp_path: Path) -> None:
+def test_a_study_repeats_only_noisy_points(tmp_path: Path) -> None:
     runner = Runner()
     planned = reproduced(tmp_path, runner)
     assert [len(due) for due in runner.asked] == [6, 2, 3, 1]
@@ -139,7 +139,7 @@ def test_a_study_repeats_what_is_noisy_and_not_what_is_calm(tmp_path: Path) -> N
     assert (status.finished, status.not_needed, status.missing) == (12, 6, 0)
 
 
-def test_what_is_there_counts_though_fewer_would_be_asked_for_now(tmp_path: Path) -> None:
+def test_existing_repetitions_count_beyond_the_current_number(tmp_path: Path) -> None:
     # Eight repetitions are enough for this tolerance, and five are not: judged at once, the eight ask for no more.
     claims = CLAIMS.replace("tolerance = 0.01", "tolerance = 0.2")
     runner = Runner()
@@ -150,7 +150,7 @@ def test_what_is_there_counts_though_fewer_would_be_asked_for_now(tmp_path: Path
     assert [len(due) for due in runner.asked] == [6, 2, 3]
 
 
-def test_after_ctrl_c_what_is_there_is_judged_and_the_same_call_goes_on(tmp_path: Path) -> None:
+def test_after_ctrl_c_finished_points_are_judged_and_the_command_resumes(tmp_path: Path) -> None:
     runner = Runner(interrupted=1)
     planned = reproduced(tmp_path, runner)
     assert planned.exit_code is Exit.INTERRUPTED
