@@ -57,7 +57,7 @@ def test_tables_are_polars_frames_with_the_swept_keys(result: thalweg.Result) ->
     assert result.cautions == []
 
 
-def test_the_run_directory_knows_the_command_that_runs_the_same(result: thalweg.Result) -> None:
+def test_the_run_directory_records_a_reproducing_command(result: thalweg.Result) -> None:
     command = json.loads((result.directory / "run.json").read_text())["command"]
     assert command[:2] == ["thalweg", "run"]
     assert command[-2:] == ["--set", "path.rtt=10ms"]
@@ -71,7 +71,7 @@ def test_a_chart_has_a_line_per_flow_over_the_swept_key(result: thalweg.Result) 
     assert chart["layer"][0]["encoding"]["y"]["title"] == "Goodput (bit/s)"
 
 
-def test_an_open_run_directory_gives_the_same_numbers(result: thalweg.Result) -> None:
+def test_an_opened_run_directory_has_the_same_numbers(result: thalweg.Result) -> None:
     assert thalweg.open_run(result.directory).summary(["goodput"]).equals(result.summary(["goodput"]))
 
 

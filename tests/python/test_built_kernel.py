@@ -46,26 +46,26 @@ def guest(built_kernel: Kernel, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_kernel_json_says_is_true(built_kernel: Kernel) -> None:
+def test_kernel_json_matches_the_kernel(built_kernel: Kernel) -> None:
     said = subprocess.run([built_kernel.folder / "linux", "--version"], capture_output=True, text=True)
     assert said.stdout.strip() == built_kernel.release
     assert store.sha256(built_kernel.folder / "linux") == built_kernel.linux_sha256
     assert store.sha256(built_kernel.folder / "config") == built_kernel.config_sha256
 
 
-def test_an_hour_of_virtual_time_passes_at_once(guest: Path, built_kernel: Kernel) -> None:
+def test_an_hour_of_virtual_time_takes_little_real_time(guest: Path, built_kernel: Kernel) -> None:
     before, after = (float((guest / name).read_text().split()[0]) for name in ("before", "after"))
     assert HOUR_S <= after - before < HOUR_S + 1
     assert (guest / "version").read_text().startswith(f"Linux version {built_kernel.release} ")
 
 
-def test_the_guest_tells_what_it_was_built_with(guest: Path, built_kernel: Kernel) -> None:
+def test_the_guest_reports_its_build_configuration(guest: Path, built_kernel: Kernel) -> None:
     config = gzip.decompress((guest / "config.gz").read_bytes()).decode()
     assert config == (built_kernel.folder / "config").read_text()
     for option, value in Fragment.ours().options.items():
         assert f"{option}={value}\n" in config
 
 
-def test_every_congestion_control_that_we_build_is_there(guest: Path) -> None:
+def test_every_configured_congestion_control_is_available(guest: Path) -> None:
     algorithms = "reno cubic bbr dctcp htcp vegas westwood illinois bic veno yeah hybla"
     assert set((guest / "algorithms").read_text().split()) >= set(algorithms.split())

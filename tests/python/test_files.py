@@ -18,7 +18,7 @@ def test_a_file_of_the_largest_size_is_read_and_a_larger_one_is_refused(tmp_path
         read_regular(file, 9)
 
 
-def test_a_trace_that_is_a_pipe_or_a_device_is_refused_at_once(tmp_path: Path) -> None:
+def test_a_trace_that_is_a_pipe_or_a_device_is_refused_immediately(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for file in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(ThalwegError) as refused:

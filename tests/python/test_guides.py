@@ -90,13 +90,13 @@ def follow(
         assert done.returncode == expected, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-def test_the_commands_of_the_first_experiment_work_in_their_order(tmp_path: Path) -> None:
+def test_first_experiment_commands_work_in_order(tmp_path: Path) -> None:
     follow("first-experiment.md", tmp_path)
     assert (tmp_path / "both.html").exists()
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 
-def test_the_commands_of_a_cluster_on_one_machine_work_in_their_order(tmp_path: Path) -> None:
+def test_single_machine_cluster_commands_work_in_order(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -109,29 +109,29 @@ def test_the_commands_of_a_cluster_on_one_machine_work_in_their_order(tmp_path: 
                 os.kill(int((tmp_path / name).read_text()), signal.SIGTERM)
 
 
-def test_the_commands_that_compare_work_in_their_order(tmp_path: Path) -> None:
+def test_comparison_commands_work_in_order(tmp_path: Path) -> None:
     follow("compare.md", tmp_path)
 
 
-def test_the_commands_about_applications_work_in_their_order(tmp_path: Path) -> None:
+def test_application_commands_work_in_order(tmp_path: Path) -> None:
     """Experiments are shorter."""
     text = (ROOT / "scenarios" / "applications.toml").read_text()
     short = text.replace('"60s"', '"15s"').replace("repetitions = 5", "repetitions = 2")
     follow("applications.md", tmp_path, {"applications.toml": (text, short)})
 
 
-def test_the_commands_about_records_work_in_their_order(tmp_path: Path) -> None:
+def test_records_commands_work_in_order(tmp_path: Path) -> None:
     follow("a-week-of-records.md", tmp_path)
     assert (tmp_path / "week.html").exists()
 
 
-def test_the_commands_about_advice_work_in_their_order(tmp_path: Path) -> None:
+def test_advice_commands_work_in_order(tmp_path: Path) -> None:
     follow("where-does-bbr-help.md", tmp_path)
     assert (tmp_path / "advice.html").exists()
     assert "[[rules]]" in (tmp_path / "policy.toml").read_text()
 
 
-def test_the_commands_that_search_work_in_their_order(tmp_path: Path) -> None:
+def test_search_commands_work_in_order(tmp_path: Path) -> None:
     """Experiments are shorter, and the constraint is as loose as that makes it."""
     text = (ROOT / "scenarios" / "optimise-bbr.toml").read_text()
     short = text.replace('"5s"', '"500ms"').replace("repetitions = 5", "repetitions = 2").replace("<= 0.5", "<= 0.9")
@@ -141,7 +141,7 @@ def test_the_commands_that_search_work_in_their_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-def test_the_commands_of_the_real_kernel_work_in_their_order(tmp_path: Path) -> None:
+def test_real_kernel_commands_work_in_order(tmp_path: Path) -> None:
     follow("real-kernel.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "1500ms"')})
     assert (tmp_path / "both.html").exists()
     assert {path.name.split("-")[2] for path in (tmp_path / "runs").glob("real-kernel-*")} == {"sim", "kernel"}
@@ -149,14 +149,14 @@ def test_the_commands_of_the_real_kernel_work_in_their_order(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("built_kernel")
-def test_the_commands_of_virtual_time_work_in_their_order(tmp_path: Path) -> None:
+def test_virtual_time_commands_work_in_order(tmp_path: Path) -> None:
     follow("virtual-time.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "800ms"')})
     assert (tmp_path / "both.html").exists()
     assert {path.name.split("-")[2] for path in (tmp_path / "runs").glob("real-kernel-*")} == {"sim", "uml"}
 
 
 @pytest.mark.usefixtures("vm")
-def test_the_commands_of_virtual_machines_work_in_their_order(tmp_path: Path) -> None:
+def test_virtual_machine_commands_work_in_order(tmp_path: Path) -> None:
     follow("virtual-machines.md", tmp_path, {"real-kernel.toml": ('duration = "8s"', 'duration = "800ms"')})
     assert [path.name.split("-")[2] for path in (tmp_path / "runs").glob("real-kernel-*")] == ["vm"]
 
@@ -166,7 +166,7 @@ def test_the_commands_of_virtual_machines_work_in_their_order(tmp_path: Path) ->
     [*scenarios("scenarios.md"), *scenarios("real-kernel.md"), *scenarios("choose-a-queue.md")],
     ids=lambda text: text.split('"')[1],
 )
-def test_the_scenarios_of_the_guide_are_right(text: str, tmp_path: Path) -> None:
+def test_scenarios_of_the_guide_are_valid(text: str, tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(text)
     (tmp_path / "paths.csv").write_text(rows("scenarios.md"))
     capabilities = engine.capabilities()
@@ -175,20 +175,20 @@ def test_the_scenarios_of_the_guide_are_right(text: str, tmp_path: Path) -> None
     ).experiments
 
 
-def test_links_of_guides_and_reference_lead_somewhere() -> None:
+def test_links_of_guides_and_reference_are_valid() -> None:
     for page in [*GUIDES.glob("*.md"), *(ROOT / "docs" / "reference").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
             if "://" not in target:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_commands_that_judge_in_ci_work_in_their_order(tmp_path: Path) -> None:
+def test_ci_commands_work_in_order(tmp_path: Path) -> None:
     (scenario_text,) = re.findall(r"^```toml\n(.*?)^```", (GUIDES / "test-in-ci.md").read_text(), flags=re.M | re.S)
     (tmp_path / "congestion.toml").write_text(scenario_text.replace('"20s"', '"4s"'))
     follow("test-in-ci.md", tmp_path)
 
 
-def test_the_ready_workflow_judges_the_scenario_of_its_guide(tmp_path: Path) -> None:
+def test_the_bundled_workflow_checks_the_scenario_of_its_guide(tmp_path: Path) -> None:
     """Its steps are shell, and its checks name flows and measures that the scenario has."""
     workflow = yaml.safe_load((ROOT / "packaging" / "ci" / "thalweg.yml").read_text())
     steps = [step["run"] for step in workflow["jobs"]["judge"]["steps"] if "run" in step]
@@ -207,7 +207,7 @@ def test_the_ready_workflow_judges_the_scenario_of_its_guide(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("kernel")
-def test_the_command_on_a_path_fetches_its_page(tmp_path: Path) -> None:
+def test_the_path_command_fetches_its_page(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("no curl")
     follow("shell.md", tmp_path)

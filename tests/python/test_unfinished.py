@@ -25,7 +25,7 @@ def test_an_unlocked_empty_folder_is_removed(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_only_folders_of_such_a_name_are_removed(tmp_path: Path) -> None:
+def test_only_folders_with_the_expected_name_are_removed(tmp_path: Path) -> None:
     names = {
         "some-ab12cd34",
         "some-my-pictures.part",
@@ -60,13 +60,13 @@ for _ in range(100):
 """
 
 
-def test_no_folder_is_lost_when_many_are_made_at_once(tmp_path: Path) -> None:
+def test_concurrently_created_folders_are_kept(tmp_path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, "-c", MANY, str(tmp_path)]) for _ in range(4)]
     assert [process.wait() for process in processes] == [0] * 4
     assert not list(tmp_path.iterdir())
 
 
-def test_what_was_left_of_a_page_goes_when_it_is_written_again(tmp_path: Path) -> None:
+def test_leftovers_of_a_page_are_removed_on_the_next_write(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     (left(tmp_path, ".page.html.ab12cd34.part") / "page.html").write_text("half of it")
     replace(page, b"whole")

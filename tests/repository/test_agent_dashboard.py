@@ -138,7 +138,7 @@ def scraped(agent: dict[str, Any], cgroup: Path) -> str:
     return page
 
 
-def test_prometheus_own_check_finds_nothing_to_mend(scraped: str) -> None:
+def test_promtool_accepts_the_rules(scraped: str) -> None:
     done = subprocess.run(
         [program("promtool"), "check", "metrics"], input=scraped, capture_output=True, text=True, check=False
     )
@@ -186,7 +186,7 @@ def values(address: str, query: str) -> list[float]:
         return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]
 
 
-def test_every_query_has_an_answer(prometheus: str, cgroup: Path) -> None:
+def test_every_query_returns_data(prometheus: str, cgroup: Path) -> None:
     missing = queries()
 
     def all_are_answered() -> bool:
@@ -201,5 +201,5 @@ def test_every_query_has_an_answer(prometheus: str, cgroup: Path) -> None:
         pytest.fail("never answered:\n" + "\n".join(missing))
 
 
-def test_a_query_of_an_unknown_metric_is_noticed(prometheus: str) -> None:
+def test_a_query_of_an_unknown_metric_is_reported(prometheus: str) -> None:
     assert values(prometheus, "rate(thalweg_unheard_of_total[1m])") == []

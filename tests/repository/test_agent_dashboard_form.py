@@ -32,7 +32,7 @@ def names(panels: list[dict[str, Any]]) -> list[str]:
     return [panel["title"] for panel in panels]
 
 
-def test_it_is_a_whole_dashboard_of_a_form_that_is_read_today() -> None:
+def test_the_dashboard_is_complete_and_has_a_supported_schema() -> None:
     assert DASHBOARD["schemaVersion"] in SCHEMAS
     # An id would be that of one Grafana database.
     assert DASHBOARD.get("id") is None
@@ -42,7 +42,7 @@ def test_it_is_a_whole_dashboard_of_a_form_that_is_read_today() -> None:
     assert set(DASHBOARD["time"]) == {"from", "to"}
 
 
-def test_each_panel_has_a_number_and_a_name_of_its_own() -> None:
+def test_panels_have_unique_numbers_and_names() -> None:
     numbers = [panel["id"] for panel in DASHBOARD["panels"]]
     assert len(set(numbers)) == len(numbers)
     assert all(isinstance(number, int) and number > 0 for number in numbers)
@@ -50,7 +50,7 @@ def test_each_panel_has_a_number_and_a_name_of_its_own() -> None:
     assert {panel["type"] for panel in DASHBOARD["panels"]} == TYPES
 
 
-def test_panels_lie_beside_each_other() -> None:
+def test_panels_do_not_overlap() -> None:
     places = {panel["title"]: panel["gridPos"] for panel in DASHBOARD["panels"]}
     for place in places.values():
         assert place["x"] >= 0
@@ -62,7 +62,7 @@ def test_panels_lie_beside_each_other() -> None:
         assert is_beside or is_below, f"{one} lies over {other}"
 
 
-def test_all_ask_the_data_source_that_its_reader_has_chosen() -> None:
+def test_all_panels_use_the_selected_data_source() -> None:
     first = VARIABLES[0]
     assert (first["name"], first["type"], first["query"]) == ("datasource", "datasource", "prometheus")
     assert [variable["datasource"] for variable in VARIABLES[1:]] == [SOURCE] * (len(VARIABLES) - 1)
@@ -74,7 +74,7 @@ def test_all_ask_the_data_source_that_its_reader_has_chosen() -> None:
         assert sorted(set(references)) == references, panel["title"]
 
 
-def test_every_variable_is_asked_for_and_none_other() -> None:
+def test_exactly_the_declared_variables_are_used() -> None:
     asked = " ".join(target["expr"] for panel in PANELS for target in panel["targets"])
     used = set(re.findall(r"\$(\w+)", asked)) - {"__rate_interval"}
     assert used == {variable["name"] for variable in VARIABLES[1:]}
@@ -84,14 +84,14 @@ def test_every_variable_is_asked_for_and_none_other() -> None:
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=names(PANELS))
-def test_a_panel_s_unit_is_that_of_what_it_asks_for(panel: dict[str, Any]) -> None:
+def test_the_unit_of_a_panel_matches_its_query(panel: dict[str, Any]) -> None:
     part = OF_UNIT[panel["fieldConfig"]["defaults"]["unit"]]
     for target in panel["targets"]:
         assert part in target["expr"], target["expr"]
         assert target["legendFormat"]
 
 
-def test_every_metric_that_is_asked_for_is_described() -> None:
+def test_every_queried_metric_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "agent.md").read_text()
     asked = " ".join(target["expr"] for panel in PANELS for target in panel["targets"])
     metrics = {re.sub(r"_(bucket|count|sum)$", "", name) for name in re.findall(r"\b(?:thalweg|process)_\w+", asked)}

@@ -29,7 +29,7 @@ def unit(machine: Machine, key: str, of: str = UNIT) -> list[str]:
     return str(words).split()
 
 
-def test_the_binary_needs_no_library_of_the_server(packages: dict[str, Path], tmp_path: Path) -> None:
+def test_the_binary_is_statically_linked(packages: dict[str, Path], tmp_path: Path) -> None:
     with tarfile.open(packages[".gz"]) as archive:
         archive.extractall(tmp_path, filter="data")
     (folder,) = tmp_path.iterdir()
@@ -51,14 +51,14 @@ def test_the_binary_needs_no_library_of_the_server(packages: dict[str, Path], tm
         assert (folder / name).is_file(), name
 
 
-def test_the_same_source_makes_the_same_packages(packages: dict[str, Path], tmp_path: Path) -> None:
+def test_packages_are_reproducible(packages: dict[str, Path], tmp_path: Path) -> None:
     subprocess.run([ROOT / "packaging/agent/build", tmp_path], capture_output=True, check=True)
     assert {path.name: path.read_bytes() for path in packages.values()} == {
         path.name: path.read_bytes() for path in tmp_path.iterdir()
     }
 
 
-def test_it_installs_and_leaves_nothing_behind(installed: Machine) -> None:
+def test_removal_leaves_no_files_behind(installed: Machine) -> None:
     assert installed.run(AGENT, "--version").startswith("thalweg-agent ")
     files = installed.changed()
     own = {AGENT, *UNITS, "/etc/default/thalweg-agent", "/etc/default/thalweg-tune"}
@@ -74,13 +74,13 @@ def test_it_installs_and_leaves_nothing_behind(installed: Machine) -> None:
     assert installed.changed() == set()
 
 
-def test_an_upgrade_keeps_the_administrators_options(installed: Machine, packages: dict[str, Path]) -> None:
+def test_an_upgrade_keeps_local_configuration(installed: Machine, packages: dict[str, Path]) -> None:
     installed.write("/etc/default/thalweg-agent", 'RECORD_OPTIONS="--sample 1/10"\n')
     installed.run("dpkg", "--install", str(packages[".deb"]))
     assert "1/10" in installed.run("cat", "/etc/default/thalweg-agent")
 
 
-def test_the_service_manager_is_reported(machine: Machine, packages: dict[str, Path]) -> None:
+def test_packages_notify_the_service_manager(machine: Machine, packages: dict[str, Path]) -> None:
     machine.run("mkdir", "-p", "/run/systemd/system")
     machine.write("/usr/bin/systemctl", '#!/bin/sh\necho "$*" >>/run/said\n', "755")
 
@@ -97,7 +97,7 @@ def test_the_service_manager_is_reported(machine: Machine, packages: dict[str, P
     assert removed == [f"stop {both}", f"--quiet disable {both}", "daemon-reload"]
 
 
-def test_systemd_understands_the_unit(installed: Machine) -> None:
+def test_systemd_accepts_the_unit(installed: Machine) -> None:
     if shutil.which("systemd-analyze") is None:
         cannot("there is no systemd-analyze")
     done = subprocess.run(
@@ -142,7 +142,7 @@ def told(manager: socket.socket) -> bytes:
         return b""
 
 
-def test_the_service_records_with_the_rights_of_its_unit(installed: Machine) -> None:
+def test_the_service_records_with_the_capabilities_of_its_unit(installed: Machine) -> None:
     service = Service(installed, unit(installed, "CapabilityBoundingSet"))
     assert service.is_recording(), service.process.communicate()
     assert str(service.status()["listen"]).startswith("127.0.0.1:")
@@ -186,19 +186,19 @@ def without_each(rights: list[str]) -> Iterator[list[str]]:
         yield [other for other in rights if other != right]
 
 
-def test_every_right_of_the_unit_is_needed(installed: Machine, container: str) -> None:
+def test_every_capability_of_the_unit_is_needed(installed: Machine, container: str) -> None:
     rights = unit(installed, "CapabilityBoundingSet")
     assert finds(installed, rights, container)
     assert [fewer for fewer in without_each(rights) if finds(installed, fewer, container)] == []
 
 
-def test_the_smaller_rights_that_the_unit_names_record_as_well(installed: Machine) -> None:
+def test_the_service_records_with_the_reduced_capabilities_of_the_unit(installed: Machine) -> None:
     rights = unit(installed, "#   CapabilityBoundingSet")
     assert finds(installed, rights)
     assert [fewer for fewer in without_each(rights) if finds(installed, fewer)] == []
 
 
-def test_the_service_that_chooses_needs_the_same_rights(installed: Machine) -> None:
+def test_the_tuning_service_needs_the_same_capabilities(installed: Machine) -> None:
     rights = unit(installed, "CapabilityBoundingSet", TUNE_UNIT)
     assert rights == unit(installed, "CapabilityBoundingSet")
     for enough in (rights, unit(installed, "#   CapabilityBoundingSet", TUNE_UNIT)):

@@ -114,7 +114,7 @@ def recorded(cgroup: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded
     return Recorded(folder / "records", sent)
 
 
-def test_its_files_have_the_columns_that_readers_know_and_leave_nothing_out(recorded: Recorded) -> None:
+def test_agent_files_have_exactly_the_documented_columns(recorded: Recorded) -> None:
     records = read([recorded.folder])
     assert records.left_out == []
     assert records.unknown_kinds == {}
@@ -125,7 +125,7 @@ def test_its_files_have_the_columns_that_readers_know_and_leave_nothing_out(reco
     assert set(rows["remote_address"]) == {"127.0.0.0/24"}
 
 
-def test_connections_transfers_and_bytes_are_those_that_were_made(recorded: Recorded) -> None:
+def test_connections_transfers_and_bytes_match_the_traffic(recorded: Recorded) -> None:
     told = json.loads(recorded.thalweg("--json"))
     connections = sum(map(len, recorded.sent.values()))
     # Both ends are recorded, and each has sent one object; one connection has sent nothing and is still open.
@@ -146,7 +146,7 @@ def test_connections_transfers_and_bytes_are_those_that_were_made(recorded: Reco
     assert {each["cc"] for each in told["algorithms"]} == recorded.sent.keys()
 
 
-def test_completion_times_stand_with_the_sizes_that_were_sent(recorded: Recorded) -> None:
+def test_completion_times_match_the_sizes_sent(recorded: Recorded) -> None:
     told = json.loads(recorded.thalweg("--json"))
     for algorithm in told["algorithms"]:
         sizes = recorded.sent[algorithm["cc"]]
@@ -161,7 +161,7 @@ def test_completion_times_stand_with_the_sizes_that_were_sent(recorded: Recorded
         assert spread["cdf"][-1][1] == pytest.approx(1)
 
 
-def test_the_table_and_the_page_say_the_same(recorded: Recorded, tmp_path: Path) -> None:
+def test_table_and_page_agree(recorded: Recorded, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     table = recorded.thalweg("--out", str(page))
     connections = sum(map(len, recorded.sent.values()))
@@ -176,7 +176,7 @@ def test_the_table_and_the_page_say_the_same(recorded: Recorded, tmp_path: Path)
         assert text in html
 
 
-def test_what_has_no_bytes_and_no_end_has_no_numbers(recorded: Recorded) -> None:
+def test_connections_without_bytes_or_end_have_no_values(recorded: Recorded) -> None:
     records = read([recorded.folder])
     (rows,) = records.collect(records.rows.filter(kind="interim"))
     row: dict[str, Any]

@@ -184,7 +184,7 @@ def test_the_service_records_in_its_sandbox_until_it_is_stopped(systemd: Systemd
     assert set(rows.filter(direction="in")["acked_bytes"]) == {10_000}
 
 
-def test_a_killed_service_comes_back_and_goes_on_with_its_folder(systemd: Systemd) -> None:
+def test_a_killed_service_restarts_and_resumes_its_folder(systemd: Systemd) -> None:
     systemd.start()
     systemd.carry(10)
     systemd.run("systemctl", "kill", "--signal=KILL", AGENT)
@@ -195,7 +195,7 @@ def test_a_killed_service_comes_back_and_goes_on_with_its_folder(systemd: System
 
 
 @pytest.mark.parametrize("unit", [AGENT, TUNE])
-def test_a_reload_or_a_hang_up_leaves_the_service_at_work(systemd: Systemd, unit: str) -> None:
+def test_a_reload_or_sighup_does_not_stop_the_service(systemd: Systemd, unit: str) -> None:
     systemd.run("systemctl", "start", unit)
     main = systemd.show("MainPID", unit)
     systemd.run("systemctl", "reload", unit)
@@ -209,7 +209,7 @@ def test_a_reload_or_a_hang_up_leaves_the_service_at_work(systemd: Systemd, unit
     assert systemd.show("Result", unit) == "success"
 
 
-def test_options_come_from_the_administrators_file_and_wrong_ones_are_not_tried_again(systemd: Systemd) -> None:
+def test_options_come_from_the_configuration_file_and_invalid_ones_do_not_restart(systemd: Systemd) -> None:
     options = systemd.file("/etc/default/thalweg-agent")
     options.write_text('RECORD_OPTIONS="--sample 1/7 --no-metrics"\n')
     systemd.start()
@@ -224,7 +224,9 @@ def test_options_come_from_the_administrators_file_and_wrong_ones_are_not_tried_
     assert "1/10" in systemd.said()
 
 
-def test_an_upgrade_restarts_what_runs_and_a_removal_stops_it(systemd: Systemd, packages: dict[str, Path]) -> None:
+def test_an_upgrade_restarts_and_a_removal_stops_the_running_service(
+    systemd: Systemd, packages: dict[str, Path]
+) -> None:
     shutil.copy(packages[".deb"], systemd.file("/run/agent.deb"))
     install = ("dpkg", "--install", "/run/agent.deb")
     systemd.run(*install)
@@ -239,7 +241,7 @@ def test_an_upgrade_restarts_what_runs_and_a_removal_stops_it(systemd: Systemd, 
     assert "recording has ended" in systemd.said().splitlines()[-1]
 
 
-def test_the_service_that_chooses_takes_the_recorders_place_and_outlives_a_kill(systemd: Systemd) -> None:
+def test_the_tuning_service_replaces_the_recorder_and_survives_a_kill(systemd: Systemd) -> None:
     systemd.start()
     systemd.run("systemctl", "start", TUNE)
     assert (systemd.show("ActiveState"), systemd.show("ActiveState", TUNE)) == ("inactive", "active")
@@ -258,7 +260,7 @@ def test_the_service_that_chooses_takes_the_recorders_place_and_outlives_a_kill(
     assert json.loads(systemd.file("/var/lib/thalweg/tune.json").read_text())["format"] == 1
 
 
-def test_between_a_kill_and_the_next_start_the_second_process_holds_what_was_chosen(systemd: Systemd) -> None:
+def test_between_a_kill_and_a_restart_the_holder_process_keeps_the_choices(systemd: Systemd) -> None:
     # The last drop-in counts: its name comes after that of `said.conf`.
     slow = systemd.file(f"/run/units/{TUNE}.d/slow.conf")
     slow.write_text("[Service]\nRestartSec=1h\n")
@@ -278,7 +280,7 @@ def test_between_a_kill_and_the_next_start_the_second_process_holds_what_was_cho
 
 
 @pytest.mark.parametrize("unit", [AGENT, TUNE])
-def test_systemd_finds_the_service_little_exposed(installed: Machine, unit: str) -> None:
+def test_systemd_rates_the_exposure_of_the_service_low(installed: Machine, unit: str) -> None:
     bound = f"--threshold={10 * MAX_EXPOSED:.0f}"
     path = str(Path(UNIT).with_name(unit))
     line = installed.command("systemd-analyze", "security", "--offline=true", bound, path)

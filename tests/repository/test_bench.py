@@ -23,7 +23,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Complete
     return done, json.loads(file.read_text())
 
 
-def test_every_case_of_the_smoke_test_has_its_row(quick: tuple[subprocess.CompletedProcess[str], dict]) -> None:
+def test_every_case_of_the_smoke_test_has_a_row(quick: tuple[subprocess.CompletedProcess[str], dict]) -> None:
     done, found = quick
     rows = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
     assert rows[:3] == ["case", "one-cubic", "lossy-cubic"]
@@ -36,7 +36,7 @@ def test_packets_are_counted_in_both_directions(quick: tuple[subprocess.Complete
     assert 1.2 * data < run["packets"] < 2.2 * data, "an ACK for every second segment, or for each"
 
 
-def test_both_sides_carry_the_same_through_the_same_dumbbell(
+def test_both_simulators_deliver_the_same_through_the_same_dumbbell(
     quick: tuple[subprocess.CompletedProcess[str], dict], capsys: pytest.CaptureFixture[str]
 ) -> None:
     case = quick[1]["cases"][0]

@@ -26,13 +26,13 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]
     return done.stdout, json.loads(file.read_text())
 
 
-def test_all_that_recording_costs_is_reported(quick: tuple[str, dict[str, Any]]) -> None:
+def test_all_costs_of_recording_are_reported(quick: tuple[str, dict[str, Any]]) -> None:
     said = [line.split()[0] for line in quick[0].splitlines() if line.strip()]
     assert {"slowdown", "kernel", "process", "lost", "memory"} <= set(said)
 
 
 @pytest.mark.parametrize("kind", ["nginx-tls", "nginx-tls-again", "nginx", "bare"])
-def test_both_servers_have_answered_as_many(quick: tuple[str, dict[str, Any]], kind: str) -> None:
+def test_both_servers_answer_the_same_number_of_requests(quick: tuple[str, dict[str, Any]], kind: str) -> None:
     for window in quick[1][f"slowdown_{kind}_spare"]["windows"] + quick[1][f"slowdown_{kind}_busy"]["windows"]:
         assert window["recorded"]["answered"] == window["other"]["answered"] > 0
         for side in ("recorded", "other"):
@@ -42,14 +42,14 @@ def test_both_servers_have_answered_as_many(quick: tuple[str, dict[str, Any]], k
         assert 0 <= window["idle"] + window["stolen"] <= 1
 
 
-def test_a_connection_is_more_work_for_a_web_server_and_still_more_with_tls(quick: tuple[str, dict[str, Any]]) -> None:
+def test_a_connection_costs_more_on_a_web_server_and_most_with_tls(quick: tuple[str, dict[str, Any]]) -> None:
     kinds = ("nginx-tls", "nginx-tls-again", "nginx", "bare")
     tls, again, plain, bare = (quick[1][f"slowdown_{kind}_spare"]["cpu_us_per_connection"] for kind in kinds)
     assert tls > 2 * plain
     assert tls > again > plain > bare > 0
 
 
-def test_what_is_lost_is_what_the_kernel_and_the_process_take(quick: tuple[str, dict[str, Any]]) -> None:
+def test_lost_throughput_matches_kernel_and_process_time(quick: tuple[str, dict[str, Any]]) -> None:
     found = quick[1]["slowdown_bare_busy"]
     lost = []
     for window in found["windows"]:
@@ -60,7 +60,7 @@ def test_what_is_lost_is_what_the_kernel_and_the_process_take(quick: tuple[str, 
     assert found["slowdown_at_most"] > found["slowdown"] > found["in_kernel"]
 
 
-def test_with_a_cpu_to_spare_the_clock_counts(quick: tuple[str, dict[str, Any]]) -> None:
+def test_with_a_spare_cpu_wall_time_counts(quick: tuple[str, dict[str, Any]]) -> None:
     found = quick[1]["slowdown_bare_spare"]
     longer = []
     for window in found["windows"]:
@@ -72,7 +72,7 @@ def test_with_a_cpu_to_spare_the_clock_counts(quick: tuple[str, dict[str, Any]])
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_the_programs_are_called_some_times_for_each_connection(quick: tuple[str, dict[str, Any]], place: str) -> None:
+def test_bpf_programs_run_a_few_times_per_connection(quick: tuple[str, dict[str, Any]], place: str) -> None:
     cost = quick[1][f"cost {place}"]
     assert 5 < cost["calls_per_connection"] < 20
     assert cost["ns_per_call"] > (cost["measuring_ns_per_call"] or 0)
@@ -80,7 +80,7 @@ def test_the_programs_are_called_some_times_for_each_connection(quick: tuple[str
         assert 0 < cost["quiet_ns_per_connection"] <= max(cost["net_ns_per_connection"])
 
 
-def test_every_open_connection_has_had_a_row_when_the_memory_is_reported(quick: tuple[str, dict[str, Any]]) -> None:
+def test_memory_is_reported_after_every_open_connection_has_a_row(quick: tuple[str, dict[str, Any]]) -> None:
     memory = quick[1]["memory"]
     assert (memory["open"], memory["interim_rows"] >= 200) == (200, True)
     assert memory["process_bytes_at_most"] >= memory["process_bytes"] > 0

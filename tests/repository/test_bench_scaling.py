@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_page_has_a_line_for_each_size_and_says_how_costs_grow(tmp_path: Path) -> None:
+def test_the_page_has_a_row_per_size_and_the_growth_of_costs(tmp_path: Path) -> None:
     page, file = tmp_path / "scaling.md", tmp_path / "scaling.json"
     command = [sys.executable, ROOT / "bench" / "scaling.py", "--quick", "--curve", "flows"]
     done = subprocess.run([*command, "--page", page, "--out", file], capture_output=True, text=True, check=False)

@@ -44,12 +44,12 @@ def test_no_connection_uses_bbr_without_the_tuner(quick: dict[str, Any], case: s
 
 
 @pytest.mark.parametrize("case", LOSSY)
-def test_those_that_are_held_out_keep_the_default(quick: dict[str, Any], case: str) -> None:
+def test_held_out_connections_keep_the_default(quick: dict[str, Any], case: str) -> None:
     held = [one for one, held in zip(quick[case]["tuned"], quick[case]["held_out"], strict=True) if held]
     assert used(held or [{"cc": "reno"}], "reno") == 1
 
 
-def test_all_algorithms_are_tried_or_known_and_all_connections_are_judged_where_nothing_is_lost(
+def test_without_loss_all_algorithms_are_tried_or_known_and_all_connections_judged(
     quick: dict[str, Any],
 ) -> None:
     found = quick["no loss"]
@@ -60,7 +60,7 @@ def test_all_algorithms_are_tried_or_known_and_all_connections_are_judged_where_
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", ["records", "chooses", "sets", "tunes"])
-def test_what_the_kernels_side_costs_is_reported(quick: dict[str, Any], kind: str, place: str) -> None:
+def test_the_cost_in_the_kernel_is_reported(quick: dict[str, Any], kind: str, place: str) -> None:
     cost = quick[f"cost {place}"][kind]
     assert 5 < cost["calls_per_connection"] < 20
     assert cost["ns_per_call"] > (cost["measuring_ns_per_call"] or 0)

@@ -27,9 +27,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_table_has_a_line_for_each_algorithm_and_counts_each_connection_once(
-    quick: dict[str, Any], policy: str
-) -> None:
+def test_a_table_has_a_row_per_algorithm_and_counts_each_connection_once(quick: dict[str, Any], policy: str) -> None:
     found = quick["10 % loss"][policy]
     assert {row["cc"] for row in found["rows"]} == ARMS
     told = [(one["assignment"], one["cc"]) for one in found["connections"]]
@@ -42,18 +40,18 @@ def test_a_table_has_a_line_for_each_algorithm_and_counts_each_connection_once(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_without_the_agent_all_have_cubic_and_those_held_out_too(quick: dict[str, Any], policy: str) -> None:
+def test_without_the_agent_all_connections_use_cubic(quick: dict[str, Any], policy: str) -> None:
     found = quick["10 % loss"][policy]
     assert found["untuned_ccs"] == ["cubic"]
     assert {one["cc"] for one in found["connections"] if one["assignment"] == "held_out"} <= {"cubic"}
 
 
-def test_bpftunes_rule_gives_bbr_to_most_that_lose(quick: dict[str, Any]) -> None:
+def test_bpftunes_rule_assigns_bbr_to_most_lossy_connections(quick: dict[str, Any]) -> None:
     (bbr,) = (row for row in quick["10 % loss"]["bpftune"]["rows"] if row["cc"] == "bbr")
     assert bbr["share"] >= 0.5
 
 
-def test_what_needs_ecn_is_tried_since_the_path_is_a_data_centre(quick: dict[str, Any]) -> None:
+def test_ecn_algorithms_are_tried_on_a_data_centre_path(quick: dict[str, Any]) -> None:
     # By one of the policies at least: 48 connections.
     connections = [one for policy in POLICIES for one in quick["10 % loss"][policy]["connections"]]
     assert "dctcp" in {one["cc"] for one in connections}

@@ -4,12 +4,12 @@ import better_bbr
 import pytest
 
 
-def test_the_files_of_the_study_are_what_the_command_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_the_study_match_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["better_bbr.py", "paths", "--check"])
     assert better_bbr.main() == 0
 
 
-def test_the_paths_of_the_study_are_not_those_of_the_search() -> None:
+def test_study_and_search_use_different_paths() -> None:
     files = better_bbr.paths()
     for name in ("converge", "fair", "mixed", "windows"):
         seen, held_out = (set(files[f"{name}-{side}.csv"].splitlines()[1:]) for side in ("seen", "held-out"))
@@ -22,7 +22,7 @@ def candidate(number: int | None, first: float, second: float) -> dict[str, obje
     return {"candidate": number, "settings": {}, "values": values}
 
 
-def test_the_winner_is_the_best_of_those_that_give_up_little() -> None:
+def test_the_winner_is_the_best_candidate_within_the_tolerance() -> None:
     quantities = [{"name": "mean share(theirs)", "goal": "maximise"}, {"name": "mean utilisation", "goal": "maximise"}]
     found = {"quantities": quantities, "default": candidate(None, 0.2, 0.9), "best": [candidate(1, 0.4, 0.7)]}
     assert better_bbr.winner(found)["candidate"] is None

@@ -68,13 +68,13 @@ def kernel_machine(machine: Path) -> Path:
     return machine
 
 
-def test_without_rust_it_says_where_to_get_it(machine: Path) -> None:
+def test_missing_rust_is_reported_with_its_source(machine: Path) -> None:
     said = stopped(machine, "system")
     assert "cannot go on: cargo (Rust) is missing" in said
     assert "do this: install Rust" in said
 
 
-def test_rust_that_the_shell_does_not_see_is_named(machine: Path) -> None:
+def test_rust_missing_from_the_path_is_reported(machine: Path) -> None:
     (machine / ".cargo" / "bin").mkdir(parents=True)
     program(machine / ".cargo" / "bin", "cargo", "exit 0")
     assert 'do this: . "$HOME/.cargo/env"' in stopped(machine, "system")
@@ -88,7 +88,7 @@ def test_old_rust_is_refused_with_both_versions(machine: Path) -> None:
     assert "do this: rustup update" in said
 
 
-def test_without_a_c_compiler_it_says_what_to_install(machine: Path) -> None:
+def test_a_missing_c_compiler_is_reported_with_its_package(machine: Path) -> None:
     program(machine, "cargo", "exit 0")
     program(machine, "rustc", "echo 'rustc 1.999.0'")
     assert "do this: sudo apt-get install gcc libc6-dev" in stopped(machine, "system")
@@ -101,18 +101,18 @@ def test_old_python_is_refused_with_its_version(machine: Path) -> None:
     assert "make demo PYTHON=" in said
 
 
-def test_without_chromium_it_says_what_to_install(machine: Path) -> None:
+def test_missing_chromium_is_reported_with_its_package(machine: Path) -> None:
     said = stopped(machine, "browser")
     assert "Chromium is missing" in said
     assert "do this: sudo apt-get install chromium" in said
 
 
-def test_without_clippy_it_says_what_to_add(machine: Path) -> None:
+def test_missing_clippy_is_reported_with_its_component(machine: Path) -> None:
     program(machine, "cargo", '[ "$1" = fmt ]')
     assert "do this: rustup component add rustfmt clippy" in stopped(machine, "lints")
 
 
-def test_what_tests_of_real_kernels_need_is_named_together(kernel_machine: Path) -> None:
+def test_requirements_of_kernel_tests_are_reported_together(kernel_machine: Path) -> None:
     assert went_on(kernel_machine, "kernel") == ""
     for name in ("unshare", "nsenter", "iperf3"):
         (kernel_machine / name).unlink()
@@ -121,13 +121,13 @@ def test_what_tests_of_real_kernels_need_is_named_together(kernel_machine: Path)
     assert "do this: sudo apt-get install util-linux iperf3\n" in said
 
 
-def test_what_builds_a_kernel_is_named_together(kernel_machine: Path) -> None:
+def test_requirements_of_a_kernel_build_are_reported_together(kernel_machine: Path) -> None:
     for name in ("flex", "bison", "bc", "xz"):
         (kernel_machine / name).unlink()
     assert "do this: sudo apt-get install flex bison bc xz-utils\n" in stopped(kernel_machine, "kernel")
 
 
-def test_the_tests_that_are_left_out_are_named_at_the_end(kernel_machine: Path) -> None:
+def test_skipped_tests_are_listed_at_the_end(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
     assert went_on(kernel_machine, "kernel") == ""
     said = went_on(kernel_machine, "left-out")
@@ -136,14 +136,14 @@ def test_the_tests_that_are_left_out_are_named_at_the_end(kernel_machine: Path) 
     assert "user namespaces" not in said, "this user may make them"
 
 
-def test_prometheus_is_asked_for_in_ci_and_else_left_out(kernel_machine: Path) -> None:
+def test_prometheus_is_required_only_in_ci(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
     assert went_on(kernel_machine, "prometheus") == ""
     assert "Prometheus is missing: the queries of the dashboard" in went_on(kernel_machine, "left-out")
     assert "cannot go on: Prometheus is missing" in stopped(kernel_machine, "prometheus", THALWEG_CI="1")
 
 
-def test_the_web_server_that_is_measured_is_asked_for_in_ci_only(kernel_machine: Path) -> None:
+def test_the_benchmarked_web_server_is_required_only_in_ci(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
     assert went_on(kernel_machine, "nginx") == ""
     assert "nginx is missing: the measuring" in went_on(kernel_machine, "left-out")
@@ -168,12 +168,12 @@ def test_servers_for_tests_are_unpacked_and_not_installed(
     assert sorted(path.name for path in kept.iterdir()) == programs
 
 
-def test_who_may_not_make_namespaces_is_reported_that_the_kernel_engine_was_not_tested(kernel_machine: Path) -> None:
+def test_without_namespaces_the_kernel_engine_is_reported_as_untested(kernel_machine: Path) -> None:
     program(kernel_machine, "unshare", "exit 1")
     assert "no user namespaces: 'kernel' was not tested" in went_on(kernel_machine, "left-out")
 
 
-def test_where_every_test_runs_nothing_is_reported(kernel_machine: Path) -> None:
+def test_without_skipped_tests_nothing_is_reported(kernel_machine: Path) -> None:
     program(kernel_machine, "id", "echo 0")
     built = kernel_machine / ".cache" / "thalweg" / "uml" / "current"
     built.mkdir(parents=True)
@@ -223,7 +223,7 @@ def built(
     return done, (machine / "called").read_text().splitlines()
 
 
-def test_the_kernel_in_virtual_time_is_built_until_it_is_there(checkout: Path) -> None:
+def test_the_virtual_time_kernel_is_built_if_missing(checkout: Path) -> None:
     done, calls = built(checkout, 0)
     assert (done.returncode, calls) == (0, ["kernel build"]), done.stderr
     done, calls = built(checkout, 0)
@@ -234,7 +234,7 @@ def test_the_kernel_in_virtual_time_is_built_until_it_is_there(checkout: Path) -
     assert built(checkout, 0)[1] == ["kernel build"] * 3, "the cache is not ours alone"
 
 
-def test_where_a_kernel_cannot_be_built_its_tests_are_left_out_but_not_in_ci(checkout: Path) -> None:
+def test_tests_without_a_kernel_build_are_skipped_except_in_ci(checkout: Path) -> None:
     assert built(checkout, 4)[0].returncode == 0
     done, calls = built(checkout, 4, THALWEG_CI="1")
     assert done.returncode == 1
@@ -242,11 +242,11 @@ def test_where_a_kernel_cannot_be_built_its_tests_are_left_out_but_not_in_ci(che
     assert len(calls) == 2
 
 
-def test_a_kernel_that_does_not_build_stops_the_tests(checkout: Path) -> None:
+def test_a_failed_kernel_build_stops_the_tests(checkout: Path) -> None:
     assert built(checkout, 1)[0].returncode == 1
 
 
-def test_a_kernel_for_guests_is_fetched_until_it_is_there(checkout: Path) -> None:
+def test_a_guest_kernel_is_fetched_if_missing(checkout: Path) -> None:
     done, calls = built(checkout, 4, "vm")
     assert (done.returncode, calls) == (0, ["kernel fetch"]), "its tests are left out"
     done, calls = built(checkout, 4, "vm", THALWEG_CI="1")
@@ -256,13 +256,13 @@ def test_a_kernel_for_guests_is_fetched_until_it_is_there(checkout: Path) -> Non
     assert built(checkout, 0, "vm", THALWEG_CI="1")[1] == ["kernel fetch"] * 3, "once is enough"
 
 
-def test_an_ordinary_set_up_needs_nothing_of_real_kernels() -> None:
+def test_a_default_setup_has_no_kernel_requirements() -> None:
     lines = (ROOT / "Makefile").read_text().splitlines()
     recipe = lines[next(number for number, line in enumerate(lines) if line.startswith("setup:")) + 1]
     assert recipe.split() == ["@tools/bootstrap", "system", "venv", "engine"]
 
 
-def test_what_compiles_the_programs_for_the_kernel_is_named(machine: Path) -> None:
+def test_the_missing_bpf_compiler_is_reported(machine: Path) -> None:
     program(machine, "cc", "exit 1")
     said = stopped(machine, "bpf")
     assert "clang make pkg-config libelf zlib missing" in said
@@ -270,7 +270,7 @@ def test_what_compiles_the_programs_for_the_kernel_is_named(machine: Path) -> No
     assert "libelf-dev zlib1g-dev" in said
 
 
-def test_a_clang_of_another_name_will_do(machine: Path) -> None:
+def test_a_versioned_clang_is_accepted(machine: Path) -> None:
     for name in ("clang-19", "make", "pkg-config", "cc"):
         program(machine, name, "exit 0")
     assert went_on(machine, "bpf") == ""

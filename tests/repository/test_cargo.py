@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def test_no_test_has_the_name_of_a_library() -> None:
+def test_no_test_target_is_named_like_a_library() -> None:
     # `cargo clean --package` removes files by the names of targets: a test named `cc` takes the library with it.
     libraries = set(re.findall(r'^name = "(.+)"$', (ROOT / "Cargo.lock").read_text(), re.MULTILINE))
     files = [*ROOT.glob("crates/*/tests/*.rs"), *ROOT.glob("fuzz/tests/*.rs"), *ROOT.glob("crates/*/tests/*/main.rs")]

@@ -28,12 +28,12 @@ def named_paths(document: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_path_that_a_document_names_exists(document: Path) -> None:
+def test_every_path_in_documents_exists(document: Path) -> None:
     missing = [str(path) for path in named_paths(document) if not path.exists()]
     assert not missing
 
 
-def test_a_path_that_does_not_exist_is_noticed(tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     document = tmp_path / "guide.md"
     document.write_text("See [the loss](crates/loss.rs), `crates/nowhere`, https://example.org and `thalweg run`.\n")
     assert [path.exists() for path in named_paths(document)] == [False, False]
@@ -48,7 +48,7 @@ def test_the_scenario_of_the_readme_is_valid(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_output_that_the_readme_shows_is_what_the_command_prints(tmp_path: Path) -> None:
+def test_the_readme_shows_the_actual_output(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text()
     (tmp_path / "duel.toml").write_text(re.findall(r"```toml\n(.*?)```", readme, flags=re.DOTALL)[0])
     shown = re.search(r"\$ thalweg run duel.toml\n(.*?)```", readme, flags=re.DOTALL)
@@ -58,14 +58,14 @@ def test_the_output_that_the_readme_shows_is_what_the_command_prints(tmp_path: P
     assert [line.rstrip() for line in done.stdout.splitlines()] == shown[1].splitlines()
 
 
-def test_every_target_that_a_document_tells_to_make_exists() -> None:
+def test_every_make_target_in_documents_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     for document in DOCUMENTS:
         told = set(re.findall(r"(?:`|^)make ([a-z-]+)", document.read_text(), flags=re.MULTILINE))
         assert told <= targets, document.name
 
 
-def test_architecture_draws_the_layers_that_are_checked() -> None:
+def test_architecture_lists_the_checked_layers() -> None:
     drawn: dict[str, set[str]] = {}
     text = (ROOT / "ARCHITECTURE.md").read_text()
     rows = re.findall(r"^\| \[(\w+)\]\((?:crates/|fuzz).*\|\s*([^|]*?)\s*\|$", text, flags=re.MULTILINE)

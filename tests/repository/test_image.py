@@ -80,7 +80,7 @@ def as_user(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["unshare", "--mount", "sh", "-c", script], capture_output=True, text=True, check=False)
 
 
-def test_an_ordinary_user_judges_the_quickstart_in_a_container(folder: Path, container: str) -> None:
+def test_an_unprivileged_user_checks_the_quickstart_in_a_container(folder: Path, container: str) -> None:
     bounds = {"goodput(bbr) > 1Mbps": "holds", "goodput(bbr) > goodput(cubic)": "does not hold"}
     checked = " ".join(f"--check '{bound}'" for bound in bounds)
     run = f"thalweg run quickstart.toml --set duration=3s --set path.buffer=4bdp --no-report {checked}"

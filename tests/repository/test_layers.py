@@ -20,7 +20,7 @@ def write(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def test_the_repository_keeps_its_layers() -> None:
+def test_the_repository_respects_its_layers() -> None:
     assert check_layers.main() == 0
 
 
@@ -29,7 +29,7 @@ def test_a_crate_may_not_use_one_above_it() -> None:
     assert violation == "crates/cc/Cargo.toml: `cc` uses `sim`, but may use only: units"
 
 
-def test_tests_of_a_crate_may_use_what_they_like() -> None:
+def test_tests_of_a_crate_may_use_any_crate() -> None:
     assert not list(check_layers.crate_violations(cargo("cc", "thalweg-sim", "tempfile", kind="dev")))
 
 
@@ -39,7 +39,7 @@ def test_a_pure_crate_may_not_depend_on_one_that_does_io() -> None:
     assert not list(check_layers.crate_violations(cargo("engine", "rustix")))
 
 
-def test_a_new_crate_must_be_given_its_place() -> None:
+def test_a_new_crate_must_be_assigned_a_layer() -> None:
     (violation,) = check_layers.crate_violations(cargo("quic"))
     assert "say there what it may use" in violation
 
@@ -63,7 +63,7 @@ def test_a_new_crate_must_be_given_its_place() -> None:
         "fn f<'a>(x: &'a str) { std::fs::read(x); } // it's",
     ],
 )
-def test_a_pure_crate_may_not_reach_for_the_outside_world(code: str) -> None:
+def test_a_pure_crate_may_not_do_io(code: str) -> None:
     assert list(rust_source.impurities(code))
 
 
@@ -82,17 +82,17 @@ def test_a_pure_crate_may_not_reach_for_the_outside_world(code: str) -> None:
         "#[cfg(test)]\nuse std::fs;\nfn f() {}",
     ],
 )
-def test_what_only_looks_impure_is_let_through(code: str) -> None:
+def test_names_that_only_resemble_io_are_accepted(code: str) -> None:
     assert not list(rust_source.impurities(code))
 
 
-def test_an_impurity_is_reported_where_it_is(tmp_path: Path) -> None:
+def test_an_impurity_is_reported_with_its_position(tmp_path: Path) -> None:
     files = {"crates/sim/src/clock.rs": "//! The clock.\n\npub fn now() {\n    let _ = std::time::Instant::now();\n}\n"}
     (violation,) = check_layers.purity_violations(write(tmp_path, files) / "crates")
     assert violation.startswith("crates/sim/src/clock.rs:4: `Instant` in the pure crate `sim`: it has no clock")
 
 
-def test_files_that_are_modules_for_tests_only_are_not_searched(tmp_path: Path) -> None:
+def test_test_only_modules_are_not_checked(tmp_path: Path) -> None:
     files = {
         "crates/cc/src/lib.rs": "mod cubic;\n#[cfg(test)]\nmod kit;\n",
         "crates/cc/src/kit.rs": "mod golden;\nuse std::fs;\n",
@@ -111,7 +111,7 @@ def test_files_that_are_modules_for_tests_only_are_not_searched(tmp_path: Path) 
         ("use crate::Rows;", "fn f(rows: &crate::stored::StoredRows) {}"),
     ],
 )
-def test_modules_of_a_crate_may_not_use_one_another(tmp_path: Path, one: str, other: str) -> None:
+def test_modules_of_a_crate_may_not_form_a_cycle(tmp_path: Path, one: str, other: str) -> None:
     files = {
         "crates/store/src/lib.rs": "mod rows;\nmod stored;\npub use rows::Rows;\n",
         "crates/store/src/stored.rs": f"{one}\npub struct StoredRows;\n",
@@ -153,7 +153,7 @@ def test_a_python_layer_may_not_import_one_above_it(tmp_path: Path, file: str, l
     assert violation.startswith(f"python/thalweg/{file}:")
 
 
-def test_a_python_layer_may_import_what_is_below_it_and_what_is_shared(tmp_path: Path) -> None:
+def test_a_python_layer_may_import_lower_layers_and_shared_modules(tmp_path: Path) -> None:
     files = {
         "thalweg/__init__.py": "__version__ = '1'",
         "thalweg/errors.py": "",

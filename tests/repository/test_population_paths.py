@@ -7,19 +7,19 @@ import population_paths
 import pytest
 
 
-def test_the_files_of_the_study_are_what_the_command_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_files_of_the_study_match_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["population_paths.py", "--check"])
     assert population_paths.main() == 0
 
 
-def test_another_draw_is_noticed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_draw_is_reported(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.argv", ["population_paths.py", "--check"])
     monkeypatch.setattr(population_paths, "SEED", 1)
     assert population_paths.main() == 1
     assert "paths.csv is out of date; python tools/population_paths.py" in capsys.readouterr().err
 
 
-def test_kinds_come_in_their_shares() -> None:
+def test_path_kinds_occur_with_their_shares() -> None:
     kinds = [{"name": name, "share": share, "rate": rate, "rtt": "10ms", "buffer": "1bdp", "loss": 0.0}
              for name, share, rate in (("slow", 0.8, "1Mbps"), ("fast", 0.2, "100Mbps"))]  # fmt: skip
     drawn = population_paths.draw(kinds)
@@ -27,7 +27,7 @@ def test_kinds_come_in_their_shares() -> None:
     assert counts[True] == pytest.approx(800, abs=50)
 
 
-def test_a_number_stays_within_a_factor_of_two_of_its_kind() -> None:
+def test_values_stay_within_a_factor_of_two_of_their_kind() -> None:
     kinds = json.loads(population_paths.POPULATION.read_text())["kinds"][:1]
     rates = [float(path["path.rate"].removesuffix("Mbps")) for path in population_paths.draw(kinds)]
     assert 20 <= min(rates) < 22

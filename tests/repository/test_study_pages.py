@@ -83,7 +83,7 @@ def test_a_page_has_the_larger_set_of_each_engine(study: Study) -> None:
     assert "sim** 10 %" not in page, "the quick set of an engine that has a full one is left out"
 
 
-def test_a_page_tells_the_story_with_links_that_work_from_there(study: Study) -> None:
+def test_a_page_contains_the_story_with_valid_links(study: Study) -> None:
     (study.folder / "README.md").write_text(
         "# Alone\n\nA story: [tables](../../docs/studies/mine.md), [bbr3](../../docs/concepts/bbr3.md), "
         "[other](../../docs/studies/other.md), [its story](../other/README.md), [paths](paths.csv).\n"
@@ -97,7 +97,7 @@ def test_a_page_tells_the_story_with_links_that_work_from_there(study: Study) ->
     assert page.count("# Alone\n") == 1
 
 
-def test_a_claim_that_every_engine_confirms_is_listed_with_its_value(study: Study) -> None:
+def test_a_claim_confirmed_by_every_engine_is_listed_with_its_value(study: Study) -> None:
     found = json.loads((study.folder / "found.json").read_text())
     found["engines"]["uml"]["quick"]["claims"]["alone"] = entry("cannot run here", 0.0)
     (study.folder / "found.json").write_text(json.dumps(found))
@@ -112,14 +112,14 @@ def test_the_front_page_counts_verdicts_by_engine(study: Study) -> None:
     assert "| [mine](mine.md) | uml (quick) | 1 | 0 | 0 | 1 | 0 |" in rows
 
 
-def test_the_page_of_a_study_says_why_a_claim_fails_and_what_was_scaled(study: Study) -> None:
+def test_the_page_of_a_study_explains_failed_claims_and_scaling(study: Study) -> None:
     page = study_pages.page(study)
     assert "- Why: The buffer is too small." in page
     assert "- **uml** alone: half the rate" in page
     assert "thalweg reproduce mine --engine uml" in page
 
 
-def test_an_interval_in_another_unit_than_its_value_has_its_units(study: Study) -> None:
+def test_an_interval_in_a_different_unit_than_its_value_has_its_unit(study: Study) -> None:
     found = json.loads((study.folder / "found.json").read_text())
     goodput = 'measure = "goodput", flow = "bulk"'
     text = (study.folder / "claims.toml").read_text().replace('measure = "utilisation"', goodput)
@@ -135,7 +135,7 @@ def test_the_page_of_a_study_without_results_says_so(study: Study) -> None:
     assert "[Alone](mine.md)" in study_pages.front([study])
 
 
-def test_the_front_page_says_how_long_all_studies_take_if_that_is_known_of_each(study: Study) -> None:
+def test_the_front_page_has_the_total_duration_if_every_one_is_known(study: Study) -> None:
     together = "On the simulator all of them together took 24 s with `--quick`, and 24 s without"
     assert together in study_pages.front([study, study])
     found = json.loads((study.folder / "found.json").read_text())

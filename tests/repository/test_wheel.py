@@ -53,7 +53,7 @@ def link(name: str, packages: Path) -> None:
             target.symlink_to(Path(str(found.locate_file(top))))
 
 
-def test_an_installed_wheel_uses_nothing_of_the_checkout(clean: Path) -> None:
+def test_an_installed_wheel_is_independent_of_the_checkout(clean: Path) -> None:
     code = "import thalweg, thalweg.studies as s; print(thalweg.__file__, *s.ready_made().values(), sep='\\n')"
     places = run(clean / "python", "-c", code, cwd=clean, PATH="/usr/bin:/bin").stdout.split()
     assert len(places) > 1

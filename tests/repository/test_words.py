@@ -39,7 +39,7 @@ def messages(listed: Path, **files: str) -> list[str]:
     return list(check_words.violations(check_words.patterns(listed), texts))
 
 
-def test_a_use_above_the_limit_is_named_with_what_to_write(listed: Path) -> None:
+def test_a_use_above_the_limit_is_reported_with_a_replacement(listed: Path) -> None:
     first, *places = messages(listed, a_rs="// Nobody knows.\n// ok\n// nobody else", b_md='"""Give it')
     assert first == "`nobody`: 1 more than the 1 left to rewrite; write the subject"
     assert places == ["    a.rs:1: // Nobody knows.", "    a.rs:3: // nobody else"]
@@ -58,7 +58,7 @@ def test_a_pattern_of_one_kind_of_file_and_an_allowed_file_are_respected(listed:
     assert len(found) == 2
 
 
-def test_the_pattern_of_lines_does_not_hold_in_code_blocks_and_markup(listed: Path) -> None:
+def test_the_line_length_is_not_checked_in_code_blocks_and_markup(listed: Path) -> None:
     listed.write_text(
         LIST.replace('name = "nobody"', 'name = "long line"').replace('pattern = "nobody"', 'pattern = "long line"')
     )

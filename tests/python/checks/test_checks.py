@@ -43,7 +43,7 @@ def test_a_mistake_is_explained(name: str) -> None:
     assert "--check" in caught.value.text()
 
 
-def test_every_mistake_is_reported_at_once() -> None:
+def test_mistakes_are_reported_together() -> None:
     with pytest.raises(ThalwegErrors) as caught:
         parse_all(["goodput(x) > 1", "jain > 90%", "nonsense"], FLOWS, {0: {}})
     assert len(caught.value.errors) == 2
@@ -67,7 +67,7 @@ def test_arithmetic_has_units(text: str, values: list[float], sides: tuple[float
     assert (bound.left.value(known), bound.right.value(known)) == pytest.approx(sides)
 
 
-def test_a_check_holds_at_every_combination_of_what_its_measures_leave_open() -> None:
+def test_a_check_holds_at_every_combination_of_free_keys() -> None:
     points = dict(enumerate(POINTS))
     everywhere = Check.parse("goodput(ours) > 1Mbps", FLOWS, POINTS)
     assert len(everywhere.places(points)) == 4
@@ -78,7 +78,7 @@ def test_a_check_holds_at_every_combination_of_what_its_measures_leave_open() ->
     assert [list(place.experiments.values()) for place in one.places(points)] == [[3]]
 
 
-def test_a_measure_at_a_point_that_rows_leave_out_is_a_mistake() -> None:
+def test_a_measure_at_a_point_missing_from_the_rows_is_refused() -> None:
     rows = {0: {"path.rtt": "20ms", "path.loss": 0.1}, 1: {"path.rtt": "50ms", "path.loss": 0.2}}
     check = Check.parse("goodput(ours) > goodput(ours, path.rtt=20ms)", FLOWS, list(rows.values()))
     with pytest.raises(TermError, match=r"no point path.rtt = 20ms, path.loss = 0.2"):
@@ -117,11 +117,11 @@ ABOVE = "goodput(ours) > 0.9 * goodput(base)"
         ([9.9, 9.9, 9.9], "not settled"),  # copies of one another
     ],
 )
-def test_intervals_decide(tmp_path: Path, ours: list[float], verdict: str) -> None:
+def test_verdicts_are_decided_by_intervals(tmp_path: Path, ours: list[float], verdict: str) -> None:
     assert judged(tmp_path, ABOVE, [ours]).verdict == verdict
 
 
-def test_too_few_repetitions_come_with_the_number_that_would_do(tmp_path: Path) -> None:
+def test_too_few_repetitions_are_reported_with_the_required_number(tmp_path: Path) -> None:
     """The interval of three values is 0.2 + 4.30 s / sqrt(3): it needs (1.74 / 0.2)^2 times as many."""
     reason = judged(tmp_path, ABOVE, [[8.5, 9.2, 9.9]]).finding.reason
     assert reason == "too few repetitions; about 273 would settle it"
@@ -130,26 +130,26 @@ def test_too_few_repetitions_come_with_the_number_that_would_do(tmp_path: Path) 
     assert "too close" in judged(tmp_path / "close", ABOVE, [[8.0, 9.001, 10.0]]).finding.reason
 
 
-def test_what_repetitions_do_to_both_sides_cancels(tmp_path: Path) -> None:
+def test_common_variation_of_repetitions_cancels(tmp_path: Path) -> None:
     """The spread of `ours` is 5 Mbit/s, that of its difference to 90 % of itself is a tenth."""
     check = "goodput(ours) > 0.9 * goodput(ours) + 0.1Mbps"
     assert judged(tmp_path, check, [[5.0, 10.0, 15.0]]).verdict == "not settled"
     assert judged(tmp_path / "more", check, [[8.0, 10.0, 12.0]]).verdict == "holds"
 
 
-def test_one_point_is_enough_to_break_a_check_and_it_is_shown(tmp_path: Path) -> None:
+def test_one_failing_point_fails_the_check_and_is_shown(tmp_path: Path) -> None:
     outcome = judged(tmp_path, ABOVE, [[9.6, 9.7, 9.8], [7.1, 7.2, 7.3], [8.1, 8.2, 8.3]])
     assert (outcome.verdict, outcome.places, dict(outcome.finding.point)) == ("does not hold", 3, {"path.rtt": "20ms"})
 
 
-def test_a_difference_that_one_of_many_points_shows_by_chance_breaks_nothing(tmp_path: Path) -> None:
+def test_a_random_difference_at_one_of_many_points_does_not_fail_the_check(tmp_path: Path) -> None:
     """An interval of 95 % just below the bound: alone it decides, among twenty looks it may be chance."""
     low = [8.75, 8.79, 8.83]
     assert judged(tmp_path, ABOVE, [low]).verdict == "does not hold"
     assert judged(tmp_path / "many", ABOVE, [low, *[[9.6, 9.7, 9.8]] * 19]).verdict == "not settled"
 
 
-def test_a_point_without_a_value_is_not_settled(tmp_path: Path) -> None:
+def test_a_point_without_a_value_is_inconclusive(tmp_path: Path) -> None:
     outcome = judged(tmp_path, "queueing_delay < 20ms", [[9.0, 9.1, 9.2]])
     assert outcome.verdict == "not settled"
     assert "queueing_delay" in outcome.finding.reason

@@ -93,7 +93,7 @@ def tables(run: Path) -> dict[str, bytes]:
     return {str(file.relative_to(run)): file.read_bytes() for file in run.rglob("*.parquet")}
 
 
-def test_a_sweep_survives_the_death_of_a_worker_and_gives_the_same_tables(
+def test_a_sweep_survives_a_killed_worker_with_the_same_tables(
     planned: plan.Plan, here: Path, cluster: "distributed.LocalCluster", tmp_path: Path
 ) -> None:
     before = pids(cluster)
@@ -118,7 +118,7 @@ def test_a_sweep_survives_the_death_of_a_worker_and_gives_the_same_tables(
     assert [each.name for each in tmp_path.iterdir()] == ["run"]
 
 
-def test_what_is_there_is_not_run_again(
+def test_existing_results_are_not_run_again(
     planned: plan.Plan, here: Path, cluster: "distributed.LocalCluster", tmp_path: Path
 ) -> None:
     first = [(experiment.experiment, experiment.repetition) for experiment in planned.experiments][:5]
@@ -131,7 +131,7 @@ def test_what_is_there_is_not_run_again(
     assert (again.exit_code, again.present, again.finished) == (Exit.FINE, 24, 0)
 
 
-def test_a_search_on_a_cluster_finds_what_it_finds_here(cluster: "distributed.LocalCluster", tmp_path: Path) -> None:
+def test_a_search_on_a_cluster_matches_a_local_search(cluster: "distributed.LocalCluster", tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SEARCH)
     for name, executor in (("here", "local"), ("there", address(cluster))):
         command = [sys.executable, "-m", "thalweg", "optimise", "small.toml", "--out", name, "--executor", executor]
@@ -148,7 +148,7 @@ def refused(planned: plan.Plan, out: Path, executor: str) -> ThalwegError:
     return raised.value
 
 
-def test_a_scheduler_that_does_not_answer_is_named(
+def test_an_unresponsive_scheduler_is_reported(
     planned: plan.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dask_cluster, "CONNECT_WITHIN_S", 1)
@@ -191,7 +191,7 @@ def test_a_cluster_without_workers_is_refused(
     assert "has no workers" in error.message
 
 
-def test_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_cluster, "find_spec", lambda name: None)
     with pytest.raises(ThalwegError) as raised:
         executors.check("dask://127.0.0.1:8786")
@@ -199,7 +199,7 @@ def test_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch
     assert raised.value.exit_code is Exit.MISSING
 
 
-def test_ctrl_c_keeps_the_shards_that_have_come_back(
+def test_ctrl_c_keeps_the_finished_shards(
     planned: plan.Plan, cluster: "distributed.LocalCluster", tmp_path: Path
 ) -> None:
     def interrupt(event: EngineEvent) -> None:

@@ -9,7 +9,7 @@ from thalweg.executors import Work, slurm
 
 
 @pytest.mark.parametrize("name", ["dusk", "dask", "dask://", "slurm://node", ""])
-def test_an_unknown_executor_is_refused_with_those_that_there_are(name: str) -> None:
+def test_an_unknown_executor_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ThalwegError) as raised:
         executors.check(name)
     assert raised.value.expected == "local, dask://HOST:PORT or slurm"
@@ -22,7 +22,7 @@ def test_slurm_without_its_commands_is_refused(monkeypatch: pytest.MonkeyPatch) 
     assert "needs the command sbatch, which is not on the PATH" in raised.value.message
 
 
-def test_engines_in_real_time_stay_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_time_engines_run_only_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm, "check", lambda: None)
     live = plan.Plan(
         format=1, engine="kernel", name="x", about="", source="", scenario_toml="", traces={}, experiments=[]

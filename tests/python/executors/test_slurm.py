@@ -77,7 +77,7 @@ def kill_a_task() -> bool:
     return bool(own)
 
 
-def test_a_sweep_survives_the_death_of_a_task_and_gives_the_same_tables(planned: plan.Plan, tmp_path: Path) -> None:
+def test_a_sweep_survives_a_killed_task_with_the_same_tables(planned: plan.Plan, tmp_path: Path) -> None:
     executors.execute(Work(planned, tmp_path / "local", engine.find()))
     killed = threading.Event()
 
@@ -94,7 +94,7 @@ def test_a_sweep_survives_the_death_of_a_task_and_gives_the_same_tables(planned:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["local", "run"]
 
 
-def test_ctrl_c_cancels_the_job_and_keeps_what_was_finished(planned: plan.Plan, tmp_path: Path) -> None:
+def test_ctrl_c_cancels_the_job_and_keeps_finished_experiments(planned: plan.Plan, tmp_path: Path) -> None:
     def interrupt(event: EngineEvent) -> None:
         if event["event"] == "finished" and not stopping:
             stopping.append(event)

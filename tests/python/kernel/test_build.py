@@ -58,14 +58,14 @@ def test_a_kernel_is_built_once_and_described(thalweg: Thalweg, tree: Path, cach
     assert (folder / "linux").stat().st_mtime_ns == when
 
 
-def test_the_same_source_makes_the_same_program(thalweg: Thalweg, tree: Path) -> None:
+def test_kernel_builds_are_reproducible(thalweg: Thalweg, tree: Path) -> None:
     first = json.loads(thalweg("kernel", "build", "--source", str(tree), "--json").stdout)
     second = json.loads(thalweg("kernel", "build", "--source", str(tree), "--json", "--force").stdout)
     assert second["linux_sha256"] == first["linux_sha256"]
     assert second["folder"] == first["folder"]
 
 
-def test_a_changed_file_makes_another_kernel(thalweg: Thalweg, tree: Path) -> None:
+def test_a_changed_file_yields_another_kernel(thalweg: Thalweg, tree: Path) -> None:
     thalweg("kernel", "build", "--source", str(tree))
     (tree / "main.c").write_text((tree / "main.c").read_text().replace("rc9", "mine"))
     done = thalweg("kernel", "build", "--source", str(tree))
@@ -75,7 +75,7 @@ def test_a_changed_file_makes_another_kernel(thalweg: Thalweg, tree: Path) -> No
     assert len({kernel["source_sha256"] for kernel in listed}) == 2
 
 
-def test_options_of_ones_own_make_another_kernel(thalweg: Thalweg, tree: Path, tmp_path: Path, cache: Path) -> None:
+def test_custom_options_yield_another_kernel(thalweg: Thalweg, tree: Path, tmp_path: Path, cache: Path) -> None:
     (tmp_path / "more.config").write_text("CONFIG_TCP_CONG_LP=y\n# CONFIG_TCP_CONG_BIC is not set\n")
     thalweg("kernel", "build", "--source", str(tree))
     done = thalweg("kernel", "build", "--source", str(tree), "--config", "more.config")
@@ -86,7 +86,7 @@ def test_options_of_ones_own_make_another_kernel(thalweg: Thalweg, tree: Path, t
     assert "CONFIG_TCP_CONG_BIC=y" not in config
 
 
-def test_options_that_do_not_hold_are_named_with_what_they_need(thalweg: Thalweg, tree: Path, cache: Path) -> None:
+def test_options_without_effect_are_reported_with_their_dependencies(thalweg: Thalweg, tree: Path, cache: Path) -> None:
     Path("more.config").write_text("# two mistakes\nCONFIG_DROPPED=y\nCONFIG_HZ=1000\n")
     done = thalweg("kernel", "build", "--source", str(tree), "--config", "more.config")
     assert done.returncode == Exit.USAGE
@@ -95,7 +95,7 @@ def test_options_that_do_not_hold_are_named_with_what_they_need(thalweg: Thalweg
     assert not (cache / "current").exists()
 
 
-def test_an_option_that_does_not_exist_is_named(thalweg: Thalweg, tree: Path) -> None:
+def test_an_unknown_option_is_reported(thalweg: Thalweg, tree: Path) -> None:
     (tree / "net" / "Kconfig").write_text("")
     Path("more.config").write_text("CONFIG_DROPPED=y\n")
     done = thalweg("kernel", "build", "--source", str(tree), "--config", "more.config")
@@ -114,7 +114,7 @@ def test_a_build_that_fails_shows_the_end_of_its_log(thalweg: Thalweg, tree: Pat
     assert not list(cache.glob("6.*"))
 
 
-def test_a_full_disk_is_called_that(thalweg: Thalweg, tree: Path) -> None:
+def test_a_full_disk_is_reported_as_such(thalweg: Thalweg, tree: Path) -> None:
     makefile = (tree / "Makefile").read_text()
     (tree / "Makefile").write_text(makefile.replace("linux:", "linux:\n\tcat /dev/zero > /dev/full\n"))
     done = thalweg("kernel", "build", "--source", str(tree))
@@ -123,7 +123,7 @@ def test_a_full_disk_is_called_that(thalweg: Thalweg, tree: Path) -> None:
     assert "XDG_CACHE_HOME=" in done.stderr
 
 
-def test_a_tree_that_changes_meanwhile_is_not_kept(thalweg: Thalweg, tree: Path, cache: Path) -> None:
+def test_a_build_of_a_tree_that_changes_is_discarded(thalweg: Thalweg, tree: Path, cache: Path) -> None:
     makefile = (tree / "Makefile").read_text()
     (tree / "Makefile").write_text(makefile + "\techo >> $(CURDIR)/main.c\n")
     done = thalweg("kernel", "build", "--source", str(tree))
@@ -132,7 +132,7 @@ def test_a_tree_that_changes_meanwhile_is_not_kept(thalweg: Thalweg, tree: Path,
     assert not (cache / "current").exists()
 
 
-def test_missing_programs_are_named_together_with_their_packages(thalweg: Thalweg, tree: Path, tmp_path: Path) -> None:
+def test_missing_programs_are_reported_with_their_packages(thalweg: Thalweg, tree: Path, tmp_path: Path) -> None:
     path = only_programs(tmp_path / "bin", "make", "gcc", "ld", "bc", "gzip")
     done = thalweg("kernel", "build", "--source", str(tree), PATH=path)
     assert done.returncode == Exit.MISSING
@@ -140,7 +140,7 @@ def test_missing_programs_are_named_together_with_their_packages(thalweg: Thalwe
     assert "hint: sudo apt-get install flex bison\n" in done.stderr
 
 
-def test_without_apt_a_source_is_asked_for(thalweg: Thalweg, tmp_path: Path, toolchain: None) -> None:
+def test_without_apt_a_source_is_required(thalweg: Thalweg, tmp_path: Path, toolchain: None) -> None:
     path = only_programs(tmp_path / "bin", "make", "gcc", "ld", "flex", "bison", "bc", "gzip", "tar", "xz")
     done = thalweg("kernel", "build", PATH=path)
     assert done.returncode == Exit.MISSING
@@ -148,7 +148,7 @@ def test_without_apt_a_source_is_asked_for(thalweg: Thalweg, tmp_path: Path, too
     assert "thalweg kernel build --source DIR" in done.stderr
 
 
-def test_a_cache_that_cannot_be_written_is_named(thalweg: Thalweg, tree: Path, tmp_path: Path) -> None:
+def test_an_unwritable_cache_is_reported(thalweg: Thalweg, tree: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = thalweg("kernel", "build", "--source", str(tree), XDG_CACHE_HOME=str(tmp_path / "file"))
     assert done.returncode == Exit.CANNOT_WRITE
@@ -156,7 +156,7 @@ def test_a_cache_that_cannot_be_written_is_named(thalweg: Thalweg, tree: Path, t
     assert "XDG_CACHE_HOME=" in done.stderr
 
 
-def test_what_is_not_a_kernel_tree_is_refused(thalweg: Thalweg, tmp_path: Path, toolchain: None) -> None:
+def test_an_invalid_kernel_tree_is_refused(thalweg: Thalweg, tmp_path: Path, toolchain: None) -> None:
     done = thalweg("kernel", "build", "--source", str(tmp_path))
     assert done.returncode == Exit.USAGE
     assert f"`{tmp_path}` is not the source of a Linux kernel" in done.stderr
@@ -199,7 +199,7 @@ def ends(process: int) -> bool:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_interrupts_a_build_finds_nothing_of_it(slow: Path, cache: Path, number: signal.Signals) -> None:
+def test_an_interrupted_build_leaves_no_files(slow: Path, cache: Path, number: signal.Signals) -> None:
     build, part = begun(slow, cache)
     build.send_signal(number)
     _, said = build.communicate(timeout=WITHIN_S)
@@ -210,7 +210,7 @@ def test_who_interrupts_a_build_finds_nothing_of_it(slow: Path, cache: Path, num
     assert not (cache / "current").exists()
 
 
-def test_after_a_kill_the_same_command_works(thalweg: Thalweg, slow: Path, cache: Path) -> None:
+def test_the_same_command_succeeds_after_a_kill(thalweg: Thalweg, slow: Path, cache: Path) -> None:
     build, part = begun(slow, cache)
     build.kill()
     build.communicate(timeout=WITHIN_S)
@@ -222,7 +222,7 @@ def test_after_a_kill_the_same_command_works(thalweg: Thalweg, slow: Path, cache
     assert not list(cache.glob("build-*/"))
 
 
-def test_two_builds_at_once_do_not_disturb_each_other(thalweg: Thalweg, slow: Path, cache: Path) -> None:
+def test_concurrent_builds_do_not_interfere(thalweg: Thalweg, slow: Path, cache: Path) -> None:
     build, part = begun(slow, cache)
     try:
         second = thalweg("kernel", "build", "--source", str(slow))

@@ -60,7 +60,7 @@ def calls(vm: Path, word: str) -> int:
     return sum(word in line for line in lines)
 
 
-def test_what_a_guest_needs_of_the_package_is_kept_and_used(thalweg: Thalweg, vm: Path) -> None:
+def test_the_guest_files_of_a_package_are_kept_and_used(thalweg: Thalweg, vm: Path) -> None:
     done = thalweg("kernel", "fetch")
     assert done.returncode == Exit.FINE, done.stderr
     folder = vm / "kernels" / "6.7.8-cloud-amd64"
@@ -74,7 +74,7 @@ def test_what_a_guest_needs_of_the_package_is_kept_and_used(thalweg: Thalweg, vm
     assert sorted(each.name for each in vm.iterdir()) == ["current", "fetch.log", "kernels", "lock"]
 
 
-def test_what_is_there_is_not_fetched_again_unless_it_was_changed(thalweg: Thalweg, vm: Path) -> None:
+def test_a_fetched_kernel_is_fetched_again_only_if_changed(thalweg: Thalweg, vm: Path) -> None:
     thalweg("kernel", "fetch")
     assert thalweg("kernel", "fetch").stdout.startswith("there already: ")
     assert calls(vm, " download linux") == 1
@@ -83,7 +83,7 @@ def test_what_is_there_is_not_fetched_again_unless_it_was_changed(thalweg: Thalw
     assert (vm / "current" / "vmlinuz").read_text() == "image\n"
 
 
-def test_another_suite_is_looked_up_in_lists_of_our_own(thalweg: Thalweg, vm: Path) -> None:
+def test_another_suite_uses_separate_package_lists(thalweg: Thalweg, vm: Path) -> None:
     done = thalweg("kernel", "fetch", "--suite", "bookworm-backports")
     assert done.returncode == Exit.FINE, done.stderr
     assert calls(vm, "SourceParts=/dev/null") == 3, "update, look, download"
@@ -92,7 +92,7 @@ def test_another_suite_is_looked_up_in_lists_of_our_own(thalweg: Thalweg, vm: Pa
     assert "has no suite `bookworm-nonsense`" in done.stderr
 
 
-def test_a_package_that_is_none_and_one_without_a_kernel_leave_nothing(thalweg: Thalweg, vm: Path) -> None:
+def test_invalid_packages_leave_no_files(thalweg: Thalweg, vm: Path) -> None:
     done = thalweg("kernel", "fetch", "nothing")
     assert done.returncode == Exit.MISSING
     assert "apt knows no package `nothing`" in done.stderr
@@ -103,7 +103,7 @@ def test_a_package_that_is_none_and_one_without_a_kernel_leave_nothing(thalweg: 
     assert not list(vm.glob("fetch-*"))
 
 
-def test_a_kernel_for_guests_is_chosen_and_removed_like_a_built_one(
+def test_a_guest_kernel_is_selected_and_removed_like_a_built_one(
     thalweg: Thalweg, vm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     thalweg("kernel", "fetch")
@@ -119,7 +119,7 @@ def test_a_kernel_for_guests_is_chosen_and_removed_like_a_built_one(
     assert [kernel.name for kernel in guests.kernels()] == [second]
 
 
-def test_a_kernel_that_is_none_is_refused_before_anything_runs(thalweg: Thalweg, vm: Path, tmp_path: Path) -> None:
+def test_an_unknown_kernel_is_refused_before_anything_runs(thalweg: Thalweg, vm: Path, tmp_path: Path) -> None:
     scenario = tmp_path / "x.toml"
     scenario.write_text(
         'name = "x"\n[path]\nrate = "1Mbps"\nrtt = "9ms"\n[[flow]]\nname = "a"\ncc = "bbr"\nsize = "1kB"\n'

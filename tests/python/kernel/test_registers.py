@@ -22,13 +22,13 @@ def old(tree: Path) -> Path:
     return tree
 
 
-def test_the_machine_tells_the_size_of_its_registers() -> None:
+def test_the_register_size_of_the_machine_is_detected() -> None:
     # What FXSAVE saves is the least that a 64-bit processor of this kind has.
     assert 512 <= registers.size_bytes() < 1 << 16
     assert registers.size_bytes() % 8 == 0
 
 
-def test_the_number_in_a_source_becomes_that_of_the_machine(old: Path) -> None:
+def test_the_size_in_the_source_is_replaced_with_that_of_the_machine(old: Path) -> None:
     assert registers.is_too_small(old, 11008)
     registers.enlarge(old, 11008)
     assert (old / registers.PLACE).read_text() == OLD.replace("2696", "11008")
@@ -36,11 +36,11 @@ def test_the_number_in_a_source_becomes_that_of_the_machine(old: Path) -> None:
 
 
 @pytest.mark.parametrize("needed", [832, 2696])
-def test_on_most_machines_the_number_stays(old: Path, needed: int) -> None:
+def test_a_sufficient_size_is_not_changed(old: Path, needed: int) -> None:
     assert not registers.is_too_small(old, needed)
 
 
-def test_a_tree_of_ones_own_that_saves_too_little_is_refused(
+def test_a_custom_tree_with_a_too_small_size_is_refused(
     thalweg: Thalweg, old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registers, "size_bytes", lambda: 11008)
@@ -51,7 +51,7 @@ def test_a_tree_of_ones_own_that_saves_too_little_is_refused(
     assert (old / registers.PLACE).read_text() == OLD, "a developer's tree is only read"
 
 
-def test_a_kernel_for_larger_registers_is_another_one_with_larger_stacks(
+def test_larger_registers_yield_another_kernel_with_larger_stacks(
     thalweg: Thalweg, tree: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for size, option in ((2696, None), (11008, "CONFIG_KERNEL_STACK_ORDER=4\n")):

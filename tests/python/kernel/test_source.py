@@ -33,7 +33,7 @@ def test_a_tree_that_cannot_be_built_is_refused(tree: Path, file: str, text: str
     assert error.value.code == slug
 
 
-def test_who_configured_the_tree_in_place_is_reported_how_to_clean_it(tree: Path) -> None:
+def test_a_tree_configured_in_place_is_refused_with_the_cleaning_command(tree: Path) -> None:
     (tree / ".config").write_text("")
     with pytest.raises(ThalwegError) as error:
         SourceTree.find(tree)
@@ -46,7 +46,7 @@ def test_a_copy_of_a_tree_has_the_same_checksum(tree: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("file", ["main.c", "net/ipv4/tcp.c", "arch/um/Makefile", "arch/x86/new.S"])
-def test_what_is_compiled_counts(tree: Path, file: str) -> None:
+def test_compiled_files_change_the_checksum(tree: Path, file: str) -> None:
     before = tree_sha256(tree)
     (tree / file).parent.mkdir(parents=True, exist_ok=True)
     (tree / file).write_text("changed")
@@ -56,21 +56,21 @@ def test_what_is_compiled_counts(tree: Path, file: str) -> None:
 @pytest.mark.parametrize(
     "file", [".git", ".git/HEAD", "Documentation/a.rst", "arch/arm64/Makefile", "tools/testing/a.c"]
 )
-def test_what_is_not_compiled_does_not_count(tree: Path, file: str) -> None:
+def test_other_files_do_not_change_the_checksum(tree: Path, file: str) -> None:
     before = tree_sha256(tree)
     (tree / file).parent.mkdir(parents=True, exist_ok=True)
     (tree / file).write_text("changed")
     assert tree_sha256(tree) == before
 
 
-def test_a_folder_of_objects_inside_of_the_tree_does_not_count(tree: Path) -> None:
+def test_a_build_folder_inside_the_tree_does_not_change_the_checksum(tree: Path) -> None:
     before = tree_sha256(tree)
     (tree / "build").mkdir()
     (tree / "build" / ".config").write_text("CONFIG_A=y\n")
     assert tree_sha256(tree) == before
 
 
-def test_the_commit_is_reported_and_whether_there_is_more(tree: Path) -> None:
+def test_the_commit_and_uncommitted_changes_are_reported(tree: Path) -> None:
     git = ["git", "-C", str(tree), "-c", "user.name=a", "-c", "user.email=a@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"], ["tag", "v1"]):
         subprocess.run([*git, *words], check=True)

@@ -30,7 +30,7 @@ def made(cache: Path, name: str, day: str) -> Kernel:
     return kernel
 
 
-def test_where_no_kernel_is_built_the_list_says_how(thalweg: Thalweg) -> None:
+def test_an_empty_kernel_list_explains_how_to_build_one(thalweg: Thalweg) -> None:
     done = thalweg("kernel", "list")
     assert done.returncode == Exit.FINE
     assert "to build one that runs in virtual time: thalweg kernel build\n" in done.stderr
@@ -38,27 +38,31 @@ def test_where_no_kernel_is_built_the_list_says_how(thalweg: Thalweg) -> None:
     assert thalweg("kernel", "list", "--json").stdout == '{\n  "kernels": []\n}\n'
 
 
-def test_the_newest_comes_first_and_the_used_one_is_marked(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+def test_the_newest_kernel_is_first_and_the_selected_one_is_marked(
+    thalweg: Thalweg, two: tuple[Kernel, Kernel]
+) -> None:
     two[0].use()
     lines = thalweg("kernel", "list").stdout.splitlines()
     assert lines[1].split()[0] == two[1].name
     assert lines[2].split()[:2] == ["used", two[0].name]
 
 
-def test_another_kernel_is_used_from_then_on(thalweg: Thalweg, two: tuple[Kernel, Kernel], cache: Path) -> None:
+def test_selecting_a_kernel_is_persistent(thalweg: Thalweg, two: tuple[Kernel, Kernel], cache: Path) -> None:
     assert thalweg("kernel", "use", two[0].name).returncode == Exit.FINE
     assert (cache / "current").resolve() == two[0].folder
     assert store.current() == two[0]
 
 
-def test_a_name_that_is_none_is_answered_with_those_that_are(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+def test_an_unknown_kernel_is_reported_with_the_known_ones(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
     for word in ("use", "remove"):
         done = thalweg("kernel", word, "6.1")
         assert done.returncode == Exit.USAGE
         assert f"expected one of {two[1].name}, {two[0].name}" in done.stderr
 
 
-def test_after_the_used_one_is_removed_none_is_used(thalweg: Thalweg, two: tuple[Kernel, Kernel], cache: Path) -> None:
+def test_removing_the_selected_kernel_leaves_none_selected(
+    thalweg: Thalweg, two: tuple[Kernel, Kernel], cache: Path
+) -> None:
     done = thalweg("kernel", "remove", two[1].name)
     assert "no kernel is used now" in done.stderr
     assert store.current() is None
@@ -66,25 +70,27 @@ def test_after_the_used_one_is_removed_none_is_used(thalweg: Thalweg, two: tuple
     assert not (cache / "current").is_symlink()
 
 
-def test_removing_another_one_changes_nothing_else(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+def test_removing_an_unselected_kernel_keeps_the_selection(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
     assert thalweg("kernel", "remove", two[0].name).returncode == Exit.FINE
     assert store.current() == two[1]
 
 
-def test_the_variable_goes_first_and_is_pointed_out(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+def test_the_environment_variable_takes_precedence_and_is_reported(
+    thalweg: Thalweg, two: tuple[Kernel, Kernel]
+) -> None:
     done = thalweg("kernel", "list", "--json", THALWEG_UML_KERNEL=str(two[0].folder))
     assert [kernel["current"] for kernel in json.loads(done.stdout)["kernels"]] == [False, True]
     assert "THALWEG_UML_KERNEL is set" in done.stderr
 
 
-def test_half_a_kernel_is_none(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+def test_an_incomplete_kernel_is_ignored(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
     (two[0].folder / "linux").unlink()
     (two[1].folder / "kernel.json").write_text('{"format": 1, "release"')
     assert store.kernels() == []
     assert store.current() is None
 
 
-def test_the_doctor_tells_the_kernel_and_when_it_was_changed(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
+def test_the_doctor_reports_the_kernel_and_its_modification(thalweg: Thalweg, two: tuple[Kernel, Kernel]) -> None:
     def found() -> dict[str, str]:
         findings = json.loads(thalweg("doctor", "--json").stdout)["findings"]
         return next(finding for finding in findings if finding["what"] == "built kernel")

@@ -25,14 +25,14 @@ def warned(tmp_path: Path, text: str) -> str | None:
     return plan.copies_warning(plan.make(scenario.load(tmp_path / "x.toml"), SIM, {"sim": SIM, "kernel": KERNEL}), SIM)
 
 
-def test_repetitions_without_anything_random_will_be_copies(tmp_path: Path) -> None:
+def test_deterministic_repetitions_will_be_copies(tmp_path: Path) -> None:
     said = warned(tmp_path, STILL)
     assert said is not None
     assert said.startswith("the repetitions will be copies of one another")
     assert 'start_jitter = "1rtt"' in said
 
 
-def test_a_random_start_changes_nothing_for_one_transfer_alone(tmp_path: Path) -> None:
+def test_a_random_start_does_not_affect_a_single_transfer(tmp_path: Path) -> None:
     said = warned(tmp_path, 'start_jitter = "1rtt"\n' + STILL + 'size = "1MB"\n')
     assert said is not None
     assert said.endswith("(start_jitter alone only shifts them; use random loss or path.jitter)")
@@ -57,17 +57,17 @@ def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:
         STILL + '[flow.repeat]\narrivals = "poisson"\nrate = "2/s"\nsizes = ["10kB"]\n',
     ],
 )
-def test_whatever_is_random_makes_repetitions_differ(tmp_path: Path, text: str) -> None:
+def test_any_randomness_makes_repetitions_differ(tmp_path: Path, text: str) -> None:
     assert warned(tmp_path, text) is None
 
 
-def test_an_engine_with_noise_of_its_own_makes_no_copies(tmp_path: Path) -> None:
+def test_a_nondeterministic_engine_has_no_copies(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(STILL)
     noisy = replace(SIM, is_real_time=True)
     assert plan.copies_warning(plan.make(scenario.load(tmp_path / "x.toml"), SIM, {"sim": SIM}), noisy) is None
 
 
-def test_the_points_of_a_sweep_that_are_random_are_left_out(tmp_path: Path) -> None:
+def test_random_points_of_a_sweep_are_not_reported_as_copies(tmp_path: Path) -> None:
     said = warned(tmp_path, STILL + '[sweep]\n"path.loss" = [0.0, 0.01, 0.02]\n')
     assert said is not None
     assert "at 1 of 3 points" in said

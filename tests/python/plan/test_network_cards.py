@@ -29,7 +29,7 @@ def card(experiment: Experiment, name: str) -> tuple[bool, int]:
     return host.offloads, host.interrupt_coalescing_ns
 
 
-def test_without_these_keys_a_plan_has_none_of_them(tmp_path: Path) -> None:
+def test_network_card_keys_are_absent_by_default(tmp_path: Path) -> None:
     (plain,) = experiments(tmp_path, "")
     assert card(plain, "sender") == (False, 0)
     assert not plain.forward.offloads
@@ -38,7 +38,7 @@ def test_without_these_keys_a_plan_has_none_of_them(tmp_path: Path) -> None:
     assert "interrupt_coalescing" not in document
 
 
-def test_a_preset_is_a_card_whose_keys_the_host_overrides(tmp_path: Path) -> None:
+def test_host_keys_override_a_network_card_preset(tmp_path: Path) -> None:
     hosts = '[host.sender]\npreset = "nic-2019"\n[host.receiver]\npreset = "nic-2019"\ninterrupt_coalescing = "20us"\n'
     (made,) = experiments(tmp_path, hosts, "offloads = true")
     assert card(made, "sender") == (True, 83_000)
@@ -51,13 +51,13 @@ def test_a_sweep_over_a_host_expands_its_preset(tmp_path: Path) -> None:
     assert [card(made, "sender") for made in experiments(tmp_path, hosts)] == [(True, 0), (True, 50_000)]
 
 
-def test_an_interval_beyond_any_card_is_refused(tmp_path: Path) -> None:
+def test_an_unrealistic_interval_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ThalwegErrors) as caught:
         experiments(tmp_path, '[host.sender]\ninterrupt_coalescing = "1s"\n')
     assert "`host.sender.interrupt_coalescing` is too long" in caught.value.text()
 
 
-def test_an_engine_with_real_cards_refuses_them(tmp_path: Path) -> None:
+def test_an_engine_with_real_network_cards_refuses_the_keys(tmp_path: Path) -> None:
     with pytest.raises(ThalwegErrors) as caught:
         experiments(tmp_path, "[host.sender]\noffloads = true\n", engine=KERNEL)
     assert "does not honour `host.sender.offloads`" in caught.value.text()

@@ -66,7 +66,7 @@ def test_red_derives_its_thresholds_from_the_limit_as_tc_does(tmp_path: Path) ->
         ('{name = "codel", limit = 500}', "", 500),
     ],
 )
-def test_a_buffer_that_is_set_limits_a_discipline_without_a_limit(
+def test_a_configured_buffer_limits_a_discipline_without_a_limit(
     tmp_path: Path, text: str, buffer: str, packets: int
 ) -> None:
     assert queue(tmp_path, text, buffer)[1] == {"kind": "packets", "packets": packets}
@@ -86,7 +86,7 @@ def test_steps_of_rtt_and_loss_become_a_profile_of_each_direction(tmp_path: Path
     assert not alone.profiles, "steps of the rate alone are as before"
 
 
-def test_a_csv_is_a_profile(tmp_path: Path) -> None:
+def test_a_csv_file_is_a_profile(tmp_path: Path) -> None:
     rows = "# of a train\r\nt_s,rate_bps,delay_s,loss\r\n100.0,8e6,0.02,\r\n100.5,0,,0.5\r\n\r\n101,2000000,0.03,0\r\n"
     (tmp_path / "train.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
     (tmp_path / "train.csv.gz").write_bytes(gzip.compress(rows.encode()))
@@ -129,14 +129,14 @@ def test_a_csv_that_is_malformed_is_refused(tmp_path: Path, text: str, message: 
     assert f"bad trace: {message}" in caught.value.text()
 
 
-def test_a_file_that_is_not_complete_gzip_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.gz").write_bytes(gzip.compress(b"1\n2\n" * 1000)[:-20])
     with pytest.raises(ThalwegError) as caught:
         planned(tmp_path, 'trace = "x.gz"\nrtt = "40ms"')
     assert "gzip cannot decompress it" in caught.value.text()
 
 
-def test_an_engine_may_honour_one_format_of_traces(tmp_path: Path) -> None:
+def test_an_engine_may_support_only_one_trace_format(tmp_path: Path) -> None:
     (tmp_path / "x.up").write_text("1\n2\n")
     (tmp_path / "x.csv").write_text("t_s,rate_bps\n0,10000000\n1,2000000\n")
     (tmp_path / "x.toml").write_text(f'name = "x"\n[path]\ntrace = "x.csv"\nrtt = "40ms"\n{FLOW}')
@@ -150,7 +150,7 @@ def test_an_engine_may_honour_one_format_of_traces(tmp_path: Path) -> None:
     assert "`path.trace` in the format mahimahi" in caught.value.text()
 
 
-def test_a_preset_sets_what_the_scenario_does_not(tmp_path: Path) -> None:
+def test_a_preset_sets_only_unset_keys(tmp_path: Path) -> None:
     experiment = only(tmp_path, 'preset = "geo"')
     assert experiment.rtt_ns == 650_000_000
     assert experiment.reverse.capacity.model_dump()["steps"][0]["rate_bps"] == 10_000_000

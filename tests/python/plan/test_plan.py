@@ -36,7 +36,7 @@ def refused(tmp_path: Path, text: str) -> list[Any]:
     return list(caught.value.errors)
 
 
-def test_defaults_are_written_out(tmp_path: Path) -> None:
+def test_defaults_are_explicit_in_the_plan(tmp_path: Path) -> None:
     experiment = only(tmp_path, HEAD + FLOW)
     assert experiment.model_dump(exclude={"seed"}) == {
         "experiment": 0,
@@ -91,7 +91,7 @@ def test_defaults_are_written_out(tmp_path: Path) -> None:
     }
 
 
-def test_choices_for_a_real_kernel_reach_the_plan(tmp_path: Path) -> None:
+def test_kernel_options_are_in_the_plan(tmp_path: Path) -> None:
     flow = FLOW.replace("cubic", "vegas")
     (tmp_path / "x.toml").write_text(
         HEAD + flow + '[engine]\nlink = "netem"\n[sweep]\n"engine.record" = [true, false]\n'
@@ -118,13 +118,13 @@ def test_a_buffer_in_bdp_becomes_bytes(tmp_path: Path, buffer: str, resolved: di
     assert experiment.forward.buffer.model_dump() == resolved
 
 
-def test_a_bdp_counts_in_the_first_rate_of_steps(tmp_path: Path) -> None:
+def test_a_bdp_uses_the_first_rate_of_steps(tmp_path: Path) -> None:
     steps = 'steps = [{at = "0s", rate = "8Mbps"}, {at = "1s", rate = "80Mbps"}]'
     experiment = only(tmp_path, HEAD.replace('rate = "40Mbps"', steps) + FLOW)
     assert experiment.forward.buffer.model_dump() == {"kind": "bytes", "bytes": 45_000}
 
 
-def test_a_bdp_counts_in_the_mean_rate_of_a_trace(tmp_path: Path) -> None:
+def test_a_bdp_uses_the_mean_rate_of_a_trace(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("1\n1\n2\n3\n")  # four packets in 3 ms: 16 Mbit/s
     made_plan = made(tmp_path, HEAD.replace('rate = "40Mbps"', 'trace = "t"') + FLOW)
     forward = made_plan.experiments[0].forward
@@ -132,7 +132,7 @@ def test_a_bdp_counts_in_the_mean_rate_of_a_trace(tmp_path: Path) -> None:
     assert made_plan.traces == {forward.capacity.model_dump()["trace"]: [1, 1, 2, 3]}
 
 
-def test_a_trace_is_in_the_plan_once_whatever_it_is_called(tmp_path: Path) -> None:
+def test_a_trace_is_in_the_plan_once_under_any_name(tmp_path: Path) -> None:
     for name in ("t", "u"):
         (tmp_path / name).write_text("1\n2\n")
     text = HEAD.replace('rate = "40Mbps"', 'trace = "t"') + FLOW + '[sweep]\n"path.trace" = ["t", "u"]\n'
@@ -141,12 +141,12 @@ def test_a_trace_is_in_the_plan_once_whatever_it_is_called(tmp_path: Path) -> No
     assert len(made_plan.experiments) == 2
 
 
-def test_an_odd_rtt_is_divided_without_loss(tmp_path: Path) -> None:
+def test_an_odd_rtt_is_split_exactly(tmp_path: Path) -> None:
     experiment = only(tmp_path, HEAD.replace("45ms", "45000001ns") + FLOW)
     assert (experiment.forward.delay_ns, experiment.reverse.delay_ns) == (22_500_000, 22_500_001)
 
 
-def test_times_in_rtt_count_in_the_rtt_of_the_path(tmp_path: Path) -> None:
+def test_times_in_rtts_use_the_rtt_of_the_path(tmp_path: Path) -> None:
     text = 'start_jitter = "1rtt"\n' + HEAD + 'reorder = {ratio = 0.1, delay = "0.5rtt"}\n' + FLOW
     experiment = only(tmp_path, text)
     assert experiment.start_jitter_ns == 45_000_000
@@ -170,7 +170,7 @@ def test_back_to_back_flows_wait_for_another(tmp_path: Path) -> None:
     assert only(tmp_path, text).flows[1].repeat == RepeatGap(gap_ns=100_000_000, until="a", count=None)
 
 
-def test_the_last_key_of_the_sweep_changes_fastest_and_repetitions_faster_still(tmp_path: Path) -> None:
+def test_the_last_sweep_key_varies_fastest_after_repetitions(tmp_path: Path) -> None:
     sweep = '[sweep]\n"path.buffer" = ["1bdp", "2bdp"]\n"flow.a.cc" = ["bbr", "cubic"]\n'
     made_plan = made(tmp_path, "repetitions = 2\n" + HEAD + FLOW + sweep)
     points = [(e.experiment, e.repetition, e.sweep["path.buffer"], e.flows[0].cc) for e in made_plan.experiments]
@@ -183,7 +183,7 @@ def test_the_last_key_of_the_sweep_changes_fastest_and_repetitions_faster_still(
     ]
 
 
-def test_another_sweep_value_leaves_the_seeds_of_the_others_alone(tmp_path: Path) -> None:
+def test_adding_a_sweep_value_keeps_the_other_seeds(tmp_path: Path) -> None:
     def sweep(values: str) -> dict[tuple[Any, int], int]:
         text = "repetitions = 3\n" + HEAD + FLOW + f'[sweep]\n"path.loss" = [{values}]\n'
         return {(e.sweep["path.loss"], e.repetition): e.seed for e in made(tmp_path, text).experiments}
@@ -201,7 +201,7 @@ def test_another_seed_of_the_scenario_changes_every_seed(tmp_path: Path) -> None
 
 
 @given(st.integers(0, 2**53 - 1), st.dictionaries(st.text(max_size=3), st.floats(0, 1) | st.text(max_size=3)))
-def test_seeds_fit_and_do_not_depend_on_the_order_of_keys(seed: int, assignment: dict[str, Value]) -> None:
+def test_seeds_are_in_range_and_independent_of_the_key_order(seed: int, assignment: dict[str, Value]) -> None:
     derived = seeds.derive(seed, assignment, 0)
     assert 0 <= derived < 2**53
     assert derived == seeds.derive(seed, dict(reversed(assignment.items())), 0)
@@ -213,7 +213,7 @@ def test_seeds_fit_and_do_not_depend_on_the_order_of_keys(seed: int, assignment:
     rtt_ns=st.integers(10_000_000, 10**10),
     percent=st.integers(100, 10_000),
 )
-def test_a_bdp_is_exact_whatever_the_numbers(
+def test_a_bdp_is_exact_for_all_values(
     tmp_path_factory: pytest.TempPathFactory, rate_bps: int, rtt_ns: int, percent: int
 ) -> None:
     text = HEAD.replace("40Mbps", f"{rate_bps}bps").replace("45ms", f"{rtt_ns}ns")
@@ -223,13 +223,13 @@ def test_a_bdp_is_exact_whatever_the_numbers(
     assert experiment.forward.delay_ns + experiment.reverse.delay_ns == rtt_ns
 
 
-def test_a_key_that_no_engine_honours_is_an_error(tmp_path: Path) -> None:
+def test_a_key_that_no_engine_supports_is_an_error(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + "[host.sender]\ncpu_share = 0.5\n")
     assert error.message == "no engine honours `host.sender.cpu_share` yet"
     assert error.source.line == 10
 
 
-def test_a_share_of_a_cpu_becomes_a_slice_and_a_period_and_leaves_other_hosts_as_they_were(tmp_path: Path) -> None:
+def test_a_cpu_share_becomes_a_quota_and_a_period_of_that_host_only(tmp_path: Path) -> None:
     text = HEAD + FLOW + '[host.sender]\ncpu_share = 0.7\ncpu_per_ack = "3us"\n[host.other]\nco_tenants = 2\n'
     (tmp_path / "x.toml").write_text(text + FLOW.replace('"a"', '"b"') + 'host = "other"\n')
     keys = {f"host.*.{key}" for key in ("cpu_share", "cpu_per_ack", "co_tenants")} | {"flow.host"}
@@ -247,7 +247,7 @@ def test_a_share_of_a_cpu_becomes_a_slice_and_a_period_and_leaves_other_hosts_as
     assert "cpu" not in hosts["receiver"].model_dump_json()
 
 
-def test_credit_has_the_baseline_of_the_share_and_a_day_of_earning_as_its_maximum(tmp_path: Path) -> None:
+def test_cpu_credit_has_the_share_as_baseline_and_a_maximum_of_one_day(tmp_path: Path) -> None:
     text = '[host.sender]\ncpu_share = 0.1\ncpu_model = "credit"\ncpu_credit = "60s"\n'
     keys = {f"host.*.{key}" for key in ("cpu_share", "cpu_model", "cpu_credit", "cpu_baseline", "cpu_load", "cpus")}
     able = replace(SIM, honours=SIM.honours | keys)
@@ -272,7 +272,7 @@ def test_credit_has_the_baseline_of_the_share_and_a_day_of_earning_as_its_maximu
     assert (cpu.credit.max_ns, cpu.credit.baseline_ppm, cpu.credit.load_ppm) == (60 * 10**9, 0, 750_000)
 
 
-def test_a_second_cpu_is_in_the_plan_and_one_is_not_written(tmp_path: Path) -> None:
+def test_only_more_than_one_cpu_is_in_the_plan(tmp_path: Path) -> None:
     able = replace(SIM, honours=SIM.honours | {"host.*.cpus"})
     for count in (1, 2):
         (tmp_path / "x.toml").write_text(HEAD + FLOW + f"[host.sender]\ncpus = {count}\n")
@@ -280,7 +280,7 @@ def test_a_second_cpu_is_in_the_plan_and_one_is_not_written(tmp_path: Path) -> N
         assert ("second_cpu" in experiment.hosts["sender"].model_dump()) == (count == 2)
 
 
-def test_a_queue_discipline_of_a_host_is_in_the_plan_and_hosts_without_one_stay_as_they_were(tmp_path: Path) -> None:
+def test_a_host_queue_discipline_is_in_the_plan_of_that_host_only(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(HEAD + FLOW + '[host.sender]\nqdisc = "fq"\n')
     able = replace(SIM, honours=SIM.honours | {"host.*.qdisc"})
     (experiment,) = plan.make(scenario.load(tmp_path / "x.toml"), able, {"sim": able}).experiments
@@ -288,13 +288,13 @@ def test_a_queue_discipline_of_a_host_is_in_the_plan_and_hosts_without_one_stay_
     assert "qdisc" not in experiment.hosts["receiver"].model_dump_json()
 
 
-def test_a_key_that_another_engine_honours_names_it(tmp_path: Path) -> None:
+def test_a_key_supported_by_another_engine_names_it(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + '[engine]\nlink = "relay"\n')
     assert error.message == "the engine `sim` does not honour `engine.link`"
     assert error.hint == "--engine kernel does"
 
 
-def test_a_value_that_another_engine_honours_names_it(tmp_path: Path) -> None:
+def test_a_value_supported_by_another_engine_names_it(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + 'queue = "codel"\n' + FLOW)
     assert error.hint == "--engine kernel does"
     assert error.expected == "fifo"
@@ -302,14 +302,14 @@ def test_a_value_that_another_engine_honours_names_it(tmp_path: Path) -> None:
     assert error.message == 'no engine honours `path.queue.name = "red"` yet'
 
 
-def test_an_unknown_algorithm_is_guessed(tmp_path: Path) -> None:
+def test_an_unknown_algorithm_suggests_a_similar_one(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW.replace("cubic", "cubc"))
     assert (error.place, error.hint) == ("flow.a.cc", "did you mean `cubic`?")
     (error,) = refused(tmp_path, HEAD + FLOW.replace("cubic", "vegas"))
     assert error.hint == "--engine kernel has it"
 
 
-def test_an_algorithm_that_the_engine_could_have_is_reported_with_the_reason_and_the_command(tmp_path: Path) -> None:
+def test_an_unavailable_algorithm_is_reported_with_reason_and_command(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(HEAD + FLOW.replace("cubic", "bbr_cpu"))
     has = {"bbr_cpu": Algorithm("bbr_cpu", "", {})}
     able = replace(SIM, algorithms={**SIM.algorithms, **has})
@@ -327,18 +327,18 @@ def test_an_unknown_algorithm_in_the_sweep_points_to_the_sweep(tmp_path: Path) -
     assert error.source.line == 10
 
 
-def test_an_unknown_parameter_of_an_algorithm_is_guessed(tmp_path: Path) -> None:
+def test_an_unknown_parameter_suggests_a_similar_one(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + "cc_params = {betta = 0.5}\n")
     assert (error.place, error.hint) == ("flow.a.cc_params.betta", "did you mean `beta`?")
 
 
-def test_a_module_of_ones_own_needs_an_engine_that_loads_it(tmp_path: Path) -> None:
+def test_a_custom_module_needs_an_engine_that_loads_it(tmp_path: Path) -> None:
     (tmp_path / "mine.ko").write_text("code")
     text = HEAD + FLOW.replace('"cubic"', '{name = "mine", module = "mine.ko"}')
     assert {error.hint for error in refused(tmp_path, text)} == {"--engine kernel does"}
 
 
-def test_a_module_that_changes_makes_another_experiment(tmp_path: Path) -> None:
+def test_a_changed_module_changes_the_experiment(tmp_path: Path) -> None:
     (tmp_path / "tcp_mine.ko").write_text("code")
     (tmp_path / "x.toml").write_text(HEAD + FLOW.replace('"cubic"', '{module = "tcp_mine.ko"}'))
 
@@ -353,7 +353,7 @@ def test_a_module_that_changes_makes_another_experiment(tmp_path: Path) -> None:
     assert flow() != before
 
 
-def test_a_generation_of_the_kernel_and_reordering_reach_the_plan_and_are_absent_by_default(tmp_path: Path) -> None:
+def test_kernel_generation_and_reordering_are_in_the_plan_only_if_set(tmp_path: Path) -> None:
     text = HEAD + 'jitter = "1ms"\nallow_reordering = true\n' + FLOW + '[host.receiver]\nkernel = "6.1"\n'
     experiment = only(tmp_path, text)
     assert experiment.forward.allow_reordering
@@ -363,7 +363,7 @@ def test_a_generation_of_the_kernel_and_reordering_reach_the_plan_and_are_absent
     assert "kernel" not in default["hosts"]["receiver"]
 
 
-def test_a_generation_that_an_engine_has_not_is_refused_and_names_those_that_it_has(tmp_path: Path) -> None:
+def test_an_unsupported_generation_is_refused_with_the_supported_ones(tmp_path: Path) -> None:
     error = refused(tmp_path, HEAD + FLOW + '[host.sender]\nkernel = "6.12"\n')[0]
     assert error.code == "not-honoured"
     assert "6.1, 6.18" in str(error.expected)

@@ -26,7 +26,7 @@ sys.exit(app())
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
-def test_an_import_that_is_asked_to_end_removes_its_file_and_folder(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_terminated_import_removes_its_file_and_folder(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "records"
     words = ["nginx", str(SAMPLES / "nginx-tcp.log"), "--config", str(SAMPLES / "nginx.conf"), "--format-name", "tcp"]
     process = subprocess.Popen(

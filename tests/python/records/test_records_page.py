@@ -55,7 +55,7 @@ def test_an_algorithm_can_be_hidden(browser: Browser, day: Path) -> None:
     watched.page.close()
 
 
-def test_the_page_says_what_is_there_what_is_missing_and_what_to_doubt(day: Path) -> None:
+def test_the_page_lists_present_missing_and_doubtful_values(day: Path) -> None:
     html = (day / "page.html").read_text()
     assert "400 connections and 400 transfers" in html
     for text in ("torn.parquet was left out", "no verdict", "web2", "timed out", "by the peer", "<code>netns</code>"):
@@ -86,7 +86,7 @@ def test_names_from_records_cannot_become_markup(tmp_path: Path) -> None:
     assert "&lt;/script&gt;" in html
 
 
-def test_records_of_one_source_that_knows_little_make_a_page(browser: Browser, tmp_path: Path) -> None:
+def test_records_with_few_columns_have_a_page(browser: Browser, tmp_path: Path) -> None:
     known = {"source", "kind", "end_us", "connection", "duration_us", "sent_bytes", "rtt_smoothed_us"}
     rows = [
         {name: value for name, value in synthetic.transfer(n).items() if name in known} | {"rtt_smoothed_us": 1000 + n}
@@ -104,7 +104,7 @@ def test_records_of_one_source_that_knows_little_make_a_page(browser: Browser, t
     watched.page.close()
 
 
-def test_a_page_of_very_many_rows_is_small(tmp_path: Path) -> None:
+def test_a_page_of_many_rows_is_small(tmp_path: Path) -> None:
     synthetic.write(tmp_path / "a.parquet", synthetic.a_day(connections=2000))
     rows = pl.read_parquet(tmp_path / "a.parquet")
     many = pl.concat([rows] * 100).with_row_index("n").with_columns(
@@ -118,7 +118,7 @@ def test_a_page_of_very_many_rows_is_small(tmp_path: Path) -> None:
     assert "Figures show the 8 algorithms" in html
 
 
-def test_a_page_that_cannot_be_written_says_what_to_type(day: Path, tmp_path: Path) -> None:
+def test_an_unwritable_page_is_reported_with_a_command(day: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ThalwegError) as caught:
         page.write(summarise(read([day])), [day], tmp_path / "file" / "page.html")

@@ -21,7 +21,7 @@ def connections(*places: Path) -> list[int]:
     return sorted(records.collect(records.rows.select("connection"))[0]["connection"].to_list())
 
 
-def test_files_of_any_number_are_read_as_one_with_the_columns_in_order(tmp_path: Path) -> None:
+def test_files_are_concatenated_with_ordered_columns(tmp_path: Path) -> None:
     for number in range(40):
         synthetic.flushed(tmp_path / f"web{number % 3}", number, number, [synthetic.closed(number)])
     records = read([tmp_path])
@@ -35,7 +35,7 @@ def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
     assert connections(tmp_path, file, file) == [1]
 
 
-def test_a_file_whose_flushes_lie_within_another_s_is_left_out_and_said(tmp_path: Path) -> None:
+def test_a_file_contained_in_another_is_skipped_and_reported(tmp_path: Path) -> None:
     parts = [synthetic.flushed(tmp_path, number, number, [synthetic.closed(number)]) for number in (1, 2, 3)]
     whole = synthetic.flushed(tmp_path, 1, 3, [synthetic.closed(number) for number in (1, 2, 3)])
     synthetic.flushed(tmp_path, 4, 4, [synthetic.closed(4)])
@@ -47,7 +47,7 @@ def test_a_file_whose_flushes_lie_within_another_s_is_left_out_and_said(tmp_path
     assert all(whole.name in each.why for each in left_out)
 
 
-def test_an_unfinished_file_is_not_there_yet(tmp_path: Path) -> None:
+def test_an_unfinished_file_is_ignored(tmp_path: Path) -> None:
     synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     (tmp_path / ".20261121T120010Z-0000000002-0000000002.parquet").write_bytes(b"PAR1 half")
     records = read([tmp_path])
@@ -55,7 +55,7 @@ def test_an_unfinished_file_is_not_there_yet(tmp_path: Path) -> None:
     assert records.left_out == []
 
 
-def test_what_holds_no_records_is_left_out_with_the_reason(tmp_path: Path) -> None:
+def test_files_without_records_are_skipped_with_a_reason(tmp_path: Path) -> None:
     synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
     pl.DataFrame({"experiment": [1]}).write_parquet(tmp_path / "flows.parquet")
@@ -70,19 +70,19 @@ def test_what_holds_no_records_is_left_out_with_the_reason(tmp_path: Path) -> No
     assert "end_us is String" in reasons["texts.parquet"]
 
 
-def test_an_empty_folder_is_an_error_that_says_what_to_type(tmp_path: Path) -> None:
+def test_an_empty_folder_is_an_error_with_a_command(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="there are no records") as caught:
         read([tmp_path])
     assert caught.value.exit_code == Exit.FAILED
     assert "thalweg-agent" in (caught.value.hint or "")
 
 
-def test_a_place_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_path_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="there is no file or folder"):
         read([tmp_path / "nowhere"])
 
 
-def test_a_file_whose_rows_are_damaged_is_named(tmp_path: Path) -> None:
+def test_a_file_with_damaged_rows_is_reported(tmp_path: Path) -> None:
     synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     file = synthetic.flushed(tmp_path, 2, 2, [synthetic.closed(number) for number in range(2000)])
     content = bytearray(file.read_bytes())
@@ -93,7 +93,7 @@ def test_a_file_whose_rows_are_damaged_is_named(tmp_path: Path) -> None:
     assert caught.value.code == "damaged-records"
 
 
-def test_columns_that_an_older_version_did_not_write_are_empty(tmp_path: Path) -> None:
+def test_columns_missing_in_older_versions_are_empty(tmp_path: Path) -> None:
     synthetic.write(tmp_path / "a.parquet", [synthetic.closed(1)])
     old = pl.read_parquet(tmp_path / "a.parquet").drop("buffer_bdp", "cc")
     old.with_columns(connection=pl.lit(2, pl.Int64)).write_parquet(tmp_path / "b.parquet")
@@ -102,7 +102,7 @@ def test_columns_that_an_older_version_did_not_write_are_empty(tmp_path: Path) -
     assert rows.rows() == [(1, "cubic", 1.0), (2, None, None)]
 
 
-def test_a_moment_of_zero_is_unknown(tmp_path: Path) -> None:
+def test_a_timestamp_of_zero_is_unknown(tmp_path: Path) -> None:
     synthetic.write(tmp_path / "a.parquet", [synthetic.closed(1, end_us=0), synthetic.closed(2, start_us=0)])
     records = read([tmp_path])
     (rows,) = records.collect(records.rows.sort("connection").select("end_us", "start_us"))
@@ -119,7 +119,7 @@ def test_an_interim_row_that_occurs_twice_is_not_lost(tmp_path: Path) -> None:
     assert records.superseded.height == 1
 
 
-def test_of_a_connection_that_is_open_only_the_last_look_counts(tmp_path: Path) -> None:
+def test_only_the_last_sample_of_an_open_connection_counts(tmp_path: Path) -> None:
     looks = [synthetic.interim(1, minute, acked_bytes=minute) for minute in (1, 2, 3)]
     synthetic.flushed(tmp_path, 1, 1, [looks[2], looks[0], synthetic.transfer(1)])
     synthetic.flushed(tmp_path, 2, 2, [looks[1]])
@@ -129,7 +129,7 @@ def test_of_a_connection_that_is_open_only_the_last_look_counts(tmp_path: Path) 
     assert records.superseded.height == 2
 
 
-def test_a_row_of_the_close_replaces_all_looks_even_one_of_the_same_moment(tmp_path: Path) -> None:
+def test_a_close_row_replaces_all_samples(tmp_path: Path) -> None:
     end_us = synthetic.NOON_US + 2 * synthetic.MINUTE
     rows = [synthetic.interim(1, 1), synthetic.interim(1, 2), synthetic.closed(1, end_us=end_us)]
     synthetic.flushed(tmp_path, 1, 1, rows)
@@ -138,7 +138,7 @@ def test_a_row_of_the_close_replaces_all_looks_even_one_of_the_same_moment(tmp_p
     assert kinds["kind"].to_list() == ["close"]
 
 
-def test_connections_of_the_same_number_elsewhere_or_after_a_start_are_others(tmp_path: Path) -> None:
+def test_connection_ids_are_unique_per_host_and_start(tmp_path: Path) -> None:
     after = synthetic.NOON_US + 60 * synthetic.MINUTE
     rows = [
         synthetic.interim(1, 5),
@@ -171,7 +171,7 @@ def test_a_file_that_is_merged_away_while_it_is_read_counts_once(
     assert len(tries) == 2
 
 
-def test_files_that_go_again_and_again_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeatedly_disappearing_files_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
 
     def removed(records: summary.Records) -> summary.Summary:
@@ -188,9 +188,7 @@ def test_files_that_go_again_and_again_are_an_error(tmp_path: Path, monkeypatch:
         summary.summary_of([tmp_path])
 
 
-def test_rows_of_a_kind_that_only_a_later_version_knows_are_left_out_and_said(
-    thalweg: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_rows_of_a_future_kind_are_skipped_and_reported(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     rows = [synthetic.closed(1), synthetic.closed(2, kind="probe", acked_bytes=7), synthetic.closed(3, kind="probe")]
     file = synthetic.flushed(tmp_path / "r", 1, 1, rows)
     # It has a column more, too.
@@ -205,9 +203,7 @@ def test_rows_of_a_kind_that_only_a_later_version_knows_are_left_out_and_said(
     assert "2 of the kind `probe`" in thalweg("records", "r").stderr
 
 
-def test_numbers_that_no_connection_has_make_no_nonsense_and_no_crash(
-    thalweg: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_impossible_numbers_are_handled(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     most = 2**64 - 1
     rows = [
         synthetic.closed(1, end_us=most, start_us=0, acked_bytes=most, sampled_one_in=2, busy_goodput_bps=float("inf")),
@@ -220,7 +216,7 @@ def test_numbers_that_no_connection_has_make_no_nonsense_and_no_crash(
     assert summarise(read([tmp_path / "r"])).algorithms["cubic"].acked_bytes == pytest.approx(3 * most)
 
 
-def test_a_thousand_files_are_one_table_whatever_the_number_of_files_that_may_be_open(tmp_path: Path) -> None:
+def test_a_thousand_files_are_read_despite_the_open_file_limit(tmp_path: Path) -> None:
     for number in range(1000):
         synthetic.flushed(tmp_path, number, number, [synthetic.closed(number), synthetic.transfer(number)])
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -245,7 +241,7 @@ def ordinary_user() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("secret", ["r", "r/web1", "r/web1/20261121T120000Z-0000000001-0000000001.parquet"])
-def test_records_that_a_user_may_not_read_are_not_called_nothing(secret: str) -> None:
+def test_unreadable_records_are_not_reported_as_absent(secret: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -259,7 +255,7 @@ def test_records_that_a_user_may_not_read_are_not_called_nothing(secret: str) ->
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-def test_floats_that_are_not_finite_are_empty(tmp_path: Path, value: float) -> None:
+def test_non_finite_floats_are_null(tmp_path: Path, value: float) -> None:
     names = [name for name, dtype in SCHEMA.items() if dtype.is_float()]
     file = synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     rows = pl.read_parquet(file)
@@ -271,7 +267,7 @@ def test_floats_that_are_not_finite_are_empty(tmp_path: Path, value: float) -> N
     assert "busy_goodput" not in algorithm.spreads
 
 
-def test_negative_integers_are_empty(tmp_path: Path) -> None:
+def test_negative_integers_are_null(tmp_path: Path) -> None:
     file = synthetic.flushed(tmp_path, 1, 1, [synthetic.closed(1)])
     pl.read_parquet(file).with_columns(rtt_min_us=pl.lit(-1)).write_parquet(file)
     records = read([tmp_path])

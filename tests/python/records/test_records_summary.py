@@ -18,7 +18,7 @@ def summary_of(folder: Path, rows: list[dict[str, Any]]) -> Summary:
     return summarise(read([folder]))
 
 
-def test_rows_are_counted_by_everything_that_they_are_distinguished_by(tmp_path: Path) -> None:
+def test_rows_are_counted_by_every_category(tmp_path: Path) -> None:
     rows = [
         synthetic.closed(1),
         synthetic.closed(2, cc="bbr", close="timeout", direction="out", machine="web2", ip_version=6),
@@ -55,13 +55,13 @@ def test_quantiles_of_each_algorithm_are_those_of_its_rows(tmp_path: Path) -> No
         assert spreads["rtt_p95"].quantile(share) == pytest.approx(share / 5, rel=0.012)
 
 
-def test_the_curve_of_a_distribution_says_which_share_does_not_exceed_a_value(tmp_path: Path) -> None:
+def test_the_curve_is_the_cumulative_distribution(tmp_path: Path) -> None:
     rows = [synthetic.transfer(n, goodput_bps=float(rate)) for n, rate in enumerate([1e6, 1e6, 2e6, 4e6])]
     curve = summary_of(tmp_path, rows).algorithms["cubic"].spreads["goodput"].curve()
     assert curve == [(1e6, 0.0), (1e6, 0.5), (2e6, 0.75), (4e6, 1.0)]
 
 
-def test_a_curve_of_very_many_values_has_few_points_and_keeps_both_ends(tmp_path: Path) -> None:
+def test_a_long_curve_is_thinned_and_keeps_both_ends(tmp_path: Path) -> None:
     rows = [synthetic.closed(n, rtt_min_us=round(1.004**n)) for n in range(1000, 4000)]
     curve = summary_of(tmp_path, rows).algorithms["cubic"].spreads["rtt_min"].curve()
     assert len(curve) <= 301
@@ -84,12 +84,12 @@ def test_completion_times_are_reported_by_size(tmp_path: Path) -> None:
     )
 
 
-def test_a_connection_as_a_whole_has_no_completion_time(tmp_path: Path) -> None:
+def test_a_whole_connection_has_no_completion_time(tmp_path: Path) -> None:
     spreads = summary_of(tmp_path, [synthetic.closed(1)]).algorithms["cubic"].spreads
     assert not {"completion_time", "goodput", "serving_time"} & spreads.keys()
 
 
-def test_the_share_that_the_cpu_held_back_is_of_those_of_which_it_is_known(tmp_path: Path) -> None:
+def test_the_cpu_limited_share_counts_only_known_rows(tmp_path: Path) -> None:
     flags = [True, False, False, False, None]
     rows = [synthetic.closed(n, cc="bbr", cpu_limited=flag) for n, flag in enumerate(flags)]
     summary = summary_of(tmp_path, [*rows, synthetic.closed(9)])
@@ -97,7 +97,7 @@ def test_the_share_that_the_cpu_held_back_is_of_those_of_which_it_is_known(tmp_p
     assert summary.algorithms["cubic"].cpu_limited_share is None
 
 
-def test_retransmissions_count_segments_or_bytes_where_segments_were_not_counted(tmp_path: Path) -> None:
+def test_retransmissions_count_segments_or_else_bytes(tmp_path: Path) -> None:
     rows = [
         synthetic.closed(1, segments=100, retransmits=2),
         synthetic.closed(2, segments=None, retransmits=None, sent_bytes=1000, retransmitted_bytes=40),
@@ -107,7 +107,7 @@ def test_retransmissions_count_segments_or_bytes_where_segments_were_not_counted
     assert (spread.n, spread.mean) == (2, pytest.approx(0.03))
 
 
-def test_a_row_that_stands_for_many_weighs_as_many(tmp_path: Path) -> None:
+def test_a_sampled_row_is_weighted(tmp_path: Path) -> None:
     rows = [synthetic.closed(1, rtt_min_us=10_000), synthetic.closed(2, rtt_min_us=90_000, sampled_one_in=9)]
     summary = summary_of(tmp_path, rows)
     spread = summary.algorithms["cubic"].spreads["rtt_min"]
@@ -121,7 +121,7 @@ def test_a_row_that_stands_for_many_weighs_as_many(tmp_path: Path) -> None:
     assert summary.over_time["connections"].sum() == 10
 
 
-def test_what_is_missing_is_reported_per_column_with_its_meaning(tmp_path: Path) -> None:
+def test_missing_values_are_reported_per_column_with_their_meaning(tmp_path: Path) -> None:
     synthetic.flushed(
         tmp_path, 1, 1, [synthetic.closed(1), synthetic.closed(2, rtt_p95_us=None), synthetic.transfer(1)]
     )
@@ -137,7 +137,7 @@ def test_what_is_missing_is_reported_per_column_with_its_meaning(tmp_path: Path)
     assert "sampled_one_in" not in missing
 
 
-def test_counts_over_time_are_of_what_ended_in_each_step(tmp_path: Path) -> None:
+def test_counts_over_time_are_by_end_time(tmp_path: Path) -> None:
     rows = [synthetic.closed(n, end_us=synthetic.NOON_US + n * synthetic.MINUTE) for n in (0, 1, 119, 120, 300)]
     summary = summary_of(tmp_path, rows)
     assert summary.bin_s == 300
@@ -145,7 +145,7 @@ def test_counts_over_time_are_of_what_ended_in_each_step(tmp_path: Path) -> None
     assert first == {0: 2, 115: 1, 120: 1, 300: 1}
 
 
-def test_the_command_prints_a_line_per_algorithm_and_names_what_it_left_out(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_the_command_prints_a_line_per_algorithm_and_lists_skipped_files(thalweg: Thalweg, tmp_path: Path) -> None:
     synthetic.flushed(tmp_path / "r", 1, 1, [synthetic.closed(1), synthetic.closed(2, cc="bbr"), synthetic.transfer(1)])
     (tmp_path / "r" / "x.parquet").write_text("nothing")
     done = thalweg("records", "r")
@@ -158,7 +158,7 @@ def test_the_command_prints_a_line_per_algorithm_and_names_what_it_left_out(thal
     assert "x.parquet: it is damaged" in done.stderr
 
 
-def test_the_command_gives_the_same_numbers_as_json(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_the_command_prints_the_same_numbers_as_json(thalweg: Thalweg, tmp_path: Path) -> None:
     synthetic.flushed(tmp_path / "r", 1, 1, synthetic.a_day())
     done = thalweg("records", "r", "--json")
     told = json.loads(done.stdout)
@@ -171,9 +171,7 @@ def test_the_command_gives_the_same_numbers_as_json(thalweg: Thalweg, tmp_path: 
 
 
 @pytest.mark.parametrize("arguments", [["nowhere"], ["empty"], ["broken.parquet"]])
-def test_the_command_says_why_there_is_nothing_to_sum_up(
-    thalweg: Thalweg, tmp_path: Path, arguments: list[str]
-) -> None:
+def test_the_command_explains_an_empty_summary(thalweg: Thalweg, tmp_path: Path, arguments: list[str]) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken.parquet").write_text("nothing")
     done = thalweg("records", *arguments)
@@ -182,7 +180,7 @@ def test_the_command_says_why_there_is_nothing_to_sum_up(
     assert done.stderr.startswith("error[no-")
 
 
-def test_files_without_rows_are_reported_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_files_without_rows_are_reported(thalweg: Thalweg, tmp_path: Path) -> None:
     synthetic.flushed(tmp_path / "r", 1, 1, [])
     done = thalweg("records", "r")
     assert done.returncode != 0

@@ -76,7 +76,7 @@ def directory(tmp_path: Path) -> Path:
     return run
 
 
-def test_tables_are_sorted_by_their_keys_whatever_the_order_of_files(directory: Path) -> None:
+def test_tables_are_sorted_by_key_for_any_file_order(directory: Path) -> None:
     flows = open_run(directory).flows()
     assert flows.height == 2 * len(POINTS) * REPETITIONS
     assert flows.equals(flows.sort("experiment", "repetition", "flow"))
@@ -107,7 +107,7 @@ def test_sweep_columns_can_be_attached_to_samples(directory: Path) -> None:
     assert attached.filter(experiment=1)["flow.a.cc"].unique().to_list() == ["bbr"]
 
 
-def test_an_experiment_without_its_flows_file_is_not_read_at_all(directory: Path) -> None:
+def test_an_experiment_without_a_flows_file_is_skipped(directory: Path) -> None:
     (directory / "flows" / f"{an_id(3, 1)}.parquet").unlink()
     run = open_run(directory)
     assert not run.is_finished
@@ -115,7 +115,7 @@ def test_an_experiment_without_its_flows_file_is_not_read_at_all(directory: Path
     assert run.queue().filter(experiment=3)["repetition"].unique().to_list() == [0]
 
 
-def test_files_of_experiments_that_the_plan_does_not_have_are_left_out(directory: Path) -> None:
+def test_files_of_experiments_outside_the_plan_are_skipped(directory: Path) -> None:
     write(directory, "flows", 9, 9)
     assert open_run(directory).flows()["experiment"].max() == 3
 
@@ -128,7 +128,7 @@ def test_a_run_without_time_series_has_empty_tables_with_their_columns(directory
     assert samples.columns == [column.name for column in TABLES["samples"].columns]
 
 
-def test_only_runs_that_recorded_packets_have_rows_of_them(directory: Path) -> None:
+def test_only_runs_with_packet_recording_have_packet_rows(directory: Path) -> None:
     assert open_run(directory).packets().height == 2 * len(POINTS) * REPETITIONS
     shutil.rmtree(directory / "packets")
     packets = open_run(directory).packets()
@@ -144,14 +144,14 @@ def test_tables_of_an_older_version_are_read_with_empty_optional_columns(directo
     assert run.untrustworthy == []
 
 
-def test_the_journal_survives_a_torn_line(directory: Path) -> None:
+def test_a_truncated_journal_line_is_ignored(directory: Path) -> None:
     mark = {"event": "untrustworthy", "id": an_id(1, 0), "reason": "the sender was CPU-limited"}
     lines = [json.dumps(mark), '{"event":"finis', json.dumps(mark)]
     (directory / "events.jsonl").write_text("\n".join(lines) + "\n")
     assert [event["event"] for event in open_run(directory).events] == ["untrustworthy", "untrustworthy"]
 
 
-def test_an_experiment_that_was_run_again_and_well_is_not_marked_any_more(directory: Path) -> None:
+def test_a_successful_rerun_clears_the_mark(directory: Path) -> None:
     mark = {"event": "untrustworthy", "id": an_id(1, 0), "reason": "the host was busy"}
     (directory / "events.jsonl").write_text(json.dumps(mark) + "\n")
     write(directory, "flows", 1, 0, untrustworthy="the host was busy")
@@ -160,7 +160,7 @@ def test_an_experiment_that_was_run_again_and_well_is_not_marked_any_more(direct
     assert open_run(directory).untrustworthy == []
 
 
-def test_what_an_engine_measured_of_itself_is_that_of_the_last_time(directory: Path) -> None:
+def test_engine_self_measurements_are_of_the_last_run(directory: Path) -> None:
     events = [
         {"event": "finished", "id": an_id(1, 0), "measured": {"relay_lateness_p99_us": 900.0}},
         {"event": "finished", "id": an_id(1, 1)},
@@ -193,7 +193,7 @@ def test_a_newer_format_says_to_upgrade(directory: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}', "\x00"])
-def test_a_damaged_run_json_is_an_error_and_no_traceback(directory: Path, text: str) -> None:
+def test_a_damaged_run_json_is_an_error_without_a_traceback(directory: Path, text: str) -> None:
     (directory / "run.json").write_text(text)
     with pytest.raises(ThalwegError) as caught:
         open_run(directory)
@@ -213,14 +213,14 @@ def test_a_damaged_run_json_is_an_error_and_no_traceback(directory: Path, text: 
         {"format": True},
     ],
 )
-def test_a_run_json_with_something_missing_inside_is_damaged(directory: Path, change: dict[str, Any]) -> None:
+def test_a_run_json_with_a_missing_key_is_damaged(directory: Path, change: dict[str, Any]) -> None:
     (directory / "run.json").write_text(json.dumps(meta() | change))
     with pytest.raises(ThalwegError) as caught:
         open_run(directory)
     assert caught.value.code == "damaged-run"
 
 
-def test_a_run_json_that_cannot_be_read_is_an_error_of_its_own(directory: Path) -> None:
+def test_an_unreadable_run_json_is_a_separate_error(directory: Path) -> None:
     (directory / "run.json").unlink()
     (directory / "run.json").mkdir()
     with pytest.raises(ThalwegError, match="is a directory") as caught:
@@ -228,7 +228,9 @@ def test_a_run_json_that_cannot_be_read_is_an_error_of_its_own(directory: Path) 
     assert caught.value.code == "cannot-read"
 
 
-def test_a_table_that_may_not_be_read_is_not_called_damaged(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_without_read_permission_is_not_called_damaged(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(file: Path) -> None:
         raise PermissionError(13, "Permission denied", str(file))
 
@@ -238,7 +240,7 @@ def test_a_table_that_may_not_be_read_is_not_called_damaged(directory: Path, mon
     assert caught.value.hint == f"ls -ld {directory / 'flows'}"
 
 
-def test_a_directory_whose_name_is_not_utf_8_is_reported_to_be_renamed(directory: Path) -> None:
+def test_a_non_utf_8_directory_name_is_an_error_that_suggests_renaming(directory: Path) -> None:
     odd = directory.rename(directory.parent / os.fsdecode(b"caf\xe9"))
     with pytest.raises(ThalwegError, match="the name is no UTF-8") as caught:
         open_run(odd)
@@ -265,7 +267,7 @@ def of_another_table(file: Path) -> None:
 
 @pytest.mark.parametrize("table", [*TABLES])
 @pytest.mark.parametrize("damage", [truncated, emptied, a_directory, of_another_table])
-def test_a_damaged_table_names_the_file_and_how_to_get_it_back(
+def test_a_damaged_table_is_reported_with_file_and_remedy(
     directory: Path, table: str, damage: Callable[[Path], None]
 ) -> None:
     file = directory / table / f"{an_id(1, 1)}.parquet"
@@ -278,7 +280,7 @@ def test_a_damaged_table_names_the_file_and_how_to_get_it_back(
     assert caught.value.hint == f"to run that experiment again: rm -r {flows} && thalweg run 'my test.toml'"
 
 
-def test_a_run_with_nothing_complete_names_the_command_that_goes_on(tmp_path: Path) -> None:
+def test_a_run_without_complete_experiments_suggests_the_resume_command(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(meta()))
     with pytest.raises(ThalwegError, match="0 of 8 experiments") as caught:
         open_run(tmp_path)

@@ -13,7 +13,7 @@ DOCUMENTS = [each for each in vars(plan_document).values() if is_typeddict(each)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda each: each.__name__)
-def test_the_keys_are_those_of_the_schema(document: type) -> None:
+def test_plan_keys_match_the_schema(document: type) -> None:
     name = document.__name__.removesuffix("Document")
     node = SCHEMA if name == "Plan" else SCHEMA["$defs"][name]
     known = {key for each in (node, *node.get("oneOf", ())) for key in each.get("properties", {})}

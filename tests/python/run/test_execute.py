@@ -34,7 +34,7 @@ def behave(monkeypatch: pytest.MonkeyPatch, a_plan: plan.Plan, fake_engine: Path
     return run
 
 
-def test_events_are_passed_on_as_they_come(behave: Any) -> None:
+def test_events_are_forwarded_immediately(behave: Any) -> None:
     events: list[dict[str, Any]] = []
     outcome = behave("finish", listener=events.append)
     assert [event["event"] for event in events] == [
@@ -44,14 +44,14 @@ def test_events_are_passed_on_as_they_come(behave: Any) -> None:
     assert outcome.untrustworthy[0]["reason"] == "the host was busy"
 
 
-def test_the_run_directory_knows_what_was_typed(behave: Any, tmp_path: Path, a_plan: plan.Plan) -> None:
+def test_the_run_directory_records_the_command_line(behave: Any, tmp_path: Path, a_plan: plan.Plan) -> None:
     behave("finish", command=["thalweg", "run", "my test.toml"])
     written = json.loads((tmp_path / "out" / "run.json").read_text())
     assert written["command"] == ["thalweg", "run", "my test.toml"]
     assert written["plan"] == a_plan.model_dump()
 
 
-def test_failed_experiments_do_not_end_the_others(behave: Any) -> None:
+def test_failed_experiments_do_not_stop_the_others(behave: Any) -> None:
     outcome = behave("fail")
     assert outcome.exit_code is Exit.FAILED
     assert outcome.finished == 1
@@ -71,20 +71,20 @@ def test_a_full_disk_is_distinguished(behave: Any) -> None:
     assert caught.value.exit_code is Exit.CANNOT_WRITE
 
 
-def test_an_engine_that_dies_is_an_error_with_its_last_words(behave: Any) -> None:
+def test_an_engine_crash_is_an_error_with_its_last_output(behave: Any) -> None:
     with pytest.raises(ThalwegError, match=r"the engine died \(signal 9\)") as caught:
         behave("die")
     assert caught.value.found == "it all went wrong"
     assert "the same command goes on" in str(caught.value.hint)
 
 
-def test_what_is_not_an_event_is_shown_and_passed_over(behave: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_non_event_output_is_shown_and_skipped(behave: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert behave("babble").finished == 2
     assert "this is no JSON" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_reaches_the_engine_once_and_it_ends_in_order(
+def test_a_signal_reaches_the_engine_once_and_it_exits_cleanly(
     behave: Any, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -101,7 +101,7 @@ def test_a_signal_reaches_the_engine_once_and_it_ends_in_order(
     assert (tmp_path / "asked").read_text() == f"{int(signal.SIGINT)}\n"
 
 
-def test_a_second_signal_ends_an_engine_that_does_not_listen(
+def test_a_second_signal_kills_an_unresponsive_engine(
     behave: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -126,7 +126,7 @@ def test_an_engine_that_does_not_end_in_time_is_killed(
     assert behave("ignore", listener=listener).exit_code is Exit.INTERRUPTED
 
 
-def test_handlers_of_signals_are_put_back(behave: Any) -> None:
+def test_signal_handlers_are_restored(behave: Any) -> None:
     before = signal.getsignal(signal.SIGINT)
     behave("finish")
     assert signal.getsignal(signal.SIGINT) is before
@@ -154,7 +154,7 @@ PLAN = {"event": "plan", "experiments": 40, "present": 3, "pending": 37, "thread
 FINISHED = {"event": "finished", "experiment": 0, "repetition": 0}
 
 
-def test_without_a_terminal_progress_is_a_line_now_and_then() -> None:
+def test_without_a_terminal_progress_is_periodic_lines() -> None:
     ticks = iter(range(0, 1000, 4))
     text = shown([PLAN, *[FINISHED] * 9], terminal=False, clock=lambda: float(next(ticks)))
     assert text.splitlines() == [
@@ -169,25 +169,25 @@ def test_on_a_terminal_progress_is_a_bar() -> None:
     assert "4/40" in shown([PLAN, FINISHED], terminal=True)
 
 
-def test_failures_are_reported_at_once() -> None:
+def test_failures_are_reported_immediately() -> None:
     failed = {"event": "failed", "experiment": 3, "repetition": 1, "code": "bug", "message": "negative [inflight]"}
     assert "experiment 3 (repetition 1) failed: negative [inflight]" in shown([PLAN, failed], terminal=False)
 
 
-def test_of_many_failures_some_are_reported_and_the_rest_is_left_to_the_end() -> None:
+def test_the_first_of_many_failures_are_reported_immediately() -> None:
     failed = {"event": "failed", "experiment": 3, "repetition": 1, "code": "bug", "message": "no room\nhint: make room"}
     text = shown([PLAN, *[failed] * 9], terminal=False)
     assert text.count("failed: no room\n  hint: make room\n") == 5
     assert text.count("further ones like that are counted at the end") == 1
 
 
-def test_in_real_time_it_is_known_before_the_first_result_how_long_the_rest_takes() -> None:
+def test_in_real_time_the_remaining_time_is_known_before_the_first_result() -> None:
     text = shown([PLAN], terminal=False, title="loss on kernel", real_time_s=40 * 12.0)
     # 37 of 40 experiments of 12 s, two at a time: 222 s
     assert text == "loss on kernel: 40 experiments, 2 at a time; 3 are there already; in real time: about 4 min\n"
 
 
-def test_only_an_engine_in_real_time_with_durations_tells_how_long_it_takes(a_plan: plan.Plan) -> None:
+def test_only_a_real_time_engine_with_durations_predicts_its_runtime(a_plan: plan.Plan) -> None:
     sim = engine.capabilities().engines["sim"]
     kernel = replace(sim, is_real_time=True)
     experiments = [experiment.model_copy(update={"duration_ns": 12 * 10**9}) for experiment in a_plan.experiments]
@@ -195,7 +195,7 @@ def test_only_an_engine_in_real_time_with_durations_tells_how_long_it_takes(a_pl
     assert (real_time_s(timed, kernel), real_time_s(timed, sim), real_time_s(a_plan, kernel)) == (36.0, None, None)
 
 
-def test_the_engine_is_found_beside_python_and_on_the_path(
+def test_the_engine_is_found_next_to_python_and_on_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_engine: Path
 ) -> None:
     monkeypatch.delenv("THALWEG_ENGINE")
@@ -226,7 +226,7 @@ def test_a_program_that_is_not_an_engine_is_an_error(fake_engine: Path, text: st
     assert caught.value.exit_code is Exit.MISSING
 
 
-def test_what_to_do_about_an_engine_may_stand_behind_semicolons(fake_engine: Path) -> None:
+def test_engine_hints_may_contain_semicolons(fake_engine: Path) -> None:
     sim = engine.capabilities().engines["sim"]
     said = "namespaces are off: user.max_net_namespaces is 0; sudo sysctl -w user.max_net_namespaces=9; or be root"
     kernel = replace(sim, available=False, why_not=said)
@@ -235,7 +235,7 @@ def test_what_to_do_about_an_engine_may_stand_behind_semicolons(fake_engine: Pat
     assert (sim.reason, sim.remedy) == ("", "")
 
 
-def test_an_engine_that_cannot_run_here_says_why(fake_engine: Path) -> None:
+def test_an_engine_that_cannot_run_here_reports_why(fake_engine: Path) -> None:
     capabilities = engine.capabilities()
     with pytest.raises(ThalwegError, match=r"cannot run here: user namespaces are switched off$") as caught:
         engine.choose("kernel", capabilities)

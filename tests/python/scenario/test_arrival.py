@@ -94,7 +94,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_where_nothing_can_arrive_the_cause_is_named(tmp_path: Path, case: str) -> None:
+def test_the_reason_is_reported_if_no_packet_can_arrive(tmp_path: Path, case: str) -> None:
     place, text, cause = CASES[case]
     errors = refused(tmp_path, text)
     assert len(errors) == 1, [error.text() for error in errors]
@@ -103,7 +103,7 @@ def test_where_nothing_can_arrive_the_cause_is_named(tmp_path: Path, case: str) 
         assert errors[0].place == place
 
 
-def test_who_took_the_line_of_a_trace_for_a_rate_is_reported_what_it_is(tmp_path: Path) -> None:
+def test_a_trace_line_mistaken_for_a_rate_is_explained(tmp_path: Path) -> None:
     errors = refused(tmp_path, GOOD.replace('rate = "10Mbps"', 'trace = "slow.trace"'))
     assert {error.place for error in errors} == {"path.buffer", "path.trace"}
     assert all("each line of a trace is the time in ms of one 1500-byte packet" in error.text() for error in errors)
@@ -131,7 +131,7 @@ def test_who_took_the_line_of_a_trace_for_a_rate_is_reported_what_it_is(tmp_path
         ),
     ],
 )
-def test_what_can_carry_something_is_right(tmp_path: Path, text: str) -> None:
+def test_a_path_that_can_carry_packets_is_valid(tmp_path: Path, text: str) -> None:
     assert [error.text() for error in refused(tmp_path, text)] == []
 
 

@@ -267,7 +267,7 @@ def mistakes(text: str) -> ThalwegError:
     return caught.value
 
 
-def test_the_scenario_that_the_cases_are_made_from_is_right() -> None:
+def test_the_base_scenario_of_the_cases_is_valid() -> None:
     Path("good.toml").write_text(GOOD)
     assert scenario.load("good.toml").raw["name"] == "good"
 
@@ -278,7 +278,7 @@ def test_a_mistake_is_explained(case: str, snapshot: SnapshotAssertion) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_an_error_has_a_place_that_a_program_can_use(case: str) -> None:
+def test_an_error_has_a_machine_readable_position(case: str) -> None:
     for error in mistakes(CASES[case]).errors:
         assert error.place or error.source
         assert error.as_dict()["code"] == error.code
@@ -290,7 +290,7 @@ def test_every_mistake_is_reported_once() -> None:
     assert [each.place for each in error.errors] == ["path.rate", "flow.large.size", "flow.medium.repeat.until"]
 
 
-def test_a_file_that_is_not_there_is_an_error_that_lists_what_is(folder: Path) -> None:
+def test_a_missing_file_is_an_error_that_lists_the_present_ones(folder: Path) -> None:
     (folder / "itc.toml").write_text(GOOD)
     with pytest.raises(ThalwegError) as caught:
         scenario.load("itx.toml")
@@ -311,19 +311,19 @@ def test_a_file_in_another_encoding_names_the_line(folder: Path) -> None:
     assert str(caught.value.source) == "x.toml:2"
 
 
-def test_a_file_in_utf_16_is_reported_how_to_become_utf_8(folder: Path) -> None:
+def test_a_utf_16_file_is_reported_with_the_conversion_command(folder: Path) -> None:
     (folder / "x.toml").write_text(GOOD, encoding="utf-16")
     with pytest.raises(ThalwegError) as caught:
         scenario.load("x.toml")
     assert caught.value.hint == "iconv -f UTF-16 -t UTF-8 'x.toml'"
 
 
-def test_a_byte_order_mark_and_the_lines_of_windows_are_no_mistakes(folder: Path) -> None:
+def test_a_byte_order_mark_and_crlf_are_accepted(folder: Path) -> None:
     (folder / "x.toml").write_text(GOOD.replace("\n", "\r\n"), encoding="utf-8-sig", newline="")
     assert scenario.load("x.toml").raw["name"] == "good"
 
 
-def test_flows_may_wait_for_each_other_in_a_long_chain(folder: Path) -> None:
+def test_flows_may_form_a_long_dependency_chain(folder: Path) -> None:
     links = [
         f'[[flow]]\nname = "f{n}"\ncc = "cubic"\nsize = "1kB"\nrepeat = {{gap = "1s", until = "f{n + 1}"}}\n'
         for n in range(1200)
@@ -332,7 +332,7 @@ def test_flows_may_wait_for_each_other_in_a_long_chain(folder: Path) -> None:
     scenario.load("x.toml")
 
 
-def test_a_long_duration_is_right_where_every_flow_ends_by_itself(folder: Path) -> None:
+def test_a_long_duration_is_valid_if_every_flow_terminates(folder: Path) -> None:
     (folder / "x.toml").write_text('duration = "5000000min"\nsample_interval = "1us"\n' + GOOD)
     scenario.load("x.toml")
 
@@ -350,7 +350,7 @@ def test_tables_that_do_not_exist_yet_can_be_swept(folder: Path) -> None:
     scenario.load("x.toml")
 
 
-def test_settings_take_the_place_of_values_and_of_their_sweep(folder: Path) -> None:
+def test_settings_override_values_and_sweeps(folder: Path) -> None:
     (folder / "x.toml").write_text(GOOD + '[sweep]\n"path.buffer" = ["1bdp", "2bdp"]\n')
     document = scenario.load("x.toml", {"path.buffer": "4bdp", "seed": 7, "flow.medium.cc": "cubic"})
     assert document.raw["sweep"] == {}
@@ -369,14 +369,14 @@ def test_a_bad_setting_points_to_the_command_line(folder: Path) -> None:
     assert caught.value.errors[0].hint == "did you mean `path.buffer`?"
 
 
-def test_buffers_belong_to_the_ends_that_a_flows_direction_uses() -> None:
+def test_buffers_apply_to_the_endpoints_of_the_flow_direction() -> None:
     up = GOOD.replace('cc = "bbr"', 'cc = "bbr"\ndirection = "up"')
     both = "[host.sender]\nsndbuf_max = '1MB'\nrcvbuf_max = '1MB'\n[host.receiver]\nsndbuf_max = '1MB'\nqdisc = 'fq'\n"
     Path("up.toml").write_text(up + both)
     assert scenario.load("up.toml").raw["flow"][1]["direction"] == "up"
 
 
-def test_an_unlimited_flow_up_runs_where_a_buffer_limits_it() -> None:
+def test_an_unlimited_upstream_flow_runs_if_a_buffer_limits_it() -> None:
     flow = '[[flow]]\nname = "up"\ncc = "reno"\ndirection = "up"\n[host.receiver]\nsndbuf_max = "1MB"\n'
     Path("up.toml").write_text("duration = '9s'\n" + GOOD + flow)
     assert scenario.load("up.toml").raw["flow"][2]["direction"] == "up"

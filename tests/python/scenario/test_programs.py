@@ -57,11 +57,11 @@ def test_two_programs_make_a_flow_without_a_congestion_control(tmp_path: Path) -
         ),
     ],
 )
-def test_what_programs_cannot_do_is_found_by_check(tmp_path: Path, flow: str, code: str, place: str) -> None:
+def test_check_reports_what_programs_cannot_do(tmp_path: Path, flow: str, code: str, place: str) -> None:
     assert (code, place) in [(found, where) for found, where, _ in mistakes(tmp_path, flow)]
 
 
-def test_a_missing_program_is_named_with_what_installs_it(tmp_path: Path) -> None:
+def test_a_missing_program_is_reported_with_its_package(tmp_path: Path) -> None:
     flow = 'program = { server = "no-such-tool {port}", client = "true" }\n'
     assert [hint for _, _, hint in mistakes(tmp_path, flow)] == [
         "install it (Debian, Ubuntu: apt install no-such-tool)"
@@ -73,7 +73,7 @@ def test_programs_that_may_hang_need_a_duration(tmp_path: Path) -> None:
     assert ("missing-key", "flow.web.program") in [mistake[:2] for mistake in mistakes(tmp_path, GOOD, head)]
 
 
-def test_a_plan_has_words_and_a_port_of_its_own_for_every_copy(tmp_path: Path) -> None:
+def test_a_plan_has_arguments_and_a_port_per_copy(tmp_path: Path) -> None:
     def flow(name: str, count: int) -> scenario_models.Flow:
         program = {"server": "./serve {port} 'a b'", "client": "get {server}", "ready": {"after": "1s"}}
         return scenario_models.Flow.model_validate({"name": name, "program": program, "count": count})

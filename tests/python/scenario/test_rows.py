@@ -43,7 +43,7 @@ def mistake(paths: str, text: str = SCENARIO) -> ThalwegError:
     return raised.value.errors[0]
 
 
-def test_the_keys_of_a_row_are_set_together_and_combined_with_the_other_keys() -> None:
+def test_row_keys_are_set_together_and_combined_with_other_keys() -> None:
     capabilities = engine.capabilities(engine.DEFAULT)
     made = plan.make(load(), capabilities.engines[engine.DEFAULT], capabilities.engines)
     assert [experiment.sweep for experiment in made.experiments[::2]] == [
@@ -55,7 +55,7 @@ def test_the_keys_of_a_row_are_set_together_and_combined_with_the_other_keys() -
     assert {experiment.rtt_ns for experiment in made.experiments} == {20_000_000, 90_000_000}
 
 
-def test_an_experiment_has_the_seed_that_it_has_in_an_ordinary_sweep() -> None:
+def test_an_experiment_has_the_same_seed_as_in_a_plain_sweep() -> None:
     capabilities = engine.capabilities(engine.DEFAULT)
     rows = plan.make(load(), capabilities.engines[engine.DEFAULT], capabilities.engines)
     lists = '"path.rate" = ["40Mbps"]\n"path.rtt" = ["20ms"]\n"path.loss" = [0]'
@@ -66,13 +66,13 @@ def test_an_experiment_has_the_seed_that_it_has_in_an_ordinary_sweep() -> None:
     ]
 
 
-def test_several_files_with_one_header_are_one_list() -> None:
+def test_files_with_the_same_header_are_concatenated() -> None:
     Path("more.csv").write_text("path.rate,path.rtt,path.loss\n5Mbps,5ms,0\n")
     document = load(text=SCENARIO.replace('["paths.csv"]', '["paths.csv", "more.csv"]'))
     assert document.swept["path.rate"] == ["40Mbps", "10Mbps", "5Mbps"]
 
 
-def test_a_setting_names_other_files() -> None:
+def test_a_setting_selects_other_files() -> None:
     load()
     Path("few.csv").write_text("path.rate,path.rtt,path.loss\n5Mbps,5ms,0\n")
     assert scenario.load("x.toml", {"rows": ["few.csv"]}).swept["path.rtt"] == ["5ms"]
@@ -102,18 +102,18 @@ def test_a_mistake_in_the_file_is_explained(paths: str, words: str) -> None:
     assert Path(error.source.file).name == "paths.csv"
 
 
-def test_a_file_that_is_not_there_is_named() -> None:
+def test_a_missing_file_is_named() -> None:
     error = mistake(PATHS, SCENARIO.replace("paths.csv", "path.csv"))
     assert "`path.csv` cannot be read: no such file or directory" in error.message
     assert error.source
     assert error.source.line == 11
 
 
-def test_files_with_other_headers_are_refused() -> None:
+def test_files_with_different_headers_are_refused() -> None:
     Path("more.csv").write_text("path.rate,path.loss\n5Mbps,0\n")
     error = mistake(PATHS, SCENARIO.replace('["paths.csv"]', '["paths.csv", "more.csv"]'))
     assert error.message == "in [sweep], `more.csv` and `paths.csv` set different keys"
 
 
-def test_rows_that_are_no_names_of_files_are_refused() -> None:
+def test_rows_that_are_not_file_names_are_refused() -> None:
     assert "does not name files" in mistake(PATHS, SCENARIO.replace('["paths.csv"]', "[3]")).message

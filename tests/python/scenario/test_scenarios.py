@@ -42,12 +42,12 @@ def planned(file: Path, name: str) -> None:
     [file for file in FILES if file.parent.name not in OF_A_REAL_KERNEL and known_as(file) not in OF_REAL_KERNELS],
     ids=lambda file: file.stem,
 )
-def test_a_ready_made_scenario_can_be_planned(file: Path) -> None:
+def test_a_bundled_scenario_can_be_planned(file: Path) -> None:
     planned(file, engine.DEFAULT)
 
 
 @pytest.mark.parametrize("file", [file for file in FILES if known_as(file) in OF_REAL_KERNELS], ids=known_as)
-def test_what_only_real_kernels_have_is_refused_by_the_simulator(file: Path) -> None:
+def test_kernel_only_features_are_refused_by_the_simulator(file: Path) -> None:
     with pytest.raises(ThalwegErrors, match=OF_REAL_KERNELS[known_as(file)]):
         planned(file, engine.DEFAULT)
 
@@ -56,19 +56,19 @@ def test_what_only_real_kernels_have_is_refused_by_the_simulator(file: Path) -> 
 @pytest.mark.parametrize(
     "file", [file for file in FILES if file.parent.name in OF_A_REAL_KERNEL], ids=lambda file: file.stem
 )
-def test_a_scenario_of_algorithms_that_only_a_real_kernel_has_can_be_planned(file: Path) -> None:
+def test_a_scenario_with_kernel_only_algorithms_can_be_planned(file: Path) -> None:
     planned(file, "uml")
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_editors_find_a_ready_made_scenario_right(file: Path) -> None:
+def test_the_schema_accepts_a_bundled_scenario(file: Path) -> None:
     schema = json.loads((ROOT / "docs" / "schema" / "scenario.schema.json").read_text())
     jsonschema.validate(tomllib.loads(file.read_text()), schema)
     (named,) = re.findall(r"^#:schema (.*)$", file.read_text(), flags=re.M)
     assert (file.parent / named).resolve() == ROOT / "docs" / "schema" / "scenario.schema.json"
 
 
-def test_editors_find_an_unknown_key_wrong() -> None:
+def test_the_schema_rejects_an_unknown_key() -> None:
     schema = json.loads((ROOT / "docs" / "schema" / "scenario.schema.json").read_text())
     with pytest.raises(jsonschema.ValidationError, match="bufer"):
         jsonschema.validate({"name": "x", "path": {"rtt": "1ms", "bufer": "1bdp"}}, schema)
@@ -85,7 +85,7 @@ def test_the_mixes_of_itc18_are_two_hundred_experiments() -> None:
     assert len({e.seed for e in made.experiments}) == 200
 
 
-def test_the_synthetic_trace_is_what_its_formula_gives() -> None:
+def test_the_synthetic_trace_matches_its_formula() -> None:
     folder = ROOT / "scenarios" / "traces"
     made = runpy.run_path(str(folder / "make_lte_like.py"))["trace"]()
     assert (folder / "lte-like.up").read_text().split() == [str(ms) for ms in made]

@@ -31,12 +31,12 @@ def bytes_of(folder: Path) -> dict[str, str]:
     return {str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
 
 
-def test_there_are_as_many_rows_as_were_asked_for(fleet: Path) -> None:
+def test_the_number_of_rows_is_as_requested(fleet: Path) -> None:
     found = records.read([fleet / synth.RECORDS])
     assert found.all_rows.select(pl.len()).collect().item() == 20_000
 
 
-def test_few_rows_are_as_many_as_were_asked_for_too(tmp_path: Path) -> None:
+def test_a_small_number_of_rows_is_as_requested(tmp_path: Path) -> None:
     for rows in (1, 7):
         written(tmp_path / str(rows), rows=rows)
         found = records.read([tmp_path / str(rows) / synth.RECORDS])
@@ -95,7 +95,7 @@ def test_every_connection_closes_once_and_its_interim_rows_are_replaced(fleet: P
     assert transfers.join(closed, on=["machine", "connection"], how="anti").is_empty()
 
 
-def test_times_and_rates_agree(fleet: Path) -> None:
+def test_times_and_rates_are_consistent(fleet: Path) -> None:
     rows = read(fleet)
     assert (rows["end_us"] - rows["start_us"]).equals(rows["duration_us"].alias("end_us"))
     transfers = rows.filter(pl.col("kind") == "transfer")
@@ -117,7 +117,7 @@ def test_every_address_is_in_the_table_of_prefixes_with_its_class(fleet: Path) -
         assert of == {name}
 
 
-def test_what_is_there_is_not_written_over(tmp_path: Path, thalweg: Thalweg) -> None:
+def test_existing_records_are_not_overwritten(tmp_path: Path, thalweg: Thalweg) -> None:
     made = thalweg("synth", "cdn", "--truth", "none", "--rows", "500", "--out", "synthetic", "--json")
     assert made.returncode == Exit.FINE
     assert json.loads(made.stdout)["rows"] == 500
@@ -129,7 +129,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path, thalweg: Thalweg) -> 
     assert bytes_of(tmp_path / "synthetic") == before
 
 
-def test_what_cannot_be_finished_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_incomplete_generation_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = writing.write_piece, []
 
     def full(made: synth.World, piece: Any, file: Path) -> None:
@@ -155,7 +155,7 @@ def test_what_cannot_be_finished_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         (["--truth", "none", "--quick"], "--quick is about the simulator"),
     ],
 )
-def test_what_cannot_be_made_is_reported(thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_invalid_parameters_are_reported(thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str) -> None:
     done = thalweg("synth", "cdn", "--out", "synthetic", *arguments)
     assert done.returncode == Exit.USAGE
     assert said in done.stderr
@@ -163,5 +163,5 @@ def test_what_cannot_be_made_is_reported(thalweg: Thalweg, tmp_path: Path, argum
 
 
 @pytest.mark.parametrize("out", ["synthetic", "made/up", ".", "..", "made/.."])
-def test_runs_are_not_within_the_folder_of_the_records(out: str) -> None:
+def test_runs_are_outside_the_records_folder(out: str) -> None:
     assert not runs_beside(Path(out)).resolve().is_relative_to(Path(out).resolve())

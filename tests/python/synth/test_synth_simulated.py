@@ -14,7 +14,7 @@ def pools(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pool]:
     return synth.simulate(tmp_path_factory.mktemp("runs"), quick=True)
 
 
-def test_every_cell_has_the_same_connections(pools: dict[str, Pool]) -> None:
+def test_every_cell_has_the_same_number_of_connections(pools: dict[str, Pool]) -> None:
     for kind in CLASSES:
         pool = pools[kind.name]
         assert pool.fct_us.shape[2] == kind.transfers
@@ -22,7 +22,7 @@ def test_every_cell_has_the_same_connections(pools: dict[str, Pool]) -> None:
         assert (pool.rtt_p95_us >= pool.rtt_min_us).all()
 
 
-def test_the_truth_is_what_the_article_says(pools: dict[str, Pool]) -> None:
+def test_the_truth_matches_the_article(pools: dict[str, Pool]) -> None:
     said = synth.truth(synth.make(synth.Settings(), pools))
     ratio = {(segment["class"], segment["metric"]): segment["ratio_of_means"] for segment in said["segments"]}
     assert ratio["far-lossy", "goodput_bps"] > 1.5

@@ -42,7 +42,7 @@ def test_the_reversed_truth_differs_by_class() -> None:
         assert said[kind.name]["ratio_of_medians"] == pytest.approx(wanted)
 
 
-def test_the_paradox_is_one() -> None:
+def test_the_paradox_is_a_simpsons_paradox() -> None:
     together = {each["metric"]: each for each in synth.truth(world(truth="paradox"))["all"]}
     assert together["fct_us"]["ratio_of_medians"] == pytest.approx(0.9)
     assert together["fct_us"]["seen"]["ratio_of_medians"] > 1.2
@@ -73,7 +73,7 @@ def test_the_records_show_the_paradox(tmp_path: Path) -> None:
     assert sum(ratio.value < 1 for ratio in within.values()) >= 5
 
 
-def test_a_client_has_one_arm_an_hour_where_connections_are_correlated(tmp_path: Path) -> None:
+def test_correlated_clients_have_one_arm_per_hour(tmp_path: Path) -> None:
     written(tmp_path, rows=50_000, truth="correlated")
     closed = read(tmp_path).filter((pl.col("kind") == "close") & pl.col("cc").is_not_null())
     hours = closed.group_by("remote_address", pl.col("start_us") // HOUR_US).agg(
@@ -84,7 +84,7 @@ def test_a_client_has_one_arm_an_hour_where_connections_are_correlated(tmp_path:
     assert 0.4 < (closed["cc"] == "bbr").mean() < 0.6
 
 
-def test_before_and_after(tmp_path: Path) -> None:
+def test_before_and_after_arms_are_consecutive(tmp_path: Path) -> None:
     made = written(tmp_path, rows=5_000, design="before-after", days=4)
     at_us = int(made.settings.activation.timestamp()) * 1_000_000
     closed = read(tmp_path).filter((pl.col("kind") == "close") & pl.col("cc").is_not_null())
@@ -92,7 +92,7 @@ def test_before_and_after(tmp_path: Path) -> None:
     assert set(closed.filter(pl.col("start_us") >= at_us)["cc"]) == {"bbr"}
 
 
-def test_a_switchback_gives_every_hour_of_the_day_both(tmp_path: Path) -> None:
+def test_a_switchback_covers_every_hour_of_the_day_with_both_arms(tmp_path: Path) -> None:
     written(tmp_path, rows=20_000, design="switchback")
     closed = read(tmp_path).filter((pl.col("kind") == "close") & pl.col("cc").is_not_null())
     hour = pl.col("start_us") // HOUR_US
@@ -100,7 +100,7 @@ def test_a_switchback_gives_every_hour_of_the_day_both(tmp_path: Path) -> None:
     assert (closed.group_by(hour % 24).agg(pl.col("cc").n_unique())["cc"] == 2).all()
 
 
-def test_the_median_of_a_mixture_is_that_of_draws_from_it() -> None:
+def test_the_median_of_a_mixture_matches_its_samples() -> None:
     chance = np.random.default_rng(1)
     mixture = Mixture(np.array([1.0, 3.0, 2.0]), np.array([1.0, 5.0, 40.0]), 0.5)
     which = chance.choice(3, 400_000, p=mixture.weights / 6)

@@ -142,7 +142,7 @@ def test_a_transfer_that_one_engine_cut_off_has_no_error_but_a_note(tmp_path: Pa
     assert cell.notes == ["kernel: short has no completion time to compare with"]
 
 
-def test_what_all_errors_come_to_is_taken_from_their_sizes() -> None:
+def test_summary_errors_use_absolute_values() -> None:
     errors = [*(("goodput", each) for each in (-0.1, 0.2, -0.3, 0.05, 0.0)), ("retransmit_ratio", 0.5)]
     goodput, retransmits = overall(errors)
     # sizes 0, 0.05, 0.1, 0.2, 0.3: the 90th percentile lies six tenths of the way from 0.2 to 0.3
@@ -188,7 +188,7 @@ def test_cells_that_failed_or_were_not_run_are_named_with_the_reason(tmp_path: P
     assert cells["8bdp", "a"].notes == ["kernel: 1 of 3 repetitions failed: no namespaces"]
 
 
-def test_where_nothing_at_all_is_complete_failures_are_still_told(tmp_path: Path) -> None:
+def test_without_complete_cells_failures_are_still_reported(tmp_path: Path) -> None:
     part = planned(tmp_path, PAIR)
     id = f"{0:08x}{0:08x}"
     failed = [{"event": "failed", "id": id, "experiment": 0, "repetition": 0, "code": "x", "message": "no namespaces"}]
@@ -211,7 +211,7 @@ def test_an_engine_without_an_algorithm_runs_the_other_points(tmp_path: Path) ->
     assert bbr.notes == ["the engine kernel has no congestion control `bbr` here"]
 
 
-def test_an_engine_that_does_not_honour_a_key_lacks_all_cells_of_the_scenario(tmp_path: Path) -> None:
+def test_an_engine_without_a_key_lacks_all_cells_of_the_scenario(tmp_path: Path) -> None:
     kernel = replace(KERNEL, honours=HONOURS - {"path.loss"})
     part = planned(tmp_path, MIX.replace("[[flow]]", "loss = 0.01\n[[flow]]"), (SIM, kernel))
     ran(tmp_path, part.sides[0], lambda run: run.transfer(0, 0, "short"))
@@ -220,7 +220,7 @@ def test_an_engine_that_does_not_honour_a_key_lacks_all_cells_of_the_scenario(tm
     assert cell.notes == ["the engine `kernel` does not honour `path.loss`"]
 
 
-def test_a_simulated_host_gets_the_generation_of_linux_that_the_other_engine_is(tmp_path: Path) -> None:
+def test_a_simulated_host_uses_the_kernel_generation_of_the_other_engine(tmp_path: Path) -> None:
     def of(engine: Engine, *generations: str) -> Engine:
         keys = {"host.*.kernel", *(f"host.*.kernel={each}" for each in generations)}
         return replace(engine, honours=HONOURS | keys)
@@ -253,7 +253,7 @@ def seconds(quick: bool) -> float:
     return sum(part.sides[1].real_time_s for part in parts)
 
 
-def test_the_ready_made_grid_takes_two_hours_in_real_time_and_the_quick_one_about_a_quarter_of_one() -> None:
+def test_the_bundled_grid_takes_two_hours_and_the_quick_one_a_quarter_of_an_hour() -> None:
     overhead_s = 1.5
     grid, quick = load_grid([]), load_grid([], quick=True)
     assert seconds(quick=False) + 3 * grid.cells * overhead_s < 120 * 60
@@ -261,7 +261,7 @@ def test_the_ready_made_grid_takes_two_hours_in_real_time_and_the_quick_one_abou
     assert quick.cells + quick.left_out == grid.cells
 
 
-def test_the_ready_made_grid_covers_what_it_promises() -> None:
+def test_the_bundled_grid_covers_its_documented_range() -> None:
     swept = {key: document.raw["sweep"][key] for document in load_grid([]).documents for key in document.raw["sweep"]}
     assert {"5Mbps", "100Mbps"} <= set(swept["path.rate"])
     assert {"10ms", "100ms"} <= set(load_grid(["solo-rtt"]).documents[0].raw["sweep"]["path.rtt"])
@@ -273,7 +273,7 @@ def test_the_ready_made_grid_covers_what_it_promises() -> None:
     assert {"duel-buffer", "pair-late", "pair-rtt", "mix-large-medium"} <= ready_made().keys()
 
 
-def test_quick_keeps_the_ends_of_ranges_and_one_short_repetition(tmp_path: Path) -> None:
+def test_quick_keeps_range_limits_and_one_short_repetition(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(PAIR.replace('["1bdp", "8bdp"]', '["1bdp", "2bdp", "8bdp"]').replace("10s", "60s"))
     (document,) = load_grid([str(tmp_path / "x.toml")], quick=True).documents
     assert document.raw["sweep"]["path.buffer"] == ["1bdp", "8bdp"]
@@ -282,7 +282,7 @@ def test_quick_keeps_the_ends_of_ranges_and_one_short_repetition(tmp_path: Path)
     assert document.raw["repetitions"] == 4
 
 
-def test_a_part_of_the_grid_goes_by_its_name_and_a_wrong_name_is_guessed() -> None:
+def test_parts_of_the_grid_are_selected_by_name_with_suggestions() -> None:
     assert load_grid(["solo-rtt", "solo-rtt"]).cells == 6
     with pytest.raises(ThalwegError, match="no grid `solo-rt`") as caught:
         load_grid(["solo-rt"])

@@ -110,7 +110,7 @@ def test_the_simulator_meets_the_goals_against_linux_in_virtual_time(uml: None, 
     }, comparison.goals
 
 
-def test_another_rate_on_one_side_does_not_meet_them(uml: None, tmp_path: Path) -> None:
+def test_a_different_rate_on_one_side_fails_the_goals(uml: None, tmp_path: Path) -> None:
     comparison = compared(tmp_path, [SOLO.replace("10Mbps", "13Mbps")], [SOLO])
     assert verdicts(comparison)["goodput", "median"] == "not met"
     assert verdicts(comparison)["goodput", "90th percentile"] == "not met"

@@ -23,7 +23,7 @@ def judged(cells: list[GridCell]) -> dict[tuple[str, str], JudgedGoal]:
     return {(each.goal.title, each.goal.statistic): each for each in judge(cells)}
 
 
-def test_goodput_alone_is_judged_by_median_and_90th_percentile() -> None:
+def test_single_flow_goodput_is_judged_by_median_and_90th_percentile() -> None:
     cells = [cell("goodput", error, number=number) for number, error in enumerate([0.02] * 8 + [-0.2] * 2)]
     found = judged(cells)
     median, p90 = (found["goodput, flow alone", statistic] for statistic in ("median", "90th percentile"))
@@ -31,19 +31,19 @@ def test_goodput_alone_is_judged_by_median_and_90th_percentile() -> None:
     assert (p90.found, p90.verdict) == (pytest.approx(0.2), "not met")
 
 
-def test_goodput_of_flows_with_company_does_not_count_as_alone() -> None:
+def test_goodput_of_concurrent_flows_does_not_count_as_single() -> None:
     found = judged([cell("goodput", 0.5, kind="pair", number=number) for number in range(20)])
     assert found["goodput, flow alone", "median"].verdict == "not enough"
     assert found["goodput, flow alone", "median"].n == 0
 
 
-def test_few_rows_are_no_verdict() -> None:
+def test_too_few_rows_have_no_verdict() -> None:
     found = judged([cell("goodput", 0.0, number=number) for number in range(9)])
     assert found["goodput, flow alone", "median"].verdict == "met"
     assert found["goodput, flow alone", "90th percentile"].verdict == "not enough"
 
 
-def test_a_pair_counts_once_since_its_shares_mirror_each_other() -> None:
+def test_a_pair_of_mirrored_shares_counts_once() -> None:
     cells = [
         cell("share", error, kind="pair", flow=flow, number=number)
         for number in range(4)
@@ -54,7 +54,7 @@ def test_a_pair_counts_once_since_its_shares_mirror_each_other() -> None:
     assert len(disagreements(cells)) == 4
 
 
-def test_rows_without_retransmits_do_not_hide_how_far_the_others_are_apart() -> None:
+def test_rows_without_retransmits_do_not_dilute_the_error() -> None:
     none = [cell("retransmit_ratio", 1.0, number=number, first=0.0, second=0.0004) for number in range(20)]
     some = [cell("retransmit_ratio", 0.5, number=20 + number, first=0.01, second=0.02) for number in range(4)]
     found = judged([*none, *some])["retransmits, if any", "median"]
@@ -79,7 +79,7 @@ def test_a_difference_within_the_noise_is_not_a_disagreement() -> None:
     ].within_noise == 4  # fmt: skip
 
 
-def test_disagreements_are_ranked_by_what_is_large_for_their_measure() -> None:
+def test_disagreements_are_ranked_relative_to_their_measure() -> None:
     cells = [
         cell("rtt_mean", -0.2, number=1),
         cell("retransmit_ratio", 0.25, number=2),
@@ -98,7 +98,7 @@ reason = "Delayed ACKs."
 """
 
 
-def test_a_reason_explains_the_points_and_measures_that_it_names(tmp_path: Path) -> None:
+def test_a_reason_applies_to_its_points_and_measures(tmp_path: Path) -> None:
     (tmp_path / "reasons.toml").write_text(REASONS)
     known = reasons.load(("sim", "uml"), tmp_path / "reasons.toml")
     cells = [cell("rtt_mean", -0.2, number=1), cell("rtt_mean", -0.2, number=2), cell("goodput", 0.2, number=1)]

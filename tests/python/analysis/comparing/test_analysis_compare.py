@@ -61,19 +61,19 @@ def test_the_interval_of_a_ratio_is_fiellers() -> None:
         assert t == pytest.approx(stats.t.ppf(0.975, freedom))
 
 
-def test_a_first_value_that_may_be_nothing_leaves_the_ratio_without_an_interval() -> None:
+def test_a_reference_near_zero_leaves_the_ratio_without_an_interval() -> None:
     found = analysis.difference(estimate([0.0, 1.0]), estimate([5.0, 6.0]))
     assert (found.ratio, found.ratio_low, found.ratio_high) == (11.0, None, None)
     assert analysis.difference(estimate([0.0, 0.0]), estimate([5.0, 6.0])).ratio is None
     assert analysis.difference(estimate([-1.0, -1.1]), estimate([5.0, 6.0])).ratio is None
 
 
-def test_one_repetition_on_a_side_leaves_no_interval() -> None:
+def test_a_single_repetition_on_a_side_has_no_interval() -> None:
     found = analysis.difference(estimate([1.0]), estimate([2.0, 2.1]))
     assert (found.value, found.low, found.p, found.ratio) == (pytest.approx(1.05), None, None, pytest.approx(2.05))
 
 
-def test_values_without_any_spread_are_no_proof_of_a_difference() -> None:
+def test_values_without_spread_do_not_prove_a_difference() -> None:
     sums = [Estimate(3, value, value, value, value) for value in (0.1 + 0.2, 0.3, 0.4)]
     assert analysis.difference(sums[0], sums[1]).p == 1.0
     apart = analysis.difference(sums[0], sums[2])
@@ -83,7 +83,7 @@ def test_values_without_any_spread_are_no_proof_of_a_difference() -> None:
     assert (rounded.p, rounded.low) == (0.1, None), "rounding errors are not a spread"
 
 
-def test_points_of_two_runs_are_paired_by_what_their_sweeps_set_whatever_the_order(tmp_path: Path) -> None:
+def test_points_of_two_runs_are_paired_by_sweep_values_in_any_order(tmp_path: Path) -> None:
     small, large, other = ({"path.buffer": size} for size in ("1bdp", "2bdp", "8bdp"))
     first = a_run(tmp_path / "a", [(small, [1, 1.1]), (large, [2, 2.1]), (other, [9, 9])])
     second = a_run(tmp_path / "b", [(large, [4, 4.1]), (small, [1, 1.1])])
@@ -109,13 +109,13 @@ def test_runs_without_a_common_point_cannot_be_compared(tmp_path: Path) -> None:
         analysis.compare(first, second)
 
 
-def test_runs_of_one_point_each_are_compared_whatever_was_changed_between_them(tmp_path: Path) -> None:
+def test_runs_of_one_point_each_can_always_be_compared(tmp_path: Path) -> None:
     first, second = (a_run(tmp_path / name, [({}, seconds)]) for name, seconds in (("a", [1, 1.1]), ("b", [2, 2.1])))
     row = only(analysis.compare(first, second))
     assert (row.change[0], row.verdict) == (pytest.approx(1 / 1.05), "real")
 
 
-def test_within_a_run_the_first_value_of_a_key_is_compared_with_each_of_the_others(tmp_path: Path) -> None:
+def test_within_a_run_the_first_value_of_a_key_is_the_reference(tmp_path: Path) -> None:
     points = [
         ({"flow.large.cc": cc, "path.rtt": rtt}, [seconds, seconds + 0.01])
         for cc, seconds in (("cubic", 1), ("bbr", 2), ("reno", 3))
@@ -130,7 +130,7 @@ def test_within_a_run_the_first_value_of_a_key_is_compared_with_each_of_the_othe
     }
 
 
-def test_a_key_that_is_not_swept_is_answered_with_those_that_are(tmp_path: Path) -> None:
+def test_a_key_that_is_not_swept_is_reported_with_the_swept_ones(tmp_path: Path) -> None:
     run = a_run(tmp_path, [({"flow.large.cc": cc}, [1, 1]) for cc in ("cubic", "bbr")])
     with pytest.raises(ThalwegError, match=r"does not vary `flow\.large\.c`") as raised:
         analysis.compare(run, by="flow.large.c")
@@ -145,7 +145,7 @@ def test_a_difference_within_the_tolerance_is_too_small(tmp_path: Path) -> None:
     assert only(analysis.compare(first, second, tolerance=0.02)).verdict == "real"
 
 
-def test_what_more_repetitions_would_tell_is_not_called_the_same(tmp_path: Path) -> None:
+def test_an_inconclusive_difference_is_not_called_equal(tmp_path: Path) -> None:
     wide = a_run(tmp_path / "a", [({}, [1.0, 1.5, 0.5])])
     narrow = a_run(tmp_path / "b", [({}, [1.0, 1.01, 0.99])])
     same = a_run(tmp_path / "c", [({}, [1.01, 1.0, 0.99])])
@@ -159,7 +159,7 @@ def test_what_more_repetitions_would_tell_is_not_called_the_same(tmp_path: Path)
     assert only(analysis.compare(some, faster, tolerance=0.05)).verdict == "too few"
 
 
-def test_among_many_rows_one_that_would_be_real_alone_is_not(tmp_path: Path) -> None:
+def test_significance_is_corrected_for_the_number_of_rows(tmp_path: Path) -> None:
     first = [({"path.rtt": f"{ms}ms"}, [1.0, 1.1, 1.2]) for ms in range(20)]
     second = [(first[0][0], [1.3, 1.4, 1.5]), *first[1:]]
     alone = [a_run(tmp_path / name, points[:1]) for name, points in (("a", first), ("b", second))]
@@ -179,7 +179,7 @@ def test_a_run_is_not_different_from_itself(tmp_path: Path) -> None:
     assert {row.verdict for row in found.rows if row.change[1] is not None} == {"not seen"}
 
 
-def test_the_largest_real_difference_comes_first_and_shares_differ_in_points(tmp_path: Path) -> None:
+def test_the_largest_significant_difference_comes_first(tmp_path: Path) -> None:
     runs = []
     for name, lost in (("a", 0), ("b", 300)):
         made = MadeUpRun(tmp_path / name, [experiment(0, repetition) for repetition in range(3)])
@@ -194,7 +194,7 @@ def test_the_largest_real_difference_comes_first_and_shares_differ_in_points(tmp
     assert not ratio.is_relative
 
 
-def test_something_instead_of_nothing_is_larger_than_any_ratio(tmp_path: Path) -> None:
+def test_a_difference_from_zero_exceeds_any_ratio(tmp_path: Path) -> None:
     runs = []
     for name, timeouts in (("a", 0), ("b", 7)):
         made = MadeUpRun(tmp_path / name, [experiment(0, repetition) for repetition in range(2)])
@@ -205,7 +205,7 @@ def test_something_instead_of_nothing_is_larger_than_any_ratio(tmp_path: Path) -
     assert (row.change[0], row.size, row.verdict) == (None, math.inf, "real")
 
 
-def test_steps_that_hide_how_a_number_varies_make_no_difference_real(tmp_path: Path) -> None:
+def test_quantised_values_do_not_make_a_difference_significant(tmp_path: Path) -> None:
     runs = {}
     for name, timeouts, repetitions in (("a", 1, 2), ("b", 2, 2), ("c", 1, 4), ("d", 2, 4)):
         made = MadeUpRun(tmp_path / name, [experiment(0, n) for n in range(repetitions)])
@@ -217,7 +217,7 @@ def test_steps_that_hide_how_a_number_varies_make_no_difference_real(tmp_path: P
     assert only(analysis.compare(runs["a"], runs["c"], measures=["timeouts"]), "timeouts").verdict == "not seen"
 
 
-def test_what_only_one_side_has_is_named(tmp_path: Path) -> None:
+def test_rows_of_only_one_side_are_listed(tmp_path: Path) -> None:
     first = a_run(tmp_path / "a", [({}, [1, 1.1])])
     second = a_run(tmp_path / "b", [({}, [1, 1.1])], name="other")
     found = analysis.compare(first, second, measures=["goodput"])
@@ -226,7 +226,7 @@ def test_what_only_one_side_has_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", [{"measures": ["godput"]}, {"flows": ["larg"]}])
-def test_names_that_are_not_known_are_refused_with_a_guess(tmp_path: Path, asked: dict[str, Any]) -> None:
+def test_unknown_names_are_refused_with_a_suggestion(tmp_path: Path, asked: dict[str, Any]) -> None:
     run = a_run(tmp_path, [({}, [1, 1.1])])
     with pytest.raises(ThalwegError, match="is not known") as raised:
         analysis.compare(run, run, **asked)
@@ -245,6 +245,6 @@ def test_a_share_differs_in_points(tmp_path: Path) -> None:
     assert only(found, "share").change[0] == pytest.approx(1 / 2.75 - 1 / 2, abs=1e-4), "from 50 % to 36 %"
 
 
-def test_the_flows_that_are_named_are_compared_alone(tmp_path: Path) -> None:
+def test_only_the_selected_flows_are_compared(tmp_path: Path) -> None:
     run = a_run(tmp_path, [({}, [1, 1.1])])
     assert {row.flow for row in analysis.compare(run, run, flows=["large"]).rows} == {"large"}

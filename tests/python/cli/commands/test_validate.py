@@ -194,7 +194,7 @@ def test_a_page_that_cannot_be_written_is_refused_before_anything_runs(thalweg: 
     assert not (tmp_path / "runs").exists()
 
 
-def test_tables_of_the_ready_made_grid_fit_into_80_columns(thalweg: Thalweg) -> None:
+def test_tables_of_the_bundled_grid_fit_into_80_columns(thalweg: Thalweg) -> None:
     parts = [
         "solo-rtt",
         "duel-buffer",

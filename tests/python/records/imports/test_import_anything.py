@@ -106,7 +106,7 @@ def check(importer: Importer, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", IMPORTERS)
-def test_a_changed_file_ends_with_rows_or_with_our_error(name: str) -> None:
+def test_a_mutated_file_yields_rows_or_an_import_error(name: str) -> None:
     make, text = IMPORTERS[name]
 
     @settings(max_examples=15, deadline=None)
@@ -119,7 +119,7 @@ def test_a_changed_file_ends_with_rows_or_with_our_error(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", IMPORTERS)
-def test_a_random_file_ends_with_rows_or_with_our_error(name: str) -> None:
+def test_a_random_file_yields_rows_or_an_import_error(name: str) -> None:
     make, _ = IMPORTERS[name]
 
     @settings(max_examples=10, deadline=None)

@@ -243,9 +243,7 @@ LINES: dict[str, tuple[Callable[[], Importer], list[list[str]], str]] = {
 
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("form", ["whole", "truncated", "hashed"])
-def test_lines_with_one_unusual_field_read_in_blocks_give_the_rows_of_single_lines(
-    name: str, form: AddressForm
-) -> None:
+def test_block_reading_matches_line_reading_with_one_unusual_field(name: str, form: AddressForm) -> None:
     make, fields, separator = LINES[name]
     usual = [field[0] for field in fields]
     head = "t;s;a;c;k;r;n;e;b;g;i;x\n" if name.startswith("csv") else ""
@@ -260,7 +258,7 @@ def test_lines_with_one_unusual_field_read_in_blocks_give_the_rows_of_single_lin
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_lines_of_usual_and_unusual_fields_read_in_blocks_give_the_rows_of_single_lines(name: str) -> None:
+def test_block_reading_matches_line_reading_with_mixed_fields(name: str) -> None:
     make, fields, separator = LINES[name]
     line = st.tuples(*(st.sampled_from(field[:1]) | st.sampled_from(field) for field in fields)).map(separator.join)
     kinds = st.sampled_from(["whole", "truncated", "hashed"])
@@ -278,7 +276,7 @@ def test_lines_of_usual_and_unusual_fields_read_in_blocks_give_the_rows_of_singl
 
 
 @pytest.mark.parametrize("name", IMPORTERS)
-def test_a_changed_file_read_in_blocks_gives_the_rows_of_single_lines(name: str) -> None:
+def test_block_reading_matches_line_reading_of_a_mutated_file(name: str) -> None:
     make, text = IMPORTERS[name]
 
     @settings(max_examples=10, deadline=None)

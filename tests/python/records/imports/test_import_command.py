@@ -29,7 +29,7 @@ def key_file(folder: Path, text: str = KEY, mode: int = 0o600) -> Path:
     return file
 
 
-def test_an_import_names_its_file_and_says_what_it_could_not_read(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_an_import_prints_its_file_and_the_skipped_lines(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("import", *NGINX, "--out", "records")
     assert done.returncode == 0, done.stderr
     (file,) = (tmp_path / "records").iterdir()
@@ -40,7 +40,7 @@ def test_an_import_names_its_file_and_says_what_it_could_not_read(thalweg: Thalw
     assert "nginx-tcp.log:5: " in done.stderr
 
 
-def test_importing_the_same_again_replaces_it_and_summaries_count_it_once(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_importing_again_replaces_the_records(thalweg: Thalweg, tmp_path: Path) -> None:
     for addresses in ("truncated", "whole"):
         done = thalweg("import", *NGINX, "--out", "records", "--addresses", addresses, "--cc", "bbr")
         assert done.returncode == 0, done.stderr
@@ -50,7 +50,7 @@ def test_importing_the_same_again_replaces_it_and_summaries_count_it_once(thalwe
     assert [(algorithm["cc"], algorithm["transfers"]) for algorithm in told["algorithms"]] == [("bbr", 4)]
 
 
-def test_a_file_that_is_imported_again_beside_others_counts_once(tmp_path: Path) -> None:
+def test_a_file_imported_again_with_others_counts_once(tmp_path: Path) -> None:
     line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET /{} HTTP/1.1" 200 44321 "-" "x"\n'
     logs = [tmp_path / name for name in ("a.log", "b.log", "none.log")]
     for log, text in zip(logs, [line.format("a"), line.format("b"), "nothing\n"], strict=True):
@@ -61,14 +61,14 @@ def test_a_file_that_is_imported_again_beside_others_counts_once(tmp_path: Path)
     assert len(list((tmp_path / "out").iterdir())) == 2
 
 
-def test_an_import_as_json_says_the_same(thalweg: Thalweg) -> None:
+def test_an_import_as_json_has_the_same_content(thalweg: Thalweg) -> None:
     told = json.loads(thalweg("import", *NGINX, "--out", "records", "--machine", "web7", "--json").stdout)
     assert (told["rows"], told["unread"], told["replaced"], len(told["files"])) == (4, 1, 0, 1)
     assert told["first_unread"][0]["line"] == 5
     assert {"machine", "rtt_smoothed_us"} <= set(told["columns"])
 
 
-def test_strict_stops_at_the_line_and_leaves_nothing_behind(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_strict_stops_at_the_line_and_leaves_no_files(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("import", *NGINX, "--out", "records/deep", "--strict")
     assert done.returncode == Exit.FAILED
     assert "error[unread-line]: line 5 cannot be read" in done.stderr
@@ -76,7 +76,7 @@ def test_strict_stops_at_the_line_and_leaves_nothing_behind(thalweg: Thalweg, tm
     assert not (tmp_path / "records").exists()
 
 
-def test_a_file_that_fails_leaves_nothing_of_those_before_it(tmp_path: Path) -> None:
+def test_a_failing_file_removes_the_output_of_earlier_ones(tmp_path: Path) -> None:
     line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET / HTTP/1.1" 200 44321 "-" "x"\n'
     (tmp_path / "good.log").write_text(line)
     (tmp_path / "torn.log").write_text(line + "203.0.113.9 - -")
@@ -85,7 +85,7 @@ def test_a_file_that_fails_leaves_nothing_of_those_before_it(tmp_path: Path) -> 
     assert sorted(file.name for file in tmp_path.iterdir()) == ["good.log", "torn.log"]
 
 
-def test_a_log_of_another_format_is_an_error_with_a_hint_and_leaves_nothing(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_log_of_another_format_is_an_error_with_a_hint(thalweg: Thalweg, tmp_path: Path) -> None:
     done = thalweg("import", "nginx", str(SAMPLES / "varnish.log"), "--out", "records")
     assert done.returncode == Exit.FAILED
     assert done.stderr.startswith("error[no-records]")
@@ -93,14 +93,14 @@ def test_a_log_of_another_format_is_an_error_with_a_hint_and_leaves_nothing(thal
     assert not (tmp_path / "records").exists()
 
 
-def test_a_folder_that_was_there_stays_when_an_import_fails(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_an_existing_folder_is_kept_after_a_failed_import(thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "records").mkdir()
     (tmp_path / "empty.log").write_text("")
     assert thalweg("import", "nginx", "empty.log", "--out", "records").returncode == Exit.FAILED
     assert list((tmp_path / "records").iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_reported_to_be_so(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     done = thalweg("import", *NGINX, "--out", "file/records")
     assert done.returncode == Exit.CANNOT_WRITE
@@ -122,14 +122,16 @@ def test_a_folder_that_cannot_be_made_is_reported_to_be_so(thalweg: Thalweg, tmp
         (["csv", "x", "--out", "r"], "does not say when a row ended"),
     ],
 )
-def test_mistakes_of_usage_say_what_is_right(thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_usage_errors_suggest_the_correct_usage(
+    thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str
+) -> None:
     done = thalweg("import", *arguments)
     assert done.returncode == Exit.USAGE
     assert said in done.stderr
     assert not (tmp_path / "r").exists()
 
 
-def test_hashed_addresses_are_those_of_the_agent_for_the_same_key(tmp_path: Path) -> None:
+def test_address_hashes_match_the_agent_for_the_same_key(tmp_path: Path) -> None:
     addresses = with_key("hashed", key_file(tmp_path))
     rows, _ = imported(Ss(), SAMPLES / "ss.txt", out=tmp_path / "out", addresses=addresses)
     # HMAC-SHA-256 of the 4 bytes c6 33 64 07, cut to 64 bits: openssl dgst -sha256 -mac HMAC -macopt hexkey:KEY
@@ -139,7 +141,7 @@ def test_hashed_addresses_are_those_of_the_agent_for_the_same_key(tmp_path: Path
     assert rows[1]["remote_address"] != rows[0]["remote_address"]
 
 
-def test_a_key_must_be_there_be_long_enough_and_be_its_owner_s_alone(tmp_path: Path) -> None:
+def test_a_key_must_exist_be_long_enough_and_private(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="there is no file"):
         with_key("hashed", tmp_path / "address.key")
     for text, mode, message in ((KEY[:30], 0o600, "no key"), ("x" * 32, 0o600, "no key"), (KEY, 0o640, "rights on")):
@@ -147,7 +149,7 @@ def test_a_key_must_be_there_be_long_enough_and_be_its_owner_s_alone(tmp_path: P
             with_key("hashed", key_file(tmp_path, text, mode))
 
 
-def test_an_interrupted_import_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_import_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -177,7 +179,7 @@ TORN = {
 
 
 @pytest.mark.parametrize("name", TORN)
-def test_whatever_stands_in_a_file_an_import_ends_with_rows_or_with_our_error(tmp_path: Path, name: str) -> None:
+def test_arbitrary_input_yields_rows_or_an_import_error(tmp_path: Path, name: str) -> None:
     whole = (SAMPLES / name).read_text()
     chance = random.Random(name)
     pieces = ["-1", "9" * 30, "9" * 5000, "1e308", "nan", "[" * 20_000, '"', "::", "h:", "{}", "null"]

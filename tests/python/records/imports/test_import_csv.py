@@ -11,7 +11,7 @@ CSV = SAMPLES / "flows.csv"
 TIME = "end_us=finished"
 
 
-def test_columns_become_ours_in_our_units(tmp_path: Path) -> None:
+def test_columns_and_units_are_converted(tmp_path: Path) -> None:
     settings = [TIME, "remote_address=client", "cc=algorithm", "acked_bytes=size_kB:kB", "fct_us=time_ms:ms",
                 "rtt_min_us=min_rtt_ms:ms", "retransmits=lost", "ecn=secure"]  # fmt: skip
     rows, done = imported(CsvTable(mapping(settings, None)), CSV, out=tmp_path)
@@ -37,7 +37,7 @@ def test_columns_become_ours_in_our_units(tmp_path: Path) -> None:
     ]
 
 
-def test_a_file_of_toml_maps_too_and_settings_go_before_it(tmp_path: Path) -> None:
+def test_a_toml_map_is_read_and_settings_override_it(tmp_path: Path) -> None:
     rows, _ = imported(CsvTable(mapping(["cc=algorithm"], SAMPLES / "flows.toml")), CSV, out=tmp_path / "a")
     assert [row["cc"] for row in rows] == ["cubic", "bbr", "bbr"]
     rows, _ = imported(CsvTable(mapping([], SAMPLES / "flows.toml")), CSV, out=tmp_path / "b")
@@ -45,19 +45,19 @@ def test_a_file_of_toml_maps_too_and_settings_go_before_it(tmp_path: Path) -> No
     assert rows[0]["goodput_bps"] == 1e7
 
 
-def test_what_names_no_transfer_is_a_whole_connection(tmp_path: Path) -> None:
+def test_rows_without_a_transfer_are_connections(tmp_path: Path) -> None:
     rows, _ = imported(CsvTable(mapping([TIME, "acked_bytes=size_kB:kB"], None)), CSV, out=tmp_path)
     assert {row["kind"] for row in rows} == {"close"}
 
 
-def test_a_time_in_the_wrong_unit_is_noticed(tmp_path: Path) -> None:
+def test_a_time_in_the_wrong_unit_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t\n1795304248\n1795304248000\n")
     rows, done = imported(CsvTable(mapping(["end_us=t:s"], None)), tmp_path / "a.csv", out=tmp_path / "out")
     assert [row["end_us"] for row in rows] == [AT_S * 1_000_000]
     assert "another unit" in done.first_unread[0].why
 
 
-def test_fields_may_be_separated_by_anything_and_numbers_of_connections_be_texts(tmp_path: Path) -> None:
+def test_separators_and_connection_identifiers_are_arbitrary_text(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("id\tt\nx\t1700000005\ny\t1700000006\nx\t1700000007\n")
     rows, _ = imported(
         CsvTable(mapping(["end_us=t:s", "connection=id"], None)), tmp_path / "a.tsv", out=tmp_path / "out"
@@ -67,7 +67,7 @@ def test_fields_may_be_separated_by_anything_and_numbers_of_connections_be_texts
     assert rows[0]["end_us"] == 1_700_000_005_000_000
 
 
-def test_addresses_that_were_truncated_or_hashed_before_stay(tmp_path: Path) -> None:
+def test_truncated_or_hashed_addresses_are_kept(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,a\n1700000005,198.51.100.0/24\n1700000006,h:73a92d6adb7d024a\n1700000007,no\n")
     importer = CsvTable(mapping(["end_us=t", "remote_address=a"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
@@ -84,12 +84,12 @@ def test_addresses_that_were_truncated_or_hashed_before_stay(tmp_path: Path) -> 
         ([TIME, "cc"], "names no field"),
     ],
 )
-def test_a_map_that_makes_no_records_is_refused(settings: list[str], message: str) -> None:
+def test_an_invalid_map_is_refused(settings: list[str], message: str) -> None:
     with pytest.raises(ThalwegError, match=message):
         CsvTable(mapping(settings, None))
 
 
-def test_a_file_of_toml_that_is_not_a_map_is_refused(tmp_path: Path) -> None:
+def test_a_toml_file_without_a_map_is_refused(tmp_path: Path) -> None:
     for text, message in (
         ("end_us = 5", "neither a field nor a value"),
         ("end_us = {form = 's'}", "neither a field nor a value"),
@@ -101,14 +101,14 @@ def test_a_file_of_toml_that_is_not_a_map_is_refused(tmp_path: Path) -> None:
             mapping([], tmp_path / "map.toml")
 
 
-def test_a_heading_that_is_not_there_is_named_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_heading_is_reported_with_the_present_ones(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="no column `size`") as caught:
         imported(CsvTable(mapping([TIME, "acked_bytes=size"], None)), CSV, out=tmp_path / "out")
     assert "`size_kB`" in (caught.value.found or "")
     assert not (tmp_path / "out").exists()
 
 
-def test_bytes_that_are_no_text_and_absurd_round_trips_are_noted(tmp_path: Path) -> None:
+def test_invalid_utf_8_and_implausible_rtts_are_noted(tmp_path: Path) -> None:
     file = tmp_path / "odd.csv"
     file.write_bytes(b"finished,algorithm,rtt_ms\n1795304248,bbr,20\n1795304249,caf\xe9,99999999\n")
     settings = [TIME, "cc=algorithm", "rtt_min_us=rtt_ms:ms"]

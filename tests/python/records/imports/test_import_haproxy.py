@@ -48,7 +48,7 @@ def test_a_line_of_tcplog_is_a_connection(tmp_path: Path) -> None:
     assert (row["remote_address"], row["remote_port"]) == ("2001:db8::1", 50123)
 
 
-def test_lines_of_other_things_are_counted_and_phases_that_were_not_reached_are_unknown(tmp_path: Path) -> None:
+def test_other_lines_are_counted_and_unreached_phases_are_unknown(tmp_path: Path) -> None:
     bad = HTTP.replace("10/0/30/69/1500 200 1514848", "-1/-1/-1/-1/3 400 187") + '"<BADREQ>"'
     early = HTTP.replace("1500 200 1514848", "+1500 200 +1514848") + '"GET / HTTP/1.1"'
     lines = [
@@ -66,7 +66,7 @@ def test_lines_of_other_things_are_counted_and_phases_that_were_not_reached_are_
     assert done.unread == 1
 
 
-def test_a_format_of_one_s_own_gives_what_it_has_of_tcp(tmp_path: Path) -> None:
+def test_a_custom_format_yields_its_tcp_fields(tmp_path: Path) -> None:
     form = r"%ci:%cp\ %fi:%fp\ [%trl]\ %ST\ %B\ %U\ %Ta\ %[fc_rtt(us)]\ %[fc_reordering]\ %[var(txn.cc)]\ %hr\ %{+Q}r"
     importer = Haproxy(form, mapping(["cc=%[var(txn.cc)]"], None))
     line = "203.0.113.5:50123 192.0.2.1:443 [22/Nov/2026:00:37:28 +0100] 200 1000 300 1500 45123 3 bbr "
@@ -93,12 +93,12 @@ def test_the_round_trip_time_has_the_unit_of_its_field(tmp_path: Path, field: st
     ("form", "message"),
     [("plain", "has no field"), ("%{+X}ci %t", "hexadecimal"), ("%ci%cp", "nothing stands between")],
 )
-def test_formats_that_cannot_be_read_are_refused(form: str, message: str) -> None:
+def test_unsupported_formats_are_refused(form: str, message: str) -> None:
     with pytest.raises(ThalwegError, match=message):
         Haproxy(form)
 
 
-def test_quotes_around_all_texts_are_not_part_of_them(tmp_path: Path) -> None:
+def test_quotes_around_texts_are_removed(tmp_path: Path) -> None:
     form = '%{+Q}o %{-Q}ci - - [%trg] %r %ST %B "" "" %cp %ms %ft %b %s %TR %Tw %Tc %Tr %Ta %tsc'
     line = '203.0.113.5 - - [21/Nov/2026:23:37:28 +0000] "GET /a HTTP/1.1" 200 212 "" "" 50123 250 '
     line += '"www~" "static" "srv1" 10 0 30 69 109 ----'

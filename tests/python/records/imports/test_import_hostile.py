@@ -52,7 +52,7 @@ def why(done: Imported) -> list[str]:
 
 @pytest.mark.parametrize("form", IMPORTERS)
 @pytest.mark.parametrize("name", NOTHING)
-def test_a_file_without_records_is_our_error_and_leaves_nothing(tmp_path: Path, form: str, name: str) -> None:
+def test_a_file_without_records_is_an_error_and_leaves_no_files(tmp_path: Path, form: str, name: str) -> None:
     (tmp_path / "file").write_bytes(NOTHING[name])
     with pytest.raises(ThalwegError) as caught:
         imported(IMPORTERS[form](), tmp_path / "file", out=tmp_path / "out")
@@ -63,22 +63,20 @@ def test_a_file_without_records_is_our_error_and_leaves_nothing(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
-def test_marks_of_encodings_and_ends_of_lines_of_other_systems_are_not_part_of_the_text(
-    tmp_path: Path, encoding: str
-) -> None:
+def test_byte_order_marks_and_foreign_line_ends_are_removed(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "a.csv").write_bytes("t,size\r\n1795304248,5\r\n1795304249,6\r\n".encode(encoding))
     importer = CsvTable(mapping(["end_us=t", "acked_bytes=size"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert ([row["acked_bytes"] for row in rows], done.unread) == ([5, 6], 0)
 
 
-def test_a_heading_alone_says_that_there_is_no_row(tmp_path: Path) -> None:
+def test_a_heading_without_rows_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,size\n")
     with pytest.raises(ThalwegError, match="the file has no lines"):
         imported(IMPORTERS["csv"](), tmp_path / "a.csv", out=tmp_path / "out")
 
 
-def test_two_columns_of_one_name_are_not_chosen_from(tmp_path: Path) -> None:
+def test_duplicate_column_names_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,size,t\n1,2,3\n")
     with pytest.raises(ThalwegError, match="several columns `t`"):
         imported(IMPORTERS["csv"](), tmp_path / "a.csv", out=tmp_path / "out")
@@ -87,7 +85,7 @@ def test_two_columns_of_one_name_are_not_chosen_from(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("magic", "name"), [(b"\xfd7zXZ\x00", "xz"), (b"BZh91AY", "bzip2"), (b"\x28\xb5\x2f\xfd", "zstd")]
 )
-def test_what_others_have_compressed_is_named_with_how_to_read_it(tmp_path: Path, magic: bytes, name: str) -> None:
+def test_unsupported_compression_is_reported_with_a_remedy(tmp_path: Path, magic: bytes, name: str) -> None:
     (tmp_path / "a.log").write_bytes(magic + bytes(100))
     with pytest.raises(ThalwegError, match=f"compressed by {name}") as caught:
         imported(Nginx(), tmp_path / "a.log", out=tmp_path / "out")
@@ -97,13 +95,13 @@ def test_what_others_have_compressed_is_named_with_how_to_read_it(tmp_path: Path
 @pytest.mark.parametrize(
     "when", ["01/Jan/0001:00:00:00 +0100", "31/Dec/9999:23:59:59 -0100", "31/Nov/2026:00:00:00 +0000", "1/1/26"]
 )
-def test_a_time_that_no_calendar_has_makes_a_line_that_cannot_be_read(tmp_path: Path, when: str) -> None:
+def test_a_line_with_an_impossible_date_is_malformed(tmp_path: Path, when: str) -> None:
     (tmp_path / "a.log").write_text(GOOD + LINE.format(when, 7))
     rows, done = imported(Nginx(), tmp_path / "a.log", out=tmp_path / "out")
     assert (len(rows), done.unread) == (1, 1)
 
 
-def test_a_time_without_a_zone_is_of_utc(tmp_path: Path) -> None:
+def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t\n2026-11-21T23:37:28\n2026-11-22 00:37:28+01:00\n")
     rows, _ = imported(IMPORTERS["csv"](), tmp_path / "a.csv", out=tmp_path / "out")
     assert {row["end_us"] for row in rows} == {AT_S * 1_000_000}
@@ -122,7 +120,7 @@ def test_a_time_without_a_zone_is_of_utc(tmp_path: Path) -> None:
         ("app_limited_share", "-0.1", "out of its range: -0.1"),
     ],
 )
-def test_numbers_that_no_column_holds_are_reported(tmp_path: Path, column: str, text: str, said: str) -> None:
+def test_out_of_range_numbers_are_reported(tmp_path: Path, column: str, text: str, said: str) -> None:
     (tmp_path / "a.csv").write_text(f"t,x\n1700000005,1\n1700000006,{text}\n")
     importer = CsvTable(mapping(["end_us=t", f"{column}=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
@@ -131,7 +129,7 @@ def test_numbers_that_no_column_holds_are_reported(tmp_path: Path, column: str, 
     assert done.unread == bool(said)
 
 
-def test_what_is_not_a_number_is_not_known(tmp_path: Path) -> None:
+def test_nan_is_unknown(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,x\n1700000005,nan\n1700000006,-\n1700000007,\n")
     importer = CsvTable(mapping(["end_us=t", "rtt_min_us=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
@@ -139,14 +137,14 @@ def test_what_is_not_a_number_is_not_known(tmp_path: Path) -> None:
     assert all("rtt_min_us" not in row for row in rows)
 
 
-def test_a_zone_of_an_address_is_left_out(tmp_path: Path) -> None:
+def test_the_zone_of_an_ipv6_address_is_dropped(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,a\n1700000005,fe80::1%eth0\n1700000006,[fe80::2%3]\n")
     importer = CsvTable(mapping(["end_us=t", "remote_address=a"], None))
     rows, _ = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert {(row["remote_address"], row["ip_version"]) for row in rows} == {("fe80::/48", 6)}
 
 
-def test_lines_that_a_quote_swallows_are_all_counted(tmp_path: Path) -> None:
+def test_lines_inside_an_unterminated_quote_are_counted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('t,x\n1700000005,a\n1700000006,"b\n' + "1700000007,c\n" * 40)
     importer = CsvTable(mapping(["end_us=t", "cc=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
@@ -162,7 +160,7 @@ def test_lines_that_a_quote_swallows_are_all_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_a_line_that_never_ends_is_counted_and_takes_no_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbounded_line_is_counted_in_bounded_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(items, "LONGEST", 1000)
     (tmp_path / "a.log").write_text(GOOD + "x" * 1_000_000 + "\n" + GOOD)
     rows, done = imported(Nginx(), tmp_path / "a.log", out=tmp_path / "out")
@@ -174,7 +172,7 @@ def test_a_line_that_never_ends_is_counted_and_takes_no_memory(tmp_path: Path, m
     assert ([row["cc"] for row in rows], done.unread) == (["a", "c"], 1)
 
 
-def test_a_socket_that_never_ends_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unbounded_socket_entry_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ss_sockets, "LONGEST_SOCKET", 1000)
     socket = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 sk:7\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
     (tmp_path / "dump").write_text(socket + "\t more\n" * 1000 + socket)
@@ -185,7 +183,7 @@ def test_a_socket_that_never_ends_is_counted(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize(
     "field", ["delivery_rate 1.2.3Mbps", f"delivery_rate {'9' * 400}bps", f"sk:{'f' * 6000}", "bbr:(bw:...bps,mrtt:1)"]
 )
-def test_fields_of_ss_that_ss_never_prints_make_a_line_that_cannot_be_read(tmp_path: Path, field: str) -> None:
+def test_a_line_with_invalid_ss_fields_is_malformed(tmp_path: Path, field: str) -> None:
     socket = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 {}\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
     (tmp_path / "dump").write_text(socket.format("sk:7") + socket.format(field))
     rows, done = imported(Ss(AT_S * 1_000_000), tmp_path / "dump", out=tmp_path / "out")
@@ -193,23 +191,21 @@ def test_fields_of_ss_that_ss_never_prints_make_a_line_that_cannot_be_read(tmp_p
 
 
 @pytest.mark.parametrize("line", ["tcp", 'users:(("a",pid=1,fd=2))', "ESTAB", "ESTAB 0 0 x y"])
-def test_torn_lines_of_ss_are_reported(tmp_path: Path, line: str) -> None:
+def test_truncated_lines_of_ss_are_reported(tmp_path: Path, line: str) -> None:
     socket = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 sk:7\n\t cubic rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
     (tmp_path / "dump").write_text(f"{line}\n{socket}")
     rows, done = imported(Ss(AT_S * 1_000_000), tmp_path / "dump", out=tmp_path / "out")
     assert (len(rows), done.unread) == (1, 1)
 
 
-def test_a_field_that_goes_on_over_lines_and_is_not_asked_for_is_csv(tmp_path: Path) -> None:
+def test_multi_line_csv_fields_that_are_not_mapped_are_accepted(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('t,note,x\n1700000005,"one\ntwo",a\n1700000006,three,b\n')
     importer = CsvTable(mapping(["end_us=t", "cc=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert ([row["cc"] for row in rows], done.unread) == (["a", "b"], 0)
 
 
-def test_of_very_many_connections_the_last_ones_algorithms_are_remembered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_algorithms_of_the_most_recent_connections_are_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ss, "MAX_SEEN", 2)
     socket = "{} 0 0 192.0.2.1:443 198.51.100.7:5 sk:{}\n\t {} rto:204 rtt:10/5 segs_out:9 bytes_sent:4000\n"
     opened = [socket.format("ESTAB", number, "bbr") for number in (1, 2, 1, 3)]
@@ -223,7 +219,7 @@ def ndt_rows() -> list[str]:
     return (SAMPLES / "ndt7.jsonl").read_text().splitlines()
 
 
-def test_a_list_of_json_on_one_line_is_read_piece_by_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_json_list_on_one_line_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = json.loads(ndt_rows()[2])
     rows = [row | {"id": f"test-{number}", "a": row["a"] | {"UUID": f"test-{number}"}} for number in range(300)]
     text = json.dumps(rows)
@@ -234,7 +230,7 @@ def test_a_list_of_json_on_one_line_is_read_piece_by_piece(tmp_path: Path, monke
     assert (len(found), len({row["connection"] for row in found}), done.unread) == (300, 300, 0)
 
 
-def test_a_list_of_json_that_is_cut_off_says_so(tmp_path: Path) -> None:
+def test_a_truncated_json_list_is_reported(tmp_path: Path) -> None:
     for cut, said in ((1, "does not end"), (40, "not JSON")):
         (tmp_path / "list.json").write_text(json.dumps([json.loads(ndt_rows()[2])] * 3)[:-cut])
         found, done = imported(Ndt(), tmp_path / "list.json", out=tmp_path / "out")
@@ -242,7 +238,7 @@ def test_a_list_of_json_that_is_cut_off_says_so(tmp_path: Path) -> None:
         assert said in why(done)[0]
 
 
-def test_halves_of_characters_are_no_reason_to_stop(tmp_path: Path) -> None:
+def test_unpaired_surrogates_do_not_stop_the_import(tmp_path: Path) -> None:
     row = json.loads(ndt_rows()[2])
     row["a"] |= {"CongestionControl": "cub\ud800ic", "UUID": "\udfff"}
     (tmp_path / "a.json").write_text(json.dumps(row))

@@ -50,7 +50,7 @@ def changed(**settings: Any) -> dict[str, Any]:
     return test
 
 
-def test_a_stream_is_a_connection_with_what_its_sender_knows(tmp_path: Path) -> None:
+def test_a_stream_is_a_connection_with_the_values_of_its_sender(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path, TEST)
     del row["connection"]
     assert row == {
@@ -96,7 +96,7 @@ def test_a_reversed_test_of_an_old_version_is_a_row_of_the_server(tmp_path: Path
     assert "rtt_min_us" not in row
 
 
-def test_bytes_that_the_other_side_has_not_reported_are_empty(tmp_path: Path) -> None:
+def test_bytes_not_reported_by_the_peer_are_empty(tmp_path: Path) -> None:
     test = changed()
     test["end"]["streams"][0]["receiver"]["bytes"] = 0
     (row,) = rows_of(tmp_path, test)
@@ -104,7 +104,7 @@ def test_bytes_that_the_other_side_has_not_reported_are_empty(tmp_path: Path) ->
     assert row["sent_bytes"] == 13_000_000
 
 
-def test_the_rate_of_a_sender_that_was_held_back_is_not_what_the_path_can_carry(tmp_path: Path) -> None:
+def test_a_limited_sender_has_no_path_rate(tmp_path: Path) -> None:
     (row,) = rows_of(tmp_path, changed(target_bitrate=1_000_000))
     assert "busy_goodput_bps" not in row
     old = changed()
@@ -124,7 +124,7 @@ def test_a_stream_of_json_is_read_like_a_whole_test(tmp_path: Path) -> None:
     assert rows_of(tmp_path, text="\n".join(json.dumps(each) for each in [*events, events[0]])) == whole
 
 
-def test_tests_that_failed_or_are_not_of_tcp_are_counted(tmp_path: Path) -> None:
+def test_failed_and_non_tcp_tests_are_counted(tmp_path: Path) -> None:
     failed = {"start": TEST["start"], "end": {}, "error": "unable to connect\x1b[2J"}
     (tmp_path / "a.json").write_text("\n".join(json.dumps(each) for each in (TEST, changed(protocol="UDP"), failed)))
     rows, done = imported(Iperf3(), tmp_path / "a.json", out=tmp_path / "out")
@@ -133,7 +133,7 @@ def test_tests_that_failed_or_are_not_of_tcp_are_counted(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("cut", [1, 40, 400])
-def test_a_result_that_is_cut_off_leaves_nothing(tmp_path: Path, cut: int) -> None:
+def test_a_truncated_result_leaves_no_files(tmp_path: Path, cut: int) -> None:
     with pytest.raises(ThalwegError, match="not JSON"):
         rows_of(tmp_path, text=json.dumps(TEST)[:-cut])
     assert not (tmp_path / "out").exists()

@@ -32,7 +32,7 @@ LINES = [
 
 
 @pytest.mark.parametrize("form", ["lines", "list", "indented", "containerd", "docker"])
-def test_objects_with_keys_in_any_order_are_rows(tmp_path: Path, form: str) -> None:
+def test_object_keys_may_be_in_any_order(tmp_path: Path, form: str) -> None:
     texts = [json.dumps(each) for each in LINES]
     text = {
         "lines": "\n".join(texts),
@@ -65,7 +65,7 @@ def test_keys_that_a_line_lacks_are_empty_and_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", '"inf"', "null", '""'])
-def test_what_is_not_a_number_is_unknown(tmp_path: Path, number: str) -> None:
+def test_a_non_number_is_unknown(tmp_path: Path, number: str) -> None:
     text = f'{{"time": {AT_S}, "x": {number}, "y": {number}}}'
     (row,), done = rows_of(tmp_path, text, ["end_us=time", "goodput_bps=x", "acked_bytes=y"])
     assert not {"goodput_bps", "acked_bytes"} & row.keys()
@@ -85,7 +85,7 @@ def test_what_is_not_a_number_is_unknown(tmp_path: Path, number: str) -> None:
         ("tru", "not JSON"),
     ],
 )
-def test_values_that_do_not_fit_are_counted_by_reason(tmp_path: Path, value: str, why: str) -> None:
+def test_out_of_range_values_are_counted_by_reason(tmp_path: Path, value: str, why: str) -> None:
     good = json.dumps({"time": AT_S, "bytes": 5})
     text = f'{good}\n{{"time": {AT_S}, "bytes": {value}}}\n'
     rows, done = rows_of(tmp_path, text, ["end_us=time", "acked_bytes=bytes"])
@@ -93,13 +93,13 @@ def test_values_that_do_not_fit_are_counted_by_reason(tmp_path: Path, value: str
     assert why in done.first_unread[0].why
 
 
-def test_strings_have_the_notation_that_is_named(tmp_path: Path) -> None:
+def test_strings_are_read_in_the_configured_notation(tmp_path: Path) -> None:
     text = json.dumps({"t": "11/21/2026 11:37 PM", "bytes": "1.000.000"})
     (row,), _ = rows_of(tmp_path, text, ["end_us=t", "acked_bytes=bytes"], decimal=",", time_format="%m/%d/%Y %I:%M %p")
     assert (row["end_us"], row["acked_bytes"]) == ((AT_S - 28) * 1_000_000, 1_000_000)
 
 
-def test_a_fraction_of_json_has_no_dot_between_thousands(tmp_path: Path) -> None:
+def test_a_json_fraction_has_no_thousands_separator(tmp_path: Path) -> None:
     (row,), _ = rows_of(tmp_path, json.dumps({"time": AT_S, "rtt": 21.125}), ["end_us=time", "rtt_min_us=rtt"])
     assert row["rtt_min_us"] == 21
 

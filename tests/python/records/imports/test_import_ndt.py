@@ -9,7 +9,7 @@ from thalweg.errors import ThalwegError
 from thalweg.records.imports import Addresses, Ndt
 
 
-def test_a_row_with_its_time_series_gives_the_counters_and_the_bytes_after_some_seconds(tmp_path: Path) -> None:
+def test_a_row_with_a_time_series_yields_counters_and_bytes_by_second(tmp_path: Path) -> None:
     rows, _ = imported(Ndt(), SAMPLES / "ndt7.jsonl", out=tmp_path)
     first = {name: value for name, value in rows[0].items() if name != "connection"}
     assert first == {
@@ -54,7 +54,7 @@ def test_a_row_with_its_time_series_gives_the_counters_and_the_bytes_after_some_
     }
 
 
-def test_a_row_of_the_unified_view_gives_what_its_summary_has(tmp_path: Path) -> None:
+def test_a_row_of_the_unified_view_yields_its_summary(tmp_path: Path) -> None:
     rows, done = imported(Ndt(), SAMPLES / "ndt7.jsonl", out=tmp_path, addresses=Addresses("whole"))
     unified = rows[1]
     assert (unified["cc"], unified["rtt_min_us"], unified["busy_goodput_bps"]) == ("cubic", 8250, 42.5e6)
@@ -65,7 +65,7 @@ def test_a_row_of_the_unified_view_gives_what_its_summary_has(tmp_path: Path) ->
     assert [line.line for line in done.first_unread] == [4, 5]
 
 
-def test_the_file_of_a_server_itself_is_the_same_connection(tmp_path: Path) -> None:
+def test_a_server_file_yields_the_same_connection(tmp_path: Path) -> None:
     rows, _ = imported(Ndt(), SAMPLES / "ndt7.jsonl", out=tmp_path / "a")
     compressed = tmp_path / "ndt7-download.json.gz"
     compressed.write_bytes(gzip.compress((SAMPLES / "ndt-server.json").read_bytes()))
@@ -88,7 +88,7 @@ def test_a_list_of_rows_is_read_row_by_row(tmp_path: Path) -> None:
     assert [row["cc"] for row in rows] == ["bbr", "cubic"]
 
 
-def test_a_file_that_was_cut_off_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_truncated_file_is_an_error_and_leaves_no_files(tmp_path: Path) -> None:
     whole = gzip.compress((SAMPLES / "ndt7.jsonl").read_bytes())
     (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ThalwegError, match="is damaged"):

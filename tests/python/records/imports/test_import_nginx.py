@@ -37,12 +37,12 @@ def test_each_request_is_a_transfer_with_what_nginx_knows(tmp_path: Path) -> Non
     assert [(line.line, done.unread) for line in done.first_unread] == [(5, 1)]
 
 
-def test_nginx_s_clock_gives_no_completion_time(tmp_path: Path) -> None:
+def test_the_nginx_clock_yields_no_completion_time(tmp_path: Path) -> None:
     rows, _ = imported(Nginx(log_format(CONFIG, "tcp")), LOG, out=tmp_path)
     assert all("fct_us" not in row and "goodput_bps" not in row and "acked_bytes" not in row for row in rows)
 
 
-def test_the_time_in_the_log_counts_where_there_is_no_better_one(tmp_path: Path) -> None:
+def test_the_log_time_is_the_fallback(tmp_path: Path) -> None:
     line = '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET / HTTP/1.1" 200 44321 "-" "x"\n'
     (tmp_path / "a.log").write_text(line)
     (row,), _ = imported(Nginx(), tmp_path / "a.log", out=tmp_path / "out")
@@ -51,7 +51,7 @@ def test_the_time_in_the_log_counts_where_there_is_no_better_one(tmp_path: Path)
     assert "start_us" not in row
 
 
-def test_lines_of_json_are_read_by_their_format_too(tmp_path: Path) -> None:
+def test_json_lines_are_read_by_their_format(tmp_path: Path) -> None:
     line = r'{"time": "2026-11-21T23:37:28+00:00", "client": "203.0.113.9", "request": "GET /\"a\", b", '
     line += '"sent": 7, "took": 0.5, "rtt": ""}'
     (tmp_path / "a.log").write_text(line + "\n")
@@ -60,7 +60,7 @@ def test_lines_of_json_are_read_by_their_format_too(tmp_path: Path) -> None:
     assert "rtt_smoothed_us" not in row
 
 
-def test_a_request_of_any_text_neither_fools_nor_slows_it(tmp_path: Path) -> None:
+def test_arbitrary_request_text_is_parsed_correctly_and_in_linear_time(tmp_path: Path) -> None:
     evil = " ".join(["[21/Nov/2026:23:37:28 +0000]", "200 5 1.0", '" '] * 3000)
     line = f'203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "GET /{evil} HTTP/1.1" 200 44321 "-" "x"\n'
     (tmp_path / "a.log").write_text(line * 3 + '203.0.113.9 - - [22/Nov/2026:00:37:31 +0100] "-" 400 0 "-" "-"\n')
@@ -75,7 +75,7 @@ def test_a_format_that_cannot_be_parsed_is_refused() -> None:
         Nginx("combined")
 
 
-def test_a_configuration_with_several_formats_asks_which(tmp_path: Path) -> None:
+def test_a_configuration_with_several_formats_requires_a_choice(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="3 formats") as caught:
         log_format(CONFIG, None)
     assert caught.value.found == "main, tcp, json"
@@ -85,7 +85,7 @@ def test_a_configuration_with_several_formats_asks_which(tmp_path: Path) -> None
     assert log_format(tmp_path / "one.conf", None) == "$msec x"
 
 
-def test_whole_addresses_keep_the_peer_s_port(tmp_path: Path) -> None:
+def test_full_addresses_keep_the_peer_port(tmp_path: Path) -> None:
     importer = Nginx(log_format(CONFIG, "tcp"))
     rows, _ = imported(importer, LOG, out=tmp_path, addresses=Addresses("whole"))
     assert [(row["remote_address"], row["remote_port"]) for row in rows[2:]] == [
@@ -110,7 +110,7 @@ def test_the_configuration_is_read_as_nginx_reads_it(tmp_path: Path) -> None:
     assert (row["sent_bytes"], row["remote_address"]) == (7, "203.0.113.0/24")
 
 
-def test_formats_of_one_name_that_differ_are_not_chosen_from(tmp_path: Path) -> None:
+def test_conflicting_formats_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.conf").write_text("http { log_format tcp '$msec'; } stream { log_format tcp '$msec $protocol'; }")
     with pytest.raises(ThalwegError, match="several different log_formats `tcp`"):
         log_format(tmp_path / "a.conf", None)

@@ -41,7 +41,7 @@ def test_lines_in_json_of_docker_and_journald_are_read(tmp_path: Path, wrapped: 
     assert row["remote_address"] == "203.0.113.5"
 
 
-def test_lines_that_containerd_has_split_are_joined(tmp_path: Path) -> None:
+def test_lines_split_by_containerd_are_joined(tmp_path: Path) -> None:
     line = LINE.format("203.0.113.5")
     parts = [("stdout", "P", line[:20]), ("stderr", "F", "worker exited"), ("stdout", "P", line[20:50])]
     parts += [("stdout", "F", line[50:]), ("stdout", "P", line)]
@@ -52,7 +52,7 @@ def test_lines_that_containerd_has_split_are_joined(tmp_path: Path) -> None:
     assert [line.why for line in done.first_unread][1:] == ["a part of a line whose end is missing"]
 
 
-def test_a_prefix_that_is_unknown_makes_a_line_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_line_with_an_unknown_prefix_is_malformed(tmp_path: Path) -> None:
     lines = [
         LINE.format("203.0.113.5"),
         "web1 says " + LINE.format("203.0.113.5"),
@@ -65,7 +65,7 @@ def test_a_prefix_that_is_unknown_makes_a_line_that_cannot_be_read(tmp_path: Pat
     assert [line.why for line in done.first_unread] == ["not an address: `web1 says 203.0.113.5`"]
 
 
-def test_a_format_that_begins_like_a_prefix_is_read_as_it_stands(tmp_path: Path) -> None:
+def test_a_format_that_resembles_a_prefix_is_read_unchanged(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("2026-11-21T23:37:28+00:00 web1 nginx: 203.0.113.5 7\n")
     importer = Nginx("$time_iso8601 $hostname nginx: $remote_addr $bytes_sent")
     (row,), _ = imported(importer, tmp_path / "a.log", out=tmp_path / "out")

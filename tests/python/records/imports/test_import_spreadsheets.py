@@ -15,7 +15,7 @@ def table(delimiter: str = "", **notation: str) -> Importer:
 
 
 @pytest.mark.parametrize(("delimiter", "typed"), [(";", "';'"), ("\t", r"'\t'"), ("|", "'|'")])
-def test_a_heading_with_other_separators_says_which_to_name(tmp_path: Path, delimiter: str, typed: str) -> None:
+def test_a_heading_with_another_separator_suggests_the_option(tmp_path: Path, delimiter: str, typed: str) -> None:
     (tmp_path / "a.csv").write_text("t;bytes;ms\n".replace(";", delimiter))
     with pytest.raises(ThalwegError, match="are separated by") as caught:
         imported(table(), tmp_path / "a.csv", out=tmp_path / "out")
@@ -23,7 +23,7 @@ def test_a_heading_with_other_separators_says_which_to_name(tmp_path: Path, deli
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
-def test_a_first_line_names_the_separator(tmp_path: Path, encoding: str) -> None:
+def test_the_separator_is_read_from_the_first_line(tmp_path: Path, encoding: str) -> None:
     text = f"sep=;\r\nt;bytes;ms\r\n{AT_S};7;800\r\n{AT_S};7;x\r\n"
     (tmp_path / "a.csv").write_bytes(text.encode(encoding))
     (row,), done = imported(table(), tmp_path / "a.csv", out=tmp_path / "out")
@@ -34,7 +34,7 @@ def test_a_first_line_names_the_separator(tmp_path: Path, encoding: str) -> None
     "number",
     ["1.000.000", "1,000,000", "1 000 000", "1\u00a0000\u00a0000", "1'000'000", "1.000", "1,5", "1_000"],
 )
-def test_a_number_that_could_be_another_one_is_counted(tmp_path: Path, number: str) -> None:
+def test_an_ambiguous_number_is_counted(tmp_path: Path, number: str) -> None:
     (tmp_path / "a.csv").write_text(f"t;bytes;ms\n{AT_S};7;800\n{AT_S};{number};800\n")
     rows, done = imported(table(";"), tmp_path / "a.csv", out=tmp_path / "out")
     assert (len(rows), done.unread) == (1, 1)
@@ -51,7 +51,7 @@ def test_a_number_that_could_be_another_one_is_counted(tmp_path: Path, number: s
         (".", "1.000", "1.204", (1, 1204)),
     ],
 )
-def test_a_decimal_mark_that_is_named_is_read(
+def test_a_configured_decimal_mark_is_read(
     tmp_path: Path, decimal: str, bytes_: str, ms: str, read: tuple[int, int]
 ) -> None:
     (tmp_path / "a.csv").write_text(f"t;bytes;ms\n{AT_S};{bytes_};{ms}\n{AT_S};1;1.2,3.4\n")
@@ -74,9 +74,7 @@ def test_a_decimal_mark_that_is_named_is_read(
         ("46347.98435185", None),
     ],
 )
-def test_dates_with_one_meaning_are_read_as_utc_and_others_are_counted(
-    tmp_path: Path, text: str, seconds: int | None
-) -> None:
+def test_unambiguous_dates_are_read_as_utc_and_others_counted(tmp_path: Path, text: str, seconds: int | None) -> None:
     (tmp_path / "a.csv").write_text(f"t,bytes,ms\n{AT_S},7,800\n{text},7,800\n")
     rows, done = imported(table(), tmp_path / "a.csv", out=tmp_path / "out")
     assert [row["end_us"] for row in rows[1:]] == ([] if seconds is None else [seconds * 1_000_000])
@@ -84,14 +82,14 @@ def test_dates_with_one_meaning_are_read_as_utc_and_others_are_counted(
     assert bool([what for what in done.fallbacks if "no time zone" in what]) == (seconds is not None)
 
 
-def test_a_format_of_times_that_is_named_is_read(tmp_path: Path) -> None:
+def test_a_configured_time_format_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t,bytes,ms\n11/21/2026 11:37 PM,7,800\n2026-11-21,7,800\n")
     importer = table(time_format="%m/%d/%Y %I:%M %p")
     (row,), done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
     assert (row["end_us"], done.unread) == ((AT_S - 28) * 1_000_000, 1)
 
 
-def test_the_number_of_a_day_is_read_in_its_unit(tmp_path: Path) -> None:
+def test_serial_dates_are_read_in_their_unit(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t\n46347.98435185\n1795304248\n")
     importer = CsvTable(mapping(["end_us=t:excel"], None))
     (row,), done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
@@ -112,7 +110,7 @@ def test_a_time_in_the_wrong_unit_is_counted(tmp_path: Path, unit: str, text: st
 
 
 @pytest.mark.parametrize("text", ["nan", "NaN", "inf", "-inf", "Infinity", "-Infinity", "NA", "NULL", "-", ""])
-def test_nan_and_infinity_are_unknown(tmp_path: Path, text: str) -> None:
+def test_nan_and_infinity_are_null(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(f"t,x,y\n{AT_S},{text},{text}\n")
     importer = CsvTable(mapping(["end_us=t", "goodput_bps=x", "acked_bytes=y"], None))
     (row,), done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
@@ -132,7 +130,7 @@ def test_nan_and_infinity_are_unknown(tmp_path: Path, text: str) -> None:
         ("::ffff:203.0.113.5", "203.0.113.5", None),
     ],
 )
-def test_an_address_may_have_its_port(tmp_path: Path, text: str, address: str, port: int | None) -> None:
+def test_an_address_may_include_a_port(tmp_path: Path, text: str, address: str, port: int | None) -> None:
     (tmp_path / "a.csv").write_text(f"t,a\n{AT_S},{text}\n")
     importer = CsvTable(mapping(["end_us=t", "remote_address=a"], None))
     (row,), _ = imported(importer, tmp_path / "a.csv", out=tmp_path / "out", addresses=Addresses("whole"))
@@ -142,7 +140,7 @@ def test_an_address_may_have_its_port(tmp_path: Path, text: str, address: str, p
 @pytest.mark.parametrize(
     "text", ["GET /a", "h:nothing", "203.0.113.5, 10.0.0.1", "[::1]:99999", "256.0.0.1", "203.0.113.5:x"]
 )
-def test_a_value_that_is_not_an_address_makes_a_line_that_cannot_be_read(tmp_path: Path, text: str) -> None:
+def test_a_line_with_an_invalid_address_is_malformed(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(f't,a\n{AT_S},unix:\n{AT_S},"{text}"\n')
     importer = CsvTable(mapping(["end_us=t", "remote_address=a"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
@@ -150,7 +148,7 @@ def test_a_value_that_is_not_an_address_makes_a_line_that_cannot_be_read(tmp_pat
     assert "remote_address" not in rows[0]
 
 
-def test_the_number_of_a_day_without_its_unit_says_which_it_is(tmp_path: Path) -> None:
+def test_a_serial_date_without_a_unit_suggests_the_unit(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("t\n46347.98435185\n")
     with pytest.raises(ThalwegError, match="its unit is excel"):
         imported(CsvTable(mapping(["end_us=t"], None)), tmp_path / "a.csv", out=tmp_path / "out")
@@ -165,7 +163,7 @@ def test_a_fraction_of_a_count_is_not_rounded(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["1.5e3", "1500", "1500.0"])
-def test_a_decimal_point_that_is_named_allows_exponents(tmp_path: Path, text: str) -> None:
+def test_a_configured_decimal_point_allows_exponents(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(f"t;bytes;ms\n{AT_S};{text};800\n")
     (row,), _ = imported(table(";", decimal="."), tmp_path / "a.csv", out=tmp_path / "out")
     assert row["acked_bytes"] == 1500

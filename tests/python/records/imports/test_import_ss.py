@@ -11,7 +11,7 @@ DUMP = SAMPLES / "ss.txt"
 LINE = "ESTAB 0 0 192.0.2.1:443 198.51.100.7:5 sk:7\n\t cubic rto:204 rtt:10/5 bytes_sent:4000 segs_out:9 minrtt:9\n"
 
 
-def test_a_connection_that_is_open_has_every_counter_that_ss_prints(tmp_path: Path) -> None:
+def test_an_open_connection_has_every_counter_that_ss_prints(tmp_path: Path) -> None:
     rows, _ = imported(Ss(), DUMP, out=tmp_path, addresses=Addresses("whole"))
     assert rows[0] == {
         "end_us": (AT_S - 28) * 1_000_000,
@@ -51,14 +51,14 @@ def test_a_connection_that_is_open_has_every_counter_that_ss_prints(tmp_path: Pa
     }
 
 
-def test_what_an_older_kernel_does_not_count_stays_empty(tmp_path: Path) -> None:
+def test_counters_missing_on_older_kernels_are_empty(tmp_path: Path) -> None:
     rows, _ = imported(Ss(), DUMP, out=tmp_path)
     older = rows[1]
     assert (older["cc"], older["segments"], older["acked_bytes"], older["retransmits"]) == ("cubic", 25, 3001, 0)
     assert not {"sent_bytes", "retransmitted_bytes", "busy_us", "busy_goodput_bps", "ce_packets"} & older.keys()
 
 
-def test_a_close_is_the_whole_connection_with_the_algorithm_that_a_dump_saw(tmp_path: Path) -> None:
+def test_a_close_event_has_the_algorithm_of_an_earlier_dump(tmp_path: Path) -> None:
     rows, _ = imported(Ss(), DUMP, out=tmp_path)
     closed = rows[3]
     assert (closed["kind"], closed["cc"]) == ("close", "bbr")
@@ -68,14 +68,14 @@ def test_a_close_is_the_whole_connection_with_the_algorithm_that_a_dump_saw(tmp_
     assert closed["ip_version"] == 4
 
 
-def test_later_dumps_of_a_connection_replace_the_ones_before(tmp_path: Path) -> None:
+def test_later_dumps_of_a_connection_replace_earlier_ones(tmp_path: Path) -> None:
     imported(Ss(), DUMP, out=tmp_path)
     records = read([tmp_path])
     (rows,) = records.collect(records.rows.sort("connection").select("connection", "kind"))
     assert rows.rows() == [(0x1A2B, "close"), (0x1A2C, "interim")]
 
 
-def test_what_is_not_a_connection_is_left_out_by_its_reason_and_what_is_torn_is_reported(tmp_path: Path) -> None:
+def test_other_sockets_are_skipped_with_a_reason_and_truncated_lines_reported(tmp_path: Path) -> None:
     _, done = imported(Ss(), DUMP, out=tmp_path)
     assert done.left_out.counts() == {
         "headings": 1,
@@ -88,7 +88,7 @@ def test_what_is_not_a_connection_is_left_out_by_its_reason_and_what_is_torn_is_
     ]
 
 
-def test_a_dump_without_a_time_is_of_when_its_file_was_written_or_of_the_time_given(tmp_path: Path) -> None:
+def test_a_dump_without_a_time_has_the_file_time_or_the_configured_time(tmp_path: Path) -> None:
     (tmp_path / "dump").write_text(LINE)
     os.utime(tmp_path / "dump", ns=(0, AT_S * 1_000_000_000))
     (row,), _ = imported(Ss(), tmp_path / "dump", out=tmp_path / "out")
@@ -97,12 +97,12 @@ def test_a_dump_without_a_time_is_of_when_its_file_was_written_or_of_the_time_gi
     assert row["end_us"] == AT_S * 1_000_000 + 5
 
 
-def test_a_peer_s_port_is_not_kept_unless_addresses_are_whole(tmp_path: Path) -> None:
+def test_the_peer_port_is_kept_only_with_full_addresses(tmp_path: Path) -> None:
     rows, _ = imported(Ss(), DUMP, out=tmp_path)
     assert all("remote_port" not in row for row in rows)
 
 
-def test_without_cookies_the_ends_tell_connections_apart(tmp_path: Path) -> None:
+def test_without_cookies_endpoints_identify_connections(tmp_path: Path) -> None:
     other = LINE.replace("7:5", "7:6")
     (tmp_path / "dump").write_text((LINE + other + LINE).replace(" sk:7", ""))
     rows, _ = imported(Ss(AT_S * 1_000_000), tmp_path / "dump", out=tmp_path / "out")
@@ -110,13 +110,13 @@ def test_without_cookies_the_ends_tell_connections_apart(tmp_path: Path) -> None
     assert one == again != two
 
 
-def test_names_instead_of_addresses_say_what_ss_needs(tmp_path: Path) -> None:
+def test_host_names_are_refused_with_the_required_ss_option(tmp_path: Path) -> None:
     (tmp_path / "dump").write_text(LINE + LINE.replace("198.51.100.7", "client.example.org"))
     _, done = imported(Ss(AT_S * 1_000_000), tmp_path / "dump", out=tmp_path / "out")
     assert "-n" in done.first_unread[0].why
 
 
-def test_numbers_that_no_kernel_has_make_a_line_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_line_with_impossible_counters_is_malformed(tmp_path: Path) -> None:
     wrong = [LINE.replace("sk:7", "sk:1" + "0" * 16), LINE.replace("\n\t", "\n\t bytes_retrans:9000 bytes_acked:5")]
     (tmp_path / "dump").write_text("".join([LINE, *wrong]))
     rows, done = imported(Ss(AT_S * 1_000_000), tmp_path / "dump", out=tmp_path / "out")

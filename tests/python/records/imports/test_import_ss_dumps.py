@@ -83,13 +83,13 @@ def test_absent_counters_of_a_new_kernel_are_zero(tmp_path: Path) -> None:
     assert (row["sent_bytes"], row["busy_us"], row["reordering"]) == (620_000, 900_000, 3)
 
 
-def test_a_receiver_has_sent_nothing_on_any_kernel_that_counts_it(tmp_path: Path) -> None:
+def test_a_receiver_has_zero_bytes_sent_if_counted(tmp_path: Path) -> None:
     row = one(tmp_path, RECEIVER_4_9)
     assert (row["segments"], row["sent_bytes"], row["acked_bytes"], row["busy_us"]) == (0, 0, 0, 0)
     assert row["received_bytes"] == 700_000
 
 
-def test_a_line_that_is_cut_off_anywhere_gives_no_wrong_number(tmp_path: Path) -> None:
+def test_a_truncated_line_never_yields_a_wrong_number(tmp_path: Path) -> None:
     fields = LINUX_5_10.rstrip()
     sockets = [HEAD.replace("51234", str(length)) + fields[:length] for length in range(20, len(fields) + 1)]
     rows, _ = rows_of(tmp_path, AT + "\n".join(sockets) + "\n")
@@ -106,7 +106,7 @@ def test_a_line_that_is_cut_off_anywhere_gives_no_wrong_number(tmp_path: Path) -
     assert differing == [(undetectable, "rtt_min_us")]
 
 
-def test_a_field_that_is_cut_off_within_its_name_is_noted(tmp_path: Path) -> None:
+def test_a_field_with_a_truncated_name_is_noted(tmp_path: Path) -> None:
     fields = LINUX_5_10.rstrip()
     end = fields.index("bytes_acked:") + len("bytes_ack")
     (row,), done = rows_of(tmp_path, AT + HEAD + fields[:end])
@@ -114,7 +114,7 @@ def test_a_field_that_is_cut_off_within_its_name_is_noted(tmp_path: Path) -> Non
     assert [name for name in done.fallbacks if name.startswith("acked_bytes: ")]
 
 
-def test_the_last_value_of_a_file_without_an_end_of_line_is_not_believed(tmp_path: Path) -> None:
+def test_the_last_value_of_a_file_without_a_newline_is_ignored(tmp_path: Path) -> None:
     (row,), done = rows_of(tmp_path, AT + HEAD + LINUX_4_9.rstrip()[:-2])
     assert "rtt_min_us" not in row
     assert row["acked_bytes"] == 612_345
@@ -131,7 +131,7 @@ def test_text_wrapped_by_a_terminal_is_joined_or_counted(tmp_path: Path, fields:
     assert (row, done.unread) == (whole, 0)
 
 
-def test_text_that_could_be_joined_in_two_ways_is_counted(tmp_path: Path) -> None:
+def test_ambiguously_wrapped_text_is_counted(tmp_path: Path) -> None:
     head = "ESTAB 0 0 192.0.2.10:443 198.51.100.7:51235\n\t "
     lines = LINUX_4_4.replace("segs_out:451 segs_in", "segs_out:4\n51 segs_in").replace("cubic", "ecn\nseen cubic")
     rows, done = rows_of(tmp_path, AT + HEAD + LINUX_4_4 + head + "ts sack ecn cubic lp\n" + lines)
@@ -140,7 +140,7 @@ def test_text_that_could_be_joined_in_two_ways_is_counted(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("prefix", ["", "tcp    "])
-def test_a_dump_of_one_state_has_no_column_for_it(tmp_path: Path, prefix: str) -> None:
+def test_a_dump_of_one_state_is_read_without_the_state_column(tmp_path: Path, prefix: str) -> None:
     heading = f"{'Netid ' if prefix else ''}Recv-Q Send-Q Local Address:Port  Peer Address:Port Process\n"
     socket = f"{prefix}0      1448     192.0.2.10:443   198.51.100.7:51234\n\t {LINUX_5_10}"
     listening = f"{prefix}0      128     192.0.2.10:443   0.0.0.0:*\n\t cubic rto:1000 mss:536 cwnd:10\n"
@@ -182,7 +182,7 @@ def test_a_dump_of_one_state_has_no_column_for_it(tmp_path: Path, prefix: str) -
         "Every 60.0s: ss -tin          web1: Sat Nov 21 23:37:28 2026",
     ],
 )
-def test_a_line_with_a_time_holds_for_what_follows(tmp_path: Path, line: str) -> None:
+def test_a_timestamp_line_applies_to_following_lines(tmp_path: Path, line: str) -> None:
     (row,), done = rows_of(tmp_path, f"{line}\n{HEAD}{LINUX_4_9}")
     assert (row["end_us"], done.unread) == (AT_S * 1_000_000, 0)
     has_zone = any(each in line for each in ("UTC", "CET", "GMT", "00", "Z", "-03", "1795304248"))
@@ -202,7 +202,7 @@ def test_a_line_with_a_time_holds_for_what_follows(tmp_path: Path, line: str) ->
         ("2026-11-21T23:37:28Z to 2026-11-21T23:38:28Z", "a line with several times"),
     ],
 )
-def test_connections_after_a_time_that_cannot_be_read_are_counted(tmp_path: Path, line: str, why: str) -> None:
+def test_connections_after_a_malformed_time_are_counted(tmp_path: Path, line: str, why: str) -> None:
     rows, done = rows_of(tmp_path, f"{AT}{HEAD}{LINUX_4_9}{line}\n{HEAD}{LINUX_4_9}")
     assert [row["end_us"] for row in rows] == [AT_S * 1_000_000]
     assert done.unread == 2
@@ -236,7 +236,7 @@ def test_addresses_of_all_versions_of_ss_are_read(tmp_path: Path, peer: str, add
     assert (row["remote_address"], row["remote_port"]) == (address, port)
 
 
-def test_names_of_services_leave_the_port_empty_and_are_reported(tmp_path: Path) -> None:
+def test_service_names_leave_the_port_empty_and_are_reported(tmp_path: Path) -> None:
     (row,), done = rows_of(tmp_path, AT + HEAD.replace(":443", ":https") + LINUX_4_9)
     assert "local_port" not in row
     assert [what for what in done.fallbacks if "service name" in what]
@@ -249,7 +249,7 @@ def test_whether_ecn_was_negotiated_is_known_only_if_ss_prints_options(
     assert one(tmp_path, options + LINUX_5_10).get("ecn") is ecn
 
 
-def test_samples_without_times_of_their_own_keep_their_order(tmp_path: Path) -> None:
+def test_samples_without_timestamps_keep_their_order(tmp_path: Path) -> None:
     samples = [HEAD + LINUX_5_10.replace("bytes_sent:620000", f"bytes_sent:{620_000 + number}") for number in range(3)]
     rows, _ = rows_of(tmp_path, "".join(samples), AT_S * 1_000_000)
     assert [row["end_us"] - AT_S * 1_000_000 for row in rows] == [0, 1, 2]
@@ -265,19 +265,19 @@ def test_the_output_of_one_line_per_socket_is_read(tmp_path: Path) -> None:
     assert done.unread == 0
 
 
-def test_a_dump_in_the_log_of_a_container_is_read_without_its_prefix(tmp_path: Path) -> None:
+def test_a_dump_in_a_container_log_is_read_without_its_prefix(tmp_path: Path) -> None:
     prefix = "2026-11-21T23:37:28.123456789Z stdout F "
     text = "".join(f"{prefix}{line}\n" for line in (AT + HEAD + LINUX_5_10).splitlines())
     (row,), done = rows_of(tmp_path, text)
     assert (row["end_us"], row["sent_bytes"], done.unread) == (AT_S * 1_000_000, 620_000, 0)
 
 
-def test_a_line_of_uptime_after_that_of_date_leaves_the_time_as_it_is(tmp_path: Path) -> None:
+def test_an_uptime_line_does_not_change_the_time(tmp_path: Path) -> None:
     (row,), done = rows_of(tmp_path, f"{AT} 23:37:28 up 3 days,  1:02,  2 users\n{HEAD}{LINUX_5_10}")
     assert (row["end_us"], done.unread) == (AT_S * 1_000_000, 1)
 
 
-def test_a_number_that_an_indented_line_continues_is_not_believed(tmp_path: Path) -> None:
+def test_a_number_continued_on_an_indented_line_is_ignored(tmp_path: Path) -> None:
     text = HEAD + LINUX_5_10
     torn = text.replace("bytes_acked:612345", "bytes_acked:612\n   345").replace("51234", "51235")
     rows, done = rows_of(tmp_path, AT + text + torn)
@@ -293,7 +293,7 @@ def test_text_wrapped_at_spaces_is_joined(tmp_path: Path) -> None:
     "text",
     ["mss:1448\nmss:1448 " * 20_000, "\n\t mss:1448" * 50_000, 'users:(("' * 50_000, "\n" + "Tue Nov 14 " * 50_000],
 )
-def test_no_dump_makes_reading_slow(tmp_path: Path, text: str) -> None:
+def test_adversarial_dumps_are_read_in_linear_time(tmp_path: Path, text: str) -> None:
     began = time.monotonic()
     rows, _ = rows_of(tmp_path, f"{AT}{HEAD}{LINUX_4_9}{HEAD}cubic rto:208 rtt:6/3 {text}\n")
     assert rows

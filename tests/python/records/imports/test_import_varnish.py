@@ -36,7 +36,7 @@ def test_each_request_is_a_transfer_with_what_varnish_and_vmod_tcp_know(tmp_path
     assert [line.line for line in done.first_unread] == [4]
 
 
-def test_stamps_of_varnish_itself_are_better_than_seconds(tmp_path: Path) -> None:
+def test_varnish_timestamps_take_precedence_over_seconds(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text("203.0.113.9\t1795304248.250000\t1795304248.750000\t-\n")
     form = r"%h\t%{VSL:Timestamp:Start[1]}x\t%{VSL:Timestamp:Resp[1]}x\t%b"
     (row,), _ = imported(Varnish(form), tmp_path / "a.log", out=tmp_path / "out")
@@ -44,7 +44,7 @@ def test_stamps_of_varnish_itself_are_better_than_seconds(tmp_path: Path) -> Non
     assert (row["duration_us"], row["sent_bytes"]) == (500_000, 0)
 
 
-def test_what_varnishncsa_writes_by_itself_is_read_to_the_second(tmp_path: Path) -> None:
+def test_the_default_varnishncsa_format_is_read_to_the_second(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text('203.0.113.9 - - [21/Nov/2026:23:37:28 +0000] "GET / HTTP/1.1" 200 77 "-" "x"\n')
     (row,), _ = imported(Varnish(), tmp_path / "a.log", out=tmp_path / "out")
     assert (row["end_us"], row["sent_bytes"]) == (AT_S * 1_000_000, 77)

@@ -20,7 +20,7 @@ PARSERS = {"rate": quantities.rate, "size": quantities.size, "time": quantities.
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: f"{vector['kind']}:{vector['text']}")
-def test_texts_have_the_values_that_rust_reads(vector: dict[str, Any]) -> None:
+def test_quantities_have_the_values_of_the_rust_parser(vector: dict[str, Any]) -> None:
     parse = PARSERS[vector["kind"]]
     if vector["value"] is None:
         with pytest.raises(QuantityError):
@@ -30,7 +30,7 @@ def test_texts_have_the_values_that_rust_reads(vector: dict[str, Any]) -> None:
 
 
 @given(st.integers(0, 2**64 // 10**9), st.integers(0, 10**9 - 1))
-def test_no_binary_fraction_stands_between_text_and_value(whole: int, fraction: int) -> None:
+def test_quantities_are_parsed_without_binary_rounding(whole: int, fraction: int) -> None:
     value = whole * 10**9 + fraction
     if value < 2**64:
         assert quantities.time(f"{whole}.{fraction:09d}s") == value
@@ -43,7 +43,7 @@ def test_any_text_is_a_quantity_or_an_error(text: str) -> None:
             parse(text)
 
 
-def test_units_that_only_some_keys_take() -> None:
+def test_units_are_limited_to_their_keys() -> None:
     assert quantities.time_or_rtt("0.1rtt") == Rtts(Fraction(1, 10))
     assert quantities.buffer("0.5bdp") == Bdps(Fraction(1, 2))
     assert quantities.buffer("1packet") == PacketCount(1)
@@ -75,7 +75,7 @@ def test_units_that_only_some_keys_take() -> None:
         ("fast", "rate", None),
     ],
 )
-def test_a_slip_gets_the_text_that_was_meant(given_: Any, format_: str, hint: str | None) -> None:
+def test_a_typo_suggests_the_intended_text(given_: Any, format_: str, hint: str | None) -> None:
     assert quantity_hint(given_, format_) == (f"did you mean {hint}?" if hint else None)
 
 
@@ -119,7 +119,7 @@ def test_a_slip_gets_the_text_that_was_meant(given_: Any, format_: str, hint: st
         pytest.param(0x10**5000, "rate", "path.rate", None, id="thousands of digits"),
     ],
 )
-def test_a_number_without_a_unit_gets_one_with_which_it_is_usual_for_its_key(
+def test_a_number_without_a_unit_suggests_a_plausible_one(
     given_: Any, format_: str, place: str, hint: str | None
 ) -> None:
     assert quantity_hint(given_, format_, place.split(".")) == (f'did you mean "{hint}"?' if hint else None)
@@ -127,7 +127,7 @@ def test_a_number_without_a_unit_gets_one_with_which_it_is_usual_for_its_key(
 
 @settings(max_examples=300)
 @given(number=st.integers(0, 2**64) | st.floats(0, 1e12), format_=st.sampled_from(sorted(UNITS)))
-def test_what_a_hint_offers_is_a_quantity(number: float, format_: str) -> None:
+def test_a_hint_is_a_valid_quantity(number: float, format_: str) -> None:
     hint = quantity_hint(number, format_)
     if hint:
         assert BY_FORMAT[format_](hint.split('"')[1]) is not None

@@ -49,7 +49,7 @@ def test_only_a_quick_set_is_marked_at_the_top() -> None:
     assert "quick set" not in study.html(PAGE)
 
 
-def test_a_page_that_cannot_be_written_says_what_to_type(tmp_path: Path) -> None:
+def test_an_unwritable_page_is_reported_with_a_command(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ThalwegError) as caught:
         study.write(PAGE, tmp_path / "file" / "page.html")
