@@ -25,7 +25,7 @@ def value(made: MadeUpRun, measure: str, flow: str | None = "large", repetition:
     return rows["value"].item()
 
 
-def test_goodput_of_a_flow_counts_all_its_bytes_from_the_first_start_to_the_last_end_pauses_included(
+def test_goodput_of_a_flow_spans_first_start_to_last_end_with_pauses(
     tmp_path: Path,
 ) -> None:
     made = run_of(directory=tmp_path)
@@ -35,7 +35,7 @@ def test_goodput_of_a_flow_counts_all_its_bytes_from_the_first_start_to_the_last
     assert value(made, "transfer_goodput") == 8_000_000
 
 
-def test_goodput_counts_what_a_cut_off_transfer_did_get_but_the_mean_per_transfer_does_not(tmp_path: Path) -> None:
+def test_only_flow_goodput_counts_truncated_transfers(tmp_path: Path) -> None:
     made = run_of(directory=tmp_path)
     made.transfer(0, 0, connection=0, end_us=1_000_000, acked_bytes=1_000_000)
     made.transfer(
@@ -74,7 +74,7 @@ def test_completion_times_have_mean_median_and_95th_percentile_over_completed_tr
     )  # the 95th percentile is at place 2.85 of 0..3
 
 
-def test_retransmit_ratio_is_taken_over_all_segments_of_the_flow_not_per_transfer(tmp_path: Path) -> None:
+def test_retransmit_ratio_is_over_all_segments_of_the_flow(tmp_path: Path) -> None:
     made = run_of(directory=tmp_path)
     made.transfer(0, 0, connection=0, segments=900, retransmits=0, timeouts=1)
     made.transfer(0, 0, connection=1, segments=100, retransmits=50, timeouts=2)
@@ -91,7 +91,7 @@ def test_a_flow_that_sent_nothing_has_no_retransmit_ratio(tmp_path: Path) -> Non
     assert value(made, "share") is None
 
 
-def test_share_is_of_the_bytes_of_all_flows_of_the_same_experiment(tmp_path: Path) -> None:
+def test_share_is_relative_to_all_flows_of_the_experiment(tmp_path: Path) -> None:
     made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
     for repetition in range(2):
         made.transfer(0, repetition, "large", acked_bytes=3_000_000)
@@ -100,7 +100,7 @@ def test_share_is_of_the_bytes_of_all_flows_of_the_same_experiment(tmp_path: Pat
     assert value(made, "share", "medium", repetition=1) == 0.25
 
 
-def test_mean_rtt_weighs_transfers_with_their_segments(tmp_path: Path) -> None:
+def test_mean_rtt_weights_transfers_by_segments(tmp_path: Path) -> None:
     made = run_of(directory=tmp_path)
     made.transfer(0, 0, connection=0, segments=300, rtt_mean_us=40_000.0, rtt_min_us=30_000.0)
     made.transfer(0, 0, connection=1, segments=100, rtt_mean_us=80_000.0, rtt_min_us=35_000.0)
@@ -147,7 +147,7 @@ def test_a_link_without_limit_has_no_utilisation(tmp_path: Path) -> None:
     assert value(made, "utilisation_while_active") is None
 
 
-def test_queueing_delay_is_the_wait_of_a_byte_even_when_the_link_stops(tmp_path: Path) -> None:
+def test_queueing_delay_includes_link_outages(tmp_path: Path) -> None:
     made = run_of(directory=tmp_path)
     made.transfer(0, 0)
     # 1000 bytes stand for two seconds, of which the link is stopped for one, and 500 bytes leave in the other:
@@ -214,7 +214,7 @@ def test_summary_has_the_sweep_in_the_order_of_the_scenario_and_flows_before_the
     assert set(summary["measure"]) <= set(analysis.MEASURES)
 
 
-def test_untrustworthy_experiments_are_left_out_of_the_numbers(tmp_path: Path) -> None:
+def test_untrustworthy_experiments_are_excluded_from_the_numbers(tmp_path: Path) -> None:
     made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
     made.transfer(0, 0, end_us=1_000_000)
     made.transfer(0, 1, end_us=9_000_000, untrustworthy="the host was busy")
@@ -236,7 +236,7 @@ def test_status_counts_what_is_finished_failed_and_missing(tmp_path: Path) -> No
     assert [mark.reason for mark in status.untrustworthy] == ["the host was busy"]
 
 
-def test_timeouts_that_an_engine_cannot_tell_have_no_value(tmp_path: Path) -> None:
+def test_timeouts_not_reported_by_an_engine_have_no_value(tmp_path: Path) -> None:
     made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
     made.transfer(0, 0, timeouts=None)
     made.transfer(0, 1, timeouts=2)
@@ -244,7 +244,7 @@ def test_timeouts_that_an_engine_cannot_tell_have_no_value(tmp_path: Path) -> No
     assert (row["n"], row["mean"]) == (1, 2.0)
 
 
-def test_what_an_engine_measured_of_itself_has_a_median_and_a_largest_value(tmp_path: Path) -> None:
+def test_engine_self_measurements_have_a_median_and_a_maximum(tmp_path: Path) -> None:
     made = run_of(*(experiment(0, repetition) for repetition in range(4)), directory=tmp_path)
     for repetition, late in enumerate((50.0, 90.0, 70.0, 4000.0)):
         made.transfer(0, repetition)
@@ -256,7 +256,7 @@ def test_what_an_engine_measured_of_itself_has_a_median_and_a_largest_value(tmp_
     ]
 
 
-def test_repetitions_that_are_copies_of_one_another_are_recognised(tmp_path: Path) -> None:
+def test_identical_repetitions_are_detected(tmp_path: Path) -> None:
     made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
     made.transfer(0, 0)
     made.transfer(0, 1)
@@ -305,7 +305,7 @@ def test_every_measure_is_documented_with_its_unit_and_definition() -> None:
         assert measure.about in text, f"docs/reference/analysis.md: definition of {measure.name} differs"
 
 
-def test_the_page_names_the_measures_that_can_be_taken_within_a_window() -> None:
+def test_the_page_lists_the_measures_available_in_windows() -> None:
     page = (Path(__file__).parents[3] / "docs/reference/analysis.md").read_text()
     sentence = re.sub(r"\s+", " ", page.split("## Within a window")[1].split("Times count from")[0])
     named = set(re.findall(r"`([a-z_0-9]+)`", sentence))
@@ -314,7 +314,7 @@ def test_the_page_names_the_measures_that_can_be_taken_within_a_window() -> None
     assert named <= expected
 
 
-def test_the_jitter_of_starts_does_not_hide_in_the_path_measures(tmp_path: Path) -> None:
+def test_start_jitter_does_not_affect_path_measures(tmp_path: Path) -> None:
     made = run_of(experiment(0, 0, start_jitter_ns=45 * MS), directory=tmp_path)
     made.transfer(0, 0, start_us=40_000, end_us=1_040_000)
     for t_us in (0, 500_000, 1_040_000):

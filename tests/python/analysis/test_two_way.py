@@ -72,7 +72,7 @@ def test_each_direction_has_its_own_utilisation_and_queue(two_way: results.Run) 
     assert found["up", "inflight_bdp"] > 1.5
 
 
-def test_the_reverse_queue_has_a_time_series(two_way: results.Run) -> None:
+def test_the_reverse_queue_has_time_series(two_way: results.Run) -> None:
     lines = series(two_way, [(0, 0)])[0].lines
     assert max(lines["queue_up"][0].value) > 20 * 1500
     assert lines["queue_up"][0].value != lines["queue"][0].value
@@ -83,7 +83,7 @@ def test_tables_name_the_direction(two_way: results.Run) -> None:
     assert directions.rows() == [("down", "down"), ("up", "up")]
 
 
-def test_the_report_says_which_way_flows_go(two_way: results.Run, tmp_path: Path) -> None:
+def test_the_report_shows_flow_directions(two_way: results.Run, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     report.write([two_way.path], page)
     text = page.read_text()
@@ -93,7 +93,7 @@ def test_the_report_says_which_way_flows_go(two_way: results.Run, tmp_path: Path
     assert "Queue of path.reverse" in text
 
 
-def test_without_anything_that_goes_up_nothing_is_added(tmp_path: Path) -> None:
+def test_one_way_runs_show_no_direction(tmp_path: Path) -> None:
     down = made(tmp_path, SCENARIO.replace('direction = "up"\n', ""))
     assert not [measure for _, measure in values(down) if measure.endswith("_up")]
     assert series(down, [(0, 0)])[0].lines["queue_up"] == []

@@ -44,7 +44,7 @@ def test_a_video_has_a_bitrate_a_startup_delay_and_stalls(tmp_path: Path) -> Non
     assert values["page_time"] is None
 
 
-def test_a_page_is_half_and_wholly_there_when_its_objects_are(tmp_path: Path) -> None:
+def test_page_load_times_are_of_half_and_all_objects(tmp_path: Path) -> None:
     load = app("web", objects=4, sizes_bytes=[1000])
     made = MadeUpRun(tmp_path / "run", (experiment(flows=[flow("web", load=load)]),))
     for page, ends in enumerate([(100, 200, 300, 900), (150, 350, 400)]):
@@ -57,7 +57,7 @@ def test_a_page_is_half_and_wholly_there_when_its_objects_are(tmp_path: Path) ->
     assert values["stalls"] is None
 
 
-def test_messages_have_a_rate_and_a_tail(tmp_path: Path) -> None:
+def test_messages_have_a_rate_and_tail_latency(tmp_path: Path) -> None:
     load = app("rpc", mean_gap_ns=10**8, sizes_bytes=[1000])
     made = MadeUpRun(tmp_path / "run", (experiment(flows=[flow("rpc", load=load), flow("bulk", size_bytes=None)]),))
     for item in range(101):
@@ -75,7 +75,7 @@ def test_runs_without_applications_have_no_measures_of_applications(tmp_path: Pa
     assert not {"completion_time_p99", "stalls", "page_time"} & measured(made, "large").keys()
 
 
-def test_a_max_min_share_counts_what_others_do_not_want(tmp_path: Path) -> None:
+def test_max_min_shares_redistribute_unused_capacity(tmp_path: Path) -> None:
     """Of 15 Mbit/s 14.48 are payload. A call wants 1.48 of them, and two bulk flows share the other 13."""
     load = app("call", frame_bytes=18_500, interval_ns=100_000_000)
     flows = [flow("call", load=load), flow("a", size_bytes=None), flow("b", size_bytes=None)]
@@ -92,7 +92,7 @@ def test_a_max_min_share_counts_what_others_do_not_want(tmp_path: Path) -> None:
     assert measured(made, "b")["max_min_share"] == pytest.approx(6.5 / (6.5 + 14.48))
 
 
-def test_a_link_without_limit_has_no_fair_shares(tmp_path: Path) -> None:
+def test_an_unlimited_link_has_no_fair_shares(tmp_path: Path) -> None:
     made = MadeUpRun(tmp_path / "run", (experiment(forward=link(None)),))
     made.transfer(0, 0)
     assert measured(made, "large")["max_min_share"] is None

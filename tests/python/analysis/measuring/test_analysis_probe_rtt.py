@@ -28,16 +28,16 @@ def two_bbr_flows(directory: Path, windows: dict[str, dict[int, int]], *, second
     return made
 
 
-def test_in_step_is_the_first_sample_in_which_all_are_in_probe_rtt_since_the_last_start(tmp_path: Path) -> None:
+def test_synchronisation_is_the_first_sample_with_all_flows_in_probe_rtt(tmp_path: Path) -> None:
     made = two_bbr_flows(tmp_path, {"a": {10: 4, 20: 4, 33: 4}, "b": {13: 4, 20: 4, 33: 4}})
     assert in_step(made) == pytest.approx(17)
 
 
-def test_flows_that_never_meet_are_never_in_step(tmp_path: Path) -> None:
+def test_flows_that_never_coincide_are_not_synchronised(tmp_path: Path) -> None:
     assert in_step(two_bbr_flows(tmp_path, {"a": {10: 4, 20: 4}, "b": {13: 4, 23: 4}})) is None
 
 
-def test_a_small_window_after_a_timeout_is_not_a_probe(tmp_path: Path) -> None:
+def test_a_small_window_after_a_timeout_is_not_probe_rtt(tmp_path: Path) -> None:
     made = two_bbr_flows(tmp_path, {"a": {10: 4}, "b": {}})
     made.sample(0, 0, 10 * SECOND + 1, "b", cwnd_packets=1, ca_state="loss")
     made.sample(0, 0, 10 * SECOND + 1, "a", cwnd_packets=4)
@@ -48,7 +48,7 @@ def test_other_algorithms_do_not_count_and_one_bbr_flow_has_no_synchronisation(t
     assert in_step(two_bbr_flows(tmp_path, {"a": {10: 4}, "b": {10: 4}}, second_cc="cubic")) is None
 
 
-def test_it_has_no_value_without_samples(tmp_path: Path) -> None:
+def test_synchronisation_has_no_value_without_samples(tmp_path: Path) -> None:
     made = MadeUpRun(tmp_path / "run", (experiment(sample_interval_ns=0),))
     made.transfer(0, 0, cc="bbr")
     rows = analysis.repetitions(open_run(made.write()))

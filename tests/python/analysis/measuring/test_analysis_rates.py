@@ -54,13 +54,13 @@ def add(
     made.transfer(0, 0, name, copy=copy, start_us=start_us, end_us=end_us, completed=False, **counted)
 
 
-def test_a_steady_flow_has_a_stability_of_zero_whatever_its_start_was_like(tmp_path: Path) -> None:
+def test_stability_excludes_the_start_of_a_flow(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     add(made, lambda t: 1000 * min(1, t / 2))
     assert value(made, "stability") == pytest.approx(0, abs=0.02)
 
 
-def test_stability_is_the_deviation_of_goodputs_over_100_ms_in_parts_of_their_mean(tmp_path: Path) -> None:
+def test_stability_is_the_relative_deviation_of_100_ms_goodputs(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     add(made, lambda t: 1500 if round(t * 10) % 2 == 0 else 500)
     # The first bin reaches the mean of 1000, so 199 bins are left: 100 of 500 and 99 of 1500.
@@ -69,7 +69,7 @@ def test_stability_is_the_deviation_of_goodputs_over_100_ms_in_parts_of_their_me
     assert value(made, "stability") == pytest.approx(deviation / mean)
 
 
-def test_where_samples_are_further_apart_stability_is_over_their_interval(tmp_path: Path) -> None:
+def test_stability_uses_the_sampling_interval_if_longer(tmp_path: Path) -> None:
     made = run_of(tmp_path, sample_interval_ns=1000 * MS)
     add(made, lambda t: 1500 if round(t) % 2 == 0 else 500, to_s=21, step_ms=1000)
     assert value(made, "stability") == pytest.approx(0.5, abs=0.03)
@@ -88,20 +88,20 @@ def test_a_flow_of_a_second_is_too_short_for_stability(tmp_path: Path, to_s: flo
     assert value(made, "stability") is None
 
 
-def test_a_flow_that_gets_nothing_has_no_stability_and_does_not_converge(tmp_path: Path) -> None:
+def test_a_starved_flow_has_no_stability_and_does_not_converge(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     add(made, lambda _: 0)
     assert (value(made, "stability"), value(made, "convergence_time")) == (None, None)
 
 
-def test_convergence_counts_from_the_start_of_a_flow_alone_on_the_link(tmp_path: Path) -> None:
+def test_convergence_of_a_single_flow_is_measured_from_its_start(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     add(made, lambda t: 0 if t < 3 else FULL, from_s=1)
     # From second 3 on at full rate, the start was at 1; a mean over 500 ms is near the share once 450 ms of it are.
     assert value(made, "convergence_time") == pytest.approx(2.0)
 
 
-def test_a_rate_that_only_passes_by_has_not_converged(tmp_path: Path) -> None:
+def test_a_rate_that_only_crosses_the_share_has_not_converged(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     add(made, lambda t: FULL * t / 10 if t < 13 else 1.3 * FULL)
     assert value(made, "convergence_time") == pytest.approx(9.0, abs=0.31)  # from 9 s to 11 s it is within 10 %
@@ -110,7 +110,7 @@ def test_a_rate_that_only_passes_by_has_not_converged(tmp_path: Path) -> None:
     assert value(fast, "convergence_time") is None
 
 
-def test_convergence_counts_from_the_last_step_of_the_link_or_from_the_windows_begin(tmp_path: Path) -> None:
+def test_convergence_is_measured_from_the_last_link_step_or_the_window_start(tmp_path: Path) -> None:
     steps = [{"at_ns": at * 1000 * MS, "rate_bps": rate} for at, rate in ((0, 60_000_000), (5, 30_000_000))]
     made = run_of(tmp_path, forward=link(capacity={"kind": "steps", "steps": steps}))
     add(made, lambda t: FULL if t < 7 else FULL / 2)
@@ -119,7 +119,7 @@ def test_convergence_counts_from_the_last_step_of_the_link_or_from_the_windows_b
     assert value(made, "convergence_time", window=(6, 20)) == pytest.approx(1.0)
 
 
-def test_background_leaves_less_to_converge_to(tmp_path: Path) -> None:
+def test_background_traffic_reduces_the_fair_share(tmp_path: Path) -> None:
     background = [{"rate_bps": 40_000_000, "start_ns": 5000 * MS, "stop_ns": 15_000 * MS}]
     made = run_of(tmp_path, background=background)
     add(made, lambda t: FULL if t < 6 or t >= 18 else FULL / 3)
@@ -127,7 +127,7 @@ def test_background_leaves_less_to_converge_to(tmp_path: Path) -> None:
     assert value(made, "convergence_time") == pytest.approx(3.0)
 
 
-def test_the_fair_share_is_even_over_the_copies_that_are_active(tmp_path: Path) -> None:
+def test_the_fair_share_is_divided_between_active_copies(tmp_path: Path) -> None:
     made = run_of(tmp_path, flows=[flow(count=2), flow("late")])
     for copy in range(2):
         add(made, lambda t: FULL / 2 if t < 12 else FULL / 3, copy=copy)
@@ -136,7 +136,7 @@ def test_the_fair_share_is_even_over_the_copies_that_are_active(tmp_path: Path) 
     assert value(made, "convergence_time") == pytest.approx(2.0)
 
 
-def test_a_flow_that_has_ended_takes_no_share(tmp_path: Path) -> None:
+def test_a_finished_flow_has_no_fair_share(tmp_path: Path) -> None:
     made = run_of(tmp_path, flows=[flow(), flow("early")])
     add(made, lambda t: FULL / 3 if t < 9 else FULL)
     add(made, lambda _: FULL / 2, "early", to_s=8)
@@ -144,7 +144,7 @@ def test_a_flow_that_has_ended_takes_no_share(tmp_path: Path) -> None:
     assert value(made, "convergence_time", "early") == 0.0
 
 
-def test_what_piles_up_in_the_queue_has_not_arrived(tmp_path: Path) -> None:
+def test_queued_bytes_are_not_delivered(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     for tenth in range(31):
         arrived = tenth * FULL // 10
@@ -153,7 +153,7 @@ def test_what_piles_up_in_the_queue_has_not_arrived(tmp_path: Path) -> None:
     assert value(made, "convergence_time") == 0.0
 
 
-def test_what_was_in_flight_when_a_transfer_was_cut_off_has_not_arrived(tmp_path: Path) -> None:
+def test_bytes_in_flight_at_truncation_are_not_delivered(tmp_path: Path) -> None:
     made = run_of(tmp_path, sample_interval_ns=1000 * MS)
     for second in range(3):
         arrived = round(second * 0.8 * FULL)
@@ -163,7 +163,7 @@ def test_what_was_in_flight_when_a_transfer_was_cut_off_has_not_arrived(tmp_path
     assert value(made, "convergence_time") is None
 
 
-def test_a_hole_in_what_is_acknowledged_does_not_hide_that_packets_arrive(tmp_path: Path) -> None:
+def test_an_ack_gap_does_not_hide_deliveries(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     for tenth in range(101):
         sent = tenth * FULL // 10 + 300
@@ -174,7 +174,7 @@ def test_a_hole_in_what_is_acknowledged_does_not_hide_that_packets_arrive(tmp_pa
     assert value(made, "stability") > 1
 
 
-def test_no_share_is_known_of_a_link_that_follows_a_trace_or_has_no_limit(tmp_path: Path) -> None:
+def test_trace_and_unlimited_links_have_no_fair_share(tmp_path: Path) -> None:
     made = MadeUpRun(
         tmp_path / "run",
         [experiment(forward=link(capacity={"kind": "trace", "trace": "t"}), sample_interval_ns=100 * MS)],
@@ -187,13 +187,13 @@ def test_no_share_is_known_of_a_link_that_follows_a_trace_or_has_no_limit(tmp_pa
     assert (value(unlimited, "convergence_time"), value(unlimited, "inflight_bdp")) == (None, None)
 
 
-def test_a_share_of_nothing_is_not_converged_to(tmp_path: Path) -> None:
+def test_a_fair_share_of_zero_is_not_converged_to(tmp_path: Path) -> None:
     made = run_of(tmp_path, background=[{"rate_bps": 60_000_000, "start_ns": 0, "stop_ns": None}])
     add(made, lambda _: 0)
     assert value(made, "convergence_time") is None
 
 
-def test_a_flow_with_one_sample_has_its_window_and_nothing_that_needs_time(tmp_path: Path) -> None:
+def test_a_flow_with_one_sample_has_no_rates(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     made.sample(0, 0, 0, cwnd_packets=7, inflight_packets=150)
     made.transfer(0, 0, end_us=50_000)
@@ -202,7 +202,7 @@ def test_a_flow_with_one_sample_has_its_window_and_nothing_that_needs_time(tmp_p
     assert (value(made, "stability"), value(made, "convergence_time")) == (None, None)
 
 
-def test_a_flow_that_never_starts_has_no_row_and_takes_no_share(tmp_path: Path) -> None:
+def test_a_flow_that_never_starts_has_no_row_and_no_share(tmp_path: Path) -> None:
     made = run_of(tmp_path, flows=[flow(), flow("never", start_ns=99_000 * MS)])
     add(made, lambda _: FULL)
     rows = analysis.repetitions(open_run(made.write()))
@@ -211,7 +211,7 @@ def test_a_flow_that_never_starts_has_no_row_and_takes_no_share(tmp_path: Path) 
     assert value(made, "jain", None) is None
 
 
-def test_what_a_flow_has_in_flight_is_summed_over_its_connections_and_counts_in_its_own_empty_path(
+def test_inflight_is_summed_over_connections_relative_to_the_flows_bdp(
     tmp_path: Path,
 ) -> None:
     made = run_of(tmp_path, flows=[flow(count=2, extra_rtt_ns=55 * MS)])  # 45 ms + 55 ms at 60 Mbit/s: 500 packets
@@ -223,7 +223,7 @@ def test_what_a_flow_has_in_flight_is_summed_over_its_connections_and_counts_in_
     assert value(made, "cwnd_mean") == 400
 
 
-def test_what_is_in_flight_counts_in_the_rate_of_the_moment_and_not_while_the_link_stands(tmp_path: Path) -> None:
+def test_inflight_uses_the_current_rate_and_ignores_link_outages(tmp_path: Path) -> None:
     steps = [
         {"at_ns": 0, "rate_bps": 60_000_000},
         {"at_ns": 1000 * MS, "rate_bps": 30_000_000},
@@ -251,7 +251,7 @@ def test_three_completion_times_have_no_jitter(tmp_path: Path) -> None:
     assert value(made, "jitter") is None
 
 
-def test_quantiles_of_the_round_trip_time_weigh_transfers_with_their_segments(tmp_path: Path) -> None:
+def test_rtt_quantiles_weight_transfers_by_segments(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     made.transfer(0, 0, connection=0, segments=300, rtt_p50_us=40_000.0, rtt_p95_us=80_000.0)
     made.transfer(0, 0, connection=1, segments=100, rtt_p50_us=60_000.0, rtt_p95_us=100_000.0)
@@ -260,13 +260,13 @@ def test_quantiles_of_the_round_trip_time_weigh_transfers_with_their_segments(tm
     assert value(made, "latency_under_load") == pytest.approx(0.040)  # the empty path takes 45 ms
 
 
-def test_latency_under_load_is_never_less_than_nothing_and_counts_the_flows_own_path(tmp_path: Path) -> None:
+def test_latency_under_load_is_nonnegative_and_uses_the_flows_path(tmp_path: Path) -> None:
     made = run_of(tmp_path, flows=[flow(extra_rtt_ns=10 * MS)])
     made.transfer(0, 0, rtt_p95_us=54_900.0)
     assert value(made, "latency_under_load") == 0.0
 
 
-def test_jain_takes_each_copy_with_its_goodput_over_its_own_time(tmp_path: Path) -> None:
+def test_jain_uses_goodputs_over_the_active_time_of_copies(tmp_path: Path) -> None:
     made = run_of(tmp_path, flows=[flow(count=2), flow("other")])
     made.transfer(0, 0, copy=0, end_us=1 * SECOND, acked_bytes=1_000_000)
     made.transfer(0, 0, copy=1, end_us=2 * SECOND, acked_bytes=2_000_000)
@@ -274,7 +274,7 @@ def test_jain_takes_each_copy_with_its_goodput_over_its_own_time(tmp_path: Path)
     assert value(made, "jain", None) == pytest.approx((1 + 1 + 4) ** 2 / (3 * (1 + 1 + 16)))
 
 
-def test_the_wait_at_a_moment_is_the_time_until_the_link_could_have_carried_the_backlog(tmp_path: Path) -> None:
+def test_queueing_delay_is_the_time_to_drain_the_backlog(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     made.transfer(0, 0)
     # 1000 bytes a second, then none for two seconds, then 1000 again.
@@ -285,7 +285,7 @@ def test_the_wait_at_a_moment_is_the_time_until_the_link_could_have_carried_the_
     assert value(made, "queueing_delay_p95", None) == pytest.approx(2.0 + 0.75 * 0.5)
 
 
-def test_a_link_that_stands_at_the_end_tells_no_wait_of_what_it_holds(tmp_path: Path) -> None:
+def test_a_link_outage_at_the_end_leaves_the_delay_unknown(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     made.transfer(0, 0)
     for second in range(3):
@@ -294,7 +294,7 @@ def test_a_link_that_stands_at_the_end_tells_no_wait_of_what_it_holds(tmp_path: 
     assert value(made, "utilisation", None) is None
 
 
-def test_a_backlog_that_the_link_has_just_carried_does_not_wait_while_it_stands_afterwards(tmp_path: Path) -> None:
+def test_a_drained_backlog_is_not_delayed_by_a_later_outage(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     made.transfer(0, 0)
     for second, carried in enumerate([0, 1000, 1000, 1000]):
@@ -302,7 +302,7 @@ def test_a_backlog_that_the_link_has_just_carried_does_not_wait_while_it_stands_
     assert value(made, "queueing_delay_p95", None) == pytest.approx(0.85)  # of 0, 0, 0 and 1 s, at place 2.85
 
 
-def test_quantiles_of_the_wait_within_a_window_are_of_the_samples_in_it(tmp_path: Path) -> None:
+def test_delay_quantiles_of_a_window_use_its_samples(tmp_path: Path) -> None:
     made = run_of(tmp_path)
     made.transfer(0, 0)
     for second in range(6):

@@ -39,7 +39,7 @@ def test_connections_that_never_delivered_a_byte_are_counted(tmp_path: Path) -> 
     assert analysis.starved_cautions(run, analysis.summary(run)) == found
 
 
-def test_the_evenness_of_copies_is_jains_index_of_each_flow(tmp_path: Path) -> None:
+def test_evenness_of_copies_is_jains_index_per_flow(tmp_path: Path) -> None:
     run = open_run(unfair(tmp_path).write())
     assert of(run, "copies_jain") == pytest.approx(2**2 / (5 * 2))
     assert of(run, "copies_jain", "medium") is None
@@ -52,7 +52,7 @@ def test_a_connection_delivers_if_any_of_its_transfers_does(tmp_path: Path) -> N
     assert of(open_run(made.write()), "starved") == 0.0
 
 
-def test_a_connection_that_the_end_cut_off_at_once_has_not_starved(tmp_path: Path) -> None:
+def test_a_connection_truncated_immediately_has_not_starved(tmp_path: Path) -> None:
     made = MadeUpRun(tmp_path, [experiment()])
     made.transfer(0, 0)
     for connection, start_us in ((1, 950_000), (2, 905_000)):  # two round trips are 90 ms
@@ -60,7 +60,7 @@ def test_a_connection_that_the_end_cut_off_at_once_has_not_starved(tmp_path: Pat
     assert of(open_run(made.write()), "starved") == 1.0
 
 
-def test_a_copy_that_lasted_no_time_has_no_rate_that_could_be_uneven(tmp_path: Path) -> None:
+def test_a_copy_without_duration_is_ignored_in_evenness(tmp_path: Path) -> None:
     made = MadeUpRun(tmp_path, [experiment()])
     for copy, start_us in ((0, 0), (1, 0), (2, 1_000_000)):
         acked = 0 if copy == 2 else 1_000_000
@@ -71,7 +71,7 @@ def test_a_copy_that_lasted_no_time_has_no_rate_that_could_be_uneven(tmp_path: P
     assert jain == 1.0
 
 
-def test_results_show_how_evenly_copies_share_and_who_starved(thalweg: Thalweg, tmp_path: Path) -> None:
+def test_results_show_evenness_and_starved_connections(thalweg: Thalweg, tmp_path: Path) -> None:
     unfair(tmp_path / "run").write()
     done = thalweg("results", "run")
     heading, large, _ = done.stdout.splitlines()
@@ -94,7 +94,7 @@ def test_the_report_cautions_about_connections_that_starved(tmp_path: Path) -> N
     assert "index of the copies" in page
 
 
-def test_the_point_of_a_sweep_with_most_starved_connections_is_named(tmp_path: Path) -> None:
+def test_the_sweep_point_with_most_starved_connections_is_reported(tmp_path: Path) -> None:
     counts = {"1bdp": 1, "2bdp": 3, "4bdp": 0}
     made = MadeUpRun(
         tmp_path, [experiment(number, sweep={"path.buffer": buffer}) for number, buffer in enumerate(counts)]
@@ -110,7 +110,7 @@ def test_the_point_of_a_sweep_with_most_starved_connections_is_named(tmp_path: P
     )
 
 
-def test_a_starved_connection_is_described_with_values_as_in_the_scenario(tmp_path: Path) -> None:
+def test_a_starved_connection_is_described_with_scenario_values(tmp_path: Path) -> None:
     sweeps: list[dict[str, object]] = [
         {"flow.large.paced": is_paced, "flow.large.count": 1.0} for is_paced in (False, True)
     ]

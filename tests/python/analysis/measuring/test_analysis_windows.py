@@ -42,7 +42,7 @@ def two_flows(directory: Path) -> MadeUpRun:
     return made
 
 
-def test_a_window_counts_what_was_done_within_it_between_samples_too(tmp_path: Path) -> None:
+def test_a_window_interpolates_between_samples(tmp_path: Path) -> None:
     made = two_flows(tmp_path)
     assert value(made, "goodput", (5.5, 7.25)) == pytest.approx(8e6)
     assert value(made, "goodput", (5.5, 7.25), "late") == pytest.approx(4e6)
@@ -64,13 +64,13 @@ def test_a_window_counts_all_connections_and_copies_of_a_flow(tmp_path: Path) ->
     assert value(made, "goodput", (1, 2)) == 1_000_000 * 8
 
 
-def test_a_goodput_counts_the_time_in_which_the_flow_was_active_within_the_window(tmp_path: Path) -> None:
+def test_goodput_in_a_window_uses_the_active_time(tmp_path: Path) -> None:
     made = two_flows(tmp_path)
     assert value(made, "goodput", (0, 9), "late") == pytest.approx(4e6)
     assert value(made, "goodput", (8, 99)) == pytest.approx(8e6)
 
 
-def test_a_window_takes_round_trip_times_and_windows_from_its_samples_alone(tmp_path: Path) -> None:
+def test_rtts_and_windows_of_a_time_window_use_only_its_samples(tmp_path: Path) -> None:
     made = two_flows(tmp_path)
     assert value(made, "rtt_p50", (2, 6)) == pytest.approx(0.054)
     assert value(made, "rtt_p95", (2, 6)) == pytest.approx(0.0558)  # at place 3.8 of 52, 53, ... 56 ms
@@ -99,7 +99,7 @@ def test_a_window_after_the_end_has_no_values(tmp_path: Path) -> None:
     assert rows["value"].drop_nulls().is_empty()
 
 
-def test_an_experiment_without_samples_has_whole_measures_and_none_within_a_window(tmp_path: Path) -> None:
+def test_without_samples_only_whole_run_measures_have_values(tmp_path: Path) -> None:
     made = run_of(experiment(sample_interval_ns=0), directory=tmp_path)
     made.transfer(0, 0)
     run = open_run(made.write())
@@ -109,7 +109,7 @@ def test_an_experiment_without_samples_has_whole_measures_and_none_within_a_wind
     assert [values[name] for name in ("stability", "inflight_bdp", "cwnd_mean")] == [None, None, None]
 
 
-def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+def test_only_requested_columns_are_read(tmp_path: Path) -> None:
     made = two_flows(tmp_path)
     run = open_run(made.write())
     for file in (*(run.path / "samples").iterdir(), *(run.path / "queue").iterdir()):

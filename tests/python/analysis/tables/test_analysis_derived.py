@@ -15,7 +15,7 @@ def derived(directory: Path, traces: dict[str, list[int]] | None = None, **chang
     return analysis.derived(open_run(made.write())).row(0, named=True)
 
 
-def test_a_path_in_numbers(tmp_path: Path) -> None:
+def test_derived_path_values_are_correct(tmp_path: Path) -> None:
     host = {"sndbuf_max_bytes": 1, "rcvbuf_max_bytes": 80_000_000, "delay_jitter_ns": 0}
     forward = link(40_000_000, 112_500, loss={"kind": "bernoulli", "ratio": 0.01})
     found = derived(
@@ -48,17 +48,17 @@ def test_a_shared_cpu_is_that_of_the_host_that_sends(tmp_path: Path) -> None:
     assert (found["cpu_share"], found["cpu_slice_s"], found["cpu_period_s"]) == (0.25, 0.01, 0.04)
 
 
-def test_room_in_packets_counts_as_full_sized_ones(tmp_path: Path) -> None:
+def test_capacity_in_packets_assumes_full_sized_packets(tmp_path: Path) -> None:
     found = derived(tmp_path, forward=link(buffer={"kind": "packets", "packets": 100}))
     assert (found["buffer_bytes"], found["buffer_bdp"]) == (150_000, pytest.approx(2 / 3))
 
 
-def test_a_link_without_limit_has_no_rate_and_no_room(tmp_path: Path) -> None:
+def test_an_unlimited_link_has_no_rate_and_no_buffer_size(tmp_path: Path) -> None:
     found = derived(tmp_path, forward=link(None))
     assert [found[key] for key in ("rate_bps", "bdp_bytes", "buffer_bytes", "buffer_bdp")] == [None] * 4
 
 
-def test_the_rate_is_that_of_the_first_step_or_the_mean_of_a_trace(tmp_path: Path) -> None:
+def test_the_rate_is_the_first_step_or_the_trace_mean(tmp_path: Path) -> None:
     steps = [{"at_ns": 0, "rate_bps": 10_000_000}, {"at_ns": 10**9, "rate_bps": 1}]
     found = derived(tmp_path / "steps", forward=link(capacity={"kind": "steps", "steps": steps}))
     assert found["rate_bps"] == 10e6
@@ -68,18 +68,18 @@ def test_the_rate_is_that_of_the_first_step_or_the_mean_of_a_trace(tmp_path: Pat
     assert found["rate_bps"] == 9e6
 
 
-def test_the_loss_of_two_states_weighs_each_with_its_time(tmp_path: Path) -> None:
+def test_two_state_loss_is_weighted_by_time(tmp_path: Path) -> None:
     loss = {"kind": "gilbert_elliott", "p": 0.01, "r": 0.04, "loss_bad": 0.5, "loss_good": 0.1}
     assert derived(tmp_path, forward=link(loss=loss))["loss"] == pytest.approx(0.2 * 0.5 + 0.8 * 0.1)
 
 
-def test_a_rate_of_zero_has_no_room_in_bandwidth_delay_products(tmp_path: Path) -> None:
+def test_a_rate_of_zero_has_no_buffer_size_in_bdp(tmp_path: Path) -> None:
     steps = [{"at_ns": 0, "rate_bps": 0}, {"at_ns": 10**9, "rate_bps": 10_000_000}]
     found = derived(tmp_path, forward=link(capacity={"kind": "steps", "steps": steps}))
     assert (found["bdp_bytes"], found["buffer_bytes"], found["buffer_bdp"]) == (0, 225_000, None)
 
 
-def test_harm_is_the_part_of_the_solo_performance_that_is_lost() -> None:
+def test_harm_is_the_lost_fraction_of_solo_performance() -> None:
     assert analysis.harm(25.0, solo=100.0, more_is_better=True) == 0.75
     assert analysis.harm(2.0, solo=1.0, more_is_better=False) == 0.5
     assert analysis.harm(120.0, solo=100.0, more_is_better=True) == pytest.approx(-0.2)

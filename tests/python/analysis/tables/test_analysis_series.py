@@ -51,7 +51,7 @@ def test_rate_is_that_of_the_acknowledged_bytes_and_zero_between_connections(tmp
     assert line.value == pytest.approx([8e6, 8e6, 8e6, 8e6, 0, 0, 16e6, 16e6])
 
 
-def test_a_pacing_rate_without_limit_is_none_yet(tmp_path: Path) -> None:
+def test_an_unlimited_pacing_rate_is_empty(tmp_path: Path) -> None:
     made = MadeUpRun(tmp_path / "run", [experiment()])
     made.transfer(0, 0)
     for t_us, rate_bps in ((0, 2**64 - 1), (1000, 5_000_000), (2000, None), (3000, 6_000_000)):
@@ -61,7 +61,7 @@ def test_a_pacing_rate_without_limit_is_none_yet(tmp_path: Path) -> None:
     assert (line.t_s, line.value) == ([0.001, 0.003], [5e6, 6e6])
 
 
-def test_windows_have_a_line_per_connection_and_many_connections_are_cut(tmp_path: Path) -> None:
+def test_windows_have_a_line_per_connection_up_to_a_maximum(tmp_path: Path) -> None:
     run = open_run(two_connections(tmp_path).write())
     (series,) = analysis.series(run, [(0, 0)])
     assert [set(line.value) for line in series.lines["cwnd"]] == [{20}, {40}]
@@ -71,7 +71,7 @@ def test_windows_have_a_line_per_connection_and_many_connections_are_cut(tmp_pat
     assert (cut.connections, cut.connections_drawn) == (2, 1)
 
 
-def test_queue_has_backlog_and_moments_of_drops(tmp_path: Path) -> None:
+def test_queue_series_has_backlog_and_drop_times(tmp_path: Path) -> None:
     made = two_connections(tmp_path)
     for t_ms, backlog, dropped in [(0, 0, 0), (100, 3000, 0), (200, 6000, 4), (300, 0, 4)]:
         made.queue(0, 0, t_ms * 1000, backlog_bytes=backlog, dropped_packets=dropped)
@@ -81,7 +81,7 @@ def test_queue_has_backlog_and_moments_of_drops(tmp_path: Path) -> None:
     assert series.drops_s == [0.2]
 
 
-def test_windows_in_flight_pacing_and_what_only_bbr_has_are_lines_of_connections_in_their_units(tmp_path: Path) -> None:
+def test_connection_series_have_units_for_every_quantity(tmp_path: Path) -> None:
     made = MadeUpRun(tmp_path / "run", [experiment()])  # 40 Mbit/s and 45 ms: a BDP of 225 kB, 150 packets
     made.transfer(0, 0)
     for t_us in (0, 100_000):
@@ -98,7 +98,7 @@ def test_windows_in_flight_pacing_and_what_only_bbr_has_are_lines_of_connections
     assert of["gain"] == [[1.25, 1.25]]
 
 
-def test_a_value_that_is_recorded_only_where_it_changes_has_the_curve_of_one_recorded_at_each_sample(
+def test_sparse_recording_yields_the_same_curve(
     tmp_path: Path,
 ) -> None:
     steps = [(5, 2.9), (8, 1.0), (15, 1.25), (18, 1.0)]
@@ -120,7 +120,7 @@ def test_a_value_that_is_recorded_only_where_it_changes_has_the_curve_of_one_rec
     assert of_changes == gain(tmp_path / "samples", list(range(5, 20))), "runs of older engines"
 
 
-def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+def test_only_requested_columns_are_read(tmp_path: Path) -> None:
     run = open_run(two_connections(tmp_path).write())
     (series,) = analysis.series(run, [(0, 0)], quantities=["cwnd"])
     assert list(series.lines) == ["cwnd"]
@@ -157,7 +157,7 @@ def test_distributions_pool_the_transfers_of_all_repetitions_sorted(tmp_path: Pa
     assert analysis.rtt_distributions(run)["values"].to_list() == [[0.05, 0.06]]
 
 
-def test_a_large_distribution_keeps_its_percentiles_and_both_ends(tmp_path: Path) -> None:
+def test_a_thinned_distribution_keeps_its_percentiles_and_both_ends(tmp_path: Path) -> None:
     made = MadeUpRun(tmp_path / "run", [experiment()])
     for connection in range(1001):
         made.transfer(0, 0, connection=connection, end_us=1_000_000 + 1000 * connection)
