@@ -46,8 +46,8 @@ class Side:
 
     def value(self, values: Mapping[Term, float | None]) -> float | None:
         """Compute it from the values of its terms; None where one is missing, or the result is not finite."""
-        known = {name: values[term] for name, term in self.terms.items()}
-        return expressions.value(self.expression, {**known, **self.constants})
+        numbers = {name: values[term] for name, term in self.terms.items()}
+        return expressions.value(self.expression, {**numbers, **self.constants})
 
     @property
     def term(self) -> Term | None:
@@ -70,11 +70,11 @@ class Bound:
 
     def check_units(self) -> None:
         """Raise `TermError` if the sides have different units."""
-        one, other = self.left.unit, self.right.unit
-        if one is not None and other is not None and one != other:
-            what = f"`{self.left.text}` is {units.words(one)}, and `{self.right.text}` is {units.words(other)}"
+        unit, other = self.left.unit, self.right.unit
+        if unit is not None and other is not None and unit != other:
+            problem = f"`{self.left.text}` is {units.words(unit)}, and `{self.right.text}` is {units.words(other)}"
             raise TermError(
-                what, f"a value {units.words(one)}{units.EXAMPLES.get(one, '')}" if any(one) else "a plain number"
+                problem, f"a value {units.words(unit)}{units.EXAMPLES.get(unit, '')}" if any(unit) else "a plain number"
             )
 
 
@@ -130,7 +130,7 @@ class Check:
         """
         fixed = set.intersection(*(set(term.at) for term in self.terms))
         numbers = {frozenset(point.items()): number for number, point in points.items()}
-        found: dict[frozenset[tuple[str, Value]], Place] = {}
+        by_keys: dict[frozenset[tuple[str, Value]], Place] = {}
         for point in points.values():
             open_keys = {key: value for key, value in point.items() if key not in fixed}
             experiments = {}
@@ -141,8 +141,8 @@ class Check:
                     where = ", ".join(f"{key} = {value}" for key, value in at.items())
                     raise TermError(f"the sweep has no point {where} for `{term}`", "a point of the sweep")
                 experiments[term] = number
-            found[frozenset(open_keys.items())] = Place(open_keys, experiments)
-        return list(found.values())
+            by_keys[frozenset(open_keys.items())] = Place(open_keys, experiments)
+        return list(by_keys.values())
 
 
 @dataclass(frozen=True)
@@ -162,14 +162,14 @@ def parse_all(
 
     Raises `ThalwegErrors` with every mistake.
     """
-    found, mistakes = [], []
+    checks, mistakes = [], []
     for text in texts:
         try:
             check = Check.parse(text, flows, list(points.values()))
             if any(term.measure == HARM for term in check.terms):
                 raise TermError("harm needs runs of a flow alone", "a measure of one run", "share(FLOW) >= 0.4")
             check.places(points)
-            found.append(check)
+            checks.append(check)
         except TermError as error:
             mistakes.append(
                 ThalwegError(
@@ -183,7 +183,7 @@ def parse_all(
             )
     if mistakes:
         raise ThalwegErrors(mistakes)
-    return found
+    return checks
 
 
 class _Reader:
@@ -202,21 +202,21 @@ class _Reader:
     def side(self, lifted: str) -> Side:
         """Check a side, in which terms with a flow and quantities are placeholders already."""
         expression = lifted.strip()
-        text = _PLACEHOLDER.sub(lambda each: self.sources[each[0]], expression)
+        text = _PLACEHOLDER.sub(lambda placeholder: self.sources[placeholder[0]], expression)
         if expressions.mistake(expression, ()) == expressions.NOT_ARITHMETIC:
             hint = "write * between two factors" if _JUXTAPOSED.search(expression) else None
             raise TermError(f"`{text}` is not arithmetic over measures", EXPECTED, hint)
-        named = expressions.names(expression)
-        for name in sorted(named - self.sources.keys()):
+        names = expressions.names(expression)
+        for name in sorted(names - self.sources.keys()):
             term = Term.of(name, None, self.flows)
             self.terms[name], self.units[name], self.sources[name] = term, units.BY_NAME[term.unit], name
-        if why := expressions.mistake(expression, named):
+        if why := expressions.mistake(expression, names):
             raise TermError(f"`{text}`: {why}", EXPECTED)
         return Side(
             text,
             expression,
-            {name: self.terms[name] for name in named if name in self.terms},
-            {name: self.constants[name] for name in named if name in self.constants},
+            {name: self.terms[name] for name in names if name in self.terms},
+            {name: self.constants[name] for name in names if name in self.constants},
             units.unit_of(expression, self.units),
         )
 
@@ -228,18 +228,18 @@ class _Reader:
     def _call(self, match: re.Match[str]) -> str:
         if match[1] in expressions.FUNCTIONS:
             return match[0]
-        given = [each.strip() for each in match[2].split(",")] if match[2].strip() else []
-        named = [each for each in given if "=" not in each]
-        if len(named) > 1:
+        arguments = [argument.strip() for argument in match[2].split(",")] if match[2].strip() else []
+        flow_names = [argument for argument in arguments if "=" not in argument]
+        if len(flow_names) > 1:
             raise TermError(f"`{match[0]}` names several flows", "one flow, and KEY=VALUE of the sweep")
-        term = Term.of(match[1], named[0] if named else None, self.flows)
-        at = dict(self._condition(each) for each in given if "=" in each)
+        term = Term.of(match[1], flow_names[0] if flow_names else None, self.flows)
+        at = dict(self._condition(argument) for argument in arguments if "=" in argument)
         name = self._placeholder(match[0], term.unit)
         self.terms[name] = replace(term, at=at)
         return name
 
     def _condition(self, text: str) -> tuple[str, Value]:
-        key, _, value = (each.strip() for each in text.partition("="))
+        key, _, value = (part.strip() for part in text.partition("="))
         keys = list(dict.fromkeys(key for point in self.points for key in point))
         if key not in keys:
             expected = words.one_of(keys) if keys else "a scenario with a sweep"
@@ -248,21 +248,23 @@ class _Reader:
         for choice in choices:
             if _is_same(value, choice):
                 return key, choice
-        raise TermError(f"`{key}` is never `{value}` in the sweep", words.one_of(_written(each) for each in choices))
+        raise TermError(
+            f"`{key}` is never `{value}` in the sweep", words.one_of(_written(choice) for choice in choices)
+        )
 
     def _quantity(self, match: re.Match[str]) -> str:
         number, unit = float(match[1]), match[2]
         if unit == "%":
             return self._constant(match[0], number / 100, "ratio")
-        found = quantity(f"1{unit}")
-        if not found or found[0] not in _KINDS:
-            what = f"`{match[0].strip()}` is not a number, a rate or a time"
+        parsed = quantity(f"1{unit}")
+        if not parsed or parsed[0] not in _KINDS:
+            problem = f"`{match[0].strip()}` is not a number, a rate or a time"
             raise TermError(
-                what,
+                problem,
                 "as in 0.9, 90%, 5Mbps or 60ms",
                 "a product needs a *" if unit in {*MEASURES, *expressions.FUNCTIONS} else None,
             )
-        return self._constant(match[0], number * found[1], _KINDS[found[0]])
+        return self._constant(match[0], number * parsed[1], _KINDS[parsed[0]])
 
     def _constant(self, source: str, value: float, unit: str) -> str:
         name = self._placeholder(source.strip(), unit)
@@ -281,8 +283,13 @@ def _is_same(text: str, value: Value) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(value, str):
-        given, known = quantity(text), quantity(value)
-        return given is not None and known is not None and given[0] == known[0] and isclose(given[1], known[1])
+        text_quantity, swept_quantity = quantity(text), quantity(value)
+        return (
+            text_quantity is not None
+            and swept_quantity is not None
+            and text_quantity[0] == swept_quantity[0]
+            and isclose(text_quantity[1], swept_quantity[1])
+        )
     try:
         return float(text) == value
     except ValueError:

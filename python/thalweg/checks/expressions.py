@@ -39,10 +39,10 @@ def value(text: str, names: Mapping[str, float | None]) -> float | None:
     (18.0, None)
     """
     try:
-        found = _compute(ast.parse(text.strip(), mode="eval").body, names)
+        result = _compute(ast.parse(text.strip(), mode="eval").body, names)
     except (ZeroDivisionError, ValueError, OverflowError, TypeError):
         return None
-    return found if math.isfinite(found) else None
+    return result if math.isfinite(result) else None
 
 
 def mistake(text: str, names: Collection[str]) -> str | None:
@@ -64,8 +64,8 @@ def names(text: str) -> frozenset[str]:
     >>> sorted(names("min(rate_bps, 8 * rcvbuf_bytes / rtt_s)"))
     ['rate_bps', 'rcvbuf_bytes', 'rtt_s']
     """
-    found = {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Name)}
-    return frozenset(found - FUNCTIONS.keys())
+    identifiers = {node.id for node in ast.walk(ast.parse(text.strip(), mode="eval")) if isinstance(node, ast.Name)}
+    return frozenset(identifiers - FUNCTIONS.keys())
 
 
 def _mistake(node: ast.expr, names: Collection[str]) -> str | None:
@@ -80,12 +80,12 @@ def _mistake(node: ast.expr, names: Collection[str]) -> str | None:
             return _mistake(left, names) or _mistake(right, names)
         case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
             return _mistake(operand, names)
-        case ast.Call(func=ast.Name(id=name), args=given, keywords=[]):
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]):
             if name not in FUNCTIONS:
                 return f"there is no function `{name}`"
-            if not given or (name not in ("min", "max") and len(given) != 1):
+            if not arguments or (name not in ("min", "max") and len(arguments) != 1):
                 return f"`{name}` has the wrong number of arguments"
-            return next(filter(None, (_mistake(each, names) for each in given)), None)
+            return next(filter(None, (_mistake(argument, names) for argument in arguments)), None)
         case _:
             return "it contains something other than arithmetic"
 
@@ -105,6 +105,6 @@ def _compute(node: ast.expr, names: Mapping[str, float | None]) -> float:
             return -_compute(operand, names)
         case ast.UnaryOp(operand=operand):
             return _compute(operand, names)
-        case ast.Call(func=ast.Name(id=name), args=given):
-            return FUNCTIONS[name](*(_compute(each, names) for each in given))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return FUNCTIONS[name](*(_compute(argument, names) for argument in arguments))
     raise ValueError("no arithmetic")

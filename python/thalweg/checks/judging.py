@@ -69,79 +69,79 @@ def judge(run: Run, checks: Sequence[Check]) -> list[Outcome]:
 
 def _values(run: Run, measures: Collection[str]) -> Values:
     frame = analysis.repetitions(run, measures=measures).drop_nulls("value")
-    found: dict[tuple[str, str | None], dict[tuple[int, int], float]] = {}
+    by_measure: dict[tuple[str, str | None], dict[tuple[int, int], float]] = {}
     for measure, flow, *at, value in frame.select("measure", "flow", "experiment", "repetition", "value").iter_rows():
-        found.setdefault((measure, flow), {})[at[0], at[1]] = value
-    return found
+        by_measure.setdefault((measure, flow), {})[at[0], at[1]] = value
+    return by_measure
 
 
 def _outcome(run: Run, check: Check, places: Sequence[Place], values: Values) -> Outcome:
-    looks = len(places) * len(check.bounds)
-    found = [_finding(run, bound, place, values, looks) for place in places for bound in check.bounds]
-    worst = min(found, key=lambda each: (ORDER.index(each.verdict), _margin(each)))
+    comparisons = len(places) * len(check.bounds)
+    findings = [_finding(run, bound, place, values, comparisons) for place in places for bound in check.bounds]
+    worst = min(findings, key=lambda finding: (ORDER.index(finding.verdict), _margin(finding)))
     return Outcome(check, worst.verdict, len(places), worst)
 
 
 def _margin(finding: Finding) -> float:
     """Return by how much the whole interval keeps the bound, as a part of the larger side; below 0: it does not."""
-    left, right, apart = finding.left, finding.right, finding.difference
-    if left is None or right is None or apart is None:
+    left, right, difference = finding.left, finding.right, finding.difference
+    if left is None or right is None or difference is None:
         return -inf
-    kept = apart.mean if finding.bound.sign in (">", ">=") else -apart.mean
-    half = apart.high - apart.mean if apart.high is not None else 0.0
+    kept = difference.mean if finding.bound.sign in (">", ">=") else -difference.mean
+    half = difference.high - difference.mean if difference.high is not None else 0.0
     return (kept - half) / (max(abs(left.mean), abs(right.mean)) or 1.0)
 
 
-def _finding(run: Run, bound: Bound, place: Place, values: Values, looks: int) -> Finding:
-    known = _known(run, bound, place, values)
-    if not known:
+def _finding(run: Run, bound: Bound, place: Place, values: Values, comparisons: int) -> Finding:
+    pairs = _known(run, bound, place, values)
+    if not pairs:
         return Finding(bound, place.point, "not settled", None, None, None, _no_value(run, bound))
-    left, right = estimate([one for one, _ in known]), estimate([other for _, other in known])
-    apart = estimate([one - other for one, other in known])
-    verdict, reason = _verdict(bound, apart, SLACK * max(abs(left.mean), abs(right.mean)), looks)
+    left, right = estimate([first for first, _ in pairs]), estimate([second for _, second in pairs])
+    difference = estimate([first - second for first, second in pairs])
+    verdict, reason = _verdict(bound, difference, SLACK * max(abs(left.mean), abs(right.mean)), comparisons)
     if not analysis.copied(run).isdisjoint(place.experiments.values()):
         verdict, reason = "not settled", f"its repetitions are copies of one another ({COPIES_REMEDY})"
-    return Finding(bound, place.point, verdict, left, right, apart, reason)
+    return Finding(bound, place.point, verdict, left, right, difference, reason)
 
 
 def _known(run: Run, bound: Bound, place: Place, values: Values) -> list[tuple[float, float]]:
     """Return both sides in every repetition that has a value of both."""
     count = 1 + max(experiment["repetition"] for experiment in run.plan["experiments"])
     terms = {**bound.left.terms, **bound.right.terms}.values()
-    found = []
+    pairs = []
     for repetition in range(count):
         at = {
             term: values.get((term.measure, term.flow), {}).get((place.experiments[term], repetition)) for term in terms
         }
         left, right = bound.left.value(at), bound.right.value(at)
         if left is not None and right is not None:
-            found.append((left, right))
-    return found
+            pairs.append((left, right))
+    return pairs
 
 
-def _verdict(bound: Bound, apart: Estimate, slack: float, looks: int) -> tuple[Verdict, str]:
+def _verdict(bound: Bound, difference: Estimate, slack: float, comparisons: int) -> tuple[Verdict, str]:
     """Judge a difference, of which `slack` is rounding; and say why it is not settled.
 
     That a bound is kept has to be seen at every look; that one of several looks finds it broken may be chance, so the
     interval is wider there (Bonferroni).
     """
-    if apart.low is None or apart.high is None:
+    if difference.low is None or difference.high is None:
         return "not settled", "one repetition has no interval: --repetitions 5"
     is_above, is_strict = bound.sign in (">", ">="), bound.sign in ("<", ">")
-    half = apart.high - apart.mean
-    kept = apart.mean if is_above else -apart.mean
+    half = difference.high - difference.mean
+    kept = difference.mean if is_above else -difference.mean
     if (kept - half > slack) if is_strict else (kept - half >= -slack):
         return "holds", ""
-    wide = half * _quantile(apart.n, looks) / _quantile(apart.n, 1)
+    wide = half * _quantile(difference.n, comparisons) / _quantile(difference.n, 1)
     if (kept + wide <= slack) if is_strict else (kept + wide < -slack):
         return "does not hold", ""
-    return "not settled", _advice(apart.n, abs(kept), half if kept > 0 else wide)
+    return "not settled", _advice(difference.n, abs(kept), half if kept > 0 else wide)
 
 
-def _quantile(n: int, looks: int) -> float:
+def _quantile(n: int, comparisons: int) -> float:
     from scipy import special
 
-    return float(special.stdtrit(n - 1, 1 - (1 - CONFIDENCE) / 2 / looks))
+    return float(special.stdtrit(n - 1, 1 - (1 - CONFIDENCE) / 2 / comparisons))
 
 
 def _advice(n: int, distance: float, half: float) -> str:

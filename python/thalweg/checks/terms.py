@@ -35,10 +35,10 @@ class Term:
 
         Raises `TermError` if one is unknown, or the flow is missing or superfluous.
         """
-        known = [*MEASURES, HARM]
-        if measure not in known:
-            hint = words.did_you_mean(measure, known)
-            raise TermError(f"there is no measure `{measure}`", words.one_of(known), hint)
+        measures = [*MEASURES, HARM]
+        if measure not in measures:
+            hint = words.did_you_mean(measure, measures)
+            raise TermError(f"there is no measure `{measure}`", words.one_of(measures), hint)
         if measure != HARM and MEASURES[measure].of == "path":
             if flow is not None:
                 hint = f"write `{measure}` without a flow"

@@ -35,7 +35,7 @@ def name_of(unit: Exponents | None) -> str:
     >>> name_of((1, -1)), name_of((0, 0)), name_of(None)
     ('bit/s', '', '')
     """
-    return next((name for name, each in BY_NAME.items() if each == unit), "") if unit and any(unit) else ""
+    return next((name for name, named_unit in BY_NAME.items() if named_unit == unit), "") if unit and any(unit) else ""
 
 
 def words(unit: Exponents) -> str:
@@ -49,9 +49,9 @@ def words(unit: Exponents) -> str:
     return f"in {name_of(unit) or f'bit^{unit[0]:g} s^{unit[1]:g}'}"
 
 
-def _common(first: Exponents | None, second: Exponents | None, what: str) -> Exponents | None:
+def _common(first: Exponents | None, second: Exponents | None, problem: str) -> Exponents | None:
     if first is not None and second is not None and first != second:
-        raise TermError(f"{what}: one is {words(first)}, another one {words(second)}", "like units")
+        raise TermError(f"{problem}: one is {words(first)}, another one {words(second)}", "like units")
     return second if first is None else first
 
 
@@ -68,13 +68,13 @@ def _unit(node: ast.expr, units: Mapping[str, Exponents]) -> Exponents | None:
             return unit and (unit[0] * power, unit[1] * power)
         case ast.BinOp(left=left, op=ast.Mult() | ast.Div() as op, right=right):
             return _product(_unit(left, units), _unit(right, units), 1 if isinstance(op, ast.Mult) else -1)
-        case ast.Call(func=ast.Name(id="min" | "max"), args=given):
-            found = None
-            for each in given:
-                found = _common(found, _unit(each, units), "unlike arguments of min or max")
-            return found
-        case ast.Call(func=ast.Name(id="sqrt"), args=[one]):
-            unit = _unit(one, units)
+        case ast.Call(func=ast.Name(id="min" | "max"), args=arguments):
+            common = None
+            for argument in arguments:
+                common = _common(common, _unit(argument, units), "unlike arguments of min or max")
+            return common
+        case ast.Call(func=ast.Name(id="sqrt"), args=[argument_]):
+            unit = _unit(argument_, units)
             return unit and (unit[0] / 2, unit[1] / 2)
         case _:
             return None

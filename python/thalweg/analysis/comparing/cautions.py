@@ -36,8 +36,8 @@ def starved(run: Run, measured: pl.DataFrame | None = None) -> list[str]:
         number = "connection" if worst["connections"] == 1 else "connections"
         count = f"{worst['starved']:.4g} of {worst['connections']:.4g} {number}"
         part = f"{worst['starved'] / worst['connections'] * 100:.3g} %"
-        where = ", ".join(f"{key} = {printable.plain(worst[key])}" for key in run.sweep_keys)
-        at = f" at {where}" if points.height > 1 else ""
+        worst_point = ", ".join(f"{key} = {printable.plain(worst[key])}" for key in run.sweep_keys)
+        at = f" at {worst_point}" if points.height > 1 else ""
         others = f"; {hit.height} of {points.height} points have such connections" if hit.height > 1 else ""
         starved_flows.append(f"{count} of the flow {flow} ({part}) never delivered a byte{at}{others}")
     return starved_flows

@@ -146,10 +146,10 @@ def compare(
     pairing = pairs.of_runs(first, second) if second else pairs.within(first, by or "")
     _check(measures, MEASURES, "--measure")
     _check(flows, list(dict.fromkeys([*flow_names(first), *flow_names(other)])), "--flow")
-    wanted = list(measures) or list(USUAL)
-    sides = [_values(run, wanted) for run in ((first,) if second is None else (first, other))]
-    rows, alone = _compare(pairing.pairs, sides[0], sides[-1], flows)
-    return Comparison(_judged(rows, tolerance), [*pairing.alone, *alone])
+    chosen = list(measures) or list(USUAL)
+    sides = [_values(run, chosen) for run in ((first,) if second is None else (first, other))]
+    rows, unmatched = _compare(pairing.pairs, sides[0], sides[-1], flows)
+    return Comparison(_judged(rows, tolerance), [*pairing.alone, *unmatched])
 
 
 def _check(names: Collection[str], names_known: Collection[str], place: str) -> None:
@@ -181,23 +181,23 @@ def _compare(
 ) -> tuple[list[Compared], list[str]]:
     """Join the rows of both sides; report rows that only one has."""
     rows: list[Compared] = []
-    alone: list[str] = []
+    unmatched: list[str] = []
     for pair in paired:
-        one, two = first.get(pair.first, {}), second.get(pair.second, {})
-        for flow, measure in dict.fromkeys([*one, *two]):
+        first_values, second_values = first.get(pair.first, {}), second.get(pair.second, {})
+        for flow, measure in dict.fromkeys([*first_values, *second_values]):
             if flows and flow not in flows:
                 continue
-            a, b = one.get((flow, measure)), two.get((flow, measure))
+            a, b = first_values.get((flow, measure)), second_values.get((flow, measure))
             if a is None or b is None:
-                where = "".join(f", {key} = {value}" for key, value in pair.point.items())
-                alone.append(f"only {'B' if a is None else 'A'} has {measure} of {flow or 'the path'}{where}")
+                point_text = "".join(f", {key} = {value}" for key, value in pair.point.items())
+                unmatched.append(f"only {'B' if a is None else 'A'} has {measure} of {flow or 'the path'}{point_text}")
                 continue
-            apart = difference(a.mean, b.mean)
+            estimate = difference(a.mean, b.mean)
             is_copied = a.is_copied or b.is_copied
             rows.append(
-                Compared(pair, flow, (a.cc, b.cc), measure, a.mean, b.mean, apart, apart.p, "too few", is_copied)
+                Compared(pair, flow, (a.cc, b.cc), measure, a.mean, b.mean, estimate, estimate.p, "too few", is_copied)
             )
-    return rows, alone
+    return rows, unmatched
 
 
 def _judged(rows: Sequence[Compared], tolerance: float) -> list[Compared]:

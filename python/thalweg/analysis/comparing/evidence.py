@@ -22,13 +22,13 @@ class Evidence:
 
 def evidence(run: Run) -> Evidence:
     """Return the evidence that a run holds; experiments that a study did not need are not missed."""
-    found = of_status(status(run))
-    if found.extent == "none" or run.collect(run.scan("flows", run.trustworthy_ids).select(pl.len())).item():
-        return found
+    extent = of_status(status(run))
+    if extent.extent == "none" or run.collect(run.scan("flows", run.trustworthy_ids).select(pl.len())).item():
+        return extent
     return Evidence("none", "no connection was opened in any experiment, so there is nothing to measure")
 
 
-def of_status(found: Status) -> Evidence:
+def of_status(state: Status) -> Evidence:
     """Return the evidence by the state of the experiments alone.
 
     >>> of_status(Status(3, 3, [], []))
@@ -36,23 +36,23 @@ def of_status(found: Status) -> Evidence:
     >>> of_status(Status(3, 1, [], []))
     Evidence(extent='part', caution='2 of 3 experiments are not finished: the numbers are of the other 1 only')
     """
-    marked = len({mark.id for mark in found.untrustworthy})
-    wanted = found.expected - found.not_needed
-    without = [
-        f"{count} of {wanted} experiment{'s' if wanted > 1 else ''} {what}"
-        for count, what in (
+    marked = len({mark.id for mark in state.untrustworthy})
+    needed = state.expected - state.not_needed
+    unusable = [
+        f"{count} of {needed} experiment{'s' if needed > 1 else ''} {problem}"
+        for count, problem in (
             (marked, f"{are(marked)} untrustworthy, and left out of the numbers"),
-            (len(found.failures), "failed"),
-            (found.missing, f"{are(found.missing)} not finished"),
+            (len(state.failures), "failed"),
+            (state.missing, f"{are(state.missing)} not finished"),
         )
         if count
     ]
-    if not without:
+    if not unusable:
         return Evidence("all")
-    usable = found.finished - marked
+    usable = state.finished - marked
     if usable:
-        return Evidence("part", f"{'; '.join(without)}: the numbers are of the other {usable} only")
-    return Evidence("none", f"no experiment can be used: {'; '.join(without)}")
+        return Evidence("part", f"{'; '.join(unusable)}: the numbers are of the other {usable} only")
+    return Evidence("none", f"no experiment can be used: {'; '.join(unusable)}")
 
 
 def are(count: int) -> str:

@@ -47,21 +47,24 @@ def shares(run: Run) -> list[CpuShare]:
 
     Untrustworthy experiments count, as for all that engines measure of themselves.
     """
-    hosts = {(each["experiment"], each["repetition"]): each["hosts"] for each in run.plan["experiments"]}
-    found: dict[tuple[str, int | None, int | None, int], list[dict[str, float]]] = {}
-    for each in run.measured:
-        for name in each.numbers:
+    hosts = {
+        (experiment["experiment"], experiment["repetition"]): experiment["hosts"]
+        for experiment in run.plan["experiments"]
+    }
+    numbers_by_key: dict[tuple[str, int | None, int | None, int], list[dict[str, float]]] = {}
+    for measured in run.measured:
+        for name in measured.numbers:
             if name.partition("_of_")[0] != RECEIVED:
                 continue
             suffix = name.removeprefix(RECEIVED)
             host = suffix.removeprefix("_of_") or "sender"
-            given = hosts[each.experiment, each.repetition].get(host)
-            cpu = given.get("cpu") if given else None
+            host_settings = hosts[measured.experiment, measured.repetition].get(host)
+            cpu = host_settings.get("cpu") if host_settings else None
             slice_and_period = (cpu["slice_ns"], cpu["period_ns"]) if cpu else (None, None)
-            key = (host, *slice_and_period, given.get("co_tenants", 0) if given else 0)
-            of_host = {key: each.numbers[key + suffix] for key in MEASURES if key + suffix in each.numbers}
-            found.setdefault(key, []).append(of_host)
-    return [_share(key, numbers) for key, numbers in sorted(found.items(), key=lambda item: _order(item[0]))]
+            key = (host, *slice_and_period, host_settings.get("co_tenants", 0) if host_settings else 0)
+            of_host = {key: measured.numbers[key + suffix] for key in MEASURES if key + suffix in measured.numbers}
+            numbers_by_key.setdefault(key, []).append(of_host)
+    return [_share(key, numbers) for key, numbers in sorted(numbers_by_key.items(), key=lambda item: _order(item[0]))]
 
 
 def _share(key: tuple[str, int | None, int | None, int], numbers: list[dict[str, float]]) -> CpuShare:

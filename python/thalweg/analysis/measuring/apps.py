@@ -39,10 +39,10 @@ def app_measures(flows: pl.DataFrame, apps: pl.DataFrame) -> pl.DataFrame:
     transfers = flows.join(apps, on=["experiment", "flow"], how="inner", maintain_order="left")
     if transfers.is_empty():
         return pl.DataFrame(schema=SCHEMA)
-    found = _messages(transfers)
-    for more in (_playback(transfers), _pages(transfers)):
-        found = found.join(more, on=FLOW, how="left", maintain_order="left")
-    return found.select(*SCHEMA)
+    measures = _messages(transfers)
+    for table in (_playback(transfers), _pages(transfers)):
+        measures = measures.join(table, on=FLOW, how="left", maintain_order="left")
+    return measures.select(*SCHEMA)
 
 
 def _messages(transfers: pl.DataFrame) -> pl.DataFrame:
@@ -59,9 +59,9 @@ def _messages(transfers: pl.DataFrame) -> pl.DataFrame:
 
 def _playback(transfers: pl.DataFrame) -> pl.DataFrame:
     """Return how often and how long pictures stood still; playback begins with the first segment or frame."""
-    shown = transfers.filter(pl.col("stall_us").is_not_null())
+    played = transfers.filter(pl.col("stall_us").is_not_null())
     shown_us = pl.col("end_us").max() - pl.col("end_us").min()
-    of_copies = shown.group_by(COPY, maintain_order=True).agg(
+    of_copies = played.group_by(COPY, maintain_order=True).agg(
         (pl.col("stall_us") > 0).sum().alias("stalls"),
         (pl.col("stall_us").sum() / MICROSECONDS).alias("stall_time"),
         (shown_us / MICROSECONDS).alias("shown_s"),

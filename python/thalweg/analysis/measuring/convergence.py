@@ -36,17 +36,19 @@ def convergence_times(
 
     `planned` is the experiment in the plan.
     """
-    found: dict[str, float | None] = {}
+    times: dict[str, float | None] = {}
     for direction, link in LINKS.items():
         capacity = planned[link]["capacity"]
         copies = [copy for copy in of_experiment if copy.direction == direction]
         if capacity["kind"] != "steps" or not copies:
             continue
-        background = [each for each in planned["background"] if of_flow(each) == direction]
+        background = [traffic for traffic in planned["background"] if of_flow(traffic) == direction]
         shares = _Shares(copies, capacity["steps"], background)
         width_us = bin_us(sample_interval_us)
-        found |= {flow: _convergence_s(own, shares, width_us, window) for flow, own in by_flow(copies).items()}
-    return found
+        times |= {
+            flow: _convergence_s(flow_copies, shares, width_us, window) for flow, flow_copies in by_flow(copies).items()
+        }
+    return times
 
 
 class _Shares:
@@ -59,43 +61,43 @@ class _Shares:
         self.steps = [(step["at_ns"] / MICROSECOND_NS, float(step["rate_bps"])) for step in steps]
         self.background = [
             (
-                each["start_ns"] / MICROSECOND_NS,
-                np.inf if each["stop_ns"] is None else each["stop_ns"] / MICROSECOND_NS,
-                float(each["rate_bps"]),
+                traffic["start_ns"] / MICROSECOND_NS,
+                np.inf if traffic["stop_ns"] is None else traffic["stop_ns"] / MICROSECOND_NS,
+                float(traffic["rate_bps"]),
             )
-            for each in background
+            for traffic in background
         ]
         moments = {at for at, _ in self.steps} | {at for start, stop, _ in self.background for at in (start, stop)}
         moments |= {at for copy in copies for at in (copy.start_us, copy.end_us)}
         self.changes = sorted(moments)
 
-    def of(self, own: Sequence[Copy], at_us: float) -> float:
-        """Return the share of the copies `own` from `at_us` on, in bit/s."""
+    def of(self, flow_copies: Sequence[Copy], at_us: float) -> float:
+        """Return the share of the copies `flow_copies` from `at_us` on, in bit/s."""
         rate = [bps for since, bps in self.steps if since <= at_us][-1]
         rate -= sum(bps for start, stop, bps in self.background if start <= at_us < stop)
-        return rate * _active(own, at_us) / max(1, _active(self.copies, at_us))
+        return rate * _active(flow_copies, at_us) / max(1, _active(self.copies, at_us))
 
 
 def _active(copies: Sequence[Copy], at_us: float) -> int:
     return sum(copy.start_us <= at_us < copy.end_us for copy in copies)
 
 
-def _convergence_s(own: Sequence[Copy], shares: _Shares, width_us: int, window: Window) -> float | None:
-    start = max(min(copy.start_us for copy in own), window.from_us)
-    end = min(max(copy.end_us for copy in own), window.to_us)
+def _convergence_s(flow_copies: Sequence[Copy], shares: _Shares, width_us: int, window: Window) -> float | None:
+    start = max(min(copy.start_us for copy in flow_copies), window.from_us)
+    end = min(max(copy.end_us for copy in flow_copies), window.to_us)
     moments = [start, *(change for change in shares.changes if start < change < end), end]
     stretches = [(since, until) for since, until in pairwise(moments) if until - since >= max(STAY_US, width_us)]
     if not stretches:
         return None
     since, until = stretches[-1]
-    share = shares.of(own, since)
+    share = shares.of(flow_copies, since)
     edges: Numbers = np.arange(since, until + 1, width_us, dtype=np.float64)
     if share <= 0 or len(edges) < 2:
         return None
-    rates = np.diff(total(own, "delivered", edges)) * PACKET_BYTES * BITS * MICROSECONDS / width_us
-    mean, stay = max(1, MEAN_US // width_us), max(1, STAY_US // width_us)
-    if len(rates) < stay:
+    rates = np.diff(total(flow_copies, "delivered", edges)) * PACKET_BYTES * BITS * MICROSECONDS / width_us
+    mean, steady_bins = max(1, MEAN_US // width_us), max(1, STAY_US // width_us)
+    if len(rates) < steady_bins:
         return None
     is_near = np.abs(np.convolve(rates, np.full(mean, 1 / mean), "valid") - share) <= TOLERANCE * share
-    stays = np.convolve(is_near, np.ones(stay - mean + 1), "valid") > stay - mean
-    return float(np.argmax(stays)) * width_us / MICROSECONDS if stays.any() else None
+    is_steady = np.convolve(is_near, np.ones(steady_bins - mean + 1), "valid") > steady_bins - mean
+    return float(np.argmax(is_steady)) * width_us / MICROSECONDS if is_steady.any() else None

@@ -17,16 +17,16 @@ Round-trip times are left out, too: such a shift moves the ticks to which they a
 
 def caution(run: Run) -> str | None:
     """Return a sentence on the points whose repetitions are copies; None without copies."""
-    found, points = len(copied(run)), len(run.points())
-    if not found:
+    count, points = len(copied(run)), len(run.points())
+    if not count:
         return None
-    where = "" if found == points else f" at {found} of {points} points"
+    at_points = "" if count == points else f" at {count} of {points} points"
     has_jitter = any(experiment["start_jitter_ns"] for experiment in run.plan["experiments"])
     remedy = "start_jitter alone only shifts them; use random loss or path.jitter"
     if not has_jitter:
         remedy = 'start_jitter = "1rtt" makes them differ'
     return (
-        f"the repetitions{where} are copies of one another: nothing random changes them, so there is no interval"
+        f"the repetitions{at_points} are copies of one another: nothing random changes them, so there is no interval"
         f" ({remedy})"
     )
 
@@ -37,12 +37,12 @@ def copied(run: Run) -> frozenset[int]:
 
     This reads every table `flows`, and several callers need it for one run: it is kept for the latest runs.
     """
-    if not any(each["repetition"] for each in run.plan["experiments"]):
+    if not any(experiment["repetition"] for experiment in run.plan["experiments"]):
         return frozenset()
-    names = [each.name for each in TABLES["flows"].columns]
+    names = [column.name for column in TABLES["flows"].columns]
     columns = [name for name in names if name not in _LEFT_OUT and not name.startswith("rtt_")]
     rows = run.scan("flows", run.trustworthy_ids)
-    several = rows.group_by("experiment").agg(pl.col("repetition").n_unique().alias("n")).filter(pl.col("n") > 1)
-    alike = rows.group_by("experiment", *columns).agg(pl.len().alias("times")).join(several, on="experiment")
-    is_copied = alike.group_by("experiment").agg((pl.col("times") == pl.col("n")).all().alias("is_copied"))
+    repeated = rows.group_by("experiment").agg(pl.col("repetition").n_unique().alias("n")).filter(pl.col("n") > 1)
+    equal_rows = rows.group_by("experiment", *columns).agg(pl.len().alias("times")).join(repeated, on="experiment")
+    is_copied = equal_rows.group_by("experiment").agg((pl.col("times") == pl.col("n")).all().alias("is_copied"))
     return frozenset(run.collect(is_copied.filter("is_copied"))["experiment"].to_list())

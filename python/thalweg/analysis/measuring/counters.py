@@ -66,10 +66,10 @@ Copies = Mapping[tuple[int, int], Sequence[Copy]]
 
 def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
     """Return what several copies together had counted by each moment."""
-    found = np.zeros(len(moments_us))
+    sums = np.zeros(len(moments_us))
     for copy in copies:
-        found += copy.at(counter, moments_us)
-    return found
+        sums += copy.at(counter, moments_us)
+    return sums
 
 
 def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
@@ -79,7 +79,7 @@ def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
     """
     keys = [*EXPERIMENT, "flow", *CONNECTION]
     knots = _knots(flows, samples, keys)
-    found: dict[tuple[int, int], list[Copy]] = {}
+    by_experiment: dict[tuple[int, int], list[Copy]] = {}
     by_copy: dict[tuple[int, int, str, int], list[Connection]] = {}
     for (experiment, repetition, flow, copy, _), connection in _connections(knots, keys):
         by_copy.setdefault((experiment, repetition, flow, copy), []).append(connection)
@@ -89,10 +89,10 @@ def copies(flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
         .agg(pl.col("cc").first(), pl.col("start_us").min(), pl.col("end_us").max(), pl.col("direction").first())
     )
     for experiment, repetition, flow, copy, cc, start_us, end_us, direction in spans.iter_rows():
-        own = by_copy[experiment, repetition, flow, copy]
-        entry = Copy(flow, cc, float(start_us), float(end_us), own, direction)
-        found.setdefault((experiment, repetition), []).append(entry)
-    return found
+        connections = by_copy[experiment, repetition, flow, copy]
+        entry = Copy(flow, cc, float(start_us), float(end_us), connections, direction)
+        by_experiment.setdefault((experiment, repetition), []).append(entry)
+    return by_experiment
 
 
 def by_flow(of_experiment: Iterable[Copy]) -> Mapping[str, list[Copy]]:

@@ -81,16 +81,16 @@ class Bottleneck:
         if self.capacity_bytes is None:
             return np.empty(0)
         carried = self.capacity_bytes
-        wanted = (carried + self.backlog_bytes)[inside]
-        after = np.searchsorted(carried, wanted, side="left").clip(1, len(carried) - 1)
+        departures = (carried + self.backlog_bytes)[inside]
+        after = np.searchsorted(carried, departures, side="left").clip(1, len(carried) - 1)
         step = carried[after] - carried[after - 1]
-        reached = wanted <= carried[-1]
+        reached = departures <= carried[-1]
         tail = self.t_us >= self.t_us[-1] - END_US
         last = (carried[-1] - carried[tail][0]) / max(self.t_us[-1] - self.t_us[tail][0], 1.0)  # bytes per us
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = np.where(step > 0, (wanted - carried[after - 1]) / step, 0.0)
+            part = np.where(step > 0, (departures - carried[after - 1]) / step, 0.0)
             moment = self.t_us[after - 1] + part * (self.t_us[after] - self.t_us[after - 1])
-            later = self.t_us[-1] + (wanted - carried[-1]) / last
+            later = self.t_us[-1] + (departures - carried[-1]) / last
         waits = np.where(self.backlog_bytes[inside] > 0, np.where(reached, moment, later) - self.t_us[inside], 0.0)
         return waits[np.isfinite(waits)] / MICROSECONDS
 

@@ -40,52 +40,55 @@ def max_min_shares(flows: pl.DataFrame, rates: pl.DataFrame, planned: Mapping[in
         steps = rates.filter((pl.col("experiment") == experiment) & (pl.col("direction") == direction))
         if steps.is_empty():
             continue
-        background = [each for each in point["background"] if of_flow(each) == direction]
+        background = [traffic for traffic in point["background"] if of_flow(traffic) == direction]
         demands = {flow["name"]: demand_bps(flow) for flow in point["flows"]}
-        times, left = _rate_left(steps, background)
-        rows += [(experiment, repetition, *found) for found in _shares(transfers, demands, times, left)]
+        times, available = _rate_left(steps, background)
+        rows += [(experiment, repetition, *flow_share) for flow_share in _shares(transfers, demands, times, available)]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def _rate_left(steps: pl.DataFrame, background: list[BackgroundDocument]) -> tuple[Numbers, Numbers]:
     """Return since when (us) which rate of payload (bit/s) is left to TCP."""
     since, rate = steps["t_us"].to_numpy().astype(np.float64), steps["rate_bps"].to_numpy()
-    starts = [each["start_ns"] / MICROSECOND_NS for each in background]
-    stops = [inf if each["stop_ns"] is None else each["stop_ns"] / MICROSECOND_NS for each in background]
+    starts = [traffic["start_ns"] / MICROSECOND_NS for traffic in background]
+    stops = [inf if traffic["stop_ns"] is None else traffic["stop_ns"] / MICROSECOND_NS for traffic in background]
     times = np.unique([*since, *starts, *(stop for stop in stops if stop < inf)])
-    left = rate[np.clip(np.searchsorted(since, times, "right") - 1, 0, None)]
-    for each, start, stop in zip(background, starts, stops, strict=True):
-        left = left - each["rate_bps"] * ((times >= start) & (times < stop))
-    return times, np.maximum(left, 0) * PAYLOAD
+    available = rate[np.clip(np.searchsorted(since, times, "right") - 1, 0, None)]
+    for traffic, start, stop in zip(background, starts, stops, strict=True):
+        available = available - traffic["rate_bps"] * ((times >= start) & (times < stop))
+    return times, np.maximum(available, 0) * PAYLOAD
 
 
 def _shares(
-    transfers: pl.DataFrame, demands: Mapping[str, float], times: Numbers, left: Numbers
+    transfers: pl.DataFrame, demands: Mapping[str, float], times: Numbers, available: Numbers
 ) -> Iterator[tuple[str, float]]:
     """Return each flow with the bytes that it got over those of its share."""
     demand = pl.col("flow").replace_strict(demands, default=inf, return_dtype=pl.Float64).alias("demand")
-    own = transfers.with_columns(demand)
+    with_demand = transfers.with_columns(demand)
     # A page counts as one, however many connections load it, and so does a copy of what wants a rate of its own.
     page = pl.col("item").fill_null(pl.int_range(pl.len()))
-    together = pl.when(pl.col("demand").is_finite()).then(0).otherwise(page).alias("together")
-    active = own.group_by("flow", "copy", "demand", together, maintain_order=True).agg(
+    unit = pl.when(pl.col("demand").is_finite()).then(0).otherwise(page).alias("together")
+    active = with_demand.group_by("flow", "copy", "demand", unit, maintain_order=True).agg(
         pl.col("start_us").min(), pl.col("end_us").max(), pl.col("acked_bytes").sum()
     )
     start, end = (active[name].to_numpy().astype(np.float64) for name in ("start_us", "end_us"))
     edges = np.unique(np.concatenate([start, end, times[times < end.max()]]))
-    rate = left[np.clip(np.searchsorted(times, edges, "right") - 1, 0, None)]
-    wanted, kind = np.unique(active["demand"].to_numpy(), return_inverse=True)
+    rate = available[np.clip(np.searchsorted(times, edges, "right") - 1, 0, None)]
+    demand_values, kind = np.unique(active["demand"].to_numpy(), return_inverse=True)
     counts = np.array(
         [
-            np.searchsorted(np.sort(start[kind == each]), edges, "right")
-            - np.searchsorted(np.sort(end[kind == each]), edges, "right")
-            for each in range(len(wanted))
+            np.searchsorted(np.sort(start[kind == demand_index]), edges, "right")
+            - np.searchsorted(np.sort(end[kind == demand_index]), edges, "right")
+            for demand_index in range(len(demand_values))
         ],
         dtype=np.float64,
     )
-    allocations = allocate(rate, wanted, counts)
-    lasted = np.append(np.diff(edges), 0.0)
-    bits = np.concatenate([np.zeros((len(wanted), 1)), np.cumsum(allocations * lasted, axis=1)], axis=1) / MICROSECONDS
+    allocations = allocate(rate, demand_values, counts)
+    durations = np.append(np.diff(edges), 0.0)
+    bits = (
+        np.concatenate([np.zeros((len(demand_values), 1)), np.cumsum(allocations * durations, axis=1)], axis=1)
+        / MICROSECONDS
+    )
     fair = bits[kind, np.searchsorted(edges, end)] - bits[kind, np.searchsorted(edges, start)]
     totals = active.with_columns(pl.Series("fair", fair)).group_by("flow", maintain_order=True)
     for flow, acked, share in totals.agg(pl.col("acked_bytes").sum(), pl.col("fair").sum()).iter_rows():

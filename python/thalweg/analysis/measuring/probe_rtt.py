@@ -21,9 +21,9 @@ def synchronisation(samples: pl.LazyFrame, flows: pl.DataFrame) -> pl.DataFrame:
     It is the time in s from the start of the last of these connections until all are in ProbeRTT in one sample; empty
     if that never happens.
     """
-    own = flows.filter(pl.col("cc") == ALGORITHM)
-    names = own.select(*EXPERIMENT, "flow").unique()
-    counts = own.group_by(EXPERIMENT, maintain_order=True).agg(
+    bbr_flows = flows.filter(pl.col("cc") == ALGORITHM)
+    names = bbr_flows.select(*EXPERIMENT, "flow").unique()
+    counts = bbr_flows.group_by(EXPERIMENT, maintain_order=True).agg(
         pl.struct("flow", "copy", "connection").n_unique().alias("connections"),
         pl.col("start_us").max().alias("last_start_us"),
     )
@@ -37,8 +37,8 @@ def synchronisation(samples: pl.LazyFrame, flows: pl.DataFrame) -> pl.DataFrame:
         .collect()
     )
     in_step = probing.join(counts, on=EXPERIMENT).filter(pl.col("probing") == pl.col("connections"))
-    found = in_step.group_by(EXPERIMENT).agg(
+    overlaps = in_step.group_by(EXPERIMENT).agg(
         ((pl.col("t_us").min() - pl.col("last_start_us").first()) / MICROSECONDS).alias("probe_rtt_sync")
     )
-    several = counts.filter(pl.col("connections") > 1).select(EXPERIMENT)
-    return several.join(found, on=EXPERIMENT, how="left", maintain_order="left")
+    shared = counts.filter(pl.col("connections") > 1).select(EXPERIMENT)
+    return shared.join(overlaps, on=EXPERIMENT, how="left", maintain_order="left")

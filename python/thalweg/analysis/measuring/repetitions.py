@@ -72,8 +72,8 @@ def repetitions(
     """
     part = Window.of(window)
     reader = _Reader(run, part, None if measures is None else set(measures), in_window=window is not None)
-    found = [reader.read(ids) for ids in batches(run, reader.tables)]
-    return pl.concat(found) if found else _tidy([], [])
+    frames = [reader.read(ids) for ids in batches(run, reader.tables)]
+    return pl.concat(frames) if frames else _tidy([], [])
 
 
 class _Reader:
@@ -117,8 +117,8 @@ class _Reader:
             of_flows, jains = window_measures(all_copies, self.window)
         else:
             of_flows = flow_measures(flows)
-            for more in (evenness(flows), starved(flows, self.base_rtts), *self._of_shares_and_apps(flows)):
-                of_flows = of_flows.join(more, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
+            for extra in (evenness(flows), starved(flows, self.base_rtts), *self._of_shares_and_apps(flows)):
+                of_flows = of_flows.join(extra, on=[*EXPERIMENT, "flow"], how="left", maintain_order="left")
             of_flows = with_utilisation_while_active(of_flows, links).drop("start_us", "end_us", "direction")
             states = states.drop("rtt_mean", "rtt_p50", "rtt_p95")
             jains = fairness(flows)
@@ -136,12 +136,12 @@ class _Reader:
 
     def _of_shares_and_apps(self, flows: pl.DataFrame) -> list[pl.DataFrame]:
         """Return the measures of fair shares and of applications that are wanted."""
-        more = []
+        frames = []
         if "max_min_share" in self.wanted:
-            more.append(max_min_shares(flows, self.rates, self.planned))
+            frames.append(max_min_shares(flows, self.rates, self.planned))
         if set(APP_MEASURES) & set(self.wanted):
-            more.append(app_measures(flows, self.apps))
-        return more
+            frames.append(app_measures(flows, self.apps))
+        return frames
 
     def _copies(self, flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
         """Return the copies of flows of the experiments that were sampled: of others nothing is known in between."""
@@ -151,30 +151,30 @@ class _Reader:
     def _rates_over_time(self, of_experiments: Copies) -> pl.DataFrame:
         """Return what follows from how the rate of a flow changes."""
         rows = []
-        for (experiment, repetition), found in of_experiments.items():
+        for (experiment, repetition), experiment_copies in of_experiments.items():
             planned = self.planned[experiment]
             interval_us = planned["sample_interval_ns"] // MICROSECOND_NS
-            times = convergence_times(found, planned, interval_us, self.window)
+            times = convergence_times(experiment_copies, planned, interval_us, self.window)
             rows += [
-                (experiment, repetition, flow, stability(own, interval_us, self.window), times.get(flow))
-                for flow, own in by_flow(found).items()
+                (experiment, repetition, flow, stability(flow_copies, interval_us, self.window), times.get(flow))
+                for flow, flow_copies in by_flow(experiment_copies).items()
             ]
         values = dict.fromkeys(["stability", "convergence_time"], pl.Float64)
         schema = {**dict.fromkeys(EXPERIMENT, pl.UInt64), "flow": pl.String, **values}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _tidy(frames: Sequence[pl.DataFrame], wanted: Sequence[str]) -> pl.DataFrame:
+def _tidy(frames: Sequence[pl.DataFrame], measures: Sequence[str]) -> pl.DataFrame:
     """Make a row per measure; measures of the path have neither flow nor cc."""
     keys = [*EXPERIMENT, "flow", "cc"]
     schema = dict.fromkeys(EXPERIMENT, pl.UInt64) | dict.fromkeys(["flow", "cc", "measure"], pl.String)
     empty = pl.DataFrame(schema=schema | {"value": pl.Float64})
-    tidy = [empty]
+    tables = [empty]
     for frame in frames:
         missing = [pl.lit(None, pl.String).alias(key) for key in keys if key not in frame.columns]
-        on = [name for name in wanted if name in frame.columns]
+        on = [name for name in measures if name in frame.columns]
         values = frame.with_columns(*missing).unpivot(index=keys, on=on, variable_name="measure")
-        tidy.append(values.with_columns(pl.col("value").cast(pl.Float64)))
+        tables.append(values.with_columns(pl.col("value").cast(pl.Float64)))
     units = {name: measure.unit for name, measure in MEASURES.items()}
     unit = pl.col("measure").replace_strict(units, return_dtype=pl.String).alias("unit")
-    return pl.concat(tidy).select(*keys, "measure", unit, "value")
+    return pl.concat(tables).select(*keys, "measure", unit, "value")

@@ -14,11 +14,11 @@ def starved(flows: pl.DataFrame, base_rtts: pl.DataFrame) -> pl.DataFrame:
     A connection that the end of the experiment left less than two round trips is not counted as starved.
     """
     lasted_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
-    each = flows.group_by(*EXPERIMENT, "flow", "copy", "connection", maintain_order=True).agg(
+    connections = flows.group_by(*EXPERIMENT, "flow", "copy", "connection", maintain_order=True).agg(
         (pl.col("acked_bytes").sum() == 0).alias("is_empty"), lasted_s.alias("lasted_s")
     )
     had_time = pl.col("lasted_s") > ROUND_TRIPS * pl.col("base_rtt_s")
-    timed = each.join(base_rtts, on=["experiment", "flow"], how="left", maintain_order="left")
+    timed = connections.join(base_rtts, on=["experiment", "flow"], how="left", maintain_order="left")
     return timed.group_by(*EXPERIMENT, "flow", maintain_order=True).agg(
         pl.len().cast(pl.Float64).alias("connections"),
         (pl.col("is_empty") & had_time).sum().cast(pl.Float64).alias("starved"),

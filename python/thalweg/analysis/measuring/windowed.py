@@ -21,33 +21,36 @@ def window_measures(of_experiments: Copies, window: Window) -> tuple[pl.DataFram
     jains: list[tuple[int, int, float | None, float | None]] = []
     for (experiment, repetition), all_copies in of_experiments.items():
         active = [copy for copy in all_copies if copy.active_us(window.from_us, window.to_us) > 0]
-        done = {id(copy): _done(copy, window) for copy in active}
-        everyone: dict[str, float] = {
-            way: sum(done[id(copy)]["acked_bytes"] for copy in active if copy.direction == way) for way in LINKS
+        counts = {id(copy): _done(copy, window) for copy in active}
+        acked_bytes: dict[str, float] = {
+            direction: sum(counts[id(copy)]["acked_bytes"] for copy in active if copy.direction == direction)
+            for direction in LINKS
         }
-        for flow, own in by_flow(active).items():
-            sums = {name: sum(done[id(copy)][name] for copy in own) for name in COUNTERS}
-            start, end = min(copy.start_us for copy in own), max(copy.end_us for copy in own)
+        for flow, flow_copies in by_flow(active).items():
+            sums = {name: sum(counts[id(copy)][name] for copy in flow_copies) for name in COUNTERS}
+            start, end = min(copy.start_us for copy in flow_copies), max(copy.end_us for copy in flow_copies)
             seconds = (min(window.to_us, end) - max(window.from_us, start)) / MICROSECONDS
             rows.append(
                 {
                     "experiment": experiment,
                     "repetition": repetition,
                     "flow": flow,
-                    "cc": own[0].cc,
+                    "cc": flow_copies[0].cc,
                     "goodput": sums["acked_bytes"] * BITS / seconds,
-                    "share": sums["acked_bytes"] / whole if (whole := everyone[own[0].direction]) > 0 else None,
+                    "share": sums["acked_bytes"] / all_bytes
+                    if (all_bytes := acked_bytes[flow_copies[0].direction]) > 0
+                    else None,
                     "retransmits": sums["retransmits"],
                     "retransmit_ratio": sums["retransmits"] / sums["segments"] if sums["segments"] > 0 else None,
                 }
             )
         goodputs = {
-            way: [
-                done[id(copy)]["acked_bytes"] / copy.active_us(window.from_us, window.to_us)
+            direction: [
+                counts[id(copy)]["acked_bytes"] / copy.active_us(window.from_us, window.to_us)
                 for copy in active
-                if copy.direction == way
+                if copy.direction == direction
             ]
-            for way in LINKS
+            for direction in LINKS
         }
         jains.append((experiment, repetition, jain(goodputs["down"]), jain(goodputs["up"])))
     keys = dict.fromkeys(EXPERIMENT, pl.UInt64)

@@ -78,8 +78,8 @@ def holm(p: Sequence[float]) -> list[float]:
     """
     corrected = [1.0] * len(p)
     worst = 0.0
-    for place, number in enumerate(sorted(range(len(p)), key=lambda each: p[each])):
-        worst = max(worst, min(1.0, (len(p) - place) * p[number]))
+    for rank, number in enumerate(sorted(range(len(p)), key=lambda index: p[index])):
+        worst = max(worst, min(1.0, (len(p) - rank) * p[number]))
         corrected[number] = worst
     return corrected
 

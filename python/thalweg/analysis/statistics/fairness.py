@@ -49,6 +49,6 @@ def _rates(flows: pl.DataFrame) -> pl.DataFrame:
     return rates.drop_nulls("rate")
 
 
-def _index(which: pl.Expr) -> pl.Expr:
-    x = pl.col("rate").filter(which)
+def _index(is_direction: pl.Expr) -> pl.Expr:
+    x = pl.col("rate").filter(is_direction)
     return pl.when((x.len() > 1) & ((x * x).sum() > 0)).then(x.sum() ** 2 / (x.len() * (x * x).sum()))

@@ -65,14 +65,14 @@ def estimate(values: Sequence[float]) -> Estimate:
 
 def summarise(values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Return n, mean, low, high and median of the column `value` for each group; empty values are left out."""
-    known = values.drop_nulls("value")
+    present = values.drop_nulls("value")
     aggregates = [
         pl.len().alias("n"),
         pl.col("value").mean().alias("mean"),
         pl.col("value").std().alias("_std"),
         pl.col("value").median().alias("median"),
     ]
-    groups = known.group_by(*by, maintain_order=True).agg(aggregates) if by else known.select(aggregates)
+    groups = present.group_by(*by, maintain_order=True).agg(aggregates) if by else present.select(aggregates)
     quantiles = {n: t_quantile(n) for n in groups["n"].unique()}
     half = pl.col("n").replace_strict(quantiles, return_dtype=pl.Float64) * pl.col("_std") / pl.col("n").sqrt()
     return groups.with_columns(pl.col("n").cast(pl.Int64), half.alias("_half")).select(

@@ -18,10 +18,10 @@ def max_min(rate: float, demands: Sequence[float]) -> list[float]:
     >>> max_min(10.0, [2.0, 3.0])
     [2.0, 3.0]
     """
-    wanted, index = np.unique(np.asarray(demands, dtype=np.float64), return_inverse=True)
-    counts = np.bincount(index, minlength=len(wanted)).astype(np.float64)[:, np.newaxis]
-    allocations = allocate(np.array([rate], dtype=np.float64), wanted, counts)
-    return [float(allocations[each, 0]) for each in index]
+    distinct, index = np.unique(np.asarray(demands, dtype=np.float64), return_inverse=True)
+    counts = np.bincount(index, minlength=len(distinct)).astype(np.float64)[:, np.newaxis]
+    allocations = allocate(np.array([rate], dtype=np.float64), distinct, counts)
+    return [float(allocations[number, 0]) for number in index]
 
 
 def allocate(rates: Numbers, demands: Numbers, counts: Numbers) -> Numbers:
@@ -33,10 +33,10 @@ def allocate(rates: Numbers, demands: Numbers, counts: Numbers) -> Numbers:
         counts: Number of active flows of each demand; shape (demands, times).
     """
     allocations = np.zeros_like(counts)
-    left, flows = rates.copy(), counts.sum(axis=0)
-    for each, demand in enumerate(demands):
-        share = np.divide(left, flows, out=np.zeros_like(left), where=flows > 0)
-        allocations[each] = np.minimum(demand, share)
-        left = np.maximum(left - allocations[each] * counts[each], 0)
-        flows = flows - counts[each]
+    available, flows = rates.copy(), counts.sum(axis=0)
+    for index, demand in enumerate(demands):
+        share = np.divide(available, flows, out=np.zeros_like(available), where=flows > 0)
+        allocations[index] = np.minimum(demand, share)
+        available = np.maximum(available - allocations[index] * counts[index], 0)
+        flows = flows - counts[index]
     return allocations

@@ -40,36 +40,36 @@ def of_runs(first: Run, second: Run) -> Pairing:
     """
     keys = [key for key in first.sweep_keys if key in second.sweep_keys]
     sides = [_points(run, keys) for run in (first, second)]
-    pairs, alone = [], []
+    pairs, unmatched = [], []
     for name, run, side in zip(("A", "B"), (first, second), sides, strict=True):
-        own = [key for key in run.sweep_keys if key not in keys]
+        own_keys = [key for key in run.sweep_keys if key not in keys]
         if any(len(numbers) > 1 for numbers in side.values()):
             raise ThalwegError(
                 "cannot-pair",
-                f"the run {name} has several points for each of the other's: only {name} sweeps {_names(own)}",
+                f"the run {name} has several points for each of the other's: only {name} sweeps {_names(own_keys)}",
                 place=str(run.path),
                 expected="two runs that sweep the same keys",
-                hint=f"run the scenario without {_names(own)} in its [sweep], or compare within {name}: "
-                f"thalweg compare {run.path} --by {own[0]}",
+                hint=f"run the scenario without {_names(own_keys)} in its [sweep], or compare within {name}: "
+                f"thalweg compare {run.path} --by {own_keys[0]}",
             )
     for values, (number, *_) in sides[0].items():
         point = dict(zip(keys, values, strict=True))
         if partner := sides[1].get(values):
             pairs.append(Pair(point, number, partner[0]))
         else:
-            alone.append(f"only A has {_words(point)}")
-    alone += [
+            unmatched.append(f"only A has {_words(point)}")
+    unmatched += [
         f"only B has {_words(dict(zip(keys, values, strict=True)))}" for values in sides[1] if values not in sides[0]
     ]
     if not pairs:
         raise ThalwegError(
             "cannot-pair",
-            f"no point of `{first.path}` is in `{second.path}`: {alone[0]}; {alone[-1]}",
+            f"no point of `{first.path}` is in `{second.path}`: {unmatched[0]}; {unmatched[-1]}",
             expected="two runs that share values of their sweeps",
             hint="`thalweg results` shows the points of a run",
             exit_code=Exit.NO_EVIDENCE,
         )
-    return Pairing(pairs, alone)
+    return Pairing(pairs, unmatched)
 
 
 def within(run: Run, key: str) -> Pairing:
@@ -80,14 +80,14 @@ def within(run: Run, key: str) -> Pairing:
     points = run.points()
     values = points[key].unique(maintain_order=True).to_list() if key in run.sweep_keys else []
     if len(values) < 2:
-        known = [sweep_key for sweep_key in run.sweep_keys if points[sweep_key].n_unique() > 1]
-        near = get_close_matches(key, known, n=1)
+        swept = [sweep_key for sweep_key in run.sweep_keys if points[sweep_key].n_unique() > 1]
+        near = get_close_matches(key, swept, n=1)
         raise ThalwegError(
             "cannot-pair",
             f"the sweep of `{run.path}` does not vary `{key}`",
             place="--by",
             found=f"`{key}`",
-            expected=f"one of {_names(known)}" if known else "a run with a sweep",
+            expected=f"one of {_names(swept)}" if swept else "a run with a sweep",
             hint=f"did you mean `{near[0]}`?" if near else None,
         )
     rest = [sweep_key for sweep_key in run.sweep_keys if sweep_key != key]
@@ -101,13 +101,13 @@ def within(run: Run, key: str) -> Pairing:
     return Pairing(pairs)
 
 
-def _points(run: Run, keys: Sequence[str], where: PointValues | None = None) -> dict[tuple[SweptValue, ...], list[int]]:
+def _points(run: Run, keys: Sequence[str], fixed: PointValues | None = None) -> dict[tuple[SweptValue, ...], list[int]]:
     """Return the numbers of the points by the values of some keys."""
-    found: dict[tuple[SweptValue, ...], list[int]] = {}
+    numbers: dict[tuple[SweptValue, ...], list[int]] = {}
     for row in run.points().to_dicts():
-        if all(row[key] == value for key, value in (where or {}).items()):
-            found.setdefault(tuple(row[key] for key in keys), []).append(row["experiment"])
-    return found
+        if all(row[key] == value for key, value in (fixed or {}).items()):
+            numbers.setdefault(tuple(row[key] for key in keys), []).append(row["experiment"])
+    return numbers
 
 
 def _names(keys: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ BATCH_EXPERIMENTS = 500
 """Most experiments that are read at once: each has a file of every table."""
 
 
-def batches(run: Run, tables: Sequence[str], most_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:
-    """Return the ids of complete, trustworthy experiments, as many at a time as have `most_bytes` in `tables`.
+def batches(run: Run, tables: Sequence[str], max_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:
+    """Return the ids of complete, trustworthy experiments, as many at a time as have `max_bytes` in `tables`.
 
     An experiment with more is a batch of its own.
     """
@@ -20,7 +20,7 @@ def batches(run: Run, tables: Sequence[str], most_bytes: int = BATCH_BYTES) -> I
     total = 0
     for id in run.trustworthy_ids:
         size = sum(_size(run, table, id) for table in tables)
-        if batch and (total + size > most_bytes or len(batch) == BATCH_EXPERIMENTS):
+        if batch and (total + size > max_bytes or len(batch) == BATCH_EXPERIMENTS):
             yield batch
             batch, total = [], 0
         batch.append(id)

@@ -166,6 +166,6 @@ def mean_loss(loss: LossDocument) -> float:
     """
     if loss["kind"] == "bernoulli":
         return float(loss["ratio"])
-    moves = loss["p"] + loss["r"]
-    bad = loss["p"] / moves if moves > 0 else 0.0  # it begins in the good state, and stays
+    transition = loss["p"] + loss["r"]
+    bad = loss["p"] / transition if transition > 0 else 0.0  # it begins in the good state, and stays
     return float(bad * loss["loss_bad"] + (1 - bad) * loss["loss_good"])

@@ -29,7 +29,9 @@ def of_flow(flow: FlowDocument | BackgroundDocument) -> Direction:
 
 def has_up(run: Run) -> bool:
     """Return whether flows or background traffic of the run go up."""
-    return any(each.get("up") for point in run.plan["experiments"] for each in (*point["flows"], *point["background"]))
+    return any(
+        traffic.get("up") for point in run.plan["experiments"] for traffic in (*point["flows"], *point["background"])
+    )
 
 
 def with_direction(flows: pl.DataFrame) -> pl.DataFrame:

@@ -24,14 +24,14 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
     active_s = (pl.col("end_us").max() - pl.col("start_us").min()) / MICROSECONDS
     completed_s = pl.col("fct_us").filter("completed") / MICROSECONDS
     has_rate = (pl.col("completed") | pl.col("size_bytes").is_null()) & (pl.col("end_us") > pl.col("start_us"))
-    whole = pl.col("goodput_bps").filter(has_rate)
+    complete_goodput = pl.col("goodput_bps").filter(has_rate)
     measures = flows.group_by(*EXPERIMENT, "flow", maintain_order=True).agg(
         pl.col("cc").first(),
         pl.col("direction").first(),
         pl.col("start_us").min(),
         pl.col("end_us").max(),
         pl.when(active_s > 0).then(pl.col("acked_bytes").sum() * BITS / active_s).alias("goodput"),
-        whole.mean().alias("transfer_goodput"),
+        complete_goodput.mean().alias("transfer_goodput"),
         completed_s.mean().alias("completion_time"),
         completed_s.quantile(0.5, "linear").alias("completion_time_p50"),
         completed_s.quantile(0.95, "linear").alias("completion_time_p95"),
@@ -55,10 +55,10 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
 
 def _weighted(column: str) -> pl.Expr:
     """Return the mean of the transfers' values in s, each weighted with the segments that it sent."""
-    known = pl.col(column).is_not_null() & (pl.col("segments") > 0)
-    weight = pl.col("segments").filter(known)
-    return _ratio((pl.col(column).filter(known) * weight).sum(), weight.sum() * MICROSECONDS)
+    is_known = pl.col(column).is_not_null() & (pl.col("segments") > 0)
+    weight = pl.col("segments").filter(is_known)
+    return _ratio((pl.col(column).filter(is_known) * weight).sum(), weight.sum() * MICROSECONDS)
 
 
-def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
-    return pl.when(whole > 0).then(part / whole)
+def _ratio(part: pl.Expr, total: pl.Expr) -> pl.Expr:
+    return pl.when(total > 0).then(part / total)

@@ -28,4 +28,4 @@ def measured(run: Run) -> list[OwnMeasure]:
     for experiment in run.measured:
         for name, value in experiment.numbers.items():
             values.setdefault(name, []).append(value)
-    return [OwnMeasure(name, len(each), float(np.median(each)), max(each)) for name, each in values.items()]
+    return [OwnMeasure(name, len(numbers), float(np.median(numbers)), max(numbers)) for name, numbers in values.items()]

@@ -95,25 +95,25 @@ def series(
     run: Run,
     chosen: Iterable[tuple[int, int]],
     limit: int = 300,
-    most_connections: int = 60,
+    max_connections: int = 60,
     quantities: Collection[str] = tuple(QUANTITIES),
 ) -> list[Series]:
     """Read the time series of the experiments `chosen` (experiment and repetition), in their order.
 
-    A curve keeps about `limit` points, and so do the connections of one flow together; of more than `most_connections`
-    connections of a flow some have lines, spread evenly over all. What is not complete has no curves.
+    A curve keeps about `limit` points, and so do the connections of one flow together. Of a flow with more than
+    `max_connections` connections, evenly spread ones have lines. Incomplete experiments have no curves.
     """
     pairs = list(chosen)
     ids = {
         (experiment["experiment"], experiment["repetition"]): experiment["id"] for experiment in run.meta["experiments"]
     }
     complete = set(run.finished_ids)
-    found = []
+    curves = []
     for start in range(0, len(pairs), BATCH):
-        some = pairs[start : start + BATCH]
-        reader = _Reader(run, [id for pair in some if (id := ids.get(pair)) in complete], quantities)
-        found += [_one(*pair, reader, limit, most_connections, quantities) for pair in some]
-    return found
+        batch = pairs[start : start + BATCH]
+        reader = _Reader(run, [id for pair in batch if (id := ids.get(pair)) in complete], quantities)
+        curves += [_one(*pair, reader, limit, max_connections, quantities) for pair in batch]
+    return curves
 
 
 class _Reader:
@@ -163,20 +163,20 @@ def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
 
 
 def _one(
-    experiment: int, repetition: int, reader: _Reader, limit: int, most_connections: int, quantities: Collection[str]
+    experiment: int, repetition: int, reader: _Reader, limit: int, max_connections: int, quantities: Collection[str]
 ) -> Series:
     samples, state, queue, queue_up = (
         parts.of(experiment, repetition) for parts in (reader.samples, reader.state, reader.queue, reader.queue_up)
     )
     lines: dict[str, list[Line]] = {name: [] for name in QUANTITIES if name in quantities}
-    total = drawn = 0
+    total = line_count = 0
     for (flow,), rows in samples.partition_by("flow", as_dict=True, maintain_order=True).items():
         if "rate" in lines:
             lines["rate"].append(rate(str(flow), rows, bins=limit))
-        whole = rows.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
-        connections = spread(whole, most_connections)
-        total += len(whole)
-        drawn += len(connections)
+        connection_rows = rows.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
+        connections = spread(connection_rows, max_connections)
+        total += len(connection_rows)
+        line_count += len(connections)
         for name in lines:
             if column := QUANTITIES[name].column:
                 lines[name] += _of_connections(str(flow), connections, column, QUANTITIES[name].size, limit)
@@ -185,15 +185,15 @@ def _one(
             continue
         rows = state.filter(pl.col("key") == QUANTITIES[name].key)
         for (flow,), of_flow in rows.partition_by("flow", as_dict=True, maintain_order=True).items():
-            whole = of_flow.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
-            held = _at_samples(spread(whole, most_connections), samples.filter(pl.col("flow") == flow))
-            lines[name] += _of_connections(str(flow), held, "value", 1, limit)
+            connection_rows = of_flow.sort(*CONNECTION, "t_us").partition_by(CONNECTION, maintain_order=True)
+            stepped = _at_samples(spread(connection_rows, max_connections), samples.filter(pl.col("flow") == flow))
+            lines[name] += _of_connections(str(flow), stepped, "value", 1, limit)
     if "queue" in lines and queue.height:
         lines["queue"] = [_thinned("queue", queue, "backlog_bytes", 1, limit)]
     if "queue_up" in lines and queue_up.height:
         lines["queue_up"] = [_thinned("queue_up", queue_up, "backlog_bytes", 1, limit)]
-    kept = {name: [line for line in each if line.t_s] for name, each in lines.items()}
-    return Series(experiment, repetition, kept, _drops(queue, limit), total, drawn)
+    kept = {name: [line for line in curves if line.t_s] for name, curves in lines.items()}
+    return Series(experiment, repetition, kept, _drops(queue, limit), total, line_count)
 
 
 def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[pl.DataFrame]:
@@ -209,17 +209,17 @@ def _at_samples(connections: list[pl.DataFrame], samples: pl.DataFrame) -> list[
     Returns:
         A frame for each of `connections`: `t_us` and `value`.
     """
-    wanted = pl.concat([rows.select(CONNECTION).head(1) for rows in connections])
-    instants = samples.join(wanted, on=CONNECTION, how="semi").partition_by(CONNECTION, as_dict=True)
-    held = []
+    chosen = pl.concat([rows.select(CONNECTION).head(1) for rows in connections])
+    instants = samples.join(chosen, on=CONNECTION, how="semi").partition_by(CONNECTION, as_dict=True)
+    stepped = []
     for rows in connections:
         changed = rows["t_us"].to_numpy()
         sampled = instants.get(rows.select(CONNECTION).row(0))
         t = changed if sampled is None else np.union1d(changed, sampled["t_us"].to_numpy())
         t = t[t >= changed[0]]
         latest = np.searchsorted(changed, t, side="right") - 1
-        held.append(pl.DataFrame({"t_us": t, "value": rows["value"].to_numpy()[latest]}))
-    return held
+        stepped.append(pl.DataFrame({"t_us": t, "value": rows["value"].to_numpy()[latest]}))
+    return stepped
 
 
 def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, size: float, limit: int) -> list[Line]:
@@ -231,15 +231,15 @@ def _of_connections(flow: str, connections: list[pl.DataFrame], column: str, siz
     ]
 
 
-def spread(items: list[T], most: int) -> list[T]:
-    """Choose at most `most` items, the first and the last among them, as far apart from one another as can be.
+def spread(items: list[T], limit: int) -> list[T]:
+    """Choose at most `limit` items, the first and the last among them, as far apart from one another as can be.
 
     >>> spread([0, 1, 2, 3, 4, 5, 6], 3)
     [0, 3, 6]
     """
-    if len(items) <= most:
+    if len(items) <= limit:
         return items
-    return [items[round(place)] for place in np.linspace(0, len(items) - 1, most)]
+    return [items[round(index)] for index in np.linspace(0, len(items) - 1, limit)]
 
 
 def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:
@@ -263,9 +263,9 @@ def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:
 
 
 def _thinned(name: str, rows: pl.DataFrame, column: str, size: float, limit: int) -> Line:
-    known = rows.drop_nulls(column)
-    t: Numbers = known["t_us"].cast(pl.Float64).to_numpy()
-    y: Numbers = known[column].cast(pl.Float64).to_numpy()
+    present = rows.drop_nulls(column)
+    t: Numbers = present["t_us"].cast(pl.Float64).to_numpy()
+    y: Numbers = present[column].cast(pl.Float64).to_numpy()
     keep = peaks(t, y, limit)
     return Line(name, (t[keep] / MICROSECONDS).tolist(), (y[keep] / size).tolist())
 

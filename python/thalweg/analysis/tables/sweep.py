@@ -32,8 +32,8 @@ class Axis:
 
 def axes(points: pl.DataFrame, keys: Sequence[str]) -> list[Axis]:
     """Return an axis per key that has more than one value among the points."""
-    found = [_axis(key, points[key].drop_nulls().unique(maintain_order=True).to_list()) for key in keys]
-    return [axis for axis in found if len(axis.values) > 1]
+    candidates = [_axis(key, points[key].drop_nulls().unique(maintain_order=True).to_list()) for key in keys]
+    return [axis for axis in candidates if len(axis.values) > 1]
 
 
 def _axis(key: str, values: list[SweptValue]) -> Axis:

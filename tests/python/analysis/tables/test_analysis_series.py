@@ -66,7 +66,7 @@ def test_windows_have_a_line_per_connection_up_to_a_maximum(tmp_path: Path) -> N
     (series,) = analysis.series(run, [(0, 0)])
     assert [set(line.value) for line in series.lines["cwnd"]] == [{20}, {40}]
     assert (series.connections, series.connections_drawn) == (2, 2)
-    (cut,) = analysis.series(run, [(0, 0)], most_connections=1)
+    (cut,) = analysis.series(run, [(0, 0)], max_connections=1)
     assert [set(line.value) for line in cut.lines["cwnd"]] == [{20}]
     assert (cut.connections, cut.connections_drawn) == (2, 1)
 
