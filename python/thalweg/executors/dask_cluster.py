@@ -109,10 +109,10 @@ def _check_workers(client: "Client", work: Work, address: str) -> None:
     name = work.plan.engine
     cloudpickle.register_pickle_by_value(probing)
     try:
-        found: dict[str, probing.Probe] = client.run(probing.probe, name)
+        probes: dict[str, probing.Probe] = client.run(probing.probe, name)
     finally:
         cloudpickle.unregister_pickle_by_value(probing)
-    if not found:
+    if not probes:
         raise ThalwegError(
             "no-workers",
             f"the Dask scheduler at `{address}` has no workers",
@@ -120,26 +120,26 @@ def _check_workers(client: "Client", work: Work, address: str) -> None:
             hint=f"dask worker {address}",
             exit_code=Exit.MISSING,
         )
-    here = engine.choose(name, engine.capabilities(name)).version
-    for which, each in found.items():
-        if why := _unfit(each, name, here):
+    version = engine.choose(name, engine.capabilities(name)).version
+    for worker_address, probe in probes.items():
+        if why := _unfit(probe, name, version):
             raise ThalwegError(
                 "unfit-worker",
-                f"the worker {which} cannot run this plan: {why}",
+                f"the worker {worker_address} cannot run this plan: {why}",
                 place="--executor",
                 hint=f"on that machine: pip install thalweg=={__version__}",
                 exit_code=Exit.MISSING,
             )
 
 
-def _unfit(found: probing.Probe, name: str, here: str) -> str:
-    if not found["thalweg"]:
+def _unfit(probe: probing.Probe, name: str, version: str) -> str:
+    if not probe["thalweg"]:
         return "thalweg is not installed there"
-    if found["thalweg"] != __version__:
-        return f"thalweg is {found['thalweg']} there, and {__version__} here"
-    if not found["engine"]:
-        return found["why"]
-    return "" if found["engine"] == here else worker.versions(name, found["engine"], here)
+    if probe["thalweg"] != __version__:
+        return f"thalweg is {probe['thalweg']} there, and {__version__} here"
+    if not probe["engine"]:
+        return probe["why"]
+    return "" if probe["engine"] == version else worker.versions(name, probe["engine"], version)
 
 
 def _submitted(
@@ -173,10 +173,10 @@ def _results(
     alone_since: float | None = None
     while waiting:
         try:
-            done = wait(list(waiting), timeout=LOOK_EVERY_S, return_when="FIRST_COMPLETED").done
+            finished = wait(list(waiting), timeout=LOOK_EVERY_S, return_when="FIRST_COMPLETED").done
         except TimeoutError:
-            done = set()
-        for future in done:
+            finished = set()
+        for future in finished:
             number = waiting.pop(future)
             yield number, _result(future, number, address)
             future.release()

@@ -31,12 +31,12 @@ class Joined:
         """
         self._work = work
         run.execute(work.plan, work.out, binary=work.binary, command=work.command, due=[])
-        wanted = work.due
-        if wanted is None:
-            wanted = [(experiment.experiment, experiment.repetition) for experiment in work.plan.experiments]
+        due = work.due
+        if due is None:
+            due = [(experiment.experiment, experiment.repetition) for experiment in work.plan.experiments]
         present = _present(work.out)
-        self.missing = [key for key in wanted if key not in present]
-        self.outcome = Outcome(experiments=len(wanted), present=len(wanted) - len(self.missing))
+        self.missing = [key for key in due if key not in present]
+        self.outcome = Outcome(experiments=len(due), present=len(due) - len(self.missing))
 
     def begin(self, at_a_time: int) -> None:
         """Report what is about to be run."""
@@ -108,43 +108,43 @@ def events_of(lines: str) -> list[EngineEvent]:
 
 def refusal(event: EngineEvent, where: str, code: int = Exit.FAILED) -> ThalwegError:
     """Return the error that an engine reported on another machine."""
-    known = {int(each) for each in Exit}
+    codes = {int(exit_code) for exit_code in Exit}
     return ThalwegError(
         event["code"],
         f"{where}: {event['message']}",
         found=event.get("found") or None,
         hint=event.get("hint") or None,
-        exit_code=Exit(code) if code in known else Exit.FAILED,
+        exit_code=Exit(code) if code in codes else Exit.FAILED,
     )
 
 
 def _present(out: Path) -> set[ExperimentKey]:
     try:
-        found = open_run(out)
+        existing = open_run(out)
     except ThalwegError as error:
         if error.code != "empty-run":
             raise
         return set()
-    complete = set(found.finished_ids)
+    complete = set(existing.finished_ids)
     return {
         (experiment["experiment"], experiment["repetition"])
-        for experiment in found.meta["experiments"]
+        for experiment in existing.meta["experiments"]
         if experiment["id"] in complete
     }
 
 
 def _merge(binary: Path, out: Path, folder: Path) -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [str(binary), "merge", "--out", str(out), str(folder)], capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        for event in events_of(done.stdout):
+    if process.returncode != 0:
+        for event in events_of(process.stdout):
             if event["event"] == "error":
-                raise refusal(event, "a shard cannot be merged", done.returncode)
+                raise refusal(event, "a shard cannot be merged", process.returncode)
         raise ThalwegError(
             "engine-died",
-            f"the engine could not merge a shard (exit code {done.returncode})",
-            found=done.stderr.strip() or None,
+            f"the engine could not merge a shard (exit code {process.returncode})",
+            found=process.stderr.strip() or None,
             hint="the same command goes on from what was merged before",
             exit_code=Exit.FAILED,
         )

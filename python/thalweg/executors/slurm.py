@@ -87,9 +87,9 @@ def execute(work: Work) -> Outcome:
 
 def _script(work: Work, folder: Path) -> str:
     """Write what a task runs; its exit code goes into a file, which is complete or absent."""
-    engine, place = shlex.quote(str(work.binary.resolve())), shlex.quote(str(folder))
+    engine, directory = shlex.quote(str(work.binary.resolve())), shlex.quote(str(folder))
     return f"""#!/bin/sh
-cd {place} || exit 1
+cd {directory} || exit 1
 n=$SLURM_ARRAY_TASK_ID
 {engine} run --plan plan.json --out "$n" --due "$n.due" --threads {work.threads or 1} >>"$n.events" 2>"$n.errors" &
 engine=$!
@@ -161,9 +161,9 @@ class _Job:
             self.attempts[number] = self.attempts.get(number, 0) + 1
         array = ",".join(map(str, sorted(numbers)))
         options = ["--parsable", f"--array={array}", f"--cpus-per-task={self.cpus}", "--ntasks=1"]
-        named = ["--job-name=thalweg", f"--output={self.folder}/%a.log", "--open-mode=append"]
-        done = _slurm(["sbatch", *options, *named, str(self.folder / "task.sh")])
-        self.ids.append(done.strip().partition(";")[0])
+        names = ["--job-name=thalweg", f"--output={self.folder}/%a.log", "--open-mode=append"]
+        answer = _slurm(["sbatch", *options, *names, str(self.folder / "task.sh")])
+        self.ids.append(answer.strip().partition(";")[0])
 
     def _queued(self) -> set[int]:
         """Return the tasks that are waiting or running."""
@@ -177,17 +177,17 @@ class _Job:
 
 
 def _slurm(command: Sequence[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode != 0:
         raise ThalwegError(
             "slurm-refused",
-            f"{command[0]} ended with exit code {done.returncode}",
+            f"{command[0]} ended with exit code {process.returncode}",
             place="--executor",
-            found=done.stderr.strip() or None,
+            found=process.stderr.strip() or None,
             hint="sinfo     (says whether the cluster answers, and which partitions it has)",
             exit_code=Exit.MISSING,
         )
-    return done.stdout
+    return process.stdout
 
 
 def _add(joined: Joined, folder: Path, number: int) -> None:

@@ -110,6 +110,6 @@ def engine_name(plan: bytes) -> str:
     return start.partition('"engine":"')[2].partition('"')[0]
 
 
-def versions(name: str, there: str, here: str) -> str:
+def versions(name: str, worker_version: str, local_version: str) -> str:
     """Describe two engines whose results differ."""
-    return f"its engine {name} has results of version {there}, and this machine's has {here}"
+    return f"its engine {name} has results of version {worker_version}, and this machine's has {local_version}"

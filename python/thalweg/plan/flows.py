@@ -22,8 +22,8 @@ CC_OF_PROGRAMS = "program"
 
 def resolve_flows(flows: Sequence[models.Flow], folder: Path) -> list[plan.Flow]:
     """Resolve the flows; files of congestion controls and programs are looked up in `folder`."""
-    wanted = [(flow.program.port, flow.count) for flow in flows if flow.program is not None]
-    ports = iter(rules_program.ports(wanted))
+    wanted_ports = [(flow.program.port, flow.count) for flow in flows if flow.program is not None]
+    ports = iter(rules_program.ports(wanted_ports))
     return [_flow(flow, folder, 0 if flow.program is None else next(ports)) for flow in flows]
 
 

@@ -14,7 +14,7 @@ from thalweg.errors import ThalwegError
 from thalweg.scenario import sweep, traces
 from thalweg.scenario.document import Document, Raw, TomlValue, Value
 from thalweg.scenario.places import name_of, show
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 from thalweg.scenario.values import table, tables
 
@@ -32,18 +32,21 @@ def check(
     base: Raw = {key: value for key, value in document.raw.items() if key != "sweep"}
     for address, values in swept.items():
         base = sweep.put(base, sweep.locate(address, document.raw), values[0])
-    found: dict[tuple[str, str], ThalwegError] = {}
+    mistakes: dict[tuple[str, str], ThalwegError] = {}
 
     def note(errors: Iterable[ThalwegError | None]) -> None:
         for error in errors:
             if error:
-                found.setdefault((str(error.place), error.message), error)
+                mistakes.setdefault((str(error.place), error.message), error)
 
     folder = document.file.parent
-    note(_honoured(place, _meant(place, value, folder), base, engine, others) for place, value in _leaves(base, ()))
+    note(
+        _honoured(key_path, _meant(key_path, value, folder), base, engine, others)
+        for key_path, value in _leaves(base, ())
+    )
     for address, values in swept.items():
-        place = sweep.locate(address, document.raw)
-        note(_honoured(place, _meant(place, value, folder), base, engine, others) for value in values)
+        key_path = sweep.locate(address, document.raw)
+        note(_honoured(key_path, _meant(key_path, value, folder), base, engine, others) for value in values)
     for index, flow in tables(base, "flow"):
         address = name_of(("flow", index, "cc"), base)
         names = swept.get(address, [flow.get("cc")])
@@ -54,72 +57,72 @@ def check(
         for name in names:
             if isinstance(name, str) and "program" not in flow:
                 note(_algorithm(name, sorted(params), address, engine, others))
-    for error in found.values():
+    for error in mistakes.values():
         error.source = document.source(_place_in_file(error, document))
-    return list(found.values())
+    return list(mistakes.values())
 
 
-def pattern(place: Place) -> str:
-    """Write a place as engines list it.
+def pattern(key_path: KeyPath) -> str:
+    """Write a key path as engines list it.
 
     >>> pattern(("host", "sender", "sndbuf_max")), pattern(("path", "steps", 3, "at"))
     ('host.*.sndbuf_max', 'path.steps.at')
     """
     parts: list[str] = []
-    for index, part in enumerate(place):
+    for index, part in enumerate(key_path):
         if isinstance(part, str):
-            parts.append("*" if index and place[index - 1] == "host" else part)
-    if len(place) > 1 and "cc_params" in place[:-1]:
+            parts.append("*" if index and key_path[index - 1] == "host" else part)
+    if len(key_path) > 1 and "cc_params" in key_path[:-1]:
         parts = parts[: parts.index("cc_params") + 1]
     return ".".join(parts)
 
 
-def _leaves(value: TomlValue, place: Place) -> Iterator[tuple[Place, TomlValue]]:
+def _leaves(value: TomlValue, key_path: KeyPath) -> Iterator[tuple[KeyPath, TomlValue]]:
     if isinstance(value, dict) and value:
         for key, inside in value.items():
-            yield from _leaves(inside, (*place, key))
-    elif isinstance(value, list) and any(isinstance(each, dict) for each in value):
-        for index, each in enumerate(value):
-            yield from _leaves(each, (*place, index))
+            yield from _leaves(inside, (*key_path, key))
+    elif isinstance(value, list) and any(isinstance(entry, dict) for entry in value):
+        for index, entry in enumerate(value):
+            yield from _leaves(entry, (*key_path, index))
     elif not isinstance(value, dict) and value != []:
-        yield place, value
+        yield key_path, value
 
 
-def _meant(place: Place, value: TomlValue, folder: Path) -> TomlValue:
+def _meant(key_path: KeyPath, value: TomlValue, folder: Path) -> TomlValue:
     """Return what an engine has to honour: of a trace its format, `csv` or `mahimahi`; else the value."""
-    if place[0] != "path" or place[-1] != "trace" or not isinstance(value, str):
+    if key_path[0] != "path" or key_path[-1] != "trace" or not isinstance(value, str):
         return value
     return "csv" if isinstance(traces.read(folder / value), traces.Conditions) else "mahimahi"
 
 
 def _honoured(
-    place: Place, value: TomlValue, raw: Raw, engine: Engine, others: Mapping[str, Engine]
+    key_path: KeyPath, value: TomlValue, raw: Raw, engine: Engine, others: Mapping[str, Engine]
 ) -> ThalwegError | None:
-    key = pattern(place)
+    key = pattern(key_path)
     if not _has_key(engine, key):
-        who = [other.name for other in others.values() if _has_key(other, key)]
-        name = name_of(_refused(place, engine), raw)
-        return _error("not-honoured", f"`{name}`", name, who, engine, f"remove `{name}`")
-    name = name_of(place, raw)
+        supporting = [other.name for other in others.values() if _has_key(other, key)]
+        name = name_of(_refused(key_path, engine), raw)
+        return _error("not-honoured", f"`{name}`", name, supporting, engine, f"remove `{name}`")
+    name = name_of(key_path, raw)
     choice = _choice(key, value)
     if _lists_choices(engine, key) and choice not in engine.honours:
-        who = [other.name for other in others.values() if choice in other.honours]
+        supporting = [other.name for other in others.values() if choice in other.honours]
         choices = sorted(honour.partition("=")[2] for honour in engine.honours if honour.startswith(f"{key}="))
-        what = f"`{name}` in the format {value}" if key.endswith(".trace") else f"`{name} = {show(value)}`"
-        error = _error("not-honoured", what, name, who, engine, None)
+        setting = f"`{name}` in the format {value}" if key.endswith(".trace") else f"`{name} = {show(value)}`"
+        error = _error("not-honoured", setting, name, supporting, engine, None)
         error.expected = words.one_of(choices)
         return error
     return None
 
 
-def _refused(place: Place, engine: Engine) -> Place:
+def _refused(key_path: KeyPath, engine: Engine) -> KeyPath:
     """Return the outermost table around a key of which the engine honours nothing, or else the key."""
-    while len(place) > 2:
-        around = place[:-1] if isinstance(place[-2], str) else place[:-2]
+    while len(key_path) > 2:
+        around = key_path[:-1] if isinstance(key_path[-2], str) else key_path[:-2]
         if any(honour.startswith(f"{pattern(around)}.") for honour in engine.honours):
             break
-        place = around
-    return place
+        key_path = around
+    return key_path
 
 
 def _choice(key: str, value: TomlValue) -> str:
@@ -140,58 +143,60 @@ def _keys_with_choices(honours: frozenset[str]) -> frozenset[str]:
     return frozenset(key for key, equals, _ in (honour.partition("=") for honour in honours) if equals)
 
 
-def _error(code: str, what: str, place: str, who: list[str], engine: Engine, hint: str | None) -> ThalwegError:
-    if who:
-        message = f"the engine `{engine.name}` does not honour {what}"
+def _error(
+    code: str, setting: str, address: str, supporting: list[str], engine: Engine, hint: str | None
+) -> ThalwegError:
+    if supporting:
+        message = f"the engine `{engine.name}` does not honour {setting}"
         return ThalwegError(
             code,
             message,
-            place=place,
-            hint=f"--engine {who[0]} does" if len(who) == 1 else f"these do: {', '.join(who)}",
+            place=address,
+            hint=f"--engine {supporting[0]} does" if len(supporting) == 1 else f"these do: {', '.join(supporting)}",
         )
-    return ThalwegError(code, f"no engine honours {what} yet", place=place, hint=hint)
+    return ThalwegError(code, f"no engine honours {setting} yet", place=address, hint=hint)
 
 
 def _algorithm(
-    name: str, params: Sequence[str], place: str, engine: Engine, others: Mapping[str, Engine]
+    name: str, params: Sequence[str], address: str, engine: Engine, others: Mapping[str, Engine]
 ) -> Iterator[ThalwegError]:
     """Check the name and the parameters of a congestion control."""
-    known = engine.algorithms.get(name)
-    if known is None:
-        yield _no_algorithm(name, place, engine, others)
+    algorithm = engine.algorithms.get(name)
+    if algorithm is None:
+        yield _no_algorithm(name, address, engine, others)
         return
     for param in params:
-        if param not in known.params:
+        if param not in algorithm.params:
             yield ThalwegError(
                 "unknown-cc-param",
                 f"`{name}` has no parameter `{param}`",
-                place=f"{place}_params.{param}",
+                place=f"{address}_params.{param}",
                 found=param,
-                expected=words.one_of(known.params) if known.params else "no parameters",
-                hint=words.did_you_mean(param, list(known.params)),
+                expected=words.one_of(algorithm.params) if algorithm.params else "no parameters",
+                hint=words.did_you_mean(param, list(algorithm.params)),
             )
 
 
-def _no_algorithm(name: str, place: str, engine: Engine, others: Mapping[str, Engine]) -> ThalwegError:
-    who = [f"--engine {other.name} has it" for other in others.values() if name in other.algorithms][:1]
+def _no_algorithm(name: str, address: str, engine: Engine, others: Mapping[str, Engine]) -> ThalwegError:
+    supporting = [f"--engine {other.name} has it" for other in others.values() if name in other.algorithms][:1]
     message = f"the engine `{engine.name}` has no congestion control `{name}`"
     if lack := engine.lacks.get(name):
         message += f" here: {lack.why}"
-        hint: str | None = "\n".join([lack.hint, *who])
+        hint: str | None = "\n".join([lack.hint, *supporting])
     else:
-        hint = who[0] if who else words.did_you_mean(name, list(engine.algorithms))
+        hint = supporting[0] if supporting else words.did_you_mean(name, list(engine.algorithms))
     return ThalwegError(
         "unknown-cc",
         message,
-        place=place,
+        place=address,
         found=name,
         expected=words.one_of(sorted(engine.algorithms)),
         hint=hint,
     )
 
 
-def _place_in_file(error: ThalwegError, document: Document) -> Place:
-    """Find the place that an error is about: in the sweep if that sets it, else where the key stands."""
+def _place_in_file(error: ThalwegError, document: Document) -> KeyPath:
+    """Find the key path that an error is about: in the sweep if that sets it, else the key."""
     address = str(error.place)
     if address in document.swept:
         return ("sweep", address)

@@ -22,7 +22,7 @@ class Possible:
     """Points that the engine cannot run, and why."""
 
 
-def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *, any_cc: bool = False) -> Possible:
+def possible(document: Document, engine: Engine, engines: Mapping[str, Engine], *, any_cc: bool = False) -> Possible:
     """Plan what `engine` can run of a checked scenario.
 
     With `any_cc`, congestion controls that no engine has here are lacking, too, instead of mistakes: an engine that has
@@ -30,10 +30,10 @@ def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *,
     """
     # As if the engine had every algorithm that anybody knows.
     algorithms = _named(document) if any_cc else {}
-    for other in (*known.values(), engine):
+    for other in (*engines.values(), engine):
         algorithms |= other.algorithms
-    whole = make(document, replace(engine, algorithms=algorithms), known)
-    points = list({experiment.experiment: experiment for experiment in reversed(whole.experiments)}.values())[::-1]
+    full_plan = make(document, replace(engine, algorithms=algorithms), engines)
+    points = list({experiment.experiment: experiment for experiment in reversed(full_plan.experiments)}.values())[::-1]
     reasons = {}
     for point in points:
         lacking = list(
@@ -41,10 +41,10 @@ def possible(document: Document, engine: Engine, known: Mapping[str, Engine], *,
         )
         if lacking:
             names = ", ".join(f"`{name}`" for name in lacking)
-            whys = "".join(f": {engine.lacks[name].why}" for name in lacking if name in engine.lacks)
-            reasons[point.experiment] = f"the engine {engine.name} has no congestion control {names} here{whys}"
-    rest = [experiment for experiment in whole.experiments if experiment.experiment not in reasons]
-    return Possible(points, whole.model_copy(update={"experiments": rest}) if rest else None, reasons)
+            explanations = "".join(f": {engine.lacks[name].why}" for name in lacking if name in engine.lacks)
+            reasons[point.experiment] = f"the engine {engine.name} has no congestion control {names} here{explanations}"
+    rest = [experiment for experiment in full_plan.experiments if experiment.experiment not in reasons]
+    return Possible(points, full_plan.model_copy(update={"experiments": rest}) if rest else None, reasons)
 
 
 def _named(document: Document) -> dict[str, Algorithm]:

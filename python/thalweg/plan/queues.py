@@ -149,9 +149,9 @@ def _cake(table: models.QueueTable) -> plan.QueueCake:
 
 def _red(table: models.QueueTable, limit_bytes: int, rate_bps: Fraction | None) -> plan.QueueRed:
     """Resolve red as tc does: max is a quarter of the limit or 3 min, min a third of max."""
-    given_min = quantities.size(table.min) if table.min else None
-    max_bytes = _size(table.max, 3 * given_min if given_min else max(1, limit_bytes // 4))
-    min_bytes = given_min or max(1, max_bytes // 3)
+    set_min = quantities.size(table.min) if table.min else None
+    max_bytes = _size(table.max, 3 * set_min if set_min else max(1, limit_bytes // 4))
+    min_bytes = set_min or max(1, max_bytes // 3)
     avpkt_bytes = max(1, _size(table.avpkt, RED_AVPKT_BYTES))
     return plan.QueueRed(
         min_bytes=min_bytes,

@@ -100,7 +100,7 @@ class Resolver:
                 }
             },
             "flow": lambda flows: {"flows": resolve_flows(flows, self._folder)},
-            "background": lambda background: {"background": [_background(each) for each in background]},
+            "background": lambda background: {"background": [_background(traffic) for traffic in background]},
             "engine": lambda engine: {"engine": _choices(engine or models.Engine())},
         }
 
@@ -165,7 +165,7 @@ def _rtt_steps(steps: list[models.Step]) -> tuple[list[Point], list[Point]]:
 
 def _link(link: models.Path | models.Reverse, folder: Path, traces: Traces, rtt_ns: int, delay: _Delay) -> plan.Link:
     capacity, rate_bps = _capacity(link, folder, traces)
-    held_back, held_back_ns = _reorder(link.reorder, rtt_ns)
+    reorder, held_back_ns = _reorder(link.reorder, rtt_ns)
     buffer = _buffer(link.buffer, rate_bps, rtt_ns)
     queue, buffer = queues.resolve(link.queue, buffer, rate_bps, is_buffer_set="buffer" in link.model_fields_set)
     return plan.Link(
@@ -177,7 +177,7 @@ def _link(link: models.Path | models.Reverse, folder: Path, traces: Traces, rtt_
         delay_ns=delay.at_start_ns,
         jitter_ns=quantities.time(link.jitter),
         allow_reordering=link.allow_reordering,
-        reorder=held_back,
+        reorder=reorder,
         reorder_delay_ns=held_back_ns,
         policer=_policer(link.policer),
         aggregation=_aggregation(link.aggregation),

@@ -50,6 +50,6 @@ class Traces:
         rows: list[Mapping[str, int | float | None]] = [asdict(point) for point in points]
         digest = hashlib.sha256(json.dumps([period_ns, rows]).encode("ascii")).hexdigest()[:16]
         if digest not in self.profiles:
-            made = [plan.ProfilePoint.model_validate(row) for row in rows]
-            self.profiles[digest] = plan.Profile(period_ns=period_ns, points=made)
+            profile_points = [plan.ProfilePoint.model_validate(row) for row in rows]
+            self.profiles[digest] = plan.Profile(period_ns=period_ns, points=profile_points)
         return digest

@@ -29,16 +29,16 @@ def scan(files: Sequence[Path], schema: pl.Schema) -> pl.LazyFrame:
         columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, _: int | None
     ) -> Iterator[pl.DataFrame]:
         selected = schema if columns is None else pl.Schema({name: schema[name] for name in columns})
-        left = limit
+        rows_left = limit
         for tables in _batched(files, list(selected)):
             frame = _frame(tables, selected)
             if predicate is not None:
                 frame = frame.filter(predicate)
-            if left is not None:
-                frame = frame.head(left)
-                left -= frame.height
+            if rows_left is not None:
+                frame = frame.head(rows_left)
+                rows_left -= frame.height
             yield frame
-            if left == 0:
+            if rows_left == 0:
                 return
         if not files:
             yield pl.DataFrame(schema=selected)
@@ -94,23 +94,23 @@ def _decoded(file: Path, columns: Sequence[str] | None) -> Iterator[pa.Table]:
     """Decode the columns that a file has; a large file in several tables."""
     with pq.ParquetFile(file, pre_buffer=False) as parquet:
         names = parquet.schema_arrow.names
-        there = names if columns is None else [name for name in columns if name in names]
+        present = names if columns is None else [name for name in columns if name in names]
         if parquet.metadata.num_rows <= ROWS_AT_ONCE:
-            yield parquet.read(columns=there, use_threads=False)
+            yield parquet.read(columns=present, use_threads=False)
             return
-        for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=there):
+        for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=present):
             yield pa.Table.from_batches([batch])
 
 
-def _frame(tables: list[pa.Table], wanted: pl.Schema) -> pl.DataFrame:
+def _frame(tables: list[pa.Table], schema: pl.Schema) -> pl.DataFrame:
     rows = pa.concat_tables(tables)
     # polars assumes that text is valid UTF-8.
     rows.validate(full=True)
     frame = pl.DataFrame(rows)
-    found = frame.schema
+    present = frame.schema
     # The number of rows is known even where a file has none of the columns.
     lacking = pl.repeat(None, rows.num_rows)
     return frame.select(
-        (finite(name, found[name]) if name in found else lacking.alias(name)).cast(dtype)
-        for name, dtype in wanted.items()
+        (finite(name, present[name]) if name in present else lacking.alias(name)).cast(dtype)
+        for name, dtype in schema.items()
     )

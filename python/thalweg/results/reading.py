@@ -68,24 +68,24 @@ class UnfitColumn:
     wanted: pl.DataType
 
 
-def unfit_column(found: pl.Schema, wanted: pl.Schema, needed: Sequence[str]) -> UnfitColumn | None:
+def unfit_column(schema: pl.Schema, expected: pl.Schema, needed: Sequence[str]) -> UnfitColumn | None:
     """Return the first needed column that a file lacks, else the first one whose type does not fit; None: all fit."""
     for name in needed:
-        if name not in found:
-            return UnfitColumn(name, None, wanted[name])
-    for name, dtype in wanted.items():
-        if name in found and not _fits(found[name], dtype):
-            return UnfitColumn(name, found[name], dtype)
+        if name not in schema:
+            return UnfitColumn(name, None, expected[name])
+    for name, dtype in expected.items():
+        if name in schema and not _fits(schema[name], dtype):
+            return UnfitColumn(name, schema[name], dtype)
     return None
 
 
-def _fits(found: pl.DataType, wanted: pl.DataType) -> bool:
+def _fits(dtype: pl.DataType, expected: pl.DataType) -> bool:
     """Return whether a file's column can be read as a column of another type without a loss of meaning."""
-    if wanted == pl.UInt64:
-        return found.is_integer() or found == pl.Null
-    if wanted == pl.Float64:
-        return found.is_numeric() or found == pl.Null
-    return found in (wanted, pl.Null)
+    if expected == pl.UInt64:
+        return dtype.is_integer() or dtype == pl.Null
+    if expected == pl.Float64:
+        return dtype.is_numeric() or dtype == pl.Null
+    return dtype in (expected, pl.Null)
 
 
 def finite(name: str, dtype: pl.DataType) -> pl.Expr:
@@ -109,9 +109,9 @@ def _without_panic_messages() -> Iterator[None]:
         # Standard error is closed.
         yield
         return
-    held = os.memfd_create("stderr")
+    buffer = os.memfd_create("stderr")
     sys.stderr.flush()
-    os.dup2(held, STDERR)
+    os.dup2(buffer, STDERR)
     panicked = False
     try:
         yield
@@ -122,7 +122,7 @@ def _without_panic_messages() -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(original, STDERR)
         os.close(original)
-        text = os.pread(held, os.fstat(held).st_size, 0)
-        os.close(held)
+        text = os.pread(buffer, os.fstat(buffer).st_size, 0)
+        os.close(buffer)
         if text and not panicked:
             os.write(STDERR, text)

@@ -202,10 +202,10 @@ class Run:
 
         The table of flows is what counts: an experiment that was run again, and well, is not marked any more.
         """
-        places = {(entry["experiment"], entry["repetition"]): entry["id"] for entry in self.meta["experiments"]}
+        ids = {(entry["experiment"], entry["repetition"]): entry["id"] for entry in self.meta["experiments"]}
         marked = self.scan("flows").select("experiment", "repetition", "untrustworthy").drop_nulls()
         rows = self.collect(marked.unique().sort("experiment", "repetition", "untrustworthy")).iter_rows()
-        return [Untrustworthy(places[row[:2]], *row) for row in rows if row[:2] in places]
+        return [Untrustworthy(ids[row[:2]], *row) for row in rows if row[:2] in ids]
 
     @cached_property
     def not_needed(self) -> frozenset[tuple[int, int]]:
@@ -219,16 +219,16 @@ class Run:
     @cached_property
     def measured(self) -> Sequence[Measured]:
         """What the engine measured of itself in complete experiments, from the last time that each was run."""
-        known = {entry["id"]: entry for entry in self.meta["experiments"]}
+        entries = {entry["id"]: entry for entry in self.meta["experiments"]}
         last = {
             event["id"]: event.get("measured")
             for event in self.events
-            if event["event"] == "finished" and isinstance(id := event.get("id"), str) and id in known
+            if event["event"] == "finished" and isinstance(id := event.get("id"), str) and id in entries
         }
         return [
-            Measured(known[id]["experiment"], known[id]["repetition"], numbers)
+            Measured(entries[id]["experiment"], entries[id]["repetition"], numbers)
             for id in self.finished_ids
-            if isinstance(found := last.get(id), dict) and (numbers := _numbers(found))
+            if isinstance(numbers_ := last.get(id), dict) and (numbers := _numbers(numbers_))
         ]
 
 
@@ -257,26 +257,26 @@ def open_run(path: str | PathLike[str]) -> Run:
 
 
 def _meta(directory: Path) -> RunFile:
-    place = str(directory)
+    shown = str(directory)
     file = directory / "run.json"
-    if any("\ud800" <= each <= "\udfff" for each in place):
+    if any("\ud800" <= character <= "\udfff" for character in shown):
         why = f"`{directory}` cannot be read: the name is no UTF-8, which tables need"
-        raise ThalwegError("cannot-read", why, place=place, hint="rename it with mv, to a name in UTF-8")
+        raise ThalwegError("cannot-read", why, place=shown, hint="rename it with mv, to a name in UTF-8")
     if not directory.is_dir():
-        what = "is a file" if directory.exists() else "does not exist"
+        problem = "is a file" if directory.exists() else "does not exist"
         raise ThalwegError(
             "no-run",
-            f"`{directory}` is not a run directory: it {what}",
-            place=place,
+            f"`{directory}` is not a run directory: it {problem}",
+            place=shown,
             hint="`thalweg run FILE` prints the directory that it writes; by default it is under runs/",
         )
     try:
-        meta = json.loads(file.read_text(encoding="utf-8"), object_hook=lambda found: _Object(found, file))
+        meta = json.loads(file.read_text(encoding="utf-8"), object_hook=lambda format_: _Object(format_, file))
     except FileNotFoundError:
         inside = sorted(child.parent.name for child in directory.glob("*/run.json"))
         hint = f"did you mean `{directory / inside[0]}`?" if inside else "name a directory that `thalweg run` wrote"
         raise ThalwegError(
-            "no-run", f"`{directory}` is not a run directory: it has no run.json", place=place, hint=hint
+            "no-run", f"`{directory}` is not a run directory: it has no run.json", place=shown, hint=hint
         ) from None
     except OSError as error:
         raise _cannot_read(error, file) from None
@@ -284,31 +284,31 @@ def _meta(directory: Path) -> RunFile:
         raise ThalwegError(
             "damaged-run",
             f"`{file}` is no JSON",
-            place=place,
+            place=shown,
             hint="restore the file, or run the scenario again into another directory",
         ) from None
-    found = meta.get("format") if isinstance(meta, dict) else None
-    if type(found) is int and found > FORMAT:
+    format_ = meta.get("format") if isinstance(meta, dict) else None
+    if type(format_) is int and format_ > FORMAT:
         raise ThalwegError(
             "newer-run",
-            f"`{directory}` has format {found}, which a newer thalweg wrote",
-            place=place,
-            found=f"format {found}",
+            f"`{directory}` has format {format_}, which a newer thalweg wrote",
+            place=shown,
+            found=f"format {format_}",
             expected=f"format {FORMAT}",
             hint="pip install --upgrade thalweg",
         )
-    wrong = f"format {found!r}" if type(found) is not int or found != FORMAT else _missing(meta)
+    wrong = f"format {format_!r}" if type(format_) is not int or format_ != FORMAT else _missing(meta)
     if wrong:
         raise _no_description(file, wrong)
     return cast(RunFile, dict(meta))
 
 
-def _no_description(file: Path, found: str) -> ThalwegError:
+def _no_description(file: Path, problem: str) -> ThalwegError:
     return ThalwegError(
         "damaged-run",
         f"`{file}` does not describe a run",
         place=str(file.parent),
-        found=found,
+        found=problem,
         expected=f"format {FORMAT}, as `thalweg run` writes it",
         hint="restore the file, or run the scenario again into another directory",
     )

@@ -47,33 +47,33 @@ def scan(run: Path, table: str, ids: Sequence[str]) -> pl.LazyFrame:
     files = [file for id in ids if (file := run / table / f"{id}.parquet").exists()]
     needed = [column.name for column in TABLES[table].columns if not column.is_optional]
     checked = None
-    for file, found in zip(files, _arrow_schemas(files), strict=True):
-        if found != checked:
-            _check_columns(file, found, schema, needed)
-            checked = found
+    for file, arrow in zip(files, _arrow_schemas(files), strict=True):
+        if arrow != checked:
+            _check_columns(file, arrow, schema, needed)
+            checked = arrow
     return parquet.scan(files, schema).sort(keys(table), maintain_order=True)
 
 
 def _arrow_schemas(files: Sequence[Path]) -> list[pa.Schema]:
     """Read the end of each file, where its columns are named: a truncated file has none."""
-    found: list[pa.Schema] = []
+    schemas: list[pa.Schema] = []
     try:
         with reading():
-            found.extend(pq.read_schema(file) for file in files)
+            schemas.extend(pq.read_schema(file) for file in files)
     except PermissionError as error:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(files[len(found)])) from error
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(files[len(schemas)])) from error
     except (Unreadable, OSError) as error:
-        raise DamagedTable(files[len(found)], first_line(error)) from None
-    return found
+        raise DamagedTable(files[len(schemas)], first_line(error)) from None
+    return schemas
 
 
-def _check_columns(file: Path, arrow: pa.Schema, wanted: pl.Schema, needed: Sequence[str]) -> None:
+def _check_columns(file: Path, arrow: pa.Schema, expected: pl.Schema, needed: Sequence[str]) -> None:
     try:
         with reading():
-            found = parquet.columns_of(arrow)
+            columns = parquet.columns_of(arrow)
     except Unreadable as error:
         raise DamagedTable(file, first_line(error)) from None
-    if unfit := unfit_column(found, wanted, needed):
+    if unfit := unfit_column(columns, expected, needed):
         if unfit.found is None:
             raise DamagedTable(file, f"it has no column `{unfit.name}`")
         raise DamagedTable(file, f"its column `{unfit.name}` is {unfit.found}, not {unfit.wanted}")

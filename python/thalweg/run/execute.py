@@ -92,7 +92,7 @@ def _execute(
 ) -> Outcome:
     environment = os.environ | {"THALWEG_COMMAND": json.dumps(list(command))} if command else dict(os.environ)
     outcome, refusal = Outcome(), None
-    with tempfile.TemporaryFile() as said, _started(arguments, environment, said) as engine:
+    with tempfile.TemporaryFile() as stderr_file, _started(arguments, environment, stderr_file) as engine:
         feeder = threading.Thread(target=_feed, args=(engine, _json(plan)), daemon=True)
         feeder.start()
         with forwarding(engine, lambda: listener({"event": "stopping"})) as interrupt:
@@ -102,8 +102,8 @@ def _execute(
                 listener(event)
             code = engine.wait()
         feeder.join()
-        said.seek(0)
-        words = said.read().decode(errors="replace").strip()
+        stderr_file.seek(0)
+        words = stderr_file.read().decode(errors="replace").strip()
     if interrupt.is_asked and code < 0:  # it was asked before it could listen, or asked twice
         code = Exit.INTERRUPTED
     if refusal:
@@ -126,7 +126,7 @@ def real_time_s(plan: Plan, engine: Engine) -> float | None:
 
 @contextmanager
 def _started(
-    arguments: Sequence[str], environment: dict[str, str], said: IO[bytes]
+    arguments: Sequence[str], environment: dict[str, str], stderr_file: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Start the engine in a process group of its own, so that a Ctrl-C reaches it once: from here."""
     try:
@@ -135,7 +135,7 @@ def _started(
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=stderr_file,
             process_group=0,
             preexec_fn=ends_with_parent(),
         )
@@ -180,7 +180,7 @@ def _events(engine: subprocess.Popen[bytes]) -> Iterator[EngineEvent]:
 
 def refused(event: EngineEvent, code: int) -> ThalwegError:
     """Make an error of the event with which an engine has refused something."""
-    known = {int(each) for each in Exit}
+    codes = {int(exit_code) for exit_code in Exit}
     return ThalwegError(
         event["code"],
         event["message"],
@@ -188,7 +188,7 @@ def refused(event: EngineEvent, code: int) -> ThalwegError:
         found=event["found"] or None,
         expected=None if event["expected"] in event["message"] else event["expected"],
         hint=event["hint"] or None,
-        exit_code=Exit(code) if code in known else Exit.FAILED,
+        exit_code=Exit(code) if code in codes else Exit.FAILED,
     )
 
 

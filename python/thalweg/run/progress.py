@@ -86,13 +86,13 @@ class Progress:
             self._say("stopping; what is finished is kept (once more: at once)")
 
     def _begin(self, event: EngineEvent) -> None:
-        many = event["experiments"]
-        text = f"{many} experiment{'' if many == 1 else 's'}, {event['threads']} at a time"
+        experiments = event["experiments"]
+        text = f"{experiments} experiment{'' if experiments == 1 else 's'}, {event['threads']} at a time"
         if event["present"]:
             text += f"; {event['present']} {'is' if event['present'] == 1 else 'are'} there already"
-        if self._real_time_s and many and event["pending"]:
-            left = self._real_time_s * event["pending"] / many / min(event["threads"], event["pending"])
-            text += f"; in real time: about {duration(left)}"
+        if self._real_time_s and experiments and event["pending"]:
+            seconds_left = self._real_time_s * event["pending"] / experiments / min(event["threads"], event["pending"])
+            text += f"; in real time: about {duration(seconds_left)}"
         self._say(f"{self._title}: {text}" if self._title else text)
         if self._bar:
             self._bar.update(self._task, total=self._total, completed=self._done)

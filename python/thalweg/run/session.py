@@ -117,8 +117,8 @@ def hold(plan: Plan, out: Path, *, binary: Path, arguments: Sequence[str], comma
         if event["event"] == "error":
             raise refused(event, code)
     was_held = any(event["event"] == "finished" for event in events)
-    doubts = [event["reason"] for event in events if event["event"] == "untrustworthy"]
-    return Ended(code if code >= 0 else 128 - code, was_held, connections, doubts)
+    reasons = [event["reason"] for event in events if event["event"] == "untrustworthy"]
+    return Ended(code if code >= 0 else 128 - code, was_held, connections, reasons)
 
 
 def _wait(words: Sequence[str], command: Sequence[str]) -> int:

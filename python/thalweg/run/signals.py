@@ -26,7 +26,7 @@ class Interrupt:
 
 
 @contextmanager
-def forwarding(engine: subprocess.Popen[bytes], tell: Callable[[], None]) -> Iterator[Interrupt]:
+def forwarding(engine: subprocess.Popen[bytes], report: Callable[[], None]) -> Iterator[Interrupt]:
     """Pass signals on to the engine while the block runs, and tell of the first one.
 
     Python hands signals to the main thread only; in other threads this does nothing.
@@ -44,7 +44,7 @@ def forwarding(engine: subprocess.Popen[bytes], tell: Callable[[], None]) -> Ite
         if not interrupt.is_asked:
             interrupt.is_asked = True
             deadline.start()
-            tell()
+            report()
 
     before = {number: signal.signal(number, pass_on) for number in PASSED_ON}
     try:

@@ -12,7 +12,7 @@ from thalweg.scenario.axis import Axis, Value
 from thalweg.scenario.document import Document, Raw, Replacements
 from thalweg.scenario.mistakes import Mistake, Mistakes, by_line
 from thalweg.scenario.places import name_of, show
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.rows import Rows
 from thalweg.scenario.rules import (
     rules_amount,
@@ -78,45 +78,49 @@ class _Column:
 
 
 def _sweep(
-    document: Document, base: Raw, known: set[tuple[str | None, ...]]
+    document: Document, base: Raw, reported_before: set[tuple[str | None, ...]]
 ) -> tuple[list[Axis], set[str], list[ThalwegError]]:
     """Check the keys and values of the sweep one by one.
 
     Returns:
-        What is right of the sweep, the names of the places that it sets, and its mistakes.
+        What is right of the sweep, the key paths that it sets, and its mistakes.
     """
     raw = document.raw
     rest = {
         key: value for key, value in raw.items() if key != "sweep"
     }  # or each value would be checked with all others
     columns, lines, errors = _columns(document)
-    places: dict[str, Place] = {}
+    key_paths: dict[str, KeyPath] = {}
     sound: dict[str, _Column] = {}
     for address, column in columns.items():
         if not sweep.is_known(address, base):
             continue  # what is around the key has an error from the structure already
-        found = _values(address, column)
+        value_errors = _values(address, column)
         try:
-            places[address] = sweep.locate(address, base)
+            key_paths[address] = sweep.locate(address, base)
         except ThalwegError as unknown:
-            found.append(unknown)
+            value_errors.append(unknown)
         else:
-            sound[address] = column if not found else _Column([], {})
-        errors += _in_sweep(found, address, document, next(iter(column.sources.values()), None))
-    set_by_sweep = {name_of(place, raw) for place in places.values()}
+            sound[address] = column if not value_errors else _Column([], {})
+        errors += _in_sweep(value_errors, address, document, next(iter(column.sources.values()), None))
+    set_by_sweep = {name_of(key_path, raw) for key_path in key_paths.values()}
     right: dict[str, list[Value]] = {}
     reported: set[tuple[str | None, ...]] = set()
     for address, column in sound.items():
-        if around := next((each for each in places if _is_around(places[each], places[address])), None):
+        if around := next((swept for swept in key_paths if _is_around(key_paths[swept], key_paths[address])), None):
             errors += _in_sweep([_twice(address, around)], address, document)
             continue
         right[address] = []
         for value in column.values:
-            found = list(structure.check(document, sweep.put(rest, places[address], value)).values())
-            wrong = [each for each in found if _identity(each) not in known and not _is_set(each, set_by_sweep)]
-            new = [each for each in wrong if _identity(each) not in reported]
+            value_errors = list(structure.check(document, sweep.put(rest, key_paths[address], value)).values())
+            wrong = [
+                error
+                for error in value_errors
+                if _identity(error) not in reported_before and not _is_set(error, set_by_sweep)
+            ]
+            new = [error for error in wrong if _identity(error) not in reported]
             errors += _in_sweep(new, address, document, column.sources.get(value))
-            reported |= {_identity(each) for each in wrong}
+            reported |= {_identity(error) for error in wrong}
             if not wrong:
                 right[address].append(value)
     return _axes(columns, right, lines), set_by_sweep, errors
@@ -124,11 +128,11 @@ def _sweep(
 
 def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[ThalwegError]]:
     """Return the values of every key that the sweep sets, the rows of its files, and what is wrong with these."""
-    given = document.raw.get("sweep")
+    swept = document.raw.get("sweep")
     columns: dict[str, _Column] = {}
-    found: Rows | None = None
+    row_values: Rows | None = None
     errors: list[ThalwegError] = []
-    lists = given if isinstance(given, dict) else {}
+    lists = swept if isinstance(swept, dict) else {}
     for address, choices in lists.items():
         if not isinstance(choices, list) or not all(isinstance(value, bool | int | float | str) for value in choices):
             continue  # has an error from the structure already
@@ -136,18 +140,18 @@ def _columns(document: Document) -> tuple[dict[str, _Column], Rows | None, list[
             columns[address] = _Column(choices, {})
             continue
         try:
-            found = rows.read(_names(choices), document.file.parent)
+            row_values = rows.read(_names(choices), document.file.parent)
         except ThalwegError as error:
             errors += _in_sweep([error], address, document, error.source)
             continue
-        for number, name in enumerate(found.addresses):
+        for number, name in enumerate(row_values.addresses):
             sources: dict[Value, Source] = {}
-            for row in found.rows:
+            for row in row_values.rows:
                 sources.setdefault(row.values[number], row.source)
             if name in columns or name in lists:
-                errors += _in_sweep([_set_twice(name)], name, document, found.rows[0].source)
+                errors += _in_sweep([_set_twice(name)], name, document, row_values.rows[0].source)
             columns[name] = _Column(list(sources), sources)
-    return columns, found, errors
+    return columns, row_values, errors
 
 
 def _names(choices: Sequence[Value]) -> list[str]:
@@ -172,27 +176,27 @@ def _set_twice(address: str) -> ThalwegError:
     )
 
 
-def _axes(columns: Mapping[str, _Column], right: Mapping[str, Sequence[Value]], found: Rows | None) -> list[Axis]:
+def _axes(columns: Mapping[str, _Column], right: Mapping[str, Sequence[Value]], row_values: Rows | None) -> list[Axis]:
     """Return the axes without wrong values; rows in which one is wrong are left out."""
     axes = []
     for address, column in columns.items():
         if not column.is_of_rows:
             if right.get(address):
                 axes.append(Axis((address,), tuple((value,) for value in right[address])))
-        elif found is not None and address == found.addresses[0]:
-            allowed = [set(right.get(each, ())) for each in found.addresses]
+        elif row_values is not None and address == row_values.addresses[0]:
+            allowed = [set(right.get(key, ())) for key in row_values.addresses]
             sound = tuple(
                 row.values
-                for row in found.rows
-                if all(value in each for value, each in zip(row.values, allowed, strict=True))
+                for row in row_values.rows
+                if all(value in values for value, values in zip(row.values, allowed, strict=True))
             )
             if sound:
-                axes.append(Axis(found.addresses, sound))
+                axes.append(Axis(row_values.addresses, sound))
     return axes
 
 
-def _is_around(place: Place, other: Place) -> bool:
-    return len(place) < len(other) and other[: len(place)] == place
+def _is_around(key_path: KeyPath, other: KeyPath) -> bool:
+    return len(key_path) < len(other) and other[: len(key_path)] == key_path
 
 
 def _twice(address: str, around: str) -> ThalwegError:
@@ -217,12 +221,12 @@ def _in_sweep(
 
 def _too_many(document: Document, base: Raw, axes: Sequence[Axis]) -> ThalwegError | None:
     repetitions = base.get("repetitions")
-    many = prod(len(axis.choices) for axis in axes) * (repetitions if isinstance(repetitions, int) else 1)
-    if many <= MAX_EXPERIMENTS:
+    count = prod(len(axis.choices) for axis in axes) * (repetitions if isinstance(repetitions, int) else 1)
+    if count <= MAX_EXPERIMENTS:
         return None
     return ThalwegError(
         "too-many-experiments",
-        f"the sweep and its repetitions make {many} experiments",
+        f"the sweep and its repetitions make {count} experiments",
         place="sweep",
         expected=f"{MAX_EXPERIMENTS} at most",
         hint="sweep fewer keys at once, or give them fewer values",
@@ -239,7 +243,7 @@ def _values(address: str, column: _Column) -> list[ThalwegError]:
         ]
     kinds = sorted({_kind(value) for value in values})
     if len(kinds) > 1:
-        found = ", ".join(map(show, values))
+        values_text = ", ".join(map(show, values))
         expected = f"one kind, not {' and '.join(kinds)}"
         other = next(value for value in values if _kind(value) != _kind(values[0]))
         return [
@@ -247,7 +251,7 @@ def _values(address: str, column: _Column) -> list[ThalwegError]:
                 "mixed-values",
                 f"`{address}` has values of several kinds",
                 place=address,
-                found=found,
+                found=values_text,
                 expected=expected,
                 source=column.sources.get(other),
             )
@@ -306,16 +310,18 @@ def _indices(addresses: Sequence[str], base: Raw, keys: Sequence[str]) -> list[i
     [1]
     """
     paths = [tuple(key.split(".")) for key in keys]
-    places = [sweep.locate(address, base) for address in addresses]
+    key_paths = [sweep.locate(address, base) for address in addresses]
     return [
-        index for index, place in enumerate(places) if any(place[: len(path)] == path[: len(place)] for path in paths)
+        index
+        for index, key_path in enumerate(key_paths)
+        if any(key_path[: len(path)] == path[: len(key_path)] for path in paths)
     ]
 
 
-def _rules(document: Document, base: Raw, axes: Sequence[Axis], meant: set[str]) -> list[ThalwegError]:
+def _rules(document: Document, base: Raw, axes: Sequence[Axis], meant_addresses: set[str]) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
-    A key that is missing only because it is misspelled, and was `meant`, is not reported again.
+    A key that is missing only because it is misspelled, and is in `meant_addresses`, is not reported again.
     """
     at: dict[Mistake, list[Assignment]] = {}
     points: list[Assignment] = []
@@ -323,11 +329,11 @@ def _rules(document: Document, base: Raw, axes: Sequence[Axis], meant: set[str])
     # A rule finds the same at all points where the sweep sets the same values below the keys that it reads.
     addresses = [address for axis in axes for address in axis.addresses]
     read = [_indices(addresses, base, keys) for _, keys in RULES]
-    known: list[dict[tuple[Value, ...], Mistakes]] = [{} for _ in RULES]
+    cache: list[dict[tuple[Value, ...], Mistakes]] = [{} for _ in RULES]
     for assignment, raw in sweep.scenarios(base, axes):
         points.append(assignment)
         set_here = tuple(assignment.values())
-        for (rule, keys), indices, results in zip(RULES, read, known, strict=True):
+        for (rule, keys), indices, results in zip(RULES, read, cache, strict=True):
             read_here = tuple([set_here[index] for index in indices])
             mistakes = results.get(read_here)
             if mistakes is None:
@@ -335,46 +341,50 @@ def _rules(document: Document, base: Raw, axes: Sequence[Axis], meant: set[str])
                 rule(extract(raw, keys), document.file.parent, mistakes)
             for mistake in mistakes.found:
                 if not any(
-                    address == each or address.startswith(f"{each}.") for address in meant for each in mistake.instead
+                    address == wanted or address.startswith(f"{wanted}.")
+                    for address in meant_addresses
+                    for wanted in mistake.instead
                 ):
                     at.setdefault(mistake, []).append(assignment)
             for error in mistakes.errors:
                 in_files.setdefault((error.source, error.message), error)
-    errors = [_error(mistake, where, points, document) for mistake, where in list(at.items())[:MAX_MISTAKES]]
+    errors = [
+        _error(mistake, assignments, points, document) for mistake, assignments in list(at.items())[:MAX_MISTAKES]
+    ]
     if len(at) > MAX_MISTAKES:
         errors.append(_more(len(at) - MAX_MISTAKES, errors[-1].source))
     return [*errors, *in_files.values()]
 
 
-def _more(many: int, source: Source | None) -> ThalwegError:
-    message = f"there are {many} more mistakes where the sweep sets other values"
+def _more(count: int, source: Source | None) -> ThalwegError:
+    message = f"there are {count} more mistakes where the sweep sets other values"
     hint = "correct the others first; often one key is the cause of all"
     return ThalwegError("more-mistakes", message, place="sweep", hint=hint, source=source)
 
 
-def _error(mistake: Mistake, where: list[Assignment], points: list[Assignment], document: Document) -> ThalwegError:
-    assignment = {} if len(where) == len(points) else _cause(where, points)
-    when = " and ".join(f"{key} = {show(value)}" for key, value in assignment.items())
+def _error(mistake: Mistake, failing: list[Assignment], points: list[Assignment], document: Document) -> ThalwegError:
+    assignment = {} if len(failing) == len(points) else _cause(failing, points)
+    condition = " and ".join(f"{key} = {show(value)}" for key, value in assignment.items())
     return mistake.error(
-        name_of(mistake.place, document.raw),
-        _source(mistake.place, assignment, document),
-        f", where the sweep sets {when}" if when else "",
+        name_of(mistake.key_path, document.raw),
+        _source(mistake.key_path, assignment, document),
+        f", where the sweep sets {condition}" if condition else "",
     )
 
 
-def _cause(where: list[Assignment], points: list[Assignment]) -> Assignment:
+def _cause(failing: list[Assignment], points: list[Assignment]) -> Assignment:
     """Find the one value of the first point that makes the mistake wherever it is set, else give the point."""
-    for key, value in where[0].items():
-        if sum(point[key] == value for point in points) == sum(point[key] == value for point in where):
+    for key, value in failing[0].items():
+        if sum(point[key] == value for point in points) == sum(point[key] == value for point in failing):
             return {key: value}
-    return where[0]
+    return failing[0]
 
 
-def _source(place: Place, assignment: Assignment, document: Document) -> Source:
+def _source(key_path: KeyPath, assignment: Assignment, document: Document) -> Source:
     """Point to the sweep where that makes the mistake, else to the key."""
-    swept, address = document.raw.get("sweep"), name_of(place, document.raw)
+    swept, address = document.raw.get("sweep"), name_of(key_path, document.raw)
     key = next(iter(assignment), address if isinstance(swept, dict) and address in swept else None)
-    return document.source(("sweep", key) if key else place)
+    return document.source(("sweep", key) if key else key_path)
 
 
 SETTABLE = ("seed", "repetitions", "duration", rows.KEY)
@@ -388,10 +398,10 @@ def overridden(document: Document, settings: Replacements) -> Document:
     """
     raw: Raw = document.raw
     base = structure.sound(raw, structure.check(document, raw))
-    places, errors = set(document.not_in_file), list[ThalwegError]()
+    key_paths, errors = set(document.not_in_file), list[ThalwegError]()
     for address, value in settings.items():
         try:
-            place = (address,) if address in SETTABLE else sweep.locate(address, raw)
+            key_path = (address,) if address in SETTABLE else sweep.locate(address, raw)
         except ThalwegError as error:
             error.message = error.message.replace("cannot be swept", "cannot be set")
             error.code = "bad-set-key"
@@ -402,12 +412,12 @@ def overridden(document: Document, settings: Replacements) -> Document:
         swept = raw.get("sweep", {})
         if isinstance(value, list) and isinstance(swept, dict):
             raw = {**raw, "sweep": {**swept, address: value}}
-            places.add(("sweep", address))
+            key_paths.add(("sweep", address))
         elif not isinstance(value, list):
-            raw = sweep.put(raw, place, value)
-            places.add(place)
+            raw = sweep.put(raw, key_path, value)
+            key_paths.add(key_path)
             if isinstance(swept, dict) and address in swept:
-                raw["sweep"] = {key: each for key, each in swept.items() if key != address}
+                raw["sweep"] = {key: values for key, values in swept.items() if key != address}
     if errors:
         raise ThalwegErrors(errors)
-    return replace(document, raw=raw, not_in_file=frozenset(places))
+    return replace(document, raw=raw, not_in_file=frozenset(key_paths))

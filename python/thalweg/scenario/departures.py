@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.places import Schema, name_of, other_keys, resolve, schema
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text.quantities import QuantityError
 from thalweg.scenario.text.texts import PARSERS
 
@@ -20,29 +20,29 @@ def departures(raw: Raw) -> dict[str, TomlValue]:
     >>> departures({"path": {"rate": "1Mbps", "jitter": "0ms", "loss": 0.5}, "background": [{"rate": "9Mbps"}]})
     {'path.rate': '1Mbps', 'path.loss': 0.5, 'background.0.rate': '9Mbps'}
     """
-    return {name_of(place, raw): value for place, value in _inside(raw, schema(), ())}
+    return {name_of(key_path, raw): value for key_path, value in _inside(raw, schema(), ())}
 
 
-def _inside(table: Raw, node: Schema, place: Place) -> Iterator[tuple[Place, TomlValue]]:
+def _inside(table: Raw, node: Schema, table_path: KeyPath) -> Iterator[tuple[KeyPath, TomlValue]]:
     node = _object(node)
     for key, value in table.items():
-        here = (*place, key)
+        key_path = (*table_path, key)
         inner = node.get("properties", {}).get(key) or other_keys(node)
         assert inner is not None, "a checked scenario has no unknown keys"
         if isinstance(value, dict):
-            yield from _inside(value, inner, here)
-        elif not place and key in LISTS_OF_TABLES and isinstance(value, list):
-            for index, each in enumerate(value):
-                yield from _inside(each, resolve(inner)["items"], (*here, index))
+            yield from _inside(value, inner, key_path)
+        elif not table_path and key in LISTS_OF_TABLES and isinstance(value, list):
+            for index, entry in enumerate(value):
+                yield from _inside(entry, resolve(inner)["items"], (*key_path, index))
         elif not _is_default(value, inner):
-            yield here, value
+            yield key_path, value
 
 
 def _object(node: Schema) -> Schema:
     """Return the table of "a table", "a table or nothing" or "a value or a table"."""
     node = resolve(node)
     branches = [resolve(branch) for branch in node.get("anyOf", ())]
-    return next((each for each in branches if each.get("type") == "object"), node)
+    return next((branch for branch in branches if branch.get("type") == "object"), node)
 
 
 def _is_default(value: TomlValue, node: Schema) -> bool:

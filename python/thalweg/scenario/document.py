@@ -12,7 +12,7 @@ from typing import cast
 from thalweg.errors import Source, ThalwegError
 from thalweg.files import LARGEST_TEXT, read_regular
 from thalweg.scenario import axis, positions, rows
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 
 READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
 """Folder of the scenarios that come with thalweg."""
@@ -40,30 +40,30 @@ class Document:
     file: Path
     text: str
     raw: Raw
-    not_in_file: frozenset[Place] = field(default=frozenset())
-    """Places that the command line has set."""
+    not_in_file: frozenset[KeyPath] = field(default=frozenset())
+    """Key paths that the command line has set."""
     searches: Raw = field(default_factory=dict)
     """The tables of searches, unchecked; `raw` is without them."""
 
     @cached_property
     def axes(self) -> list[axis.Axis]:
         """The axes of a checked scenario's sweep, in the order of the file."""
-        given = cast(dict[str, list[Value]], self.raw.get("sweep", {}))
-        found = []
-        for address, values in given.items():
+        swept = cast(dict[str, list[Value]], self.raw.get("sweep", {}))
+        axes = []
+        for address, values in swept.items():
             if address == rows.KEY:
-                found.append(rows.read(cast(list[str], values), self.file.parent).axis)
+                axes.append(rows.read(cast(list[str], values), self.file.parent).axis)
             else:
-                found.append(axis.Axis((address,), tuple((value,) for value in values)))
-        return found
+                axes.append(axis.Axis((address,), tuple((value,) for value in values)))
+        return axes
 
     @property
     def swept(self) -> dict[str, list[Value]]:
         """The values that the sweep of a checked scenario tries, by address; those of rows once each."""
         return {
-            address: list(dict.fromkeys(choice[number] for choice in each.choices))
-            for each in self.axes
-            for number, address in enumerate(each.addresses)
+            address: list(dict.fromkeys(choice[number] for choice in axis_.choices))
+            for axis_ in self.axes
+            for number, address in enumerate(axis_.addresses)
         }
 
     @property
@@ -72,14 +72,14 @@ class Document:
         return cast(list[Raw], self.raw["flow"])
 
     @cached_property
-    def _lines(self) -> dict[Place, int]:
+    def _lines(self) -> dict[KeyPath, int]:
         return positions.lines(self.text)
 
-    def source(self, place: Place) -> Source:
-        """Point to a place in the file."""
-        if any(place[: len(other)] == other for other in self.not_in_file):
+    def source(self, key_path: KeyPath) -> Source:
+        """Return the line of a key path in the file."""
+        if any(key_path[: len(other)] == other for other in self.not_in_file):
             return Source("--set")
-        return Source(str(self.file), positions.line_of(place, self._lines))
+        return Source(str(self.file), positions.line_of(key_path, self._lines))
 
 
 def set_searches_aside(document: Document) -> Document:
@@ -163,7 +163,7 @@ def _no_file(file: Path) -> ThalwegError:
 
 
 def _toml_files(folder: Path) -> str:
-    there = sorted(folder.glob("*.toml"))[:6] if folder.is_dir() else []
-    if not there:
+    listed = sorted(folder.glob("*.toml"))[:6] if folder.is_dir() else []
+    if not listed:
         return f"ready-made scenarios are in {READY_MADE}"
-    return f"in `{folder}` there is {', '.join(file.name for file in there)}"
+    return f"in `{folder}` there is {', '.join(file.name for file in listed)}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from thalweg.errors import Source, ThalwegError
-from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.positions import KeyPath, dotted
 from thalweg.scenario.text import words
 
 
@@ -13,7 +13,7 @@ class Mistake:
     """A mistake without its line."""
 
     code: str
-    place: Place
+    key_path: KeyPath
     message: str
     found: str | None = None
     expected: str | None = None
@@ -22,7 +22,7 @@ class Mistake:
     """Addresses, or tables, that would make good what is missing."""
 
     def error(self, name: str, source: Source, suffix: str = "") -> ThalwegError:
-        """Return it as an error: `name` is its place as users write it, `suffix` is appended to its message."""
+        """Return it as an error: `name` is its key path as users write it, `suffix` is appended to its message."""
         return ThalwegError(
             self.code,
             self.message + suffix,
@@ -45,29 +45,31 @@ class Mistakes:
     def add(
         self,
         code: str,
-        place: Place,
+        key_path: KeyPath,
         message: str,
         *,
         found: str | None = None,
         expected: str | None = None,
         hint: str | None = None,
     ) -> None:
-        """Add a mistake at a place of the file; the message names the key."""
-        self.found.append(Mistake(code, place, message, found, expected, hint))
+        """Add a mistake at a key path; the message names the key."""
+        self.found.append(Mistake(code, key_path, message, found, expected, hint))
 
-    def add_missing(self, place: Place, message: str, *, expected: str, hint: str, instead: tuple[str, ...]) -> None:
+    def add_missing(
+        self, key_path: KeyPath, message: str, *, expected: str, hint: str, instead: tuple[str, ...]
+    ) -> None:
         """Add a missing key; it counts as present where an unknown key was meant to be one of `instead`."""
-        self.found.append(Mistake("missing-key", place, message, None, expected, hint, instead))
+        self.found.append(Mistake("missing-key", key_path, message, None, expected, hint, instead))
 
-    def add_unknown(self, place: Place, what: str, given: str, choices: Sequence[str]) -> None:
+    def add_unknown(self, key_path: KeyPath, kind: str, name: str, choices: Sequence[str]) -> None:
         """Add a name that is not one of the choices."""
         self.add(
-            f"unknown-{what.replace(' ', '-')}",
-            place,
-            f"`{dotted(place)}` names no {what}: `{given}`",
-            found=given,
-            expected=words.one_of(choices) if choices else f"a {what}, but none is defined",
-            hint=words.did_you_mean(given, choices),
+            f"unknown-{kind.replace(' ', '-')}",
+            key_path,
+            f"`{dotted(key_path)}` names no {kind}: `{name}`",
+            found=name,
+            expected=words.one_of(choices) if choices else f"a {kind}, but none is defined",
+            hint=words.did_you_mean(name, choices),
         )
 
     def add_error(self, error: ThalwegError) -> None:

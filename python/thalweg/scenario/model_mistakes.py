@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.mistakes import Mistakes
 from thalweg.scenario.places import show
-from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.positions import KeyPath, dotted
 from thalweg.scenario.text import words
 
 
@@ -27,79 +27,81 @@ class Described:
 
 
 def translate(error: ValidationError, checked: Described, raw: Raw) -> Mistakes:
-    """Return what pydantic found, one mistake per place."""
+    """Return what pydantic found, one mistake per key path."""
     mistakes = Mistakes()
-    seen: set[Place] = set()
+    reported: set[KeyPath] = set()
     for details in error.errors(include_url=False):
-        place = _place(details["loc"], raw)
-        if place not in seen:
-            seen.add(place)
-            _translate(details, place, checked, mistakes)
+        key_path = _place(details["loc"], raw)
+        if key_path not in reported:
+            reported.add(key_path)
+            _translate(details, key_path, checked, mistakes)
     return mistakes
 
 
-def _translate(details: ErrorDetails, place: Place, checked: Described, mistakes: Mistakes) -> None:
+def _translate(details: ErrorDetails, key_path: KeyPath, checked: Described, mistakes: Mistakes) -> None:
     kind, context = details["type"], details.get("ctx", {})
-    name, found = dotted(place), show(details["input"])
+    name, shown = dotted(key_path), show(details["input"])
     if kind == "extra_forbidden":
-        known = _keys(checked.model, place[:-1])
-        key = str(place[-1])
-        around = dotted(place[:-1]) or checked.top
+        keys = _keys(checked.model, key_path[:-1])
+        key = str(key_path[-1])
+        around = dotted(key_path[:-1]) or checked.top
         mistakes.add(
             "unknown-key",
-            place,
+            key_path,
             f"unknown key `{key}` in {around}",
             found=key,
-            expected=words.one_of(known),
-            hint=words.did_you_mean(key, known),
+            expected=words.one_of(keys),
+            hint=words.did_you_mean(key, keys),
         )
     elif kind == "missing":
-        around = dotted(place[:-1]) or checked.top
-        mistakes.add("missing-key", place, f"`{place[-1]}` is missing in {around}", hint=f"add `{place[-1]} = ...`")
+        around = dotted(key_path[:-1]) or checked.top
+        mistakes.add(
+            "missing-key", key_path, f"`{key_path[-1]}` is missing in {around}", hint=f"add `{key_path[-1]} = ...`"
+        )
     elif kind == "literal_error":
-        choices = [each.strip(" '") for each in context["expected"].replace(" or ", ", ").split(",")]
-        given = str(details["input"])
+        choices = [choice.strip(" '") for choice in context["expected"].replace(" or ", ", ").split(",")]
+        value = str(details["input"])
         mistakes.add(
             "bad-value",
-            place,
-            f"`{name}` is {found}",
-            found=found,
+            key_path,
+            f"`{name}` is {shown}",
+            found=shown,
             expected=words.one_of(choices),
-            hint=words.did_you_mean(given, choices),
+            hint=words.did_you_mean(value, choices),
         )
     elif kind == "string_pattern_mismatch":
         expected = "lower-case letters, digits, dashes (and dots in a claim's), beginning with a letter or digit"
-        mistakes.add("bad-name", place, f"`{name}` is {found}", found=found, expected=expected)
+        mistakes.add("bad-name", key_path, f"`{name}` is {shown}", found=shown, expected=expected)
     else:
         expected = details["msg"][0].lower() + details["msg"][1:]
         if kind == "model_type":
             name_of_class = context["class_name"]
             expected = expected.replace(name_of_class, checked.called.get(name_of_class, name_of_class))
-        mistakes.add("wrong-type", place, f"`{name}` is {found}", found=found, expected=expected)
+        mistakes.add("wrong-type", key_path, f"`{name}` is {shown}", found=shown, expected=expected)
 
 
-def _place(loc: tuple[int | str, ...], raw: TomlValue) -> Place:
+def _place(loc: tuple[int | str, ...], raw: TomlValue) -> KeyPath:
     """Leave out of a location what are pydantic's names of branches."""
-    place: list[int | str] = []
+    key_path: list[int | str] = []
     for number, part in enumerate(loc):
         is_last = number == len(loc) - 1
         if (isinstance(raw, dict) and part in raw) or (isinstance(raw, list) and part in range(len(raw))):
             raw = raw[part]  # type: ignore[index]
         elif not is_last or not isinstance(raw, dict):
             continue
-        place.append(part)
-    return tuple(place)
+        key_path.append(part)
+    return tuple(key_path)
 
 
-def _keys(model: type[BaseModel], place: Place) -> list[str]:
+def _keys(model: type[BaseModel], key_path: KeyPath) -> list[str]:
     """Return the keys of a table."""
     table: Any = model
-    for part in place:
+    for part in key_path:
         if isinstance(table, type) and issubclass(table, BaseModel):
-            by_alias = {each.alias or name: each for name, each in table.model_fields.items()}
+            by_alias = {model_field.alias or name: model_field for name, model_field in table.model_fields.items()}
             table = by_alias[str(part)].annotation
         else:
             table = get_args(table)[-1]  # of lists and of dictionaries: what they hold
         if isinstance(table, UnionType):
-            table = next(each for each in get_args(table) if each is not type(None))
-    return [each.alias or name for name, each in table.model_fields.items()]
+            table = next(type_ for type_ in get_args(table) if type_ is not type(None))
+    return [model_field.alias or name for name, model_field in table.model_fields.items()]

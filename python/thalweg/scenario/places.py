@@ -1,4 +1,4 @@
-"""Places in a scenario: as the schema sees them, and as errors write them."""
+"""Key paths of a scenario: their schema, and how errors write them."""
 
 import json
 from functools import cache
@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import TypedDict, cast
 
 from thalweg.scenario.document import Raw, TomlValue
-from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.positions import KeyPath, dotted
 from thalweg.scenario.text import words
 from thalweg.scenario.text.texts import EXPECTED
 
@@ -46,37 +46,37 @@ def schema() -> Schema:
     return cast(Schema, json.loads(text))
 
 
-def name_of(place: Place, raw: Raw) -> str:
-    """Write a place as sweeps and errors do, flows by name.
+def name_of(key_path: KeyPath, raw: Raw) -> str:
+    """Write a key path as sweeps and errors do, flows by name.
 
     >>> name_of(("flow", 0, "cc"), {"flow": [{"name": "large"}]}), name_of(("path", "steps", 1), {})
     ('flow.large.cc', 'path.steps.1')
     """
-    if len(place) > 1 and place[0] == "flow":
+    if len(key_path) > 1 and key_path[0] == "flow":
         flows = raw.get("flow")
-        flow = flows[place[1]] if isinstance(flows, list) and isinstance(place[1], int) else None
+        flow = flows[key_path[1]] if isinstance(flows, list) and isinstance(key_path[1], int) else None
         name = flow.get("name") if isinstance(flow, dict) else None
         if isinstance(name, str):
-            place = ("flow", name, *place[2:])
-    return dotted(place)
+            key_path = ("flow", name, *key_path[2:])
+    return dotted(key_path)
 
 
-def header_of(place: Place, raw: Raw) -> str:
-    """Write the table of a place as a heading of the file.
+def header_of(key_path: KeyPath, raw: Raw) -> str:
+    """Write the table of a key path as a heading of the file.
 
     >>> header_of((), {}), header_of(("path",), {}), header_of(("flow", 0), {"flow": [{"name": "a"}]})
     ('the scenario', '[path]', '[[flow]] `a`')
     """
-    if not place:
+    if not key_path:
         return "the scenario"
-    if place[0] in ("flow", "background") and len(place) == 2:
-        name = name_of(place, raw).partition(".")[2]
+    if key_path[0] in ("flow", "background") and len(key_path) == 2:
+        name = name_of(key_path, raw).partition(".")[2]
         return (
-            f"[[{place[0]}]] `{name}`"
-            if place[0] == "flow" and not name.isdigit()
-            else f"[[{place[0]}]] number {int(place[1]) + 1}"
+            f"[[{key_path[0]}]] `{name}`"
+            if key_path[0] == "flow" and not name.isdigit()
+            else f"[[{key_path[0]}]] number {int(key_path[1]) + 1}"
         )
-    return f"[{name_of(place, raw)}]"
+    return f"[{name_of(key_path, raw)}]"
 
 
 def describe(node: Schema) -> str:
@@ -87,33 +87,33 @@ def describe(node: Schema) -> str:
     if "oneOf" in node:
         return words.one_of(f'"{choice["const"]}"' for choice in node["oneOf"])
     kind = node["type"]
-    kind = kind if isinstance(kind, str) else next(each for each in kind if each != "null")
+    kind = kind if isinstance(kind, str) else next(name for name in kind if name != "null")
     if kind == "string" and "format" in node:
         return EXPECTED[node["format"]]
     if kind == "object":
         keys = node.get("required", [])
         return "a table" + (f" with {', '.join(keys)}" if keys else "")
     if kind in ("number", "integer"):
-        what = "a number" if kind == "number" else "a whole number"
+        type_text = "a number" if kind == "number" else "a whole number"
         limits = (
             f"from {node['minimum']:g}" if "minimum" in node else "",
             f"to {node['maximum']:.16g}" if "maximum" in node else "",
         )
-        return " ".join([what, *filter(None, limits)])
+        return " ".join([type_text, *filter(None, limits)])
     return {"string": "a text in quotes", "boolean": "true or false", "array": "a list"}[kind]
 
 
-def show(given: TomlValue) -> str:
+def show(value: TomlValue) -> str:
     """Write a value of the file, shortly."""
-    if isinstance(given, dict):
+    if isinstance(value, dict):
         return "a table"
-    if isinstance(given, list):
-        return "a list" if given else "an empty list"
-    if isinstance(given, bool):
-        return str(given).lower()
-    if isinstance(given, int) and given.bit_length() > MAX_SHOWN_BITS:
-        return f"a number of {int(given.bit_length() * LOG10_OF_2) + 1} digits"
-    text = f'"{given}"' if isinstance(given, str) else str(given)
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int) and value.bit_length() > MAX_SHOWN_BITS:
+        return f"a number of {int(value.bit_length() * LOG10_OF_2) + 1} digits"
+    text = f'"{value}"' if isinstance(value, str) else str(value)
     return text if len(text) <= 60 else text[:57] + '..."'
 
 
@@ -134,12 +134,12 @@ def _branches(node: Schema) -> list[Schema]:
     return [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
 
 
-def walk(loc: tuple[int | str, ...]) -> tuple[Place, Schema]:
+def walk(loc: tuple[int | str, ...]) -> tuple[KeyPath, Schema]:
     """Follow a location that pydantic reports through the schema.
 
-    Gives the place without pydantic's names of branches, and the schema there.
+    Returns the key path without pydantic's names of branches, and the schema there.
     """
-    node, place = schema(), list[str | int]()
+    node, key_path = schema(), list[str | int]()
     for part in loc:
         node = resolve(node)
         branches = _branches(node)
@@ -150,9 +150,9 @@ def walk(loc: tuple[int | str, ...]) -> tuple[Place, Schema]:
             # A "value" keeps the whole union, so that the error offers both branches.
             node = branches[1] if part == "table" else node
             continue
-        place.append(part)
+        key_path.append(part)
         if isinstance(part, int):
             node = node.get("items", {})
         else:
             node = node.get("properties", {}).get(part) or other_keys(node) or {}
-    return tuple(place), resolve(node) if node else {}
+    return tuple(key_path), resolve(node) if node else {}

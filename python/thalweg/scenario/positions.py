@@ -1,12 +1,12 @@
 """In which line of a TOML file a key stands.
 
-`tomllib` reads values without their places. This scanner knows just enough of TOML to find table headers and keys at
+`tomllib` reads values without their lines. This scanner knows just enough of TOML to find table headers and keys at
 the start of lines, so that an error can point to a line; a key inside an inline table has the line of that table.
 """
 
 import re
 
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """Keys and list indices from the top of the file."""
 
 _KEY = r"""(?:[A-Za-z0-9_-]+|"(?:[^"\\]|\\.)*"|'[^']*')"""
@@ -15,28 +15,28 @@ _HEADER = re.compile(rf"\s*(\[\[?)\s*({_DOTTED})\s*\]")
 _ASSIGNMENT = re.compile(rf"\s*({_DOTTED})\s*=\s*(.*)")
 
 
-def _keys(text: str) -> Place:
+def _keys(text: str) -> KeyPath:
     return tuple(part[1:-1] if part[0] in "\"'" else part for part in re.findall(_KEY, text))
 
 
-def dotted(place: Place) -> str:
-    """Write a place as people do.
+def dotted(key_path: KeyPath) -> str:
+    """Write a key path with dots; parts that contain a dot are quoted.
 
     >>> dotted(("claims", 0, "where", "path.buffer"))
     'claims.0.where."path.buffer"'
     """
-    return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in place)
+    return ".".join(f'"{part}"' if "." in str(part) else str(part) for part in key_path)
 
 
-def lines(text: str) -> dict[Place, int]:
-    """Map the places of a TOML text to line numbers, from 1.
+def lines(text: str) -> dict[KeyPath, int]:
+    """Map the key paths of a TOML text to line numbers, from 1.
 
     >>> lines('[path]\\nrtt = "1ms"\\n[[flow]]\\nname = "a"')
     {('path',): 1, ('path', 'rtt'): 2, ('flow', 0): 3, ('flow', 0, 'name'): 4}
     """
-    found: dict[Place, int] = {}
-    counts: dict[Place, int] = {}
-    table: Place = ()
+    numbers: dict[KeyPath, int] = {}
+    counts: dict[KeyPath, int] = {}
+    table: KeyPath = ()
     quotes = ""
     for number, line in enumerate(text.splitlines(), 1):
         if quotes:
@@ -47,30 +47,30 @@ def lines(text: str) -> dict[Place, int]:
             if header[1] == "[[":
                 counts[table] = counts.get(table, -1) + 1
                 table = (*table, counts[table])
-            found.setdefault(table, number)
+            numbers.setdefault(table, number)
         elif assignment := _ASSIGNMENT.match(line):
-            found.setdefault((*table, *_keys(assignment[1])), number)
+            numbers.setdefault((*table, *_keys(assignment[1])), number)
             opened = re.match(r'"""|' + "'''", assignment[2])
             if opened and opened[0] not in assignment[2][3:]:
                 quotes = opened[0]
-    return found
+    return numbers
 
 
-def _inside_arrays(keys: Place, counts: dict[Place, int]) -> Place:
+def _inside_arrays(keys: KeyPath, counts: dict[KeyPath, int]) -> KeyPath:
     """Put in the indices of the arrays of tables on the way: `[flow.repeat]` belongs to the last flow."""
-    place: Place = ()
+    key_path: KeyPath = ()
     for key in keys[:-1]:
-        place = (*place, key)
-        if place in counts:
-            place = (*place, counts[place])
-    return (*place, *keys[-1:])
+        key_path = (*key_path, key)
+        if key_path in counts:
+            key_path = (*key_path, counts[key_path])
+    return (*key_path, *keys[-1:])
 
 
-def line_of(place: Place, found: dict[Place, int]) -> int | None:
-    """Look up the line of a place, or of the nearest table around it that has one."""
-    for length in range(len(place), 0, -1):
-        if place[:length] in found:
-            return found[place[:length]]
-        if (*place[:length], 0) in found:
-            return found[(*place[:length], 0)]
+def line_of(key_path: KeyPath, numbers: dict[KeyPath, int]) -> int | None:
+    """Look up the line of a key path, or of the nearest table around it that has one."""
+    for length in range(len(key_path), 0, -1):
+        if key_path[:length] in numbers:
+            return numbers[key_path[:length]]
+        if (*key_path[:length], 0) in numbers:
+            return numbers[(*key_path[:length], 0)]
     return None

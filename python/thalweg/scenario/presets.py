@@ -39,18 +39,18 @@ def expand(key: str, value: TomlValue) -> TomlValue:
     return _expand(key, value) if key == "path" else value
 
 
-def _expand(kind: str, own: TomlValue) -> TomlValue:
-    if not isinstance(own, dict) or own.get("preset") not in _presets(kind):
-        return own
-    preset = _presets(kind)[str(own["preset"])][kind]
+def _expand(kind: str, table: TomlValue) -> TomlValue:
+    if not isinstance(table, dict) or table.get("preset") not in _presets(kind):
+        return table
+    preset = _presets(kind)[str(table["preset"])][kind]
     assert isinstance(preset, dict), "a table in the data file"
-    return _merge(preset, own)
+    return _merge(preset, table)
 
 
-def _merge(preset: Raw, own: Raw) -> Raw:
-    replaced = CAPACITIES if any(key in own for key in CAPACITIES) else ()
-    merged = {key: value for key, value in preset.items() if key not in replaced} | own
-    below, own_below = preset.get("reverse"), own.get("reverse")
+def _merge(preset: Raw, table: Raw) -> Raw:
+    replaced = CAPACITIES if any(key in table for key in CAPACITIES) else ()
+    merged = {key: value for key, value in preset.items() if key not in replaced} | table
+    below, own_below = preset.get("reverse"), table.get("reverse")
     if isinstance(below, dict) and isinstance(own_below, dict):
         merged["reverse"] = _merge(below, own_below)
     return merged

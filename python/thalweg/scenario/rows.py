@@ -47,7 +47,7 @@ def read(names: Sequence[str], folder: Path) -> Rows:
     """
     first, rows = _file(folder / names[0])
     for name in names[1:]:
-        addresses, more = _file(folder / name)
+        addresses, file_rows = _file(folder / name)
         if addresses != first:
             raise ThalwegError(
                 "bad-rows",
@@ -56,16 +56,16 @@ def read(names: Sequence[str], folder: Path) -> Rows:
                 expected=", ".join(first),
                 source=Source(str(folder / name), 1),
             )
-        rows += more
-    known: dict[tuple[Value, ...], Row] = {}
+        rows += file_rows
+    rows_by_values: dict[tuple[Value, ...], Row] = {}
     for row in rows:
-        if twin := known.get(row.values):
-            where = f"line {twin.source.line} of `{Path(twin.source.file).name}`"
+        if twin := rows_by_values.get(row.values):
+            twin_text = f"line {twin.source.line} of `{Path(twin.source.file).name}`"
             hint = "to try a point several times there is `repetitions`"
             raise ThalwegError(
-                "duplicate-value", f"the row is the same as {where}", place=KEY, hint=hint, source=row.source
+                "duplicate-value", f"the row is the same as {twin_text}", place=KEY, hint=hint, source=row.source
             )
-        known[row.values] = row
+        rows_by_values[row.values] = row
     return Rows(first, tuple(rows))
 
 

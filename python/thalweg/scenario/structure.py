@@ -16,7 +16,7 @@ from thalweg.errors import ThalwegError
 from thalweg.scenario.document import OF_SEARCHES, Document, Raw, TomlValue
 from thalweg.scenario.models import Scenario
 from thalweg.scenario.places import Schema, describe, header_of, name_of, resolve, schema, show, walk
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 from thalweg.scenario.text.hints import quantity_hint
 from thalweg.scenario.text.texts import EXPECTED
@@ -26,51 +26,53 @@ MAX_DIGITS = 18
 """Digits of a number of percent that a hint reads."""
 
 
-def check(document: Document, raw: Raw) -> dict[Place, ThalwegError]:
+def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:
     """Check `raw`, the values of `document` or those of one of its sweep points.
 
     Returns:
-        The mistake at each place that has one.
+        The first mistake of each key path that has one.
     """
     try:
         Scenario.model_validate(raw)
     except ValidationError as error:
-        found: dict[Place, ThalwegError] = {}
+        errors: dict[KeyPath, ThalwegError] = {}
         for details in error.errors(include_url=False):
-            place, node = walk(details["loc"])
-            found.setdefault(place, _translate(_Finding(details, place, node, document, raw)))
+            key_path, node = walk(details["loc"])
+            errors.setdefault(key_path, _translate(_Finding(details, key_path, node, document, raw)))
         # `name is missing` where `nam` was found is one mistake.
-        meant = addresses_meant(found.values())
+        meant_addresses = addresses_meant(errors.values())
         return {
-            place: each for place, each in found.items() if not (each.code == "missing-key" and each.place in meant)
+            key_path: error
+            for key_path, error in errors.items()
+            if not (error.code == "missing-key" and error.place in meant_addresses)
         }
     return {}
 
 
-def sound(raw: Raw, mistakes: Mapping[Place, ThalwegError]) -> Raw:
+def sound(raw: Raw, mistakes: Mapping[KeyPath, ThalwegError]) -> Raw:
     """Return the scenario as the rules between keys read it: every value in it has the structure of the schema.
 
     Unknown keys are left out, and MALFORMED stands where a value is wrong. The sweep is left out: its values are
-    checked one by one, at the places that they set.
+    checked one by one, at the key paths that they set.
     """
     right = {key: value for key, value in raw.items() if key != "sweep"}
-    for place, mistake in mistakes.items():
-        if place[0] == "sweep" or mistake.code == "missing-key":
+    for key_path, mistake in mistakes.items():
+        if key_path[0] == "sweep" or mistake.code == "missing-key":
             continue
         inside: Any = right
-        for key in place[:-1]:
+        for key in key_path[:-1]:
             inside[key] = inside[key].copy()
             inside = inside[key]
         if mistake.code == "unknown-key":
-            del inside[place[-1]]
+            del inside[key_path[-1]]
         else:
-            inside[place[-1]] = MALFORMED
+            inside[key_path[-1]] = MALFORMED
     return right
 
 
 def addresses_meant(errors: Iterable[ThalwegError]) -> set[str]:
     """Return the key paths that unknown keys were probably meant to be; they are not reported as missing."""
-    meant = set()
+    addresses = set()
     for error in errors:
         if error.code != "unknown-key" or "`" not in (error.hint or "") or not error.place or not error.hint:
             continue
@@ -80,16 +82,16 @@ def addresses_meant(errors: Iterable[ThalwegError]) -> set[str]:
             around = "path"
         if "stands at the top" in error.hint:
             around = ""
-        meant.add(f"{around}.{word}" if around else word)
-    return meant
+        addresses.add(f"{around}.{word}" if around else word)
+    return addresses
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """What pydantic found at a place, and what the schema says there."""
+    """What pydantic found at a key path, and its schema."""
 
     details: ErrorDetails
-    place: Place
+    key_path: KeyPath
     node: Schema
     document: Document
     raw: Raw
@@ -101,77 +103,77 @@ class _Finding:
 
     @property
     def name(self) -> str:
-        return name_of(self.place, self.raw)
+        return name_of(self.key_path, self.raw)
 
     @property
     def key(self) -> str:
-        return str(self.place[-1]) if self.place else ""
+        return str(self.key_path[-1]) if self.key_path else ""
 
     @property
     def header(self) -> str:
         """The table around the key."""
-        return header_of(self.place[:-1], self.raw)
+        return header_of(self.key_path[:-1], self.raw)
 
     def error(self, code: str, *, expected: str | None, hint: str | None = None, why: str = "") -> ThalwegError:
         """Return the error of a value that is wrong."""
-        found = show(self.given)
+        shown = show(self.given)
         return ThalwegError(
             code,
-            f"`{self.name}` is {found}{why}",
+            f"`{self.name}` is {shown}{why}",
             place=self.name,
-            found=found,
+            found=shown,
             expected=expected,
             hint=hint,
-            source=self.document.source(self.place),
+            source=self.document.source(self.key_path),
         )
 
 
 def _unknown_key(finding: _Finding) -> ThalwegError:
-    key, place = finding.key, finding.place
-    known = list(_table(finding.details["loc"][:-1]).get("properties", {}))
-    known += OF_SEARCHES if not place[1:] else ()
+    key, key_path = finding.key, finding.key_path
+    keys = list(_table(finding.details["loc"][:-1]).get("properties", {}))
+    keys += OF_SEARCHES if not key_path[1:] else ()
     return ThalwegError(
         "unknown-key",
         f"unknown key `{key}` in {finding.header}",
         place=finding.name,
         found=key,
-        expected=words.one_of(known),
-        hint=_belongs(key, place) or words.did_you_mean(key, known),
-        source=finding.document.source(place),
+        expected=words.one_of(keys),
+        hint=_belongs(key, key_path) or words.did_you_mean(key, keys),
+        source=finding.document.source(key_path),
     )
 
 
 def _missing_key(finding: _Finding) -> ThalwegError:
-    key, place, node = finding.key, finding.place, finding.node
+    key, key_path, node = finding.key, finding.key_path, finding.node
     return ThalwegError(
         "missing-key",
         f"`{key}` is missing in {finding.header}",
         place=finding.name,
         expected=describe(node),
-        hint=f"add {_example(key, node)} to {finding.header}" if place[1:] else f"add {_example(key, node)}",
-        source=finding.document.source(place[:-1]),
+        hint=f"add {_example(key, node)} to {finding.header}" if key_path[1:] else f"add {_example(key, node)}",
+        source=finding.document.source(key_path[:-1]),
     )
 
 
 def _bad_quantity(finding: _Finding) -> ThalwegError:
     context = finding.details["ctx"]
     format_, why = context["format"], context["why"]
-    hint = quantity_hint(finding.given, format_, finding.place)
+    hint = quantity_hint(finding.given, format_, finding.key_path)
     return finding.error("bad-quantity", expected=EXPECTED[format_], hint=hint, why=f": {why}" if why else "")
 
 
 def _bad_choice(finding: _Finding) -> ThalwegError:
-    given, node, place = finding.given, finding.node, finding.place
+    value, node, key_path = finding.given, finding.node, finding.key_path
     choices = [
         choice["const"] for branch in (node, *node.get("anyOf", ())) for choice in resolve(branch).get("oneOf", ())
     ]
-    hint = words.did_you_mean(given, choices) if isinstance(given, str) else None
-    if str(given) in choices and not isinstance(given, str):
-        is_setting = place in finding.document.not_in_file
+    hint = words.did_you_mean(value, choices) if isinstance(value, str) else None
+    if str(value) in choices and not isinstance(value, str):
+        is_setting = key_path in finding.document.not_in_file
         hint = (
-            f"quotes are missing: --set '{finding.name}=\"{given}\"'"
+            f"quotes are missing: --set '{finding.name}=\"{value}\"'"
             if is_setting
-            else f'write it in quotes: "{given}"'
+            else f'write it in quotes: "{value}"'
         )
     return finding.error("bad-value", expected=describe(node), hint=hint)
 
@@ -189,7 +191,7 @@ def _out_of_range(finding: _Finding) -> ThalwegError:
 
 def _wrong_type(finding: _Finding) -> ThalwegError:
     node = finding.node
-    hint = _kind_hint(finding.given, finding.place, node, finding.raw)
+    hint = _kind_hint(finding.given, finding.key_path, node, finding.raw)
     return finding.error("wrong-type", expected=describe(node) if node else None, hint=hint)
 
 
@@ -219,63 +221,63 @@ def _table(loc: tuple[int | str, ...]) -> Schema:
 
 def _example(key: str, node: Schema) -> str:
     formats = {"rate": '"40Mbps"', "size": '"100kB"', "time": '"45ms"', "time-or-rtt": '"1rtt"'}
-    known = {"cc": '"cubic"', "name": '"a-name"', "model": '"gilbert-elliott"'}
+    examples = {"cc": '"cubic"', "name": '"a-name"', "model": '"gilbert-elliott"'}
     if resolve(node).get("type") == "object":
         return f"a table [{key}]"
-    return f"{key} = {known.get(key) or formats.get(node.get('format', ''), '0.1')}"
+    return f"{key} = {examples.get(key) or formats.get(node.get('format', ''), '0.1')}"
 
 
-def _kind_hint(given: TomlValue, place: Place, node: Schema, raw: Raw) -> str | None:
-    if "format" in node and isinstance(given, int | float) and node["format"] in EXPECTED:
-        return quantity_hint(given, node["format"], place)
-    if isinstance(given, dict) and place[0] == "sweep":
-        return f'put the key in quotes: "{_dotted(place[1:], given)}" = [...]'
-    if isinstance(given, dict) and place in (("flow",), ("background",)):
-        return f"write [[{place[0]}]], with two brackets on each side: there may be several"
+def _kind_hint(value: TomlValue, key_path: KeyPath, node: Schema, raw: Raw) -> str | None:
+    if "format" in node and isinstance(value, int | float) and node["format"] in EXPECTED:
+        return quantity_hint(value, node["format"], key_path)
+    if isinstance(value, dict) and key_path[0] == "sweep":
+        return f'put the key in quotes: "{_dotted(key_path[1:], value)}" = [...]'
+    if isinstance(value, dict) and key_path in (("flow",), ("background",)):
+        return f"write [[{key_path[0]}]], with two brackets on each side: there may be several"
     if (
-        isinstance(given, list)
+        isinstance(value, list)
         and "array" not in str(node.get("type"))
-        and any(isinstance(each, dict) for each in given)
+        and any(isinstance(entry, dict) for entry in value)
     ):
-        return f"write [{place[-1]}], with one bracket on each side: there is only one"
-    if isinstance(given, list):
+        return f"write [{key_path[-1]}], with one bracket on each side: there is only one"
+    if isinstance(value, list):
         return (
-            f'several values to try belong to [sweep], as "{name_of(place, raw)}" = [...]'
-            if place[0] != "sweep"
+            f'several values to try belong to [sweep], as "{name_of(key_path, raw)}" = [...]'
+            if key_path[0] != "sweep"
             else None
         )
-    if isinstance(given, str | int | float) and node.get("type") == "array":
-        return f"write it in brackets: [{show(given)}]"
-    if isinstance(given, str) and "number" in describe(node):
-        plain = given.strip()
+    if isinstance(value, str | int | float) and node.get("type") == "array":
+        return f"write it in brackets: [{show(value)}]"
+    if isinstance(value, str) and "number" in describe(node):
+        plain = value.strip()
         percent = plain.removesuffix("%").strip().replace(",", ".")
         if plain.endswith("%") and percent.isascii() and percent.replace(".", "", 1).isdigit():
             return f"did you mean {float(percent[:MAX_DIGITS]) / 100:g}?"
         return f"write it without quotes: {plain}" if plain.replace(".", "", 1).isdigit() else None
-    if isinstance(given, str) and describe(node) == "true or false" and given.lower() in ("true", "false"):
-        return f"write it without quotes: {given.lower()}"
+    if isinstance(value, str) and describe(node) == "true or false" and value.lower() in ("true", "false"):
+        return f"write it without quotes: {value.lower()}"
     return None
 
 
-def _ratio_hint(given: TomlValue, node: Schema) -> str | None:
+def _ratio_hint(value: TomlValue, node: Schema) -> str | None:
     """Ask whether percent were meant where a ratio belongs."""
     is_ratio = node.get("type") in ("number", ["number", "null"]) and node.get("maximum") == 1
-    if not is_ratio or not isinstance(given, int | float):
+    if not is_ratio or not isinstance(value, int | float):
         return None
-    return f"did you mean {given / 100:g}?" if 1 < given <= 100 else None
+    return f"did you mean {value / 100:g}?" if 1 < value <= 100 else None
 
 
-def _dotted(place: Place, given: TomlValue) -> str:
+def _dotted(key_path: KeyPath, value: TomlValue) -> str:
     """Write the key that was meant where TOML made tables of its dots."""
-    while isinstance(given, dict) and given:
-        key = next(iter(given))
-        place, given = (*place, key), given[key]
-    return ".".join(map(str, place))
+    while isinstance(value, dict) and value:
+        key = next(iter(value))
+        key_path, value = (*key_path, key), value[key]
+    return ".".join(map(str, key_path))
 
 
-def _belongs(key: str, place: Place) -> str | None:
+def _belongs(key: str, key_path: KeyPath) -> str | None:
     """Describe where a key belongs that is known elsewhere."""
-    if len(place) > 1 and key in schema()["properties"]:
+    if len(key_path) > 1 and key in schema()["properties"]:
         return f"`{key}` stands at the top of the file, before the first [table]"
     for table, header in (
         ("Path", "[path]"),

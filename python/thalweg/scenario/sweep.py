@@ -12,7 +12,7 @@ from thalweg.scenario import presets
 from thalweg.scenario.axis import Axis, Value
 from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.places import Schema, other_keys, resolve, schema
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 from thalweg.scenario.values import Malformed
 
@@ -23,8 +23,8 @@ NOT_SWEPT = {"name", "about", "source", "repetitions", "seed", "sweep"}
 """Keys that are about the whole scenario, not about an experiment."""
 
 
-def locate(address: str, raw: Raw) -> Place:
-    """Find the place that an address means; it need not be set in `raw`, but the flow must be there.
+def locate(address: str, raw: Raw) -> KeyPath:
+    """Find the key path that an address means; it need not be set in `raw`, but the flow must be there.
 
     Raises `ThalwegError` if there is no such key, or it cannot have a value of its own at each point.
 
@@ -34,7 +34,7 @@ def locate(address: str, raw: Raw) -> Place:
     keys = address.split(".")
     if keys[0] in NOT_SWEPT or (keys[0] == "flow" and keys[2:] == ["name"]):
         raise _error(address, f"`{address}` cannot be swept: it is about the whole scenario", None, None)
-    node, place = schema(), list[str | int]()
+    node, key_path = schema(), list[str | int]()
     value: TomlValue | None = raw
     for position, key in enumerate(keys):
         node = _inside(node)
@@ -43,14 +43,14 @@ def locate(address: str, raw: Raw) -> Place:
             around = ".".join(keys[:position])
             guess = words.meant(key, choices)
             hint = f"did you mean `{'.'.join([*keys[:position], guess, *keys[position + 1 :]])}`?" if guess else None
-            what = (
+            problem = (
                 f"no {around} is named `{key}`"
                 if around == "flow"
                 else f"there is no key `{key}`" + (f" in {around}" if around else "")
             )
             expected = words.one_of(choices) if choices else f"a key; `{around}` is a value"
-            raise _error(address, f"`{address}` addresses nothing: {what}", expected, hint)
-        place.append(part)
+            raise _error(address, f"`{address}` addresses nothing: {problem}", expected, hint)
+        key_path.append(part)
         value = _get(value, part)
     if not _takes_scalars(node):
         inside = ", ".join(f"{address}.{key}" for key in list(_inside(node).get("properties", {}))[:3])
@@ -58,7 +58,7 @@ def locate(address: str, raw: Raw) -> Place:
         raise _error(
             address, f"`{address}` is not a single value", "the address of a number, a text, or true or false", hint
         )
-    return tuple(place)
+    return tuple(key_path)
 
 
 def is_known(address: str, base: Raw) -> bool:
@@ -72,18 +72,18 @@ def is_known(address: str, base: Raw) -> bool:
         if isinstance(value, Malformed):
             return False
         if isinstance(value, list):
-            named = {flow.get("name"): flow for flow in reversed(value) if isinstance(flow, dict)}
-            numbered = {str(number): each for number, each in enumerate(value)}
-            value = (named if keys[:position] == ["flow"] else numbered).get(key)
+            by_name = {flow.get("name"): flow for flow in reversed(value) if isinstance(flow, dict)}
+            numbered = {str(number): entry for number, entry in enumerate(value)}
+            value = (by_name if keys[:position] == ["flow"] else numbered).get(key)
         else:
             value = _get(value, key)
     return True
 
 
-def put(raw: Raw, place: Place, value: TomlValue) -> Raw:
-    """Return a copy of `raw` with `value` at `place`; missing tables are created."""
-    changed = _put(raw, place, value)
-    assert isinstance(changed, dict), "a place in a table"
+def put(raw: Raw, key_path: KeyPath, value: TomlValue) -> Raw:
+    """Return a copy of `raw` with `value` at `key_path`; missing tables are created."""
+    changed = _put(raw, key_path, value)
+    assert isinstance(changed, dict), "a key path in a table"
     return changed
 
 
@@ -115,31 +115,31 @@ def scenarios(raw: Raw, axes: Sequence[Axis]) -> Iterator[tuple[Assignment, Raw]
     [{'rtt': '1ms', 'rate': '1bps'}, {'rtt': '1ms', 'rate': '2bps'}]
     """
     base = {key: value for key, value in raw.items() if key != "sweep"}
-    places = [locate(address, raw) for address in _addresses(axes)]
+    key_paths = [locate(address, raw) for address in _addresses(axes)]
     below: dict[str, list[int]] = {}
-    for number, place in enumerate(places):
-        below.setdefault(str(place[0]), []).append(number)
+    for number, key_path in enumerate(key_paths):
+        below.setdefault(str(key_path[0]), []).append(number)
     for key in base.keys() - below.keys():
         base[key] = presets.expand(key, base[key])
-    known: dict[tuple[str, tuple[Value, ...]], TomlValue | None] = {}
+    expanded: dict[tuple[str, tuple[Value, ...]], TomlValue | None] = {}
     for assignment in points(axes):
         values, scenario = tuple(assignment.values()), base.copy()
         for key, numbers in below.items():
             variant = key, tuple(values[number] for number in numbers)
-            if variant not in known:
+            if variant not in expanded:
                 part = base.get(key)
                 for number in numbers:
-                    part = _put(part, places[number][1:], values[number])
-                known[variant] = part if part is None else presets.expand(key, part)
-            scenario[key] = known[variant]
+                    part = _put(part, key_paths[number][1:], values[number])
+                expanded[variant] = part if part is None else presets.expand(key, part)
+            scenario[key] = expanded[variant]
         yield assignment, scenario
 
 
-def _put(inside: TomlValue | None, place: Place, value: TomlValue) -> TomlValue:
-    if not place:
+def _put(inside: TomlValue | None, key_path: KeyPath, value: TomlValue) -> TomlValue:
+    if not key_path:
         return value
-    key = place[0]
-    changed = _put(_get(inside, key), place[1:], value)
+    key = key_path[0]
+    changed = _put(_get(inside, key), key_path[1:], value)
     if isinstance(inside, list) and isinstance(key, int):
         return [*inside[:key], changed, *inside[key + 1 :]]
     return {**(inside if isinstance(inside, dict) else {}), str(key): changed}
@@ -164,21 +164,21 @@ def _inside(node: Schema) -> Schema:
 def _step(
     node: Schema, key: str, before: list[str], value: TomlValue | None
 ) -> tuple[str | int | None, Schema, list[str]]:
-    """Go one key down: the part of the place, the schema there, and the choices if there is no such key."""
+    """Go one key down: the part of the key path, its schema, and the choices if there is no such key."""
     if "items" in node:
-        there = value if isinstance(value, list) else []
+        entries = value if isinstance(value, list) else []
         if before == ["flow"]:
-            names = [flow.get("name") for flow in there if isinstance(flow, dict)]
+            names = [flow.get("name") for flow in entries if isinstance(flow, dict)]
             part = names.index(key) if key in names else None
             return part, node["items"], [name for name in names if isinstance(name, str)]
-        numbers = [str(number) for number in range(len(there))]
+        numbers = [str(number) for number in range(len(entries))]
         return (int(key) if key in numbers else None), node["items"], numbers
     properties = node.get("properties", {})
     if key in properties:
         return key, properties[key], []
     if key and (others := other_keys(node)) is not None:
         return key, others, []
-    return None, {}, [each for each in properties if before or each not in NOT_SWEPT]
+    return None, {}, [name for name in properties if before or name not in NOT_SWEPT]
 
 
 def _takes_scalars(node: Schema) -> bool:
@@ -187,7 +187,7 @@ def _takes_scalars(node: Schema) -> bool:
         return any(_takes_scalars(branch) for branch in node["anyOf"])
     kind = node.get("type", "string")
     return any(
-        each in ("string", "number", "integer", "boolean") for each in ([kind] if isinstance(kind, str) else kind)
+        name in ("string", "number", "integer", "boolean") for name in ([kind] if isinstance(kind, str) else kind)
     )
 
 

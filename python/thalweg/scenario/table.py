@@ -11,6 +11,6 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-def table_or_value(given: TomlValue | Table) -> str:
+def table_or_value(value: TomlValue | Table) -> str:
     """Describe which branch of "a value or a table" is meant, so that only its mistakes are reported."""
-    return "table" if isinstance(given, dict | Table) else "value"
+    return "table" if isinstance(value, dict | Table) else "value"

@@ -25,24 +25,24 @@ def toml(raw: Raw) -> str:
     return "\n".join(_lines(raw, ())) + "\n"
 
 
-def _lines(table: Raw, place: tuple[str, ...]) -> Iterator[str]:
-    below = {key: value for key, value in table.items() if _is_table(value, place)}
+def _lines(table: Raw, key_path: tuple[str, ...]) -> Iterator[str]:
+    below = {key: value for key, value in table.items() if _is_table(value, key_path)}
     for key, value in table.items():
         if key not in below:
             yield f"{_key(key)} = {toml_value(value)}"
     for key, value in below.items():
-        name = ".".join(map(_key, (*place, key)))
-        for each in value if isinstance(value, list) else [value]:
+        name = ".".join(map(_key, (*key_path, key)))
+        for entry in value if isinstance(value, list) else [value]:
             yield ""
             yield f"[[{name}]]" if isinstance(value, list) else f"[{name}]"
-            yield from _lines(each if isinstance(each, dict) else {}, (*place, key))
+            yield from _lines(entry if isinstance(entry, dict) else {}, (*key_path, key))
 
 
-def _is_table(value: TomlValue, place: tuple[str, ...]) -> bool:
+def _is_table(value: TomlValue, key_path: tuple[str, ...]) -> bool:
     """Return whether a value has a heading of its own: tables, and lists of tables at the top."""
     if isinstance(value, list):
-        return not place and bool(value) and all(isinstance(each, dict) for each in value)
-    return isinstance(value, dict) and len(place) < 1
+        return not key_path and bool(value) and all(isinstance(entry, dict) for entry in value)
+    return isinstance(value, dict) and len(key_path) < 1
 
 
 def _key(key: str) -> str:
@@ -60,9 +60,9 @@ def toml_value(value: TomlValue) -> str:
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {toml_value(each)}" for key, each in value.items()) + " }"
+        return "{ " + ", ".join(f"{_key(key)} = {toml_value(entry)}" for key, entry in value.items()) + " }"
     if isinstance(value, list):
-        if any(isinstance(each, dict) for each in value):
-            return "[\n" + "".join(f"  {toml_value(each)},\n" for each in value) + "]"
+        if any(isinstance(entry, dict) for entry in value):
+            return "[\n" + "".join(f"  {toml_value(entry)},\n" for entry in value) + "]"
         return "[" + ", ".join(map(toml_value, value)) + "]"
     return str(value)

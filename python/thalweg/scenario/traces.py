@@ -115,19 +115,19 @@ class Conditions:
     @property
     def mean_rate_bps(self) -> Fraction:
         """Return the mean rate over the period; 0 without a rate."""
-        total = sum(lasts for _, lasts in self._rates)
-        return Fraction(sum(rate * lasts for rate, lasts in self._rates), total) if total else Fraction(0)
+        total = sum(duration_ns for _, duration_ns in self._rates)
+        return Fraction(sum(rate * duration_ns for rate, duration_ns in self._rates), total) if total else Fraction(0)
 
     @cached_property
     def outages_ns(self) -> list[int]:
         """Return the lengths of all times at rate 0."""
         outages: list[int] = []
         previous = -1
-        for rate, lasts in self._rates:
+        for rate, duration_ns in self._rates:
             if rate == 0 and previous == 0:
-                outages[-1] += lasts
+                outages[-1] += duration_ns
             elif rate == 0:
-                outages.append(lasts)
+                outages.append(duration_ns)
             previous = rate
         return outages
 
@@ -174,17 +174,17 @@ def in_cell(name: str, trace: Trace) -> str:
 
 def _text(file: Path) -> str:
     """Read a text file, which may be compressed."""
-    place = str(file)
+    name = str(file)
     try:
         content = read_regular(file, MAX_FILE_BYTES)
     except FileNotFoundError:
-        raise ThalwegError("no-trace", f"there is no trace file `{file}`", place=place) from None
+        raise ThalwegError("no-trace", f"there is no trace file `{file}`", place=name) from None
     except OSError as error:
         why = (error.strerror or "").lower()
-        raise ThalwegError("no-trace", f"`{file}` cannot be read: {why}", place=place) from None
+        raise ThalwegError("no-trace", f"`{file}` cannot be read: {why}", place=name) from None
     except ValueError:
         message = f"`{file}` is not the name of a file: it has a null character"
-        raise ThalwegError("no-trace", message, place=place) from None
+        raise ThalwegError("no-trace", message, place=name) from None
     if content.startswith(b"\x1f\x8b"):
         content = _decompressed(file, content)
     try:
@@ -282,12 +282,12 @@ def _number(file: Path, number: int, column: str, cell: str) -> Decimal | None:
     return value
 
 
-def _bad(file: Path, line: int | None, message: str, found: str | None) -> ThalwegError:
+def _bad(file: Path, line: int | None, message: str, excerpt: str | None) -> ThalwegError:
     return ThalwegError(
         "bad-trace",
         f"bad trace: {message}",
         place=str(file),
-        found=f"`{found[:40]}`" if found is not None else None,
+        found=f"`{excerpt[:40]}`" if excerpt is not None else None,
         expected=EXPECTED,
         source=Source(str(file), line),
     )

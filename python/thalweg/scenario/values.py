@@ -45,9 +45,9 @@ def table(raw: TomlValue, key: str) -> Raw:
 def tables(raw: Raw, key: str) -> Iterator[tuple[int, Raw]]:
     """Yield the tables of a list with their indices."""
     value = raw.get(key)
-    for index, each in enumerate(value if isinstance(value, list) else ()):
-        if isinstance(each, dict):
-            yield index, each
+    for index, table_ in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(table_, dict):
+            yield index, table_
 
 
 def whole_number(raw: Raw, key: str, default: int) -> int:

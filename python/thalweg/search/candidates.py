@@ -43,8 +43,8 @@ class Candidate:
 
     def __post_init__(self) -> None:
         """Estimate the mean of each quantity once."""
-        known = [[value for value in of_one if value is not None] for of_one in self.values]
-        estimates = [analysis.estimate(values) if values else None for values in known]
+        present = [[value for value in of_one if value is not None] for of_one in self.values]
+        estimates = [analysis.estimate(values) if values else None for values in present]
         object.__setattr__(self, "estimates", estimates)
 
     @property
@@ -66,8 +66,8 @@ class Candidate:
         """Return by how much each constraint is broken, on the mean; at most 0 where it is kept."""
         of_constraints = self.estimates[len(search.objectives) :]
         return [
-            constraint.excess(found.mean) if found else float("inf")
-            for constraint, found in zip(search.constraints, of_constraints, strict=True)
+            constraint.excess(estimate.mean) if estimate else float("inf")
+            for constraint, estimate in zip(search.constraints, of_constraints, strict=True)
         ]
 
     def is_feasible(self, search: Search) -> bool:
@@ -76,26 +76,26 @@ class Candidate:
 
     def objectives(self, search: Search) -> list[float]:
         """Return the mean of each objective of a measured candidate."""
-        return [found.mean for found in self.estimates[: len(search.objectives)] if found]
+        return [estimate.mean for estimate in self.estimates[: len(search.objectives)] if estimate]
 
 
-def rounds(most: int) -> list[int]:
+def rounds(max_repetitions: int) -> list[int]:
     """Return how many repetitions a candidate has after each round.
 
     >>> rounds(10), rounds(2)
     ([3, 5, 8, 10], [2])
     """
-    counts = [min(FIRST, most)]
-    while counts[-1] < most:
-        counts.append(min(most, ceil(counts[-1] * GROWTH)))
+    counts = [min(FIRST, max_repetitions)]
+    while counts[-1] < max_repetitions:
+        counts.append(min(max_repetitions, ceil(counts[-1] * GROWTH)))
     return counts
 
 
 def dominates(first: Sequence[float], second: Sequence[float], search: Search) -> bool:
     """Return whether the first is better in one objective at least, and worse in none."""
     pairs = list(zip(search.objectives, first, second, strict=True))
-    return any(goal.is_better(one, two) for goal, one, two in pairs) and not any(
-        goal.is_better(two, one) for goal, one, two in pairs
+    return any(goal.is_better(first_value, second_value) for goal, first_value, second_value in pairs) and not any(
+        goal.is_better(second_value, first_value) for goal, first_value, second_value in pairs
     )
 
 
@@ -104,12 +104,12 @@ def front(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
 
     Of candidates with the same settings, the first one is meant.
     """
-    feasible = [each for each in candidates if each.is_feasible(search) and not each.stopped]
-    distinct = list({tuple(each.settings.items()): each for each in reversed(feasible)}.values())[::-1]
-    means = [each.objectives(search) for each in distinct]
+    feasible = [candidate for candidate in candidates if candidate.is_feasible(search) and not candidate.stopped]
+    distinct = list({tuple(candidate.settings.items()): candidate for candidate in reversed(feasible)}.values())[::-1]
+    means = [candidate.objectives(search) for candidate in distinct]
     return [
-        each for each, own in zip(distinct, means, strict=True)
-        if not any(dominates(other, own, search) for other in means)
+        candidate for candidate, objectives in zip(distinct, means, strict=True)
+        if not any(dominates(other, objectives, search) for other in means)
     ]  # fmt: skip
 
 
@@ -132,9 +132,9 @@ def reason_to_stop(candidate: Candidate, best: Sequence[Candidate], search: Sear
 def _is_worse(own: PerRepetition, other: PerRepetition, *, is_maximised: bool) -> bool:
     """Return whether the interval of the differences, repetition by repetition, lies on the worse side of zero."""
     lost = [
-        (two - one) * (1 if is_maximised else -1)
-        for one, two in zip(own, other, strict=False)
-        if one is not None and two is not None
+        (other_value - own_value) * (1 if is_maximised else -1)
+        for own_value, other_value in zip(own, other, strict=False)
+        if own_value is not None and other_value is not None
     ]
-    found = analysis.estimate(lost) if lost else None
-    return found is not None and found.low is not None and found.low > 0
+    difference = analysis.estimate(lost) if lost else None
+    return difference is not None and difference.low is not None and difference.low > 0

@@ -64,42 +64,42 @@ def parameters(kind: str, count: int, ranges: Mapping[str, Parameter]) -> Iterat
     for number in range(count):
         prefix = f"{kind}.{number}"
         yield Parameter(f"{prefix}.{PRESENT}", "choice", choices=(False, True))
-        for name, found in ranges.items():
-            yield replace(found, address=f"{prefix}.{name}")
+        for name, parameter in ranges.items():
+            yield replace(parameter, address=f"{prefix}.{name}")
 
 
 def elements(settings: Mapping[str, Value]) -> list[Element]:
     """Return the elements that a candidate's settings stand for."""
-    found = []
+    listed = []
     for address, value in settings.items():
         kind, number, name = address.split(".")
         if name == PRESENT and value is True:
             prefix = f"{kind}.{number}."
             values = {key: settings[prefix + key] for key in KINDS[kind] if prefix + key in settings}
-            found.append(Element(kind, values))
-    return found
+            listed.append(Element(kind, values))
+    return listed
 
 
 def applied(document: Document, conditions: Conditions) -> Document:
     """Return the scenario under conditions."""
     raw = dict(document.raw)
     path = dict(raw["path"]) if isinstance(raw["path"], dict) else {}
-    if any(each.kind in IN_STEPS for each in conditions):
+    if any(condition.kind in IN_STEPS for condition in conditions):
         path["steps"] = _steps(path, conditions)
         path.pop("rate", None)
-    for each in conditions:
-        values = each.values
-        if each.kind == "policer":
+    for condition in conditions:
+        values = condition.values
+        if condition.kind == "policer":
             path["policer"] = {"rate": values["rate"], "burst": values["burst"]}
-        elif each.kind == "aggregation":
+        elif condition.kind == "aggregation":
             path["aggregation"] = {"interval": values["interval"]}
-        elif each.kind == "jitter":
+        elif condition.kind == "jitter":
             path["jitter"] = values["up_to"]
-        elif each.kind == "buffer":
+        elif condition.kind == "buffer":
             path["buffer"] = values["to"]
-    cross = [each for each in conditions if each.kind == "cross"]
+    cross = [condition for condition in conditions if condition.kind == "cross"]
     raw["path"] = path
-    raw["flow"] = [*document.flows, *(_flow(number, each) for number, each in enumerate(cross, 1))]
+    raw["flow"] = [*document.flows, *(_flow(number, condition) for number, condition in enumerate(cross, 1))]
     return replace(document, raw=raw, searches={})
 
 
@@ -141,9 +141,9 @@ def _rate(path: Raw, conditions: Conditions, at_ns: int) -> TomlValue:
     return quantities.rate_text(OUTAGE_BPS) if is_out else _last(conditions, "rate", at_ns, path["rate"])
 
 
-def _last(conditions: Conditions, kind: str, at_ns: int, without: TomlValue) -> TomlValue:
+def _last(conditions: Conditions, kind: str, at_ns: int, default: TomlValue) -> TomlValue:
     before = [condition for condition in conditions if condition.kind == kind and condition.start_ns() <= at_ns]
-    return max(before, key=Element.start_ns).values["to"] if before else without
+    return max(before, key=Element.start_ns).values["to"] if before else default
 
 
 def _loss(path: Raw, conditions: Conditions, at_ns: int) -> TomlValue:

@@ -61,8 +61,8 @@ class Failure:
     @property
     def text(self) -> str:
         """The failure as it is written."""
-        lasts = f" for {self.window_s:g}s" if self.window_s else ""
-        return f"{self.bound.text}{lasts}" + (f" after {self.after_s:g}s" if self.after_s else "")
+        duration = f" for {self.window_s:g}s" if self.window_s else ""
+        return f"{self.bound.text}{duration}" + (f" after {self.after_s:g}s" if self.after_s else "")
 
     def scores(self, directory: Path, duration_s: float, repetitions: int) -> dict[int, tuple[float, float]]:
         """Read a run directory of one point.
@@ -72,16 +72,16 @@ class Failure:
             of the window that fails most. Repetitions without a value are missing.
         """
         run = open_run(directory)
-        found: dict[int, tuple[float, float]] = {}
+        scores: dict[int, tuple[float, float]] = {}
         for window in windows(duration_s, self.window_s, self.after_s):
             term = self.bound.term
             frame = analysis.repetitions(run, window, measures={term.measure})
             rows = frame.filter(pl.col("flow").eq_missing(pl.lit(term.flow, pl.String))).drop_nulls("value")
             for repetition, value in rows.select("repetition", "value").iter_rows():
                 score = -self.bound.excess(value)
-                if repetition < repetitions and (repetition not in found or score > found[repetition][0]):
-                    found[repetition] = score, value
-        return found
+                if repetition < repetitions and (repetition not in scores or score > scores[repetition][0]):
+                    scores[repetition] = score, value
+        return scores
 
 
 def windows(duration_s: float, window_s: float | None, after_s: float = 0.0) -> list[tuple[float, float] | None]:

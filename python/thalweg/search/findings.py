@@ -34,8 +34,8 @@ class Confirmed:
             return f"cannot run on {self.engine}: {self.why_not}"
         if not self.failing:
             return f"does not happen on {self.engine}"
-        many = "" if self.failing == self.repetitions else f", in {self.failing} of {self.repetitions} repetitions"
-        return f"happens on {self.engine}, too{many}"
+        ratio = "" if self.failing == self.repetitions else f", in {self.failing} of {self.repetitions} repetitions"
+        return f"happens on {self.engine}, too{ratio}"
 
 
 @dataclass(frozen=True)
@@ -62,16 +62,16 @@ def sentence(document: Document, finding: Finding) -> str:
     """Say in one sentence what happens, and when."""
     failure, term = finding.failure, finding.failure.bound.term
     mean = sum(finding.values) / len(finding.values)
-    lasts = f" for {failure.window_s:g} s" if failure.window_s else ""
-    lasts += f" (after {failure.after_s:g} s)" if failure.after_s else ""
+    duration = f" for {failure.window_s:g} s" if failure.window_s else ""
+    duration += f" (after {failure.after_s:g} s)" if failure.after_s else ""
     ccs = joined([f"`{cc}`" for cc in dict.fromkeys(str(flow["cc"]) for flow in document.flows)])
-    when = joined([_condition(each) for each in ordered(finding.conditions)]) or "nothing special happens"
-    return f"With {ccs}, `{term}` is {_amount(mean, term.unit)}{lasts} when {when}."
+    conditions = joined([_condition(element) for element in ordered(finding.conditions)]) or "nothing special happens"
+    return f"With {ccs}, `{term}` is {_amount(mean, term.unit)}{duration} when {conditions}."
 
 
 def ordered(conditions: Conditions) -> list[Element]:
     """Return conditions in the order of a story: those of the whole time first, then by their start."""
-    return sorted(conditions, key=lambda each: ("at" in each.values, each.start_ns(), each.kind))
+    return sorted(conditions, key=lambda element: ("at" in element.values, element.start_ns(), element.kind))
 
 
 def scenario_text(document: Document, finding: Finding, name: str) -> str:
@@ -89,7 +89,7 @@ def as_json(document: Document, finding: Finding) -> dict[str, object]:
     return {
         "failure": finding.failure.name,
         "sentence": sentence(document, finding),
-        "conditions": [{"kind": each.kind, **each.values} for each in ordered(finding.conditions)],
+        "conditions": [{"kind": element.kind, **element.values} for element in ordered(finding.conditions)],
         "values": list(finding.values),
         "unit": finding.failure.bound.term.unit,
         "candidate": finding.candidate,

@@ -38,43 +38,47 @@ METHOD = (
 )
 
 
-def write(fuzzing: Fuzzing, found: Sequence[Finding], names: Sequence[str], file: Path, command: str) -> None:
+def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], file: Path, command: str) -> None:
     """Run what is drawn, and write the page; `names` are those of the findings' scenarios.
 
     Raises:
         Interrupted: The user asked to stop.
         ThalwegError: The engine cannot run, or the page cannot be written.
     """
-    page = as_page(fuzzing, found, names, command)
+    page = as_page(fuzzing, findings, names, command)
     put(file, html(page), "the page of what was found", "free some space; then type the same command again")
 
 
-def as_page(fuzzing: Fuzzing, found: Sequence[Finding], names: Sequence[str], command: str) -> SearchPage:
+def as_page(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], command: str) -> SearchPage:
     """Put together what the page shows."""
     document = fuzzing.fuzz.document
     return SearchPage(
         name=str(document.raw["name"]),
         about=str(document.raw.get("about", "")),
-        headline=_headline(found),
+        headline=_headline(findings),
         facts=_facts(fuzzing),
-        tables=[_table(fuzzing, found, names)],
-        figures=[figure for each, name in zip(found, names, strict=True) for figure in _figures(fuzzing, each, name)],
+        tables=[_table(fuzzing, findings, names)],
+        figures=[
+            figure
+            for finding, name in zip(findings, names, strict=True)
+            for figure in _figures(fuzzing, finding, name)
+        ],
         command=command,
         cautions=list(_cautions(fuzzing)),
         method=METHOD,
         kind="fuzz",
         scenarios=[
-            (name, scenario_text(document, each, name)) for each, name in zip(found, names, strict=True)
+            (name, scenario_text(document, finding, name)) for finding, name in zip(findings, names, strict=True)
         ],
     )  # fmt: skip
 
 
-def _headline(found: Sequence[Finding]) -> str:
-    if not found:
+def _headline(findings: Sequence[Finding]) -> str:
+    if not findings:
         return "Nothing was found. That is about the candidates that were tried, and not about all conditions."
-    failures = len({each.failure.name for each in found})
-    many = f"{len(found)} kinds of conditions" if len(found) > 1 else "One kind of conditions"
-    return f"{many} under which {'one failure happens' if failures == 1 else f'{failures} failures happen'}."
+    failures = len({finding.failure.name for finding in findings})
+    subject = f"{len(findings)} kinds of conditions" if len(findings) > 1 else "One kind of conditions"
+    return f"{subject} under which {'one failure happens' if failures == 1 else f'{failures} failures happen'}."
 
 
 def _facts(fuzzing: Fuzzing) -> list[tuple[str, str]]:
@@ -84,23 +88,27 @@ def _facts(fuzzing: Fuzzing) -> list[tuple[str, str]]:
     return [*facts, ("candidates", f"{fuzz.budget} for each failure"), ("engine", fuzzing.engine.name)]
 
 
-def _table(fuzzing: Fuzzing, found: Sequence[Finding], names: Sequence[str]) -> PageTable:
+def _table(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str]) -> PageTable:
     rows = []
-    for each, name in zip(found, names, strict=True):
-        confirmed = each.confirmed.text if each.confirmed else NOTHING
-        rows.append([each.failure.name, sentence(fuzzing.fuzz.document, each).replace("`", ""), confirmed, name])
-    missing = [each for each in fuzzing.fuzz.failures if all(one.failure.name != each.name for one in found)]
-    rows += [[each.name, "nothing", NOTHING, NOTHING] for each in missing]
-    about = "The scenarios are in the folder found, and below."
-    return PageTable("What was found", ["failure", "what happens", "on another engine", "scenario"], rows, about)
+    for finding, name in zip(findings, names, strict=True):
+        confirmed = finding.confirmed.text if finding.confirmed else NOTHING
+        rows.append([finding.failure.name, sentence(fuzzing.fuzz.document, finding).replace("`", ""), confirmed, name])
+    missing = [
+        failure
+        for failure in fuzzing.fuzz.failures
+        if all(finding.failure.name != failure.name for finding in findings)
+    ]
+    rows += [[failure.name, "nothing", NOTHING, NOTHING] for failure in missing]
+    note = "The scenarios are in the folder found, and below."
+    return PageTable("What was found", ["failure", "what happens", "on another engine", "scenario"], rows, note)
 
 
 def _cautions(fuzzing: Fuzzing) -> Iterator[str]:
     for name, candidates in fuzzing.without_value.items():
         if candidates:
             first = candidates[0]
-            many = f"{len(candidates)} of {fuzzing.fuzz.budget} candidates"
-            yield f"{name}: {many} could not be tried; {first.name}: {first.failed}."
+            ratio = f"{len(candidates)} of {fuzzing.fuzz.budget} candidates"
+            yield f"{name}: {ratio} could not be tried; {first.name}: {first.failed}."
 
 
 def _figures(fuzzing: Fuzzing, finding: Finding, name: str) -> Iterator[Figure]:
@@ -108,14 +116,14 @@ def _figures(fuzzing: Fuzzing, finding: Finding, name: str) -> Iterator[Figure]:
     sides = {FAILING: _curves(fuzzing, finding.conditions)}
     if finding.conditions:
         sides[UNHARMED] = _curves(fuzzing, ())
-    about = sentence(fuzzing.fuzz.document, finding).replace("`", "")
+    caption = sentence(fuzzing.fuzz.document, finding).replace("`", "")
     for quantity in DRAWN:
         rows = [row for side, curves in sides.items() for row in _rows(side, curves.get(quantity, []))]
         if rows:
             described_ = QUANTITIES[quantity]
             title = f"{name}: {described_.title[0].lower()}{described_.title[1:]}"
             frame = pl.DataFrame(rows, orient="row")
-            yield Figure(f"{name}-{quantity}", title, "series", frame, y=quantity_axis(described_), about=about)
+            yield Figure(f"{name}-{quantity}", title, "series", frame, y=quantity_axis(described_), about=caption)
 
 
 def _rows(side: str, curves: Sequence[analysis.Line]) -> Iterator[dict[str, object]]:
@@ -130,14 +138,14 @@ def _curves(fuzzing: Fuzzing, conditions: Conditions) -> Mapping[str, Sequence[a
         planned = fuzzing.plan(conditions, settings={"sample_interval": _interval(fuzzing), "repetitions": 1})
     except ThalwegError:
         return {}
-    place = fuzzing.folder / "drawn" / digest(planned.model_dump_json())
-    raise_failed(fuzzing.lab.run(planned, place))
-    [series] = analysis.series(open_run(place), [(0, 0)], quantities=DRAWN)
+    directory = fuzzing.folder / "drawn" / digest(planned.model_dump_json())
+    raise_failed(fuzzing.lab.run(planned, directory))
+    [series] = analysis.series(open_run(directory), [(0, 0)], quantities=DRAWN)
     return series.lines
 
 
 def _interval(fuzzing: Fuzzing) -> str:
     """Return the scenario's interval between samples, or a smaller one that makes a curve."""
-    own = quantities.time(str(fuzzing.fuzz.document.raw.get("sample_interval", "100ms")))
-    enough = int(fuzzing.fuzz.duration_s * 1e9 / SAMPLES)
-    return time_text(min(own, enough) if own else enough)
+    scenario_ns = quantities.time(str(fuzzing.fuzz.document.raw.get("sample_interval", "100ms")))
+    needed_ns = int(fuzzing.fuzz.duration_s * 1e9 / SAMPLES)
+    return time_text(min(scenario_ns, needed_ns) if scenario_ns else needed_ns)

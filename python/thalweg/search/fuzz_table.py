@@ -12,7 +12,7 @@ from thalweg.scenario import Document
 from thalweg.scenario.document import Value
 from thalweg.scenario.mistakes import by_line
 from thalweg.scenario.places import show
-from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.positions import KeyPath, dotted
 from thalweg.scenario.text import quantities, words
 from thalweg.search.conditions import KINDS, ONCE, parameters
 from thalweg.search.failures import Failure
@@ -85,9 +85,11 @@ class Fuzz:
         ranges = _ranges(document, table, duration, errors)
         if errors:
             raise ThalwegErrors(by_line(errors))
-        counts = {kind: cast(int, given.get("count", 1)) for kind, given in table.conditions.items()}
-        found = [parameter for kind, of_kind in ranges.items() for parameter in parameters(kind, counts[kind], of_kind)]
-        return cls(document, failures, found, ranges, table.budget, quantities.time(duration) / 1e9)
+        counts = {kind: cast(int, settings.get("count", 1)) for kind, settings in table.conditions.items()}
+        searched = [
+            parameter for kind, of_kind in ranges.items() for parameter in parameters(kind, counts[kind], of_kind)
+        ]
+        return cls(document, failures, searched, ranges, table.budget, quantities.time(duration) / 1e9)
 
 
 def _base(document: Document) -> list[ThalwegError]:
@@ -105,69 +107,69 @@ def _base(document: Document) -> list[ThalwegError]:
 
 def _failures(document: Document, table: FuzzTable, errors: list[ThalwegError]) -> list[Failure]:
     flows = [str(flow["name"]) for flow in document.flows]
-    found = []
+    failures = []
     for name, text in table.fails.items():
         try:
-            found.append(Failure.parse(name, text, flows))
+            failures.append(Failure.parse(name, text, flows))
         except TermError as error:
             errors.append(_error(document, ("fails", name), error.message, error.expected, error.hint))
-    if any(each.window_s or each.after_s for each in found) and document.raw.get("sample_interval") == "0s":
+    if any(failure.window_s or failure.after_s for failure in failures) and document.raw.get("sample_interval") == "0s":
         expected = "a sample_interval above 0, for what is measured within a time"
         errors.append(_error(document, ("fails",), "nothing is sampled", expected, 'sample_interval = "50ms"'))
-    return found
+    return failures
 
 
 def _ranges(
     document: Document, table: FuzzTable, duration: str, errors: list[ThalwegError]
 ) -> dict[str, dict[str, Parameter]]:
-    found: dict[str, dict[str, Parameter]] = {}
-    for kind, given in table.conditions.items():
-        place = ("conditions", kind)
+    ranges: dict[str, dict[str, Parameter]] = {}
+    for kind, settings in table.conditions.items():
+        key_path = ("conditions", kind)
         if kind not in KINDS:
             hint = words.did_you_mean(kind, list(KINDS))
-            errors.append(_error(document, place, f"there is no condition `{kind}`", words.one_of(KINDS), hint))
+            errors.append(_error(document, key_path, f"there is no condition `{kind}`", words.one_of(KINDS), hint))
             continue
         kinds = KINDS[kind]
         values: ConditionTable = {"at": ["0s", duration]} if "at" in kinds else {}
-        values |= given
+        values |= settings
         count = values.pop("count", 1)
-        most = 1 if kind in ONCE else MAX_ELEMENTS
-        if not isinstance(count, int) or not 1 <= count <= most:
-            errors.append(_error(document, place, f"`count` is {show(count)}", f"a number from 1 to {most}"))
+        max_count = 1 if kind in ONCE else MAX_ELEMENTS
+        if not isinstance(count, int) or not 1 <= count <= max_count:
+            errors.append(_error(document, key_path, f"`count` is {show(count)}", f"a number from 1 to {max_count}"))
             continue
         if set(values) != set(kinds):
             unknown = [name for name in values if name not in kinds]
             wrong = unknown[0] if unknown else next(name for name in kinds if name not in values)
-            what = f"`{kind}` has no value `{wrong}`" if unknown else f"`{wrong}` is missing in `{kind}`"
+            message = f"`{kind}` has no value `{wrong}`" if unknown else f"`{wrong}` is missing in `{kind}`"
             hint = words.did_you_mean(wrong, list(kinds)) if unknown else None
-            errors.append(_error(document, place, what, ", ".join(kinds), hint))
+            errors.append(_error(document, key_path, message, ", ".join(kinds), hint))
             continue
-        found[kind] = {}
+        ranges[kind] = {}
         for name, ends in values.items():
             try:
-                found[kind][name] = _range(f"{kind}.{name}", ends, kinds[name])
+                ranges[kind][name] = _range(f"{kind}.{name}", ends, kinds[name])
             except TermError as error:
-                errors.append(_error(document, place, error.message, error.expected, error.hint))
-    return found
+                errors.append(_error(document, key_path, error.message, error.expected, error.hint))
+    return ranges
 
 
-def _range(address: str, ends: list[Value] | int, wanted: str) -> Parameter:
+def _range(address: str, ends: list[Value] | int, expected_kind: str) -> Parameter:
     if isinstance(ends, int):
         raise TermError(f"`{address}` is {ends}", "a range in brackets")
-    if wanted == "choice":
+    if expected_kind == "choice":
         if not ends or not all(isinstance(end, str) for end in ends):
             raise TermError(f"`{address}` has no names", 'algorithms, such as ["cubic", "bbr"]')
         return Parameter(address, "choice", choices=ends)
-    found = ranged(address, ends, is_log=False)
-    if found.kind != wanted:
-        raise TermError(f"`{address}` is a range of {found.kind}", f"a range of {wanted}")
+    parameter = ranged(address, ends, is_log=False)
+    if parameter.kind != expected_kind:
+        raise TermError(f"`{address}` is a range of {parameter.kind}", f"a range of {expected_kind}")
     # Rates, sizes and lengths of time span orders of magnitude; when something begins does not.
-    is_log = found.low > 0 and not address.endswith(".at") and found.high / found.low >= 10
-    return Parameter(address, found.kind, found.low, found.high, is_log)
+    is_log = parameter.low > 0 and not address.endswith(".at") and parameter.high / parameter.low >= 10
+    return Parameter(address, parameter.kind, parameter.low, parameter.high, is_log)
 
 
-def _error(document: Document, place: Place, message: str, expected: str, hint: str | None = None) -> ThalwegError:
-    whole = (NAME, *place)
+def _error(document: Document, key_path: KeyPath, message: str, expected: str, hint: str | None = None) -> ThalwegError:
+    full_path = (NAME, *key_path)
     return ThalwegError(
-        "bad-fuzz", message, place=dotted(whole), expected=expected, hint=hint, source=document.source(whole)
+        "bad-fuzz", message, place=dotted(full_path), expected=expected, hint=hint, source=document.source(full_path)
     )

@@ -72,9 +72,9 @@ class Fuzzing:
             planned = self.plan(finding.conditions, engine)
         except ThalwegError as error:
             return replace(finding, confirmed=Confirmed(engine.name, 0, 0, None, error.errors[0].message))
-        place = self.folder / f"confirm-{engine.name}" / digest(planned.model_dump_json())
+        directory = self.folder / f"confirm-{engine.name}" / digest(planned.model_dump_json())
         try:
-            scores = self._scores(finding.failure, planned, place)
+            scores = self._scores(finding.failure, planned, directory)
         except ThalwegError as error:
             if error.code not in ("experiments-failed", "empty-run"):
                 raise
@@ -102,15 +102,15 @@ class Fuzzing:
             if not store.is_shared():
                 break
             store.wait()
-        self.without_value[failure.name] = [each for each in store.evaluated() if each.failed]
+        self.without_value[failure.name] = [candidate for candidate in store.evaluated() if candidate.failed]
         with tries.exclusive():
             return self._shrunk(failure, store, tries)
 
     def _evaluate(self, failure: Failure, store: Store, claimed: Claimed, folder: Path) -> None:
         candidate = Candidate(claimed.number, claimed.settings)
-        place = folder / "candidates" / str(claimed.number)
+        directory = folder / "candidates" / str(claimed.number)
         try:
-            scores = self._scores(failure, self.plan(elements(claimed.settings)), place)
+            scores = self._scores(failure, self.plan(elements(claimed.settings)), directory)
         except ThalwegError as error:
             if error.code in ("cannot-write", "disk-full", "short-of-resources", "engine-died", "bad-engine"):
                 raise
@@ -121,30 +121,30 @@ class Fuzzing:
             else:
                 candidate = replace(candidate, failed="not every repetition has a value")
         store.keep(claimed, candidate)
-        shutil.rmtree(place, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
 
     def _shrunk(self, failure: Failure, store: Store, tries: "_Tries") -> list[Finding]:
         """Shrink some of the candidates that fail; of the results, keep one of each kind."""
-        failing = [each for each in store.evaluated() if fails(each)]
-        failing.sort(key=lambda each: (len(elements(each.settings)), each.number))
+        failing = [candidate for candidate in store.evaluated() if fails(candidate)]
+        failing.sort(key=lambda candidate: (len(elements(candidate.settings)), candidate.number))
         chosen: dict[frozenset[str], Candidate] = {}
-        for each in failing:
-            chosen.setdefault(frozenset(one.kind for one in elements(each.settings)), each)
-        found: dict[frozenset[str], Finding] = {}
+        for candidate in failing:
+            chosen.setdefault(frozenset(element.kind for element in elements(candidate.settings)), candidate)
+        findings: dict[frozenset[str], Finding] = {}
         for candidate in list(chosen.values())[:MAX_SHRUNK]:
             self.tell(f"{failure.name}: shrinking candidate {candidate.name}")
             before = tries.count
-            least = shrink(elements(candidate.settings), lambda conditions: _is_failing(tries.scores(conditions)))
-            values = [value for _, value in tries.scores(least)]
-            finding = Finding(failure, least, values, candidate.number, tries.count - before)
-            found.setdefault(finding.kinds, finding)
-        return list(found.values())
+            minimal = shrink(elements(candidate.settings), lambda conditions: _is_failing(tries.scores(conditions)))
+            values = [value for _, value in tries.scores(minimal)]
+            finding = Finding(failure, minimal, values, candidate.number, tries.count - before)
+            findings.setdefault(finding.kinds, finding)
+        return list(findings.values())
 
-    def _scores(self, failure: Failure, planned: Plan, place: Path) -> Scores:
-        raise_failed(self.lab.run(planned, place))
+    def _scores(self, failure: Failure, planned: Plan, directory: Path) -> Scores:
+        raise_failed(self.lab.run(planned, directory))
         repetitions = len(planned.experiments)
-        found = failure.scores(place, self.fuzz.duration_s, repetitions)
-        return [found[number] for number in range(repetitions)] if len(found) == repetitions else []
+        by_repetition = failure.scores(directory, self.fuzz.duration_s, repetitions)
+        return [by_repetition[number] for number in range(repetitions)] if len(by_repetition) == repetitions else []
 
 
 class _Tries:
@@ -165,9 +165,9 @@ class _Tries:
         key = digest(json.dumps([[condition.kind, sorted(condition.values.items())] for condition in conditions]))
         self.count += 1
         if key not in self._known:
-            place = self._folder / "shrinking" / key
+            directory = self._folder / "shrinking" / key
             try:
-                scores = self._fuzzing._scores(self._failure, self._fuzzing.plan(conditions), place)
+                scores = self._fuzzing._scores(self._failure, self._fuzzing.plan(conditions), directory)
             except ThalwegError as error:
                 if error.code in ("cannot-write", "disk-full", "short-of-resources", "engine-died", "bad-engine"):
                     raise
@@ -175,7 +175,7 @@ class _Tries:
             with (self._folder / JOURNAL).open("a", encoding="utf-8") as file:
                 file.write(json.dumps([key, scores]) + "\n")
             self._known[key] = scores
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(directory, ignore_errors=True)
         return self._known[key]
 
     def _read(self) -> None:
@@ -202,6 +202,6 @@ def fails(candidate: Candidate) -> bool:
 
 def fingerprint(fuzz: Fuzz, planned: Plan, version: str) -> str:
     """Name a search by all of its settings but the budget."""
-    said = [repr(each) for each in (*fuzz.failures, *fuzz.parameters)]
+    settings = [repr(setting) for setting in (*fuzz.failures, *fuzz.parameters)]
     text = planned.model_copy(update={"scenario_toml": ""}).model_dump_json()
-    return digest(text, *said, planned.engine, version)
+    return digest(text, *settings, planned.engine, version)

@@ -75,17 +75,17 @@ class Lab:
         values = dict(read(directory, [term for term in terms if term.measure != HARM]))
         for term in terms:
             if term.measure == HARM:
-                beside = Term(ALONE_MEASURE, term.flow)
-                values[term] = _harm(read(directory, [beside])[beside], self._alone(plan, beside, repetitions))
+                goodput = Term(ALONE_MEASURE, term.flow)
+                values[term] = _harm(read(directory, [goodput])[goodput], self._alone(plan, goodput, repetitions))
         return values
 
     def _alone(self, plan: Plan, term: Term, repetitions: int | None) -> Mapping[At, float]:
         """Run the flow of a term alone; candidates that leave the flow and its path as they are share that run."""
-        by_itself = alone(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
-        directory = self.folder / f"{term.flow}-{digest(by_itself.model_dump_json())}"
+        solo_plan = alone(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
+        directory = self.folder / f"{term.flow}-{digest(solo_plan.model_dump_json())}"
         if (directory, repetitions) not in self._alone_known:
             with locks.exclusive(directory.with_suffix(".lock")):
-                raise_failed(self.run(by_itself, directory, repetitions))
+                raise_failed(self.run(solo_plan, directory, repetitions))
             self._alone_known[directory, repetitions] = read(directory, [term])[term]
         return self._alone_known[directory, repetitions]
 
@@ -102,12 +102,14 @@ def read(directory: Path, terms: Sequence[Term]) -> Values:
     if not terms:
         return {}
     frame = analysis.repetitions(open_run(directory), measures={term.measure for term in terms})
-    found: dict[Term, dict[At, float]] = {}
+    values: dict[Term, dict[At, float]] = {}
     for term in terms:
         of_flow = pl.col("flow").eq_missing(pl.lit(term.flow, pl.String))
         rows = frame.filter(pl.col("measure") == term.measure, of_flow).drop_nulls("value")
-        found[term] = {(row[0], row[1]): row[2] for row in rows.select("experiment", "repetition", "value").iter_rows()}
-    return found
+        values[term] = {
+            (row[0], row[1]): row[2] for row in rows.select("experiment", "repetition", "value").iter_rows()
+        }
+    return values
 
 
 def by_repetition(values: Values, quantity: Objective | Constraint, at: Sequence[int]) -> list[float | None]:
@@ -129,6 +131,6 @@ def all_quantities(
     return [by_repetition(values, quantity, at) for quantity in quantities]
 
 
-def _harm(beside: Mapping[At, float], by_itself: Mapping[At, float]) -> dict[At, float]:
-    found = {at: analysis.harm(value, by_itself[at], True) for at, value in beside.items() if at in by_itself}
-    return {at: value for at, value in found.items() if value is not None}
+def _harm(shared: Mapping[At, float], solo: Mapping[At, float]) -> dict[At, float]:
+    harms = {at: analysis.harm(value, solo[at], True) for at, value in shared.items() if at in solo}
+    return {at: value for at, value in harms.items() if value is not None}

@@ -61,32 +61,32 @@ class Outcome:
     @property
     def cautions(self) -> list[str]:
         """What a reader should know before believing the numbers."""
-        found = []
+        cautions = []
         if self.default.failed:
-            found.append(f"the default has no values: {self.default.failed}")
+            cautions.append(f"the default has no values: {self.default.failed}")
         if self.failed:
             first = self.failed[0]
-            found.append(
+            cautions.append(
                 f"{len(self.failed)} of {len(self.candidates)} candidates failed; {first.name}: {first.failed}"
             )
         if self.planner.repetitions == 1:
-            found.append("each point was tried once, so that nothing has an interval: set repetitions to 3 or more")
+            cautions.append("each point was tried once, so that nothing has an interval: set repetitions to 3 or more")
         if not self.shown and len(self.failed) < len(self.candidates):
-            found.append("no candidate keeps every constraint")
-        for each in self.verified:
-            if not each.is_held_out:
-                found.append(
-                    f"no points are held out: on {each.engine} the best candidates were run at the points of the"
+            cautions.append("no candidate keeps every constraint")
+        for verified in self.verified:
+            if not verified.is_held_out:
+                cautions.append(
+                    f"no points are held out: on {verified.engine} the best candidates were run at the points of the"
                     " search, with other seeds"
                 )
-            if each.untrustworthy:
-                are = "experiment is" if each.untrustworthy == 1 else "experiments are"
-                found.append(f"on {each.engine}, {each.untrustworthy} {are} untrustworthy, and left out")
-            for one in each.candidates:
-                if one.failed:
-                    which = "the default" if one.number is None else f"candidate {one.name}"
-                    found.append(f"on {each.engine}, {which} has no values: {one.failed}")
-        return found
+            if verified.untrustworthy:
+                are = "experiment is" if verified.untrustworthy == 1 else "experiments are"
+                cautions.append(f"on {verified.engine}, {verified.untrustworthy} {are} untrustworthy, and left out")
+            for candidate in verified.candidates:
+                if candidate.failed:
+                    name = "the default" if candidate.number is None else f"candidate {candidate.name}"
+                    cautions.append(f"on {verified.engine}, {name} has no values: {candidate.failed}")
+        return cautions
 
 
 def write(outcome: Outcome, folder: Path) -> None:
@@ -102,24 +102,27 @@ def write(outcome: Outcome, folder: Path) -> None:
 
 def frame(outcome: Outcome) -> pl.DataFrame:
     """Return a row per candidate, as docs/reference/searches.md documents it."""
-    search, best = outcome.search, {each.number for each in outcome.front}
+    search, best = outcome.search, {candidate.number for candidate in outcome.front}
     columns: dict[str, list[object]] = {
-        "candidate": [each.number for each in outcome.candidates],
+        "candidate": [candidate.number for candidate in outcome.candidates],
         "state": [
-            "failed" if each.failed else "stopped" if each.stopped else "complete" for each in outcome.candidates
+            "failed" if candidate.failed else "stopped" if candidate.stopped else "complete"
+            for candidate in outcome.candidates
         ],
-        "why": [each.failed or each.stopped or None for each in outcome.candidates],
-        "repetitions": [each.repetitions for each in outcome.candidates],
-        "feasible": [each.is_feasible(search) if each.is_measured else None for each in outcome.candidates],
-        "best": [each.number in best for each in outcome.candidates],
+        "why": [candidate.failed or candidate.stopped or None for candidate in outcome.candidates],
+        "repetitions": [candidate.repetitions for candidate in outcome.candidates],
+        "feasible": [
+            candidate.is_feasible(search) if candidate.is_measured else None for candidate in outcome.candidates
+        ],
+        "best": [candidate.number in best for candidate in outcome.candidates],
     }
     for parameter in search.parameters:
-        columns[parameter.address] = [each.settings[parameter.address] for each in outcome.candidates]
+        columns[parameter.address] = [candidate.settings[parameter.address] for candidate in outcome.candidates]
     for number, quantity in enumerate(search.quantities):
-        found = [each.estimates[number] if each.is_measured else None for each in outcome.candidates]
-        columns[quantity.name] = [each.mean if each else None for each in found]
-        columns[f"{quantity.name} low"] = [each.low if each else None for each in found]
-        columns[f"{quantity.name} high"] = [each.high if each else None for each in found]
+        estimates = [candidate.estimates[number] if candidate.is_measured else None for candidate in outcome.candidates]
+        columns[quantity.name] = [estimate.mean if estimate else None for estimate in estimates]
+        columns[f"{quantity.name} low"] = [estimate.low if estimate else None for estimate in estimates]
+        columns[f"{quantity.name} high"] = [estimate.high if estimate else None for estimate in estimates]
     return pl.DataFrame(columns, strict=False, infer_schema_length=None)
 
 
@@ -132,25 +135,25 @@ def as_json(outcome: Outcome) -> dict[str, object]:
         "engine": {"name": outcome.planner.engine.name, "version": outcome.planner.engine.version},
         "seed": outcome.planner.seed,
         "budget": search.budget,
-        "parameters": {each.address: each.span for each in search.parameters},
-        "quantities": [_described(each) for each in search.quantities],
+        "parameters": {parameter.address: parameter.span for parameter in search.parameters},
+        "quantities": [_described(quantity) for quantity in search.quantities],
         "evaluated": len(outcome.candidates),
         "failed": len(outcome.failed),
-        "feasible": sum(each.is_feasible(search) for each in outcome.candidates),
+        "feasible": sum(candidate.is_feasible(search) for candidate in outcome.candidates),
         "default": _as_json(outcome.default, search),
-        "best": [_as_json(each, search) for each in outcome.shown],
+        "best": [_as_json(candidate, search) for candidate in outcome.shown],
         "importances": list(outcome.importances),
         "verified": [
             {
-                "engine": each.engine,
-                "version": each.version,
-                "held_out": each.is_held_out,
-                "points": list(each.points),
-                "untrustworthy": each.untrustworthy,
-                "candidates": [_as_json(one, search) for one in each.candidates],
-                "differences": [asdict(row) for row in each.rows],
+                "engine": verified.engine,
+                "version": verified.version,
+                "held_out": verified.is_held_out,
+                "points": list(verified.points),
+                "untrustworthy": verified.untrustworthy,
+                "candidates": [_as_json(candidate, search) for candidate in verified.candidates],
+                "differences": [asdict(row) for row in verified.rows],
             }
-            for each in outcome.verified
+            for verified in outcome.verified
         ],
         "cautions": outcome.cautions,
     }
@@ -172,8 +175,8 @@ def _as_json(candidate: Candidate, search: Search) -> dict[str, object]:
         "feasible": candidate.is_feasible(search) if candidate.is_measured else None,
         "failed": candidate.failed or None,
         "values": {
-            quantity.name: asdict(found) if found else None
-            for quantity, found in zip(search.quantities, estimates, strict=True)
+            quantity.name: asdict(estimate) if estimate else None
+            for quantity, estimate in zip(search.quantities, estimates, strict=True)
         },
     }
 
@@ -190,17 +193,17 @@ def verified_table(search: Search, verified: Verified) -> tuple[list[str], list[
 
 def _table(search: Search, candidates: Sequence[Candidate]) -> tuple[list[str], list[list[str]]]:
     scales = [_scale(quantity, number, candidates) for number, quantity in enumerate(search.quantities)]
-    headings = ["candidate", *(each.title for each in search.parameters)]
+    headings = ["candidate", *(parameter.title for parameter in search.parameters)]
     headings += [_with_unit(quantity.name, scale) for quantity, scale in zip(search.quantities, scales, strict=True)]
     rows = []
-    for each in candidates:
-        settings = search.written if each.number is None else each.settings
-        cells = [each.name, *(value_text(settings.get(one.address)) for one in search.parameters)]
-        estimates = each.estimates if each.is_measured else [None] * len(scales)
-        for quantity, found, scale in zip(search.quantities, estimates, scales, strict=True):
-            is_broken = found and isinstance(quantity, Constraint) and quantity.excess(found.mean) > 0
-            cells.append(_estimated(found, scale) + (BROKEN if is_broken else ""))
-        rows.append([*cells, str(each.repetitions)])
+    for candidate in candidates:
+        settings = search.written if candidate.number is None else candidate.settings
+        cells = [candidate.name, *(value_text(settings.get(parameter.address)) for parameter in search.parameters)]
+        estimates = candidate.estimates if candidate.is_measured else [None] * len(scales)
+        for quantity, estimate, scale in zip(search.quantities, estimates, scales, strict=True):
+            is_broken = estimate and isinstance(quantity, Constraint) and quantity.excess(estimate.mean) > 0
+            cells.append(_estimated(estimate, scale) + (BROKEN if is_broken else ""))
+        rows.append([*cells, str(candidate.repetitions)])
     return [*headings, "repetitions"], rows
 
 
@@ -209,10 +212,10 @@ def difference_table(verified: Verified) -> tuple[list[str], list[list[str]]]:
     headings = ["candidate", "of", "at", "default", "candidate's", "change", "p", "verdict"]
     rows = []
     for row in verified.rows:
-        halves = [_half(each) for each in (row.default, row.found)]
-        scale = scale_for(row.unit, [row.default.mean, row.found.mean], [each for each in halves if each is not None])
+        halves = [_half(estimate) for estimate in (row.default, row.found)]
+        scale = scale_for(row.unit, [row.default.mean, row.found.mean], [half for half in halves if half is not None])
         unit = f" {scale.unit}" if scale.unit else ""
-        values = [_estimated(each, scale) + unit for each in (row.default, row.found)]
+        values = [_estimated(estimate, scale) + unit for estimate in (row.default, row.found)]
         change = _change(row.difference.value, row.difference.low, row.difference.high, scale)
         p = NOTHING if row.p is None else f"{row.p:.2g}"
         rows.append([row.candidate, row.quantity, row.point, *values, change, p, row.verdict])
@@ -230,17 +233,19 @@ def best_text(search: Search, evaluated: Sequence[Candidate]) -> str:
 def objective_text(search: Search, candidate: Candidate) -> str:
     """Write the objectives of a candidate for a line of progress."""
     texts = []
-    for objective, found in zip(search.objectives, candidate.estimates, strict=False):
-        if found:
-            scale = scale_for(objective.term.unit, [found.mean])
-            texts.append(f"{objective.name} {scale.text(found.mean)}{f' {scale.unit}' if scale.unit else ''}")
+    for objective, estimate in zip(search.objectives, candidate.estimates, strict=False):
+        if estimate:
+            scale = scale_for(objective.term.unit, [estimate.mean])
+            texts.append(f"{objective.name} {scale.text(estimate.mean)}{f' {scale.unit}' if scale.unit else ''}")
     return ", ".join(texts)
 
 
 def _scale(quantity: Objective | Constraint, number: int, candidates: Sequence[Candidate]) -> Scale:
-    found = [one for candidate in candidates if candidate.is_measured and (one := candidate.estimates[number])]
-    halves = [half for one in found if (half := _half(one)) is not None]
-    return scale_for(quantity.term.unit, [one.mean for one in found], halves)
+    estimates = [
+        estimate for candidate in candidates if candidate.is_measured and (estimate := candidate.estimates[number])
+    ]
+    halves = [half for estimate in estimates if (half := _half(estimate)) is not None]
+    return scale_for(quantity.term.unit, [estimate.mean for estimate in estimates], halves)
 
 
 def _half(estimate: Estimate) -> float | None:
@@ -251,11 +256,11 @@ def _with_unit(name: str, scale: Scale) -> str:
     return f"{name} ({scale.unit})" if scale.unit else name
 
 
-def _estimated(found: Estimate | None, scale: Scale) -> str:
-    if found is None:
+def _estimated(estimate: Estimate | None, scale: Scale) -> str:
+    if estimate is None:
         return NOTHING
-    half = scale.half_width(found.low, found.high)
-    return scale.text(found.mean) + (f" ± {half}" if half else "")
+    half = scale.half_width(estimate.low, estimate.high)
+    return scale.text(estimate.mean) + (f" ± {half}" if half else "")
 
 
 def _change(value: float, low: float | None, high: float | None, scale: Scale) -> str:

@@ -66,14 +66,14 @@ def _headline(outcome: Outcome) -> str:
         return f"{len(outcome.front)} of {len(outcome.candidates)} candidates are on the Pareto front."
     best = outcome.shown[0]
     settings = ", ".join(
-        f"{each.title} {value_text(best.settings[each.address])}" for each in outcome.search.parameters
+        f"{parameter.title} {value_text(best.settings[parameter.address])}" for parameter in outcome.search.parameters
     )
     verdicts = []
-    for each in outcome.verified:
-        where = "held-out points" if each.is_held_out else "the same points, with other seeds"
+    for verified in outcome.verified:
+        points = "held-out points" if verified.is_held_out else "the same points, with other seeds"
         verdicts += [
-            f"On {each.engine}, beside the default at {where}: {row.quantity} {row.verdict}"
-            for row in each.rows
+            f"On {verified.engine}, beside the default at {points}: {row.quantity} {row.verdict}"
+            for row in verified.rows
             if row.candidate == best.name and row.point == ALL_POINTS
         ]
     return f"The best of {len(outcome.candidates)} candidates: {settings}" + (
@@ -83,14 +83,14 @@ def _headline(outcome: Outcome) -> str:
 
 def _facts(outcome: Outcome) -> list[tuple[str, str]]:
     search = outcome.search
-    facts = [(each.title, each.span) for each in search.parameters]
-    facts += [("maximise" if each.is_maximised else "minimise", each.name) for each in search.objectives]
-    facts += [("subject to", each.text) for each in search.constraints]
+    facts = [(parameter.title, parameter.span) for parameter in search.parameters]
+    facts += [("maximise" if objective.is_maximised else "minimise", objective.name) for objective in search.objectives]
+    facts += [("subject to", constraint.text) for constraint in search.constraints]
     facts += [
         ("held out", f"{key_title(key)}: {', '.join(map(value_text, values))}")
         for key, values in search.held_out.items()
     ]
-    stopped = sum(bool(each.stopped) for each in outcome.candidates)
+    stopped = sum(bool(candidate.stopped) for candidate in outcome.candidates)
     facts.append(
         ("candidates", f"{len(outcome.candidates)}, of which {stopped} stopped early and {len(outcome.failed)} failed")
     )
@@ -103,14 +103,16 @@ def _tables(outcome: Outcome) -> list[PageTable]:
     tables = [
         PageTable("Best candidates" if is_one else "Pareto front", headings, rows, "At the points of the search.")
     ]
-    for each in outcome.verified:
-        where = "Held-out points" if each.is_held_out else "Other seeds"
-        headings, rows = texts.verified_table(outcome.search, each)
-        tables.append(PageTable(f"{where} on {each.engine}", headings, rows, f"Points: {'; '.join(each.points)}."))
-        headings, rows = texts.difference_table(each)
+    for verified in outcome.verified:
+        points = "Held-out points" if verified.is_held_out else "Other seeds"
+        headings, rows = texts.verified_table(outcome.search, verified)
+        tables.append(
+            PageTable(f"{points} on {verified.engine}", headings, rows, f"Points: {'; '.join(verified.points)}.")
+        )
+        headings, rows = texts.difference_table(verified)
         if rows:
-            about = "The candidate's value less the default's, with its interval; p after Holm's correction."
-            tables.append(PageTable(f"Beside the default on {each.engine}", headings, rows, about, verdicts=True))
+            note = "The candidate's value less the default's, with its interval; p after Holm's correction."
+            tables.append(PageTable(f"Beside the default on {verified.engine}", headings, rows, note, verdicts=True))
     return tables
 
 
@@ -128,37 +130,37 @@ def _kind(candidate: Candidate, outcome: Outcome) -> str:
         return DEFAULT
     if not candidate.is_feasible(outcome.search):
         return INFEASIBLE
-    return BEST if candidate.number in {each.number for each in outcome.shown} else OTHER
+    return BEST if candidate.number in {shown.number for shown in outcome.shown} else OTHER
 
 
 def _measured(outcome: Outcome) -> list[Candidate]:
-    return [each for each in (*outcome.candidates, outcome.default) if each.is_measured]
+    return [candidate for candidate in (*outcome.candidates, outcome.default) if candidate.is_measured]
 
 
 def _axis(quantity: Objective | Constraint) -> Scaled:
     return Scaled(quantity.name, NUMBER_UNITS.get(quantity.term.unit, ""))
 
 
-def _scatter(outcome: Outcome, along: int, up: int) -> Figure:
+def _scatter(outcome: Outcome, x_index: int, y_index: int) -> Figure:
     search = outcome.search
-    first, second = search.quantities[along], search.quantities[up]
+    first, second = search.quantities[x_index], search.quantities[y_index]
     rows = []
-    for each in _measured(outcome):
-        x, y = each.estimates[along], each.estimates[up]
+    for candidate in _measured(outcome):
+        x, y = candidate.estimates[x_index], candidate.estimates[y_index]
         if x and y:
-            rows.append((x.mean, y.mean, y.low, y.high, _kind(each, outcome)))
-    is_front = up < len(search.objectives)
+            rows.append((x.mean, y.mean, y.low, y.high, _kind(candidate, outcome)))
+    is_front = y_index < len(search.objectives)
     schema = pl.Schema(dict.fromkeys(("x", "y", "low", "high"), pl.Float64()) | {"series": ORDER})
     frame = pl.DataFrame(rows, schema, orient="row").sort("series", maintain_order=True)
-    about = "Every candidate, with the interval of the vertical value. "
-    about += (
+    caption = "Every candidate, with the interval of the vertical value. "
+    caption += (
         f"No candidate is {'above' if search.objectives[1].is_maximised else 'below'} and to the"
         f" {'right' if search.objectives[0].is_maximised else 'left'} of one on the front."
         if is_front
         else f"A candidate has to keep {search.constraints[0].text}."
     )
     title = "Pareto front" if is_front else f"{first.name} and {second.name}"
-    return Figure("front", title, "points", frame, x=_axis(first), y=_axis(second), about=about)
+    return Figure("front", title, "points", frame, x=_axis(first), y=_axis(second), about=caption)
 
 
 def _trace(outcome: Outcome, number: int) -> Figure:
@@ -167,57 +169,61 @@ def _trace(outcome: Outcome, number: int) -> Figure:
     rows = []
     for candidate in outcome.candidates:
         if candidate.is_feasible(outcome.search) and not candidate.stopped:
-            own = candidate.objectives(outcome.search)[number]
-            if best is None or objective.is_better(own, best.objectives(outcome.search)[number]):
+            value = candidate.objectives(outcome.search)[number]
+            if best is None or objective.is_better(value, best.objectives(outcome.search)[number]):
                 best = candidate
-        if best is not None and (found := best.estimates[number]):
-            rows.append((candidate.number, found.mean, found.low, found.high, "best until then"))
+        if best is not None and (estimate := best.estimates[number]):
+            rows.append((candidate.number, estimate.mean, estimate.low, estimate.high, "best until then"))
     schema = {"x": pl.Int64, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
     frame = pl.DataFrame(rows, schema, orient="row")
-    title, about = f"Best until each candidate: {objective.name}", "Of candidates that keep every constraint."
-    return Figure(f"trace-{number}", title, "lines", frame, x=Scaled("candidate"), y=_axis(objective), about=about)
+    title, caption = f"Best until each candidate: {objective.name}", "Of candidates that keep every constraint."
+    return Figure(f"trace-{number}", title, "lines", frame, x=Scaled("candidate"), y=_axis(objective), about=caption)
 
 
 def _importance(outcome: Outcome) -> Figure:
-    titles = {each.address: each.title for each in outcome.search.parameters}
+    titles = {parameter.address: parameter.title for parameter in outcome.search.parameters}
     rows = [
         (titles[address], share, None, None, objective.name)
         for objective, shares in zip(outcome.search.objectives, outcome.importances, strict=True)
-        for address, share in sorted(shares.items(), key=lambda each: -each[1])
+        for address, share in sorted(shares.items(), key=lambda item: -item[1])
     ]
     schema = {"x": pl.String, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
     frame = pl.DataFrame(rows, schema, orient="row")
-    about = "fANOVA over all candidates with values: the share of the objective's variance within the searched ranges."
+    caption = (
+        "fANOVA over all candidates with values: the share of the objective's variance within the searched ranges."
+    )
     y = Scaled("share of the variance explained", "ratio")
-    return Figure("importance", "Importance of the parameters", "bars", frame, x=Scaled("parameter"), y=y, about=about)
+    return Figure(
+        "importance", "Importance of the parameters", "bars", frame, x=Scaled("parameter"), y=y, about=caption
+    )
 
 
 def _parallel(outcome: Outcome) -> Figure:
     """Draw every candidate as a line over the parameters and the quantities."""
     search = outcome.search
-    measured = [each for each in _measured(outcome) if each.number is not None]
-    kinds = {each.name: _kind(each, outcome) for each in measured}
+    measured = [candidate for candidate in _measured(outcome) if candidate.number is not None]
+    kinds = {candidate.name: _kind(candidate, outcome) for candidate in measured}
     rows: list[tuple[str, float, str | None, str, str | None, str]] = []
     for parameter in search.parameters:
         title, ends = parameter.title, [value_text(end) for end in parameter.ends]
         rows += [(title, BELOW, None, "", ends[0], OTHER), (title, ABOVE, None, "", ends[-1], OTHER)]
-        for each in measured:
-            text = value_text(each.settings[parameter.address])
-            rows.append((title, _height(parameter, each), each.name, text, None, kinds[each.name]))
+        for candidate in measured:
+            text = value_text(candidate.settings[parameter.address])
+            rows.append((title, _height(parameter, candidate), candidate.name, text, None, kinds[candidate.name]))
     for number, quantity in enumerate(search.quantities):
-        means = {each.name: found.mean for each in measured if (found := each.estimates[number])}
+        means = {candidate.name: estimate.mean for candidate in measured if (estimate := candidate.estimates[number])}
         low, high = min(means.values()), max(means.values())
         rows.append((quantity.name, BELOW, None, "", _shown(low, quantity), OTHER))
         rows.append((quantity.name, ABOVE, None, "", _shown(high, quantity), OTHER))
         for name, mean in means.items():
-            place = (mean - low) / (high - low) if high > low else 0.5
-            rows.append((quantity.name, place, name, _shown(mean, quantity), None, kinds[name]))
-    axes = [*(each.title for each in search.parameters), *(each.name for each in search.quantities)]
+            height = (mean - low) / (high - low) if high > low else 0.5
+            rows.append((quantity.name, height, name, _shown(mean, quantity), None, kinds[name]))
+    axes = [*(each.title for each in search.parameters), *(parameter.name for parameter in search.quantities)]
     texts_of = dict.fromkeys(("line", "text", "end"), pl.String())
     schema = pl.Schema({"x": pl.Enum(axes), "y": pl.Float64(), **texts_of, "series": ORDER})
     frame = pl.DataFrame(rows, schema, orient="row").sort("x", "series", maintain_order=True)
-    about = "A line is a candidate: its parameters, then what they came to."
-    return Figure("parallel", "All candidates, axis by axis", "parallel", frame, about=about)
+    caption = "A line is a candidate: its parameters, then what they came to."
+    return Figure("parallel", "All candidates, axis by axis", "parallel", frame, about=caption)
 
 
 def _height(parameter: Parameter, candidate: Candidate) -> float:

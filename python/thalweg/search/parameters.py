@@ -124,11 +124,11 @@ def ranged(address: str, ends: Sequence[Value], *, is_log: bool, is_whole: bool 
     kinds: list[Kind] = []
     numbers = []
     for end in ends:
-        found = quantity(end) if isinstance(end, str) else ("number", float(end))
-        if found is None or isinstance(end, bool):
+        parsed = quantity(end) if isinstance(end, str) else ("number", float(end))
+        if parsed is None or isinstance(end, bool):
             raise TermError(f"`{address}` cannot range to {show(end)}", expected, "choices: { choices = [...] }")
-        kinds.append("whole" if is_whole else cast(Kind, found[0]))
-        numbers.append(found[1])
+        kinds.append("whole" if is_whole else cast(Kind, parsed[0]))
+        numbers.append(parsed[1])
     if kinds[0] != kinds[1]:
         raise TermError(f"`{address}` ranges from a {kinds[0]} to a {kinds[1]}", expected)
     low, high = numbers
@@ -149,8 +149,8 @@ def number_of(value: Value | None) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    found = quantity(value)
-    return found[1] if found else None
+    parsed = quantity(value)
+    return parsed[1] if parsed else None
 
 
 def written(value: float, kind: Kind) -> Value:
@@ -177,7 +177,9 @@ def _text(value: float, kind: Kind) -> str:
         return time_text(round(Fraction(value) * 10**9))
     if kind == "size":
         unit, size = max(
-            (each for each in SIZES.items() if value >= each[1]), key=lambda each: each[1], default=("B", 1)
+            (name_and_size for name_and_size in SIZES.items() if value >= name_and_size[1]),
+            key=lambda name_and_size: name_and_size[1],
+            default=("B", 1),
         )
         return f"{value / size:.{DIGITS}g}{unit}" if size > 1 else f"{round(value)}B"
     if kind == "packets":

@@ -46,8 +46,8 @@ class Planner:
         if side == "held out" and not self.search.held_out:
             values["seed"] = self.next_seed
         document = scenario.checked(scenario.overridden(self.search.document, values))
-        whole = plan.make(document, self.engine, self.known.engines)
-        experiments = [experiment for experiment in whole.experiments if self._is_of(side, experiment.sweep)]
+        full_plan = plan.make(document, self.engine, self.known.engines)
+        experiments = [experiment for experiment in full_plan.experiments if self._is_of(side, experiment.sweep)]
         if not experiments:
             raise ThalwegError(
                 "no-points",
@@ -57,13 +57,13 @@ class Planner:
                 hint="thalweg check shows the points of the sweep",
                 source=self.search.document.source(("search", "held_out")),
             )
-        return whole.model_copy(update={"experiments": experiments})
+        return full_plan.model_copy(update={"experiments": experiments})
 
     @property
     def seed(self) -> int:
         """The scenario's seed."""
-        given = self.search.document.raw.get("seed", 1)
-        return given if isinstance(given, int) else 1
+        seed = self.search.document.raw.get("seed", 1)
+        return seed if isinstance(seed, int) else 1
 
     @property
     def next_seed(self) -> int:
@@ -73,8 +73,8 @@ class Planner:
     @property
     def repetitions(self) -> int:
         """Repetitions of each point, at most."""
-        given = self.search.document.raw.get("repetitions", 1)
-        return given if isinstance(given, int) else 1
+        repetitions = self.search.document.raw.get("repetitions", 1)
+        return repetitions if isinstance(repetitions, int) else 1
 
     def _is_of(self, side: Side, point: Mapping[str, object]) -> bool:
         if not self.search.held_out:
@@ -82,18 +82,20 @@ class Planner:
         return self.search.is_held_out(point) == (side == "held out")
 
 
-def alone(whole: Plan, flow: str) -> Plan:
+def alone(full_plan: Plan, flow: str) -> Plan:
     """Plan the same experiments without all other flows: what the flow gets alone."""
     experiments = [
-        experiment.model_copy(update={"flows": [one for one in experiment.flows if one.name == flow]})
-        for experiment in whole.experiments
+        experiment.model_copy(
+            update={"flows": [planned_flow for planned_flow in experiment.flows if planned_flow.name == flow]}
+        )
+        for experiment in full_plan.experiments
     ]
-    return whole.model_copy(update={"experiments": experiments})
+    return full_plan.model_copy(update={"experiments": experiments})
 
 
-def points(whole: Plan) -> list[int]:
+def points(plan_: Plan) -> list[int]:
     """Return the numbers of the points of a plan."""
-    return list(dict.fromkeys(experiment.experiment for experiment in whole.experiments))
+    return list(dict.fromkeys(experiment.experiment for experiment in plan_.experiments))
 
 
 def digest(*parts: str) -> str:
@@ -110,8 +112,8 @@ def fingerprint(planner: Planner) -> str:
     search = planner.search
     sides: Sequence[Side] = ("seen", "held out")
     plans = [planner.plan({}, side).model_copy(update={"scenario_toml": ""}).model_dump_json() for side in sides]
-    said = [repr(each) for each in (*search.parameters, *search.objectives, *search.constraints)]
-    return digest(*plans, *said, planner.engine.name, planner.engine.version)
+    settings = [repr(setting) for setting in (*search.parameters, *search.objectives, *search.constraints)]
+    return digest(*plans, *settings, planner.engine.name, planner.engine.version)
 
 
 def take(directory: Path, name: str) -> None:
@@ -123,7 +125,7 @@ def take(directory: Path, name: str) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         present = mark.read_text(encoding="utf-8").strip() or None if mark.exists() else None
-        if present is None and any(each.name != "search.id" for each in directory.iterdir()):
+        if present is None and any(entry.name != "search.id" for entry in directory.iterdir()):
             present = "none"
         if present is None:
             mark.write_text(f"{name}\n", encoding="utf-8")

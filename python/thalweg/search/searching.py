@@ -52,7 +52,7 @@ class Searching:
 
     def _evaluate(self, claimed: Claimed) -> None:
         evaluated = self.store.evaluated()
-        same = next((each for each in evaluated if each.settings == claimed.settings), None)
+        same = next((candidate for candidate in evaluated if candidate.settings == claimed.settings), None)
         if same is not None:
             candidate = replace(same, number=claimed.number)
         else:
@@ -89,6 +89,8 @@ class Searching:
 def unmeasured(candidate: Candidate, search: Search) -> str:
     """Say which quantity of a candidate has no value in any repetition; empty if all have one."""
     lacking = [
-        quantity.name for quantity, found in zip(search.quantities, candidate.estimates, strict=True) if found is None
+        quantity.name
+        for quantity, estimate in zip(search.quantities, candidate.estimates, strict=True)
+        if estimate is None
     ]
     return f"no value of {', '.join(lacking)}" if lacking else ""

@@ -25,13 +25,13 @@ def shrink(conditions: Conditions, fails: Callable[[Conditions], bool]) -> list[
 
     `conditions` fail; `fails` tries others.
     """
-    least = _fewest(list(conditions), fails)
-    for number, element in enumerate(least):
+    minimal = _fewest(list(conditions), fails)
+    for number, element in enumerate(minimal):
         for name in element.values:
             if KINDS[element.kind][name] == "choice":
                 continue
-            least[number] = _simplest(least, number, name, fails)
-    return _fewest(least, fails)
+            minimal[number] = _simplest(minimal, number, name, fails)
+    return _fewest(minimal, fails)
 
 
 def _fewest(conditions: list[Element], fails: Callable[[Conditions], bool]) -> list[Element]:

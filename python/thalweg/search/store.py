@@ -105,8 +105,8 @@ class Store:
     @property
     def default(self) -> Candidate | None:
         """What was found of the scenario as it is written."""
-        found = self._study.user_attrs.get(DEFAULT)
-        return _candidate(None, json.loads(found)) if found else None
+        document = self._study.user_attrs.get(DEFAULT)
+        return _candidate(None, json.loads(document)) if document else None
 
     def keep_default(self, candidate: Candidate) -> None:
         """Keep what was found of the scenario as it is written."""
@@ -119,9 +119,9 @@ class Store:
             trials = self._study.get_trials(deepcopy=False)
         for trial in trials:
             if trial.number not in self._known and FOUND in trial.user_attrs and trial.state != TrialState.RUNNING:
-                found = json.loads(trial.user_attrs[FOUND])
-                self._known[trial.number] = _candidate(trial.user_attrs[CANDIDATE], found)
-        return sorted(self._known.values(), key=lambda each: each.number or 0)
+                result = json.loads(trial.user_attrs[FOUND])
+                self._known[trial.number] = _candidate(trial.user_attrs[CANDIDATE], result)
+        return sorted(self._known.values(), key=lambda candidate: candidate.number or 0)
 
     def claim(self) -> Claimed | None:
         """Take a candidate that a killed process has left, or propose the next one; None: the budget is used."""
@@ -195,12 +195,12 @@ class Store:
         """
         trials = self._study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         varied = [name for name in self._space if len({trial.params[name] for trial in trials}) > 1]
-        found: list[dict[str, float]] = []
+        shares: list[dict[str, float]] = []
         for number in range(len(self._search.objectives)):
             if len(trials) < MIN_FOR_IMPORTANCE or not varied or len({t.values[number] for t in trials}) < 2:
-                found.append({})
+                shares.append({})
                 continue
-            found.append(
+            shares.append(
                 optuna.importance.get_param_importances(
                     self._study,
                     evaluator=optuna.importance.FanovaImportanceEvaluator(seed=_hashed(self._seed, "importance")),
@@ -208,7 +208,7 @@ class Store:
                     params=varied,
                 )
             )
-        return found
+        return shares
 
     def _lock(self, trial: int) -> IO[bytes] | None:
         """Lock a trial; None if another process has it. The lock is open as long as the file."""
@@ -275,8 +275,8 @@ def _found(candidate: Candidate) -> str:
     )
 
 
-def _candidate(number: int | None, found: dict[str, Any]) -> Candidate:
-    return Candidate(number, found["settings"], found["values"], found["stopped"], found["failed"])
+def _candidate(number: int | None, result: dict[str, Any]) -> Candidate:
+    return Candidate(number, result["settings"], result["values"], result["stopped"], result["failed"])
 
 
 @contextmanager

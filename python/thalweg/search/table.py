@@ -14,7 +14,7 @@ from thalweg.scenario.document import Raw, TomlValue, Value
 from thalweg.scenario.mistakes import Mistakes, by_line
 from thalweg.scenario.model_mistakes import Described, translate
 from thalweg.scenario.places import show
-from thalweg.scenario.positions import Place, dotted
+from thalweg.scenario.positions import KeyPath, dotted
 from thalweg.scenario.rows import KEY as ROWS
 from thalweg.scenario.rows import Rows
 from thalweg.scenario.text import words
@@ -110,12 +110,12 @@ class Search:
     def expanded(self, settings: Mapping[str, Value]) -> dict[str, Value]:
         """Return the settings by key of the scenario: what every flow shares is set for each."""
         flows = names_of_flows(self.document)
-        return {each: value for address, value in settings.items() for each in expanded(address, flows)}
+        return {key: value for address, value in settings.items() for key in expanded(address, flows)}
 
     @property
     def written(self) -> dict[str, Value]:
         """The values that the scenario itself gives its parameters; those without one are left to the engine."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for parameter in self.parameters:
             value: TomlValue = self.document.raw
             first = expanded(parameter.address, names_of_flows(self.document))[0]
@@ -125,8 +125,8 @@ class Search:
                 elif isinstance(value, list) and isinstance(key, int):
                     value = value[key]
             if isinstance(value, bool | int | float | str):
-                found[parameter.address] = value
-        return found
+                values[parameter.address] = value
+        return values
 
     @property
     def quantities(self) -> list[Objective | Constraint]:
@@ -151,15 +151,15 @@ class Search:
         table = shaped(document, NAME, SearchTable)
         checker = _Checker(document)
         parameters = [checker.parameter(address, values) for address, values in table.parameters.items()]
-        objectives = [checker.objective(number, each) for number, each in enumerate(table.objectives)]
-        constraints = [checker.constraint(number, each) for number, each in enumerate(table.constraints)]
+        objectives = [checker.objective(number, row) for number, row in enumerate(table.objectives)]
+        constraints = [checker.constraint(number, row) for number, row in enumerate(table.constraints)]
         checker.held_out(table.held_out)
         checker.raise_found()
         search = cls(
             document,
-            [each for each in parameters if each],
-            [each for each in objectives if each],
-            [each for each in constraints if each],
+            [parameter for parameter in parameters if parameter],
+            [objective for objective in objectives if objective],
+            [constraint for constraint in constraints if constraint],
             {address: list(values) for address, values in table.held_out.items()},
             table.budget,
             checker.held_out_rows,
@@ -174,18 +174,21 @@ def shaped(document: Document, name: str, model: type[Model]) -> Model:
 
     Raises `ThalwegErrors` with what is unknown, missing or of another kind.
     """
-    given = document.searches[name]
-    if not isinstance(given, dict):
+    table = document.searches[name]
+    if not isinstance(table, dict):
         raise ThalwegError(
-            "wrong-type", f"`{name}` is {show(given)}", place=name, found=show(given), expected=f"a table [{name}]",
+            "wrong-type", f"`{name}` is {show(table)}", place=name, found=show(table), expected=f"a table [{name}]",
             source=document.source((name,)),
         )  # fmt: skip
     try:
-        return model.model_validate(given)
+        return model.model_validate(table)
     except ValidationError as error:
-        found = translate(error, Described(model, f"[{name}]"), cast(Raw, given)).found
+        mistakes = translate(error, Described(model, f"[{name}]"), cast(Raw, table)).found
         raise ThalwegErrors(
-            by_line(each.error(dotted((name, *each.place)), document.source((name, *each.place))) for each in found)
+            by_line(
+                mistake.error(dotted((name, *mistake.key_path)), document.source((name, *mistake.key_path)))
+                for mistake in mistakes
+            )
         ) from None
 
 
@@ -210,39 +213,41 @@ class _Checker:
         if self.found:
             raise ThalwegErrors(by_line(self.found))
 
-    def add(self, place: Place, code: str, message: str, expected: str | None = None, hint: str | None = None) -> None:
+    def add(
+        self, key_path: KeyPath, code: str, message: str, expected: str | None = None, hint: str | None = None
+    ) -> None:
         mistakes = Mistakes()
-        mistakes.add(code, (NAME, *place), message, expected=expected, hint=hint)
-        source = self.document.source((NAME, *place))
-        self.found.append(mistakes.found[0].error(dotted((NAME, *place)), source))
+        mistakes.add(code, (NAME, *key_path), message, expected=expected, hint=hint)
+        source = self.document.source((NAME, *key_path))
+        self.found.append(mistakes.found[0].error(dotted((NAME, *key_path)), source))
 
-    def parameter(self, address: str, given: list[Value] | ParameterTable) -> Parameter | None:
-        place = ("parameters", address)
+    def parameter(self, address: str, form: list[Value] | ParameterTable) -> Parameter | None:
+        key_path = ("parameters", address)
         addresses = expanded(address, self.flows)
         try:
-            for each in addresses:
-                sweep.locate(each, self.document.raw)
+            for key in addresses:
+                sweep.locate(key, self.document.raw)
         except ThalwegError as error:
             message = error.message.replace("cannot be swept", "cannot be searched")
-            self.add(place, "bad-parameter", message, error.expected, error.hint)
+            self.add(key_path, "bad-parameter", message, error.expected, error.hint)
             return None
-        if any(each in self.document.swept for each in addresses):
+        if any(key in self.document.swept for key in addresses):
             hint = "remove it from [sweep], or from [search]"
-            self.add(place, "conflict", f"`{address}` is in [sweep], too", "either of the two", hint)
+            self.add(key_path, "conflict", f"`{address}` is in [sweep], too", "either of the two", hint)
             return None
         try:
-            return _parameter(address, given)
+            return _parameter(address, form)
         except TermError as error:
-            self.add(place, "bad-range", error.message, error.expected, error.hint)
+            self.add(key_path, "bad-range", error.message, error.expected, error.hint)
             return None
 
-    def objective(self, number: int, given: ObjectiveTable) -> Objective | None:
-        place = ("objectives", number)
+    def objective(self, number: int, table: ObjectiveTable) -> Objective | None:
+        key_path = ("objectives", number)
         try:
-            check_over(given.over)
-            return Objective(Term.of(given.measure, given.of, self.flows), given.goal == "maximise", given.over)
+            check_over(table.over)
+            return Objective(Term.of(table.measure, table.of, self.flows), table.goal == "maximise", table.over)
         except TermError as error:
-            self.add(place, "bad-objective", error.message, error.expected, error.hint)
+            self.add(key_path, "bad-objective", error.message, error.expected, error.hint)
             return None
 
     def constraint(self, number: int, text: str) -> Constraint | None:
@@ -252,24 +257,24 @@ class _Checker:
             self.add(("constraints", number), "bad-constraint", error.message, error.expected, error.hint)
             return None
 
-    def held_out(self, given: Mapping[str, Sequence[Value]]) -> None:
+    def held_out(self, table: Mapping[str, Sequence[Value]]) -> None:
         swept = self.document.swept
-        for address, values in given.items():
-            place = ("held_out", address)
+        for address, values in table.items():
+            key_path = ("held_out", address)
             if address == ROWS:
                 self.rows_held_out(values)
                 continue
             if address not in swept:
                 hint = words.did_you_mean(address, list(swept)) or f'add "{address}" = [...] to [sweep]'
                 expected = words.one_of(swept) if swept else "a key of [sweep], which is missing"
-                self.add(place, "bad-held-out", f"`{address}` is not a key of [sweep]", expected, hint)
+                self.add(key_path, "bad-held-out", f"`{address}` is not a key of [sweep]", expected, hint)
                 continue
             unknown = [value for value in values if value not in swept[address]]
             if unknown:
                 expected = words.one_of(show(value) for value in swept[address])
                 hint = f"add {show(unknown[0])} to `{address}` in [sweep]"
                 self.add(
-                    place,
+                    key_path,
                     "bad-held-out",
                     f"{show(unknown[0])} is not a value of `{address}` in [sweep]",
                     expected,
@@ -277,21 +282,21 @@ class _Checker:
                 )
             elif not set(swept[address]) - set(values):
                 message = f"every value of `{address}` is held out, so that the search has no points"
-                self.add(place, "bad-held-out", message, "at least one other value in [sweep]")
+                self.add(key_path, "bad-held-out", message, "at least one other value in [sweep]")
             elif not values:
-                self.add(place, "empty-list", f"`{address}` has no values", "at least one value of [sweep]")
+                self.add(key_path, "empty-list", f"`{address}` has no values", "at least one value of [sweep]")
 
     def rows_held_out(self, names: Sequence[Value]) -> None:
-        place = ("held_out", ROWS)
+        key_path = ("held_out", ROWS)
         present = cast(Mapping[str, Sequence[Value]], self.document.raw.get("sweep", {})).get(ROWS, [])
         unknown = [name for name in names if name not in present]
         if unknown or not names:
-            what = f"{show(unknown[0])} is not a file of `rows` in [sweep]" if unknown else "`rows` has no files"
+            problem = f"{show(unknown[0])} is not a file of `rows` in [sweep]" if unknown else "`rows` has no files"
             expected = words.one_of(map(show, present)) if present else "a file of `rows` in [sweep], which has none"
-            self.add(place, "bad-held-out", what, expected)
+            self.add(key_path, "bad-held-out", problem, expected)
         elif not set(present) - set(names):
             message = "every file of `rows` is held out, so that the search has no points"
-            self.add(place, "bad-held-out", message, "at least one other file in [sweep]")
+            self.add(key_path, "bad-held-out", message, "at least one other file in [sweep]")
         else:
             self.held_out_rows = rows.read([str(name) for name in names], self.document.file.parent)
 
@@ -309,22 +314,22 @@ class _Checker:
                     break
 
 
-def _parameter(address: str, given: list[Value] | ParameterTable) -> Parameter:
-    if isinstance(given, list):
-        return ranged(address, given, is_log=False)
-    forms = [name for name in ("low", "int", "choices") if getattr(given, name) is not None]
-    if len(forms) != 1 or (given.high is not None) != (forms == ["low"]):
+def _parameter(address: str, form: list[Value] | ParameterTable) -> Parameter:
+    if isinstance(form, list):
+        return ranged(address, form, is_log=False)
+    forms = [name for name in ("low", "int", "choices") if getattr(form, name) is not None]
+    if len(forms) != 1 or (form.high is not None) != (forms == ["low"]):
         raise TermError(
             f"`{address}` is not a range", "[low, high], or one of low and high, int, choices",
             'as in { low = 1.0, high = 2.0, scale = "log" }, { int = [1, 8] } or { choices = ["a", "b"] }',
         )  # fmt: skip
-    is_log = given.scale == "log"
-    if given.choices is not None:
-        if len(given.choices) < 2 or len(set(given.choices)) < len(given.choices) or is_log:
+    is_log = form.scale == "log"
+    if form.choices is not None:
+        if len(form.choices) < 2 or len(set(form.choices)) < len(form.choices) or is_log:
             raise TermError(f"`{address}` has not several choices", "two different values or more, without a scale")
-        return Parameter(address, "choice", choices=given.choices)
-    if given.int is not None:
-        return ranged(address, cast(list[Value], given.int), is_log=is_log, is_whole=True)
-    assert given.low is not None
-    assert given.high is not None
-    return ranged(address, [given.low, given.high], is_log=is_log)
+        return Parameter(address, "choice", choices=form.choices)
+    if form.int is not None:
+        return ranged(address, cast(list[Value], form.int), is_log=is_log, is_whole=True)
+    assert form.low is not None
+    assert form.high is not None
+    return ranged(address, [form.low, form.high], is_log=is_log)

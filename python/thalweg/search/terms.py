@@ -66,9 +66,9 @@ class Constraint:
         0.06
         """
         check = Check.parse(text, flows)
-        (bound, *more), expected = check.bounds, "measure(flow) <= number, or >= number"
+        (bound, *rest), expected = check.bounds, "measure(flow) <= number, or >= number"
         number = bound.right.value({}) if not bound.right.terms else None
-        if more or bound.left.term is None or number is None:
+        if rest or bound.left.term is None or number is None:
             raise TermError(f"`{check.text}` is not a constraint", expected, "as in harm(theirs) <= 0.1")
         return cls(bound.left.term, "<=" if bound.sign in ("<", "<=") else ">=", number, check.text)
 
@@ -83,8 +83,8 @@ class Constraint:
 
     def excess(self, value: float) -> float:
         """Return by how much a value breaks the bound, as a part of it; at most 0 where the bound is kept."""
-        over = value - self.bound if self.sign == "<=" else self.bound - value
-        return over / (abs(self.bound) or 1.0)
+        difference = value - self.bound if self.sign == "<=" else self.bound - value
+        return difference / (abs(self.bound) or 1.0)
 
 
 def reduced(values: Sequence[float], over: Over, *, is_large_good: bool) -> float:

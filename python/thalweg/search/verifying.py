@@ -73,15 +73,15 @@ def winners(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
         rest, best = list(candidates), list[Candidate]()
         while len(best) < MAX_WINNERS and (next_best := front(rest, search)):
             best.append(next_best[0])
-            rest = [each for each in rest if each.settings != next_best[0].settings]
+            rest = [candidate for candidate in rest if candidate.settings != next_best[0].settings]
         return best
-    ordered = sorted(front(candidates, search), key=lambda each: each.objectives(search)[0])
+    ordered = sorted(front(candidates, search), key=lambda candidate: candidate.objectives(search)[0])
     if objective.is_maximised:
         ordered.reverse()
     if len(ordered) <= MAX_WINNERS:
         return ordered
-    places = [round(number * (len(ordered) - 1) / (MAX_WINNERS - 1)) for number in range(MAX_WINNERS)]
-    return [ordered[place] for place in places]
+    indices = [round(number * (len(ordered) - 1) / (MAX_WINNERS - 1)) for number in range(MAX_WINNERS)]
+    return [ordered[index] for index in indices]
 
 
 def verify(
@@ -89,7 +89,7 @@ def verify(
     lab: Lab,
     folder: Path,
     candidates: Sequence[Candidate],
-    tell: Callable[[str], None] = lambda text: None,
+    report: Callable[[str], None] = lambda text: None,
 ) -> Verified:
     """Run the default and `candidates` at the held-out points on the planner's engine.
 
@@ -99,35 +99,35 @@ def verify(
     """
     search = planner.search
     default = Candidate(None, {})
-    found, plans, values = [], [], []
+    verified, plans, values = [], [], []
     untrustworthy = 0
-    for each in (default, *candidates):
-        tell(each.name)
-        plan = planner.plan(each.settings, "held out")
-        directory = folder / ("default" if each.number is None else f"candidate-{each.number}")
+    for tried in (default, *candidates):
+        report(tried.name)
+        plan = planner.plan(tried.settings, "held out")
+        directory = folder / ("default" if tried.number is None else f"candidate-{tried.number}")
         measured = _measured(lab, plan, directory, search)
         quantities = [] if isinstance(measured, str) else all_quantities(measured, search.quantities, plan)
         failed = measured if isinstance(measured, str) else ""
-        candidate = Candidate(each.number, each.settings, quantities, failed=failed)
+        candidate = Candidate(tried.number, tried.settings, quantities, failed=failed)
         if not failed:
             candidate = replace(candidate, failed=unmeasured(candidate, search))
-        found.append(candidate)
+        verified.append(candidate)
         plans.append(plan)
         values.append({} if isinstance(measured, str) else measured)
         untrustworthy += 0 if failed else len(open_run(directory).untrustworthy)
     rows = _judged(
         [
             row
-            for candidate, plan, own in list(zip(found, plans, values, strict=True))[1:]
-            if not candidate.failed and not found[0].failed
-            for row in _compared(candidate, (plans[0], values[0]), (plan, own), search)
+            for candidate, plan, candidate_values in list(zip(verified, plans, values, strict=True))[1:]
+            if not candidate.failed and not verified[0].failed
+            for row in _compared(candidate, (plans[0], values[0]), (plan, candidate_values), search)
         ],
         search,
     )
-    named = list(_names(plans[0]).values())
-    named = named if len(named) <= MAX_POINTS else [f"{len(named)} points"]
+    names = list(_names(plans[0]).values())
+    names = names if len(names) <= MAX_POINTS else [f"{len(names)} points"]
     return Verified(
-        planner.engine.name, planner.engine.version, bool(search.held_out), named, found, rows, untrustworthy
+        planner.engine.name, planner.engine.version, bool(search.held_out), names, verified, rows, untrustworthy
     )
 
 
@@ -142,36 +142,50 @@ def _measured(lab: Lab, plan: Plan, directory: Path, search: Search) -> Values |
 
 
 def _compared(
-    candidate: Candidate, default: tuple[Plan, Values], own: tuple[Plan, Values], search: Search
+    candidate: Candidate, default: tuple[Plan, Values], candidate_side: tuple[Plan, Values], search: Search
 ) -> list[Verdicts]:
     rows = []
     names = _names(default[0])
     numbers = points(default[0])
-    places: list[tuple[str, list[int]]] = [(ALL_POINTS, numbers)]
+    point_groups: list[tuple[str, list[int]]] = [(ALL_POINTS, numbers)]
     if 1 < len(numbers) <= MAX_POINTS:
-        places += [(names[number], [number]) for number in numbers]
+        point_groups += [(names[number], [number]) for number in numbers]
     for quantity in search.quantities:
-        for name, at in places if isinstance(quantity, Objective) else places[:1]:
-            first, second = (_estimate(values, quantity, at) for _, values in (default, own))
+        for name, at in point_groups if isinstance(quantity, Objective) else point_groups[:1]:
+            first, second = (_estimate(values, quantity, at) for _, values in (default, candidate_side))
             if first is None or second is None:
                 continue
-            apart = analysis.difference(first, second)
-            named = quantity.name if name == ALL_POINTS else str(quantity.term)
-            row = Verdicts(candidate.name, named, quantity.term.unit, name, first, second, apart, apart.p, "too few")
+            difference = analysis.difference(first, second)
+            quantity_name = quantity.name if name == ALL_POINTS else str(quantity.term)
+            row = Verdicts(
+                candidate.name,
+                quantity_name,
+                quantity.term.unit,
+                name,
+                first,
+                second,
+                difference,
+                difference.p,
+                "too few",
+            )
             rows.append(row)
     return rows
 
 
 def _estimate(values: Values, quantity: Objective | Constraint, at: Sequence[int]) -> Estimate | None:
-    known = [value for value in by_repetition(values, quantity, at) if value is not None]
-    return analysis.estimate(known) if known else None
+    present = [value for value in by_repetition(values, quantity, at) if value is not None]
+    return analysis.estimate(present) if present else None
 
 
 def _judged(rows: Sequence[Verdicts], search: Search) -> list[Verdicts]:
     corrected = iter(analysis.holm([row.p for row in rows if row.p is not None]))
     tested = [row if row.p is None else replace(row, p=next(corrected)) for row in rows]
-    large_is_good = {each.name: each.sign == ">=" for each in search.constraints}
-    large_is_good |= {name: each.is_maximised for each in search.objectives for name in (each.name, str(each.term))}
+    large_is_good = {constraint.name: constraint.sign == ">=" for constraint in search.constraints}
+    large_is_good |= {
+        name: objective.is_maximised
+        for objective in search.objectives
+        for name in (objective.name, str(objective.term))
+    }
     return [replace(row, verdict=_verdict(row, large_is_good[row.quantity])) for row in tested]
 
 
@@ -185,6 +199,8 @@ def _verdict(row: Verdicts, is_large_good: bool) -> Verdict:
 
 def _names(plan: Plan) -> dict[int, str]:
     """Name the points of a plan by the keys of the sweep that vary."""
-    of = {experiment.experiment: experiment.sweep for experiment in plan.experiments}
-    keys = [key for key in next(iter(of.values())) if len({point[key] for point in of.values()}) > 1]
-    return {number: ", ".join(setting(key, point[key]) for key in keys) or ALL_POINTS for number, point in of.items()}
+    sweeps = {experiment.experiment: experiment.sweep for experiment in plan.experiments}
+    keys = [key for key in next(iter(sweeps.values())) if len({point[key] for point in sweeps.values()}) > 1]
+    return {
+        number: ", ".join(setting(key, point[key]) for key in keys) or ALL_POINTS for number, point in sweeps.items()
+    }

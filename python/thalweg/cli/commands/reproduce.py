@@ -79,46 +79,48 @@ def command(
     engines = _engines(engine_name, capabilities)
     if policy is not None:
         _check_policy(loaded, engines)
-    whole = [[studies.plan(study, each, capabilities, quick=quick) for each in engines] for study in loaded]
-    ended, told = Exit.FINE, []
-    for study, planned in zip(loaded, whole, strict=True):
-        for each in planned:
-            place = studies.folder(study, each.engine.name, out or studies.RUNS, quick=quick)
+    plans = [
+        [studies.plan(study, chosen_engine, capabilities, quick=quick) for chosen_engine in engines] for study in loaded
+    ]
+    ended, results = Exit.FINE, []
+    for study, planned in zip(loaded, plans, strict=True):
+        for reproduced in planned:
+            directory = studies.folder(study, reproduced.engine.name, out or studies.RUNS, quick=quick)
             if ended is not Exit.INTERRUPTED:
                 if retry_untrustworthy:
-                    for run in sorted(place.glob("*/")):
+                    for run in sorted(directory.glob("*/")):
                         forget_untrustworthy(run)
-                studies.run(each, place, partial(_run, study, capabilities, threads), tell=output.talk)
-                ended = evidence.worst([ended, each.exit_code])
-        done = [each for each in planned if each.judged]
+                studies.run(reproduced, directory, partial(_run, study, capabilities, threads), report=output.talk)
+                ended = evidence.worst([ended, reproduced.exit_code])
+        judged = [candidate for candidate in planned if candidate.judged]
         page, files = None, None
         if ended is not Exit.INTERRUPTED:
             page = studies.folder(study, engine_name, out or studies.RUNS, quick=quick).with_suffix(".html")
-            files = _write_page(study, done, page, drawn_to.get(study.name), form, quick=quick)
+            files = _write_page(study, judged, page, drawn_to.get(study.name), form, quick=quick)
         if as_json:
-            told.append(reproduce_output.as_json(study, done, page, files, quick=quick))
-        elif done:
-            reproduce_output.show(study, done, page, files)
-        if check and not _is_as_recorded(study, done, quick=quick):
+            results.append(reproduce_output.as_json(study, judged, page, files, quick=quick))
+        elif judged:
+            reproduce_output.show(study, judged, page, files)
+        if check and not _is_as_recorded(study, judged, quick=quick):
             ended = evidence.worst([ended, Exit.FAILED])
         if record:
-            _record(study, done, quick=quick)
-        if policy is not None and done:
-            _write_policy(study, done[0], policy, quick=quick)
+            _record(study, judged, quick=quick)
+        if policy is not None and judged:
+            _write_policy(study, judged[0], policy, quick=quick)
         if ended is Exit.INTERRUPTED:
             break
     if as_json:
-        output.data_json({"studies": told, "interrupted": ended is Exit.INTERRUPTED, "command": typed.words()})
+        output.data_json({"studies": results, "interrupted": ended is Exit.INTERRUPTED, "command": typed.words()})
     if ended is Exit.INTERRUPTED:
         output.talk(f"interrupted: what is finished was judged; to go on: {typed.again()}")
-    raise typer.Exit(_exit_code([each for planned in whole for each in planned], ended))
+    raise typer.Exit(_exit_code([item for planned in plans for item in planned], ended))
 
 
 def _exit_code(reproduced: "Sequence[Reproduced]", ended: Exit) -> Exit:
     """Return the worst of what was found and how it `ended`; prints the cautions unless it was interrupted."""
-    codes = [ended, *(evidence.code(found) for each in reproduced for found in each.evidence)]
-    cautions = [caution for each in reproduced for caution in each.cautions]
-    if not any(each.is_judged for each in reproduced):
+    codes = [ended, *(evidence.code(extent) for item in reproduced for extent in item.evidence)]
+    cautions = [caution for item in reproduced for caution in item.cautions]
+    if not any(item.is_judged for item in reproduced):
         codes.append(Exit.NO_EVIDENCE)
         cautions.append("no claim could be judged")
     for caution in cautions if ended is not Exit.INTERRUPTED else ():
@@ -141,15 +143,15 @@ def _run(
     from thalweg.run import Progress, execute, real_time_s
 
     assert planned_part.plan
-    more = "" if any(repetition == 0 for _, repetition in due) else ", more repetitions"
-    title = f"{study.name}: {planned_part.part} on {planned_part.engine.name}{more}"
-    wanted = set(due)
-    some = [
+    suffix = "" if any(repetition == 0 for _, repetition in due) else ", more repetitions"
+    title = f"{study.name}: {planned_part.part} on {planned_part.engine.name}{suffix}"
+    due_pairs = set(due)
+    experiments = [
         experiment
         for experiment in planned_part.plan.experiments
-        if (experiment.experiment, experiment.repetition) in wanted
+        if (experiment.experiment, experiment.repetition) in due_pairs
     ]
-    seconds = real_time_s(planned_part.plan.model_copy(update={"experiments": some}), planned_part.engine)
+    seconds = real_time_s(planned_part.plan.model_copy(update={"experiments": experiments}), planned_part.engine)
     with Progress(output.console(), title=title, real_time_s=seconds) as progress:
         return execute(
             planned_part.plan,
@@ -158,7 +160,7 @@ def _run(
             threads=threads,
             command=typed.words(),
             listener=progress.event,
-            due=due if len(some) < len(planned_part.plan.experiments) else None,
+            due=due if len(experiments) < len(planned_part.plan.experiments) else None,
         )
 
 
@@ -178,22 +180,28 @@ def _figure_folders(
 
 
 def _write_page(
-    study: "Study", done: "Sequence[Reproduced]", page: Path, figures: Path | None, form: str | None, *, quick: bool
+    study: "Study",
+    reproduced: "Sequence[Reproduced]",
+    page: Path,
+    figures: Path | None,
+    form: str | None,
+    *,
+    quick: bool,
 ) -> list[Path] | None:
     """Write the page of a study, and its figures where a folder for them is given; returns the files of figures."""
     from thalweg import studies
 
-    shown = studies.as_page(study, done, quick=quick)
-    studies.write_page(shown, page)
-    return None if figures is None else _save_figures(shown, figures, form)
+    content = studies.as_page(study, reproduced, quick=quick)
+    studies.write_page(content, page)
+    return None if figures is None else _save_figures(content, figures, form)
 
 
-def _save_figures(shown: "StudyPage", directory: Path, form: str | None) -> list[Path]:
+def _save_figures(content: "StudyPage", directory: Path, form: str | None) -> list[Path]:
     """Write the figures of a page; which of the study's are missing, and why, is among the page's cautions."""
     from thalweg.report.drawing import paper
 
-    files = paper.save(shown.figures, directory, form or figure_files.DEFAULT)
-    for caution in shown.left_out:
+    files = paper.save(content.figures, directory, form or figure_files.DEFAULT)
+    for caution in content.left_out:
         output.talk(caution)
     return files
 
@@ -226,47 +234,54 @@ def _check_policy(studies: "Sequence[Study]", engines: "Sequence[Engine]") -> No
         raise lessons.no_policy(studies[0])
 
 
-def _write_policy(study: "Study", done: "Reproduced", file: Path, *, quick: bool) -> None:
+def _write_policy(study: "Study", reproduced: "Reproduced", file: Path, *, quick: bool) -> None:
     from thalweg.studies.judging import export_policy
     from thalweg.studies.pages import lessons
 
-    export_policy.write(lessons.policy_file(study, done, quick=quick), file)
+    export_policy.write(lessons.policy_file(study, reproduced, quick=quick), file)
     output.talk(f"policy  {file}")
 
 
-def _record(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> None:
+def _record(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) -> None:
     """Keep what was found; half a study is not kept."""
     from thalweg.studies.running import recorded_results
 
-    for each in done:
-        if each.engine.available and not each.directories:
+    for result in reproduced:
+        if result.engine.available and not result.directories:
             continue
-        if each.engine.available and each.exit_code is Exit.FINE:
-            output.talk(f"recorded: {recorded_results.record(study, each, quick=quick)} ({each.engine.name})")
+        if result.engine.available and result.exit_code is Exit.FINE:
+            output.talk(f"recorded: {recorded_results.record(study, result, quick=quick)} ({result.engine.name})")
         else:
-            why = each.engine.reason or "not every experiment is complete"
-            output.talk(f"{study.name}: not recorded for {each.engine.name}: {why}")
+            why = result.engine.reason or "not every experiment is complete"
+            output.talk(f"{study.name}: not recorded for {result.engine.name}: {why}")
 
 
-def _is_as_recorded(study: "Study", done: "Sequence[Reproduced]", *, quick: bool) -> bool:
+def _is_as_recorded(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) -> bool:
     """Return whether all claims that held still hold, and report the others; a run without a comparison fails, too."""
     from thalweg.studies.running import recorded_results
 
     is_fine = True
-    for each in done:
-        if not each.engine.available:
-            output.talk(f"--check: {study.name} on {each.engine.name} cannot run here: {each.engine.reason}")
+    for result in reproduced:
+        if not result.engine.available:
+            output.talk(f"--check: {study.name} on {result.engine.name} cannot run here: {result.engine.reason}")
         if (
-            not each.directories and recorded_results.recorded(study, each, quick=quick) is None
-        ) or not each.engine.available:
+            not result.directories and recorded_results.recorded(study, result, quick=quick) is None
+        ) or not result.engine.available:
             continue
-        if recorded_results.recorded(study, each, quick=quick) is None:
-            words = ["thalweg", "reproduce", study.name, "--engine", each.engine.name, *(["--quick"] if quick else [])]
+        if recorded_results.recorded(study, result, quick=quick) is None:
+            words = [
+                "thalweg",
+                "reproduce",
+                study.name,
+                "--engine",
+                result.engine.name,
+                *(["--quick"] if quick else []),
+            ]
             hint = shlex.join([*words, "--record"])
-            output.talk(f"--check: nothing was recorded of {study.name} on {each.engine.name}; to do that: {hint}")
+            output.talk(f"--check: nothing was recorded of {study.name} on {result.engine.name}; to do that: {hint}")
             is_fine = False
-        for broken in recorded_results.broken(study, each, quick=quick):
+        for broken in recorded_results.broken(study, result, quick=quick):
             now = f"{broken.now.verdict}{f' ({broken.now.note})' if broken.now.note else ''}"
-            output.talk(f"--check: {study.name}: `{broken.claim}` held on {each.engine.name}; now: {now}")
+            output.talk(f"--check: {study.name}: `{broken.claim}` held on {result.engine.name}; now: {now}")
             is_fine = False
     return is_fine

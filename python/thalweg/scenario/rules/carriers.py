@@ -68,13 +68,13 @@ class Carrier:
             return Fraction(_opportunity_after(self.trace_ms, at_ns))
         if self.key == "rate":
             return at_ns + Fraction(size_bytes * 8 * NANOS, self.steps[0][1])
-        left = Fraction(size_bytes * 8)
+        bits_left = Fraction(size_bytes * 8)
         for (since, bps), (until, _) in pairwise([*self.steps, (None, 0)]):
             begin = max(at_ns, Fraction(since or 0))
             carried = None if until is None else bps * max(Fraction(0), until - begin) / NANOS
-            if bps and (carried is None or carried >= left):
-                return begin + left * NANOS / bps
-            left -= carried or 0
+            if bps and (carried is None or carried >= bits_left):
+                return begin + bits_left * NANOS / bps
+            bits_left -= carried or 0
         return None if self.steps else at_ns
 
     def __str__(self) -> str:
@@ -83,15 +83,15 @@ class Carrier:
             return traces.in_words(traces.Opportunities(self.trace_ms))
         if len(self.steps) == 1:
             return f"the rate is {quantities.rate_text(self.steps[0][1])}"
-        shown = [f"{quantities.rate_text(bps)} from {quantities.time_text(at)}" for at, bps in self.steps[:MAX_STEPS]]
-        more = [] if len(self.steps) <= MAX_STEPS else ["..."]
-        return f"the rate is {', '.join([*shown, *more])}"
+        steps = [f"{quantities.rate_text(bps)} from {quantities.time_text(at)}" for at, bps in self.steps[:MAX_STEPS]]
+        ellipsis = [] if len(self.steps) <= MAX_STEPS else ["..."]
+        return f"the rate is {', '.join([*steps, *ellipsis])}"
 
 
 def _opportunity_after(times_ms: Sequence[int], at_ns: Fraction) -> int:
     """Return the first opportunity of a trace after a moment, in ns; a packet that comes at its instant is too late."""
     period = times_ms[-1] * MILLIS_NS
-    rounds, within = divmod(at_ns, period)
-    place = bisect_right(times_ms, within / MILLIS_NS)
-    rounds, place = (rounds + 1, 0) if place == len(times_ms) else (rounds, place)
-    return int(rounds) * period + times_ms[place] * MILLIS_NS
+    rounds, offset = divmod(at_ns, period)
+    index = bisect_right(times_ms, offset / MILLIS_NS)
+    rounds, index = (rounds + 1, 0) if index == len(times_ms) else (rounds, index)
+    return int(rounds) * period + times_ms[index] * MILLIS_NS

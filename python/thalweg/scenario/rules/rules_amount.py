@@ -58,10 +58,10 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
 
 def _samples(raw: Raw, interval_ns: int, mistakes: Mistakes) -> None:
     flows = list(values.tables(raw, "flow"))
-    lasting = [
+    sampled_flows = [
         flow for _, flow in flows if rules_repeat.is_endless({k: v for k, v in flow.items() if k != "stop"}, flows)
     ]
-    active_ns = sum(_active_ns(flow, raw) * _copies(flow) for flow in lasting)
+    active_ns = sum(_active_ns(flow, raw) * _copies(flow) for flow in sampled_flows)
     samples = active_ns // interval_ns
     if samples > MAX_SAMPLES:
         mistakes.add(
@@ -77,7 +77,7 @@ def _samples(raw: Raw, interval_ns: int, mistakes: Mistakes) -> None:
 def _active_ns(flow: Raw, raw: Raw) -> int:
     """Return the maximum duration of a flow; 0 if unknown."""
     ends = (values.quantity(table, key, quantities.time) for table, key in ((flow, "stop"), (raw, "duration")))
-    end = min((each for each in ends if each is not None), default=0)
+    end = min((end_ns for end_ns in ends if end_ns is not None), default=0)
     return max(0, end - (values.quantity(flow, "start", quantities.time, "0s") or 0))
 
 
@@ -90,8 +90,8 @@ def _arrivals(flow: Raw, active_ns: int) -> Fraction:
     if isinstance(rate, quantities.PerSecond):
         per_second = rate.arrivals
     else:
-        given = repeat.get("sizes", [flow.get("size")])
-        texts = [{"size": text} for text in given] if isinstance(given, list) else []
+        drawn_sizes = repeat.get("sizes", [flow.get("size")])
+        texts = [{"size": text} for text in drawn_sizes] if isinstance(drawn_sizes, list) else []
         sizes = [size for text in texts if (size := values.quantity(text, "size", quantities.size))]
         per_second = Fraction(rate * len(sizes), 8 * sum(sizes)) if sizes else Fraction(0)
     return per_second * active_ns * _copies(flow) / values.NANOS

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw, TomlValue
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import quantities, words
 
 APPS = ("video", "web", "call", "rpc", "probe")
@@ -110,7 +110,7 @@ def sizes(app: Raw, name: str) -> list[int]:
     return _read(texts, quantities.size)
 
 
-def check(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def check(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     """Check the application of one flow, whose name is `name`."""
     app = of(flow)
     if app is None or app.get("name") not in APPS:
@@ -120,36 +120,36 @@ def check(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
     if others:
         mistakes.add(
             "conflict",
-            (*place, others[0]),
+            (*key_path, others[0]),
             f"the flow `{name}` has `app` and {' and '.join(f'`{key}`' for key in others)}: the application decides"
             " what is sent",
             expected="either app, or size, requests and repeat",
             hint=f"remove `app`, or {', '.join(f'`{key}`' for key in others)}",
         )
-    place, full = (*place, "app"), f"flow.{name}.app"
+    key_path, full = (*key_path, "app"), f"flow.{name}.app"
     for key, apps in PARAMETERS.items():
         if key in app and kind not in apps:
             mistakes.add(
                 "no-effect",
-                (*place, key),
+                (*key_path, key),
                 f"`{full}.{key}` has no effect: {kind} has no such parameter",
                 expected=f"{key} only with {words.one_of(apps)}",
                 hint=f"remove `{key}`",
             )
-    _zeros(app, place, full, mistakes)
+    _zeros(app, key_path, full, mistakes)
     if kind == "video":
-        _video(app, place, full, mistakes)
+        _video(app, key_path, full, mistakes)
     objects, depth = (app.get(key, NUMBERS[key]) for key in ("objects", "depth"))
     if kind == "web" and isinstance(objects, int) and isinstance(depth, int) and depth > objects:
         mistakes.add(
             "out-of-range",
-            (*place, "depth" if "depth" in app else "objects"),
+            (*key_path, "depth" if "depth" in app else "objects"),
             f"`{full}.depth` is {depth}, and a page has {objects} objects",
             expected="a depth of at most `objects`",
         )
 
 
-def _zeros(app: Raw, place: Place, full: str, mistakes: Mistakes) -> None:
+def _zeros(app: Raw, key_path: KeyPath, full: str, mistakes: Mistakes) -> None:
     parsers = {
         "segment": quantities.time,
         "interval": quantities.time,
@@ -161,25 +161,25 @@ def _zeros(app: Raw, place: Place, full: str, mistakes: Mistakes) -> None:
     if rate == 0 or (isinstance(rate, quantities.PerSecond) and rate.arrivals == 0):
         zero.append("rate")
     for key in zero:
-        mistakes.add("out-of-range", (*place, key), f"`{full}.{key}` is zero", expected="more than zero")
-    given = app.get("sizes")
-    if isinstance(given, list) and (not given or 0 in _read(given, quantities.size)):
+        mistakes.add("out-of-range", (*key_path, key), f"`{full}.{key}` is zero", expected="more than zero")
+    size_list = app.get("sizes")
+    if isinstance(size_list, list) and (not size_list or 0 in _read(size_list, quantities.size)):
         mistakes.add(
             "out-of-range",
-            (*place, "sizes"),
+            (*key_path, "sizes"),
             f"`{full}.sizes` is empty, or has a zero",
             expected="at least one size, and sizes above zero",
         )
 
 
-def _video(app: Raw, place: Place, full: str, mistakes: Mistakes) -> None:
+def _video(app: Raw, key_path: KeyPath, full: str, mistakes: Mistakes) -> None:
     bitrates = _read(app.get("bitrates", list(BITRATES)), quantities.rate)
     if not bitrates or not all(bitrates) or any(low >= high for low, high in pairwise(bitrates)):
         mistakes.add(
             "out-of-range",
-            (*place, "bitrates"),
+            (*key_path, "bitrates"),
             f"`{full}.bitrates` is empty, has a zero, or does not ascend",
-            found=", ".join(map(str, given)) if isinstance(given := app.get("bitrates"), list) else None,
+            found=", ".join(map(str, levels)) if isinstance(levels := app.get("bitrates"), list) else None,
             expected="bitrates above zero, the lowest first",
             hint='bitrates = ["1Mbps", "3Mbps", "6Mbps"]',
         )
@@ -187,7 +187,7 @@ def _video(app: Raw, place: Place, full: str, mistakes: Mistakes) -> None:
     if segment and buffer is not None and buffer < MIN_SEGMENTS * segment:
         mistakes.add(
             "out-of-range",
-            (*place, "buffer" if "buffer" in app else "segment"),
+            (*key_path, "buffer" if "buffer" in app else "segment"),
             f"`{full}.buffer` holds less than two segments",
             found=f"buffer {app.get('buffer', DEFAULTS['buffer'])}, segment {app.get('segment', DEFAULTS['segment'])}",
             expected="a buffer of at least two segments",
@@ -196,4 +196,4 @@ def _video(app: Raw, place: Place, full: str, mistakes: Mistakes) -> None:
 
 def _read(texts: TomlValue | None, parse: Callable[[str], int]) -> list[int]:
     read = [values.quantity({"it": text}, "it", parse) for text in texts] if isinstance(texts, list) else []
-    return [each for each in read if each is not None]
+    return [number for number in read if number is not None]

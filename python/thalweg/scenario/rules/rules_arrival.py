@@ -11,7 +11,7 @@ from pathlib import Path
 from thalweg.scenario import traces, values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.rules import rules_direction
 from thalweg.scenario.rules.carriers import Carrier
 from thalweg.scenario.text import quantities
@@ -23,8 +23,8 @@ HEADER_BYTES = 40
 MSS_BYTES = 1448
 """Payload of a full-sized packet, with timestamps."""
 
-FORWARD: Place = ("path",)
-REVERSE: Place = ("path", "reverse")
+FORWARD: KeyPath = ("path",)
+REVERSE: KeyPath = ("path", "reverse")
 
 PATH_KEYS = ("rtt", "rate", "steps", "trace", "loss", "reverse")
 """Keys of [path] that these rules read."""
@@ -37,13 +37,13 @@ class Course:
     rtt_ns: int
     forward: Carrier
     reverse: Carrier
-    places: tuple[Place, Place] = (FORWARD, REVERSE)
+    key_paths: tuple[KeyPath, KeyPath] = (FORWARD, REVERSE)
     """Where the scenario describes the two."""
 
     def answered(self, at_ns: Fraction | None, size_bytes: int) -> Fraction | None:
         """Return when the answer to a packet that is sent at `at_ns` is there; None: never."""
-        there = None if at_ns is None else self.forward.sent(at_ns, size_bytes)
-        back = None if there is None else self.reverse.sent(there + Fraction(self.rtt_ns, 2), HEADER_BYTES)
+        arrived = None if at_ns is None else self.forward.sent(at_ns, size_bytes)
+        back = None if arrived is None else self.reverse.sent(arrived + Fraction(self.rtt_ns, 2), HEADER_BYTES)
         return None if back is None else back + Fraction(self.rtt_ns, 2)
 
     def delivers(self, start_ns: int, payload_bytes: int, end_ns: int) -> bool:
@@ -79,10 +79,10 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
             _too_late(flow, index, start, course, end, mistakes)
 
 
-def _loss(link: Raw, place: Place, effect: str, mistakes: Mistakes) -> None:
+def _loss(link: Raw, key_path: KeyPath, effect: str, mistakes: Mistakes) -> None:
     if _loses_everything(link.get("loss")):
-        message = f"`{'.'.join(map(str, place))}.loss` loses every packet: {effect}"
-        mistakes.add("nothing-arrives", (*place, "loss"), message, expected="a loss below 1")
+        message = f"`{'.'.join(map(str, key_path))}.loss` loses every packet: {effect}"
+        mistakes.add("nothing-arrives", (*key_path, "loss"), message, expected="a loss below 1")
 
 
 def _loses_everything(loss: object) -> bool:
@@ -126,13 +126,13 @@ def _too_late(flow: Raw, index: int, start: int, course: Course, end: int, mista
         return
     is_forward = not Course(course.rtt_ns, course.forward, free).delivers(start, payload, end)
     is_data = is_forward or not course.reverse.key
-    slow, place = (course.forward, course.places[0]) if is_data else (course.reverse, course.places[1])
-    name = ".".join(map(str, (*place, slow.key)))
-    what = "nothing" if is_data else "no ACK"
+    slow, key_path = (course.forward, course.key_paths[0]) if is_data else (course.reverse, course.key_paths[1])
+    name = ".".join(map(str, (*key_path, slow.key)))
+    packet_kind = "nothing" if is_data else "no ACK"
     mistakes.add(
         "nothing-arrives",
-        (*place, slow.key),
-        f"`{name}` is too slow: {what} can arrive within the {time_text(end)} of the experiment ({slow})",
+        (*key_path, slow.key),
+        f"`{name}` is too slow: {packet_kind} can arrive within the {time_text(end)} of the experiment ({slow})",
         expected="a faster path, or a longer duration",
         hint=traces.HINT if slow.trace_ms else None,
     )

@@ -6,7 +6,7 @@ from pathlib import Path, PurePath
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 
 FILES = ("bpf", "module")
@@ -39,29 +39,29 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
             _check(table, ("flow", index, "cc"), f"flow.{flow.get('name', index)}.cc", folder, mistakes)
 
 
-def _check(table: Raw, place: Place, name: str, folder: Path, mistakes: Mistakes) -> None:
-    named = [key for key in FILES if key in table]
-    if len(named) != 1:
+def _check(table: Raw, key_path: KeyPath, name: str, folder: Path, mistakes: Mistakes) -> None:
+    file_keys = [key for key in FILES if key in table]
+    if len(file_keys) != 1:
         mistakes.add(
-            "conflict" if named else "missing-key",
-            place,
-            f"`{name}` names {'two files' if named else 'no file'} to load it from",
+            "conflict" if file_keys else "missing-key",
+            key_path,
+            f"`{name}` names {'two files' if file_keys else 'no file'} to load it from",
             expected="exactly one of bpf, module",
             hint='cc = {module = "mine.ko"}, or the name of one that is there: cc = "cubic"',
         )
         return
     if values.MALFORMED in table.values():
         return
-    file = folder / str(table[named[0]])
+    file = folder / str(table[file_keys[0]])
     if not file.is_file():
         near = (
-            words.meant(file.name, [each.name for each in file.parent.glob(f"*{file.suffix}")])
+            words.meant(file.name, [file_.name for file_ in file.parent.glob(f"*{file.suffix}")])
             if file.parent.is_dir()
             else None
         )
         mistakes.add(
             "no-cc-file",
-            (*place, named[0]),
+            (*key_path, file_keys[0]),
             f"there is no file `{file}`",
             expected="a file, looked up beside the scenario",
             hint=f"did you mean `{near}`?" if near else None,
@@ -69,8 +69,8 @@ def _check(table: Raw, place: Place, name: str, folder: Path, mistakes: Mistakes
     if not NAME.fullmatch(name_of(table)):
         mistakes.add(
             "bad-name",
-            (*place, "name" if "name" in table else named[0]),
+            (*key_path, "name" if "name" in table else file_keys[0]),
             f"`{name}` registers as no name that a kernel has: `{name_of(table)}`",
             expected="1 to 15 letters, digits, dashes and underscores",
-            hint=f'say its name: cc = {{name = "mine", {named[0]} = "{table[named[0]]}"}}',
+            hint=f'say its name: cc = {{name = "mine", {file_keys[0]} = "{table[file_keys[0]]}"}}',
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.rules import rules_app, rules_direction, rules_path, rules_repeat
 from thalweg.scenario.text import quantities, words
 
@@ -26,14 +26,14 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
     if duration == 0:
         mistakes.add("out-of-range", ("duration",), "`duration` is zero", expected="a time above zero")
     for index, flow in flows:
-        place, name = ("flow", index), _name(flow, index)
-        _host(raw, flow, place, name, mistakes)
-        _load(flow, place, name, mistakes)
-        rules_app.check(flow, place, name, mistakes)
-        _times(flow, place, f"flow.{name}", duration, mistakes)
+        key_path, name = ("flow", index), _name(flow, index)
+        _host(raw, flow, key_path, name, mistakes)
+        _load(flow, key_path, name, mistakes)
+        rules_app.check(flow, key_path, name, mistakes)
+        _times(flow, key_path, f"flow.{name}", duration, mistakes)
         if "duration" not in raw and rules_repeat.is_endless(flow, flows):
             mistakes.add_missing(
-                (*place, "size"),
+                (*key_path, "size"),
                 f"`duration` is missing and the flow `{name}` never ends",
                 expected="a duration, or an end to every flow",
                 hint='add duration = "60s" at the top of the file, or give the flow a size, a count or a stop',
@@ -85,59 +85,59 @@ def _name(flow: Raw, index: int) -> str:
 
 
 def _names(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
-    seen: dict[str, int] = {}
+    indices: dict[str, int] = {}
     for index, flow in flows:
         name = flow.get("name")
-        if isinstance(name, str) and name in seen:
+        if isinstance(name, str) and name in indices:
             mistakes.add(
                 "duplicate-name",
                 ("flow", index, "name"),
                 f"two flows are named `{name}`",
-                found=f"[[flow]] number {seen[name] + 1} and number {index + 1}",
+                found=f"[[flow]] number {indices[name] + 1} and number {index + 1}",
                 expected="a name of its own for every flow",
                 hint="for parallel copies of one flow there is `count`",
             )
         elif isinstance(name, str):
-            seen[name] = index
+            indices[name] = index
 
 
-def _host(raw: Raw, flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def _host(raw: Raw, flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     host = flow.get("host", "sender")
-    known = ["sender", *(each for each in values.table(raw, "host") if each not in ("sender", "receiver"))]
+    senders = ["sender", *(host_ for host_ in values.table(raw, "host") if host_ not in ("sender", "receiver"))]
     if host == "receiver":
         mistakes.add(
             "bad-host",
-            (*place, "host"),
+            (*key_path, "host"),
             f"`flow.{name}.host` is the receiver",
-            expected=f"a sending host: {words.one_of(known)}",
+            expected=f"a sending host: {words.one_of(senders)}",
         )
-    elif isinstance(host, str) and host not in known:
+    elif isinstance(host, str) and host not in senders:
         mistakes.add(
             "unknown-host",
-            (*place, "host"),
+            (*key_path, "host"),
             f"`flow.{name}.host` names no host: `{host}`",
-            expected=words.one_of(known),
-            hint=words.did_you_mean(host, known) or f"declare it with [host.{host}]",
+            expected=words.one_of(senders),
+            hint=words.did_you_mean(host, senders) or f"declare it with [host.{host}]",
         )
 
 
-def _load(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def _load(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     """Check what connections carry, and what follows the first one."""
     repeat = values.table(flow, "repeat")
     carried = [
         label
-        for label, there in (
+        for label, is_set in (
             ("size", "size" in flow),
             ("requests", "requests" in flow),
             ("repeat.sizes", "sizes" in repeat),
         )
-        if there
+        if is_set
     ]
     if len(carried) > 1:
         mistakes.add(
             "conflict",
-            (*place, carried[1].split(".")[0]),
-            f"the flow `{name}` has {' and '.join(f'`{each}`' for each in carried)}",
+            (*key_path, carried[1].split(".")[0]),
+            f"the flow `{name}` has {' and '.join(f'`{label}`' for label in carried)}",
             expected="one of size, requests, repeat.sizes",
             hint=f"remove all but one of {', '.join(carried)}",
         )
@@ -145,7 +145,7 @@ def _load(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
         if values.quantity(table, key.split(".")[-1], quantities.size) == 0:
             mistakes.add(
                 "out-of-range",
-                (*place, *key.split(".")),
+                (*key_path, *key.split(".")),
                 f"`flow.{name}.{key}` is zero: there is nothing to send",
                 expected="a size above zero",
             )
@@ -154,21 +154,21 @@ def _load(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
         if values.quantity({"size": size}, "size", quantities.size) == 0:
             mistakes.add(
                 "out-of-range",
-                (*place, "repeat", "sizes", index),
+                (*key_path, "repeat", "sizes", index),
                 f"`flow.{name}.repeat.sizes` has a zero",
                 expected="sizes above zero",
             )
     if isinstance(flow.get("repeat"), dict):
-        rules_repeat.check(flow, repeat, (*place, "repeat"), f"flow.{name}.repeat", mistakes)
+        rules_repeat.check(flow, repeat, (*key_path, "repeat"), f"flow.{name}.repeat", mistakes)
 
 
-def _times(table: Raw, place: Place, name: str, duration: int | None, mistakes: Mistakes) -> None:
+def _times(table: Raw, key_path: KeyPath, name: str, duration: int | None, mistakes: Mistakes) -> None:
     start = values.quantity(table, "start", quantities.time, "0s")
     stop = values.quantity(table, "stop", quantities.time)
     if start is not None and stop is not None and stop <= start:
         mistakes.add(
             "out-of-range",
-            (*place, "stop"),
+            (*key_path, "stop"),
             f"`{name}.stop` is not after its start",
             found=f"stop {table['stop']}, start {table.get('start', '0s')}",
             expected="a stop after the start",
@@ -176,7 +176,7 @@ def _times(table: Raw, place: Place, name: str, duration: int | None, mistakes: 
     if start is not None and duration and start >= duration:
         mistakes.add(
             "out-of-range",
-            (*place, "start"),
+            (*key_path, "start"),
             f"`{name}` starts when the experiment is over",
             found=str(table.get("start")),
             expected="a start before `duration`",

@@ -7,7 +7,7 @@ from pathlib import Path
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.rules import rules_credit, rules_direction
 from thalweg.scenario.text import quantities
 
@@ -46,14 +46,14 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
         if not isinstance(host, dict):
             continue
         _coalescing(host, name, mistakes)
-        given = [key for key in KEYS if key in host]
-        if name == "receiver" and given:
+        keys = [key for key in KEYS if key in host]
+        if name == "receiver" and keys:
             mistakes.add(
                 "bad-host",
-                ("host", name, given[0]),
-                f"`host.{name}.{given[0]}` is not supported: the host `receiver` always has its CPU",
+                ("host", name, keys[0]),
+                f"`host.{name}.{keys[0]}` is not supported: the host `receiver` always has its CPU",
                 expected="a host at the sender's end of the path",
-                hint=f"write it under [host.sender], or under the host that a flow names: [host.NAME] {given[0]} = ...",
+                hint=f"write it under [host.sender], or under the host that a flow names: [host.NAME] {keys[0]} = ...",
             )
             continue
         if "qdisc" in host:
@@ -74,11 +74,11 @@ def period_ns(share: float, slice_ns: int) -> int:
 
 def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) -> None:
     """Check whose queue discipline it is, and what it is called; whether a kernel has it is seen when it is made."""
-    place = ("host", name, "qdisc")
+    key_path = ("host", name, "qdisc")
     if not is_sending:
         mistakes.add(
             "bad-host",
-            place,
+            key_path,
             "`host.receiver.qdisc` is about a host that receives: only hosts that send have a queue discipline",
             expected='a host that sends, or a flow with direction = "up"',
             hint="write it under [host.sender], or under the host that a flow names; the path's queue is path.queue",
@@ -86,7 +86,7 @@ def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) ->
     elif isinstance(qdisc, str) and not QDISC.fullmatch(qdisc):
         mistakes.add(
             "bad-name",
-            place,
+            key_path,
             f"`host.{name}.qdisc` is not the name of a queue discipline",
             found=qdisc,
             expected="1 to 15 letters, digits, dashes and underscores; its parameters are the kernel's standard ones",
@@ -137,12 +137,12 @@ def _together(host: Raw, name: str, mistakes: Mistakes) -> None:
             )
 
 
-def _amounts(host: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def _amounts(host: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     share = host.get("cpu_share")
     if share == 0:
         mistakes.add(
             "out-of-range",
-            (*place, "cpu_share"),
+            (*key_path, "cpu_share"),
             f"`{name}.cpu_share` is zero: the host would never run",
             found=str(share),
             expected="a number above 0, at most 1",
@@ -152,7 +152,7 @@ def _amounts(host: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
     if slice_ns is not None and not SHORTEST_SLICE_NS <= slice_ns <= LONGEST_SLICE_NS:
         mistakes.add(
             "out-of-range",
-            (*place, "cpu_slice"),
+            (*key_path, "cpu_slice"),
             f"`{name}.cpu_slice` is too {'short' if slice_ns < SHORTEST_SLICE_NS else 'long'}",
             found=str(host["cpu_slice"]),
             expected='a time from "10us" to "1s"',
@@ -166,19 +166,19 @@ def _amounts(host: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
     ):
         mistakes.add(
             "out-of-range",
-            (*place, "cpu_share"),
+            (*key_path, "cpu_share"),
             f"`{name}` would be away from its CPU for more than a minute at a time",
             found=f"cpu_slice / cpu_share = {period_ns(share, slice_ns) / 1e9:.6g} s",
             expected="60 s at most",
             hint="raise cpu_share, or choose a shorter cpu_slice",
         )
-    _jitter(host, place, name, slice_ns, mistakes)
+    _jitter(host, key_path, name, slice_ns, mistakes)
     for key in ("cpu_per_packet", "cpu_per_ack"):
         cost = values.quantity(host, key, quantities.time, DEFAULT_COST)
         if cost is not None and cost > LONGEST_SLICE_NS:
             mistakes.add(
                 "out-of-range",
-                (*place, key),
+                (*key_path, key),
                 f"`{name}.{key}` is too long",
                 found=str(host[key]),
                 expected='a time from "0us" to "1s"',
@@ -186,7 +186,7 @@ def _amounts(host: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
             )
 
 
-def _jitter(host: Raw, place: Place, name: str, slice_ns: int | None, mistakes: Mistakes) -> None:
+def _jitter(host: Raw, key_path: KeyPath, name: str, slice_ns: int | None, mistakes: Mistakes) -> None:
     """Check that the longest slice fits into a period."""
     share, jitter = host.get("cpu_share"), host.get("cpu_slice_jitter")
     if not (slice_ns and isinstance(share, int | float) and isinstance(jitter, int | float) and 0 < share < 1):
@@ -194,7 +194,7 @@ def _jitter(host: Raw, place: Place, name: str, slice_ns: int | None, mistakes: 
     if slice_ns * (1 + Fraction(str(jitter))) > period_ns(share, slice_ns):
         mistakes.add(
             "out-of-range",
-            (*place, "cpu_slice_jitter"),
+            (*key_path, "cpu_slice_jitter"),
             f"`{name}.cpu_slice_jitter` makes slices that are longer than a period",
             found=str(jitter),
             expected=f"at most 1 / cpu_share - 1, here {float(1 / Fraction(str(share)) - 1):.3g}",

@@ -7,7 +7,7 @@ from thalweg.errors import ThalwegError
 from thalweg.scenario import traces, values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.rules import rules_direction, rules_queue
 from thalweg.scenario.rules.carriers import Carrier
 from thalweg.scenario.rules.rules_queue import MTU_BYTES
@@ -47,38 +47,40 @@ def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
         _passable(path, ("path",), mistakes)
     rules_queue.check(path, ("path",), mistakes)
     if isinstance(reverse := path.get("reverse"), dict):
-        place: Place = ("path", "reverse")
-        _capacity(reverse, place, folder, mistakes, is_required=False)
-        _room(reverse, place, path, folder, mistakes)
-        rules_queue.check(reverse, place, mistakes)
+        key_path: KeyPath = ("path", "reverse")
+        _capacity(reverse, key_path, folder, mistakes, is_required=False)
+        _room(reverse, key_path, path, folder, mistakes)
+        rules_queue.check(reverse, key_path, mistakes)
         _rtt_of_both(path, reverse, folder, mistakes)
         if "duration" not in raw:
-            _passable(reverse, place, mistakes)
+            _passable(reverse, key_path, mistakes)
 
 
-def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_required: bool) -> None:
+def _capacity(link: Raw, key_path: KeyPath, folder: Path, mistakes: Mistakes, *, is_required: bool) -> None:
     sets_rate = any("rate" in step for _, step in values.tables(link, "steps"))
-    given = [key for key in CAPACITIES if key in link and not (key == "steps" and "rate" in link and not sets_rate)]
-    name = ".".join(map(str, place))
-    if given == ["steps"] and is_required and not sets_rate and link.get("steps"):
+    capacities = [
+        key for key in CAPACITIES if key in link and not (key == "steps" and "rate" in link and not sets_rate)
+    ]
+    name = ".".join(map(str, key_path))
+    if capacities == ["steps"] and is_required and not sets_rate and link.get("steps"):
         mistakes.add(
             "missing-key",
-            (*place, "steps"),
+            (*key_path, "steps"),
             f"no step of `{name}.steps` sets a rate, and [{name}] has none",
             expected="a rate in the first step, or beside the steps",
             hint=f'add rate = "40Mbps" to [{name}]',
         )
-    if len(given) > 1:
+    if len(capacities) > 1:
         mistakes.add(
             "conflict",
-            (*place, given[1]),
-            f"[{name}] has {' and '.join(f'`{key}`' for key in given)}",
+            (*key_path, capacities[1]),
+            f"[{name}] has {' and '.join(f'`{key}`' for key in capacities)}",
             expected="exactly one of rate, steps, trace",
-            hint=f"remove all but one of {', '.join(given)}",
+            hint=f"remove all but one of {', '.join(capacities)}",
         )
-    if not given and is_required:
+    if not capacities and is_required:
         mistakes.add_missing(
-            place,
+            key_path,
             f"[{name}] has no capacity",
             expected="exactly one of rate, steps, trace",
             hint=f'add rate = "40Mbps" to [{name}]',
@@ -87,7 +89,7 @@ def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_r
     if values.quantity(link, "rate", quantities.rate) == 0:
         mistakes.add(
             "out-of-range",
-            (*place, "rate"),
+            (*key_path, "rate"),
             f"`{name}.rate` is zero: nothing would ever pass",
             expected="a rate above zero",
             hint="an outage is a step: see `steps`",
@@ -95,23 +97,23 @@ def _capacity(link: Raw, place: Place, folder: Path, mistakes: Mistakes, *, is_r
     if isinstance(link.get("loss"), dict) and any("loss" in step for _, step in values.tables(link, "steps")):
         mistakes.add(
             "conflict",
-            (*place, "loss"),
+            (*key_path, "loss"),
             f"`{name}.loss` is a model of bursts, and `{name}.steps` sets loss",
             expected="one of the two",
             hint=f"remove loss from [{name}] or from its steps",
         )
     if isinstance(steps := link.get("steps"), list):
-        _steps(steps, (*place, "steps"), mistakes)
+        _steps(steps, (*key_path, "steps"), mistakes)
     if isinstance(trace := link.get("trace"), str):
-        _trace(folder / trace, (*place, "trace"), mistakes)
+        _trace(folder / trace, (*key_path, "trace"), mistakes)
 
 
-def _steps(steps: list[Raw], place: Place, mistakes: Mistakes) -> None:
-    name = ".".join(map(str, place))
+def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
+    name = ".".join(map(str, key_path))
     if not steps:
         mistakes.add(
             "empty-list",
-            place,
+            key_path,
             f"`{name}` is an empty list",
             expected="at least one step",
             hint='steps = [{at = "0s", rate = "40Mbps"}]',
@@ -121,7 +123,7 @@ def _steps(steps: list[Raw], place: Place, mistakes: Mistakes) -> None:
     if times and times[0] not in (0, None):
         mistakes.add(
             "bad-steps",
-            (*place, 0, "at"),
+            (*key_path, 0, "at"),
             f"the first step is at {steps[0]['at']}",
             expected='at = "0s" in the first step',
         )
@@ -130,7 +132,7 @@ def _steps(steps: list[Raw], place: Place, mistakes: Mistakes) -> None:
             at, earlier = steps[index]["at"], steps[index - 1]["at"]
             mistakes.add(
                 "bad-steps",
-                (*place, index, "at"),
+                (*key_path, index, "at"),
                 f"step {index + 1} is at {at}, after one at {earlier}",
                 found=f"at = {at}",
                 expected="steps in the order of time, no two at once",
@@ -138,18 +140,18 @@ def _steps(steps: list[Raw], place: Place, mistakes: Mistakes) -> None:
     for index, step in enumerate(steps):
         if isinstance(step, dict) and not {"rate", "rtt", "loss"} & step.keys():
             message = f"step {index + 1} of `{name}` changes nothing"
-            mistakes.add("missing-key", (*place, index), message, expected="rate, rtt or loss beside at")
-        if "reverse" in place and isinstance(step, dict) and "rtt" in step:
+            mistakes.add("missing-key", (*key_path, index), message, expected="rate, rtt or loss beside at")
+        if "reverse" in key_path and isinstance(step, dict) and "rtt" in step:
             message = f"step {index + 1} of `{name}` sets rtt, which is of both directions"
-            mistakes.add("no-effect", (*place, index, "rtt"), message, expected="rtt in path.steps")
+            mistakes.add("no-effect", (*key_path, index, "rtt"), message, expected="rtt in path.steps")
     has_rate = [isinstance(step, dict) and "rate" in step for step in steps]
     if any(has_rate) and not has_rate[0]:
         message = f"the first step of `{name}` has no rate, and a later one has"
-        mistakes.add("bad-steps", (*place, 0), message, expected="a rate in the first step")
+        mistakes.add("bad-steps", (*key_path, 0), message, expected="a rate in the first step")
     if any(has_rate) and all(rate == 0 for rate, has in zip(rates, has_rate, strict=True) if has):
         mistakes.add(
             "out-of-range",
-            place,
+            key_path,
             f"every rate of `{name}` is zero: nothing would ever pass",
             expected="a rate above zero in some step",
         )
@@ -169,18 +171,18 @@ def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> N
         mistakes.add("conflict", ("path", "reverse", "trace"), message, expected="one of the two")
 
 
-def _passable(link: Raw, place: Place, mistakes: Mistakes) -> None:
+def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
     """Check that something gets through to the end, where only that ends the experiment."""
-    name = ".".join(map(str, place))
+    name = ".".join(map(str, key_path))
     hint = 'add duration = "60s" at the top of the file'
     if _loses_everything_in_the_end(link.get("loss")):
         message = f"`{name}.loss` loses everything in the end: nothing arrives then, and nothing ends the experiment"
-        mistakes.add("missing-key", (*place, "loss"), message, expected="a loss below 1, or a duration", hint=hint)
+        mistakes.add("missing-key", (*key_path, "loss"), message, expected="a loss below 1, or a duration", hint=hint)
     steps = [values.quantity(step, "rate", quantities.rate) for _, step in values.tables(link, "steps")]
     if steps and steps[-1] == 0 and any(steps):
         message = f"the last rate of `{name}.steps` is zero: nothing arrives, and nothing ends the experiment"
         expected = "a last rate above zero, or a duration"
-        mistakes.add("missing-key", (*place, "steps", len(steps) - 1), message, expected=expected, hint=hint)
+        mistakes.add("missing-key", (*key_path, "steps", len(steps) - 1), message, expected=expected, hint=hint)
 
 
 def _loses_everything_in_the_end(loss: object) -> bool:
@@ -196,7 +198,7 @@ def last_rate(link: Raw) -> int | None:
     return steps[-1] if steps else values.quantity(link, "rate", quantities.rate)
 
 
-def _trace(file: Path, place: Place, mistakes: Mistakes) -> None:
+def _trace(file: Path, key_path: KeyPath, mistakes: Mistakes) -> None:
     try:
         traces.read(file)
     except ThalwegError as error:
@@ -204,27 +206,27 @@ def _trace(file: Path, place: Place, mistakes: Mistakes) -> None:
             mistakes.add_error(error)
             return
         near = (
-            words.meant(file.name, [each.name for each in file.parent.glob("*") if each.is_file()])
+            words.meant(file.name, [candidate.name for candidate in file.parent.glob("*") if candidate.is_file()])
             if file.parent.is_dir()
             else None
         )
         mistakes.add(
             "no-trace",
-            place,
+            key_path,
             error.message,
             expected="a trace file, looked up beside the scenario",
             hint=f"did you mean `{near}`?" if near else None,
         )
 
 
-def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) -> None:
-    name = ".".join((*map(str, place), "buffer"))
-    if place[-1] == "reverse" and not any(key in link for key in CAPACITIES):
+def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mistakes) -> None:
+    name = ".".join((*map(str, key_path), "buffer"))
+    if key_path[-1] == "reverse" and not any(key in link for key in CAPACITIES):
         for key in ("buffer", "queue"):
             if key in link:
                 mistakes.add(
                     "no-effect",
-                    (*place, key),
+                    (*key_path, key),
                     f"`path.reverse.{key}` has no effect: without a rate nothing queues on the way back",
                     hint='add rate = "10Mbps" to [path.reverse]',
                 )
@@ -233,7 +235,7 @@ def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) 
     if isinstance(buffer, PacketCount):
         if buffer.packets == 0:
             mistakes.add(
-                "out-of-range", (*place, "buffer"), f"`{name}` has no room for a packet", expected="1packet or more"
+                "out-of-range", (*key_path, "buffer"), f"`{name}` has no room for a packet", expected="1packet or more"
             )
         return
     if buffer is None:
@@ -247,7 +249,7 @@ def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) 
         why = f": {carrier}" if carrier and not isinstance(buffer, int) else ""
         mistakes.add(
             "out-of-range",
-            (*place, "buffer"),
+            (*key_path, "buffer"),
             f"`{name}` is {room} B, which has no room for a packet{why}",
             found=f"{link.get('buffer', '1bdp')}, which is {room} B",
             expected=f"{MTU_BYTES} B or more",
@@ -255,7 +257,11 @@ def _room(link: Raw, place: Place, path: Raw, folder: Path, mistakes: Mistakes) 
         )
     if room > quantities.LARGEST:
         mistakes.add(
-            "out-of-range", (*place, "buffer"), f"`{name}` is too large", found=f"{room} B", expected="less than 2^64 B"
+            "out-of-range",
+            (*key_path, "buffer"),
+            f"`{name}` is too large",
+            found=f"{room} B",
+            expected="less than 2^64 B",
         )
 
 
@@ -274,26 +280,26 @@ def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
                 expected=f"one of {', '.join(sorted(senders))}, receiver",
                 hint=words.did_you_mean(name, [*sorted(senders), "receiver"]) or f'add host = "{name}" to a [[flow]]',
             )
-        known = {*senders, "receiver"}
+        defined = {*senders, "receiver"}
         for key, verb, busy in (
             ("sndbuf_max", "sends", rules_direction.senders_of_data(raw)),
             ("rcvbuf_max", "receives", rules_direction.receivers_of_data(raw)),
         ):
-            if key in host and name not in busy and name in known:
-                way = "up" if (name == "receiver") == (verb == "sends") else "down"
+            if key in host and name not in busy and name in defined:
+                direction = "up" if (name == "receiver") == (verb == "sends") else "down"
                 others = " or ".join(f"[host.{other}]" for other in sorted(busy))
                 mistakes.add(
                     "no-effect",
                     ("host", name, key),
-                    f"`host.{name}.{key}` has no effect: the host {verb} no data, as no flow of it goes {way}",
+                    f"`host.{name}.{key}` has no effect: the host {verb} no data, as no flow of it goes {direction}",
                     hint=f"it belongs to {others}" if others else None,
                 )
-        for key, least in MIN_BUFFER_BYTES.items():
+        for key, minimum in MIN_BUFFER_BYTES.items():
             size = values.quantity(host, key, quantities.size)
-            if size is not None and size < least:
+            if size is not None and size < minimum:
                 mistakes.add(
                     "out-of-range",
                     ("host", name, key),
                     f"`host.{name}.{key}` is {host[key]}",
-                    expected=f'at least "{least}B": no kernel makes a buffer smaller',
+                    expected=f'at least "{minimum}B": no kernel makes a buffer smaller',
                 )

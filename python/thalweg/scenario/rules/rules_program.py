@@ -10,7 +10,7 @@ from pathlib import Path
 from thalweg.scenario import iperf3, values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 
 FIRST_PORT = 4433
@@ -77,21 +77,21 @@ def ports(flows: Sequence[tuple[int | None, int]]) -> list[int]:
     >>> ports([(None, 2), (4435, 1), (None, 1)])
     [4433, 4435, 4436]
     """
-    taken = {port + copy for port, copies in flows if port is not None for copy in range(copies)}
-    found = []
+    used = {port + copy for port, copies in flows if port is not None for copy in range(copies)}
+    first_ports = []
     for port, copies in flows:
         first = FIRST_PORT if port is None else port
-        while port is None and not taken.isdisjoint(range(first, first + copies)):
+        while port is None and not used.isdisjoint(range(first, first + copies)):
             first += 1
-        taken.update(range(first, first + copies))
-        found.append(first)
-    return found
+        used.update(range(first, first + copies))
+        first_ports.append(first)
+    return first_ports
 
 
-def _needs_cc(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def _needs_cc(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     if "cc" not in flow:
         mistakes.add_missing(
-            (*place, "cc"),
+            (*key_path, "cc"),
             f"`cc` is missing in `flow.{name}`",
             expected="a congestion control, or a program that makes the flow",
             hint='add cc = "cubic"',
@@ -99,12 +99,12 @@ def _needs_cc(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
         )
 
 
-def _combinations(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def _combinations(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     for key in NOT_WITH_PROGRAMS:
         if key in flow:
             mistakes.add(
                 "conflict",
-                (*place, key),
+                (*key_path, key),
                 f"the flow `{name}` has `program` and `{key}`",
                 expected=f"programs, which know nothing of `{key}`, or a flow of the engine's own",
                 hint=f"remove `{key}`, or give the program an option of its own for it",
@@ -112,7 +112,7 @@ def _combinations(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> Non
     if isinstance(flow.get("cc"), dict):
         mistakes.add(
             "conflict",
-            (*place, "cc"),
+            (*key_path, "cc"),
             f"the flow `{name}` has `program` and loads its congestion control from a file",
             expected="the name that the program is to use, which `{cc}` stands for in its command",
             hint='cc = "cubic"',
@@ -120,73 +120,73 @@ def _combinations(flow: Raw, place: Place, name: str, mistakes: Mistakes) -> Non
     if "arrivals" in values.table(flow, "repeat"):
         mistakes.add(
             "conflict",
-            (*place, "repeat", "arrivals"),
+            (*key_path, "repeat", "arrivals"),
             f"the flow `{name}` has `program` and random arrivals",
             expected="clients one after another: their packets could not be told apart otherwise",
             hint='repeat = {gap = "1s", count = 10}',
         )
 
 
-def _ready(program: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def _ready(program: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     ready = program.get("ready")
     if isinstance(ready, dict) and len(ready) != 1:
         mistakes.add(
             "conflict" if ready else "missing-key",
-            place,
+            key_path,
             f"`flow.{name}.program.ready` has {'two signs' if ready else 'no sign'} that the server is ready",
             expected='"listening", or exactly one of output, after',
             hint='ready = {output = "listening on"}',
         )
 
 
-def _command(flow: Raw, key: str, place: Place, folder: Path, mistakes: Mistakes) -> None:
+def _command(flow: Raw, key: str, key_path: KeyPath, folder: Path, mistakes: Mistakes) -> None:
     command = values.table(flow, "program").get(key)
     if not isinstance(command, str):
         return
-    name = ".".join(("flow", str(flow.get("name", place[1])), "program", key))
+    name = ".".join(("flow", str(flow.get("name", key_path[1])), "program", key))
     try:
-        found = split(command)
+        arguments = split(command)
     except ValueError as error:
         mistakes.add(
-            "bad-command", place, f"`{name}` is not a command: {error}", found=command, expected="balanced quotes"
+            "bad-command", key_path, f"`{name}` is not a command: {error}", found=command, expected="balanced quotes"
         )
         return
     for unknown in dict.fromkeys(PLACEHOLDER.findall(command)):
         if unknown not in PLACEHOLDERS:
             mistakes.add(
                 "unknown-placeholder",
-                place,
+                key_path,
                 f"`{name}` has the unknown placeholder `{{{unknown}}}`",
                 found=f"{{{unknown}}}",
-                expected=words.one_of([f"{{{each}}}" for each in PLACEHOLDERS]),
+                expected=words.one_of([f"{{{placeholder}}}" for placeholder in PLACEHOLDERS]),
                 hint=words.did_you_mean(unknown, PLACEHOLDERS),
             )
     if "{cc}" in command and "cc" not in flow:
         mistakes.add(
             "missing-key",
-            place,
+            key_path,
             f"`{name}` has `{{cc}}`, and the flow has no `cc`",
             hint='add cc = "cubic" to the flow',
         )
-    if found and not PLACEHOLDER.search(found[0]):
-        _executable(found[0], name, place, folder, mistakes)
-    elif not found:
-        mistakes.add("bad-command", place, f"`{name}` is empty", expected="a program and its arguments")
+    if arguments and not PLACEHOLDER.search(arguments[0]):
+        _executable(arguments[0], name, key_path, folder, mistakes)
+    elif not arguments:
+        mistakes.add("bad-command", key_path, f"`{name}` is empty", expected="a program and its arguments")
 
 
-def _executable(word: str, name: str, place: Place, folder: Path, mistakes: Mistakes) -> None:
+def _executable(word: str, name: str, key_path: KeyPath, folder: Path, mistakes: Mistakes) -> None:
     if "/" in word:
         file = folder / word
         if file.is_file() and os.access(file, os.X_OK):
             return
-        what = "is not executable" if file.is_file() else "does not exist"
+        problem = "is not executable" if file.is_file() else "does not exist"
         hint = f"chmod +x {file}" if file.is_file() else "build it, or correct its path (relative to the scenario)"
-        mistakes.add("no-program", place, f"the program of `{name}` {what}: {file}", found=word, hint=hint)
+        mistakes.add("no-program", key_path, f"the program of `{name}` {problem}: {file}", found=word, hint=hint)
     elif shutil.which(word, path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM_FOLDERS}") is None:
         near = folder / word
         mistakes.add(
             "no-program",
-            place,
+            key_path,
             f"the program of `{name}` is not installed: `{word}` is in no folder of PATH",
             found=word,
             expected="a program on the PATH, or a path",
@@ -194,12 +194,12 @@ def _executable(word: str, name: str, place: Place, folder: Path, mistakes: Mist
         )
 
 
-def _size(flow: Raw, program: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def _size(flow: Raw, program: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     uses = any("{size}" in str(program.get(command)) for command in COMMANDS)
     has = flow.get("size", "unlimited") != "unlimited"
     if uses and not has:
         mistakes.add_missing(
-            (*place, "program"),
+            (*key_path, "program"),
             f"a command of `flow.{name}.program` has `{{size}}`, and the flow has no size",
             expected="a size of the flow",
             hint='add size = "10MB"',
@@ -208,7 +208,7 @@ def _size(flow: Raw, program: Raw, place: Place, name: str, mistakes: Mistakes) 
     elif has and not uses:
         mistakes.add(
             "conflict",
-            (*place, "size"),
+            (*key_path, "size"),
             f"no command of `flow.{name}.program` has `{{size}}`, so that the size has no effect",
             expected="`{size}` in a command, or no size",
             hint="remove `size`: the client's exit ends the transfer",
@@ -216,15 +216,15 @@ def _size(flow: Raw, program: Raw, place: Place, name: str, mistakes: Mistakes) 
 
 
 def _ports(flows: Sequence[tuple[int, Raw]], mistakes: Mistakes) -> None:
-    taken: dict[int, str] = {}
+    owners: dict[int, str] = {}
     for index, port, count in _given(flows):
         name = str(dict(flows)[index].get("name", index))
-        place = ("flow", index, "program", "port")
-        twice = next((each for each in range(port, port + count) if each in taken), None)
+        key_path = ("flow", index, "program", "port")
+        twice = next((number for number in range(port, port + count) if number in owners), None)
         if port + count - 1 > LAST_PORT:
             mistakes.add(
                 "out-of-range",
-                place,
+                key_path,
                 f"the copies of `{name}` need ports up to {port + count - 1}",
                 expected=f"ports up to {LAST_PORT}",
                 hint="choose a lower port",
@@ -232,12 +232,12 @@ def _ports(flows: Sequence[tuple[int, Raw]], mistakes: Mistakes) -> None:
         elif twice is not None:
             mistakes.add(
                 "conflict",
-                place,
-                f"`flow.{name}.program.port` and `flow.{taken[twice]}.program.port` share the port {twice}",
+                key_path,
+                f"`flow.{name}.program.port` and `flow.{owners[twice]}.program.port` share the port {twice}",
                 expected="ports of its own for every copy: packets are told apart by them",
                 hint="leave `port` out: then every flow gets free ones",
             )
-        taken.update(dict.fromkeys(range(port, port + count), name))
+        owners.update(dict.fromkeys(range(port, port + count), name))
 
 
 def _given(flows: Sequence[tuple[int, Raw]]) -> Iterator[tuple[int, int, int]]:

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import quantities, words
 
 MTU_BYTES = 1500
@@ -50,23 +50,23 @@ MAX_PIE_WEIGHT = 32
 """tc-pie(8): alpha and beta are whole sixteenths of 1/s."""
 
 
-def check(link: Raw, place: Place, mistakes: Mistakes) -> None:
+def check(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
     """Check the queue discipline, the policer and the aggregation of one direction."""
-    _queue(values.table(link, "queue"), (*place, "queue"), mistakes)
-    _policer(values.table(link, "policer"), (*place, "policer"), mistakes)
-    _aggregation(values.table(link, "aggregation"), (*place, "aggregation"), mistakes)
+    _queue(values.table(link, "queue"), (*key_path, "queue"), mistakes)
+    _policer(values.table(link, "policer"), (*key_path, "policer"), mistakes)
+    _aggregation(values.table(link, "aggregation"), (*key_path, "aggregation"), mistakes)
 
 
-def _queue(queue: Raw, place: Place, mistakes: Mistakes) -> None:
+def _queue(queue: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
     name = queue.get("name")
     if name not in DISCIPLINES:
         return
     for key, disciplines in PARAMETERS.items():
         if key in queue and name not in disciplines:
-            full = ".".join((*map(str, place), key))
+            full = ".".join((*map(str, key_path), key))
             mistakes.add(
                 "no-effect",
-                (*place, key),
+                (*key_path, key),
                 f"`{full}` has no effect: {name} has no such parameter",
                 expected=f"{key} only with {words.one_of(disciplines)}",
                 hint='set path.buffer = "1bdp", which limits a fifo'
@@ -74,13 +74,13 @@ def _queue(queue: Raw, place: Place, mistakes: Mistakes) -> None:
                 else f"remove `{key}`",
             )
     for key in ABOVE_ZERO:
-        _above_zero(queue, (*place, key), mistakes)
+        _above_zero(queue, (*key_path, key), mistakes)
     low, high = (values.quantity(queue, key, quantities.size) for key in ("min", "max"))
     if low is not None and high is not None and low > high:
         mistakes.add(
             "out-of-range",
-            (*place, "max"),
-            f"`{'.'.join(map(str, place))}.max` is {queue['max']}, below min = {queue['min']}",
+            (*key_path, "max"),
+            f"`{'.'.join(map(str, key_path))}.max` is {queue['max']}, below min = {queue['min']}",
             expected="max of at least min",
         )
     for key in ("alpha", "beta"):
@@ -89,33 +89,35 @@ def _queue(queue: Raw, place: Place, mistakes: Mistakes) -> None:
         if name in ("pie", "fq_pie") and isinstance(weight, int | float) and not is_whole:
             mistakes.add(
                 "out-of-range",
-                (*place, key),
-                f"`{'.'.join(map(str, place))}.{key}` is {weight}",
+                (*key_path, key),
+                f"`{'.'.join(map(str, key_path))}.{key}` is {weight}",
                 expected=f"a whole number from 0 to {MAX_PIE_WEIGHT}, in sixteenths of 1/s",
             )
 
 
-def _policer(policer: Raw, place: Place, mistakes: Mistakes) -> None:
-    name = ".".join(map(str, place))
+def _policer(policer: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
+    name = ".".join(map(str, key_path))
     if values.quantity(policer, "rate", quantities.rate) == 0:
-        mistakes.add("out-of-range", (*place, "rate"), f"`{name}.rate` is zero", expected="a rate above zero")
+        mistakes.add("out-of-range", (*key_path, "rate"), f"`{name}.rate` is zero", expected="a rate above zero")
     burst = values.quantity(policer, "burst", quantities.size)
     if burst is not None and burst < MTU_BYTES:
         mistakes.add(
             "out-of-range",
-            (*place, "burst"),
+            (*key_path, "burst"),
             f"`{name}.burst` is {burst} B: no full packet would ever pass",
             expected=f"{MTU_BYTES} B or more",
         )
 
 
-def _aggregation(aggregation: Raw, place: Place, mistakes: Mistakes) -> None:
-    _above_zero(aggregation, (*place, "interval"), mistakes)
+def _aggregation(aggregation: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
+    _above_zero(aggregation, (*key_path, "interval"), mistakes)
     if values.quantity(aggregation, "max_bytes", quantities.size) == 0:
-        name = ".".join(map(str, place))
-        mistakes.add("out-of-range", (*place, "max_bytes"), f"`{name}.max_bytes` is zero", expected="1B or more")
+        name = ".".join(map(str, key_path))
+        mistakes.add("out-of-range", (*key_path, "max_bytes"), f"`{name}.max_bytes` is zero", expected="1B or more")
 
 
-def _above_zero(table: Raw, place: Place, mistakes: Mistakes) -> None:
-    if values.quantity(table, str(place[-1]), quantities.time) == 0:
-        mistakes.add("out-of-range", place, f"`{'.'.join(map(str, place))}` is zero", expected="a time above zero")
+def _above_zero(table: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
+    if values.quantity(table, str(key_path[-1]), quantities.time) == 0:
+        mistakes.add(
+            "out-of-range", key_path, f"`{'.'.join(map(str, key_path))}` is zero", expected="a time above zero"
+        )

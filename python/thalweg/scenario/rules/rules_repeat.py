@@ -3,19 +3,19 @@
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.rules import rules_app
 from thalweg.scenario.text import quantities, words
 
 
-def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -> None:
+def check(flow: Raw, repeat: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
     """Check one [flow.repeat], whose address is `name`."""
     forms = "gap (with until or count), or arrivals with rate and sizes"
     at_random = [key for key in ("arrivals", "rate", "sizes") if key in repeat]
     if "gap" in repeat and at_random:
         mistakes.add(
             "conflict",
-            (*place, at_random[0]),
+            (*key_path, at_random[0]),
             f"`{name}` has `gap` and {' and '.join(f'`{key}`' for key in at_random)}",
             expected=f"either {forms}",
             hint="remove `gap`, or " + ", ".join(f"`{key}`" for key in at_random),
@@ -23,7 +23,7 @@ def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -
         return
     if "gap" not in repeat and not at_random:
         mistakes.add_missing(
-            place,
+            key_path,
             f"`{name}` does not say when connections open",
             expected=f"either {forms}",
             hint='add gap = "0.1s"',
@@ -33,19 +33,21 @@ def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -
     examples = {"arrivals": 'arrivals = "poisson"', "rate": 'rate = "20/s"'}
     if at_random and (missing := [key for key in examples if key not in repeat]):
         mistakes.add_missing(
-            place,
+            key_path,
             f"{' and '.join(f'`{key}`' for key in missing)} {'are' if missing[1:] else 'is'} missing in `{name}`",
             expected=forms,
             hint=f"add {' and '.join(examples[key] for key in missing)}",
             instead=tuple(f"{name}.{key}" for key in missing),
         )
     if repeat.get("sizes") == []:
-        mistakes.add("empty-list", (*place, "sizes"), f"`{name}.sizes` is an empty list", expected="at least one size")
+        mistakes.add(
+            "empty-list", (*key_path, "sizes"), f"`{name}.sizes` is an empty list", expected="at least one size"
+        )
     rate = values.quantity(repeat, "rate", quantities.arrival_rate)
     if rate == 0 or (isinstance(rate, quantities.PerSecond) and rate.arrivals == 0):
         mistakes.add(
             "out-of-range",
-            (*place, "rate"),
+            (*key_path, "rate"),
             f"`{name}.rate` is zero: nothing would ever arrive",
             expected="a rate above zero",
         )
@@ -58,11 +60,11 @@ def check(flow: Raw, repeat: Raw, place: Place, name: str, mistakes: Mistakes) -
     )
     if is_unlimited or (isinstance(requests, dict) and "count" not in requests):
         owner = name.removesuffix(".repeat")
-        what = "a size" if is_unlimited else "requests.count"
+        required = "a size" if is_unlimited else "requests.count"
         mistakes.add_missing(
-            place,
+            key_path,
             f"`{name}` repeats connections that never finish",
-            expected=f"{what} in `{owner}`",
+            expected=f"{required} in `{owner}`",
             hint='add size = "1MB" to the flow' if is_unlimited else "add count = 100 to requests",
             instead=(owner,),
         )
@@ -72,7 +74,7 @@ def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
     """Check that every `until` names another flow, and that no flows wait for each other."""
     circles: list[set[str]] = []
     names = [name for _, flow in flows if isinstance(name := flow.get("name"), str)]
-    follows = {
+    predecessors = {
         name: until
         for _, flow in flows
         if isinstance(name := flow.get("name"), str)
@@ -82,47 +84,47 @@ def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
         until = values.table(flow, "repeat").get("until")
         if not isinstance(until, str):
             continue
-        name, place = str(flow.get("name", index)), ("flow", index, "repeat", "until")
-        others = [each for each in names if each != name]
+        name, key_path = str(flow.get("name", index)), ("flow", index, "repeat", "until")
+        others = [other_name for other_name in names if other_name != name]
         if until not in names:
             mistakes.add(
                 "unknown-flow",
-                place,
+                key_path,
                 f"`flow.{name}.repeat.until` names no flow: `{until}`",
                 expected=words.one_of(others) if others else "the name of another flow",
                 hint=words.did_you_mean(until, others),
             )
-        elif name in (chain := _chain(until, follows)) and names.count(name) == 1 and set(chain) not in circles:
+        elif name in (chain := _chain(until, predecessors)) and names.count(name) == 1 and set(chain) not in circles:
             circles.append(set(chain))
-            circle = " waits for ".join(f"`{each}`" for each in [name, *chain[: chain.index(name) + 1]])
+            circle = " waits for ".join(f"`{waiting}`" for waiting in [name, *chain[: chain.index(name) + 1]])
             mistakes.add(
                 "circular-until",
-                place,
+                key_path,
                 f"flows wait for each other: {circle}",
                 expected="until of a flow that ends",
             )
 
 
-def _chain(name: str, follows: dict[str, str]) -> list[str]:
+def _chain(name: str, predecessors: dict[str, str]) -> list[str]:
     """Follow `until` from flow to flow."""
     chain = [name]
-    while chain[-1] in follows and follows[chain[-1]] not in chain:
-        chain.append(follows[chain[-1]])
+    while chain[-1] in predecessors and predecessors[chain[-1]] not in chain:
+        chain.append(predecessors[chain[-1]])
     return chain
 
 
 def is_endless(flow: Raw, flows: list[tuple[int, Raw]]) -> bool:
     """Return whether a flow never ends; malformed and circular flows count as finite."""
-    named = {str(other.get("name")): other for _, other in reversed(flows)}
-    seen: set[str] = set()
+    by_name = {str(other.get("name")): other for _, other in reversed(flows)}
+    visited: set[str] = set()
     while True:
         answer = _goes_on(flow)
         if isinstance(answer, bool):
             return answer
-        if answer in seen or answer not in named:
+        if answer in visited or answer not in by_name:
             return False
-        seen.add(answer)
-        flow = named[answer]
+        visited.add(answer)
+        flow = by_name[answer]
 
 
 def _goes_on(flow: Raw) -> bool | str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from thalweg.scenario.document import TomlValue
-from thalweg.scenario.positions import Place
+from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import quantities
 from thalweg.scenario.text.texts import PARSERS, UNITS
 
@@ -82,13 +82,13 @@ ENDLESS = ("inf", "infinite", "infinity", "endless", "none", "max", "-1")
 _NUMBER = re.compile(r"(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE]([+-]?\d{1,2}))?")
 
 
-def quantity_hint(given: TomlValue, format_: str, keys: Place = ()) -> str | None:
+def quantity_hint(value: TomlValue, format_: str, keys: KeyPath = ()) -> str | None:
     """Ask whether a close quantity was meant, if there is one.
 
     Args:
-        given: What stands in the scenario.
+        value: Value in the scenario.
         format_: Format of the schema, such as `rate`.
-        keys: The place in the scenario: the unit depends on the key.
+        keys: The key path: the unit depends on the key.
 
     >>> quantity_hint("40", "rate"), quantity_hint("45 sec", "time"), quantity_hint(45, "time")
     ('did you mean "40Mbps"?', 'did you mean "45s"?', 'did you mean "45ms"?')
@@ -97,11 +97,11 @@ def quantity_hint(given: TomlValue, format_: str, keys: Place = ()) -> str | Non
     >>> quantity_hint(10_000_000, "rate"), quantity_hint(100, "buffer"), quantity_hint("10MB/s", "rate")
     ('did you mean "10Mbps"?', 'did you mean "100packets"?', 'did you mean "80Mbps"?')
     """
-    if isinstance(given, bool) or not isinstance(given, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    if isinstance(given, int) and given.bit_length() > 64:
+    if isinstance(value, int) and value.bit_length() > 64:
         return None
-    typed = text = str(given).strip()
+    typed = text = str(value).strip()
     if format_ == "size-or-unlimited" and text.lower() in ENDLESS:
         return 'did you mean "unlimited"?'
     text = re.sub(r"^(\d+),(\d{1,2}|\d{4,})(?=\D|$)", r"\1.\2", text)  # a decimal comma; 1,000 could be a thousand
@@ -109,8 +109,8 @@ def quantity_hint(given: TomlValue, format_: str, keys: Place = ()) -> str | Non
     if not match or (match[2] and abs(int(match[2])) > 18):
         return None
     number, unit = Decimal(match[0]), text[match.end() :].strip()
-    meant = _of_unit(number, unit, format_, keys) if unit else _without_unit(number, format_, keys)
-    return f'did you mean "{meant}"?' if meant and meant != typed and _is_quantity(meant, format_) else None
+    close = _of_unit(number, unit, format_, keys) if unit else _without_unit(number, format_, keys)
+    return f'did you mean "{close}"?' if close and close != typed and _is_quantity(close, format_) else None
 
 
 def _is_quantity(text: str, format_: str) -> bool:
@@ -121,7 +121,7 @@ def _is_quantity(text: str, format_: str) -> bool:
     return True
 
 
-def _without_unit(number: Decimal, format_: str, keys: Place) -> str | None:
+def _without_unit(number: Decimal, format_: str, keys: KeyPath) -> str | None:
     is_whole = number == number.to_integral_value()
     if number == 0:
         return {"time": "0s", "time-or-rtt": "0s"}.get(format_)
@@ -139,26 +139,26 @@ def _without_unit(number: Decimal, format_: str, keys: Place) -> str | None:
     return f"{_plain(number)}/s" if format_ == "arrival-rate" and number < 100_000 else None
 
 
-def _usual(format_: str, keys: Place) -> Sequence[tuple[str, str, str]]:
-    named = [key for key in keys if isinstance(key, str)]
-    last = named[-1] if named else ""
-    for key in (last, f"{'requests' if 'requests' in named else named[0] if named else ''}.{last}"):
+def _usual(format_: str, keys: KeyPath) -> Sequence[tuple[str, str, str]]:
+    names = [key for key in keys if isinstance(key, str)]
+    last = names[-1] if names else ""
+    for key in (last, f"{'requests' if 'requests' in names else names[0] if names else ''}.{last}"):
         if key in USUAL:
             return USUAL[key]
     return BY_FORMAT[format_]
 
 
-def _of_unit(number: Decimal, unit: str, format_: str, keys: Place) -> str | None:
+def _of_unit(number: Decimal, unit: str, format_: str, keys: KeyPath) -> str | None:
     """Repair a unit: a slip of case, another spelling, or a multiple of a unit that is known."""
     units = UNITS[format_]
     if unit == "%" and format_ == "buffer":
         return f"{_plain(number / 100)}bdp"
     if unit in MULTIPLES or unit.lower() in MULTIPLES:
-        factor, known = MULTIPLES.get(unit) or MULTIPLES[unit.lower()]
-        return _written(number * factor, known) if known in units else None
+        factor, unit_ = MULTIPLES.get(unit) or MULTIPLES[unit.lower()]
+        return _written(number * factor, unit_) if unit_ in units else None
     if unit in ("M", "Mb", "Mb/s"):
         candidates: Sequence[str] = ("Mbps",) if unit != "M" or "Mbps" in units else ("MB",)
-    elif same := [known for known in units if known.lower() == unit.lower()]:
+    elif same := [unit_ for unit_ in units if unit_.lower() == unit.lower()]:
         # "MBps" and "mB" are ambiguous between bits and bytes or milli and mega; only a slip of case is repaired.
         candidates = same[:1]
     else:
@@ -194,7 +194,7 @@ def _written(number: Decimal, unit: str) -> str:
     if unit == "min":
         return f"{_plain(number)}min"
     value = number * kind[unit]
-    for name, size in sorted(kind.items(), key=lambda each: -each[1]):
+    for name, size in sorted(kind.items(), key=lambda name_and_size: -name_and_size[1]):
         in_unit = value / size
         if name != "min" and in_unit >= 1 and in_unit == round(in_unit, 3):
             return f"{_plain(in_unit)}{name}"

@@ -163,7 +163,9 @@ def time_text(ns: int | Fraction) -> str:
 
 def _text(value: int | Fraction, units: Mapping[str, int]) -> str:
     unit, size = max(
-        ((u, s) for u, s in units.items() if value >= s), key=lambda each: each[1], default=(next(iter(units)), 1)
+        ((u, s) for u, s in units.items() if value >= s),
+        key=lambda name_and_size: name_and_size[1],
+        default=(next(iter(units)), 1),
     )
     number = float(value / Fraction(size))
     return f"{number:.4g}{unit}" if number < 10_000 else f"{number:.0f}{unit}"

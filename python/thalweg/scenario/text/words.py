@@ -40,13 +40,13 @@ def one_of(choices: Iterable[str]) -> str:
     return listed[0] if len(listed) == 1 else "one of " + ", ".join(listed)
 
 
-def meant(given: str, choices: Sequence[str]) -> str | None:
+def meant(name: str, choices: Sequence[str]) -> str | None:
     """Describe which of the choices was probably meant.
 
     >>> meant("bufer", ["buffer", "rate"]), meant("Latency", ["rtt", "rate"]), meant("x", ["rtt"])
     ('buffer', 'rtt', None)
     """
-    plain = given.lower().replace("-", "_")
+    plain = name.lower().replace("-", "_")
     by_plain = {choice.lower().replace("-", "_"): choice for choice in choices}
     for guess in (plain, ALIASES.get(plain), NAMES.get(plain.replace("_", ""))):
         if guess in by_plain:
@@ -55,7 +55,7 @@ def meant(given: str, choices: Sequence[str]) -> str | None:
     return by_plain[close[0]] if close else None
 
 
-def did_you_mean(given: str, choices: Sequence[str]) -> str | None:
+def did_you_mean(name: str, choices: Sequence[str]) -> str | None:
     """Ask whether a close choice was meant, if there is one."""
-    guess = meant(given, choices)
+    guess = meant(name, choices)
     return f"did you mean `{guess}`?" if guess else None

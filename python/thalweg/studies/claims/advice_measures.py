@@ -28,8 +28,8 @@ class AdviceMeasure:
 
 
 MEASURES: dict[str, AdviceMeasure] = {
-    each.name: each
-    for each in (
+    measure.name: measure
+    for measure in (
         AdviceMeasure(
             "completion_time_gain",
             "Completion time saved, median",
@@ -70,23 +70,23 @@ TIME, RATE = "completion_time", "throughput"
 
 def unit_and_title(measure: str) -> tuple[Unit, str] | None:
     """Return the unit and the title of a measure of runs or records; None for a study's own measure."""
-    known = OF_RUNS.get(measure) or MEASURES.get(measure)
-    return (known.unit, known.title) if known else None
+    found_measure = OF_RUNS.get(measure) or MEASURES.get(measure)
+    return (found_measure.unit, found_measure.title) if found_measure else None
 
 
 def values(answer: "Answer") -> "Iterator[tuple[Part, str, float]]":
     """Yield every measure of every part that was judged, except those without a value."""
     question = answer.question
-    places = {step.part.names: place for place, step in enumerate(answer.rollout, 1)}
+    ranks = {step.part.names: rank for rank, step in enumerate(answer.rollout, 1)}
     for part in answer.parts:
-        found: dict[str, float | None] = {
+        numbers: dict[str, float | None] = {
             **_gains(TIME, part.comparisons.get(TIME)),
             **_gains(RATE, part.comparisons.get(RATE)),
             "says_treatment": float(part.verdict == question.treatment),
             "says_control": float(part.verdict == question.control),
-            "rollout_place": places.get(part.names),
+            "rollout_place": ranks.get(part.names),
         }
-        yield from ((part, name, float(value)) for name, value in found.items() if value is not None)
+        yield from ((part, name, float(value)) for name, value in numbers.items() if value is not None)
 
 
 def _gains(metric: str, comparison: "Comparison | None") -> dict[str, float | None]:
@@ -95,11 +95,11 @@ def _gains(metric: str, comparison: "Comparison | None") -> dict[str, float | No
         return {}
     treatment, control = difference.treatment, difference.control
 
-    def saved(of: "Callable[[Arm], float]") -> float | None:
-        return 1 - of(treatment) / of(control) if of(control) else None
+    def saved(number: "Callable[[Arm], float]") -> float | None:
+        return 1 - number(treatment) / number(control) if number(control) else None
 
-    def added(of: "Callable[[Arm], float]") -> float | None:
-        return of(treatment) / of(control) - 1 if of(control) else None
+    def added(number: "Callable[[Arm], float]") -> float | None:
+        return number(treatment) / number(control) - 1 if number(control) else None
 
     if metric == RATE:
         return {"throughput_gain": added(_at(0.5)), "throughput_gain_mean": added(_mean)}

@@ -22,22 +22,22 @@ class Range:
     at_most: float | None
 
 
-def range_of(wanted: TomlValue) -> Range | None:
+def range_of(condition: TomlValue) -> Range | None:
     """Return the range that a condition asks for; None: it asks for values."""
-    if not isinstance(wanted, dict):
+    if not isinstance(condition, dict):
         return None
-    low, high = (end if isinstance(end, int | float) else None for end in map(wanted.get, ("at_least", "at_most")))
+    low, high = (end if isinstance(end, int | float) else None for end in map(condition.get, ("at_least", "at_most")))
     return Range(low, high)
 
 
-def values_of(wanted: TomlValue) -> list[TomlValue]:
+def values_of(condition: TomlValue) -> list[TomlValue]:
     """Return the values that a condition asks for, if it is not a range."""
-    return wanted if isinstance(wanted, list) else [wanted]
+    return condition if isinstance(condition, list) else [condition]
 
 
-def is_one(wanted: TomlValue) -> bool:
+def is_one(condition: TomlValue) -> bool:
     """Return whether a condition asks for one value, so that it leaves nothing of its key open."""
-    return not isinstance(wanted, dict | list)
+    return not isinstance(condition, dict | list)
 
 
 def decides_derived(key: str) -> bool:
@@ -51,8 +51,8 @@ def number(value: TomlValue | None) -> float | None:
         return None
     if isinstance(value, int | float):
         return float(value)
-    found = analysis.quantity(value) if isinstance(value, str) else None
-    return found[1] if found else None
+    parsed = analysis.quantity(value) if isinstance(value, str) else None
+    return parsed[1] if parsed else None
 
 
 def unit(key: str, value: Value | None) -> str:
@@ -63,30 +63,30 @@ def unit(key: str, value: Value | None) -> str:
     """
     if key in DERIVED:
         return next((name for end, name in (("_bps", "bit/s"), ("_s", "s"), ("_bytes", "B")) if key.endswith(end)), "")
-    found = analysis.quantity(value) if isinstance(value, str) else None
-    return {"rate": "bit/s", "size": "B", "time": "s"}.get(found[0], "") if found else ""
+    parsed = analysis.quantity(value) if isinstance(value, str) else None
+    return {"rate": "bit/s", "size": "B", "time": "s"}.get(parsed[0], "") if parsed else ""
 
 
-def sides(value: Quantity, against: Against | None, known: Sequence[str]) -> tuple[Quantity, Quantity]:
-    """Complete what a quantity is held against by what it inherits.
+def sides(value: Quantity, against: Against | None, keys: Sequence[str]) -> tuple[Quantity, Quantity]:
+    """Return a quantity and the one it is compared with, which inherits missing settings.
 
-    Of another part, keys of `where` that it does not have (`known` are those of its sweep) are not inherited.
+    Keys of `where` that are missing from another part's sweep (`keys`) are not inherited.
     """
     if against is None:
         return value, value
-    where = dict(value.where)
+    conditions = dict(value.where)
     if against.part is not None:
-        where = {key: each for key, each in where.items() if key in known or key in DERIVED}
-    where |= against.where
+        conditions = {key: condition for key, condition in conditions.items() if key in keys or key in DERIVED}
+    conditions |= against.where
     measure = against.measure or value.measure
     return value, Quantity(
         measure=measure,
         flow=against.flow or (value.flow if _is_of_flow(measure) else None),
-        where={key: each for key, each in where.items() if each != DROPPED},
+        where={key: condition for key, condition in conditions.items() if condition != DROPPED},
         window=against.window or value.window,
     )
 
 
 def _is_of_flow(measure: str) -> bool:
-    known = analysis.MEASURES.get(measure)
-    return known is None or known.of == "flow"
+    measure_ = analysis.MEASURES.get(measure)
+    return measure_ is None or measure_.of == "flow"

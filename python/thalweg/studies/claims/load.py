@@ -69,9 +69,9 @@ def find(name: str) -> Path:
 
     Raises `ThalwegError` if it does not exist.
     """
-    known = ready_made()
-    if name in known:
-        return known[name]
+    studies = ready_made()
+    if name in studies:
+        return studies[name]
     folder = Path(name)
     if (folder / CLAIMS).is_file():
         return folder
@@ -87,8 +87,8 @@ def find(name: str) -> Path:
         f"there is no study `{name}`",
         place=name,
         found=name,
-        expected=f"a folder with {CLAIMS}, or one of {', '.join([*known, ALL])}",
-        hint=words.did_you_mean(name, [*known, ALL]) or "thalweg studies",
+        expected=f"a folder with {CLAIMS}, or one of {', '.join([*studies, ALL])}",
+        hint=words.did_you_mean(name, [*studies, ALL]) or "thalweg studies",
     )
 
 
@@ -115,4 +115,6 @@ def load(folder: Path) -> Study:
 
 
 def _errors(mistakes: Mistakes, document: Document) -> list[ThalwegError]:
-    return by_line(each.error(dotted(each.place), document.source(each.place)) for each in mistakes.found)
+    return by_line(
+        mistake.error(dotted(mistake.key_path), document.source(mistake.key_path)) for mistake in mistakes.found
+    )

@@ -14,22 +14,24 @@ TYPICAL = "goodput"
 
 def needed(claims: Claims) -> frozenset[str]:
     """Name the measures that claims, figures and the tree of a study are made of."""
-    wanted = {TYPICAL}
+    measures = {TYPICAL}
     for quantity in _quantities(claims):
-        wanted |= sources(quantity.measure, claims.measures)
-    return frozenset(wanted)
+        measures |= sources(quantity.measure, claims.measures)
+    return frozenset(measures)
 
 
-def sources(measure: str, own: Mapping[str, StudyMeasure]) -> frozenset[str]:
+def sources(measure: str, study_measures: Mapping[str, StudyMeasure]) -> frozenset[str]:
     """Name what a measure is computed from: itself, or what the study's own expression names."""
-    if measure not in own:
+    if measure not in study_measures:
         return frozenset({measure})
-    named = (name.removeprefix(LEAST).removeprefix(MOST) for name in expressions.names(own[measure].expression))
-    return frozenset(name for name in named if name in MEASURES)
+    used = (
+        name.removeprefix(LEAST).removeprefix(MOST) for name in expressions.names(study_measures[measure].expression)
+    )
+    return frozenset(name for name in used if name in MEASURES)
 
 
 def _quantities(claims: Claims) -> Iterator[Quantity]:
     compared: list[Claim | PaperFigure | Tree] = [*claims.claims, *claims.figures]
-    for each in (*compared, *([claims.tree] if claims.tree else [])):
-        if each.value is not None:
-            yield from sides(each.value, each.against, ())
+    for item in (*compared, *([claims.tree] if claims.tree else [])):
+        if item.value is not None:
+            yield from sides(item.value, item.against, ())

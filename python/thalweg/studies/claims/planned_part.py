@@ -55,7 +55,7 @@ class PlannedPart:
         return folder / f"{self.part}-{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"
 
 
-def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine], *, quick: bool) -> PlannedPart:
+def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Engine], *, quick: bool) -> PlannedPart:
     """Plan a part for an engine.
 
     What the engine cannot do is told in what comes back. Raises `ThalwegErrors` if what claims.toml lays over the
@@ -75,14 +75,14 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
         return PlannedPart(part, engine, why_not=f"the study has no set-up of `{part}` for the engine {engine.name}")
     if setup is not None and setup.why_not is not None:
         return PlannedPart(part, engine, why_not=setup.why_not)
-    laid = _settings(table, setup, quick=quick)
-    document = _laid_over(study, part, laid)
+    settings = _settings(table, setup, quick=quick)
+    document = _laid_over(study, part, settings)
     swept = document.swept
-    fixed = {key: laid[key] for key in study.documents[part].swept if key not in swept}
+    fixed = {key: settings[key] for key in study.documents[part].swept if key not in swept}
     shortened = _shortened(study, part, setup) if quick else ""
     scaled = "; ".join(filter(None, (setup.scaled if setup else None, shortened)))
     try:
-        possible = plan.possible(document, engine, known, any_cc=True)
+        possible = plan.possible(document, engine, available, any_cc=True)
     except ThalwegErrors as error:
         if engine.name == engines.DEFAULT and setup is None:
             raise
@@ -97,7 +97,7 @@ def prepare(study: Study, part: str, engine: Engine, known: Mapping[str, Engine]
         document,
         fixed,
         scaled,
-        cache(partial(prepare, study, part, engine, known, quick=False)) if quick else None,
+        cache(partial(prepare, study, part, engine, available, quick=False)) if quick else None,
     )
 
 
@@ -106,15 +106,15 @@ def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str,
 
     What an engine's set-up narrows stays narrow with --quick, which for the part was chosen with the simulator in mind.
     """
-    own = setup or Setup()
-    return {**(part.quick if quick else {}), **own.set, **(own.quick if quick else {})}
+    engine_setup = setup or Setup()
+    return {**(part.quick if quick else {}), **engine_setup.set, **(engine_setup.quick if quick else {})}
 
 
 def _shortened(study: Study, part: str, setup: Setup | None) -> str:
     """Describe what --quick sets otherwise, but for keys of the sweep and repetitions, which reports state anyway."""
-    table, stated = study.claims.parts[part], {*study.documents[part].swept, "repetitions"}
-    full, now = (_settings(table, setup, quick=which) for which in (False, True))
-    changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in stated]
+    table, reported = study.claims.parts[part], {*study.documents[part].swept, "repetitions"}
+    full, now = (_settings(table, setup, quick=is_quick) for is_quick in (False, True))
+    changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in reported]
     return f"in the quick set {', '.join(changed)}" if changed else ""
 
 

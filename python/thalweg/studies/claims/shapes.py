@@ -54,8 +54,8 @@ def _shape(name: str, part: StudyPart, document: Document | None, mistakes: Mist
         if details["type"] != "extra_forbidden":  # noted above
             mistakes.add("wrong-type", ("parts", name, "quick", *details["loc"]), f"in parts.{name}: {details['msg']}")
     if part.engines:
-        what = f"`parts.{name}` sets up engines, but records are synthesised from runs of the simulator only"
-        mistakes.add("unused-key", ("parts", name, "engines"), what, hint="remove `engines`")
+        problem = f"`parts.{name}` sets up engines, but records are synthesised from runs of the simulator only"
+        mistakes.add("unused-key", ("parts", name, "engines"), problem, hint="remove `engines`")
     return Shape(dict.fromkeys(part.records.by), is_of_records=True, measures=tuple(advice_measures.MEASURES))
 
 

@@ -27,22 +27,22 @@ def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -
     `values` are one flow's, with a row per experiment, repetition and measure. The best of a repetition is taken among
     the like points of the same repetition, so that repetitions stay independent of one another.
     """
-    own = [name for name in NAMES if name in MEASURES]
+    known_names = [name for name in NAMES if name in MEASURES]
     wide = values.pivot(on="measure", index=["experiment", "repetition"], values="value")
-    wide = wide.with_columns(pl.lit(None, pl.Float64).alias(name) for name in own if name not in wide.columns)
-    alike = [key for key in _swept(points) if key not in measure.among]
-    wide = wide.join(points.select("experiment", *alike), on="experiment", how="inner", maintain_order="left")
+    wide = wide.with_columns(pl.lit(None, pl.Float64).alias(name) for name in known_names if name not in wide.columns)
+    shared_keys = [key for key in _swept(points) if key not in measure.among]
+    wide = wide.join(points.select("experiment", *shared_keys), on="experiment", how="inner", maintain_order="left")
     best = (
-        each
-        for name in own
-        for each in (
-            pl.col(name).min().over("repetition", *alike).alias(LEAST + name),
-            pl.col(name).max().over("repetition", *alike).alias(MOST + name),
+        extreme
+        for name in known_names
+        for extreme in (
+            pl.col(name).min().over("repetition", *shared_keys).alias(LEAST + name),
+            pl.col(name).max().over("repetition", *shared_keys).alias(MOST + name),
         )
     )
     rows = wide.with_columns(best)
-    found = [expressions.value(measure.expression, _numbers(row)) for row in rows.iter_rows(named=True)]
-    return rows.select("experiment", "repetition").with_columns(pl.Series("value", found, dtype=pl.Float64))
+    results = [expressions.value(measure.expression, _numbers(row)) for row in rows.iter_rows(named=True)]
+    return rows.select("experiment", "repetition").with_columns(pl.Series("value", results, dtype=pl.Float64))
 
 
 def _swept(points: pl.DataFrame) -> list[str]:

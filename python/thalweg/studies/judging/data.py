@@ -114,10 +114,10 @@ class PartData:
         points = chosen(self.points(), quantity.where)
         if not points.height:
             raise self._no_point(quantity.where)
-        whose = pl.col("flow").is_null() if quantity.flow is None else pl.col("flow") == quantity.flow
-        values = self.values(quantity.window).filter(whose)
-        if (own := self.measures.get(quantity.measure)) is not None:
-            values = compute(own, values, self.points())
+        is_flow = pl.col("flow").is_null() if quantity.flow is None else pl.col("flow") == quantity.flow
+        values = self.values(quantity.window).filter(is_flow)
+        if (study_measure := self.measures.get(quantity.measure)) is not None:
+            values = compute(study_measure, values, self.points())
         else:
             values = values.filter(pl.col("measure") == quantity.measure)
         values = (
@@ -137,20 +137,26 @@ class PartData:
         )
         return next(lacking, None)
 
-    def _no_point(self, where: Mapping[str, TomlValue]) -> NotRun:
+    def _no_point(self, conditions: Mapping[str, TomlValue]) -> NotRun:
         """Return which condition no point meets."""
         for experiment, point in self.planned.left_out.items():
             frame = pl.DataFrame([{"experiment": experiment, **point, **self.planned.fixed}])
-            if chosen(frame, {key: each for key, each in where.items() if key in frame.columns}).height:
+            if chosen(frame, {key: condition for key, condition in conditions.items() if key in frame.columns}).height:
                 return NotRun(self.planned.reasons[experiment])
-        whole = self.planned.whole() if self.planned.whole else None
-        is_elsewhere = whole is not None and whole.plan is not None and chosen(planned_points(whole), where).height > 0
-        kind, place = (NotQuick, "in the quick set") if is_elsewhere else (NotRun, "here")
-        for key, wanted in where.items():
-            if not chosen(self.points(), {key: wanted}).height:
-                there = ", ".join(str(each) for each in self.points()[key].unique(maintain_order=True).to_list()[:8])
-                return kind(f"`{self.planned.part}` is not run at {key} = {_text(wanted)} {place}, only at {there}")
-        return kind(f"`{self.planned.part}` is not run at such a point {place}")
+        full_part = self.planned.whole() if self.planned.whole else None
+        is_elsewhere = (
+            full_part is not None
+            and full_part.plan is not None
+            and chosen(planned_points(full_part), conditions).height > 0
+        )
+        kind, scope = (NotQuick, "in the quick set") if is_elsewhere else (NotRun, "here")
+        for key, condition in conditions.items():
+            if not chosen(self.points(), {key: condition}).height:
+                swept = ", ".join(
+                    str(condition) for condition in self.points()[key].unique(maintain_order=True).to_list()[:8]
+                )
+                return kind(f"`{self.planned.part}` is not run at {key} = {_text(condition)} {scope}, only at {swept}")
+        return kind(f"`{self.planned.part}` is not run at such a point {scope}")
 
 
 def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
@@ -163,24 +169,24 @@ def planned_points(planned_part: PlannedPart) -> pl.DataFrame:
     return frame.join(derived, on="experiment", how="left", maintain_order="left")
 
 
-def chosen(points: pl.DataFrame, where: Mapping[str, TomlValue]) -> pl.DataFrame:
+def chosen(points: pl.DataFrame, conditions: Mapping[str, TomlValue]) -> pl.DataFrame:
     """Keep the points that meet all conditions."""
-    for key, wanted in where.items():
-        points = points.filter(_meets(points[key], wanted))
+    for key, condition in conditions.items():
+        points = points.filter(_meets(points[key], condition))
     return points
 
 
-def _meets(column: pl.Series, wanted: TomlValue) -> pl.Series:
+def _meets(column: pl.Series, condition: TomlValue) -> pl.Series:
     """Return which of a key's values meet a condition."""
-    if (limits := range_of(wanted)) is not None:
-        known = pl.Series([number(each) for each in column.to_list()], dtype=pl.Float64)
+    if (limits := range_of(condition)) is not None:
+        numbers = pl.Series([number(value) for value in column.to_list()], dtype=pl.Float64)
         low, high = limits.at_least, limits.at_most
-        above = known > -math.inf if low is None else known >= low - ROUNDING * abs(low)
-        below = known < math.inf if high is None else known <= high + ROUNDING * abs(high)
+        above = numbers > -math.inf if low is None else numbers >= low - ROUNDING * abs(low)
+        below = numbers < math.inf if high is None else numbers <= high + ROUNDING * abs(high)
         return above & below
-    values = values_of(wanted)
+    values = values_of(condition)
     if not column.dtype.is_numeric():
-        return column.is_in([each for each in values if isinstance(each, bool) == (column.dtype == pl.Boolean)])
+        return column.is_in([value for value in values if isinstance(value, bool) == (column.dtype == pl.Boolean)])
     close = pl.Series([False] * len(column), dtype=pl.Boolean)  # the type is said: there may be no row
     for value in values:
         if isinstance(value, int | float):
@@ -192,7 +198,7 @@ def _seconds(text: str) -> float:
     return quantities.time(text) / 1e9
 
 
-def _text(wanted: TomlValue) -> str:
-    if isinstance(wanted, dict):
-        return " and ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in wanted.items())
-    return " or ".join(map(str, values_of(wanted)))
+def _text(condition: TomlValue) -> str:
+    if isinstance(condition, dict):
+        return " and ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in condition.items())
+    return " or ".join(map(str, values_of(condition)))

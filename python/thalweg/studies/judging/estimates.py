@@ -119,9 +119,9 @@ class Quantities:
                 first, second = variance, against.variance * slopes[1] ** 2
                 variance = np.maximum(first + second - 2 * sides.covariance * slopes[0] * slopes[1], 0)
                 df = (first + second) ** 2 / (first**2 / value.df + second**2 / against.df)
-            fewest = np.minimum(value.df, against.df)
+            min_df = np.minimum(value.df, against.df)
             # Pairs have n - 1; two constants nothing to weigh with; one repetition says nothing about its side.
-            df = np.where(sides.is_joint | ~np.isfinite(df) | (fewest < 1), fewest, df)
+            df = np.where(sides.is_joint | ~np.isfinite(df) | (min_df < 1), min_df, df)
         return cls(
             points=sides.points,
             value=value,
@@ -168,11 +168,11 @@ class Quantities:
         """
         if np.any(self.df < 1):
             return None
-        chance = np.random.default_rng(SEED)
-        joint = self.centre + np.sqrt(self.variance) * chance.standard_t(self.df, (DRAWS, len(self.centre)))
+        rng = np.random.default_rng(SEED)
+        joint = self.centre + np.sqrt(self.variance) * rng.standard_t(self.df, (DRAWS, len(self.centre)))
         if self.against is None or self.is_joint.all():
             return self._finished(joint)
-        moved = _draw(self.value, chance) * self.slopes[0] - _draw(self.against, chance) * self.slopes[1]
+        moved = _draw(self.value, rng) * self.slopes[0] - _draw(self.against, rng) * self.slopes[1]
         return self._finished(np.where(self.is_joint, joint, self.centre + moved))
 
     def only(self, keep: Flags) -> "Quantities":
@@ -198,8 +198,8 @@ class Quantities:
 def of_value(picked: Picked) -> Quantities:
     """Take a quantity as it is."""
     side = _side(picked, picked.points["experiment"])
-    none, zero, one = np.zeros(len(side.mean), dtype=np.bool_), np.zeros(len(side.mean)), np.ones(len(side.mean))
-    centre = Centre(side.mean, (one, zero), none)
+    no_logs, zeros, ones = np.zeros(len(side.mean), dtype=np.bool_), np.zeros(len(side.mean)), np.ones(len(side.mean))
+    centre = Centre(side.mean, (ones, zeros), no_logs)
     return Quantities.of(Sides.of_one(picked.points, side), centre, lambda mean: mean)
 
 
@@ -221,8 +221,8 @@ def of_pair(picked: Picked, other: Picked, kind: ComparisonKind, measure: str, *
 
 
 def _difference(value: Side, against: Side) -> Centre:
-    one = np.ones(len(value.mean))
-    return Centre(value.mean - against.mean, (one, one), np.zeros(len(one), dtype=np.bool_))
+    ones = np.ones(len(value.mean))
+    return Centre(value.mean - against.mean, (ones, ones), np.zeros(len(ones), dtype=np.bool_))
 
 
 def _ratio(value: Side, against: Side) -> Centre:
@@ -240,7 +240,7 @@ def _finish(kind: ComparisonKind, measure: str) -> Callable[[Numbers], Numbers]:
         return lambda ratio: ratio - 1
     if kind == "harm":
         return _lost if MEASURES[measure].better == "less" else lambda ratio: 1 - ratio
-    return lambda each: each
+    return lambda numbers: numbers
 
 
 def _lost(ratio: Numbers) -> Numbers:
@@ -262,15 +262,15 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
     if not points.height:
         raise NotRun("no point has a partner to be held against")
     if points["experiment"].n_unique() < points.height:
-        more = [key for key in other.open_keys if key not in keys]
-        raise SeveralPartners(f"each point has several partners: `against` leaves open {', '.join(more)}")
+        open_keys = [key for key in other.open_keys if key not in keys]
+        raise SeveralPartners(f"each point has several partners: `against` leaves open {', '.join(open_keys)}")
     return points.drop("_partner"), points["_partner"]
 
 
 def _are_set_apart(picked: Picked, other: Picked, key: str) -> bool:
     """Return whether each side has a single, different value of a key, chosen by a condition on a derived key."""
-    mine, others = picked.points[key].unique(), other.points[key].unique()
-    return len(mine) == len(others) == 1 and mine[0] != others[0]
+    own_values, other_values = picked.points[key].unique(), other.points[key].unique()
+    return len(own_values) == len(other_values) == 1 and own_values[0] != other_values[0]
 
 
 def _side(picked: Picked, experiments: pl.Series) -> Side:
@@ -307,9 +307,9 @@ def _together(picked: Picked, other: Picked, value: Side, against: Side, is_join
     )
     n = np.where(is_joint, rows["n"].fill_null(0).cast(pl.Int64).to_numpy(), 0)
 
-    def merged(name: str, own: Numbers, missing: float) -> Numbers:
+    def merged(name: str, separate: Numbers, missing: float) -> Numbers:
         column = rows[name].cast(pl.Float64).fill_nan(None).fill_null(missing).to_numpy()
-        return np.where(is_joint, column if name in ("x", "y") else column / np.maximum(n, 1), own)
+        return np.where(is_joint, column if name in ("x", "y") else column / np.maximum(n, 1), separate)
 
     sides = [
         Side(
@@ -324,8 +324,8 @@ def _together(picked: Picked, other: Picked, value: Side, against: Side, is_join
     return sides[0], sides[1], merged("xy", np.zeros(len(n)), 0.0)
 
 
-def _draw(side: Side, chance: np.random.Generator) -> Numbers:
+def _draw(side: Side, rng: np.random.Generator) -> Numbers:
     """Draw deviations from the mean; points of one experiment get the same."""
-    _, first, which = np.unique(side.experiment, return_index=True, return_inverse=True)
-    deviations = np.sqrt(side.variance[first]) * chance.standard_t(side.df[first], (DRAWS, len(first)))
-    return np.asarray(deviations[:, which], dtype=np.float64)
+    _, first, index = np.unique(side.experiment, return_index=True, return_inverse=True)
+    deviations = np.sqrt(side.variance[first]) * rng.standard_t(side.df[first], (DRAWS, len(first)))
+    return np.asarray(deviations[:, index], dtype=np.float64)

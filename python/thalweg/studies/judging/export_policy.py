@@ -25,12 +25,12 @@ class Decided:
 
 def decide(policy: Policy, judged: Mapping[str, Judged]) -> list[Decided]:
     """Return which rules an engine's verdicts bear out: those of which every claim holds."""
-    found = []
+    decided = []
     for rule in policy.rules:
         fails = [f"{claim}: {judged[claim].verdict}" for claim in rule.claims if judged[claim].verdict != "holds"]
         evidence = [_evidence(claim, judged[claim]) for claim in rule.claims]
-        found.append(Decided(rule, fails, evidence))
-    return found
+        decided.append(Decided(rule, fails, evidence))
+    return decided
 
 
 def text(
@@ -39,7 +39,7 @@ def text(
     """Write the policy file."""
     size = "quick set" if is_quick else "full set"
     source = f"study {study}, {size}, engine {engine} (results {version}), thalweg {__version__}"
-    return policy_file.text(source, concluded.default, [_written(each) for each in decide(concluded, judged)])
+    return policy_file.text(source, concluded.default, [_written(rule) for rule in decide(concluded, judged)])
 
 
 def write(content: str, file: Path) -> None:
@@ -54,11 +54,11 @@ def _written(decided: Decided) -> policy_file.Rule | policy_file.LeftOutRule:
     rule = decided.rule
     if decided.fails:
         return policy_file.LeftOutRule(rule.name, "; ".join(decided.fails))
-    when: dict[str, policy_file.Condition] = {
-        key: policy_file.Between(wanted.at_least, wanted.at_most) for key, wanted in rule.when.items()
+    conditions: dict[str, policy_file.Condition] = {
+        key: policy_file.Between(limits.at_least, limits.at_most) for key, limits in rule.when.items()
     }
     return policy_file.Rule(
-        rule.name, rule.algorithm, when, rule.reason, rule.source, cost=rule.cost, evidence=decided.evidence
+        rule.name, rule.algorithm, conditions, rule.reason, rule.source, cost=rule.cost, evidence=decided.evidence
     )
 
 

@@ -24,30 +24,30 @@ class Group:
     """The key's numbers there, growing; the place among the values where they are texts."""
 
 
-def groups(points: pl.DataFrame, along: str | None) -> list[Group]:
-    """Group points by all keys but `along`; without one, each is a group of its own.
+def groups(points: pl.DataFrame, key: str | None) -> list[Group]:
+    """Group points by all keys except `key`; without `key`, each point is a group.
 
     A derived key stands for all that the path, the hosts and the numbers of flows are, so these keys do not group.
     Groups of a single point are left out where there is a key to go along.
     """
     names = varying(points)
-    if along is None:
-        none = np.zeros(1)
+    if key is None:
+        zeros = np.zeros(1)
         return [
-            Group(point, np.array([row]), none)
+            Group(point, np.array([row]), zeros)
             for row, point in enumerate(points.select(names).iter_rows(named=True) if names else [{}] * points.height)
         ]
-    keys = [name for name in names if name != along and not (along in DERIVED and decides_derived(name))]
+    keys = [name for name in names if name != key and not (key in DERIVED and decides_derived(name))]
     numbered = points.with_row_index("_row")
     parts = numbered.partition_by(keys, maintain_order=True) if keys else [numbered]
-    order = np.array(numbers(points[along].to_list()))
-    found = []
+    order = np.array(numbers(points[key].to_list()))
+    listed = []
     for part in parts:
         rows = part["_row"].cast(pl.Int64).to_numpy()
         rows = rows[np.argsort(order[rows], kind="stable")]
         if len(np.unique(order[rows])) > 1:
-            found.append(Group({key: part[key][0] for key in keys}, rows, order[rows]))
-    return found
+            listed.append(Group({key: part[key][0] for key in keys}, rows, order[rows]))
+    return listed
 
 
 def numbers(values: Sequence[Value | None]) -> list[float]:
@@ -56,17 +56,17 @@ def numbers(values: Sequence[Value | None]) -> list[float]:
     >>> numbers(["2bdp", "0.5bdp"]), numbers(["cubic", "bbr", "cubic"])
     ([2.0, 0.5], [0.0, 1.0, 0.0])
     """
-    found = [number(value) for value in values]
-    if all(each is not None for each in found):
-        return [float(each) for each in found if each is not None]
-    places: dict[Value | None, float] = {}
-    return [places.setdefault(value, float(len(places))) for value in values]
+    parsed = [number(value) for value in values]
+    if all(number_ is not None for number_ in parsed):
+        return [float(number_) for number_ in parsed if number_ is not None]
+    ranks: dict[Value | None, float] = {}
+    return [ranks.setdefault(value, float(len(ranks))) for value in values]
 
 
 def varying(points: pl.DataFrame) -> list[str]:
     """Return the keys of the sweep that have several values among the points."""
-    own = [name for name in points.columns if name != "experiment" and name not in DERIVED]
-    return [name for name in own if points[name].n_unique() > 1]
+    keys = [name for name in points.columns if name != "experiment" and name not in DERIVED]
+    return [name for name in keys if points[name].n_unique() > 1]
 
 
 def point_text(point: Mapping[str, Value | None]) -> str:

@@ -24,7 +24,7 @@ CONFIDENCE = analysis.CONFIDENCE
 def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
     """Judge a claim on the parts of one engine."""
     try:
-        found = quantities(claim.part, claim.value, claim.against, claim.judge.kind, parts)
+        estimated = quantities(claim.part, claim.value, claim.against, claim.judge.kind, parts)
     except NotQuick as why:
         return Judged("not in the quick set", note=str(why))
     except NotRun as why:
@@ -37,22 +37,22 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
             hint="name a value of that key in `against.where`, or leave the key open in `value.where`, too",
         ) from None
     if claim.judge.sample:
-        judged = sampled.judge(found, claim.judge)
+        judged = sampled.judge(estimated, claim.judge)
         lacking = _not_recorded(claim, parts) if judged.n is None else None
         return replace(judged, verdict="cannot run here", note=lacking) if lacking else judged
-    has_value = ~np.isnan(found.centre)
-    looked_at = frozenset[tuple[str, int]]().union(*experiments_of(found, range(len(has_value))))
-    found_there = found.only(has_value)
+    has_value = ~np.isnan(estimated.centre)
+    experiments = frozenset[tuple[str, int]]().union(*experiments_of(estimated, range(len(has_value))))
+    with_value = estimated.only(has_value)
     if not has_value.any():
         if lacking := _not_recorded(claim, parts):
-            return Judged("cannot run here", note=lacking, looked_at=looked_at)
-        return Judged("not settled", note="no point has a value", looked_at=looked_at, unsure=looked_at)
-    judged = _judge(_numbers(found_there, claim.judge), claim.judge, looked_at)
+            return Judged("cannot run here", note=lacking, looked_at=experiments)
+        return Judged("not settled", note="no point has a value", looked_at=experiments, unsure=experiments)
+    judged = _judge(_numbers(with_value, claim.judge), claim.judge, experiments)
     missing = int((~has_value).sum())
     if not missing:
         return judged
-    without = f"{missing} of {len(has_value)} points have no value"
-    note = f"{judged.note}; {without}" if judged.note else without
+    missing_note = f"{missing} of {len(has_value)} points have no value"
+    note = f"{judged.note}; {missing_note}" if judged.note else missing_note
     verdict = judged.verdict if _is_decided(claim.judge, judged.verdict) else "not settled"
     return replace(judged, note=note, verdict=verdict)
 
@@ -71,8 +71,8 @@ def _is_decided(judge: Judge, verdict: ClaimVerdict) -> bool:
 def _not_recorded(claim: Claim, parts: Mapping[str, PartData]) -> str | None:
     """Describe which measure an engine does not record, where that is why no point has a value."""
     other = (claim.against and claim.against.part) or claim.part
-    asked = zip((claim.part, other), sides(claim.value, claim.against, ()), strict=True)
-    for data, quantity in ((parts[part], each) for part, each in asked):
+    compared = zip((claim.part, other), sides(claim.value, claim.against, ()), strict=True)
+    for data, quantity in ((parts[part], item) for part, item in compared):
         if lacking := data.not_recorded(quantity.measure):
             return f"the engine {data.planned.engine.name} does not record `{lacking}`"
     return None
@@ -89,9 +89,9 @@ def quantities(
     if against is None:
         return of_value(data.pick(value))
     other = parts[against.part or part]
-    own, held_against = sides(value, against, other.sweep_keys)
-    is_same = (own.measure, own.flow, own.window) == (held_against.measure, held_against.flow, held_against.window)
-    return of_pair(data.pick(own), other.pick(held_against), kind, own.measure, is_same=is_same)
+    first, second = sides(value, against, other.sweep_keys)
+    is_same = (first.measure, first.flow, first.window) == (second.measure, second.flow, second.window)
+    return of_pair(data.pick(first), other.pick(second), kind, first.measure, is_same=is_same)
 
 
 @dataclass(frozen=True)
@@ -115,49 +115,57 @@ class _Numbers:
         if self.exact is not None:
             return self.exact.intervals(confidence)
         assert self.draws is not None
-        ends = [quantiles(*each, confidence) for each in zip(self.draws.T, self.centre, strict=True)]
+        ends = [quantiles(*samples, confidence) for samples in zip(self.draws.T, self.centre, strict=True)]
         return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
 
 
-def _numbers(found: Quantities, judge: Judge) -> _Numbers:
-    n = int(found.n.min())
-    together = groups(found.points, judge.along)
-    experiments = [frozenset[tuple[str, int]]().union(*experiments_of(found, group.rows)) for group in together]
+def _numbers(estimated: Quantities, judge: Judge) -> _Numbers:
+    n = int(estimated.n.min())
+    point_groups = groups(estimated.points, judge.along)
+    experiments = [frozenset[tuple[str, int]]().union(*experiments_of(estimated, group.rows)) for group in point_groups]
     if judge.along is None:
         # A single number's interval is known exactly, unless it is a share.
-        draws = found.draws() if len(found.centre) > 1 or judge.over == "share" else None
-        return _Numbers(found.estimate, draws, found, together, experiments, n)
+        draws = estimated.draws() if len(estimated.centre) > 1 or judge.over == "share" else None
+        return _Numbers(estimated.estimate, draws, estimated, point_groups, experiments, n)
     assert judge.take
-    take, level = judge.take, judge.level
-    draws = (found.on_log_scale() if take in ("growth", "spread") else found).draws()
-    centre = [reduce.along(take, group.key, found.estimate[group.rows], level).item() for group in together]
-    drawn = [] if draws is None else [reduce.along(take, group.key, draws[:, group.rows], level) for group in together]
-    return _Numbers(np.array(centre), np.stack(drawn, axis=-1) if drawn else None, None, together, experiments, n)
+    reduction, level = judge.take, judge.level
+    draws = (estimated.on_log_scale() if reduction in ("growth", "spread") else estimated).draws()
+    centre = [
+        reduce.along(reduction, group.key, estimated.estimate[group.rows], level).item() for group in point_groups
+    ]
+    group_draws = (
+        []
+        if draws is None
+        else [reduce.along(reduction, group.key, draws[:, group.rows], level) for group in point_groups]
+    )
+    return _Numbers(
+        np.array(centre), np.stack(group_draws, axis=-1) if group_draws else None, None, point_groups, experiments, n
+    )
 
 
-def _judge(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
+def _judge(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
     if not len(numbers.centre):
         why = f"there are fewer than two points along {judge.along}"
-        return Judged("not settled", note=why, looked_at=looked_at, unsure=looked_at)
+        return Judged("not settled", note=why, looked_at=experiments, unsure=experiments)
     if judge.over == "every":
-        return _every(numbers, judge, looked_at)
-    bounds, own = Bounds.of(judge), numbers.draws
+        return _every(numbers, judge, experiments)
+    bounds, draws = Bounds.of(judge), numbers.draws
     if judge.over == "share":
-        met = bounds.inside(numbers.centre, numbers.centre)
-        note = _met(met)
-        centre = np.asarray(met.mean())
-        drawn = None if own is None else bounds.inside(own, own).mean(axis=-1)
+        is_inside = bounds.inside(numbers.centre, numbers.centre)
+        note = _met(is_inside)
+        centre = np.asarray(is_inside.mean())
+        samples = None if draws is None else bounds.inside(draws, draws).mean(axis=-1)
         bounds = Bounds.between(judge.at_least_share, None)
     else:
         note = ""
         centre = reduce.over(judge.over, numbers.centre)
-        drawn = None if own is None else reduce.over(judge.over, own)
+        samples = None if draws is None else reduce.over(judge.over, draws)
     if numbers.n < 2:
         low = high = centre.item()
-    elif drawn is None:
+    elif samples is None:
         low, high = (ends.item() for ends in numbers.intervals(CONFIDENCE))
     else:
-        low, high = quantiles(drawn, centre.item(), CONFIDENCE)
+        low, high = quantiles(samples, centre.item(), CONFIDENCE)
     is_sure = numbers.n > 1 and high - low <= (judge.tolerance or 0)
     return Judged(
         bounds.verdict(centre.item(), low, high),
@@ -166,16 +174,16 @@ def _judge(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
         numbers.n,
         len(numbers.centre),
         note=note,
-        looked_at=looked_at,
-        unsure=frozenset() if is_sure else looked_at,
+        looked_at=experiments,
+        unsure=frozenset() if is_sure else experiments,
     )
 
 
-def _every(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
+def _every(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
     """All must be inside; one outside decides, where its interval says so even after many looks (Bonferroni)."""
-    bounds, many = Bounds.of(judge), len(numbers.centre)
+    bounds, count = Bounds.of(judge), len(numbers.centre)
     low, high = numbers.intervals(CONFIDENCE)
-    outside = bounds.outside(*numbers.intervals(1 - (1 - CONFIDENCE) / many)) | np.isnan(numbers.centre)
+    outside = bounds.outside(*numbers.intervals(1 - (1 - CONFIDENCE) / count)) | np.isnan(numbers.centre)
     inside = bounds.inside(low, high) & ~np.isnan(numbers.centre)
     verdict: ClaimVerdict = "does not hold" if outside.any() else "holds" if inside.all() else "not settled"
     # The number that is shown: the one furthest outside, else the one whose interval comes nearest to a bound.
@@ -183,20 +191,20 @@ def _every(numbers: _Numbers, judge: Judge, looked_at: Experiments) -> Judged:
     rank = np.where(np.isnan(margin), -np.inf, margin)
     worst = int(np.where(outside == outside.any(), rank, np.inf).argmin())
     has_interval = numbers.n > 1
-    too_wide = [row for row in range(many) if not (has_interval and high[row] - low[row] <= (judge.tolerance or 0))]
-    met = bounds.inside(numbers.centre, numbers.centre)
+    too_wide = [row for row in range(count) if not (has_interval and high[row] - low[row] <= (judge.tolerance or 0))]
+    is_inside = bounds.inside(numbers.centre, numbers.centre)
     return Judged(
         verdict,
         known(numbers.centre[worst]),
         *((known(low[worst]), known(high[worst])) if has_interval else (None, None)),
         numbers.n,
-        many,
-        point_text(numbers.groups[worst].point) if many > 1 else "",
-        "" if met.all() else _met(met),
-        looked_at,
+        count,
+        point_text(numbers.groups[worst].point) if count > 1 else "",
+        "" if is_inside.all() else _met(is_inside),
+        experiments,
         frozenset[tuple[str, int]]().union(*(numbers.experiments[row] for row in too_wide)),
     )
 
 
-def _met(met: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
-    return f"{int(met.sum())} of {len(met)} points meet the bounds" if len(met) > 1 else ""
+def _met(is_inside: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> str:
+    return f"{int(is_inside.sum())} of {len(is_inside)} points meet the bounds" if len(is_inside) > 1 else ""

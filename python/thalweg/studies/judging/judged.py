@@ -35,15 +35,15 @@ class Judged:
     """Those whose interval is wider than the claim's tolerance."""
 
 
-def experiments_of(found: Quantities, rows: Iterable[int]) -> list[Experiments]:
+def experiments_of(estimated: Quantities, rows: Iterable[int]) -> list[Experiments]:
     """Return the experiments behind each of some rows."""
-    found_at = []
+    listed = []
     for row in rows:
-        at = {(found.value.part, int(found.value.experiment[row]))}
-        if found.against is not None:
-            at.add((found.against.part, int(found.against.experiment[row])))
-        found_at.append(frozenset(at))
-    return found_at
+        at = {(estimated.value.part, int(estimated.value.experiment[row]))}
+        if estimated.against is not None:
+            at.add((estimated.against.part, int(estimated.against.experiment[row])))
+        listed.append(frozenset(at))
+    return listed
 
 
 def quantiles(draws: Numbers, number: float, confidence: float) -> tuple[float, float]:

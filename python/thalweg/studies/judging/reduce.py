@@ -8,7 +8,7 @@ from thalweg.analysis.tables.thin import Numbers
 from thalweg.studies.claims.models import Over, Take
 
 
-def along(take: Take, key: Numbers, values: Numbers, level: float | None = None) -> Numbers:
+def along(reduction: Take, key: Numbers, values: Numbers, level: float | None = None) -> Numbers:
     """Reduce the last axis of `values`, whose entries stand at `key`, in growing order. NaN where that has no meaning.
 
     >>> along("growth", np.array([1.0, 2.0]), np.array([4.0, 6.0])).item()
@@ -17,39 +17,39 @@ def along(take: Take, key: Numbers, values: Numbers, level: float | None = None)
     2.0
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        match take:
+        match reduction:
             case "growth":
-                found = values[..., -1] / values[..., 0]
+                reduced = values[..., -1] / values[..., 0]
             case "spread":
-                found = values.max(axis=-1) / values.min(axis=-1)
+                reduced = values.max(axis=-1) / values.min(axis=-1)
             case "slope":
-                found = _slope(np.log2(key), values)
+                reduced = _slope(np.log2(key), values)
             case "spearman":
-                found = _spearman(key, values)
+                reduced = _spearman(key, values)
             case "crossing":
                 assert level is not None
-                found = _crossing(key, values, level)
-    return np.where(np.isfinite(found), found, np.nan)
+                reduced = _crossing(key, values, level)
+    return np.where(np.isfinite(reduced), reduced, np.nan)
 
 
-def over(how: Over, values: Numbers) -> Numbers:
+def over(name: Over, values: Numbers) -> Numbers:
     """Reduce the last axis of `values`."""
-    take: dict[Over, Callable[..., Numbers]] = {"median": np.median, "mean": np.mean, "min": np.min, "max": np.max}
-    return np.asarray(take[how](values, axis=-1))
+    functions: dict[Over, Callable[..., Numbers]] = {"median": np.median, "mean": np.mean, "min": np.min, "max": np.max}
+    return np.asarray(functions[name](values, axis=-1))
 
 
 def _slope(key: Numbers, values: Numbers) -> Numbers:
     """Least squares."""
-    apart = key - key.mean()
-    return np.asarray((values * apart).sum(axis=-1) / (apart**2).sum())
+    deviations = key - key.mean()
+    return np.asarray((values * deviations).sum(axis=-1) / (deviations**2).sum())
 
 
 def _spearman(key: Numbers, values: Numbers) -> Numbers:
     from scipy.stats import rankdata  # takes a second to be imported, and few claims rank
 
-    ranks, own = rankdata(values, axis=-1), rankdata(key)
-    ranks, own = ranks - ranks.mean(axis=-1, keepdims=True), own - own.mean()
-    return np.asarray((ranks * own).sum(axis=-1) / np.sqrt((ranks**2).sum(axis=-1) * (own**2).sum()))
+    ranks, key_ranks = rankdata(values, axis=-1), rankdata(key)
+    ranks, key_ranks = ranks - ranks.mean(axis=-1, keepdims=True), key_ranks - key_ranks.mean()
+    return np.asarray((ranks * key_ranks).sum(axis=-1) / np.sqrt((ranks**2).sum(axis=-1) * (key_ranks**2).sum()))
 
 
 def _crossing(key: Numbers, values: Numbers, level: float) -> Numbers:
@@ -57,11 +57,11 @@ def _crossing(key: Numbers, values: Numbers, level: float) -> Numbers:
     above = values >= level
     crosses = above[..., 1:] != above[..., :-1]
     first = np.expand_dims(crosses.argmax(axis=-1), -1)
-    left = np.take_along_axis(values, first, axis=-1)[..., 0]
+    before = np.take_along_axis(values, first, axis=-1)[..., 0]
     right = np.take_along_axis(values, first + 1, axis=-1)[..., 0]
     start, end = key[first[..., 0]], key[first[..., 0] + 1]
-    share = (level - left) / (right - left)
+    share = (level - before) / (right - before)
     is_log = (start > 0) & (end > 0)
     safe_start, safe_end = np.where(is_log, start, 1), np.where(is_log, end, 1)
-    found = np.where(is_log, safe_start * (safe_end / safe_start) ** share, start + share * (end - start))
-    return np.where(crosses.any(axis=-1), found, np.nan)
+    crossing = np.where(is_log, safe_start * (safe_end / safe_start) ** share, start + share * (end - start))
+    return np.where(crosses.any(axis=-1), crossing, np.nan)

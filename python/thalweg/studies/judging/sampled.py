@@ -25,15 +25,15 @@ BATCH = 200
 """Resamples that are computed at a time: it bounds the memory."""
 
 
-def judge(found: Quantities, judge: Judge) -> Judged:
+def judge(estimated: Quantities, judge: Judge) -> Judged:
     """Judge a quantity over a sample of points."""
-    looked_at = frozenset[tuple[str, int]]().union(*experiments_of(found, range(len(found.centre))))
-    columns = _columns(found, judge)
+    experiments = frozenset[tuple[str, int]]().union(*experiments_of(estimated, range(len(estimated.centre))))
+    columns = _columns(estimated, judge)
     has_value = np.asarray(~np.isnan(columns).any(axis=0))
     points, count = columns.shape[-1], int(has_value.sum())
     missing = points - count
     if not count:
-        return Judged("not settled", note="no point has a value", looked_at=looked_at, unsure=looked_at)
+        return Judged("not settled", note="no point has a value", looked_at=experiments, unsure=experiments)
     columns = columns[:, has_value]
     centre = _reduced(columns, judge).item()
     if judge.over == "share":
@@ -51,16 +51,16 @@ def judge(found: Quantities, judge: Judge) -> Judged:
         count,
         count,
         note=note,
-        looked_at=looked_at,
-        unsure=frozenset() if is_sure else looked_at,
+        looked_at=experiments,
+        unsure=frozenset() if is_sure else experiments,
     )
 
 
-def _columns(found: Quantities, judge: Judge) -> Numbers:
+def _columns(estimated: Quantities, judge: Judge) -> Numbers:
     """Return what is known of each point: its number, or for a total the two sides."""
-    if judge.over == "total" and found.against is not None:
-        return np.stack([found.value.mean, found.against.mean])
-    return found.estimate[np.newaxis]
+    if judge.over == "total" and estimated.against is not None:
+        return np.stack([estimated.value.mean, estimated.against.mean])
+    return estimated.estimate[np.newaxis]
 
 
 def _reduced(columns: Numbers, judge: Judge) -> Numbers:
@@ -87,11 +87,11 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
 
 
 def _drawn(columns: Numbers, judge: Judge) -> Numbers:
-    chance = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED)
     count = columns.shape[-1]
 
     def batch() -> Numbers:
-        rows: npt.NDArray[np.int64] = chance.integers(0, count, (BATCH, count))
+        rows: npt.NDArray[np.int64] = rng.integers(0, count, (BATCH, count))
         return _reduced(columns[:, rows], judge)
 
     return np.concatenate([batch() for _ in range(DRAWS // BATCH)])

@@ -62,30 +62,32 @@ class Trees:
 def learn(table: Tree, parts: Mapping[str, PartData]) -> Trees:
     """Learn every tree of a study from what an engine measured."""
     try:
-        found = quantities(table.part, table.value, table.against, table.as_, parts)
+        estimated = quantities(table.part, table.value, table.against, table.as_, parts)
     except NotRun as reason:
         return Trees(0, {}, 0.0, [], note=str(reason))
-    names = list(dict.fromkeys(name for each in table.learn for name in each.features))
-    keys = found.points.select(names).to_numpy().astype(np.float64)
-    known = np.isfinite(keys).all(axis=1) & np.isfinite(found.estimate)
-    keys, is_above = keys[known], found.estimate[known] > table.level
+    names = list(dict.fromkeys(name for task in table.learn for name in task.features))
+    keys = estimated.points.select(names).to_numpy().astype(np.float64)
+    is_finite = np.isfinite(keys).all(axis=1) & np.isfinite(estimated.estimate)
+    keys, is_above = keys[is_finite], estimated.estimate[is_finite] > table.level
     labels = {table.above: int(is_above.sum()), table.below: int((~is_above).sum())}
-    fewest = min(labels.values())
-    if fewest < table.folds:
-        why = f"only {fewest} of {len(is_above)} points have one of the labels: too few for {table.folds} folds"
+    min_count = min(labels.values())
+    if min_count < table.folds:
+        why = f"only {min_count} of {len(is_above)} points have one of the labels: too few for {table.folds} folds"
         return Trees(len(is_above), labels, 0.0, [], note=why)
-    columns = [[names.index(name) for name in each.features] for each in table.learn]
-    learned = [_learned(each, table, keys[:, own], is_above) for each, own in zip(table.learn, columns, strict=True)]
+    columns = [[names.index(name) for name in task.features] for task in table.learn]
+    learned = [
+        _learned(task, table, keys[:, indices], is_above) for task, indices in zip(table.learn, columns, strict=True)
+    ]
     return Trees(len(is_above), labels, max(labels.values()) / len(is_above), learned)
 
 
-def _learned(each: Learn, table: Tree, keys: npt.NDArray[np.float64], is_above: npt.NDArray[np.bool_]) -> Learned:
-    model = DecisionTreeClassifier(max_depth=each.depth, random_state=SEED)
+def _learned(task: Learn, table: Tree, keys: npt.NDArray[np.float64], is_above: npt.NDArray[np.bool_]) -> Learned:
+    model = DecisionTreeClassifier(max_depth=task.depth, random_state=SEED)
     folds = StratifiedKFold(table.folds, shuffle=True, random_state=SEED)
     scores = cross_val_score(model, keys, is_above, cv=folds)
     model.fit(keys, is_above)
-    rules = list(_rules(model, table, each.features, keys, is_above))
-    return Learned(each.name, list(each.features), rules, float(scores.mean()), [float(score) for score in scores])
+    rules = list(_rules(model, table, task.features, keys, is_above))
+    return Learned(task.name, list(task.features), rules, float(scores.mean()), [float(score) for score in scores])
 
 
 def _rules(
@@ -107,16 +109,16 @@ def _rules(
     def labels(node: int, rows: npt.NDArray[np.bool_]) -> set[str]:
         if tree.children_left[node] == LEAF:
             return {leaf(rows).split()[0]}
-        left = keys[:, tree.feature[node]] <= tree.threshold[node]
-        return labels(tree.children_left[node], rows & left) | labels(tree.children_right[node], rows & ~left)
+        is_left = keys[:, tree.feature[node]] <= tree.threshold[node]
+        return labels(tree.children_left[node], rows & is_left) | labels(tree.children_right[node], rows & ~is_left)
 
     def lines(node: int, rows: npt.NDArray[np.bool_], indent: str) -> Iterator[str]:
         if len(labels(node, rows)) == 1:
             yield indent + leaf(rows)
             return
         name, threshold = features[tree.feature[node]], float(tree.threshold[node])
-        left = keys[:, tree.feature[node]] <= threshold
-        for sign, child, side in (("<=", tree.children_left, left), (">", tree.children_right, ~left)):
+        is_left = keys[:, tree.feature[node]] <= threshold
+        for sign, child, side in (("<=", tree.children_left, is_left), (">", tree.children_right, ~is_left)):
             yield f"{indent}{name} {sign} {_number(name, threshold)}"
             yield from lines(child[node], rows & side, indent + "    ")
 
@@ -128,12 +130,12 @@ def _number(name: str, value: float) -> str:
     return amount(float(f"{value:.3g}"), unit) if unit else f"{value:.3g}"
 
 
-def section(table: Tree, found: Mapping[str, Trees]) -> str:
+def section(table: Tree, trees_by_engine: Mapping[str, Trees]) -> str:
     """Describe what each engine's grid teaches, beside the paper, in Markdown."""
     blocks = [table.about]
     if table.paper:
         blocks.append(f"The paper ({table.source}):\n\n{_block(table.paper.strip().splitlines())}")
-    for engine, trees in found.items():
+    for engine, trees in trees_by_engine.items():
         if not trees.learned:
             blocks.append(f"**{engine}**: no tree. {trees.note[:1].upper()}{trees.note[1:]}.")
             continue

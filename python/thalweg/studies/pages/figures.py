@@ -55,67 +55,69 @@ class DrawnFigures:
 
 def draw(study: Study, reproduced: Sequence[Reproduced]) -> DrawnFigures:
     """Draw the figures of a study with what the engines measured."""
-    drawn = DrawnFigures()
+    figures = DrawnFigures()
     missing: dict[tuple[str, str], list[str]] = {}
-    times = Counter(wanted.paper for wanted in study.claims.figures)
-    for wanted in study.claims.figures:
+    times = Counter(planned.paper for planned in study.claims.figures)
+    for planned in study.claims.figures:
         frames, curves = [], []
-        for each in reproduced:
-            data = each.parts.get(wanted.part)
+        for result in reproduced:
+            data = result.parts.get(planned.part)
             try:
                 if data is None:
                     raise NotRun("it was not run")
-                rows = _rows(wanted, each.parts, data)
-                frames.append(rows.with_columns(pl.lit(each.engine.name).alias("engine")))
-                curves.append(_curves(wanted, data))
+                rows = _rows(planned, result.parts, data)
+                frames.append(rows.with_columns(pl.lit(result.engine.name).alias("engine")))
+                curves.append(_curves(planned, data))
             except (NotRun, SeveralPartners) as error:
-                name = wanted.paper if wanted.paper and times[wanted.paper] == 1 else wanted.title
-                missing.setdefault((each.engine.name, str(error)), []).append(name)
+                name = planned.paper if planned.paper and times[planned.paper] == 1 else planned.title
+                missing.setdefault((result.engine.name, str(error)), []).append(name)
         frames = [frame for frame in frames if frame.height]
         if frames:
-            units = _units((wanted.x, wanted.y), reproduced, wanted.part)
-            drawn.figures.append(_figure(wanted, pl.concat(frames, how="diagonal_relaxed"), curves, units))
+            units = _units((planned.x, planned.y), reproduced, planned.part)
+            figures.figures.append(_figure(planned, pl.concat(frames, how="diagonal_relaxed"), curves, units))
     for (name, why), titles in missing.items():
-        which = joined([f"“{title}”" for title in dict.fromkeys(titles)])
-        drawn.left_out.append(f"{which}: nothing of {name} in it, because {why}")
-    return drawn
+        titles_text = joined([f"“{title}”" for title in dict.fromkeys(titles)])
+        figures.left_out.append(f"{titles_text}: nothing of {name} in it, because {why}")
+    return figures
 
 
-def _rows(wanted: Wanted, parts: dict[str, PartData], data: PartData) -> pl.DataFrame:
-    if wanted.kind == "series":
-        return timelines(wanted, data)
-    assert wanted.value
-    value = Quantity(**{**dict(wanted.value), "where": {**wanted.where, **wanted.value.where}})
-    if wanted.kind == "cdf":
+def _rows(planned: Wanted, parts: dict[str, PartData], data: PartData) -> pl.DataFrame:
+    if planned.kind == "series":
+        return timelines(planned, data)
+    assert planned.value
+    value = Quantity(**{**dict(planned.value), "where": {**planned.where, **planned.value.where}})
+    if planned.kind == "cdf":
         picked = data.pick(value)
         rows = pooled(data, picked, value)
         points = rows.select("experiment").join(picked.points, on="experiment", how="left", maintain_order="left")
-        rows = _grouped(wanted, points, rows.select("value"))
+        rows = _grouped(planned, points, rows.select("value"))
         return with_shares(rows, [name for name in ("series", "panel") if name in rows.columns])
-    found = quantities(wanted.part, value, wanted.against, wanted.as_, parts)
-    low, high = found.intervals(CONFIDENCE)
-    has_interval = found.df > 0
+    estimated = quantities(planned.part, value, planned.against, planned.as_, parts)
+    low, high = estimated.intervals(CONFIDENCE)
+    has_interval = estimated.df > 0
     numbers = {
-        "value" if wanted.kind == "heatmap" else "y": found.estimate,
+        "value" if planned.kind == "heatmap" else "y": estimated.estimate,
         "low": np.where(has_interval, low, np.nan),
         "high": np.where(has_interval, high, np.nan),
     }
-    finite = {name: np.where(np.isfinite(each), each, np.nan) for name, each in numbers.items()}
+    finite = {name: np.where(np.isfinite(values), values, np.nan) for name, values in numbers.items()}
     rows = pl.DataFrame(finite).fill_nan(None)
-    assert wanted.x
-    columns = [_axis(wanted, found.points[wanted.x]).alias("x")]
-    if wanted.kind == "heatmap":
-        assert wanted.y
-        columns.append(_axis(wanted, found.points[wanted.y]).alias("y"))
-    return _grouped(wanted, found.points, rows.with_columns(columns))
+    assert planned.x
+    columns = [_axis(planned, estimated.points[planned.x]).alias("x")]
+    if planned.kind == "heatmap":
+        assert planned.y
+        columns.append(_axis(planned, estimated.points[planned.y]).alias("y"))
+    return _grouped(planned, estimated.points, rows.with_columns(columns))
 
 
-def _axis(wanted: Wanted, column: pl.Series) -> pl.Series:
+def _axis(planned: Wanted, column: pl.Series) -> pl.Series:
     """Return an axis: numbers where all values are ordered numbers, else texts."""
     values = column.to_list()
-    known = [number(value) for value in values]
-    if all(each is not None for each in known) and (wanted.kind in NUMBERS or column.dtype.is_numeric()):
-        return pl.Series([_rounded(each) for each in known], dtype=pl.Float64)
+    numbers = [number(value) for value in values]
+    if all(value_number is not None for value_number in numbers) and (
+        planned.kind in NUMBERS or column.dtype.is_numeric()
+    ):
+        return pl.Series([_rounded(value_number) for value_number in numbers], dtype=pl.Float64)
     return pl.Series([value_text(value) for value in values])
 
 
@@ -124,74 +126,76 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
-def _grouped(wanted: Wanted, points: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+def _grouped(planned: Wanted, points: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
     """Attach what tells lines and panels apart; texts appear in the order of their keys' numbers."""
     added: list[pl.Series] = []
-    for name, keys in (("series", wanted.series), ("panel", wanted.panels)):
+    for name, keys in (("series", planned.series), ("panel", planned.panels)):
         if keys:
-            named = [point_text(point) for point in points.select(keys).iter_rows(named=True)]
-            added.append(pl.Series(name, named, dtype=pl.String))
-    sorted_by = dict.fromkeys((*wanted.panels, *wanted.series, *filter(None, (wanted.x, wanted.y))))
+            labels = [point_text(point) for point in points.select(keys).iter_rows(named=True)]
+            added.append(pl.Series(name, labels, dtype=pl.String))
+    sorted_by = dict.fromkeys((*planned.panels, *planned.series, *filter(None, (planned.x, planned.y))))
     order = [pl.Series(f"_{key}", numbered(points[key].to_list())) for key in sorted_by]
     rows = rows.with_columns(*added, *order)
-    return rows.sort([each.name for each in order], maintain_order=True).drop([each.name for each in order])
+    return rows.sort([each.name for each in order], maintain_order=True).drop([series.name for series in order])
 
 
-def _curves(wanted: Wanted, data: PartData) -> pl.DataFrame | None:
+def _curves(planned: Wanted, data: PartData) -> pl.DataFrame | None:
     """Compute theory at the points of the figure; a curve that differs between series has one for each."""
-    if not wanted.curves or wanted.kind not in NUMBERS or wanted.value is None:
+    if not planned.curves or planned.kind not in NUMBERS or planned.value is None:
         return None
-    value = Quantity(**{**dict(wanted.value), "where": {**wanted.where, **wanted.value.where}})
+    value = Quantity(**{**dict(planned.value), "where": {**planned.where, **planned.value.where}})
     points = data.pick(value).points
-    rows = [row for curve in wanted.curves for row in _curve(wanted, curve, points)]
+    rows = [row for curve in planned.curves for row in _curve(planned, curve, points)]
     schema = {"name": pl.String, "x": pl.Float64, "y": pl.Float64, "panel": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row").unique(maintain_order=True).sort("name", "x")
 
 
-def _curve(wanted: Wanted, curve: Curve, points: pl.DataFrame) -> list[tuple[str, float, float, str | None]]:
-    assert wanted.x
-    found = []
+def _curve(planned: Wanted, curve: Curve, points: pl.DataFrame) -> list[tuple[str, float, float, str | None]]:
+    assert planned.x
+    points_ = []
     for point in points.iter_rows(named=True):
-        x = _rounded(number(point[wanted.x]))
+        x = _rounded(number(point[planned.x]))
         y = expressions.value(curve.y, {key: point[key] for key in DERIVED})
         if x is not None and y is not None:
-            panel = point_text({key: point[key] for key in wanted.panels}) if wanted.panels else None
-            found.append((point_text({key: point[key] for key in wanted.series}), x, y, panel))
+            panel = point_text({key: point[key] for key in planned.panels}) if planned.panels else None
+            points_.append((point_text({key: point[key] for key in planned.series}), x, y, panel))
     heights: dict[tuple[float, str | None], set[float]] = {}
-    for _, x, y, panel in found:
+    for _, x, y, panel in points_:
         heights.setdefault((x, panel), set()).add(float(f"{y:.6g}"))
     is_one = all(len(height) == 1 for height in heights.values())
     return [
         (curve.name if is_one or not series else f"{curve.name}, {series}", x, float(f"{y:.6g}"), panel)
-        for series, x, y, panel in found
+        for series, x, y, panel in points_
     ]
 
 
 def _figure(
-    wanted: Wanted, rows: pl.DataFrame, curves: Sequence[pl.DataFrame | None], units: Mapping[str, AxisUnit]
+    planned: Wanted, rows: pl.DataFrame, curves: Sequence[pl.DataFrame | None], units: Mapping[str, AxisUnit]
 ) -> Figure:
     theory = [curve for curve in curves if curve is not None and curve.height]
-    name = "" if wanted.value is None else _title(wanted)
-    quantity = Scaled(name, "" if wanted.value is None else _unit(wanted), wanted.log_y and wanted.kind != "heatmap")
-    x, y = _key_axis(wanted.x, rows, "x", units, is_log=wanted.log_x), quantity
+    name = "" if planned.value is None else _title(planned)
+    quantity = Scaled(
+        name, "" if planned.value is None else _unit(planned), planned.log_y and planned.kind != "heatmap"
+    )
+    x, y = _key_axis(planned.x, rows, "x", units, is_log=planned.log_x), quantity
     value = Scaled()
-    if wanted.kind == "heatmap":
-        y, value = _key_axis(wanted.y, rows, "y", units, is_log=wanted.log_y), quantity
-    elif wanted.kind == "cdf":
-        x, y = Scaled(name, _unit(wanted), wanted.log_x), Scaled("Share", "ratio")
-    elif wanted.kind == "series":
-        x, y = Scaled("Time", "s"), scaled(wanted)
+    if planned.kind == "heatmap":
+        y, value = _key_axis(planned.y, rows, "y", units, is_log=planned.log_y), quantity
+    elif planned.kind == "cdf":
+        x, y = Scaled(name, _unit(planned), planned.log_x), Scaled("Share", "ratio")
+    elif planned.kind == "series":
+        x, y = Scaled("Time", "s"), scaled(planned)
     return Figure(
-        id=wanted.id,
-        title=wanted.title,
-        kind=wanted.kind,
+        id=planned.id,
+        title=planned.title,
+        kind=planned.kind,
         rows=rows,
         x=x,
         y=y,
         value=value,
-        about=wanted.about.strip(),
-        paper=wanted.paper,
-        middle={"gain": 0.0, "ratio": 1.0, "difference": 0.0}.get(wanted.as_),
+        about=planned.about.strip(),
+        paper=planned.paper,
+        middle={"gain": 0.0, "ratio": 1.0, "difference": 0.0}.get(planned.as_),
         curves=pl.concat(theory).unique(maintain_order=True) if theory else None,
     )
 
@@ -211,30 +215,30 @@ def _key_axis(
 
 def _units(keys: Iterable[str | None], reproduced: Sequence[Reproduced], part: str) -> dict[str, AxisUnit]:
     """Return the units of keys' numbers; a key whose values have different units is left out."""
-    found: dict[str, AxisUnit] = {}
+    by_key: dict[str, AxisUnit] = {}
     for key in filter(None, keys):
-        values = (value for each in reproduced if each.parts.get(part) for value in each.parts[part].column(key))
+        values = (value for result in reproduced if result.parts.get(part) for value in result.parts[part].column(key))
         units = {unit(key, value) for value in values}
         if len(units) == 1:
-            found[key] = _as_unit(units.pop())
-    return found
+            by_key[key] = _as_unit(units.pop())
+    return by_key
 
 
-def _title(wanted: Wanted) -> str:
-    assert wanted.value
-    known = unit_and_title(wanted.value.measure)
-    title = known[1] if known else wanted.value.measure.replace("_", " ").capitalize()
+def _title(planned: Wanted) -> str:
+    assert planned.value
+    unit_title = unit_and_title(planned.value.measure)
+    title = unit_title[1] if unit_title else planned.value.measure.replace("_", " ").capitalize()
     lowered = title[0].lower() + title[1:]
     words = {"ratio": f"Ratio of {lowered}", "gain": f"Gain in {lowered}", "harm": f"Harm to {lowered}"}
-    return words.get(wanted.as_, f"Difference in {lowered}" if wanted.as_ == "difference" else title)
+    return words.get(planned.as_, f"Difference in {lowered}" if planned.as_ == "difference" else title)
 
 
-def _unit(wanted: Wanted) -> AxisUnit:
-    assert wanted.value
-    if wanted.as_ == "ratio":
+def _unit(planned: Wanted) -> AxisUnit:
+    assert planned.value
+    if planned.as_ == "ratio":
         return ""
-    known = unit_and_title(wanted.value.measure)
-    return "ratio" if wanted.as_ in ("gain", "harm") else known[0] if known else ""
+    unit_title = unit_and_title(planned.value.measure)
+    return "ratio" if planned.as_ in ("gain", "harm") else unit_title[0] if unit_title else ""
 
 
 def _as_unit(text: str) -> AxisUnit:

@@ -13,18 +13,20 @@ from thalweg.studies.running.reproduce import Reproduced
 
 def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> list[Section]:
     """Return the sections of a study's page that show its lessons; engines that ran nothing are left out."""
-    taught = [each for each in reproduced if each.judged and each.directories]
-    found = []
-    if study.claims.tree is not None and taught:
+    judged = [result for result in reproduced if result.judged and result.directories]
+    listed = []
+    if study.claims.tree is not None and judged:
         from thalweg.studies.judging import tree  # scikit-learn takes a second to load
 
-        trees = {each.engine.name: tree.learn(study.claims.tree, each.parts) for each in taught}
-        found.append(Section("Decision trees", tree.section(study.claims.tree, trees)))
-    if study.claims.policy is not None and taught:
+        trees = {result.engine.name: tree.learn(study.claims.tree, result.parts) for result in judged}
+        listed.append(Section("Decision trees", tree.section(study.claims.tree, trees)))
+    if study.claims.policy is not None and judged:
         blocks = [study.claims.policy.about.strip()]
-        blocks += [f"**{each.engine.name}**\n\n```toml\n{policy_file(study, each, quick=quick)}```" for each in taught]
-        found.append(Section("Policy", "\n\n".join(blocks)))
-    return found
+        blocks += [
+            f"**{result.engine.name}**\n\n```toml\n{policy_file(study, result, quick=quick)}```" for result in judged
+        ]
+        listed.append(Section("Policy", "\n\n".join(blocks)))
+    return listed
 
 
 def trees(study: Study, reproduced: Reproduced) -> dict[str, JsonValue] | None:

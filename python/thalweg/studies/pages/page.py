@@ -15,7 +15,7 @@ from thalweg.studies.running.reproduce import Reproduced
 def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> report.StudyPage:
     """Collect what the page of a study shows."""
     claims = study.claims
-    drawn = figures.draw(study, reproduced)
+    drawn_figures = figures.draw(study, reproduced)
     return report.StudyPage(
         name=study.name,
         title=claims.title,
@@ -23,14 +23,14 @@ def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> r
         cite=claims.paper.cite.strip(),
         url=claims.paper.url or "",
         story=study.story,
-        engines=[each.engine.name for each in reproduced],
+        engines=[result.engine.name for result in reproduced],
         claims=[_claim(claim, reproduced) for claim in claims.claims],
-        figures=drawn.figures,
-        provenance=[_provenance(study, each, quick=quick) for each in reproduced if each.directories],
+        figures=drawn_figures.figures,
+        provenance=[_provenance(study, result, quick=quick) for result in reproduced if result.directories],
         sections=lessons.sections(study, reproduced, quick=quick),
         is_quick=quick,
-        cautions=[caution for each in reproduced for caution in _cautions(each)],
-        left_out=drawn.left_out,
+        cautions=[caution for result in reproduced for caution in _cautions(result)],
+        left_out=drawn_figures.left_out,
     )
 
 
@@ -40,7 +40,7 @@ def _claim(claim: Claim, reproduced: Sequence[Reproduced]) -> report.PageClaim:
         text=claim.text.strip(),
         source=claim.source,
         paper=texts.paper(claim),
-        judged=[_judged(claim, each.engine.name, each.judged[claim.id]) for each in reproduced if each.judged],
+        judged=[_judged(claim, result.engine.name, result.judged[claim.id]) for result in reproduced if result.judged],
         asked=texts.asked(claim),
         trust=(claim.trust or "").strip(),
         reason=(claim.reason or "").strip(),
@@ -77,7 +77,7 @@ def _machine(reproduced: Reproduced) -> str:
     runs = [data.run for data in reproduced.parts.values() if data.run]
     host = runs[0].meta.get("host", {}) if runs else {}
     cores = f"{host['cores']} cores" if "cores" in host else ""
-    return ", ".join(str(each) for each in (host.get("cpu"), cores, host.get("os"), host.get("kernel")) if each)
+    return ", ".join(str(fact) for fact in (host.get("cpu"), cores, host.get("os"), host.get("kernel")) if fact)
 
 
 def _cautions(reproduced: Reproduced) -> list[str]:
@@ -91,7 +91,7 @@ def _cautions(reproduced: Reproduced) -> list[str]:
             why = status.failures[0].message.strip().splitlines()[0]
             cautions.append(f"{name}: {len(status.failures)} of {status.expected} experiments failed: {why}")
         if status.untrustworthy:
-            marked = {(each.experiment, each.repetition) for each in status.untrustworthy}
+            marked = {(mark.experiment, mark.repetition) for mark in status.untrustworthy}
             why = status.untrustworthy[0].reason
             cautions.append(f"{name}: {len(marked)} experiments are untrustworthy, and left out: {why}")
         if status.missing:

@@ -28,6 +28,6 @@ def pooled(data: PartData, picked: Picked, quantity: Quantity) -> pl.DataFrame:
 
 def with_shares(values: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """Attach to each value the share of the values of its group that are at most this."""
-    own = [*by, pl.lit(0)]
-    rank, many = pl.col("value").rank("max").over(own), pl.len().over(own)
-    return values.sort(*by, "value").with_columns(share=rank / many)
+    group_keys = [*by, pl.lit(0)]
+    rank, count = pl.col("value").rank("max").over(group_keys), pl.len().over(group_keys)
+    return values.sort(*by, "value").with_columns(share=rank / count)

@@ -23,8 +23,8 @@ def unit(claim: Claim) -> str:
         return "number"
     if judge.kind in ("gain", "harm"):
         return "ratio"
-    known = unit_and_title(claim.value.measure)
-    return known[0] if known else "number"
+    unit_title = unit_and_title(claim.value.measure)
+    return unit_title[0] if unit_title else "number"
 
 
 def number(value: float | None, unit_: str, digits: int = DIGITS) -> str:
@@ -110,7 +110,7 @@ def _level(claim: Claim) -> str:
 def _subject(claim: Claim) -> str:
     judge = claim.judge
     words = {"value": "", "ratio": "ratio", "difference": "difference", "gain": "gain", "harm": "harm"}[judge.kind]
-    take = {
+    reduction = {
         "growth": "last over first",
         "spread": "largest over smallest",
         "slope": "per doubling",
@@ -118,5 +118,5 @@ def _subject(claim: Claim) -> str:
         "crossing": f"crosses {_level(claim)}",
     }.get(judge.take or "", "")
     if judge.take:
-        take = f"{take} along {judge.along}" if judge.take != "crossing" else f"{take} at {judge.along}"
-    return ", ".join(filter(None, (words, take))) + ":" if words or take else ""
+        reduction = f"{reduction} along {judge.along}" if judge.take != "crossing" else f"{reduction} at {judge.along}"
+    return ", ".join(filter(None, (words, reduction))) + ":" if words or reduction else ""

@@ -42,7 +42,7 @@ def scaled(figure: PaperFigure) -> Scaled:
 def _repetition(data: PartData, point: int, flows: list[str]) -> int:
     values = data.values().filter(pl.col("experiment") == point)
     for flow in flows:
-        found = analysis.typical_repetitions(values, flow)
-        if point in found:
-            return found[point]
+        typical = analysis.typical_repetitions(values, flow)
+        if point in typical:
+            return typical[point]
     return int(values["repetition"].min() or 0) if values.height else 0  # type: ignore[arg-type]

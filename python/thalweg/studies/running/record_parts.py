@@ -45,8 +45,10 @@ VALUES = {
 }
 
 
-def simulated(planned_part: PlannedPart, place: Path, simulate: Simulate, outcomes: list[Outcome]) -> "dict[str, Pool]":
-    """Run what records are drawn from below `place`, and note what came of each run.
+def simulated(
+    planned_part: PlannedPart, directory: Path, simulate: Simulate, outcomes: list[Outcome]
+) -> "dict[str, Pool]":
+    """Run the simulations that records are drawn from below `directory`, and collect the outcome of each run.
 
     Raises `KeyboardInterrupt` if it was interrupted, `ThalwegError` if an experiment failed.
     """
@@ -57,53 +59,55 @@ def simulated(planned_part: PlannedPart, place: Path, simulate: Simulate, outcom
         outcomes.append(simulate(PlannedPart(kind.name, planned_part.engine, plan), folder, due))
         return outcomes[-1]
 
-    return synth.simulate(place / SIMULATED, quick=planned_part.is_quick, runner=run)
+    return synth.simulate(directory / SIMULATED, quick=planned_part.is_quick, runner=run)
 
 
 def judged(
-    parts: Mapping[str, PlannedPart], pools: "Mapping[str, Pool]", place: Path, tell: Teller
+    parts: Mapping[str, PlannedPart], pools: "Mapping[str, Pool]", directory: Path, report: Teller
 ) -> dict[str, PartData]:
-    """Make up the records of parts as often as they say, have them judged, and write the answers below `place`.
+    """Synthesise the records of parts for every seed, judge them, and write the answers below `directory`.
 
     Parts that ask for the same records share them.
     """
-    asked = {part: _settings(planned_part) for part, planned_part in parts.items()}
-    found: dict[str, list[Answer]] = {part: [] for part in parts}
-    different = list(dict.fromkeys(settings for each in asked.values() for settings in each))
+    settings_by_part = {part: _settings(planned_part) for part, planned_part in parts.items()}
+    answers: dict[str, list[Answer]] = {part: [] for part in parts}
+    different = list(
+        dict.fromkeys(settings for part_settings in settings_by_part.values() for settings in part_settings)
+    )
     for number, settings in enumerate(different, 1):
-        tell(f"records {number} of {len(different)} are synthesised and judged")
-        who = [part for part, each in asked.items() if settings in each]
-        for part, answer in zip(who, _answers(settings, [parts[part] for part in who], pools), strict=True):
-            found[part].append(answer)
-    for part, several in found.items():
+        report(f"records {number} of {len(different)} are synthesised and judged")
+        asking = [part for part, part_settings in settings_by_part.items() if settings in part_settings]
+        for part, answer in zip(asking, _answers(settings, [parts[part] for part in asking], pools), strict=True):
+            answers[part].append(answer)
+    for part, part_answers in answers.items():
         content = [
-            {"repetition": repetition, "parts": advice_measures.as_json(each)}
-            for repetition, each in enumerate(several)
+            {"repetition": repetition, "parts": advice_measures.as_json(answer_)}
+            for repetition, answer_ in enumerate(part_answers)
         ]
         hint = "name another place with --out DIR"
-        put(place / part / ANSWERS, json.dumps(content, indent=1) + "\n", "the answers", hint)
-    return {part: _data(parts[part], several) for part, several in found.items()}
+        put(directory / part / ANSWERS, json.dumps(content, indent=1) + "\n", "the answers", hint)
+    return {part: _data(parts[part], part_answers) for part, part_answers in answers.items()}
 
 
 def _settings(planned_part: PlannedPart) -> "list[Settings]":
     """Return which records a part asks for, repetition by repetition."""
     from thalweg import synth
 
-    each = planned_part.records
-    assert each
-    seeds = range(1, each.repetitions + 1)
-    return [synth.Settings(each.rows, seed, each.days, design=each.design) for seed in seeds]
+    records = planned_part.records
+    assert records
+    seeds = range(1, records.repetitions + 1)
+    return [synth.Settings(records.rows, seed, records.days, design=records.design) for seed in seeds]
 
 
 def _answers(settings: "Settings", parts: Sequence[PlannedPart], pools: "Mapping[str, Pool]") -> "list[Answer]":
-    """Make up records, and have them judged; they are thrown away, since the same seed makes them again."""
+    """Synthesise records and judge them; the records are deleted, since the same seed reproduces them."""
     from thalweg import advise, synth
 
     with Scratch("thalweg-study-") as folder:
         synth.write(synth.make(settings, pools), folder)
-        places, table = [folder / synth.RECORDS], folder / synth.PREFIXES
+        paths, table = [folder / synth.RECORDS], folder / synth.PREFIXES
         questions = [_question(planned_part, settings) for planned_part in parts]
-        return [advise.advise(places, question, table=table) for question in questions]
+        return [advise.advise(paths, question, table=table) for question in questions]
 
 
 def _question(planned_part: PlannedPart, settings: "Settings") -> "Question":
@@ -115,11 +119,11 @@ def _question(planned_part: PlannedPart, settings: "Settings") -> "Question":
     return Question(design=Design(planned_part.records.design, at_us), segments=tuple(planned_part.records.by))
 
 
-def _data(planned_part: PlannedPart, found: "Sequence[Answer]") -> PartData:
+def _data(planned_part: PlannedPart, answers: "Sequence[Answer]") -> PartData:
     """Put the answers into the tables that claims and figures are made from: a point for each part of the traffic."""
     assert planned_part.records
-    rows = [(repetition, part, name, value) for repetition, each in enumerate(found)
-            for part, name, value in advice_measures.values(each)]  # fmt: skip
+    rows = [(repetition, part, name, value) for repetition, answer in enumerate(answers)
+            for part, name, value in advice_measures.values(answer)]  # fmt: skip
     titles = {part.names: part.values for _, part, _, _ in rows}
     order = sorted(titles, key=lambda names: titles[names])
     numbers = {names: number for number, names in enumerate(order)}

@@ -68,8 +68,8 @@ def read(study: Study) -> Recorded:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        engines = found["engines"] if found["format"] == FORMAT else None
+        content = json.loads(file.read_text(encoding="utf-8"))
+        engines = content["engines"] if content["format"] == FORMAT else None
     except (ValueError, KeyError, TypeError):
         engines = None
     if not isinstance(engines, dict):
@@ -112,12 +112,12 @@ def broken(study: Study, reproduced: Reproduced, *, quick: bool) -> list[Broken]
     """Return the claims that held when they were recorded and do not hold now."""
     before = recorded(study, reproduced, quick=quick)
     claims = before.get("claims", {}) if before else {}
-    held = [id for id, claim in claims.items() if claim["verdict"] == HELD]
-    gone = Judged("cannot run here", note=f"{CLAIMS} has no such claim any more")
+    held_ids = [id for id, claim in claims.items() if claim["verdict"] == HELD]
+    removed = Judged("cannot run here", note=f"{CLAIMS} has no such claim any more")
     return [
         Broken(reproduced.engine.name, id, now)
-        for id in held
-        if (now := reproduced.judged.get(id, gone)).verdict != HELD
+        for id in held_ids
+        if (now := reproduced.judged.get(id, removed)).verdict != HELD
     ]
 
 

@@ -63,21 +63,21 @@ class Reproduced:
     @property
     def is_judged(self) -> bool:
         """Whether any claim could be judged."""
-        return any(each.verdict not in UNJUDGED for each in self.judged.values())
+        return any(judged.verdict not in UNJUDGED for judged in self.judged.values())
 
     @property
     def evidence(self) -> list[Evidence]:
         """How much can be used of each part that is a run; the sentences name the directory."""
-        runs = [each.run for each in self.parts.values() if each.run]
-        found = [(run.path, evidence(run)) for run in runs]
-        return [Evidence(each.extent, each.caution and f"in {path}: {each.caution}") for path, each in found]
+        runs = [data.run for data in self.parts.values() if data.run]
+        evidence_by_path = [(run.path, evidence(run)) for run in runs]
+        return [Evidence(item.extent, item.caution and f"in {path}: {item.caution}") for path, item in evidence_by_path]
 
     @property
     def cautions(self) -> list[str]:
         """Sentences about what was left out, and about repetitions that are copies; they name the directory."""
-        runs = [each.run for each in self.parts.values() if each.run]
+        runs = [data.run for data in self.parts.values() if data.run]
         copies = [f"in {run.path}: {caution}" for run in runs if (caution := copies_caution(run))]
-        return [*(each.caution for each in self.evidence if each.caution), *copies]
+        return [*(item.caution for item in self.evidence if item.caution), *copies]
 
     @property
     def is_fresh(self) -> bool:
@@ -103,25 +103,25 @@ def folder(study: Study, engine: str, out: Path, *, quick: bool) -> Path:
 
 def run(
     planned: Reproduced,
-    place: Path,
+    directory: Path,
     runner: PartRunner,
     clock: Callable[[], float] = time.monotonic,
-    tell: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run what is missing of every part into `place`, and judge; a Ctrl-C ends the running, not the judging.
+    """Run what is missing of every part into `directory`, and judge; a Ctrl-C ends the running, not the judging.
 
-    Where all claims that look at a point have a tolerance, its repetitions end once they are sure enough. `tell` hears
-    how far the parts of records are.
+    A point whose claims all have a tolerance stops repeating once these claims are settled. `report` receives the
+    progress of the parts of records.
     """
     start, claims = clock(), planned.study.claims.claims
     planned.parts = {part: _data(planned, part, None) for part in planned.planned_parts}
     schedules = {
         part: Schedule(planned_part.plan) for part, planned_part in planned.planned_parts.items() if planned_part.plan
     }
-    planned.directories = {part: planned.planned_parts[part].directory(place) for part in schedules}
+    planned.directories = {part: planned.planned_parts[part].directory(directory) for part in schedules}
     tolerant = {part for claim in claims if claim.judge.tolerance is not None for part in _parts(claim)}
     due = {part: schedule.first(may_stop_early=part in tolerant) for part, schedule in schedules.items()}
-    drawn_from = _judge_records(planned, place, runner, tell)
+    drawn_from = _judge_records(planned, directory, runner, report)
     while any(due.values()):
         for part in due:
             if due[part] and planned.exit_code is not Exit.INTERRUPTED:
@@ -135,13 +135,15 @@ def run(
             schedule.note(planned.directories[part])
     if not planned.judged:  # this engine runs nothing of the study
         planned.judged = {claim.id: judge(claim, planned.parts) for claim in claims}
-    there = {part: finished(planned.parts[part].run) for part in schedules}
-    planned.experiments = drawn_from + sum(len(each.asked | there[part]) for part, each in schedules.items())
+    finished_pairs = {part: finished(planned.parts[part].run) for part in schedules}
+    planned.experiments = drawn_from + sum(
+        len(schedule.asked | finished_pairs[part]) for part, schedule in schedules.items()
+    )
     planned.seconds = clock() - start
 
 
-def _judge_records(planned: Reproduced, place: Path, runner: PartRunner, tell: Callable[[str], None]) -> int:
-    """Make up and judge the records of all parts that are of records; give the experiments that they are drawn from."""
+def _judge_records(planned: Reproduced, directory: Path, runner: PartRunner, report: Callable[[str], None]) -> int:
+    """Synthesise and judge the records of all parts of records; return the number of simulated experiments."""
     parts = {
         part: planned_part for part, planned_part in planned.planned_parts.items() if planned_part.records is not None
     }
@@ -149,9 +151,9 @@ def _judge_records(planned: Reproduced, place: Path, runner: PartRunner, tell: C
         return 0
     outcomes: list[Outcome] = []
     try:
-        pools = record_parts.simulated(next(iter(parts.values())), place, runner, outcomes)
-        planned.directories |= {part: place / part for part in parts}
-        planned.parts |= record_parts.judged(parts, pools, place, tell)
+        pools = record_parts.simulated(next(iter(parts.values())), directory, runner, outcomes)
+        planned.directories |= {part: directory / part for part in parts}
+        planned.parts |= record_parts.judged(parts, pools, directory, report)
     except KeyboardInterrupt:
         outcomes.append(Outcome(Exit.INTERRUPTED))
     planned.outcomes += outcomes

@@ -43,30 +43,30 @@ class Schedule:
 
     def first(self, *, may_stop_early: bool) -> list[ExperimentKey]:
         """Ask for the first repetitions of every point, or for all."""
-        most = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
-        return self._ask(most)
+        counts = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
+        return self._ask(counts)
 
     def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[ExperimentKey]:
         """Ask for more where a claim is not sure enough; nothing, where all are."""
-        looked_at: set[int] = set()
+        judged_points: set[int] = set()
         open_: set[int] = set()
         without_end: set[int] = set()
         for claim in claims:
-            found = judged[claim.id]
-            points = {point for name, point in found.looked_at if name == part}
-            looked_at |= points
-            open_ |= {point for name, point in found.unsure if name == part}
+            judgement = judged[claim.id]
+            points = {point for name, point in judgement.looked_at if name == part}
+            judged_points |= points
+            open_ |= {point for name, point in judgement.unsure if name == part}
             if claim.judge.tolerance is None or claim.value.measure not in MEASURES:
                 # A measure of the study's own compares points repetition by repetition: all need the same ones.
                 without_end |= points
         planned = self._planned()
-        wanted = {}
-        for point, most in planned.items():
-            if point not in looked_at or point in without_end:
-                wanted[point] = most
+        counts = {}
+        for point, max_count in planned.items():
+            if point not in judged_points or point in without_end:
+                counts[point] = max_count
             elif point in open_:
-                wanted[point] = max(FIRST, round(self.repetitions.get(point, 0) * GROWTH + 0.5))
-        return self._ask(wanted)
+                counts[point] = max(FIRST, round(self.repetitions.get(point, 0) * GROWTH + 0.5))
+        return self._ask(counts)
 
     def _planned(self) -> dict[int, int]:
         counts: dict[int, int] = {}
@@ -74,8 +74,8 @@ class Schedule:
             counts[point] = counts.get(point, 0) + 1
         return counts
 
-    def _ask(self, wanted: Mapping[int, int]) -> list[ExperimentKey]:
-        pairs = [pair for pair in self.all if pair[1] < wanted.get(pair[0], 0) and pair not in self.asked]
+    def _ask(self, counts: Mapping[int, int]) -> list[ExperimentKey]:
+        pairs = [pair for pair in self.all if pair[1] < counts.get(pair[0], 0) and pair not in self.asked]
         self.asked |= set(pairs)
         for point, repetition in pairs:
             self.repetitions[point] = max(self.repetitions.get(point, 0), repetition + 1)
