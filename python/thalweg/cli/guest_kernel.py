@@ -35,13 +35,13 @@ def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
             found=kernel,
             hint=f"--engine vm --kernel {kernel}",
         )
-    fetched = next((each for each in guests.kernels() if each.name == kernel), None)
+    fetched = next((guest for guest in guests.kernels() if guest.name == kernel), None)
     if fetched:
         _set(fetched.image, modules or fetched.modules)
         return
     image = Path(kernel)
     if not image.is_file():
-        names = ", ".join(each.name for each in guests.kernels())
+        names = ", ".join(guest.name for guest in guests.kernels())
         raise ThalwegError(
             "no-kernel",
             f"there is no kernel `{kernel}`",

@@ -30,6 +30,6 @@ class Lazy(TyperCommand):
         module = import_module(self.module)
         if hasattr(module, "commands"):
             return typer.main.get_group(module.commands)
-        alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-        alone.command(self.name, cls=renamed.Command, epilog=module.EPILOG)(module.command)
-        return typer.main.get_command(alone)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+        app.command(self.name, cls=renamed.Command, epilog=module.EPILOG)(module.command)
+        return typer.main.get_command(app)

@@ -64,8 +64,8 @@ top = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         output.data(f"thalweg {__version__}")
         raise typer.Exit
 
@@ -99,8 +99,8 @@ def app() -> int:
     except OSError as problem:
         return _report(shortage(problem) or _from_system(problem), is_json)
     except (RuntimeError, ImportError) as problem:
-        if found := shortage_behind(problem):
-            return _report(found, is_json)
+        if known_error := shortage_behind(problem):
+            return _report(known_error, is_json)
         raise
     except MemoryError as problem:
         return _report(_from_memory(problem), is_json)
@@ -117,11 +117,11 @@ def _open_streams() -> None:
 
 def group() -> TyperGroup:
     """Assemble the subcommands."""
-    made = typer.main.get_command(top)
-    assert isinstance(made, TyperGroup)
+    commands = typer.main.get_command(top)
+    assert isinstance(commands, TyperGroup)
     for command in COMMANDS:
-        made.add_command(command)
-    return made
+        commands.add_command(command)
+    return commands
 
 
 def _call() -> int:
@@ -155,7 +155,7 @@ def _from_memory(error: MemoryError) -> ThalwegError:
 
 def _from_system(error: OSError) -> ThalwegError:
     """Explain what the system refused."""
-    what = f"`{error.filename}`" if error.filename else "standard output"
+    target = f"`{error.filename}`" if error.filename else "standard output"
     why = (error.strerror or str(error)).lower()
     hints = {
         errno.ENOSPC: "free some space, or name another place with --out",
@@ -164,7 +164,7 @@ def _from_system(error: OSError) -> ThalwegError:
     }
     return ThalwegError(
         "system",
-        f"{what}: {why}",
+        f"{target}: {why}",
         place=str(error.filename) if error.filename else None,
         hint=hints.get(error.errno or 0),
         exit_code=Exit.CANNOT_WRITE,

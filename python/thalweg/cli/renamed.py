@@ -24,15 +24,15 @@ class Command(TyperCommand):
         Raises:
             ThalwegError: One of them is the earlier name of an option of this command.
         """
-        known = {name for parameter in self.params for name in parameter.opts}
+        options = {name for parameter in self.params for name in parameter.opts}
         for word in args[: args.index("--") if "--" in args else None]:
             name = word.partition("=")[0]
-            if name not in known and RENAMED.get(name) in known:
+            if name not in options and RENAMED.get(name) in options:
                 raise ThalwegError(
                     "renamed-option",
                     f"the option `{name}` is now `{RENAMED[name]}`",
                     place=name,
-                    hint=shlex.join(_present(each) for each in typed.words()),
+                    hint=shlex.join(_present(argument) for argument in typed.words()),
                 )
         return super().parse_args(ctx, args)
 

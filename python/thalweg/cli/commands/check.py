@@ -40,28 +40,28 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
     if as_json:
         output.data_json(plan.model_dump())
         return
-    points = [list(group) for _, group in groupby(plan.experiments, key=lambda each: each.experiment)]
+    points = [list(group) for _, group in groupby(plan.experiments, key=lambda experiment: experiment.experiment)]
     output.data(experiments_output.table([repetitions[0] for repetitions in points], document))
-    many, each = len(plan.experiments), len(points[0])
+    count, repeats = len(plan.experiments), len(points[0])
     output.talk(
-        f"{file} is right: {_count(many, 'experiment')} ({_count(len(points), 'point')}, "
-        f"{_count(each, 'repetition')} each) for the engine {plan.engine}"
+        f"{file} is right: {_count(count, 'experiment')} ({_count(len(points), 'point')}, "
+        f"{_count(repeats, 'repetition')} each) for the engine {plan.engine}"
     )
     for search in searches:
         output.talk(search)
 
 
 def _searches(document: Document, plan: Plan) -> list[str]:
-    """Check the tables of searches, and say what each stands for."""
-    found = []
+    """Check the tables of searches; return the lines that describe them."""
+    lines = []
     if "search" in document.searches:
-        found.append(_search(document, plan))
+        lines.append(_search(document, plan))
     if "fuzz" in document.searches:
         from thalweg.cli.printing import fuzz_output
         from thalweg.search.fuzz_table import Fuzz
 
-        found.append(fuzz_output.would(Fuzz.of(document)))
-    return found
+        lines.append(fuzz_output.would(Fuzz.of(document)))
+    return lines
 
 
 def _search(document: Document, plan: Plan) -> str:
@@ -75,5 +75,5 @@ def _search(document: Document, plan: Plan) -> str:
     return search_output.would(search, len(points) - held_out, held_out, repetitions)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

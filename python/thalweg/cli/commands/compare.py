@@ -87,14 +87,14 @@ def command(
 
     runs = [open_run(directory) for directory in (first, second) if directory is not None]
     other = runs[1] if second else None
-    found = analysis.compare(runs[0], other, by=by, measures=measures or (), flows=flows or (), tolerance=limit)
-    code, cautions = _evidence(runs, found, [*(measures or ()), *(flows or ())])
+    comparison = analysis.compare(runs[0], other, by=by, measures=measures or (), flows=flows or (), tolerance=limit)
+    code, cautions = _evidence(runs, comparison, [*(measures or ()), *(flows or ())])
     if as_json:
-        output.data_json(comparison_output.as_json(runs, found, by, limit, code, cautions))
+        output.data_json(comparison_output.as_json(runs, comparison, by, limit, code, cautions))
     else:
-        comparison_output.show(runs, found, by, limit, every=every)
-        _talk_of(cautions, found.alone)
-    failing = [row for row in found.real if fail_on == "different" or row.is_worse]
+        comparison_output.show(runs, comparison, by, limit, every=every)
+        _talk_of(cautions, comparison.alone)
+    failing = [row for row in comparison.real if fail_on == "different" or row.is_worse]
     raise typer.Exit(Exit.FAILED if failing else code)
 
 
@@ -116,18 +116,18 @@ def _tolerance(text: str) -> float:
     return value
 
 
-def _evidence(runs: Sequence["Run"], found: "Comparison", named: Sequence[str]) -> tuple[Exit, list[str]]:
+def _evidence(runs: Sequence["Run"], comparison: "Comparison", requested: Sequence[str]) -> tuple[Exit, list[str]]:
     """Return the exit code where nothing real was found, and what should make the reader doubt the comparison."""
     from thalweg import analysis
 
     # Copies do not differ by chance: their comparison is not a failure.
-    can_judge = found.has_verdicts or found.of("copies")
+    can_judge = comparison.has_verdicts or comparison.of("copies")
     codes, cautions = [Exit.FINE if can_judge else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):
         codes.append(evidence.code(analysis.evidence(run)))
-        cautions += [f"{name}: {each}" for each in analysis.cautions(run)]
-    compared = {each for row in found.rows for each in (row.measure, row.flow)}
-    if missed := [each for each in dict.fromkeys(named) if each not in compared]:
+        cautions += [f"{name}: {caution}" for caution in analysis.cautions(run)]
+    compared = {name for row in comparison.rows for name in (row.measure, row.flow)}
+    if missed := [name for name in dict.fromkeys(requested) if name not in compared]:
         codes.append(Exit.INCOMPLETE)
         cautions.append(f"{', '.join(missed)}: compared nowhere, since no point has a value on both sides")
     return evidence.worst(codes), cautions

@@ -92,10 +92,10 @@ def _findings() -> Iterator[Finding]:
 
 
 def _python() -> Finding:
-    found = f"{platform.python_version()} in {sys.executable}"
+    version = f"{platform.python_version()} in {sys.executable}"
     if sys.version_info < PYTHON:
-        return Finding("Python", "missing", found, f"install Python {PYTHON[0]}.{PYTHON[1]} or newer")
-    return Finding("Python", "ok", found)
+        return Finding("Python", "missing", version, f"install Python {PYTHON[0]}.{PYTHON[1]} or newer")
+    return Finding("Python", "ok", version)
 
 
 def _engines() -> Iterator[Finding]:
@@ -107,16 +107,16 @@ def _engines() -> Iterator[Finding]:
     if capabilities.version == __version__:
         yield Finding(engine.BINARY, "ok", f"{capabilities.version} in {capabilities.binary}")
     else:
-        found = f"{capabilities.version} in {capabilities.binary}, for thalweg {__version__}"
-        yield Finding(engine.BINARY, "missing", found, f"pip install --force-reinstall thalweg=={__version__}")
-    for each in capabilities.engines.values():
-        what = f"engine {each.name}"
-        if each.available:
-            yield Finding(what, "ok", f"congestion controls: {', '.join(sorted(each.algorithms)) or 'none'}")
+        release = f"{capabilities.version} in {capabilities.binary}, for thalweg {__version__}"
+        yield Finding(engine.BINARY, "missing", release, f"pip install --force-reinstall thalweg=={__version__}")
+    for entry in capabilities.engines.values():
+        label = f"engine {entry.name}"
+        if entry.available:
+            yield Finding(label, "ok", f"congestion controls: {', '.join(sorted(entry.algorithms)) or 'none'}")
         else:
-            state: Literal["missing", "warning"] = "missing" if each.name == engine.DEFAULT else "warning"
-            others = f"to use other engines, leave out --engine {each.name}"
-            yield Finding(what, state, each.reason, "\n".join(filter(None, (each.remedy, others))))
+            state: Literal["missing", "warning"] = "missing" if entry.name == engine.DEFAULT else "warning"
+            others = f"to use other engines, leave out --engine {entry.name}"
+            yield Finding(label, state, entry.reason, "\n".join(filter(None, (entry.remedy, others))))
     if not capabilities.engines:
         yield Finding("engines", "missing", "the binary has none", "pip install --force-reinstall thalweg")
 
@@ -137,24 +137,24 @@ def _kernels() -> Iterator[Finding]:
         yield _kernel("guests' kernel", fetched, since, "changed since", "thalweg kernel fetch --force")
 
 
-def _kernel(what: str, kernel: "Kernel | GuestKernel", since: str, changed: str, todo: str) -> Finding:
-    found = f"Linux {kernel.release}, {since}, in {kernel.folder}"
+def _kernel(label: str, kernel: "Kernel | GuestKernel", since: str, changed: str, todo: str) -> Finding:
+    description = f"Linux {kernel.release}, {since}, in {kernel.folder}"
     if kernel.is_whole():
-        return Finding(what, "ok", found)
-    return Finding(what, "warning", f"{found}: {changed}", todo)
+        return Finding(label, "ok", description)
+    return Finding(label, "warning", f"{description}: {changed}", todo)
 
 
 def _memory(cores: int) -> Finding:
     free = _free_memory_bytes()
     if free is None:
         return Finding("memory", "ok", "unknown")
-    found = f"{free / 1e9:.1f} GB free"
+    available = f"{free / 1e9:.1f} GB free"
     if free < cores * MEMORY_PER_CORE_BYTES:
         fewer = max(1, free // MEMORY_PER_CORE_BYTES)
         return Finding(
-            "memory", "warning", found, f"run fewer experiments at a time: thalweg run FILE --threads {fewer}"
+            "memory", "warning", available, f"run fewer experiments at a time: thalweg run FILE --threads {fewer}"
         )
-    return Finding("memory", "ok", found)
+    return Finding("memory", "ok", available)
 
 
 def _free_memory_bytes() -> int | None:
@@ -168,11 +168,11 @@ def _free_memory_bytes() -> int | None:
 
 def _disk(folder: Path) -> Finding:
     free = shutil.disk_usage(folder).free
-    found = f"{free / 1e9:.1f} GB free in {folder}"
+    available = f"{free / 1e9:.1f} GB free in {folder}"
     if not os.access(folder, os.W_OK):
         return Finding(
             "disk", "warning", f"{folder} cannot be written", "name another place: thalweg run FILE --out DIR"
         )
     if free < DISK_BYTES:
-        return Finding("disk", "warning", found, "free some, or name another place: thalweg run FILE --out DIR")
-    return Finding("disk", "ok", found)
+        return Finding("disk", "warning", available, "free some, or name another place: thalweg run FILE --out DIR")
+    return Finding("disk", "ok", available)

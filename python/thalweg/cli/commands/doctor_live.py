@@ -29,59 +29,62 @@ STATES: Mapping[str, str] = {
 
 def look(seconds: int, *, as_json: bool) -> Exit:
     """Monitor the machine for `seconds`, and report the findings with remedies."""
-    seen = engine.live(seconds)
+    sample = engine.live(seconds)
     if as_json:
-        output.data_json(seen)
+        output.data_json(sample)
     else:
-        for line in _lines(seen):
+        for line in _lines(sample):
             output.data(line)
-    return Exit.FAILED if _short(seen) else Exit.FINE
+    return Exit.FAILED if _short(sample) else Exit.FINE
 
 
-def _short(seen: Live) -> Sequence[LiveConnection]:
-    return [one for one in seen["connections"] if one["verdict"] == "short-of-cpu"]
+def _short(sample: Live) -> Sequence[LiveConnection]:
+    return [connection for connection in sample["connections"] if connection["verdict"] == "short-of-cpu"]
 
 
-def _lines(seen: Live) -> Iterator[str]:
-    yield from _machine(seen["machine"], seen["lasted_ms"] / 1000)
-    connections = sorted(seen["connections"], key=lambda one: one["verdict"] != "short-of-cpu")
+def _lines(sample: Live) -> Iterator[str]:
+    yield from _machine(sample["machine"], sample["lasted_ms"] / 1000)
+    connections = sorted(sample["connections"], key=lambda connection: connection["verdict"] != "short-of-cpu")
     if connections:
         yield ""
         headings = ["state", "connection", "cc", "goodput", "BBR's bandwidth", "rtt", "min rtt", "under 1 BDP"]
-        own = {one["netns"] for one in seen["namespaces"] if one["own"]}
+        own_ids = {namespace["netns"] for namespace in sample["namespaces"] if namespace["own"]}
         rows = [
-            [*_row(one), "own" if one["netns"] in own else _namespace(one["netns_name"], one["netns"])]
-            for one in connections[:SHOWN]
+            [
+                *_row(connection),
+                "own" if connection["netns"] in own_ids else _namespace(connection["netns_name"], connection["netns"]),
+            ]
+            for connection in connections[:SHOWN]
         ]
         yield from output.table([*headings, "network namespace"], rows, numbers=range(3, 8)).splitlines()
     if len(connections) > SHOWN:
         yield f"... and {len(connections) - SHOWN} more (--json shows all)"
     yield ""
-    yield from _namespaces(seen["namespaces"], seen["missed"])
-    yield from _conclusion(seen)
+    yield from _namespaces(sample["namespaces"], sample["missed"])
+    yield from _conclusion(sample)
 
 
 def _machine(machine: LiveMachine, lasted_s: float) -> Iterator[str]:
     cpus = machine["cpus"]
     stalled = f"{machine['stalled_percent']:.1f} % of the time, for {machine['longest_stall_us'] / 1000:.1f} ms at most"
     yield f"looked for {lasted_s:.1f} s at {cpus} CPU{'s' if cpus > 1 else ''}"
-    yield f"  taken by the hypervisor, as it says  {_percent(machine['steal_percent'], none='it says nothing')}"
+    yield f"  taken by the hypervisor, as it says  {_percent(machine['steal_percent'], missing='it says nothing')}"
     yield f"  not run although there was work      {stalled}"
-    yield f"  some task waited for another         {_percent(machine['pressure_percent'], none='unknown')}"
+    yield f"  some task waited for another         {_percent(machine['pressure_percent'], missing='unknown')}"
     if not machine["is_realtime"]:
         yield "  (without root, work that was not run may have waited for other tasks here: it does not count)"
 
 
-def _row(one: LiveConnection) -> list[str]:
+def _row(connection: LiveConnection) -> list[str]:
     return [
-        STATES.get(one["verdict"], one["verdict"]),
-        f"{one['local']} > {one['remote']}",
-        one["algorithm"],
-        _rate(one["goodput_bps"]),
-        _rate(one["bw_bps"]),
-        _milliseconds(one["srtt_us"]),
-        _milliseconds(one["min_rtt_us"]),
-        _percent(one["short_percent"], none="-"),
+        STATES.get(connection["verdict"], connection["verdict"]),
+        f"{connection['local']} > {connection['remote']}",
+        connection["algorithm"],
+        _rate(connection["goodput_bps"]),
+        _rate(connection["bw_bps"]),
+        _milliseconds(connection["srtt_us"]),
+        _milliseconds(connection["min_rtt_us"]),
+        _percent(connection["short_percent"], missing="-"),
     ]
 
 
@@ -91,10 +94,15 @@ def _namespace(name: str | None, netns: int) -> str:
 
 def _namespaces(sampled: Sequence[LiveNamespace], missed: LiveMissed) -> Iterator[str]:
     """Yield which network namespaces were sampled, and which could not be."""
-    others = sorted((one for one in sampled if not one["own"]), key=lambda one: -one["established"])
-    named = [f"{_namespace(one['name'], one['netns'])} ({one['established']} established)" for one in others]
-    beside = f" and {_count(len(others), 'other', 'others')}: {_some(named)}" if others else ""
-    yield f"connections of this network namespace{beside}"
+    others = sorted(
+        (namespace for namespace in sampled if not namespace["own"]), key=lambda namespace: -namespace["established"]
+    )
+    labels = [
+        f"{_namespace(namespace['name'], namespace['netns'])} ({namespace['established']} established)"
+        for namespace in others
+    ]
+    suffix = f" and {_count(len(others), 'other', 'others')}: {_some(labels)}" if others else ""
+    yield f"connections of this network namespace{suffix}"
     unseen = missed["namespaces"]
     if unseen:
         count = _count(len(unseen), "network namespace", "network namespaces")
@@ -106,23 +114,23 @@ def _namespaces(sampled: Sequence[LiveNamespace], missed: LiveMissed) -> Iterato
         yield "  do: sudo thalweg doctor --live"
 
 
-def _count(number: int, one: str, several: str) -> str:
-    return f"{number} {one if number == 1 else several}"
+def _count(number: int, singular: str, plural: str) -> str:
+    return f"{number} {singular if number == 1 else plural}"
 
 
 def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more (--json shows all)" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    suffix = f" and {len(names) - NAMED} more (--json shows all)" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + suffix
 
 
-def _conclusion(seen: Live) -> Iterator[str]:
-    short = len(_short(seen))
+def _conclusion(sample: Live) -> Iterator[str]:
+    short = len(_short(sample))
     if not short:
-        established = seen["established"]
-        yield f"no BBR connection looks short of CPU ({established} established, {len(seen['connections'])} sending)"
+        established = sample["established"]
+        yield f"no BBR connection looks short of CPU ({established} established, {len(sample['connections'])} sending)"
         return
-    looks = "connections look" if short > 1 else "connection looks"
-    yield f"{short} BBR {looks} short of CPU: BBR does not make up for what it could not send while this machine was"
+    subject = "connections look" if short > 1 else "connection looks"
+    yield f"{short} BBR {subject} short of CPU: BBR does not make up for what it could not send while this machine was"
     yield "off CPU; bbr_cpu does. Connections that are open keep what they have, new ones get it."
     yield "  do: sudo thalweg-agent cc load bbr_cpu"
     yield "  do: sudo sysctl net.ipv4.tcp_congestion_control=bbr_cpu"
@@ -137,5 +145,5 @@ def _milliseconds(us: int | None) -> str:
     return "-" if us is None else f"{us / 1000:.1f} ms"
 
 
-def _percent(percent: float | None, *, none: str) -> str:
-    return none if percent is None else f"{percent:.1f} %"
+def _percent(percent: float | None, *, missing: str) -> str:
+    return missing if percent is None else f"{percent:.1f} %"

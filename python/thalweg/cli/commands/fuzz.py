@@ -101,23 +101,23 @@ def _fuzz(
         fuzzing.listener = lambda failure, evaluated: progress.candidates(evaluated, failure.name)
         fuzzing.tell = progress.say
         try:
-            found = fuzzing.run()
-            if confirm != NOT_CONFIRMED and found:
-                found = _confirmed(fuzzing, found, confirm, progress.say)
-            files = _write(fuzz, found, directory)
+            findings = fuzzing.run()
+            if confirm != NOT_CONFIRMED and findings:
+                findings = _confirmed(fuzzing, findings, confirm, progress.say)
+            files = _write(fuzz, findings, directory)
             progress.say("drawing what was found")
-            fuzz_page.write(fuzzing, found, [file.stem for file in files], directory / PAGE, typed.again())
+            fuzz_page.write(fuzzing, findings, [file.stem for file in files], directory / PAGE, typed.again())
         except (Interrupted, KeyboardInterrupt):
             progress.end()
             output.talk(f"interrupted: what was tried is kept; to go on: {typed.again()}")
             return Exit.INTERRUPTED
     if as_json:
-        document = _as_json(fuzz, found, files)
+        document = _as_json(fuzz, findings, files)
         output.data_json({"run": str(directory), "page": str(directory / PAGE), **document, "command": typed.words()})
     else:
         from thalweg.cli.printing import fuzz_output
 
-        fuzz_output.show(fuzz, found, files, directory, directory / PAGE)
+        fuzz_output.show(fuzz, findings, files, directory, directory / PAGE)
     return _evidence(fuzz, fuzzing)
 
 
@@ -127,8 +127,8 @@ def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
     for name, candidates in fuzzing.without_value.items():
         if candidates:
             first = candidates[0]
-            many = f"{len(candidates)} of {fuzz.budget} candidates"
-            output.talk(f"{name}: {many} could not be tried; {first.name}: {first.failed}")
+            ratio = f"{len(candidates)} of {fuzz.budget} candidates"
+            output.talk(f"{name}: {ratio} could not be tried; {first.name}: {first.failed}")
         if len(candidates) == fuzz.budget:
             code = Exit.NO_EVIDENCE
     return code
@@ -140,24 +140,26 @@ def _failing(candidates: "Sequence[Candidate]") -> str:
     return f"{sum(fails(candidate) for candidate in candidates)} fail"
 
 
-def _confirmed(fuzzing: "Fuzzing", found: "list[Finding]", name: str, tell: Callable[[str], None]) -> "list[Finding]":
+def _confirmed(
+    fuzzing: "Fuzzing", findings: "list[Finding]", name: str, report: Callable[[str], None]
+) -> "list[Finding]":
     """Run what was found on another engine; where that cannot run here, say so."""
     from thalweg.search.findings import Confirmed
 
     capabilities = engine.capabilities()
     other = capabilities.engines[name]
     if not other.available:
-        return [replace(each, confirmed=Confirmed(name, 0, 0, None, other.reason)) for each in found]
+        return [replace(finding, confirmed=Confirmed(name, 0, 0, None, other.reason)) for finding in findings]
     # Clusters run no engine in real time.
     fuzzing = replace(fuzzing, known=capabilities, lab=replace(fuzzing.lab, executor=executors.DEFAULT))
     confirmed = []
-    for number, each in enumerate(found, 1):
-        tell(f"confirming {number} of {len(found)} on {name}")
-        confirmed.append(fuzzing.confirm(each, other))
+    for number, finding in enumerate(findings, 1):
+        report(f"confirming {number} of {len(findings)} on {name}")
+        confirmed.append(fuzzing.confirm(finding, other))
     return confirmed
 
 
-def _write(fuzz: "Fuzz", found: "list[Finding]", directory: Path) -> list[Path]:
+def _write(fuzz: "Fuzz", findings: "list[Finding]", directory: Path) -> list[Path]:
     """Write a scenario for each finding, and all of them as JSON."""
     from thalweg.report.files import cannot_write, replace
     from thalweg.search.findings import scenario_text
@@ -165,18 +167,18 @@ def _write(fuzz: "Fuzz", found: "list[Finding]", directory: Path) -> list[Path]:
     scenario = str(fuzz.document.raw["name"])
     files = []
     try:
-        for number, each in enumerate(found, 1):
-            name = f"{scenario}-{each.failure.name}-{number}"
+        for number, finding in enumerate(findings, 1):
+            name = f"{scenario}-{finding.failure.name}-{number}"
             files.append(directory / "found" / f"{name}.toml")
-            replace(files[-1], scenario_text(fuzz.document, each, name).encode())
-        replace(directory / DOCUMENT, (json.dumps(_as_json(fuzz, found, files), indent=2) + "\n").encode())
+            replace(files[-1], scenario_text(fuzz.document, finding, name).encode())
+        replace(directory / DOCUMENT, (json.dumps(_as_json(fuzz, findings, files), indent=2) + "\n").encode())
     except OSError as error:
         hint = f"free some space, then: {typed.again()}"
         raise cannot_write(directory, "what was found", error.strerror or str(error), hint) from error
     return files
 
 
-def _as_json(fuzz: "Fuzz", found: "list[Finding]", files: list[Path]) -> dict[str, object]:
+def _as_json(fuzz: "Fuzz", all_findings: "list[Finding]", files: list[Path]) -> dict[str, object]:
     from thalweg.search import findings
     from thalweg.search.failures import described
 
@@ -187,7 +189,7 @@ def _as_json(fuzz: "Fuzz", found: "list[Finding]", files: list[Path]) -> dict[st
         "fails": described(fuzz.failures),
         "budget": fuzz.budget,
         "found": [
-            findings.as_json(fuzz.document, each) | {"scenario": file.name}
-            for each, file in zip(found, files, strict=True)
+            findings.as_json(fuzz.document, finding) | {"scenario": file.name}
+            for finding, file in zip(all_findings, files, strict=True)
         ],
     }

@@ -98,14 +98,16 @@ def list_(as_json: Json = False) -> None:
     built, fetched = kernels(), guests.kernels()
     used = (current(), guests.current())
     if as_json:
-        known: list[Kernel | GuestKernel] = [*built, *fetched]
-        output.data_json({"kernels": [_json(kernel) | {"current": kernel in used} for kernel in known]})
+        both: list[Kernel | GuestKernel] = [*built, *fetched]
+        output.data_json({"kernels": [_json(kernel) | {"current": kernel in used} for kernel in both]})
     elif not built and not fetched:
         output.talk("there is no kernel; to build one that runs in virtual time: thalweg kernel build")
         output.talk("to fetch one for guests: thalweg kernel fetch")
     else:
-        rows = [["used" if each in used else "", each.name, "uml", each.built, each.source] for each in built]
-        rows += [["used" if each in used else "", each.name, "vm", each.fetched, each.source] for each in fetched]
+        rows = [["used" if kernel in used else "", kernel.name, "uml", kernel.built, kernel.source] for kernel in built]
+        rows += [
+            ["used" if kernel in used else "", kernel.name, "vm", kernel.fetched, kernel.source] for kernel in fetched
+        ]
         output.data(output.table(["", "name", "engine", "since", "source"], rows))
     _warn_of_variable()
 
@@ -127,12 +129,12 @@ def remove(name: Name) -> None:
     kernel = _named(name)
     kernel.remove()
     if isinstance(kernel, GuestKernel):
-        is_left, again = guests.current() is not None, "thalweg kernel fetch"
+        is_left, next_command = guests.current() is not None, "thalweg kernel fetch"
     else:
-        is_left, again = current() is not None, "thalweg kernel build"
+        is_left, next_command = current() is not None, "thalweg kernel build"
     output.talk(f"removed: {kernel.folder}")
     if not is_left:
-        output.talk(f"no kernel is used now: thalweg kernel use NAME, or {again}")
+        output.talk(f"no kernel is used now: thalweg kernel use NAME, or {next_command}")
 
 
 def _named(name: str) -> "Kernel | GuestKernel":
@@ -141,12 +143,12 @@ def _named(name: str) -> "Kernel | GuestKernel":
     return next((kernel for kernel in guests.kernels() if kernel.name == name), None) or named(name)
 
 
-def _show(kernel: "Kernel | GuestKernel", what: str, *, as_json: bool) -> None:
-    """Print a kernel that is there now; `what` says since when."""
+def _show(kernel: "Kernel | GuestKernel", state: str, *, as_json: bool) -> None:
+    """Print a kernel; `state` is how it got there."""
     if as_json:
         output.data_json(_json(kernel))
         return
-    output.data(f"{what}: Linux {kernel.release}, {kernel.folder}")
+    output.data(f"{state}: Linux {kernel.release}, {kernel.folder}")
     _warn_of_variable()
 
 

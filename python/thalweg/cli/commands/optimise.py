@@ -105,10 +105,10 @@ def _search(planners: "list[Planner]", directory: Path, threads: int | None, exe
         try:
             outcome = _finish(searching, planners, progress)
         except (Interrupted, KeyboardInterrupt):
-            done = len(store.evaluated())
+            evaluated = len(store.evaluated())
             progress.end()
             budget = planner.search.budget
-            output.talk(f"interrupted: {done} of {budget} candidates are evaluated; to go on: {typed.again()}")
+            output.talk(f"interrupted: {evaluated} of {budget} candidates are evaluated; to go on: {typed.again()}")
             return Exit.INTERRUPTED
     with store.exclusive():
         problem = _write(outcome, directory)
@@ -130,20 +130,20 @@ def _finish(searching: "Searching", planners: "list[Planner]", progress: "Search
     from thalweg.search.verifying import verify, winners
 
     candidates = searching.run()
-    planner = planners[0]
-    best = winners(candidates, planner.search)
+    first = planners[0]
+    best = winners(candidates, first.search)
     verified = []
-    for each in planners if best else []:
-        is_first = each is planner
-        folder = searching.folder / ("held-out" if is_first else f"confirm-{each.engine.name}")
+    for planner in planners if best else []:
+        is_first = planner is first
+        folder = searching.folder / ("held-out" if is_first else f"confirm-{planner.engine.name}")
         lab = searching.lab
         if not is_first:  # clusters run no engine in real time
             lab = replace(lab, folder=folder / "alone", executor=executors.DEFAULT)
         with searching.store.exclusive():
-            verified.append(verify(each, lab, folder, best, partial(progress.verifying, each.engine.name)))
+            verified.append(verify(planner, lab, folder, best, partial(progress.verifying, planner.engine.name)))
     default = searching.store.default
     assert default, "it was evaluated first"
-    return Outcome(planner, default, candidates, searching.store.importances(), verified)
+    return Outcome(first, default, candidates, searching.store.importances(), verified)
 
 
 def _write(outcome: "Outcome", directory: Path) -> ThalwegError | None:
@@ -167,6 +167,7 @@ def _code(outcome: "Outcome") -> Exit:
     if not outcome.shown:
         return Exit.FAILED
     is_missing = outcome.failed or any(
-        each.untrustworthy or any(one.failed for one in each.candidates) for each in outcome.verified
+        verified.untrustworthy or any(candidate.failed for candidate in verified.candidates)
+        for verified in outcome.verified
     )
     return evidence.worst([Exit.INCOMPLETE if is_missing else Exit.FINE])

@@ -49,10 +49,10 @@ def command(
 def _figures(runs: list[Path], directory: Path, form: str, as_json: bool) -> None:
     from thalweg.report import figures
 
-    files, left_out = figures(runs, directory, form)
-    if left_out:
+    files, omitted = figures(runs, directory, form)
+    if omitted:
         output.talk(
-            f"{left_out} points of the sweep are too many for figures of their own: figures over the sweep show them"
+            f"{omitted} points of the sweep are too many for figures of their own: figures over the sweep show them"
         )
     if as_json:
         output.data_json({"figures": [str(file) for file in files]})

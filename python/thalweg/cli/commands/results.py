@@ -43,7 +43,7 @@ def command(
         run, measures=None if as_csv or as_json else (*results_table.MEASURES, *analysis.CAUTION_COUNTS)
     )
     status = analysis.status(run)
-    found = analysis.evidence(run)
+    coverage = analysis.evidence(run)
     cautions = analysis.cautions(run, summary)
     if as_csv:
         output.data_csv(summary)
@@ -56,10 +56,10 @@ def command(
                 "experiments": status.expected,
                 "finished": status.finished,
                 "failed": len(status.failures),
-                "evidence": found.extent,
+                "evidence": coverage.extent,
                 "cautions": cautions,
                 "untrustworthy": [asdict(mark) for mark in status.untrustworthy],
-                "measured": [asdict(each) for each in analysis.measured(run)],
+                "measured": [asdict(measurement) for measurement in analysis.measured(run)],
                 "method": analysis.METHOD,
                 "rows": summary.fill_nan(None).to_dicts(),
                 **({"checks": checks_output.as_json(judged)} if bounds else {}),
@@ -69,15 +69,15 @@ def command(
         output.data(results_table.lines(summary, run.sweep_keys)[0])
         output.talk(f"n repetitions; {analysis.METHOD}")
     if not as_json:
-        for each in judged:
-            output.data(checks_output.sentence(each))
+        for outcome in judged:
+            output.data(checks_output.sentence(outcome))
     for caution in cautions:
         output.talk(evidence.sentence(caution))
     for reason in output.counted([mark.reason for mark in status.untrustworthy]):
         output.talk(reason)
     if status.not_needed:
         output.talk(f"{status.not_needed} of {status.expected} experiments were not needed: a study was sure enough")
-    raise typer.Exit(evidence.worst([evidence.code(found), *checks_output.codes(judged)]))
+    raise typer.Exit(evidence.worst([evidence.code(coverage), *checks_output.codes(judged)]))
 
 
 def _judged(run: "Run", texts: Sequence[str]) -> "Sequence[checks.Outcome]":

@@ -77,25 +77,25 @@ def command(
             plan, directory, capabilities.binary, threads, typed.words(), progress.event, shards=shards
         )
         outcome = executors.execute(work, executor)
-    wanted = with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished > 0
-    problem = _write_report(directory) if wanted else None
+    reports = with_report and outcome.exit_code is not Exit.INTERRUPTED and outcome.present + outcome.finished > 0
+    problem = _write_report(directory) if reports else None
     if problem and as_json:
         raise problem
     numbers = _numbers(outcome, directory)
-    held, marks, cautions = _evidence(outcome, numbers)
+    coverage, marks, cautions = _evidence(outcome, numbers)
     judged = _judged(outcome, directory, wanted_checks)
-    report = directory / REPORT if wanted and not problem else None
+    report = directory / REPORT if reports and not problem else None
     if as_json:
         verdicts = {"checks": checks_output.as_json(judged)} if bounds else {}
-        output.data_json(_as_json(outcome, directory, report, held, marks, cautions) | verdicts)
+        output.data_json(_as_json(outcome, directory, report, coverage, marks, cautions) | verdicts)
     else:
         _print_numbers(outcome, directory, numbers)
         _print(outcome, directory, report, marks, cautions)
-        for each in judged:
-            output.data(checks_output.sentence(each))
+        for check_outcome in judged:
+            output.data(checks_output.sentence(check_outcome))
     if problem:
         raise problem
-    raise typer.Exit(evidence.worst([outcome.exit_code, evidence.code(held), *checks_output.codes(judged)]))
+    raise typer.Exit(evidence.worst([outcome.exit_code, evidence.code(coverage), *checks_output.codes(judged)]))
 
 
 def _checks(plan: "plan.Plan", texts: Sequence[str] | None) -> "Sequence[checks.Check]":
@@ -108,13 +108,13 @@ def _checks(plan: "plan.Plan", texts: Sequence[str] | None) -> "Sequence[checks.
     return checks.parse_all(texts, flows, {experiment.experiment: experiment.sweep for experiment in plan.experiments})
 
 
-def _judged(outcome: Outcome, directory: Path, wanted: "Sequence[checks.Check]") -> "Sequence[checks.Outcome]":
-    if not wanted or outcome.exit_code is Exit.INTERRUPTED:
+def _judged(outcome: Outcome, directory: Path, bounds: "Sequence[checks.Check]") -> "Sequence[checks.Outcome]":
+    if not bounds or outcome.exit_code is Exit.INTERRUPTED:
         return ()
     from thalweg import checks
     from thalweg.results import open_run
 
-    return checks.judge(open_run(directory), wanted)
+    return checks.judge(open_run(directory), bounds)
 
 
 def _write_report(directory: Path) -> ThalwegError | None:
@@ -166,16 +166,16 @@ def _evidence(
         analysis.Failure(event["experiment"], event["repetition"], event["code"], event["message"])
         for event in outcome.failed
     ]
-    done = outcome.present + outcome.finished
-    held = analysis.of_status(analysis.Status(outcome.experiments, done, failures, marks))
-    return held, marks, [held.caution] if held.caution else []
+    finished = outcome.present + outcome.finished
+    coverage = analysis.of_status(analysis.Status(outcome.experiments, finished, failures, marks))
+    return coverage, marks, [coverage.caution] if coverage.caution else []
 
 
 def _as_json(
     outcome: Outcome,
     directory: Path,
     report: Path | None,
-    held: "Evidence",
+    coverage: "Evidence",
     marks: "Sequence[Untrustworthy]",
     cautions: list[str],
 ) -> dict[str, object]:
@@ -187,7 +187,7 @@ def _as_json(
         "finished": outcome.finished,
         "failed": outcome.failed,
         "untrustworthy": [asdict(mark) for mark in marks],
-        "evidence": held.extent,
+        "evidence": coverage.extent,
         "cautions": cautions,
         "interrupted": outcome.exit_code is Exit.INTERRUPTED,
         "command": typed.words(),
@@ -204,9 +204,9 @@ def _print_numbers(outcome: Outcome, directory: Path, numbers: "tuple[Run, pl.Da
     if numbers is None or not numbers[1].height:
         return  # the reason is part of what is printed below
     run, summary = numbers
-    table, left_out = results_table.lines(summary, run.sweep_keys, MAX_LINES)
+    table, omitted = results_table.lines(summary, run.sweep_keys, MAX_LINES)
     output.data(table)
-    rest = f"{left_out} more lines: thalweg results {shlex.quote(str(directory))}; " if left_out else ""
+    rest = f"{omitted} more lines: thalweg results {shlex.quote(str(directory))}; " if omitted else ""
     output.talk(f"{rest}n repetitions; {METHOD}")
 
 
@@ -216,35 +216,37 @@ def _print(
     output.data(f"run     {directory}")
     if report:
         output.data(f"report  {report}")
-    again = typed.again()
+    typed_again = typed.again()
     if outcome.exit_code is Exit.INTERRUPTED:
-        done = outcome.present + outcome.finished
-        output.talk(f"interrupted: {done} of {outcome.experiments} experiments are finished; to go on: {again}")
+        finished = outcome.present + outcome.finished
+        output.talk(
+            f"interrupted: {finished} of {outcome.experiments} experiments are finished; to go on: {typed_again}"
+        )
     else:
-        output.data(f"again   {again}")
+        output.data(f"again   {typed_again}")
     for caution in cautions if outcome.exit_code is not Exit.INTERRUPTED else ():
         output.talk(evidence.sentence(caution))
     if marks:
         output.talk(f"untrustworthy: {_first([mark.reason for mark in marks])}")
         output.talk(f"to run untrustworthy experiments again: {retry.command()}")
     if outcome.failed:
-        output.error(_failed(outcome, again), as_json=False)
+        output.error(_failed(outcome, typed_again), as_json=False)
 
 
 def _first(texts: Sequence[str]) -> str:
     """Return the first reason, and whether there are others."""
     reasons = list(dict.fromkeys(text.strip() for text in texts))
-    more = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else " (and another reason)"
-    return reasons[0] + (more if len(reasons) > 1 else "")
+    suffix = f" (and {len(reasons) - 1} other reasons)" if len(reasons) > 2 else " (and another reason)"
+    return reasons[0] + (suffix if len(reasons) > 1 else "")
 
 
-def _failed(outcome: Outcome, again: str) -> ThalwegError:
+def _failed(outcome: Outcome, typed_again: str) -> ThalwegError:
     first = outcome.failed[0]
     why = _first([str(event["message"]) for event in outcome.failed]).replace("\n", "\n    ")
     return ThalwegError(
         "experiments-failed",
         f"{len(outcome.failed)} of {outcome.experiments} experiments failed",
         found=f"experiment {first['experiment']}, repetition {first['repetition']}: {why}",
-        hint=f"to try the failed ones again: {again}",
+        hint=f"to try the failed ones again: {typed_again}",
         exit_code=Exit.FAILED,
     )

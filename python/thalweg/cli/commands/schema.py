@@ -24,7 +24,7 @@ def command(
     if columns:
         from thalweg.results.columns import RECORDS, TABLES
 
-        tables, records = ([asdict(table) for table in each.values()] for each in (TABLES, RECORDS))
+        tables, records = ([asdict(table) for table in group.values()] for group in (TABLES, RECORDS))
         output.data_json({"format": 1, "tables": tables, "records": records})
         return
     layer = "plan" if plan else "scenario"

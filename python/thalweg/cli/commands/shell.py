@@ -56,7 +56,7 @@ def command(
     """
     if on not in ENDS:
         raise ThalwegError("bad-end", "--on", found=on, expected="sender or receiver", exit_code=Exit.USAGE)
-    services = [_service(each) for each in reach or []]
+    services = [_service(text) for text in reach or []]
     document = load(file, overrides or [], repetitions=1)
     _refuse_sweep(document)
     plan, capabilities = plan_for(document, engine_name)
@@ -84,7 +84,7 @@ def _refuse_sweep(document: Document) -> None:
         return
     axis = document.axes[0]
     key, value = axis.addresses[0], axis.choices[0][0]
-    chosen = " ".join(f"--set {each.addresses[0]}={each.choices[0][0]}" for each in document.axes)
+    chosen = " ".join(f"--set {swept.addresses[0]}={swept.choices[0][0]}" for swept in document.axes)
     raise ThalwegError(
         "has-sweep",
         "the scenario has a sweep, and a shell runs on one path",
@@ -105,8 +105,8 @@ def _service(text: str) -> str:
     host, _, port = text.rpartition(":")
     name = host.strip("[]")
     try:
-        found = socket.getaddrinfo(name or "127.0.0.1", int(port), type=socket.SOCK_STREAM)
-        address = found[0][4]
+        candidates = socket.getaddrinfo(name or "127.0.0.1", int(port), type=socket.SOCK_STREAM)
+        address = candidates[0][4]
     except (OSError, ValueError, OverflowError):
         address = None
     if address is None or not (str(address[0]).startswith("127.") or address[0] == "::1") or not 0 < int(port) < 65536:

@@ -29,7 +29,7 @@ def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) ->
             expected="two kernels",
             hint=f"thalweg compare {scenario} --kernel A --kernel B",
         )
-    fetched = {each.name for each in guests.kernels()}
+    fetched = {guest.name for guest in guests.kernels()}
     rest = list(modules)
     pairs = [(kernel, rest.pop(0) if kernel not in fetched and rest else None) for kernel in kernels]
     if rest:

@@ -70,14 +70,14 @@ def command(
             forget_untrustworthy(side.place(out or RUNS))
     ended = _run(parts, out or RUNS, capabilities.binary, threads)
     comparison = EngineComparison.of(grid, parts)
-    held = _evidence(parts, comparison)
+    coverage = _evidence(parts, comparison)
     if as_json:
-        output.data_json(validation_output.as_json(comparison, held, interrupted=ended is Exit.INTERRUPTED))
+        output.data_json(validation_output.as_json(comparison, coverage, interrupted=ended is Exit.INTERRUPTED))
     else:
         validation_output.show(comparison)
-    for each in held:
-        if each.caution and ended is not Exit.INTERRUPTED:
-            output.talk(evidence.sentence(each.caution))
+    for item in coverage:
+        if item.caution and ended is not Exit.INTERRUPTED:
+            output.talk(evidence.sentence(item.caution))
     if any(side.status and side.status.untrustworthy for part in parts for side in part.sides):
         output.talk(f"some experiments are untrustworthy; to run them again: {retry.command()}")
     if ended is Exit.INTERRUPTED:
@@ -86,7 +86,7 @@ def command(
         _write(page, comparison, _command(first, second, grids or [], repetitions, quick=quick))
     if check and ended is Exit.FINE:
         ended = _check(comparison)
-    raise typer.Exit(evidence.worst([ended, *map(evidence.code, held)]))
+    raise typer.Exit(evidence.worst([ended, *map(evidence.code, coverage)]))
 
 
 def _check_place(page: Path) -> None:
@@ -120,16 +120,16 @@ def _command(first: str, second: str, grids: Sequence[str], repetitions: int | N
     return shlex.join([*words, "--page"])
 
 
-def _write(place: Path, comparison: "EngineComparison", command: str) -> None:
+def _write(path: Path, comparison: "EngineComparison", command: str) -> None:
     from thalweg.validate import page, rows_csv
 
-    named = place.name if place.is_absolute() else place.as_posix()
-    rows = place.with_suffix(".csv")
+    shown_path = path.name if path.is_absolute() else path.as_posix()
+    rows = path.with_suffix(".csv")
     rows.write_text(rows_csv(comparison), encoding="utf-8")
-    place.write_text(page(comparison, f"{command} {shlex.quote(named)}", rows.name), encoding="utf-8")
-    output.talk(f"page: {place}, rows: {rows}")
-    for each in comparison.stale:
-        output.talk(f"a known reason explains nothing any more, remove it: {each.pattern}")
+    path.write_text(page(comparison, f"{command} {shlex.quote(shown_path)}", rows.name), encoding="utf-8")
+    output.talk(f"page: {path}, rows: {rows}")
+    for reason in comparison.stale:
+        output.talk(f"a known reason explains nothing any more, remove it: {reason.pattern}")
 
 
 def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "list[Evidence]":
@@ -137,14 +137,14 @@ def _evidence(parts: Sequence["GridPart"], comparison: "EngineComparison") -> "l
     from thalweg import analysis
 
     sides = dict.fromkeys(side for part in parts for side in part.sides if side.status)
-    held = [analysis.of_status(side.status) for side in sides if side.status]
-    found = [
-        analysis.Evidence(each.extent, each.caution and f"in {side.directory}: {each.caution}")
-        for side, each in zip(sides, held, strict=True)
+    coverage = [analysis.of_status(side.status) for side in sides if side.status]
+    extents = [
+        analysis.Evidence(item.extent, item.caution and f"in {side.directory}: {item.caution}")
+        for side, item in zip(sides, coverage, strict=True)
     ]
     if not any(compared.error is not None for cell in comparison.cells for compared in cell.measures.values()):
-        found.append(analysis.Evidence("none", "nothing was compared: no point has a value on both engines"))
-    return found
+        extents.append(analysis.Evidence("none", "nothing was compared: no point has a value on both engines"))
+    return extents
 
 
 def _check(comparison: "EngineComparison") -> Exit:
@@ -166,10 +166,10 @@ def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
     is_one = parts[0].sides[0].engine == parts[0].sides[1].engine
     for number in (0,) if is_one else (0, 1):
         sides = [part.sides[number] for part in parts]
-        many = sum(len(side.plan.experiments) for side in sides if side.plan)
+        count = sum(len(side.plan.experiments) for side in sides if side.plan)
         seconds = sum(side.real_time_s for side in sides)
         time = f", {duration(seconds)} if run one at a time" if seconds else ""
-        output.talk(f"{sides[0].engine.name}: {many} experiments at {grid.cells} points{time}")
+        output.talk(f"{sides[0].engine.name}: {count} experiments at {grid.cells} points{time}")
     if grid.left_out:
         output.talk(
             f"quick: {grid.left_out} more points are left out (of swept keys only the ends of their ranges are tried);"
@@ -189,11 +189,11 @@ def _run(parts: Sequence["GridPart"], folder: Path, binary: Path, threads: int |
             title = f"{part.name} on {side.engine.name}"
             seconds = real_time_s(side.plan, side.engine)
             with Progress(output.console(), title=title, real_time_s=seconds) as progress:
-                place = side.place(folder)
+                directory = side.place(folder)
                 outcome = execute(
-                    side.plan, place, binary=binary, threads=threads, command=typed.words(), listener=progress.event
+                    side.plan, directory, binary=binary, threads=threads, command=typed.words(), listener=progress.event
                 )
-            side.ran(place, outcome)
+            side.ran(directory, outcome)
             if outcome.exit_code is Exit.INTERRUPTED:
                 return Exit.INTERRUPTED
             ended = evidence.worst([ended, outcome.exit_code])

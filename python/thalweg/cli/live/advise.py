@@ -122,7 +122,7 @@ def command(
         without_receiver_limited=without_receiver_limited,
         replicates=replicates,
         seed=seed,
-        segments=tuple(name.strip() for each in by for name in each.split(",")) if by else DEFAULT_SEGMENTS,
+        segments=tuple(name.strip() for names in by for name in names.split(",")) if by else DEFAULT_SEGMENTS,
     )
     answer = advise(places, question, table=prefixes, engine=lambda: _engine(spark, memory))
     if policy is not None:

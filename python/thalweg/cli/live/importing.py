@@ -93,123 +93,126 @@ def command(
     stays empty. Each file becomes one; importing it again replaces that. A line that cannot be read is counted and
     left out. If the import fails, nothing is left behind.
     """
-    given: Given = {
+    options: Given = {
         "--format-string": format_string, "--config": config, "--format-name": format_name, "--map": maps,
         "--map-file": map_file, "--delimiter": delimiter, "--decimal": decimal, "--time-format": time_format,
         "--time": time,
     }  # fmt: skip
-    _check(form, given)
+    _check(form, options)
     from thalweg.records import imports
     from thalweg.records.imports.addresses import with_key
 
     constants = {name: value for name, value in (("machine", machine), ("cc", cc)) if value}
-    done = imports.convert(
-        IMPORTERS[form](given), files, out, addresses=with_key(addresses, key), constants=constants, strict=strict
+    imported = imports.convert(
+        IMPORTERS[form](options), files, out, addresses=with_key(addresses, key), constants=constants, strict=strict
     )
     if as_json:
-        output.data_json(_as_json(done))
+        output.data_json(_as_json(imported))
         return
-    for file in done.files:
+    for file in imported.files:
         output.data(str(file))
-    _talk_of(done)
+    _talk_of(imported)
 
 
-def _check(form: str, given: Given) -> None:
+def _check(form: str, options: Given) -> None:
     if form not in OF_FORMAT:
-        known = ", ".join(OF_FORMAT)
+        formats = ", ".join(OF_FORMAT)
         raise ThalwegError(
             "no-format",
             f"`{form}` is not a format that can be imported",
             place="FORMAT",
             found=f"`{form}`",
-            expected=known,
+            expected=formats,
         )
-    for flag, value in given.items():
+    for flag, value in options.items():
         if value is not None and flag not in OF_FORMAT[form]:
-            owners = " and ".join(each for each, flags in OF_FORMAT.items() if flag in flags)
-            own = ", ".join(sorted(OF_FORMAT[form])) or "none of its own"
+            owners = " and ".join(name for name, flags in OF_FORMAT.items() if flag in flags)
+            own_flags = ", ".join(sorted(OF_FORMAT[form])) or "none of its own"
             raise ThalwegError(
-                "bad-usage", f"{flag} is for {owners}, not for {form}", place=flag, expected=f"options of {form}: {own}"
+                "bad-usage",
+                f"{flag} is for {owners}, not for {form}",
+                place=flag,
+                expected=f"options of {form}: {own_flags}",
             )
 
 
-def _nginx(given: Given) -> "Importer":
+def _nginx(options: Given) -> "Importer":
     from thalweg.records.imports import COMBINED, Nginx, log_format
     from thalweg.records.imports.nginx_config import unescaped
 
-    text, config, name = given["--format-string"], given["--config"], given["--format-name"]
+    text, config, name = options["--format-string"], options["--config"], options["--format-name"]
     if text and config:
         raise ThalwegError("bad-usage", "--format-string and --config both name the format", expected="one of them")
     if name and not config:
         raise ThalwegError("bad-usage", "--format-name is a name in a --config", place="--format-name",
                            hint=f"--config /etc/nginx/nginx.conf --format-name {name}")  # fmt: skip
-    return Nginx(log_format(config, name) if config else unescaped(text) if text else COMBINED, _mapping(given))
+    return Nginx(log_format(config, name) if config else unescaped(text) if text else COMBINED, _mapping(options))
 
 
-def _varnish(given: Given) -> "Importer":
+def _varnish(options: Given) -> "Importer":
     from thalweg.records.imports import Varnish
     from thalweg.records.imports.varnish import DEFAULT
 
-    return Varnish(given["--format-string"] or DEFAULT, _mapping(given))
+    return Varnish(options["--format-string"] or DEFAULT, _mapping(options))
 
 
-def _csv(given: Given) -> "Importer":
+def _csv(options: Given) -> "Importer":
     from thalweg.records.imports import CsvTable
 
-    delimiter = str(given["--delimiter"] or "").replace("\\t", "\t")
+    delimiter = str(options["--delimiter"] or "").replace("\\t", "\t")
     if len(delimiter) > 1 or delimiter in ('"', "\r", "\n"):
         raise ThalwegError("bad-usage", f"{delimiter!r} cannot separate fields", place="--delimiter",
                            expected="one character, and not a quote", hint="--delimiter ';'")  # fmt: skip
-    return CsvTable(_mapping(given), delimiter, _notation(given))
+    return CsvTable(_mapping(options), delimiter, _notation(options))
 
 
-def _mapping(given: Given) -> "Sequence[Mapped]":
+def _mapping(options: Given) -> "Sequence[Mapped]":
     from thalweg.records.imports import mapping
 
-    return mapping(given["--map"] or (), given["--map-file"])
+    return mapping(options["--map"] or (), options["--map-file"])
 
 
-def _notation(given: Given) -> "Notation":
+def _notation(options: Given) -> "Notation":
     from thalweg.records.imports import Notation
 
-    decimal = given["--decimal"] or ""
+    decimal = options["--decimal"] or ""
     if decimal not in ("", ".", ","):
         raise ThalwegError("bad-usage", f"`{decimal}` is not a decimal mark", place="--decimal",
                            expected="`.` or `,`", hint="--decimal ','")  # fmt: skip
-    return Notation(decimal, given["--time-format"] or "")
+    return Notation(decimal, options["--time-format"] or "")
 
 
-def _json(given: Given) -> "Importer":
+def _json(options: Given) -> "Importer":
     from thalweg.records.imports import JsonLines
 
-    return JsonLines(_mapping(given), _notation(given))
+    return JsonLines(_mapping(options), _notation(options))
 
 
-def _haproxy(given: Given) -> "Importer":
+def _haproxy(options: Given) -> "Importer":
     from thalweg.records.imports import Haproxy
 
-    return Haproxy(given["--format-string"] or "", _mapping(given))
+    return Haproxy(options["--format-string"] or "", _mapping(options))
 
 
-def _iperf3(given: Given) -> "Importer":
+def _iperf3(options: Given) -> "Importer":
     from thalweg.records.imports import Iperf3
 
     return Iperf3()
 
 
-def _ndt(given: Given) -> "Importer":
+def _ndt(options: Given) -> "Importer":
     from thalweg.records.imports import Ndt
 
     return Ndt()
 
 
-def _ss(given: Given) -> "Importer":
+def _ss(options: Given) -> "Importer":
     from thalweg.records.imports import Ss
     from thalweg.records.imports.items import Unread
     from thalweg.records.imports.times import instant
 
     try:
-        return Ss(instant(given["--time"]) if given["--time"] else None)
+        return Ss(instant(options["--time"]) if options["--time"] else None)
     except Unread as why:
         raise ThalwegError("bad-usage", f"{why}", place="--time", expected="a date and time, or UNIX time in seconds",
                            hint="--time 2026-01-31T12:00:00Z") from None  # fmt: skip
@@ -221,39 +224,41 @@ IMPORTERS: Mapping[str, Callable[[Given], "Importer"]] = {
 }  # fmt: skip
 
 
-def _talk_of(done: "Imported") -> None:
-    again = f"; {done.replaced} of the files had been imported before, and are replaced" if done.replaced else ""
-    output.talk(f"{done.rows} record{'s' * (done.rows != 1)}{again}")
-    for why, reason in done.left_out.most_common():
+def _talk_of(imported: "Imported") -> None:
+    suffix = (
+        f"; {imported.replaced} of the files had been imported before, and are replaced" if imported.replaced else ""
+    )
+    output.talk(f"{imported.rows} record{'s' * (imported.rows != 1)}{suffix}")
+    for why, reason in imported.left_out.most_common():
         output.talk(f"left out: {_counted(why, reason)}")
-    for what, reason in done.fallbacks.most_common():
-        output.talk(f"note: {_counted(what, reason)}")
-    if done.unread:
-        output.talk(f"{done.unread} line{'s' * (done.unread != 1)} could not be read:")
-        for _, reason in done.unread_lines.most_common():
+    for text, reason in imported.fallbacks.most_common():
+        output.talk(f"note: {_counted(text, reason)}")
+    if imported.unread:
+        output.talk(f"{imported.unread} line{'s' * (imported.unread != 1)} could not be read:")
+        for _, reason in imported.unread_lines.most_common():
             output.talk(f"  {reason.count} x {reason.first}")
 
 
-def _counted(what: str, reason: "ReasonCount") -> str:
+def _counted(text: str, reason: "ReasonCount") -> str:
     """Describe how many lines there are of a kind, and where the first one is."""
-    return f"{reason.count} x {what} (first {reason.first.file}:{reason.first.line})"
+    return f"{reason.count} x {text} (first {reason.first.file}:{reason.first.line})"
 
 
-def _as_json(done: "Imported") -> dict[str, object]:
+def _as_json(imported: "Imported") -> dict[str, object]:
     return {
-        "files": [str(file) for file in done.files],
-        "replaced": done.replaced,
-        "rows": done.rows,
-        "columns": sorted(done.filled),
-        "left_out": done.left_out.counts(),
-        "fallbacks": [_reason(what, reason) for what, reason in done.fallbacks.most_common()],
-        "unread": done.unread,
-        "first_unread": [_reason(what, reason) for what, reason in done.unread_lines.most_common()],
+        "files": [str(file) for file in imported.files],
+        "replaced": imported.replaced,
+        "rows": imported.rows,
+        "columns": sorted(imported.filled),
+        "left_out": imported.left_out.counts(),
+        "fallbacks": [_reason(text, reason) for text, reason in imported.fallbacks.most_common()],
+        "unread": imported.unread,
+        "first_unread": [_reason(text, reason) for text, reason in imported.unread_lines.most_common()],
     }
 
 
-def _reason(what: str, reason: "ReasonCount") -> dict[str, object]:
+def _reason(text: str, reason: "ReasonCount") -> dict[str, object]:
     first = reason.first
     return {
-        "reason": what, "lines": reason.count, "file": str(first.file), "line": first.line, "why": first.why,
+        "reason": text, "lines": reason.count, "file": str(first.file), "line": first.line, "why": first.why,
     }  # fmt: skip

@@ -66,11 +66,13 @@ def simulate(
     """
     from thalweg import engine
 
-    found = engine.play_policies(seeds, policies or [], retransmit_price)
+    results = engine.play_policies(seeds, policies or [], retransmit_price)
     if as_json:
-        output.data_json(found)
+        output.data_json(results)
         return
-    headings, rows = _kinds(found["policies"]) if kinds else (HEADINGS, [_row(policy) for policy in found["policies"]])
+    headings, rows = (
+        _kinds(results["policies"]) if kinds else (HEADINGS, [_row(policy) for policy in results["policies"]])
+    )
     if markdown:
         output.data(_markdown(headings, rows))
         return
@@ -102,7 +104,7 @@ def _kinds(summaries: Sequence[PolicySummary]) -> tuple[Sequence[str], list[list
     """Write a line for each kind of path, with a column for each policy."""
     headings = ["path", *(str(summary["policy"]) for summary in summaries)]
     names = list(summaries[0]["by_kind_percent"])
-    return headings, [[name, *(f"{each['by_kind_percent'][name]:.2f} %" for each in summaries)] for name in names]
+    return headings, [[name, *(f"{policy['by_kind_percent'][name]:.2f} %" for policy in summaries)] for name in names]
 
 
 def _markdown(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

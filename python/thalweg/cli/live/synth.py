@@ -71,9 +71,9 @@ def cdn(
             place="--quick",
             hint="leave it out",
         )
-    world = _world(settings, out, quick=quick)
+    fleet = _world(settings, out, quick=quick)
     output.talk(f"writing {rows} rows")
-    _print(synth.write(world, out), world, out, as_json=as_json)
+    _print(synth.write(fleet, out), fleet, out, as_json=as_json)
 
 
 def _world(settings: "Settings", out: Path, *, quick: bool) -> "World":
@@ -93,8 +93,8 @@ def runs_beside(out: Path) -> Path:
     >>> runs_beside(Path("made/up"))
     PosixPath('made/up-runs')
     """
-    named = out if out.name not in ("", "..") else out.resolve()
-    return named.with_name(named.name + RUNS)
+    folder = out if out.name not in ("", "..") else out.resolve()
+    return folder.with_name(folder.name + RUNS)
 
 
 def _run(kind: "PathClass", plan: "Plan", folder: Path, binary: Path) -> "Outcome":
@@ -105,7 +105,7 @@ def _run(kind: "PathClass", plan: "Plan", folder: Path, binary: Path) -> "Outcom
         return execute(plan, folder, binary=binary, command=typed.words(), listener=progress.event)
 
 
-def _print(written: "Written", world: "World", out: Path, *, as_json: bool) -> None:
+def _print(written: "Written", fleet: "World", out: Path, *, as_json: bool) -> None:
     from thalweg import synth
 
     truth, prefixes = out / synth.TRUTH, out / synth.PREFIXES
@@ -123,6 +123,6 @@ def _print(written: "Written", world: "World", out: Path, *, as_json: bool) -> N
     output.data(f"records   {written.folder} ({written.rows} rows in {written.files} files)")
     output.data(f"truth     {truth}")
     output.data(f"prefixes  {prefixes}")
-    about = synth.PLANTED[world.settings.truth].about if world.settings.truth in synth.PLANTED else ""
-    if about:
-        output.talk(f"the truth: {about}")
+    description = synth.PLANTED[fleet.settings.truth].about if fleet.settings.truth in synth.PLANTED else ""
+    if description:
+        output.talk(f"the truth: {description}")

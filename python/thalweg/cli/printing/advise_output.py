@@ -38,16 +38,16 @@ def show(answer: "Answer") -> None:
         output.data("")
         output.data(advise_table.table(answer))
     if answer.too_small:
-        more = "more " if answer.parts else ""
-        of_parts = numbered(answer.too_small, f"{more}part")
+        adjective = "more " if answer.parts else ""
+        of_parts = numbered(answer.too_small, f"{adjective}part")
         output.data(f"too few samples to judge {of_parts} ({answer.too_small_n:,} samples)")
     if answer.rollout:
         output.data("")
         output.data(_rollout(answer))
     for caution in answer.cautions:
         output.data("")
-        about = f" [{_some(caution.parts)}]" if caution.parts else ""
-        output.data("\n".join(broken(f"Beware: {caution.text}{about}")))
+        affected = f" [{_some(caution.parts)}]" if caution.parts else ""
+        output.data("\n".join(broken(f"Beware: {caution.text}{affected}")))
     output.talk(METHOD)
 
 
@@ -94,14 +94,16 @@ def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page:
         "parts": [_part(part) for part in answer.parts],
         "too_small": {"parts": answer.too_small, "samples": answer.too_small_n},
         "map": [_part(part) for part in answer.map],
-        "sizes": [{"size": each.title, **_difference(each.difference)} for each in answer.sizes],
-        "ages": [_age(each) for each in answer.ages],
+        "sizes": [{"size": size.title, **_difference(size.difference)} for size in answer.sizes],
+        "ages": [_age(age) for age in answer.ages],
         "since_activation": [
-            {"since": each.title, "metric": each.metric, **_difference(each.difference)} for each in answer.since
+            {"since": span.title, "metric": span.metric, **_difference(span.difference)} for span in answer.since
         ],
         "step_us": answer.step_us,
         "over_time": list(answer.over_time.to_dicts()),
-        "cautions": [{"code": each.code, "text": each.text, "parts": list(each.parts)} for each in answer.cautions],
+        "cautions": [
+            {"code": caution.code, "text": caution.text, "parts": list(caution.parts)} for caution in answer.cautions
+        ],
         "rollout": [_step(step) for step in answer.rollout],
     }
 
@@ -131,7 +133,7 @@ def _records(answer: "Answer") -> "dict[str, JsonValue]":
     return {
         "engine": answer.engine,
         "files": answer.files,
-        "left_out": [{"file": str(each.file), "why": each.why} for each in answer.left_out],
+        "left_out": [{"file": str(file.file), "why": file.why} for file in answer.left_out],
         "rows": answer.rows,
         "untouched_rows": answer.untouched,
         "other_algorithms": dict(answer.other_algorithms),
@@ -241,6 +243,6 @@ def _arm(arm: "Arm") -> "dict[str, JsonValue]":
 
 
 def _effect(effect: "Effect | None") -> "dict[str, JsonValue] | None":
-    if effect is None or not all(math.isfinite(each) for each in (effect.ratio, effect.low, effect.high)):
+    if effect is None or not all(math.isfinite(number) for number in (effect.ratio, effect.low, effect.high)):
         return None
     return {"ratio": effect.ratio, "low": effect.low, "high": effect.high, "p": effect.p}

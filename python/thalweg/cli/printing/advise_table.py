@@ -25,27 +25,34 @@ NUMBERS = ("gain (%)", "samples", "networks", RECEIVER_LIMITED)
 def table(answer: "Answer") -> str:
     """Write a row per part and metric, and a reason per part."""
     treatment, control = answer.question.treatment, answer.question.control
-    shown = answer.parts[:MAX_PARTS]
-    compared = [(part, metric, each) for part in shown for metric, each in part.comparisons.items()]
-    limits = [_receiver_limited(each) for _, _, each in compared]
+    parts = answer.parts[:MAX_PARTS]
+    compared = [(part, metric, comparison) for part in parts for metric, comparison in part.comparisons.items()]
+    limits = [_receiver_limited(comparison) for _, _, comparison in compared]
     headings = [
-        *([each.title for each in answer.dimensions] or ["part"]), "verdict", "of", "gain (%)", control, treatment,
-        "unit", "samples", "networks", RECEIVER_LIMITED,
+        *([dimension.title for dimension in answer.dimensions] or ["part"]), "verdict", "of", "gain (%)",
+        control, treatment, "unit", "samples", "networks", RECEIVER_LIMITED,
     ]  # fmt: skip
     rows = []
     last = None
-    for (part, metric, each), limit in zip(compared, limits, strict=True):
+    for (part, metric, comparison), limit in zip(compared, limits, strict=True):
         is_first, last = part is not last, part
         names, verdict = (part.names, part.verdict) if is_first else ([""] * len(part.names), "")
-        numbers = [_gain(each), *_medians(each), UNITS[metric][0], _samples(each), _networks(each), limit]
+        numbers = [
+            _gain(comparison),
+            *_medians(comparison),
+            UNITS[metric][0],
+            _samples(comparison),
+            _networks(comparison),
+            limit,
+        ]
         rows.append([*names, verdict, TITLES[metric], *numbers])
     if set(limits) == {NOTHING}:
         headings, rows = headings[:-1], [row[:-1] for row in rows]
-    right = [place for place, heading in enumerate(headings) if heading in (*NUMBERS, treatment, control)]
+    right = [index for index, heading in enumerate(headings) if heading in (*NUMBERS, treatment, control)]
     lines = [output.table(headings, rows, numbers=right)]
-    if len(answer.parts) > len(shown):
-        lines.append(f"and {numbered(len(answer.parts) - len(shown), 'smaller part')}: --json names them all")
-    reasons = [f"{part.title}: {part.verdict}: {part.reason}." for part in shown]
+    if len(answer.parts) > len(parts):
+        lines.append(f"and {numbered(len(answer.parts) - len(parts), 'smaller part')}: --json names them all")
+    reasons = [f"{part.title}: {part.verdict}: {part.reason}." for part in parts]
     return "\n".join([*lines, "", *(line for reason in reasons for line in broken(reason))])
 
 
@@ -81,9 +88,9 @@ def _receiver_limited(comparison: "Comparison") -> str:
     return "/".join(NOTHING if share is None else f"{share * 100:.3g}" for share in (control, treatment))
 
 
-def numbered(count: int, what: str) -> str:
+def numbered(count: int, noun: str) -> str:
     """Write a count with its noun."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def broken(text: str) -> Iterable[str]:

@@ -27,17 +27,17 @@ def sentence(outcome: "Outcome") -> str:
 
     The numbers are those of both sides and of their difference, with 95 % intervals.
     """
-    found = outcome.finding
+    finding = outcome.finding
     text = f"{outcome.verdict}: {outcome.check.text}"
-    if found.left and found.right and found.difference:
-        unit, size = SIZES.get(found.bound.unit, (found.bound.unit, 1.0))
+    if finding.left and finding.right and finding.difference:
+        unit, size = SIZES.get(finding.bound.unit, (finding.bound.unit, 1.0))
         unit = f" {unit}" if unit else ""
-        bound = found.bound
-        left, right = _number(found.left, bound.left, size), _number(found.right, bound.right, size)
-        text += f": {left} against {right}{unit}, difference {_number(found.difference, None, size, sign='+')}{unit}"
-        text += f"; n = {found.difference.n}"
-    if found.reason:
-        text += f"; {found.reason}"
+        bound = finding.bound
+        left, right = _number(finding.left, bound.left, size), _number(finding.right, bound.right, size)
+        text += f": {left} against {right}{unit}, difference {_number(finding.difference, None, size, sign='+')}{unit}"
+        text += f"; n = {finding.difference.n}"
+    if finding.reason:
+        text += f"; {finding.reason}"
     return printable.value(text + _where(outcome))
 
 

@@ -24,23 +24,28 @@ METHOD = (
 )
 
 
-def show(runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: float, *, every: bool) -> None:
+def show(runs: Sequence["Run"], comparison: "Comparison", by: str | None, tolerance: float, *, every: bool) -> None:
     """Print a sentence, and the rows that say most."""
-    output.data(_sentence(found, by, tolerance))
-    shown = found.rows if every else found.real[:MAX_ROWS]
-    if shown:
+    output.data(_sentence(comparison, by, tolerance))
+    rows = comparison.rows if every else comparison.real[:MAX_ROWS]
+    if rows:
         output.data("")
-        output.data(_table(shown, by))
-    left = len(found.real) - len(shown)
-    if left > 0:
-        output.talk(f"{left} more real differences: --all prints every row")
+        output.data(_table(rows, by))
+    omitted = len(comparison.real) - len(rows)
+    if omitted > 0:
+        output.talk(f"{omitted} more real differences: --all prints every row")
     for name, run in zip("AB", runs, strict=False):
         output.talk(f"{name}: {run.path} (engine {run.engine} {run.meta.get('engine_version', '')}, {_kernel(run)})")
     output.talk(METHOD)
 
 
 def as_json(
-    runs: Sequence["Run"], found: "Comparison", by: str | None, tolerance: float, code: Exit, cautions: Sequence[str]
+    runs: Sequence["Run"],
+    comparison: "Comparison",
+    by: str | None,
+    tolerance: float,
+    code: Exit,
+    cautions: Sequence[str],
 ) -> dict[str, object]:
     """Return everything that was compared; `code` is the exit code where no difference is real."""
     return {
@@ -49,12 +54,12 @@ def as_json(
         "tolerance": tolerance,
         "method": METHOD,
         "evidence": EVIDENCE[code],
-        "summary": _sentence(found, by, tolerance),
+        "summary": _sentence(comparison, by, tolerance),
         "cautions": list(cautions),
-        "real": len(found.real),
-        "copies": len(found.of("copies")),
-        "rows": [_row(row) for row in found.rows],
-        "not_compared": list(found.alone),
+        "real": len(comparison.real),
+        "copies": len(comparison.of("copies")),
+        "rows": [_row(row) for row in comparison.rows],
+        "not_compared": list(comparison.alone),
     }
 
 
@@ -79,37 +84,37 @@ def _row(row: "Compared") -> dict[str, object]:
     }
 
 
-def _sentence(found: "Comparison", by: str | None, tolerance: float) -> str:
+def _sentence(comparison: "Comparison", by: str | None, tolerance: float) -> str:
     """Summarise the comparison in a sentence."""
-    if not found.rows:
-        return f"Nothing was compared: {_why_nothing(found)}."
-    rows, few, small = len(found.rows), len(found.of("too few")), len(found.of("too small"))
-    copies = len(found.of("copies"))
+    if not comparison.rows:
+        return f"Nothing was compared: {_why_nothing(comparison)}."
+    rows, undecided, small = len(comparison.rows), len(comparison.of("too few")), len(comparison.of("too small"))
+    copies = len(comparison.of("copies"))
     aside = [
         *([f"{small} smaller than the tolerance of {tolerance * 100:g} %"] if small else []),
         *([f"{copies} of repetitions that are copies of one another, so without a verdict"] if copies else []),
-        *([f"{few} with too few repetitions to say"] if few else []),
+        *([f"{undecided} with too few repetitions to say"] if undecided else []),
     ]
     rest = f" ({', '.join(aside)})" if aside else ""
-    if not found.has_verdicts:
+    if not comparison.has_verdicts:
         return f"No verdict on any of {rows} comparisons: {', '.join(aside)}."
-    if not found.real:
+    if not comparison.real:
         return f"No real difference in {rows} comparisons{rest}."
-    top = found.real[0]
-    places = [f"{key} = {printable.plain(value)}" for key, value in top.pair.point.items()]
-    places += [f"{by} = {_both(*map(printable.plain, top.pair.values))}"] if top.pair.values else []
-    where = ", ".join(places)
+    top = comparison.real[0]
+    conditions = [f"{key} = {printable.plain(value)}" for key, value in top.pair.point.items()]
+    conditions += [f"{by} = {_both(*map(printable.plain, top.pair.values))}"] if top.pair.values else []
+    point = ", ".join(conditions)
     return (
-        f"{len(found.real)} of {rows} differences are real{rest}; the largest: {_change(top)[0]} {_title(top)}"
-        f" of {top.flow or 'the path'}{f' at {where}' if where else ''}."
+        f"{len(comparison.real)} of {rows} differences are real{rest}; the largest: {_change(top)[0]} {_title(top)}"
+        f" of {top.flow or 'the path'}{f' at {point}' if point else ''}."
     )
 
 
-def _why_nothing(found: "Comparison") -> str:
-    if not found.alone:
+def _why_nothing(comparison: "Comparison") -> str:
+    if not comparison.alone:
         return "neither side has a value of these measures and flows"
-    more = f", and {len(found.alone) - 1} more like that" if found.alone[1:] else ""
-    return f"{found.alone[0]}{more}"
+    suffix = f", and {len(comparison.alone) - 1} more like that" if comparison.alone[1:] else ""
+    return f"{comparison.alone[0]}{suffix}"
 
 
 def _table(rows: Sequence["Compared"], by: str | None) -> str:
@@ -131,8 +136,8 @@ def _table(rows: Sequence["Compared"], by: str | None) -> str:
         ]
         for row in rows
     ]
-    places = range(len(headings) - 3, len(headings) + 1)
-    return output.table([*headings, "change", "95 % interval", "verdict"], lines, numbers=places)
+    columns = range(len(headings) - 3, len(headings) + 1)
+    return output.table([*headings, "change", "95 % interval", "verdict"], lines, numbers=columns)
 
 
 def _both(first: str, second: str) -> str:

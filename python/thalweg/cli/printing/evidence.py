@@ -22,9 +22,9 @@ RANK = (
 """From the best outcome to the worst."""
 
 
-def code(found: "Evidence") -> Exit:
+def code(evidence: "Evidence") -> Exit:
     """Return the exit code of a command whose numbers rest on this evidence."""
-    return CODES[found.extent]
+    return CODES[evidence.extent]
 
 
 def worst(codes: Sequence[Exit]) -> Exit:
@@ -36,9 +36,9 @@ def worst(codes: Sequence[Exit]) -> Exit:
     return max(codes, key=RANK.index, default=Exit.FINE)
 
 
-def least(found: "Sequence[Evidence]") -> "Extent":
+def least(evidence: "Sequence[Evidence]") -> "Extent":
     """Return the extent of the run that holds least."""
-    return max((each.extent for each in found), key=list(CODES).index, default="all")
+    return max((item.extent for item in evidence), key=list(CODES).index, default="all")
 
 
 def sentence(text: str) -> str:

@@ -120,10 +120,10 @@ class _Rows:
         return row
 
     def _once(self, described: T, part: str, describe: Callable[[T], str]) -> str:
-        known = id(described), part  # experiments live as long as the plan
-        if known not in self._known:
-            self._known[known] = describe(described)
-        return self._known[known]
+        key = id(described), part  # experiments live as long as the plan
+        if key not in self._known:
+            self._known[key] = describe(described)
+        return self._known[key]
 
     def _flow(self, flow: Flow) -> str:
         return _flow(flow) if f"flow.{flow.name}.cc" in self._swept else f"{flow.cc}: {_flow(flow)}"
@@ -133,8 +133,8 @@ def _value(value: object) -> str:
     """Write a value of the scenario; a list of tables as in `0s 40Mbps, 8s 10Mbps`."""
     if isinstance(value, list):
         return ", ".join(
-            " ".join(_value(inner) for inner in each.values()) if isinstance(each, dict) else _value(each)
-            for each in value
+            " ".join(_value(inner) for inner in item.values()) if isinstance(item, dict) else _value(item)
+            for item in value
         )
     return printable.plain(value)
 
@@ -174,28 +174,30 @@ def _queue(link: Link) -> str:
 
 def _flow(flow: Flow) -> str:
     load = flow.load
-    what = "unlimited"
+    load_text = "unlimited"
     if isinstance(load, LoadSizes):
-        what = "/".join(_size(size) for size in load.sizes_bytes[:3]) + ("/..." if len(load.sizes_bytes) > 3 else "")
+        load_text = "/".join(_size(size) for size in load.sizes_bytes[:3]) + (
+            "/..." if len(load.sizes_bytes) > 3 else ""
+        )
     elif isinstance(load, LoadApp):
-        what = load.app.kind
+        load_text = load.app.kind
     elif isinstance(load, LoadRequests):
-        what = f"{load.count or 'endless'} requests of {_size(load.size_bytes)}"
+        load_text = f"{load.count or 'endless'} requests of {_size(load.size_bytes)}"
     count = f" x {flow.count}" if flow.count > 1 else ""
     start = f" from {_time(flow.start_ns)}" if flow.start_ns else ""
-    return f"{what}{count}{start}{_repeat(flow)}"
+    return f"{load_text}{count}{start}{_repeat(flow)}"
 
 
 def _repeat(flow: Flow) -> str:
     repeat = flow.repeat
     if isinstance(repeat, RepeatGap):
-        how = f", every {_time(repeat.gap_ns)} after the last" if repeat.gap_ns else ", back to back"
+        interval = f", every {_time(repeat.gap_ns)} after the last" if repeat.gap_ns else ", back to back"
     elif isinstance(repeat, RepeatPoisson):
-        how = f", at random every {_time(repeat.mean_gap_ns)}"
+        interval = f", at random every {_time(repeat.mean_gap_ns)}"
     else:
         return ""
     times = f", {repeat.count} times" if repeat.count is not None else ""
-    return how + times + (f" until {repeat.until} ends" if repeat.until else "")
+    return interval + times + (f" until {repeat.until} ends" if repeat.until else "")
 
 
 def _time(ns: int) -> str:

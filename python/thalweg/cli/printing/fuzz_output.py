@@ -14,16 +14,24 @@ if TYPE_CHECKING:
     from thalweg.search.fuzz_table import Fuzz
 
 
-def show(fuzz: "Fuzz", found: "Sequence[Finding]", files: Sequence[Path], directory: Path, page: Path) -> None:
+def show(fuzz: "Fuzz", findings: "Sequence[Finding]", files: Sequence[Path], directory: Path, page: Path) -> None:
     """Print where everything is, and a sentence for each finding."""
     output.data(f"fuzz    {directory}")
     output.data(f"page    {page}")
     output.data(f"again   {typed.again()}")
     for name, text in described(fuzz.failures).items():
-        own = [(each, file) for each, file in zip(found, files, strict=True) if each.failure.name == name]
-        many = f"{len(own)} kinds" if len(own) > 1 else "1 kind" if own else f"nothing in {fuzz.budget} candidates"
-        output.data(f"\n{name}, {text}: {many}")
-        for finding, file in own:
+        matching = [
+            (candidate, file) for candidate, file in zip(findings, files, strict=True) if candidate.failure.name == name
+        ]
+        count = (
+            f"{len(matching)} kinds"
+            if len(matching) > 1
+            else "1 kind"
+            if matching
+            else f"nothing in {fuzz.budget} candidates"
+        )
+        output.data(f"\n{name}, {text}: {count}")
+        for finding, file in matching:
             output.data(f"  {sentence(fuzz.document, finding)}")
             if finding.confirmed:
                 output.data(f"    {finding.confirmed.text}")

@@ -73,7 +73,7 @@ def console() -> "Console":
 def error(problem: ThalwegError, *, as_json: bool) -> None:
     """Write an error, or several: as text to standard error, as JSON in the place of the result."""
     if as_json:
-        data_json({"errors": [each.as_dict() for each in problem.errors]})
+        data_json({"errors": [one_error.as_dict() for one_error in problem.errors]})
         return
     terminal = console()
     for line in printable.lines(problem.text()).split("\n"):

@@ -71,7 +71,7 @@ def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> di
         "places": [str(place) for place in places],
         **({"page": str(html)} if html else {}),
         "files": summary.files,
-        "left_out": [{"file": str(each.file), "why": each.why} for each in summary.left_out],
+        "left_out": [{"file": str(file.file), "why": file.why} for file in summary.left_out],
         "rows": summary.rows,
         "left_out_rows": summary.unknown_kinds,
         "superseded": summary.superseded,
@@ -82,19 +82,19 @@ def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> di
         "counts": {column: [asdict(count) for count in counts] for column, counts in summary.counts.items()},
         "algorithms": [
             {
-                "cc": each.cc,
-                "connections": each.count.connections,
-                "transfers": each.count.transfers,
-                "acked_bytes": each.acked_bytes,
-                "cpu_limited_share": each.cpu_limited_share,
-                "measures": {name: _spread(spread) for name, spread in each.spreads.items()},
+                "cc": algorithm.cc,
+                "connections": algorithm.count.connections,
+                "transfers": algorithm.count.transfers,
+                "acked_bytes": algorithm.acked_bytes,
+                "cpu_limited_share": algorithm.cpu_limited_share,
+                "measures": {name: _spread(spread) for name, spread in algorithm.spreads.items()},
                 "completion_time_by_size": {
-                    SIZES[number].title: _spread(spread) for number, spread in each.by_size.items()
+                    SIZES[number].title: _spread(spread) for number, spread in algorithm.by_size.items()
                 },
             }
-            for each in summary.algorithms.values()
+            for algorithm in summary.algorithms.values()
         ],
-        "missing": [asdict(each) for each in summary.missing],
+        "missing": [asdict(column) for column in summary.missing],
     }
 
 
@@ -116,8 +116,8 @@ def sentences(summary: "Summary") -> Iterator[str]:
             yield f"{title}: {_shares(counts)}"
 
 
-def _number(count: int, what: str, behind: str = "") -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}{behind}"
+def _number(count: int, noun: str, behind: str = "") -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}{behind}"
 
 
 def _shares(counts: "Sequence[Count]") -> str:
@@ -139,10 +139,10 @@ def _algorithms(summary: "Summary") -> str:
         ("connections", [f"{algorithm.count.connections:,}" for algorithm in algorithms]),
         ("transfers", [f"{algorithm.count.transfers:,}" for algorithm in algorithms]),
     ]
-    known = {name for algorithm in algorithms for name in algorithm.spreads}
+    measured = {name for algorithm in algorithms for name in algorithm.spreads}
     for name, title in SHOWN.items():
         spreads = [algorithm.spreads.get(name) for algorithm in algorithms]
-        if name in known and INSTEAD.get(name) not in known:
+        if name in measured and INSTEAD.get(name) not in measured:
             unit, texts = cells(spreads, MEASURES[name].unit, is_mean=name in MEANS)
             columns.append((f"{title} ({unit})", texts))
     if any(algorithm.cpu_judged for algorithm in algorithms):
@@ -176,12 +176,14 @@ def _per_cent(share: float | None) -> str:
 
 def _missing(summary: "Summary") -> str:
     """Name the columns that no row has, and those that many rows leave empty."""
-    never = [each.column for each in summary.missing if _least(each) == 1]
-    named = ", ".join(never) if len(never) <= MAX_NEVER else f"{len(never)} columns, which --json and --out name"
-    lines = [f"empty in every row: {named}"] if never else []
-    some = [each for each in summary.missing if each.means and _most(each) >= MOSTLY and _least(each) < 1]
-    if some:
-        rows = [[each.column, _share(each.connections), _share(each.transfers), each.means] for each in some]
+    absent = [column.column for column in summary.missing if _least(column) == 1]
+    names = ", ".join(absent) if len(absent) <= MAX_NEVER else f"{len(absent)} columns, which --json and --out name"
+    lines = [f"empty in every row: {names}"] if absent else []
+    sparse = [column for column in summary.missing if column.means and _most(column) >= MOSTLY and _least(column) < 1]
+    if sparse:
+        rows = [
+            [column.column, _share(column.connections), _share(column.transfers), column.means] for column in sparse
+        ]
         lines += ["", output.table(["empty", "connections", "transfers", "such a row"], rows, numbers=[1, 2])]
     return "\n".join(lines).strip("\n")
 

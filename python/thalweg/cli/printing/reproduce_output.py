@@ -35,10 +35,10 @@ def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figu
     table = Table(title=study.claims.title, title_justify="left", show_lines=True)
     table.add_column("Claim", ratio=3, overflow="fold")
     table.add_column("Paper", ratio=1, overflow="fold")
-    for each in reproduced:
-        table.add_column(each.engine.name, ratio=2, overflow="fold")
+    for result in reproduced:
+        table.add_column(result.engine.name, ratio=2, overflow="fold")
     for claim in study.claims.claims:
-        cells = [_cell(claim, each.judged[claim.id]) for each in reproduced]
+        cells = [_cell(claim, result.judged[claim.id]) for result in reproduced]
         for cell in (row := [_claim(claim), Text(texts.paper(claim)), *cells]):
             cell.plain = printable.lines(cell.plain)
         table.add_row(*row)
@@ -46,12 +46,12 @@ def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figu
         terminal.print(table)
     except BrokenPipeError:
         raise output.NobodyReads from None
-    for each in reproduced:
-        for part, planned_part in each.planned_parts.items():
+    for result in reproduced:
+        for part, planned_part in result.planned_parts.items():
             if planned_part.plan and planned_part.scaled:
-                output.data(f"{each.engine.name}, {part}: {planned_part.scaled}")
-    for each in reproduced:
-        output.data(_count(each))
+                output.data(f"{result.engine.name}, {part}: {planned_part.scaled}")
+    for result in reproduced:
+        output.data(_count(result))
     if page:
         output.data(f"page  {page}")
     for file in figures or ():
@@ -67,7 +67,7 @@ def as_json(
         "quick": quick,
         "page": str(page) if page else None,
         **({} if figures is None else {"figures": [str(file) for file in figures]}),
-        "engines": [_engine(study, each) for each in reproduced],
+        "engines": [_engine(study, result) for result in reproduced],
     }
 
 
@@ -134,8 +134,8 @@ def _cell(claim: Claim, judged: Judged) -> Text:
 def _count(reproduced: Reproduced) -> str:
     verdicts = [judged.verdict for judged in reproduced.judged.values()]
     judged = sum(verdict not in UNJUDGED for verdict in verdicts)
-    others = [f"{verdicts.count(each)} {each}" for each in STYLES if each != "holds" and verdicts.count(each)]
+    others = [f"{verdicts.count(title)} {title}" for title in STYLES if title != "holds" and verdicts.count(title)]
     rest = f": {', '.join(others)}" if others else ""
     failed = f"; {reproduced.failed} experiments failed" if reproduced.failed else ""
-    took = f"; it took {duration(reproduced.seconds)}" if reproduced.directories else ""
-    return f"{reproduced.engine.name}: {verdicts.count('holds')} of {judged} claims hold{rest}{failed}{took}"
+    time_taken = f"; it took {duration(reproduced.seconds)}" if reproduced.directories else ""
+    return f"{reproduced.engine.name}: {verdicts.count('holds')} of {judged} claims hold{rest}{failed}{time_taken}"

@@ -41,19 +41,19 @@ def lines(summary: "pl.DataFrame", keys: Sequence[str], limit: int | None = None
     from thalweg import analysis
 
     present = set(summary.drop_nulls("mean")["measure"])
-    shown = {measure: title for measure, title in {**SHOWN, **OF_COPIES, **OF_APPS}.items() if measure in present}
+    columns = {measure: title for measure, title in {**SHOWN, **OF_COPIES, **OF_APPS}.items() if measure in present}
     measured: dict[tuple[object, ...], dict[str, tuple[int, str]]] = {}
     for row in summary.to_dicts():
-        if row["flow"] is not None and row["measure"] in shown:
+        if row["flow"] is not None and row["measure"] in columns:
             line = (row["experiment"], *(row[key] for key in keys), row["flow"], row["cc"])
             estimate = _estimate(row["unit"], row["mean"], row["low"], row["high"])
             measured.setdefault(line, {})[row["measure"]] = row["n"], estimate
     headings = [*keys, "flow", "cc", "n"]
-    headings += [f"{title} ({UNITS[analysis.MEASURES[measure].unit][0]})" for measure, title in shown.items()]
+    headings += [f"{title} ({UNITS[analysis.MEASURES[measure].unit][0]})" for measure, title in columns.items()]
     rows = []
     for (_, *names), measures in list(measured.items())[:limit]:
         n = max((n for n, _ in measures.values()), default=0)
-        estimates = [measures[measure][1] if measure in measures else "-" for measure in shown]
+        estimates = [measures[measure][1] if measure in measures else "-" for measure in columns]
         rows.append([*map(printable.plain, names), str(n), *estimates])
     return output.table(headings, rows, numbers=[len(keys) + 2]), len(measured) - len(rows)
 

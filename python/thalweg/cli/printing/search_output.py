@@ -18,19 +18,19 @@ def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
     if page:
         output.data(f"page    {page}")
     output.data(f"again   {typed.again()}")
-    what = "Pareto front" if len(outcome.search.objectives) > 1 else "best candidates"
-    stopped = sum(bool(each.stopped) for each in outcome.candidates)
+    title = "Pareto front" if len(outcome.search.objectives) > 1 else "best candidates"
+    stopped = sum(bool(candidate.stopped) for candidate in outcome.candidates)
     output.data(
-        f"\n{what} of {len(outcome.candidates)} candidates ({stopped} stopped early), mean and 95 % interval:\n"
+        f"\n{title} of {len(outcome.candidates)} candidates ({stopped} stopped early), mean and 95 % interval:\n"
     )
     headings, rows = found.best_table(outcome)
     output.data(output.table(headings, rows, numbers=range(1, len(headings))))
-    for each in outcome.verified:
-        where = "held-out points" if each.is_held_out else "the points of the search, with other seeds"
-        output.data(f"\nat {where}, on {each.engine}:\n")
-        headings, rows = found.verified_table(outcome.search, each)
+    for verification in outcome.verified:
+        points_text = "held-out points" if verification.is_held_out else "the points of the search, with other seeds"
+        output.data(f"\nat {points_text}, on {verification.engine}:\n")
+        headings, rows = found.verified_table(outcome.search, verification)
         output.data(output.table(headings, rows, numbers=range(1, len(headings))))
-        headings, rows = found.difference_table(each)
+        headings, rows = found.difference_table(verification)
         if rows:
             output.data("\nbeside the default (p after Holm's correction):\n")
             output.data(output.table(headings, rows, numbers=(3, 4, 5, 6)))
@@ -40,18 +40,20 @@ def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
 
 def would(search: "Search", points: int, held_out: int, repetitions: int) -> str:
     """Describe what a search would do."""
-    parameters = ", ".join(f"{each.address} from {each.span}" for each in search.parameters)
-    goals = ", ".join(f"{'maximise' if each.is_maximised else 'minimise'} {each.name}" for each in search.objectives)
-    lines = [f"[search] {search.budget} candidates: {parameters}", f"  {goals}"]
-    lines += [f"  subject to {each.text}" for each in search.constraints]
-    most = search.budget * points * repetitions
-    held = f"{held_out or 'none'} held out"
-    lines.append(
-        f"  {_count(points, 'point')} for the search, {held}, at most {_count(repetitions, 'repetition')} each"
+    parameters = ", ".join(f"{parameter.address} from {parameter.span}" for parameter in search.parameters)
+    goals = ", ".join(
+        f"{'maximise' if objective.is_maximised else 'minimise'} {objective.name}" for objective in search.objectives
     )
-    lines.append(f"  {most} experiments at most, and those at the held-out points")
+    lines = [f"[search] {search.budget} candidates: {parameters}", f"  {goals}"]
+    lines += [f"  subject to {constraint.text}" for constraint in search.constraints]
+    max_experiments = search.budget * points * repetitions
+    held_out_text = f"{held_out or 'none'} held out"
+    lines.append(
+        f"  {_count(points, 'point')} for the search, {held_out_text}, at most {_count(repetitions, 'repetition')} each"
+    )
+    lines.append(f"  {max_experiments} experiments at most, and those at the held-out points")
     return "\n".join(lines)
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

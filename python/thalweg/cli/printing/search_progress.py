@@ -69,8 +69,8 @@ class SearchProgress:
         count, before = len(evaluated), f"{title}: " if title else ""
         if self._title != title:
             self._title = title
-            already = f"; {count} are evaluated already" if count else ""
-            self.say(f"{before}{self._budget} candidates{already}")
+            suffix = f"; {count} are evaluated already" if count else ""
+            self.say(f"{before}{self._budget} candidates{suffix}")
         text = self._said(evaluated)
         if self._bar:
             said, title = printable.value(text), printable.value(f"{before}candidates")
@@ -81,11 +81,11 @@ class SearchProgress:
 
     def verifying(self, engine: str, name: str) -> None:
         """Show which candidate is run at the held-out points."""
-        which = "the default" if name == "default" else f"candidate {name}"
+        candidate = "the default" if name == "default" else f"candidate {name}"
         if self._bar:
-            self._bar.update(self._task, description=f"held-out points on {engine}: {which}")
+            self._bar.update(self._task, description=f"held-out points on {engine}: {candidate}")
         else:
-            self.say(f"held-out points on {engine}: {which}")
+            self.say(f"held-out points on {engine}: {candidate}")
 
     def event(self, event: EngineEvent) -> None:
         """Show what an engine reports that a reader should know at once."""

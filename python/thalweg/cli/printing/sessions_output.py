@@ -31,8 +31,8 @@ def show(ended: Ended, directory: Path, report: Path | None) -> None:
         output.talk(output.table(HEADINGS, [_row(connection) for connection in largest[:MAX_ROWS]]))
     if len(ended.connections) > MAX_ROWS:
         output.talk(f"{len(ended.connections) - MAX_ROWS} more connections are in the table flows")
-    for doubt in ended.doubts:
-        output.talk(f"untrustworthy: {doubt}")
+    for reason in ended.doubts:
+        output.talk(f"untrustworthy: {reason}")
     output.talk(f"run     {directory}")
     if report:
         output.talk(f"report  {report}")

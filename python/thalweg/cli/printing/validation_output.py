@@ -27,19 +27,19 @@ def show(comparison: "EngineComparison") -> None:
     if any(compared.within_noise for cell in comparison.cells for compared in cell.measures.values()):
         output.data(f"{words.NOISE} marks errors no larger than what repetitions leave uncertain")
     for part in comparison.parts:
-        mine = [cell for cell in comparison.cells if cell.scenario == part.name]
+        cells = [cell for cell in comparison.cells if cell.scenario == part.name]
         output.data(f"\n{part.name}: {part.about}" if part.about else f"\n{part.name}")
-        tables.show(tables.of_cells(mine, part.sweep_keys), is_terminal=is_terminal)
-        for note, many in tables.notes(mine):
-            output.data(f"  {note}" + (f" ({many} rows)" if many > 1 else ""))
+        tables.show(tables.of_cells(cells, part.sweep_keys), is_terminal=is_terminal)
+        for note, count in tables.notes(cells):
+            output.data(f"  {note}" + (f" ({count} rows)" if count > 1 else ""))
     output.data("\noverall, of the sizes of the errors")
     tables.show(tables.of_overall(comparison.overall), is_terminal=is_terminal)
     if comparison.disagreements:
-        many = len(comparison.disagreements)
-        shown = comparison.disagreements[:MAX_SHOWN]
-        rest = f", the {MAX_SHOWN} largest of {many}" if many > MAX_SHOWN else ""
+        total = len(comparison.disagreements)
+        largest = comparison.disagreements[:MAX_SHOWN]
+        rest = f", the {MAX_SHOWN} largest of {total}" if total > MAX_SHOWN else ""
         output.data(f"\ndisagreements{rest}")
-        tables.show(tables.of_disagreements(comparison, shown), is_terminal=is_terminal)
+        tables.show(tables.of_disagreements(comparison, largest), is_terminal=is_terminal)
     output.data("\nboth engines in one report, with time series")
     for line in reports(comparison.parts):
         output.data(f"  {line}")
@@ -51,13 +51,13 @@ def reports(parts: Sequence["GridPart"]) -> list[str]:
     """Return the command for a report of both sides of each part that has two."""
     lines = []
     for part in parts:
-        there = dict.fromkeys(str(side.directory) for side in part.sides if side.summary is not None)
-        if there:
-            lines.append(shlex.join(["thalweg", "report", *there, "--out", f"{part.name}.html"]))
+        directories = dict.fromkeys(str(side.directory) for side in part.sides if side.summary is not None)
+        if directories:
+            lines.append(shlex.join(["thalweg", "report", *directories, "--out", f"{part.name}.html"]))
     return lines
 
 
-def as_json(comparison: "EngineComparison", held: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, object]:
+def as_json(comparison: "EngineComparison", coverage: "Sequence[Evidence]", *, interrupted: bool) -> dict[str, object]:
     """Return everything as docs/reference/validation.md describes it."""
     return {
         "engines": list(comparison.engines),
@@ -65,32 +65,37 @@ def as_json(comparison: "EngineComparison", held: "Sequence[Evidence]", *, inter
         "points": comparison.grid.cells,
         "points_left_out": comparison.grid.left_out,
         "interrupted": interrupted,
-        "evidence": evidence.least(held),
-        "cautions": [each.caution for each in held if each.caution],
+        "evidence": evidence.least(coverage),
+        "cautions": [item.caution for item in coverage if item.caution],
         "cells": [
             asdict(cell) | {"measures": {name: _compared(each) for name, each in cell.measures.items()}}
             for cell in comparison.cells
         ],
-        "overall": [asdict(each) for each in comparison.overall],
+        "overall": [asdict(summary) for summary in comparison.overall],
         "goals": [
             {
-                "errors_in": each.goal.title,
-                "measure": each.goal.measure,
-                "statistic": each.goal.statistic,
-                "limit": each.goal.limit,
-                "found": each.found,
-                "p90": each.p90,
-                "n": each.n,
-                "within_noise": each.within_noise,
-                "verdict": each.verdict,
+                "errors_in": goal.goal.title,
+                "measure": goal.goal.measure,
+                "statistic": goal.goal.statistic,
+                "limit": goal.goal.limit,
+                "found": goal.found,
+                "p90": goal.p90,
+                "n": goal.n,
+                "within_noise": goal.within_noise,
+                "verdict": goal.verdict,
             }
-            for each in comparison.goals
+            for goal in comparison.goals
         ],
         "disagreements": [
-            {"scenario": each.cell.scenario, "point": each.cell.point, "flow": each.cell.flow, "measure": each.measure}
-            | _compared(each.compared)
-            | {"reason": comparison.reason(each)}
-            for each in comparison.disagreements
+            {
+                "scenario": disagreement.cell.scenario,
+                "point": disagreement.cell.point,
+                "flow": disagreement.cell.flow,
+                "measure": disagreement.measure,
+            }
+            | _compared(disagreement.compared)
+            | {"reason": comparison.reason(disagreement)}
+            for disagreement in comparison.disagreements
         ],
         "runs": [
             {"scenario": part.name, "engine": side.engine.name, "run": str(side.directory)}

@@ -42,26 +42,29 @@ def of_cells(cells: Sequence["GridCell"], keys: Sequence[str]) -> Sheet:
     """Write the errors of a scenario, a line per cell."""
     from thalweg.validate import ERRORS, words
 
-    shown = [name for name in ERRORS if any(name in cell.measures for cell in cells)]
+    measures = [name for name in ERRORS if any(name in cell.measures for cell in cells)]
     with_state = any(cell.state != "compared" for cell in cells)
     with_cc = any(_says_more_than_its_name(cell, keys) for cell in cells)
-    titles = [HEADINGS.get(name, ERRORS[name].title) for name in shown]
-    named = [*map(words.short, keys), "flow", *(["cc"] if with_cc else [])]
+    titles = [HEADINGS.get(name, ERRORS[name].title) for name in measures]
+    key_headings = [*map(words.short, keys), "flow", *(["cc"] if with_cc else [])]
     rows, colours = [], []
     for cell in cells:
         names = [*(printable.plain(cell.point[key]) for key in keys), words.flow(cell)]
         names += [cell.cc or ""] if with_cc else []
-        compared = [cell.measures.get(name) for name in shown]
+        compared = [cell.measures.get(name) for name in measures]
         errors = [
-            (words.NOISE if each and each.within_noise else "") + words.error(name, each.error if each else None)
-            for name, each in zip(shown, compared, strict=True)
+            (words.NOISE if measure and measure.within_noise else "")
+            + words.error(name, measure.error if measure else None)
+            for name, measure in zip(measures, compared, strict=True)
         ]
         state = ["" if cell.state == "compared" else cell.state] if with_state else []
         rows.append([*names, *errors, *state])
-        hues = [_colour(name, each.error if each else None) for name, each in zip(shown, compared, strict=True)]
+        hues = [
+            _colour(name, measure.error if measure else None) for name, measure in zip(measures, compared, strict=True)
+        ]
         colours.append([""] * len(names) + hues + ["bold red"] * len(state))
-    headings = [*named, *titles, *(["state"] if with_state else [])]
-    return Sheet(headings, rows, colours, range(len(named), len(named) + len(shown)))
+    headings = [*key_headings, *titles, *(["state"] if with_state else [])]
+    return Sheet(headings, rows, colours, range(len(key_headings), len(key_headings) + len(measures)))
 
 
 def _says_more_than_its_name(cell: "GridCell", keys: Sequence[str]) -> bool:
@@ -95,25 +98,28 @@ def of_goals(goals: Sequence["JudgedGoal"]) -> Sheet:
     return Sheet(["errors in", "goal", "found", "rows", "verdict"], rows, colours, range(2, 4))
 
 
-def of_disagreements(comparison: "EngineComparison", shown: Sequence["Disagreement"]) -> Sheet:
+def of_disagreements(comparison: "EngineComparison", disagreements: Sequence["Disagreement"]) -> Sheet:
     """Write where engines disagree, with both values."""
     from thalweg.validate import ERRORS, words
 
     rows, colours = [], []
-    for each in shown:
-        first, second = (words.value(each.measure, number) for number in (each.compared.first, each.compared.second))
-        error = words.error(each.measure, each.compared.error)
-        title = HEADINGS.get(each.measure, ERRORS[each.measure].title)
-        rows.append([words.place(each.cell), words.flow(each.cell), title, first, second, error])
-        colours.append(["", "", "", "", "", _colour(each.measure, each.compared.error)])
+    for disagreement in disagreements:
+        first, second = (
+            words.value(disagreement.measure, number)
+            for number in (disagreement.compared.first, disagreement.compared.second)
+        )
+        error = words.error(disagreement.measure, disagreement.compared.error)
+        title = HEADINGS.get(disagreement.measure, ERRORS[disagreement.measure].title)
+        rows.append([words.place(disagreement.cell), words.flow(disagreement.cell), title, first, second, error])
+        colours.append(["", "", "", "", "", _colour(disagreement.measure, disagreement.compared.error)])
     return Sheet(["where", "flow", "measure", *comparison.engines, "error"], rows, colours, range(3, 6))
 
 
 def notes(cells: Sequence["GridCell"]) -> list[tuple[str, int]]:
     """Return what is to be known of rows, and of how many."""
     return [
-        (note.strip().replace("\n", "\n    "), many)
-        for note, many in Counter(note for cell in cells for note in cell.notes).items()
+        (note.strip().replace("\n", "\n    "), count)
+        for note, count in Counter(note for cell in cells for note in cell.notes).items()
     ]
 
 
