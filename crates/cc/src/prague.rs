@@ -12,10 +12,10 @@
 //!   burst                what leaves in 250 us, at least a segment                                 2.5.2
 //! ```
 //!
-//! Segments are ECT(1) (2.2), and the receiver reports how many were marked ([`EcnFeedback::Accurate`], 2.3.1). Dependence
-//! on the round-trip time is reduced from `transition_rounds` rounds after slow start on, so that short transfers are as
-//! fast as without. cwnd is a fraction within; the connection's is rounded up and at least 2. Below 2 the pace, which
-//! follows the fraction, is the limit.
+//! Segments are ECT(1) (2.2), and the receiver reports how many were marked ([`EcnFeedback::Accurate`], 2.3.1).
+//! Dependence on the round-trip time is reduced from `transition_rounds` rounds after slow start on, so that short
+//! transfers are as fast as without. cwnd is a fraction within; the connection's is rounded up and at least 2. Below 2
+//! the pace, which follows the fraction, is the limit.
 //!
 //! Source: draft-briscoe-iccrg-prague-congestion-control-04, whose sections are stated above; RFC 9331, section 4.3.
 //! Where the draft leaves a choice, the behaviour is that of the reference implementation for Linux (`tcp_prague`).

@@ -23,7 +23,8 @@ fn every_entry_builds_under_its_own_name_with_its_defaults() {
 fn an_unknown_controller_is_refused_with_those_that_there_are() {
     assert_eq!(
         error("swift", &[]).to_string(),
-        r#"cc: found "swift", expected one of bbr, bbr3, bbr_auto, bbr_cpu, bic, cubic, dctcp, htcp, illinois, prague, reno, vegas"#
+        "cc: found \"swift\", expected one of bbr, bbr3, bbr_auto, bbr_cpu, bic, cubic, dctcp, htcp, illinois, prague, \
+         reno, vegas"
     );
 }
 

@@ -2,9 +2,9 @@
 
 mod bayes;
 mod guard;
-mod synthetic;
 mod policies;
 mod prefixes;
 mod simulation;
 mod snapshots;
+mod synthetic;
 mod weights;
