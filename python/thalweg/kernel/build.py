@@ -10,12 +10,13 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from thalweg.errors import Exit, ThalwegError
-from thalweg.kernel import commands, fragment, registers, store, toolchain
+from thalweg.kernel import commands, fragment, registers, store, suites, toolchain
 from thalweg.kernel.commands import Log
 from thalweg.kernel.fragment import Fragment
 from thalweg.kernel.source import KernelSource, SourcePackage, SourceTree
@@ -47,6 +48,8 @@ class Order:
 
     tree: Path | None = None
     """A developer's own tree; none: the distribution's source package."""
+    suite: str | None = None
+    """Suite of the distribution whose source package is taken; none: apt's own sources."""
     config: Path | None = None
     """Options on top of ours."""
     jobs: int | None = None
@@ -82,18 +85,32 @@ def build(order: Order, listener: BuildListener) -> Built:
         store.place().mkdir(parents=True, exist_ok=True)
         toolchain.check(store.place(), needs_source=order.tree is None)
         listener.phase("looking at the source")
-        source: KernelSource = SourceTree.find(order.tree) if order.tree else SourcePackage.find()
-        if order.tree and registers.is_too_small(order.tree, registers_bytes):
-            raise _too_small(order.tree, registers_bytes)
-        key = _key(source, options, registers_bytes)
-        there = None if order.is_forced else _whole(key)
-        if there:
-            there.use()
-            return Built(there, is_new=False, notes=[])
-        with asked_to_end(), store.building() as folder:
-            return _Build(order, fragments, registers_bytes, source, listener, folder).run(key)
+        with tempfile.TemporaryDirectory(prefix="thalweg-apt-") as lists:
+            source = _source(order, Path(lists), listener)
+            if order.tree and registers.is_too_small(order.tree, registers_bytes):
+                raise _too_small(order.tree, registers_bytes)
+            key = _key(source, options, registers_bytes)
+            there = None if order.is_forced else _whole(key)
+            if there:
+                there.use()
+                return Built(there, is_new=False, notes=[])
+            with asked_to_end(), store.building() as folder:
+                return _Build(order, fragments, registers_bytes, source, listener, folder).run(key)
     except OSError as error:
         raise _explained(error) from error
+
+
+def _source(order: Order, lists: Path, listener: BuildListener) -> KernelSource:
+    """Find the source of an order; `lists` is a folder for apt, needed until the source is unpacked."""
+    if order.tree:
+        return SourceTree.find(order.tree)
+    if not order.suite:
+        return SourcePackage.find()
+    log = Log(store.place() / "build.log")
+    try:
+        return SourcePackage.find(suites.apt_options(lists, order.suite, listener, log))
+    finally:
+        log.close()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ need; drivers of things that no guest has are most of the package.
 import datetime
 import errno
 import fcntl
-import platform
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Protocol
 
 from thalweg.errors import Exit, ThalwegError
-from thalweg.kernel import commands, guests, store
+from thalweg.kernel import commands, guests, store, suites
 from thalweg.kernel.commands import Log
 from thalweg.kernel.guests import GuestKernel
 from thalweg.kernel.source import AptPackage, printed
@@ -40,9 +39,6 @@ KEPT = (
     "drivers/vhost/",
 )
 """Folders of modules that are kept: protocols, algorithms and qdiscs, virtio, and what these need."""
-
-KEYRINGS = Path("/usr/share/keyrings")
-"""Where distributions keep the keys that their archives are signed with."""
 
 NAME_DIGITS = 8
 """Digits of a checksum behind a release that two packages share."""
@@ -75,7 +71,7 @@ def fetch(package: str, suite: str | None, listener: FetchListener, *, is_forced
         with asked_to_end(), _fetching() as folder:
             log = Log(guests.place() / "fetch.log")
             try:
-                options = _options(folder, suite, listener, log) if suite else []
+                options = suites.apt_options(folder, suite, listener, log) if suite else []
                 found = _find(package, suite, options)
                 there = next((each for each in guests.kernels() if each.package_sha256 == found.checksum), None)
                 if there and there.is_whole() and not is_forced:
@@ -120,50 +116,6 @@ def _find(package: str, suite: str | None, options: Sequence[str]) -> AptPackage
             exit_code=Exit.MISSING,
         )
     return AptPackage(name, *found)
-
-
-def _options(folder: Path, suite: str, listener: FetchListener, log: Log) -> list[str]:
-    """Make apt look at one suite of the distribution, in lists of our own."""
-    form = "$(SITE)|$(RELEASE)"
-    said = commands.read(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]) or ""
-    lines = [line.split("|") for line in said.splitlines() if line.count("|") == 1]
-    # Updates for security have an archive of their own, where the other suites are not.
-    sites = [site for site, release in lines if "-" not in release] or [site for site, _ in lines]
-    if not sites:
-        raise ThalwegError(
-            "no-sources",
-            "apt has no sources to fetch from",
-            hint="sudo apt-get update",
-            exit_code=Exit.MISSING,
-        )
-    site = sites[0]
-    private = folder / "apt"
-    for part in ("lists/partial", "cache/archives/partial"):
-        (private / part).mkdir(parents=True)
-    keys = KEYRINGS / f"{platform.freedesktop_os_release().get('ID', '')}-archive-keyring.gpg"
-    signed = f"[signed-by={keys}] " if keys.exists() else ""
-    (private / "sources.list").write_text(f"deb {signed}{site} {suite} main\n", encoding="utf-8")
-    options = [
-        f"-oDir::Etc::SourceList={private / 'sources.list'}",
-        "-oDir::Etc::SourceParts=/dev/null",
-        f"-oDir::State::Lists={private / 'lists'}",
-        f"-oDir::Cache={private / 'cache'}",
-        "-oAPT::Sandbox::User=",
-    ]
-    listener.phase(f"asking {site} for {suite}")
-    try:
-        commands.run(["apt-get", *options, "update"], f"asking for {suite}", log, folder=folder)
-    except ThalwegError as error:
-        raise ThalwegError(
-            "no-suite",
-            f"{site} has no suite `{suite}`, or does not answer",
-            place="--suite",
-            found=suite,
-            expected="such as bookworm-backports",
-            hint=f"what apt said: less {log.file}",
-            exit_code=Exit.FAILED,
-        ) from error
-    return options
 
 
 def _unpack(found: AptPackage, options: Sequence[str], folder: Path, listener: FetchListener, log: Log) -> GuestKernel:

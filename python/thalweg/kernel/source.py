@@ -7,6 +7,7 @@ import hashlib
 import os
 import re
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -72,21 +73,25 @@ class AptPackage:
 class SourcePackage(AptPackage):
     """The distribution's source package, which apt fetches without root and without installing it."""
 
+    options: tuple[str, ...] = ()
+    """Options of apt under which it finds the package."""
+
     @property
     def identity(self) -> str:
         """The checksum of the package in apt's lists, which apt compares with what it fetched."""
         return self.checksum
 
     @classmethod
-    def find(cls) -> "SourcePackage":
-        """Ask apt for the source of the distribution's kernel.
+    def find(cls, options: Sequence[str] = ()) -> "SourcePackage":
+        """Ask apt, with these options, for the source of the distribution's kernel.
 
         Raises `ThalwegError` if apt has none.
         """
-        depends = commands.read(["apt-cache", "depends", META]) or ""
+        depends = commands.read(["apt-cache", *options, "depends", META]) or ""
         named = re.search(rf"Depends: ({META}-[\w.]+)", depends)
-        name = named[1] if named else newest((commands.read(["apt-cache", "pkgnames", f"{META}-"]) or "").split())
-        place = name and commands.read(["apt-get", "download", "--print-uris", name])
+        packages = commands.read(["apt-cache", *options, "pkgnames", f"{META}-"]) if not named else None
+        name = named[1] if named else newest((packages or "").split())
+        place = name and commands.read(["apt-get", *options, "download", "--print-uris", name])
         found = place and printed(place)
         if not name or not found:
             raise ThalwegError(
@@ -96,11 +101,11 @@ class SourcePackage(AptPackage):
                 hint="sudo apt-get update\nor name a kernel's source: thalweg kernel build --source DIR",
                 exit_code=Exit.MISSING,
             )
-        return cls(name, *found)
+        return cls(name, *found, options=tuple(options))
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
         """Fetch the package and unpack it twice: it holds an archive."""
-        commands.run(["apt-get", "download", self.name], f"fetching {self.name}", log, folder=folder)
+        commands.run(["apt-get", *self.options, "download", self.name], f"fetching {self.name}", log, folder=folder)
         package = next(folder.glob(f"{self.name}_*.deb"))
         checksum = store.sha256(package)
         commands.run(["dpkg", "-x", package.name, "package"], "unpacking the package", log, folder=folder)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from thalweg.errors import ThalwegError
-from thalweg.kernel.source import SourceTree, tree_sha256, version_of
+from thalweg.kernel import commands
+from thalweg.kernel.source import SourcePackage, SourceTree, tree_sha256, version_of
 
 
 def test_the_version_is_that_of_the_makefile(tree: Path) -> None:
@@ -78,3 +79,20 @@ def test_the_commit_and_uncommitted_changes_are_reported(tree: Path) -> None:
     assert not SourceTree.find(tree).about.endswith(", changed)")
     (tree / "main.c").write_text("changed")
     assert SourceTree.find(tree).about.endswith(", changed)")
+
+
+def test_a_source_package_is_found_under_options_of_apt_and_fetched_under_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(command: list[str]) -> str:
+        asked.append(command)
+        if "depends" in command:
+            return "linux-source\n  Depends: linux-source-7.2\n"
+        return f"'any' {command[-1]}_7.2.13-1_all.deb 139 SHA256:ae95"
+
+    asked: list[list[str]] = []
+    monkeypatch.setattr(commands, "read", read)
+    found = SourcePackage.find(["-oDir::Etc::SourceList=sid.list"])
+    assert found.about == "linux-source-7.2 7.2.13-1"
+    assert all("-oDir::Etc::SourceList=sid.list" in command for command in asked)
+    assert found.options == ("-oDir::Etc::SourceList=sid.list",)

@@ -9,7 +9,7 @@ import typer
 
 from thalweg.cli.options import option
 from thalweg.cli.printing import output
-from thalweg.errors import Exit
+from thalweg.errors import Exit, ThalwegError
 
 if TYPE_CHECKING:
     from thalweg.kernel import GuestKernel, Kernel
@@ -34,6 +34,9 @@ def build(
     source: Annotated[
         Path | None, option("--source", "DIR", "A kernel's source tree. [default: the distribution's source package]")
     ] = None,
+    suite: Annotated[
+        str | None, option("--suite", "NAME", "Suite of the distribution to take the source package from, such as sid.")
+    ] = None,
     config: Annotated[Path | None, option("--config", "FILE", "Kconfig options to add, one a line.")] = None,
     jobs: Annotated[int | None, option("--jobs", "N", "Compilers at a time. [default: one per core]", min=1)] = None,
     force: Annotated[bool, typer.Option("--force", help="Build it again although it is there.")] = False,
@@ -48,9 +51,17 @@ def build(
     from thalweg.kernel import KernelProgress, Order
     from thalweg.kernel import build as build_kernel
 
+    if source and suite:
+        raise ThalwegError(
+            "source-and-suite",
+            "`--suite` names where a source package is, and `--source` a tree",
+            place="--suite",
+            hint="leave one of them out",
+            exit_code=Exit.USAGE,
+        )
     try:
         with KernelProgress(output.console()) as progress:
-            result = build_kernel(Order(source, config, jobs, force), progress)
+            result = build_kernel(Order(source, suite, config, jobs, force), progress)
     except KeyboardInterrupt:
         output.talk("interrupted: nothing is left of the build; the same command begins it again")
         raise typer.Exit(Exit.INTERRUPTED) from None

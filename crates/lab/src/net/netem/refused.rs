@@ -172,7 +172,10 @@ fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
         _ => "; or engine.link = \"relay\" in the scenario, or --engine sim: our own emulator has it",
     };
     let hint = if name == "dualpi2" {
-        format!("Linux 6.17 and later have it, with iproute2 6.17 or later: sudo modprobe {module}{ours}")
+        format!(
+            "Linux 6.17 and later have it, with iproute2 6.17 or later: sudo modprobe {module}; for --engine uml: \
+             thalweg kernel build --suite sid --config FILE, with CONFIG_NET_SCH_DUALPI2=y in FILE{ours}"
+        )
     } else {
         format!(
             "thalweg kernel build makes a kernel that has it, for --engine uml; as root, if it is a module: sudo \
