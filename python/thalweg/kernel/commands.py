@@ -57,12 +57,12 @@ class Log:
         """End the log."""
         self._opened.close()
 
-    def failed(self, what: str, code: int) -> ThalwegError:
+    def failed(self, action: str, code: int) -> ThalwegError:
         """Explain why a program failed, with the end of the log."""
         if disk_is_full(iter(self._last)):
             return ThalwegError(
                 "no-space",
-                f"{what} failed: the disk is full",
+                f"{action} failed: the disk is full",
                 place=str(self.file.parent),
                 hint=elsewhere(),
                 exit_code=Exit.CANNOT_WRITE,
@@ -71,14 +71,14 @@ class Log:
         why = f"signal {-code}" if code < 0 else f"exit code {code}"
         return ThalwegError(
             "build-failed",
-            f"{what} failed ({why}); it said last:{lines}",
+            f"{action} failed ({why}); it said last:{lines}",
             hint=f"the whole log: less {self.file}",
             exit_code=Exit.FAILED,
         )
 
 
 def run(
-    command: Sequence[str], what: str, log: Log, *, folder: Path, listener: Callable[[str], None] = lambda line: None
+    command: Sequence[str], action: str, log: Log, *, folder: Path, listener: Callable[[str], None] = lambda line: None
 ) -> None:
     """Run a program, and call `listener` with each line that it prints.
 
@@ -92,16 +92,16 @@ def run(
             listener(line.decode(errors="replace"))
         code = program.wait()
     if code != 0:
-        raise log.failed(what, code)
+        raise log.failed(action, code)
 
 
 def read(command: Sequence[str]) -> str | None:
     """Run a program that only looks; gives what it prints, nothing if it fails."""
     try:
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, errors="replace")
+        process = subprocess.run(command, env=environment(), capture_output=True, text=True, errors="replace")
     except OSError:
         return None
-    return done.stdout if done.returncode == 0 else None
+    return process.stdout if process.returncode == 0 else None
 
 
 def environment() -> dict[str, str]:

@@ -66,12 +66,12 @@ def parse(text: str, name: str) -> Fragment:
     lines: dict[str, int] = {}
     mistakes = []
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
-        if found := _SET.fullmatch(line):
-            option, value = found.groups()
+        if match := _SET.fullmatch(line):
+            option, value = match.groups()
             if value == "m":
                 mistakes.append(_malformed(name, number, line, f"{option}=y: this kernel has no modules"))
-        elif found := _UNSET.fullmatch(line):
-            option, value = found[1], OFF
+        elif match := _UNSET.fullmatch(line):
+            option, value = match[1], OFF
         elif not line or line.startswith("#"):
             continue
         else:
@@ -88,7 +88,7 @@ def merged(fragments: list[Fragment]) -> dict[str, str]:
 
     Raises `ThalwegErrors` if one turns off what the first one, ours, turns on and the engine cannot do without.
     """
-    ours, *others = fragments
+    base, *others = fragments
     mistakes = [
         ThalwegError(
             "config-needed",
@@ -99,7 +99,7 @@ def merged(fragments: list[Fragment]) -> dict[str, str]:
         )
         for other in others
         for option, value in other.options.items()
-        if value == OFF and ours.options.get(option, OFF) != OFF and not option.startswith(OFFERED)
+        if value == OFF and base.options.get(option, OFF) != OFF and not option.startswith(OFFERED)
     ]
     if mistakes:
         raise ThalwegErrors(mistakes)
@@ -129,28 +129,28 @@ def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
     Gives what is missing and may be, in words. Raises `ThalwegErrors` for all that may not.
     """
     holds = parse(config, "").options if config else {}
-    wanted = merged(fragments)
-    lost = {option for option, value in wanted.items() if holds.get(option, OFF) != value}
+    requested = merged(fragments)
+    lost = {option for option, value in requested.items() if holds.get(option, OFF) != value}
     described = dict(_described(tree, lost)) if lost else {}
-    ours, notes, mistakes = fragments[0], [], []
+    base, notes, mistakes = fragments[0], [], []
     for option in sorted(lost):
         asked_by = [fragment for fragment in fragments if option in fragment.options][-1]
-        why = _why(option, wanted[option], holds.get(option), described.get(option))
-        if asked_by is ours and option.startswith(OFFERED):
+        why = _why(option, requested[option], holds.get(option), described.get(option))
+        if asked_by is base and option.startswith(OFFERED):
             notes.append(f"{why}; flows and queues that name it are refused")
         else:
-            source = None if asked_by is ours else Source(asked_by.name, asked_by.lines[option])
+            source = None if asked_by is base else Source(asked_by.name, asked_by.lines[option])
             mistakes.append(_lost(option, why, source))
     if mistakes:
         raise ThalwegErrors(mistakes)
     return notes
 
 
-def _why(option: str, wanted: str, holds: str | None, described: str | None) -> str:
+def _why(option: str, requested: str, holds: str | None, described: str | None) -> str:
     """Describe what became of an option."""
     if described is None:
         return f"{option} does not exist in this kernel"
-    text = f"{option}={wanted} does not hold: it is {holds or OFF}"
+    text = f"{option}={requested} does not hold: it is {holds or OFF}"
     return f"{text}; it depends on {described}" if described else text
 
 
@@ -166,9 +166,9 @@ def _described(tree: Path, options: set[str]) -> Iterator[tuple[str, str]]:
     """Find options in the Kconfig files of a tree: of each that exists, what it depends on."""
     names = "|".join(option.removeprefix("CONFIG_") for option in options)
     entry = re.compile(rf"^(?:menu)?config ({names})\n((?:[ \t].*\n|\n)*)", flags=re.MULTILINE)
-    for folder, folders, found in os.walk(tree):
-        folders[:] = [each for each in folders if not each.startswith(".")]
-        for file in found:
+    for folder, folders, file_names in os.walk(tree):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for file in file_names:
             if file.startswith("Kconfig"):
                 text = Path(folder, file).read_text(encoding="utf-8", errors="replace")
                 for name, body in entry.findall(text):

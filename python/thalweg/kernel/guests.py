@@ -67,8 +67,8 @@ class GuestKernel(KeptKernel):
     def describe(self) -> None:
         """Write kernel.json; the last file of a fetch."""
         fields = {name: value for name, value in asdict(self).items() if name != "folder"}
-        whole = {"format": FORMAT, "image": IMAGE, "modules": MODULES} | fields
-        (self.folder / DESCRIPTION).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
+        description = {"format": FORMAT, "image": IMAGE, "modules": MODULES} | fields
+        (self.folder / DESCRIPTION).write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
 
 def place() -> Path:
@@ -79,10 +79,10 @@ def place() -> Path:
 def read(folder: Path) -> GuestKernel | None:
     """Read the kernel in a folder; None if the folder has no kernel."""
     try:
-        given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-        if given.pop("format") != FORMAT or given.pop("image") != IMAGE or given.pop("modules") != MODULES:
+        fields = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        if fields.pop("format") != FORMAT or fields.pop("image") != IMAGE or fields.pop("modules") != MODULES:
             return None
-        kernel = GuestKernel(folder=folder, **given)
+        kernel = GuestKernel(folder=folder, **fields)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     return kernel if kernel.image.is_file() else None
@@ -91,8 +91,8 @@ def read(folder: Path) -> GuestKernel | None:
 def kernels() -> list[GuestKernel]:
     """Return all kernels, the one that was fetched last first."""
     folder = place() / "kernels"
-    found = (read(each) for each in (folder.iterdir() if folder.is_dir() else ()))
-    return sorted((each for each in found if each), key=lambda each: (each.fetched, each.name), reverse=True)
+    guests = (read(entry) for entry in (folder.iterdir() if folder.is_dir() else ()))
+    return sorted((kernel for kernel in guests if kernel), key=lambda each: (each.fetched, each.name), reverse=True)
 
 
 def current() -> GuestKernel | None:
@@ -100,10 +100,10 @@ def current() -> GuestKernel | None:
     return read((place() / "current").resolve())
 
 
-def keep(made: Path, name: str) -> GuestKernel:
+def keep(finished: Path, name: str) -> GuestKernel:
     """Move a finished folder to its place; one that is there is replaced."""
     target = place() / "kernels" / name
     target.parent.mkdir(parents=True, exist_ok=True)
-    kernel = read(store.replace(made, target))
+    kernel = read(store.replace(finished, target))
     assert kernel, f"{target} was just made"
     return kernel

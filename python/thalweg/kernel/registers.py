@@ -46,9 +46,9 @@ def size_bytes() -> int:
             if libc.ptrace(PTRACE_ATTACH, asleep.pid, None, None) != 0:
                 return USUAL_BYTES
             os.waitpid(asleep.pid, os.WUNTRACED)
-            is_told = libc.ptrace(PTRACE_GETREGSET, asleep.pid, NT_X86_XSTATE, ctypes.addressof(buffer)) == 0
+            is_reported = libc.ptrace(PTRACE_GETREGSET, asleep.pid, NT_X86_XSTATE, ctypes.addressof(buffer)) == 0
             libc.ptrace(PTRACE_DETACH, asleep.pid, None, None)
-            return buffer.length if is_told else USUAL_BYTES
+            return buffer.length if is_reported else USUAL_BYTES
         finally:
             asleep.kill()
 

@@ -115,10 +115,10 @@ def place() -> Path:
 def read(folder: Path) -> Kernel | None:
     """Read the kernel in a folder; None if the folder has no kernel."""
     try:
-        given = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
-        if given.pop("format") != FORMAT or not (folder / BINARY).is_file():
+        fields = json.loads((folder / DESCRIPTION).read_text(encoding="utf-8"))
+        if fields.pop("format") != FORMAT or not (folder / BINARY).is_file():
             return None
-        return Kernel(folder=folder, **given)
+        return Kernel(folder=folder, **fields)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
@@ -126,8 +126,10 @@ def read(folder: Path) -> Kernel | None:
 def kernels() -> list[Kernel]:
     """Return all kernels, the newest first."""
     folders = place().iterdir() if place().is_dir() else ()
-    found = (read(folder) for folder in folders if not folder.is_symlink() and folder.is_dir() and _is_kept(folder))
-    return sorted((kernel for kernel in found if kernel), key=lambda kernel: (kernel.built, kernel.name), reverse=True)
+    entries = (read(folder) for folder in folders if not folder.is_symlink() and folder.is_dir() and _is_kept(folder))
+    return sorted(
+        (kernel for kernel in entries if kernel), key=lambda kernel: (kernel.built, kernel.name), reverse=True
+    )
 
 
 def current() -> Kernel | None:
@@ -141,37 +143,37 @@ def named(name: str) -> Kernel:
 
     Raises `ThalwegError` if the name is unknown.
     """
-    known = kernels()
-    for kernel in known:
+    present = kernels()
+    for kernel in present:
         if kernel.name == name:
             return kernel
-    listed = ", ".join(kernel.name for kernel in known)
+    listed = ", ".join(kernel.name for kernel in present)
     raise ThalwegError(
         "no-kernel",
         f"there is no kernel `{name}`",
         place="NAME",
         found=name,
-        expected=f"one of {listed}" if known else None,
-        hint="thalweg kernel list" if known else "thalweg kernel build",
-        exit_code=Exit.USAGE if known else Exit.MISSING,
+        expected=f"one of {listed}" if present else None,
+        hint="thalweg kernel list" if present else "thalweg kernel build",
+        exit_code=Exit.USAGE if present else Exit.MISSING,
     )
 
 
-def keep(made: Path, name: str) -> Kernel:
+def keep(finished: Path, name: str) -> Kernel:
     """Move a finished folder to its place; one that is there is replaced.
 
     Raises `ThalwegError` if what was made is not a kernel, which would be a defect.
     """
-    kernel = read(replace(made, place() / name))
+    kernel = read(replace(finished, place() / name))
     assert kernel, f"{place() / name} was just made"
     return kernel
 
 
-def replace(made: Path, target: Path) -> Path:
+def replace(finished: Path, target: Path) -> Path:
     """Move a finished folder to `target`; one that is there is moved aside. Returns `target`."""
     if target.exists():
-        target.rename(made.with_name("old"))
-    made.rename(target)
+        target.rename(finished.with_name("old"))
+    finished.rename(target)
     return target
 
 
@@ -191,8 +193,8 @@ def building() -> Iterator[Path]:
         lock.truncate(0)
         lock.write(f"{os.getpid()}\n")
         lock.flush()
-        for left in place().glob(f"{BUILDING}*/"):
-            shutil.rmtree(left, ignore_errors=True)
+        for stale in place().glob(f"{BUILDING}*/"):
+            shutil.rmtree(stale, ignore_errors=True)
         folder = place() / f"{BUILDING}{os.getpid()}"
         folder.mkdir()
         try:

@@ -76,10 +76,10 @@ def _first_line(command: list[str]) -> str:
 
 
 def _has_header() -> bool:
-    done = subprocess.run(
+    process = subprocess.run(
         ["gcc", "-E", "-x", "c", "-"], input=f"#include <{HEADER}>\n", capture_output=True, text=True, check=False
     )
-    return done.returncode == 0
+    return process.returncode == 0
 
 
 def _check_disk(folder: Path, needed: int) -> None:
