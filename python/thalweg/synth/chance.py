@@ -14,7 +14,7 @@ class Purpose(IntEnum):
     CONNECTIONS = 2
 
 
-def stream(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:
+def stream(seed: int, purpose: Purpose, *indices: int) -> np.random.Generator:
     """Return the stream of a purpose at a place.
 
     >>> stream(1, Purpose.CLIENTS).integers(1000) == stream(1, Purpose.CLIENTS).integers(1000)
@@ -22,4 +22,4 @@ def stream(seed: int, purpose: Purpose, *place: int) -> np.random.Generator:
     >>> stream(1, Purpose.LUCK, 0).integers(2**62) == stream(1, Purpose.LUCK, 1).integers(2**62)
     np.False_
     """
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(int(purpose), *place))))
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(int(purpose), *indices))))

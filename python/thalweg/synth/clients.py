@@ -44,24 +44,24 @@ class Clients:
 
 def draw(seed: int, spread: Spread) -> Clients:
     """Draw the clients."""
-    chance = stream(seed, Purpose.CLIENTS)
+    rng = stream(seed, Purpose.CLIENTS)
     parts: list[tuple[Integers, ...]] = []
     addresses: list[str] = []
     for number, kind in enumerate(CLASSES):
         axes = (kind.rates, kind.rtts, kind.losses)
-        paths = [chance.choice(len(axis), kind.clients, p=_shares(axis.values())) for axis in axes]
+        paths = [rng.choice(len(axis), kind.clients, p=_shares(axis.values())) for axis in axes]
         order = np.arange(kind.clients)
         parts.append((np.full(kind.clients, number), order % len(POPS), *paths))
-        addresses += [address(number, each) for each in range(kind.clients)]
-    kind_, pop, rate, rtt, loss = (np.concatenate(each).astype(np.int64) for each in zip(*parts, strict=True))
-    log_factor = spread.client * chance.standard_normal(len(addresses))
-    activity = np.exp(spread.activity * chance.standard_normal(len(addresses)))
+        addresses += [address(number, client_number) for client_number in range(kind.clients)]
+    kind_, pop, rate, rtt, loss = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    log_factor = spread.client * rng.standard_normal(len(addresses))
+    activity = np.exp(spread.activity * rng.standard_normal(len(addresses)))
     weight = np.zeros(len(addresses))
     shares = _shares(kind.share for kind in CLASSES)
-    for place in range(len(POPS)):
+    for pop_index in range(len(POPS)):
         for number, share in enumerate(shares):
-            here = (kind_ == number) & (pop == place)
-            weight[here] = share * activity[here] / activity[here].sum()
+            is_here = (kind_ == number) & (pop == pop_index)
+            weight[is_here] = share * activity[is_here] / activity[is_here].sum()
     return Clients(kind_, pop, rate, rtt, loss, log_factor, weight, tuple(addresses))
 
 

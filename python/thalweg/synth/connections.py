@@ -73,27 +73,27 @@ class Taken:
     """By connection and transfer: how long after it the next request comes."""
 
 
-def draw(world: World, piece: Piece, count: int, luck: Floats, chance: np.random.Generator) -> Drawn:
+def draw(fleet: World, piece: Piece, count: int, hour_effects: Floats, rng: np.random.Generator) -> Drawn:
     """Draw connections of a file, in no order."""
-    local = _drawn(world.local[piece.pop].cumulative, count, chance)
-    client = world.local[piece.pop].numbers[local]
+    local = _drawn(fleet.local[piece.pop].cumulative, count, rng)
+    client = fleet.local[piece.pop].numbers[local]
     hours = slice(piece.slot * SLOT_HOURS, (piece.slot + 1) * SLOT_HOURS)
-    within = _drawn(np.cumsum(LOAD[hours]), count, chance)
-    hour = within + hours.start
-    start_us = piece.midnight_us + ((hour + chance.random(count)) * HOUR_US).astype(np.int64)
-    arm = world.arms(world.clients.kind[client], luck[local, within], piece.day, hour, chance)
-    taken = _take(world, client, hour, arm, chance)
-    spread = world.planted.spread
-    shared = world.clients.log_factor[client] + spread.hour * luck[local, within]
-    factor = np.exp(shared[:, None] + spread.transfer * chance.standard_normal((count, TRANSFERS)))
-    fct_us = np.maximum(np.rint(taken.measured["fct_us"] * factor), 1).astype(np.int64)
+    slot_hour = _drawn(np.cumsum(LOAD[hours]), count, rng)
+    hour = slot_hour + hours.start
+    start_us = piece.midnight_us + ((hour + rng.random(count)) * HOUR_US).astype(np.int64)
+    arm = fleet.arms(fleet.clients.kind[client], hour_effects[local, slot_hour], piece.day, hour, rng)
+    sampled = _take(fleet, client, hour, arm, rng)
+    spread = fleet.planted.spread
+    shared = fleet.clients.log_factor[client] + spread.hour * hour_effects[local, slot_hour]
+    factor = np.exp(shared[:, None] + spread.transfer * rng.standard_normal((count, TRANSFERS)))
+    fct_us = np.maximum(np.rint(sampled.measured["fct_us"] * factor), 1).astype(np.int64)
     # Each request comes some time after the object before it was there, the first one with the handshake.
-    opened_us, spans = start_us + taken.handshake_us, fct_us + taken.think_us
+    opened_us, spans = start_us + sampled.handshake_us, fct_us + sampled.think_us
     begin_us = opened_us[:, None] + np.cumsum(spans, axis=1) - spans
-    last = np.arange(count), taken.transfers - 1
-    closed_us = begin_us[last] + fct_us[last] + taken.handshake_us
-    is_there = np.arange(TRANSFERS) < taken.transfers[:, None]
-    early = (taken.early_bytes / taken.size_bytes[:, None]) / np.exp(shared)[:, None]
+    last = np.arange(count), sampled.transfers - 1
+    closed_us = begin_us[last] + fct_us[last] + sampled.handshake_us
+    is_there = np.arange(TRANSFERS) < sampled.transfers[:, None]
+    early = (sampled.early_bytes / sampled.size_bytes[:, None]) / np.exp(shared)[:, None]
     progress = _progress(opened_us, begin_us, fct_us, is_there, early)
     progress[closed_us[:, None] < opened_us[:, None] + AGES_US] = np.nan
     return Drawn(
@@ -101,39 +101,41 @@ def draw(world: World, piece: Piece, count: int, luck: Floats, chance: np.random
         arm=arm,
         start_us=start_us,
         closed_us=closed_us,
-        handshake_us=taken.handshake_us,
-        transfers=taken.transfers,
-        size_bytes=taken.size_bytes,
+        handshake_us=sampled.handshake_us,
+        transfers=sampled.transfers,
+        size_bytes=sampled.size_bytes,
         begin_us=begin_us,
         fct_us=fct_us,
-        acked_bytes=progress * taken.size_bytes[:, None],
-        kind=world.clients.kind[client],
-        **{name: np.rint(taken.measured[name]).astype(np.int64) for name in MEASURED if name != "fct_us"},
+        acked_bytes=progress * sampled.size_bytes[:, None],
+        kind=fleet.clients.kind[client],
+        **{name: np.rint(sampled.measured[name]).astype(np.int64) for name in MEASURED if name != "fct_us"},
     )
 
 
-def _take(world: World, client: Integers, hour: Integers, arm: Integers, chance: np.random.Generator) -> Taken:
+def _take(fleet: World, client: Integers, hour: Integers, arm: Integers, rng: np.random.Generator) -> Taken:
     """Draw what connections carry, and take one of the pool for each."""
-    count, kinds = len(client), world.clients.kind[client]
+    count, kinds = len(client), fleet.clients.kind[client]
     measured = {name: np.zeros((count, TRANSFERS)) for name in MEASURED}
     early_bytes = np.full((count, len(AGES_S)), np.nan)
     size_bytes, handshake_us, transfers = (np.zeros(count, dtype=np.int64) for _ in range(3))
     think_us = np.zeros((count, TRANSFERS), dtype=np.int64)
     for number, kind in enumerate(CLASSES):
-        here = np.flatnonzero(kinds == number)
-        whose, pool = client[here], world.pools[number]
-        rate = np.maximum(world.clients.rate[whose] - BUSY[hour[here]], 0)
-        size = _drawn(np.cumsum(list(kind.sizes.values())), len(here), chance)
-        cell = pool.cell(rate, world.clients.rtt[whose], world.clients.loss[whose], size, arm[here])
-        connection = chance.integers(pool.connections, size=len(here))
+        indices = np.flatnonzero(kinds == number)
+        client_numbers, pool = client[indices], fleet.pools[number]
+        rate = np.maximum(fleet.clients.rate[client_numbers] - BUSY[hour[indices]], 0)
+        size = _drawn(np.cumsum(list(kind.sizes.values())), len(indices), rng)
+        cell = pool.cell(
+            rate, fleet.clients.rtt[client_numbers], fleet.clients.loss[client_numbers], size, arm[indices]
+        )
+        connection = rng.integers(pool.connections, size=len(indices))
         for name in MEASURED:
-            measured[name][here, : kind.transfers] = getattr(pool, name)[cell, connection]
-        early_bytes[here] = pool.acked_bytes[cell, connection]
-        size_bytes[here] = sizes_bytes(kind)[size]
-        handshake_us[here] = np.rint(path_rtts_us(kind)[world.clients.rtt[whose]])
-        follows = chance.random((len(here), kind.transfers - 1)) < kind.another
-        transfers[here] = 1 + follows.cumprod(axis=1).sum(axis=1)
-        think_us[here] = 1e6 * chance.exponential(kind.think_s, (len(here), TRANSFERS))
+            measured[name][indices, : kind.transfers] = getattr(pool, name)[cell, connection]
+        early_bytes[indices] = pool.acked_bytes[cell, connection]
+        size_bytes[indices] = sizes_bytes(kind)[size]
+        handshake_us[indices] = np.rint(path_rtts_us(kind)[fleet.clients.rtt[client_numbers]])
+        has_next = rng.random((len(indices), kind.transfers - 1)) < kind.another
+        transfers[indices] = 1 + has_next.cumprod(axis=1).sum(axis=1)
+        think_us[indices] = 1e6 * rng.exponential(kind.think_s, (len(indices), TRANSFERS))
     return Taken(measured, early_bytes, size_bytes, handshake_us, transfers, think_us)
 
 
@@ -143,17 +145,17 @@ def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_ther
     `early` is that share of the first object, where the pool has it; of others it grows evenly.
     """
     at_us = opened_us[:, None] + AGES_US
-    done = np.zeros(at_us.shape)
+    delivered = np.zeros(at_us.shape)
     for number in range(TRANSFERS):
         share = np.clip((at_us - begin_us[:, [number]]) / fct_us[:, [number]], 0, 1) * is_there[:, [number]]
         if number == 0:
             share = np.where(np.isnan(early) | (share >= 1), share, np.minimum(early, 1))
-        done += share
+        delivered += share
     # The pool's curve and the even one need not meet.
-    return np.asarray(np.maximum.accumulate(done, axis=1))
+    return np.asarray(np.maximum.accumulate(delivered, axis=1))
 
 
-def _drawn(cumulative: Floats, count: int, chance: np.random.Generator) -> Integers:
+def _drawn(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:
     """Draw numbers by their shares, of which this is the running sum."""
-    at = chance.random(count) * cumulative[-1]
+    at = rng.random(count) * cumulative[-1]
     return np.asarray(np.minimum(np.searchsorted(cumulative, at, side="right"), len(cumulative) - 1))

@@ -75,25 +75,25 @@ def check_free(out: Path) -> None:
 
 
 def write(
-    world: World, out: Path, *, threads: int | None = None, listener: Listener = lambda done, of: None
+    fleet: World, out: Path, *, threads: int | None = None, listener: Listener = lambda done, of: None
 ) -> Written:
     """Write the records, the truth and the prefixes into the folder `out`, which is made.
 
     Raises `ThalwegError` if something of that name is there, or it cannot be written; then nothing is left of it.
     """
     check_free(out)
-    planned = pieces(world.settings)
-    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    planned = pieces(fleet.settings)
+    new_folders = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
         out.mkdir(parents=True, exist_ok=True)
         with Scratch(".synth.", out) as temporary:
-            _write_all(world, planned, temporary / RECORDS, threads or os.cpu_count() or 1, listener)
-            (temporary / TRUTH).write_text(json.dumps(truth(world), indent=2) + "\n", encoding="utf-8")
+            _write_all(fleet, planned, temporary / RECORDS, threads or os.cpu_count() or 1, listener)
+            (temporary / TRUTH).write_text(json.dumps(truth(fleet), indent=2) + "\n", encoding="utf-8")
             (temporary / PREFIXES).write_text(prefixes(), encoding="utf-8")
             for name in (TRUTH, PREFIXES, RECORDS):
                 (temporary / name).rename(out / name)
     except BaseException as error:
-        for folder in made:
+        for folder in new_folders:
             with suppress(OSError):
                 folder.rmdir()
         if isinstance(error, OSError):
@@ -111,51 +111,53 @@ def prefixes() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write_all(world: World, planned: list[Piece], folder: Path, threads: int, listener: Listener) -> None:
+def _write_all(fleet: World, planned: list[Piece], folder: Path, threads: int, listener: Listener) -> None:
     """Write the files, several at a time: numpy and Parquet let other threads run meanwhile."""
     folder.mkdir()
     for name in {Path(piece.place).parent for piece in planned}:
         (folder / name).mkdir(parents=True)
     with ThreadPoolExecutor(threads) as pool:
-        waiting = [pool.submit(write_piece, world, piece, folder / piece.place) for piece in planned]
+        waiting = [pool.submit(write_piece, fleet, piece, folder / piece.place) for piece in planned]
         try:
-            for number, done in enumerate(as_completed(waiting), 1):
-                done.result()
+            for number, future in enumerate(as_completed(waiting), 1):
+                future.result()
                 listener(number, len(planned))
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 
-def write_piece(world: World, piece: Piece, file: Path) -> None:
+def write_piece(fleet: World, piece: Piece, file: Path) -> None:
     """Write a file."""
     # Without pyarrow's own schema, readers of the file get plain strings.
     with pq.ParquetWriter(file, rows.schema(), compression_level=1, store_schema=False, **FORM) as writer:
-        for table in tables(world, piece):
+        for table in tables(fleet, piece):
             writer.write_table(table, row_group_size=GROUP_ROWS)
 
 
-def tables(world: World, piece: Piece) -> Iterator[pa.Table]:
+def tables(fleet: World, piece: Piece) -> Iterator[pa.Table]:
     """Make the rows of a file, a row group at a time."""
-    luck = world.luck(piece.day, piece.pop, piece.slot)
-    chance = stream(world.settings.seed, Purpose.CONNECTIONS, piece.number)
+    hour_effects = fleet.luck(piece.day, piece.pop, piece.slot)
+    rng = stream(fleet.settings.seed, Purpose.CONNECTIONS, piece.number)
     first = 0
     for begin in range(0, piece.rows, GROUP_ROWS):
-        wanted = min(GROUP_ROWS, piece.rows - begin)
-        drawn, empty = _fitting(world, piece, wanted, luck, chance)
-        yield rows.table(world, piece, drawn, first, empty)
-        first += len(drawn.arm) + empty
+        row_count = min(GROUP_ROWS, piece.rows - begin)
+        connections, empty = _fitting(fleet, piece, row_count, hour_effects, rng)
+        yield rows.table(fleet, piece, connections, first, empty)
+        first += len(connections.arm) + empty
 
 
-def _fitting(world: World, piece: Piece, wanted: int, luck: Floats, chance: np.random.Generator) -> tuple[Drawn, int]:
+def _fitting(
+    fleet: World, piece: Piece, row_count: int, hour_effects: Floats, rng: np.random.Generator
+) -> tuple[Drawn, int]:
     """Draw connections of as many rows as wanted, and say how many rows are left."""
-    for count in (int(wanted / ROWS_PER_CONNECTION) + 1, wanted // MIN_ROWS_PER_CONNECTION + 1):
-        drawn = draw(world, piece, count, luck, chance)
-        total = np.cumsum(drawn.rows)
-        if total[-1] >= wanted:
+    for count in (int(row_count / ROWS_PER_CONNECTION) + 1, row_count // MIN_ROWS_PER_CONNECTION + 1):
+        connections = draw(fleet, piece, count, hour_effects, rng)
+        total = np.cumsum(connections.rows)
+        if total[-1] >= row_count:
             break
-    fit = int(np.searchsorted(total, wanted, side="right"))
-    return drawn.first(fit), wanted - (int(total[fit - 1]) if fit else 0)
+    fit = int(np.searchsorted(total, row_count, side="right"))
+    return connections.first(fit), row_count - (int(total[fit - 1]) if fit else 0)
 
 
 def _cannot_write(out: Path, error: OSError) -> ThalwegError:

@@ -57,11 +57,11 @@ class Piece:
 def pieces(settings: Settings) -> list[Piece]:
     """List the files, those without a row left out."""
     slots = LOAD.reshape(-1, SLOT_HOURS).sum(axis=1) / LOAD.sum()
-    places = list(product(range(settings.days), range(len(POPS)), range(len(MACHINES)), range(HOURS // SLOT_HOURS)))
+    slot_keys = list(product(range(settings.days), range(len(POPS)), range(len(MACHINES)), range(HOURS // SLOT_HOURS)))
     pops = list(POPS.values())
-    shares = np.array([pops[pop] * MACHINES[machine] * slots[slot] for _, pop, machine, slot in places])
+    shares = np.array([pops[pop] * MACHINES[machine] * slots[slot] for _, pop, machine, slot in slot_keys])
     rows = allot(settings.rows, shares / shares.sum())
-    listed = (Piece(number, *place, int(rows[number])) for number, place in enumerate(places))
+    listed = (Piece(number, *slot_key, int(rows[number])) for number, slot_key in enumerate(slot_keys))
     return [piece for piece in listed if piece.rows]
 
 
@@ -72,7 +72,7 @@ def allot(total: int, shares: Floats | Sequence[float]) -> Integers:
     [6, 2, 2]
     """
     exact = np.asarray(shares) * total
-    whole = np.floor(exact).astype(np.int64)
-    largest = np.argsort(whole - exact, kind="stable")[: total - int(whole.sum())]
-    whole[largest] += 1
-    return np.asarray(whole)
+    integers = np.floor(exact).astype(np.int64)
+    largest = np.argsort(integers - exact, kind="stable")[: total - int(integers.sum())]
+    integers[largest] += 1
+    return np.asarray(integers)

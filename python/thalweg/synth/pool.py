@@ -72,9 +72,9 @@ def pool_of(run: Run, kind: PathClass) -> Pool:
     """
     flows = run.flows().with_columns(_cell(kind)).sort("cell", *CONNECTION[1:], "transfer")
     cells, transfers = int(np.prod(kind.shape)), int(flows["transfer"].max() or 0) + 1  # type: ignore[arg-type]
-    connections, left = divmod(flows.height, cells * transfers)
+    connections, remainder = divmod(flows.height, cells * transfers)
     counts = flows.group_by("cell").len()["len"]
-    if left or not connections or counts.n_unique() != 1 or not flows["completed"].all():
+    if remainder or not connections or counts.n_unique() != 1 or not flows["completed"].all():
         raise _incomplete(run, kind)
     dense = (cells, connections, transfers)
     rtt_us = path_rtts_us(kind)[_axis(flows["cell"].to_numpy(), kind.shape, 1)]
@@ -100,8 +100,8 @@ def _cell(kind: PathClass) -> pl.Expr:
     """Number the points of the sweep."""
     number = pl.lit(0, dtype=pl.Int64)
     for key, values in zip(AXES, (*kind.axes, ARMS), strict=True):
-        place = pl.col(key).replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64)
-        number = number * len(values) + place
+        index = pl.col(key).replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64)
+        number = number * len(values) + index
     return number.alias("cell")
 
 
@@ -114,16 +114,16 @@ def _acked(run: Run, flows: pl.DataFrame, rtt_us: Floats) -> Floats:
     samples = run.collect(run.scan("samples").select(*CONNECTION, "t_us", "acked_bytes").sort(*CONNECTION, "t_us"))
     series = samples.partition_by(CONNECTION, as_dict=True, include_key=False)
     spans = flows.with_columns(opened_us=flows["start_us"] + pl.Series(rtt_us)).filter(pl.col("transfer") == 0)
-    found = np.full((spans.height, len(AGES_S)), np.nan)
+    acked_bytes = np.full((spans.height, len(AGES_S)), np.nan)
     rows = spans.select(*CONNECTION, "opened_us", "end_us", "acked_bytes").iter_rows()
     for number, (*key, opened_us, end_us, acked) in enumerate(rows):
         at_us = np.array([opened_us + age * 1e6 for age in AGES_S])
         is_under_way = at_us < end_us
         if is_under_way.any():
-            seen = series[tuple(key)].filter(pl.col("t_us") < end_us)
-            t_us, delivered = [opened_us, *seen["t_us"], end_us], [0, *seen["acked_bytes"], acked]
-            found[number, is_under_way] = np.interp(at_us[is_under_way], t_us, delivered)
-    return found
+            connection_rows = series[tuple(key)].filter(pl.col("t_us") < end_us)
+            t_us, delivered = [opened_us, *connection_rows["t_us"], end_us], [0, *connection_rows["acked_bytes"], acked]
+            acked_bytes[number, is_under_way] = np.interp(at_us[is_under_way], t_us, delivered)
+    return acked_bytes
 
 
 def _incomplete(run: Run, kind: PathClass) -> ThalwegError:

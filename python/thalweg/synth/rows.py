@@ -38,9 +38,9 @@ class Words:
     by_column: Mapping[str, list[str]]
 
     @classmethod
-    def of(cls, world: World, piece: Piece) -> "Words":
+    def of(cls, fleet: World, piece: Piece) -> "Words":
         """Collect those of a file."""
-        addresses = [world.clients.addresses[number] for number in world.local[piece.pop].numbers]
+        addresses = [fleet.clients.addresses[number] for number in fleet.local[piece.pop].numbers]
         return cls(
             {
                 "kind": list(KINDS), "source": ["agent"], "machine": [piece.machine_name], "direction": ["in"],
@@ -50,21 +50,25 @@ class Words:
         )  # fmt: skip
 
 
-def table(world: World, piece: Piece, drawn: Drawn, first: int, empty: int) -> pa.Table:
+def table(fleet: World, piece: Piece, connections: Drawn, first: int, empty: int) -> pa.Table:
     """Write connections as rows, sorted by their end.
 
     `first` is the number of the first one within the file. `empty` rows more are of connections that carried nothing,
     such as those of health checks: so there are as many rows as were asked for.
     """
-    ids = (piece.number << 32) + first + np.arange(len(drawn.arm))
-    shared = _shared(world, piece, drawn)
-    blocks = [_transfers(drawn, shared, ids), _interims(drawn, shared, ids), _closed(drawn, shared, ids)]
+    ids = (piece.number << 32) + first + np.arange(len(connections.arm))
+    shared = _shared(fleet, piece, connections)
+    blocks = [
+        _transfers(connections, shared, ids),
+        _interims(connections, shared, ids),
+        _closed(connections, shared, ids),
+    ]
     if empty:
-        blocks.append(_empty(world, piece, shared, (piece.number << 32) + first + len(ids), empty))
+        blocks.append(_empty(fleet, piece, shared, (piece.number << 32) + first + len(ids), empty))
     lengths = [len(block["end_us"]) for block in blocks]
     end_us = np.concatenate([block["end_us"] for block in blocks])
     order = np.argsort(end_us, kind="stable")
-    words = Words.of(world, piece).by_column
+    words = Words.of(fleet, piece).by_column
     columns = [_column(field, blocks, lengths, order, words.get(field.name)) for field in SCHEMA]
     fields = [field.with_type(column.type) for field, column in zip(SCHEMA, columns, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields))
@@ -76,105 +80,112 @@ def schema() -> pa.Schema:
     return pa.schema([field.with_type(coded) if field.type == pa.string() else field for field in SCHEMA])
 
 
-def _shared(world: World, piece: Piece, drawn: Drawn) -> dict[str, Array]:
+def _shared(fleet: World, piece: Piece, connections: Drawn) -> dict[str, Array]:
     """Return what all rows of a connection have."""
-    count = len(drawn.arm)
-    version = world.clients.ip_version[world.local[piece.pop].numbers[drawn.local]]
-    nothing = np.zeros(count, dtype=np.int32)
+    count = len(connections.arm)
+    version = fleet.clients.ip_version[fleet.local[piece.pop].numbers[connections.local]]
+    zeros = np.zeros(count, dtype=np.int32)
     return {
-        "source": nothing, "machine": nothing, "direction": nothing, "joined": nothing,
+        "source": zeros, "machine": zeros, "direction": zeros, "joined": zeros,
         "ip_version": version, "local_address": (version == 6).astype(np.int32),
-        "local_port": np.full(count, HTTPS), "remote_address": drawn.local, "netns": np.full(count, NETNS),
-        "cgroup": CGROUP_OF[drawn.kind], "cc": drawn.arm, "cc_at_open": drawn.arm,
-        "mss_bytes": np.full(count, PAYLOAD_BYTES), "rtt_handshake_us": drawn.handshake_us,
+        "local_port": np.full(count, HTTPS), "remote_address": connections.local, "netns": np.full(count, NETNS),
+        "cgroup": CGROUP_OF[connections.kind], "cc": connections.arm, "cc_at_open": connections.arm,
+        "mss_bytes": np.full(count, PAYLOAD_BYTES), "rtt_handshake_us": connections.handshake_us,
     }  # fmt: skip
 
 
-def _transfers(drawn: Drawn, shared: Block, ids: Integers) -> Block:
-    whose, which = np.nonzero(_there(drawn))
-    size_bytes, fct_us = drawn.size_bytes[whose], drawn.fct_us[whose, which]
+def _transfers(connections: Drawn, shared: Block, ids: Integers) -> Block:
+    connection, transfer = np.nonzero(_there(connections))
+    size_bytes, fct_us = connections.size_bytes[connection], connections.fct_us[connection, transfer]
     measured = {
         "acked_bytes": size_bytes,
-        "segments": drawn.segments[whose, which],
-        "retransmits": drawn.retransmits[whose, which],
-        "rtt_min_us": drawn.rtt_min_us[whose, which],
-        "rtt_smoothed_us": drawn.rtt_mean_us[whose, which],
-        "rtt_p95_us": drawn.rtt_p95_us[whose, which],
+        "segments": connections.segments[connection, transfer],
+        "retransmits": connections.retransmits[connection, transfer],
+        "rtt_min_us": connections.rtt_min_us[connection, transfer],
+        "rtt_smoothed_us": connections.rtt_mean_us[connection, transfer],
+        "rtt_p95_us": connections.rtt_p95_us[connection, transfer],
         "busy_us": fct_us,
     }
-    begin_us = drawn.begin_us[whose, which]
+    begin_us = connections.begin_us[connection, transfer]
     return {
-        **{name: column[whose] for name, column in shared.items()}, **_with_derived(measured),
-        "end_us": begin_us + fct_us, "connection": ids[whose], "kind": np.full(len(whose), TRANSFER),
-        "transfer": which, "start_us": begin_us, "duration_us": fct_us,
+        **{name: column[connection] for name, column in shared.items()}, **_with_derived(measured),
+        "end_us": begin_us + fct_us, "connection": ids[connection], "kind": np.full(len(connection), TRANSFER),
+        "transfer": transfer, "start_us": begin_us, "duration_us": fct_us,
         "fct_us": fct_us, "goodput_bps": 8e6 * size_bytes / fct_us,
     }  # fmt: skip
 
 
-def _interims(drawn: Drawn, shared: Block, ids: Integers) -> Block:
+def _interims(connections: Drawn, shared: Block, ids: Integers) -> Block:
     """Tell, every minute that a connection is open, what its objects so far came to."""
-    whose = np.repeat(np.arange(len(drawn.arm)), drawn.interims)
-    minute = np.arange(len(whose)) - np.repeat(np.cumsum(drawn.interims) - drawn.interims, drawn.interims) + 1
-    at_us = drawn.start_us[whose] + minute * INTERIM_US
-    is_done = _there(drawn)[whose] & ((drawn.begin_us + drawn.fct_us)[whose] <= at_us[:, None])
+    connection = np.repeat(np.arange(len(connections.arm)), connections.interims)
+    minute = (
+        np.arange(len(connection))
+        - np.repeat(np.cumsum(connections.interims) - connections.interims, connections.interims)
+        + 1
+    )
+    at_us = connections.start_us[connection] + minute * INTERIM_US
+    is_done = _there(connections)[connection] & (
+        (connections.begin_us + connections.fct_us)[connection] <= at_us[:, None]
+    )
     return {
-        **{name: column[whose] for name, column in shared.items()}, **_summed(drawn, whose, is_done),
-        "end_us": at_us, "connection": ids[whose], "kind": np.full(len(whose), INTERIM),
-        "start_us": drawn.start_us[whose], "duration_us": at_us - drawn.start_us[whose],
+        **{name: column[connection] for name, column in shared.items()}, **_summed(connections, connection, is_done),
+        "end_us": at_us, "connection": ids[connection], "kind": np.full(len(connection), INTERIM),
+        "start_us": connections.start_us[connection], "duration_us": at_us - connections.start_us[connection],
     }  # fmt: skip
 
 
-def _closed(drawn: Drawn, shared: Block, ids: Integers) -> Block:
-    count = len(drawn.arm)
-    ages = {f"acked_{age}s_bytes": np.rint(drawn.acked_bytes[:, number]) for number, age in enumerate(AGES_S)}
+def _closed(connections: Drawn, shared: Block, ids: Integers) -> Block:
+    count = len(connections.arm)
+    ages = {f"acked_{age}s_bytes": np.rint(connections.acked_bytes[:, number]) for number, age in enumerate(AGES_S)}
     return {
-        **shared, **_summed(drawn, np.arange(count), _there(drawn)), **ages,
-        "end_us": drawn.closed_us, "connection": ids, "kind": np.full(count, CLOSE),
-        "start_us": drawn.start_us, "duration_us": drawn.closed_us - drawn.start_us, "close": np.zeros(count, np.int32),
+        **shared, **_summed(connections, np.arange(count), _there(connections)), **ages,
+        "end_us": connections.closed_us, "connection": ids, "kind": np.full(count, CLOSE),
+        "start_us": connections.start_us, "duration_us": connections.closed_us - connections.start_us,
+        "close": np.zeros(count, np.int32),
     }  # fmt: skip
 
 
-def _empty(world: World, piece: Piece, shared: Block, number: int, count: int) -> Block:
+def _empty(fleet: World, piece: Piece, shared: Block, number: int, count: int) -> Block:
     """Make rows of connections that opened and closed at the beginning of the day, whose algorithm is unknown."""
     at_us = np.full(count, piece.midnight_us)
-    nothing = np.zeros(count, dtype=np.int64)
-    client = int(world.local[piece.pop].numbers[0])
-    version = np.full(count, world.clients.ip_version[client])
-    alike = dict.fromkeys(shared, nothing) | {
-        "ip_version": version, "local_address": (version == 6).astype(np.int32), "local_port": nothing + HTTPS,
-        "netns": nothing + NETNS, "mss_bytes": nothing + PAYLOAD_BYTES,
+    zeros = np.zeros(count, dtype=np.int64)
+    client = int(fleet.local[piece.pop].numbers[0])
+    version = np.full(count, fleet.clients.ip_version[client])
+    common = dict.fromkeys(shared, zeros) | {
+        "ip_version": version, "local_address": (version == 6).astype(np.int32), "local_port": zeros + HTTPS,
+        "netns": zeros + NETNS, "mss_bytes": zeros + PAYLOAD_BYTES,
     }  # fmt: skip
     for name in ("rtt_handshake_us", "cc", "cc_at_open"):
-        del alike[name]
+        del common[name]
     return {
-        **alike, "end_us": at_us, "connection": number + np.arange(count), "kind": nothing + CLOSE, "close": nothing,
-        "start_us": at_us, "duration_us": nothing, "acked_bytes": nothing, "sent_bytes": nothing, "segments": nothing,
-        "retransmits": nothing, "retransmitted_bytes": nothing,
+        **common, "end_us": at_us, "connection": number + np.arange(count), "kind": zeros + CLOSE, "close": zeros,
+        "start_us": at_us, "duration_us": zeros, "acked_bytes": zeros, "sent_bytes": zeros, "segments": zeros,
+        "retransmits": zeros, "retransmitted_bytes": zeros,
     }  # fmt: skip
 
 
-def _there(drawn: Drawn) -> Booleans:
+def _there(connections: Drawn) -> Booleans:
     """Return which places of the arrays by transfer hold one."""
-    return np.asarray(np.arange(drawn.fct_us.shape[1]) < drawn.transfers[:, None])
+    return np.asarray(np.arange(connections.fct_us.shape[1]) < connections.transfers[:, None])
 
 
-def _summed(drawn: Drawn, whose: Integers, is_done: Booleans) -> dict[str, Array]:
+def _summed(connections: Drawn, connection: Integers, is_done: Booleans) -> dict[str, Array]:
     """Add up the transfers of a connection that are done."""
-    busy_us = np.where(is_done, drawn.fct_us[whose], 0).sum(axis=1)
-    none = ~is_done.any(axis=1)
+    busy_us = np.where(is_done, connections.fct_us[connection], 0).sum(axis=1)
+    has_none = ~is_done.any(axis=1)
     far = np.iinfo(np.int64).max
     rtts = {
-        "rtt_min_us": np.where(is_done, drawn.rtt_min_us[whose], far).min(axis=1).astype(np.float64),
-        "rtt_smoothed_us": np.where(is_done, drawn.rtt_mean_us[whose], 0).max(axis=1).astype(np.float64),
-        "rtt_p95_us": np.where(is_done, drawn.rtt_p95_us[whose], 0).max(axis=1).astype(np.float64),
+        "rtt_min_us": np.where(is_done, connections.rtt_min_us[connection], far).min(axis=1).astype(np.float64),
+        "rtt_smoothed_us": np.where(is_done, connections.rtt_mean_us[connection], 0).max(axis=1).astype(np.float64),
+        "rtt_p95_us": np.where(is_done, connections.rtt_p95_us[connection], 0).max(axis=1).astype(np.float64),
     }
     for column in rtts.values():
-        column[none] = np.nan
+        column[has_none] = np.nan
     return _with_derived(
         {
-            "acked_bytes": drawn.size_bytes[whose] * is_done.sum(axis=1),
-            "segments": np.where(is_done, drawn.segments[whose], 0).sum(axis=1),
-            "retransmits": np.where(is_done, drawn.retransmits[whose], 0).sum(axis=1),
+            "acked_bytes": connections.size_bytes[connection] * is_done.sum(axis=1),
+            "segments": np.where(is_done, connections.segments[connection], 0).sum(axis=1),
+            "retransmits": np.where(is_done, connections.retransmits[connection], 0).sum(axis=1),
             "busy_us": busy_us,
             **rtts,
         }
@@ -201,12 +212,12 @@ def _column(
 ) -> pa.Array:
     """Assemble a column: empty where a block lacks it or has no number."""
     parts = [block.get(field.name) for block in blocks]
-    there = [part for part in parts if part is not None]
-    if not there:
+    present = [part for part in parts if part is not None]
+    if not present:
         return pa.nulls(len(order), pa.dictionary(pa.int32(), pa.string()) if field.type == pa.string() else field.type)
-    kind = np.result_type(*(part.dtype for part in there))
-    whole = [np.zeros(n, kind) if part is None else part for part, n in zip(parts, lengths, strict=True)]
-    values = np.concatenate(whole)[order]
+    kind = np.result_type(*(part.dtype for part in present))
+    filled = [np.zeros(n, kind) if part is None else part for part, n in zip(parts, lengths, strict=True)]
+    values = np.concatenate(filled)[order]
     is_empty = np.concatenate([np.full(n, part is None) for part, n in zip(parts, lengths, strict=True)])[order]
     if np.issubdtype(kind, np.floating):
         is_empty |= np.isnan(values)

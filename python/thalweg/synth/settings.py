@@ -53,8 +53,8 @@ def check(settings: Settings) -> None:
     """
     _one_of("--truth", settings.truth, TRUTHS)
     _one_of("--design", settings.design, DESIGNS)
-    planted = PLANTED.get(settings.truth)
-    if planted is not None and planted.is_about_arms and settings.design != AB:
+    truth = PLANTED.get(settings.truth)
+    if truth is not None and truth.is_about_arms and settings.design != AB:
         raise ThalwegError(
             "bad-usage",
             f"the truth `{settings.truth}` says who gets which algorithm, and so does --design {settings.design}",
@@ -77,13 +77,13 @@ def _free() -> list[str]:
     return [name for name in TRUTHS if name not in PLANTED or not PLANTED[name].is_about_arms]
 
 
-def _one_of(flag: str, value: str, known: tuple[str, ...]) -> None:
-    if value not in known:
+def _one_of(flag: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
         raise ThalwegError(
             "bad-usage",
             f"there is no {flag.removeprefix('--')} `{value}`",
             place=flag,
             found=value,
-            expected=f"one of {', '.join(known)}",
-            hint=words.did_you_mean(value, known) or f"{flag} {known[0]}",
+            expected=f"one of {', '.join(choices)}",
+            hint=words.did_you_mean(value, choices) or f"{flag} {choices[0]}",
         )

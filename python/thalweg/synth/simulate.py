@@ -22,9 +22,9 @@ Runner = Callable[[PathClass, Plan, Path, Path], Outcome]
 """Runs the plan of a class in a folder, with a binary."""
 
 
-def silently(kind: PathClass, made: Plan, folder: Path, binary: Path) -> Outcome:
+def silently(kind: PathClass, planned: Plan, folder: Path, binary: Path) -> Outcome:
     """Run a plan without progress output."""
-    return execute(made, folder, binary=binary)
+    return execute(planned, folder, binary=binary)
 
 
 def simulate(runs: Path, *, quick: bool, runner: Runner = silently) -> dict[str, Pool]:
@@ -38,9 +38,9 @@ def simulate(runs: Path, *, quick: bool, runner: Runner = silently) -> dict[str,
     pools = {}
     for kind in CLASSES:
         document = scenario.load(READY_MADE / FOLDER / f"{kind.name}.toml", QUICK if quick else {})
-        made = plan.make(document, simulator, capabilities.engines)
+        planned = plan.make(document, simulator, capabilities.engines)
         folder = runs / (f"{kind.name}-quick" if quick else kind.name)
-        _check(runner(kind, made, folder, capabilities.binary), folder)
+        _check(runner(kind, planned, folder, capabilities.binary), folder)
         pools[kind.name] = pool_of(open_run(folder), kind)
     return pools
 

@@ -70,20 +70,20 @@ class Mixture:
         return float(np.exp(middle))
 
 
-def truth(world: World) -> dict[str, JsonValue]:
+def truth(fleet: World) -> dict[str, JsonValue]:
     """Return what is true of the records, as truth.json has it."""
-    settings = world.settings
-    mixtures = {kind.name: {m: _mixtures(world, number, m) for m in METRICS} for number, kind in enumerate(CLASSES)}
+    settings = fleet.settings
+    mixtures = {kind.name: {m: _mixtures(fleet, number, m) for m in METRICS} for number, kind in enumerate(CLASSES)}
     segments: list[JsonValue] = [
         {"class": kind.name, "asn": kind.asn, "metric": metric, **_ratios(mixtures[kind.name][metric])}
         for kind in CLASSES
         for metric in METRICS
     ]
-    together: list[JsonValue] = []
+    metrics: list[JsonValue] = []
     for metric in METRICS:
-        real, seen = _together(world, mixtures, metric)
-        together.append({"metric": metric, **_ratios(real), "seen": _ratios(seen)})
-    return {"format": FORMAT, **_head(settings), "all": together, "segments": segments}
+        real, apparent = _together(fleet, mixtures, metric)
+        metrics.append({"metric": metric, **_ratios(real), "seen": _ratios(apparent)})
+    return {"format": FORMAT, **_head(settings), "all": metrics, "segments": segments}
 
 
 def _head(settings: Settings) -> dict[str, JsonValue]:
@@ -114,17 +114,17 @@ def _ratios(arms: tuple[Mixture, Mixture]) -> dict[str, JsonValue]:
 
 
 def _together(
-    world: World, mixtures: dict[str, dict[str, tuple[Mixture, Mixture]]], metric: str
+    fleet: World, mixtures: dict[str, dict[str, tuple[Mixture, Mixture]]], metric: str
 ) -> tuple[tuple[Mixture, Mixture], tuple[Mixture, Mixture]]:
     """Mix all classes: as they are, and as who got which algorithm makes them look."""
     real: list[Mixture] = []
-    seen: list[Mixture] = []
+    apparent: list[Mixture] = []
     for arm in range(len(ARMS)):
-        each = [(mixtures[kind.name][metric][arm], number) for number, kind in enumerate(CLASSES)]
-        shares = world.shares if world.settings.design == AB else np.full(len(CLASSES), 0.5)
-        real.append(_sum(mixture for mixture, _ in each))
-        seen.append(_sum(mixture.times(shares[n] if arm else 1 - shares[n]) for mixture, n in each))
-    return (real[0], real[1]), (seen[0], seen[1])
+        arm_mixtures = [(mixtures[kind.name][metric][arm], number) for number, kind in enumerate(CLASSES)]
+        shares = fleet.shares if fleet.settings.design == AB else np.full(len(CLASSES), 0.5)
+        real.append(_sum(mixture for mixture, _ in arm_mixtures))
+        apparent.append(_sum(mixture.times(shares[n] if arm else 1 - shares[n]) for mixture, n in arm_mixtures))
+    return (real[0], real[1]), (apparent[0], apparent[1])
 
 
 def _sum(mixtures: Iterator[Mixture]) -> Mixture:
@@ -134,56 +134,56 @@ def _sum(mixtures: Iterator[Mixture]) -> Mixture:
     return first
 
 
-def _mixtures(world: World, number: int, metric: str) -> tuple[Mixture, Mixture]:
+def _mixtures(fleet: World, number: int, metric: str) -> tuple[Mixture, Mixture]:
     """Return the distributions of a class's transfers that a metric is about, without and with the treatment."""
-    spread = world.planted.spread
+    spread = fleet.planted.spread
     sd = float(np.hypot(spread.hour, spread.transfer))
-    found = []
+    mixtures = []
     for arm in range(len(ARMS)):
-        parts = list(_parts(world, number, arm, metric))
-        found.append(Mixture(np.concatenate([w for w, _ in parts]), np.concatenate([v for _, v in parts]), sd))
-    return found[0], found[1]
+        parts = list(_parts(fleet, number, arm, metric))
+        mixtures.append(Mixture(np.concatenate([w for w, _ in parts]), np.concatenate([v for _, v in parts]), sd))
+    return mixtures[0], mixtures[1]
 
 
-def _parts(world: World, number: int, arm: int, metric: str) -> Iterator[tuple[Floats, Floats]]:
+def _parts(fleet: World, number: int, arm: int, metric: str) -> Iterator[tuple[Floats, Floats]]:
     """Iterate over a class's paths, hours and sizes: weights and values of the transfers there."""
-    kind, pool = CLASSES[number], world.pools[number]
+    kind, pool = CLASSES[number], fleet.pools[number]
     busy = float(LOAD[BUSY].sum() / LOAD.sum())
-    follows = kind.another ** np.arange(kind.transfers)
+    continuation = kind.another ** np.arange(kind.transfers)
     sizes = sizes_bytes(kind)
-    for rate, rtt, loss, weights, factors in _paths(world, number):
+    for rate, rtt, loss, weights, factors in _paths(fleet, number):
         for hours, at in ((1 - busy, rate), (busy, max(rate - 1, 0))):
             for size, share in enumerate(kind.sizes.values()):
                 if (sizes[size] < SIZE_LIMIT_BYTES) != (metric == COMPLETION):
                     continue
                 cell = int(np.ravel_multi_index((at, rtt, loss, size, arm), pool.shape))
-                fct_us, chance = _distinct(pool.fct_us[cell].ravel(), np.tile(follows, pool.connections))
+                fct_us, weights_ = _distinct(pool.fct_us[cell].ravel(), np.tile(continuation, pool.connections))
                 value = fct_us if metric == COMPLETION else 8e6 * sizes[size] / fct_us
                 scaled = factors if metric == COMPLETION else 1 / factors
                 yield (
-                    np.outer(weights * hours * share, chance / pool.connections).ravel(),
+                    np.outer(weights * hours * share, weights_ / pool.connections).ravel(),
                     np.outer(scaled, value).ravel(),
                 )
 
 
 def _distinct(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Take equal values together."""
-    distinct, place = np.unique(values, return_inverse=True)
-    return distinct, np.bincount(place.ravel(), weights=weights).astype(np.float64)
+    distinct, index = np.unique(values, return_inverse=True)
+    return distinct, np.bincount(index.ravel(), weights=weights).astype(np.float64)
 
 
-def _paths(world: World, number: int) -> Iterator[tuple[int, int, int, Floats, Floats]]:
+def _paths(fleet: World, number: int) -> Iterator[tuple[int, int, int, Floats, Floats]]:
     """Return the paths of a class's clients, with the weights and factors of those who have it.
 
     Clients with the same factor are one. What a client weighs in its PoP counts by the PoP's share of all connections.
     """
-    clients = world.clients
-    mine = np.flatnonzero(clients.kind == number)
-    weight = clients.weight[mine] * world.pop_shares[clients.pop[mine]]
+    clients = fleet.clients
+    class_clients = np.flatnonzero(clients.kind == number)
+    weight = clients.weight[class_clients] * fleet.pop_shares[clients.pop[class_clients]]
     columns = (clients.rate, clients.rtt, clients.loss, clients.log_factor)
-    keys, place = np.unique(np.column_stack([column[mine] for column in columns]), axis=0, return_inverse=True)
-    weights = np.bincount(place.ravel(), weights=weight, minlength=len(keys))
+    keys, index = np.unique(np.column_stack([column[class_clients] for column in columns]), axis=0, return_inverse=True)
+    weights = np.bincount(index.ravel(), weights=weight, minlength=len(keys))
     paths, path = np.unique(keys[:, :3].astype(np.int64), axis=0, return_inverse=True)
     for at, (rate, rtt, loss) in enumerate(paths):
-        here = path.ravel() == at
-        yield int(rate), int(rtt), int(loss), weights[here], np.exp(keys[here, 3])
+        is_path = path.ravel() == at
+        yield int(rate), int(rtt), int(loss), weights[is_path], np.exp(keys[is_path, 3])

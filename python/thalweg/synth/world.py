@@ -63,12 +63,14 @@ class World:
 
     def luck(self, day: int, pop: int, slot: int) -> Floats:
         """Return how the hours of a slot treat the clients of a PoP: standard normal, by client and hour."""
-        chance = stream(self.settings.seed, Purpose.LUCK, day, pop, slot)
-        return chance.standard_normal((len(self.local[pop].numbers), SLOT_HOURS))
+        rng = stream(self.settings.seed, Purpose.LUCK, day, pop, slot)
+        return rng.standard_normal((len(self.local[pop].numbers), SLOT_HOURS))
 
-    def arms(self, kind: Integers, luck: Floats, day: int, hour: Integers, chance: np.random.Generator) -> Integers:
+    def arms(
+        self, kind: Integers, hour_effects: Floats, day: int, hour: Integers, rng: np.random.Generator
+    ) -> Integers:
         """Return which connections get the treatment (1) and which do not (0)."""
-        drawn = chance.random(len(kind))
+        draws = rng.random(len(kind))
         is_treated: Booleans
         if self.settings.design == BEFORE_AFTER:
             is_treated = np.full(len(kind), day >= self.settings.activation_day)
@@ -76,21 +78,21 @@ class World:
             # With the day in it, so that the same hour of the day is now the one and now the other.
             is_treated = (hour + day) % 2 == 1
         elif self.planted.is_by_client_hour:
-            is_treated = _coin(luck)
+            is_treated = _coin(hour_effects)
         else:
-            is_treated = drawn < self.shares[kind]
+            is_treated = draws < self.shares[kind]
         return is_treated.astype(np.int64)
 
 
 def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> World:
     """Draw the clients; `pools` are what the simulator gave, which a planted truth does not need."""
-    planted = PLANTED.get(settings.truth, Planted("", spread=SIMULATED_SPREAD))
+    truth = PLANTED.get(settings.truth, Planted("", spread=SIMULATED_SPREAD))
     if pools is None:
-        pools = {kind.name: planted_pool(kind, planted.ratios.get(kind.name, 1.0)) for kind in CLASSES}
-    drawn = clients.draw(settings.seed, planted.spread)
-    return World(settings, drawn, tuple(pools[kind.name] for kind in CLASSES), planted)
+        pools = {kind.name: planted_pool(kind, truth.ratios.get(kind.name, 1.0)) for kind in CLASSES}
+    drawn_clients = clients.draw(settings.seed, truth.spread)
+    return World(settings, drawn_clients, tuple(pools[kind.name] for kind in CLASSES), truth)
 
 
-def _coin(luck: Floats) -> Booleans:
+def _coin(hour_effects: Floats) -> Booleans:
     """Toss a coin for a client's hour: digits of its luck far behind the point, which say nothing of its size."""
-    return np.asarray(np.floor(luck * 1e6).astype(np.int64) % 2 == 1)
+    return np.asarray(np.floor(hour_effects * 1e6).astype(np.int64) % 2 == 1)

@@ -65,10 +65,10 @@ def compare(part: GridPart) -> list[GridCell]:
         has_share = kind in ("pair", "many") and len(point.flows) > 1
         for flow in (*point.flows, *([None] if kind == "many" else [])):
             name, cc = (flow.name, flow.cc) if flow else (None, None)
-            wanted = _wanted(flow, has_share=has_share) if flow else ["utilisation"]
-            measures = _measures(part, point.experiment, name, wanted) if state == "compared" else {}
-            own = [*notes, *_without_value(part, name, measures)]
-            cells.append(GridCell(part.name, point_of_sweep, name, cc, kind, state, measures, own))
+            measure_names = _wanted(flow, has_share=has_share) if flow else ["utilisation"]
+            measures = _measures(part, point.experiment, name, measure_names) if state == "compared" else {}
+            cell_notes = [*notes, *_without_value(part, name, measures)]
+            cells.append(GridCell(part.name, point_of_sweep, name, cc, kind, state, measures, cell_notes))
     return cells
 
 
@@ -85,21 +85,23 @@ def kind_of(point: Experiment) -> PointKind:
 def _wanted(flow: Flow, *, has_share: bool) -> list[str]:
     """Name what says most of a flow: how fast it is if it never ends, how long it takes if it does."""
     is_endless = isinstance(flow.load, LoadUnlimited)
-    wanted = ["goodput" if is_endless else "completion_time", "retransmit_ratio", "rtt_mean"]
-    return [*wanted, "share"] if has_share else wanted
+    measure_names = ["goodput" if is_endless else "completion_time", "retransmit_ratio", "rtt_mean"]
+    return [*measure_names, "share"] if has_share else measure_names
 
 
-def _measures(part: GridPart, experiment: int, flow: str | None, wanted: list[str]) -> dict[str, ComparedMeasure]:
-    found = {}
+def _measures(
+    part: GridPart, experiment: int, flow: str | None, measure_names: list[str]
+) -> dict[str, ComparedMeasure]:
+    compared = {}
     for name in ERRORS:
-        if name in wanted:
+        if name in measure_names:
             first, second = (_estimate(side, experiment, flow, name) for side in part.sides)
             if first is None or second is None:
-                found[name] = ComparedMeasure(_median(first), _median(second), None)
+                compared[name] = ComparedMeasure(_median(first), _median(second), None)
                 continue
             error = ERRORS[name].of(first.median, second.median)
-            found[name] = ComparedMeasure(first.median, second.median, error, half_width(first, second))
-    return found
+            compared[name] = ComparedMeasure(first.median, second.median, error, half_width(first, second))
+    return compared
 
 
 def _without_value(part: GridPart, flow: str | None, measures: dict[str, ComparedMeasure]) -> list[str]:
@@ -108,8 +110,8 @@ def _without_value(part: GridPart, flow: str | None, measures: dict[str, Compare
     for name, compared in measures.items():
         values = (compared.first, compared.second)
         if compared.error is None and values != (None, None):
-            who = next((side for side, value in zip(part.sides, values, strict=True) if value is None), part.sides[1])
-            notes.append(f"{who.engine.name}: {flow or 'the path'} has no {ERRORS[name].title} to compare with")
+            side_ = next((side for side, value in zip(part.sides, values, strict=True) if value is None), part.sides[1])
+            notes.append(f"{side_.engine.name}: {flow or 'the path'} has no {ERRORS[name].title} to compare with")
     return notes
 
 
@@ -118,9 +120,9 @@ def _median(estimate: Estimate | None) -> float | None:
 
 
 def _estimate(side: EngineSide, experiment: int, flow: str | None, measure: str) -> Estimate | None:
-    whose = pl.col("flow").is_null() if flow is None else pl.col("flow") == flow
+    is_flow = pl.col("flow").is_null() if flow is None else pl.col("flow") == flow
     assert side.summary is not None  # something was compared
-    rows = side.summary.filter(pl.col("experiment") == experiment, whose, pl.col("measure") == measure)
+    rows = side.summary.filter(pl.col("experiment") == experiment, is_flow, pl.col("measure") == measure)
     if not rows.height or rows["median"][0] is None:
         return None
     return Estimate(**rows.select("n", "mean", "low", "high", "median").row(0, named=True))
@@ -131,10 +133,14 @@ def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
     name = side.engine.name
     if experiment in side.reasons:
         return "lacking", [side.reasons[experiment]]
-    planned = [each for each in side.plan.experiments if each.experiment == experiment] if side.plan else []
+    planned = (
+        [experiment_ for experiment_ in side.plan.experiments if experiment_.experiment == experiment]
+        if side.plan
+        else []
+    )
     failures = _failures(side, experiment)
-    marks = {each.repetition: each.reason for each in (side.status.untrustworthy if side.status else [])
-             if each.experiment == experiment}  # fmt: skip
+    marks = {mark.repetition: mark.reason for mark in (side.status.untrustworthy if side.status else [])
+             if mark.experiment == experiment}  # fmt: skip
     notes = []
     if failures:
         notes.append(f"{name}: {_some(failures, planned)} failed: {next(iter(failures.values()))}")
@@ -153,8 +159,8 @@ def _failures(side: EngineSide, experiment: int) -> dict[int, str]:
         return {
             failure.repetition: failure.message for failure in side.status.failures if failure.experiment == experiment
         }
-    told = side.outcome.failed if side.outcome else []
-    return {event["repetition"]: event["message"] for event in told if event["experiment"] == experiment}
+    failed_events = side.outcome.failed if side.outcome else []
+    return {event["repetition"]: event["message"] for event in failed_events if event["experiment"] == experiment}
 
 
 def _some(repetitions: dict[int, str], planned: list[Experiment]) -> str:

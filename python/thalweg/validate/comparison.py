@@ -32,11 +32,11 @@ class EngineComparison:
 
     @classmethod
     def of(
-        cls, grid: Grid, parts: Sequence[GridPart], known: Sequence[KnownReason] | None = None
+        cls, grid: Grid, parts: Sequence[GridPart], known_reasons: Sequence[KnownReason] | None = None
     ) -> "EngineComparison":
         """Compare what was run; reasons come from the file of thalweg unless they are given."""
         engines = (parts[0].sides[0].engine.name, parts[0].sides[1].engine.name)
-        known = reasons.load(engines) if known is None else known
+        known_reasons = reasons.load(engines) if known_reasons is None else known_reasons
         cells = [cell for part in parts for cell in compare(part)]
         errors = [
             (name, compared.error)
@@ -44,9 +44,9 @@ class EngineComparison:
             for name, compared in cell.measures.items()
             if compared.error is not None
         ]
-        found = disagreements(cells)
-        gone = reasons.stale(known, found, cells, is_whole=not grid.left_out)
-        return cls(engines, grid, parts, cells, overall(errors), judge(cells), found, known, gone)
+        listed = disagreements(cells)
+        stale = reasons.stale(known_reasons, listed, cells, is_whole=not grid.left_out)
+        return cls(engines, grid, parts, cells, overall(errors), judge(cells), listed, known_reasons, stale)
 
     def reason(self, disagreement: Disagreement) -> str | None:
         """Return the reason of a disagreement, if it is known."""

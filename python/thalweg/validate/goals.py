@@ -81,15 +81,17 @@ def _judge(goal: Goal, cells: Sequence[GridCell]) -> JudgedGoal:
         for cell in one_share_per_point(cells, goal.measure)
         if cell.kind in goal.kinds and (compared := cell.measures.get(goal.measure)) and _counts(goal.measure, compared)
     ]
-    sizes = [ERRORS[goal.measure].size(each.error) for each in counted if each.error is not None]
-    noise = sum(bool(each.within_noise) for each in counted)
+    sizes = [ERRORS[goal.measure].size(compared.error) for compared in counted if compared.error is not None]
+    noise = sum(bool(compared.within_noise) for compared in counted)
     if not sizes:
         return JudgedGoal(goal, 0, 0, None, None, "not enough")
     p90 = float(np.quantile(sizes, 0.9))
-    found = {"median": float(np.median(sizes)), "mean": float(np.mean(sizes)), "90th percentile": p90}[goal.statistic]
-    met: GoalVerdict = "met" if found <= goal.limit else "not met"
+    statistic = {"median": float(np.median(sizes)), "mean": float(np.mean(sizes)), "90th percentile": p90}[
+        goal.statistic
+    ]
+    verdict: GoalVerdict = "met" if statistic <= goal.limit else "not met"
     return JudgedGoal(
-        goal, len(sizes), noise, found, p90, met if len(sizes) >= FEWEST[goal.statistic] else "not enough"
+        goal, len(sizes), noise, statistic, p90, verdict if len(sizes) >= FEWEST[goal.statistic] else "not enough"
     )
 
 
@@ -132,7 +134,7 @@ def disagreements(cells: Sequence[GridCell]) -> list[Disagreement]:
 
     Where shares are compared, goodput says the same again, and of a starved flow as a huge percentage: it is left out.
     """
-    found = []
+    listed = []
     shares = {id(cell) for cell in one_share_per_point(cells, "share")}
     for cell in cells:
         for measure, compared in cell.measures.items():
@@ -146,5 +148,5 @@ def disagreements(cells: Sequence[GridCell]) -> list[Disagreement]:
             is_factor = ERRORS[measure].kind == "factor"
             weight = math.log(max(size, 1.0)) / math.log(large) if is_factor else size / large
             if weight > 1:
-                found.append(Disagreement(cell, measure, compared, weight))
-    return sorted(found, key=lambda each: -each.weight)
+                listed.append(Disagreement(cell, measure, compared, weight))
+    return sorted(listed, key=lambda disagreement: -disagreement.weight)

@@ -47,23 +47,23 @@ def ready_made() -> dict[str, Path]:
     return {file.stem: file for file in sorted(FOLDER.glob("*.toml"))}
 
 
-def load_grid(wanted: Sequence[str], *, quick: bool = False, repetitions: int | None = None) -> Grid:
+def load_grid(names: Sequence[str], *, quick: bool = False, repetitions: int | None = None) -> Grid:
     """Load scenarios by the names of ready-made ones, or as files; all ready-made ones if none is wanted.
 
     `quick` keeps the ends of each swept range, and runs one repetition of at most `QUICK_DURATION`; `repetitions` has
     the last word. Raises `ThalwegError` if there is no such scenario, or it has mistakes.
     """
-    files = [_file(name) for name in dict.fromkeys(wanted)] or list(ready_made().values())
-    whole = [scenario.load(file, _settings(file, quick, repetitions)) for file in files]
-    documents = [_thinned(document) for document in whole] if quick else whole
+    files = [_file(name) for name in dict.fromkeys(names)] or list(ready_made().values())
+    full_documents = [scenario.load(file, _settings(file, quick, repetitions)) for file in files]
+    documents = [_thinned(document) for document in full_documents] if quick else full_documents
     _check_names(documents)
-    return Grid(documents, sum(_points(document) for document in whole) - Grid(documents).cells)
+    return Grid(documents, sum(_points(document) for document in full_documents) - Grid(documents).cells)
 
 
 def _file(name: str) -> Path:
-    known = ready_made()
-    if name in known:
-        return known[name]
+    scenarios = ready_made()
+    if name in scenarios:
+        return scenarios[name]
     if name.endswith(".toml") or Path(name).exists():
         return Path(name)
     raise ThalwegError(
@@ -71,8 +71,8 @@ def _file(name: str) -> Path:
         f"there is no grid `{name}`",
         place="--grid",
         found=name,
-        expected=f"a scenario file, or one of {', '.join(known)}",
-        hint=did_you_mean(name, list(known)),
+        expected=f"a scenario file, or one of {', '.join(scenarios)}",
+        hint=did_you_mean(name, list(scenarios)),
     )
 
 
@@ -89,10 +89,10 @@ def _settings(file: Path, quick: bool, repetitions: int | None) -> Assignment:
 
 
 def _thinned(document: Document) -> Document:
-    given = table(document.raw, "sweep")
-    lists = {key: values for key, values in given.items() if isinstance(values, list) and key != rows.KEY}
+    swept = table(document.raw, "sweep")
+    lists = {key: values for key, values in swept.items() if isinstance(values, list) and key != rows.KEY}
     ends = {key: values if len(values) <= FEW else [values[0], values[-1]] for key, values in lists.items()}
-    sweep = {**given, **ends}
+    sweep = {**swept, **ends}
     return replace(document, raw=document.raw | {"sweep": sweep}) if sweep else document
 
 

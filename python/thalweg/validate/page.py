@@ -56,7 +56,7 @@ def rows_csv(comparison: EngineComparison) -> str:
 
 
 def _cell_rows(cell: GridCell) -> Iterator[Row]:
-    point = " ".join(f"{words.short(key)}={printable.plain(each)}" for key, each in cell.point.items())
+    point = " ".join(f"{words.short(key)}={printable.plain(value)}" for key, value in cell.point.items())
     for measure, compared in cell.measures.items():
         yield [cell.scenario, point, cell.flow or "", cell.cc or "", measure, UNITS.get(measure, ""),
                _number(compared.first), _number(compared.second), _number(compared.error), ERRORS[measure].kind,
@@ -122,9 +122,9 @@ def _overall(comparison: EngineComparison) -> Iterator[str]:
     yield "Of the sizes of all errors:"
     yield ""
     rows = [
-        [ERRORS[each.measure].title, words.size(each.measure, each.median), words.size(each.measure, each.p90),
-         str(each.n)]
-        for each in comparison.overall
+        [ERRORS[total.measure].title, words.size(total.measure, total.median), words.size(total.measure, total.p90),
+         str(total.n)]
+        for total in comparison.overall
     ]  # fmt: skip
     yield from _table(["measure", "median", "90th percentile", "rows"], rows, numbers=range(1, 4))
     yield ""
@@ -140,17 +140,17 @@ def _ranked(comparison: EngineComparison) -> Iterator[str]:
         yield "Errors that are large and beyond what repetitions leave uncertain, the largest first."
         yield ""
         rows = [
-            [f"`{words.place(each.cell)}`", words.flow(each.cell), ERRORS[each.measure].title,
-             words.value(each.measure, each.compared.first), words.value(each.measure, each.compared.second),
-             words.error(each.measure, each.compared.error), comparison.reason(each) or "not known yet"]
-            for each in comparison.disagreements
+            [f"`{words.place(case.cell)}`", words.flow(case.cell), ERRORS[case.measure].title,
+             words.value(case.measure, case.compared.first), words.value(case.measure, case.compared.second),
+             words.error(case.measure, case.compared.error), comparison.reason(case) or "not known yet"]
+            for case in comparison.disagreements
         ]  # fmt: skip
         yield from _table(["where", "flow", "measure", first, second, "error", "why"], rows, numbers=range(3, 6))
     yield ""
     if comparison.stale:
         yield "Entries of `python/thalweg/data/disagreements.toml` that explain nothing any more:"
         yield ""
-        yield from (f"- `{each.pattern}`" for each in comparison.stale)
+        yield from (f"- `{reason.pattern}`" for reason in comparison.stale)
         yield ""
 
 

@@ -75,7 +75,7 @@ class GridPart:
     sweep_keys: list[str] = field(default_factory=list)
 
     @classmethod
-    def plan(cls, document: Document, engines: tuple[Engine, Engine], known: Mapping[str, Engine]) -> "GridPart":
+    def plan(cls, document: Document, engines: tuple[Engine, Engine], available: Mapping[str, Engine]) -> "GridPart":
         """Plan a scenario for both engines.
 
         Where the engines have exactly one generation of Linux in common, hosts without a `kernel` get that one: a
@@ -87,19 +87,19 @@ class GridPart:
         refusals: list[ThalwegErrors] = []
         for engine in engines:
             try:
-                planned.append(plan.possible(document, engine, known))
+                planned.append(plan.possible(document, engine, available))
             except ThalwegErrors as error:
                 planned.append(None)
                 refusals.append(error)
-        some = next((each for each in planned if each is not None), None)
-        if some is None:
+        first_possible = next((possible for possible in planned if possible is not None), None)
+        if first_possible is None:
             raise refusals[0]
-        points = some.points
+        points = first_possible.points
         sides = [
-            EngineSide(engine, each.plan, each.reasons)
-            if each
+            EngineSide(engine, possible.plan, possible.reasons)
+            if possible
             else EngineSide(engine, None, _all(points, refusals[0].message))
-            for engine, each in zip(engines, planned, strict=True)
+            for engine, possible in zip(engines, planned, strict=True)
         ]
         # An engine that is compared with itself runs once.
         both = (sides[0], sides[0] if engines[0] == engines[1] else sides[1])

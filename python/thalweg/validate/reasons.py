@@ -75,7 +75,7 @@ def load(engines: tuple[str, str], file: Path = FILE) -> list[KnownReason]:
                 place=str(file),
                 expected=f"the keys {', '.join(sorted(keys))}",
             )
-    return [each for each in map(_reason, entries) if each.engines == engines]
+    return [reason for reason in map(_reason, entries) if reason.engines == engines]
 
 
 def _reason(entry: ReasonEntry) -> KnownReason:
@@ -96,7 +96,7 @@ def explain(disagreement: Disagreement, reasons: Sequence[KnownReason]) -> str |
 
 
 def stale(
-    reasons: Sequence[KnownReason], found: Sequence[Disagreement], cells: Sequence[GridCell], *, is_whole: bool
+    reasons: Sequence[KnownReason], disagreements: Sequence[Disagreement], cells: Sequence[GridCell], *, is_whole: bool
 ) -> list[KnownReason]:
     """Return the entries that explain nothing any more.
 
@@ -105,11 +105,11 @@ def stale(
     """
     parts = {cell.scenario for cell in cells}
     compared = [cell for cell in cells if cell.state == "compared"]
-    gone = []
+    stale_reasons = []
     for reason in reasons:
-        explains = any(reason.covers(each.cell, each.measure) for each in found)
+        explains = any(reason.covers(disagreement.cell, disagreement.measure) for disagreement in disagreements)
         is_tried = any(reason.covers(cell) for cell in compared)
         is_lost = is_whole and reason.part in parts and not any(reason.covers(cell) for cell in cells)
         if not explains and (is_tried or is_lost):
-            gone.append(reason)
-    return gone
+            stale_reasons.append(reason)
+    return stale_reasons

@@ -62,7 +62,9 @@ def short(key: str) -> str:
 
 def place(cell: GridCell) -> str:
     """Write where in the grid a cell is, in a line."""
-    return " ".join([cell.scenario, *(f"{short(key)}={printable.plain(each)}" for key, each in cell.point.items())])
+    return " ".join(
+        [cell.scenario, *(f"{short(key)}={printable.plain(swept_value)}" for key, swept_value in cell.point.items())]
+    )
 
 
 def flow(cell: GridCell) -> str:
