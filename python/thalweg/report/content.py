@@ -94,7 +94,7 @@ class Sweep:
         values = [[point.values for point in points] for points in of_runs]
         if any(value != values[0] for value in values):
             return self.points
-        return [point for together in zip(*of_runs, strict=True) for point in together]
+        return [point for same_points in zip(*of_runs, strict=True) for point in same_points]
 
     @cached_property
     def all_flows(self) -> list[str]:
@@ -121,15 +121,15 @@ class Sweep:
         entry = next(
             entry for entry in self._runs[point.run].plan["experiments"] if entry["experiment"] == point.experiment
         )
-        copies = {each["name"]: each.get("count", 1) for each in entry["flows"]}
+        copies = {planned_flow["name"]: planned_flow.get("count", 1) for planned_flow in entry["flows"]}
         return copies.get(flow, 1) / (copies.get(flow, 1) + copies.get(other, 1))
 
     def text(self, point: Point) -> str:
         """Name a point by what varies, the run included if there are several."""
-        place = point_text(point.values, self.axes)
+        setting_text = point_text(point.values, self.axes)
         if not self.is_of_several_runs:
-            return place
-        return f"{self.labels[point.run]}: {place}" if place else self.labels[point.run]
+            return setting_text
+        return f"{self.labels[point.run]}: {setting_text}" if setting_text else self.labels[point.run]
 
 
 class Measurements:
@@ -175,10 +175,10 @@ class Measurements:
 
     def is_cut_off(self, point: Point, flow: str) -> bool:
         """Return whether too few transfers of a flow were completed for its completion times to be meaningful."""
-        begun, completed = self.cell(point, "transfers", flow), self.cell(point, "completed", flow)
-        if flow not in self.sized_flows or begun is None or completed is None:
+        started, completed = self.cell(point, "transfers", flow), self.cell(point, "completed", flow)
+        if flow not in self.sized_flows or started is None or completed is None:
             return False
-        return completed.mean < (1 - NEGLIGIBLE) * begun.mean
+        return completed.mean < (1 - NEGLIGIBLE) * started.mean
 
 
 class Content:
@@ -191,7 +191,9 @@ class Content:
         statuses = [analysis.status(run) for run in runs]
         repetitions = [analysis.repetitions(run) for run in runs]
         summaries = [analysis.summary(run, values=values) for run, values in zip(runs, repetitions, strict=True)]
-        self.runs = [LabelledRun(*each) for each in zip(labels, runs, statuses, repetitions, summaries, strict=True)]
+        self.runs = [
+            LabelledRun(*fields) for fields in zip(labels, runs, statuses, repetitions, summaries, strict=True)
+        ]
         self.sweep = Sweep(runs, labels)
         self.measurements = Measurements(summaries)
 

@@ -7,22 +7,22 @@ from thalweg.errors import Exit, ThalwegError
 from thalweg.scratch import Scratch
 
 
-def put(output: Path, content: str, what: str, hint: str, *, makes_folders: bool = True) -> None:
+def put(output: Path, content: str, subject: str, hint: str, *, makes_folders: bool = True) -> None:
     """Write a text as `replace` does.
 
-    Raises `ThalwegError` if it cannot be written; `what` names it there, and `hint` says what to type.
+    Raises `ThalwegError` if it cannot be written; `subject` names it there, and `hint` says what to type.
     """
     try:
         replace(output, content.encode(), makes_folders=makes_folders)
     except OSError as error:
-        raise cannot_write(output, what, error.strerror or str(error), hint) from error
+        raise cannot_write(output, subject, error.strerror or str(error), hint) from error
 
 
-def cannot_write(output: Path, what: str, why: str, hint: str) -> ThalwegError:
+def cannot_write(output: Path, subject: str, why: str, hint: str) -> ThalwegError:
     """Return the error of a file that cannot be written, with the reason and a hint."""
     return ThalwegError(
         "cannot-write",
-        f"{what} cannot be written to `{output}`: {why}",
+        f"{subject} cannot be written to `{output}`: {why}",
         place=str(output),
         hint=hint,
         exit_code=Exit.CANNOT_WRITE,

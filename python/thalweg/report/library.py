@@ -15,10 +15,10 @@ BUNDLE = resources.files("thalweg.report").joinpath("static", "library.js")
 def script() -> str:
     """Return the script, which may stand in a page."""
     try:
-        versions, _, found = BUNDLE.read_text(encoding="utf-8").partition("\n")
+        versions, _, bundle = BUNDLE.read_text(encoding="utf-8").partition("\n")
     except FileNotFoundError:
         return _bundled()
-    return found if versions == _versions() else _bundled()
+    return bundle if versions == _versions() else _bundled()
 
 
 def write() -> None:

@@ -32,7 +32,7 @@ def render(template: str, scripts: list[str], data: PageJson, **values: object) 
         "policy": f"default-src 'none'; script-src {' '.join(map(_hash, code))};"
         " style-src 'unsafe-inline'; img-src data: blob:",
         "style": Markup(_file("page.css")),
-        "scripts": [Markup(each) for each in code],
+        "scripts": [Markup(source) for source in code],
         "data": Markup(_json(data)),
         "version": thalweg.__version__,
     }

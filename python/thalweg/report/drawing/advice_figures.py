@@ -39,9 +39,9 @@ def figures(answer: Answer) -> list[Figure]:
 def _maps(answer: Answer) -> Iterator[Figure]:
     for metric, (title, *_) in METRICS.items():
         rows = [
-            (*part.names, found.value, found.low, found.high)
+            (*part.names, gain_.value, gain_.low, gain_.high)
             for part in answer.map
-            if (compared := part.comparisons.get(metric)) and (found := compared.gain)
+            if (compared := part.comparisons.get(metric)) and (gain_ := compared.gain)
             if UNKNOWN_TEXT not in part.names and not (compared.networks and compared.networks.are_few)
         ]
         if rows:
@@ -77,8 +77,8 @@ def _distributions(answer: Answer) -> Iterator[Figure]:
             continue
         rows = [
             (name, value * size, share)
-            for which, name in names.items()
-            for value, share in getattr(comparison.difference, which).curve
+            for arm, name in names.items()
+            for value, share in getattr(comparison.difference, arm).curve
         ]
         table = pl.DataFrame(rows, schema=["series", "value", "share"], orient="row")
         yield Figure(
@@ -99,12 +99,12 @@ def _over_time(answer: Answer) -> Iterator[Figure]:
         if table["start_us"].n_unique() < 2:
             continue
         first = int(table["start_us"].min())  # type: ignore[arg-type]
-        none = pl.lit(None, pl.Float64)
+        empty = pl.lit(None, pl.Float64)
         rows = table.select(
             ((pl.col("start_us") - first) / HOUR_US).alias("x"),
             (pl.col("median") * size).alias("y"),
-            none.alias("low"),
-            none.alias("high"),
+            empty.alias("low"),
+            empty.alias("high"),
             pl.col("arm").replace_strict(names).alias("series"),
         ).sort("series", "x")
         mark = None
@@ -136,28 +136,28 @@ def _sizes(answer: Answer) -> Iterator[Figure]:
 
 
 def _by_size(
-    answer: Answer, name: str, title: str, axis: str, value_us: Callable[[Arm], float], about: str = ""
+    answer: Answer, name: str, title: str, axis: str, value_us: Callable[[Arm], float], caption: str = ""
 ) -> Iterator[Figure]:
     """Draw a time of both arms for each class of sizes."""
     names = {"treatment": answer.question.treatment, "control": answer.question.control}
     rows = [
-        (size.title, value_us(getattr(size.difference, which)) * 1e-6, None, None, series)
+        (size.title, value_us(getattr(size.difference, arm)) * 1e-6, None, None, series)
         for size in answer.sizes
-        for which, series in names.items()
+        for arm, series in names.items()
     ]
     columns = {"x": pl.String, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64, "series": pl.String}
     if rows:
         table = pl.DataFrame(rows, schema=columns, orient="row")
-        yield Figure(name, title, "bars", table, x=Scaled("size"), y=Scaled(axis, "s"), about=about)
+        yield Figure(name, title, "bars", table, x=Scaled("size"), y=Scaled(axis, "s"), about=caption)
 
 
 def _quantiles(answer: Answer) -> Iterator[Figure]:
     rows = [
-        (f"{share:.0%}", found.value, found.low, found.high, METRICS[metric][1])
+        (f"{share:.0%}", quantile_gain.value, quantile_gain.low, quantile_gain.high, METRICS[metric][1])
         for metric, comparison in answer.overall.comparisons.items()
         if comparison.difference
         for share, effect in sorted(comparison.difference.quantiles.items())
-        for found in [gain(metric, effect)]
+        for quantile_gain in [gain(metric, effect)]
     ]
     if rows:
         yield _gains(
@@ -167,33 +167,33 @@ def _quantiles(answer: Answer) -> Iterator[Figure]:
 
 def _ages(answer: Answer) -> Iterator[Figure]:
     rows = [
-        (age.title, found.value, found.low, found.high, "throughput")
+        (age.title, age_gain.value, age_gain.low, age_gain.high, "throughput")
         for age in answer.ages
         if age.effect
-        for found in [Gain(age.effect.ratio - 1, age.effect.low - 1, age.effect.high - 1)]
+        for age_gain in [Gain(age.effect.ratio - 1, age.effect.low - 1, age.effect.high - 1)]
     ]
     if rows:
-        about = "Bytes acknowledged in each span of a connection's life, of connections that were open for all of it."
-        yield _gains("ages", "Gain by age of the connection", rows, "age", about)
+        caption = "Bytes acknowledged in each span of a connection's life, of connections that were open for all of it."
+        yield _gains("ages", "Gain by age of the connection", rows, "age", caption)
 
 
 def _since(answer: Answer) -> Iterator[Figure]:
     rows = [
-        (each.title, found.value, found.low, found.high, METRICS[each.metric][1])
-        for each in answer.since
-        if each.difference.median
-        for found in [gain(each.metric, each.difference.median)]
+        (period.title, period_gain.value, period_gain.low, period_gain.high, METRICS[period.metric][1])
+        for period in answer.since
+        if period.difference.median
+        for period_gain in [gain(period.metric, period.difference.median)]
     ]
     if rows:
-        about = "Spans of whole days since the treatment began, or since the records do."
-        yield _gains("since", "Gain by time since the activation", rows, "since the activation", about)
+        caption = "Spans of whole days since the treatment began, or since the records do."
+        yield _gains("since", "Gain by time since the activation", rows, "since the activation", caption)
 
 
 def _gains(
-    name: str, title: str, rows: Sequence[tuple[str, float, float, float, str]], axis: str, about: str
+    name: str, title: str, rows: Sequence[tuple[str, float, float, float, str]], axis: str, caption: str
 ) -> Figure:
     table = pl.DataFrame(list(rows), schema=["x", "y", "low", "high", "series"], orient="row")
-    return Figure(name, title, "points", table, x=Scaled(axis), y=GAIN, about=f"{about} {POSITIVE}")
+    return Figure(name, title, "points", table, x=Scaled(axis), y=GAIN, about=f"{caption} {POSITIVE}")
 
 
 def _day(us: int) -> str:

@@ -49,7 +49,7 @@ def line_colours(names: Iterable[str]) -> dict[str, Colour]:
     >>> line_colours(["bbr", "equation"])["bbr"] == colours(["bbr"])["bbr"]
     True
     """
-    wanted = list(names)
-    left = [hue for cc, hue in _KNOWN.items() if cc not in wanted] + list(_OTHERS)
-    others = [name for name in wanted if name not in _KNOWN]
-    return {name: _KNOWN.get(name) or left[others.index(name) % len(left)] for name in wanted}
+    lines = list(names)
+    free = [hue for cc, hue in _KNOWN.items() if cc not in lines] + list(_OTHERS)
+    others = [name for name in lines if name not in _KNOWN]
+    return {name: _KNOWN.get(name) or free[others.index(name) % len(free)] for name in lines}

@@ -113,11 +113,11 @@ def _placed(rows: pl.DataFrame) -> pl.DataFrame:
     engines = rows["engine"].drop_nulls().n_unique() if "engine" in rows.columns else 0
     parts = [pl.col("panel").cast(pl.String)] if "panel" in rows.columns else []
     parts += [pl.col("engine").cast(pl.String)] if engines > 1 else []
-    place = pl.concat_str(parts, separator=" · ", ignore_nulls=True) if parts else pl.lit("")
+    panel = pl.concat_str(parts, separator=" · ", ignore_nulls=True) if parts else pl.lit("")
     name = pl.col("series").cast(pl.String).fill_null("") if "series" in rows.columns else pl.lit("")
     floats = pl.selectors.float()
     finite = rows.with_columns(pl.when(floats.is_finite()).then(floats).name.keep())
-    return finite.with_columns(place.alias("place"), name.alias("name"))
+    return finite.with_columns(panel.alias("place"), name.alias("name"))
 
 
 def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
@@ -174,16 +174,16 @@ def _low(figure: Figure, low: float, mean: float) -> float:
 def _theory(figure: Figure, panels: list[str], x: Scale, y: Scale) -> list[PageJson]:
     if figure.curves is None:
         return []
-    found = []
+    theory_rows = []
     for row in figure.curves.drop_nulls(["x", "y"]).iter_rows(named=True):
         if (figure.x.is_log and row["x"] <= 0) or (figure.y.is_log and row["y"] <= 0):
             continue
-        wanted = row.get("panel")
+        own_panel = row.get("panel")
         for panel in panels:
-            if wanted is None or panel == wanted or panel.startswith(f"{wanted} · "):
-                place = {"x": rounded(row["x"] / x.size), "y": rounded(row["y"] / y.size)}
-                found.append(place | {"series": row["name"], "panel": panel, "kind": "theory"})
-    return found
+            if own_panel is None or panel == own_panel or panel.startswith(f"{own_panel} · "):
+                position = {"x": rounded(row["x"] / x.size), "y": rounded(row["y"] / y.size)}
+                theory_rows.append(position | {"series": row["name"], "panel": panel, "kind": "theory"})
+    return theory_rows
 
 
 def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
@@ -191,19 +191,19 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
     x, y, value = (
         _scale(side, table[name]) for name, side in (("x", figure.x), ("y", figure.y), ("value", figure.value))
     )
-    along, up = _ordered(table["x"], x), _ordered(table["y"], y)
+    x_texts, y_texts = _ordered(table["x"], x), _ordered(table["y"], y)
     low, high, note = _ends(figure, table["value"], value)
     middle = None if figure.middle is None else figure.middle / value.size
     rows = []
     for row in table.iter_rows(named=True):
-        shown = row["value"] / value.size
+        scaled = row["value"] / value.size
         rows.append(
             {
-                "x": along[row["x"]],
-                "y": up[row["y"]],
-                "value": rounded(shown),
-                "number": f"{shown:.2g}" if abs(shown) < 10 else f"{shown:.0f}",
-                "is_dark": _part(shown, low, high, middle, figure.value.is_log) > DARK,
+                "x": x_texts[row["x"]],
+                "y": y_texts[row["y"]],
+                "value": rounded(scaled),
+                "number": f"{scaled:.2g}" if abs(scaled) < 10 else f"{scaled:.0f}",
+                "is_dark": _part(scaled, low, high, middle, figure.value.is_log) > DARK,
                 "panel": row["place"],
                 "engine": row.get("engine"),
                 "choice": row.get("choice"),
@@ -214,9 +214,9 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
     spec = heatmap(*sides, PlotSide(_title(figure.value, value), is_log=figure.value.is_log), (low, high), middle)
     panels = _texts(table["place"])
     # The largest value of y stands at the top, as on any other axis.
-    upwards = list(reversed(up.values()))
+    upwards = list(reversed(y_texts.values()))
     return Drawing(
-        figure.kind, spec, rows, panels, [], list(along.values()), upwards, _description(figure, [], panels), note
+        figure.kind, spec, rows, panels, [], list(x_texts.values()), upwards, _description(figure, [], panels), note
     )
 
 
@@ -381,7 +381,7 @@ def _lines(names: list[str], theory: list[str] | None = None) -> list[DrawnLine]
 
 
 def _description(figure: Figure, lines: list[DrawnLine], panels: list[str]) -> str:
-    named = [line.name for line in lines if line.name]
-    of = f", with {joined(named)}" if 0 < len(named) <= 8 else ""
+    line_names = [line.name for line in lines if line.name]
+    lines_text = f", with {joined(line_names)}" if 0 < len(line_names) <= 8 else ""
     parts = f" In {len(panels)} panels." if len(panels) > 1 else ""
-    return f"{figure.title}: {figure.kind}{of}.{parts}"
+    return f"{figure.title}: {figure.kind}{lines_text}.{parts}"

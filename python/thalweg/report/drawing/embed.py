@@ -57,15 +57,18 @@ def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
 def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
     """Return what is drawn over the sweep: a measure each, and a flow each unless flows lie along x."""
     flows: Sequence[str | None] = sweep.flows[:MAX_FLOWS] if sweep.axes else [None]
-    wanted: list[tuple[str, str | None]] = [(measure, flow) for measure in TOGETHER for flow in flows]
+    candidates: list[tuple[str, str | None]] = [(measure, flow) for measure in TOGETHER for flow in flows]
     first = sweep.flows[0] if sweep.flows else None
     if sweep.axes or sweep.is_of_several_runs:  # of a single point they would be charts of one bar
         is_sized = bool(sweep.axes) and first in measurements.sized_flows
-        wanted += [("utilisation_while_active", first) if is_sized else ("utilisation", None), ("queueing_delay", None)]
+        candidates += [
+            ("utilisation_while_active", first) if is_sized else ("utilisation", None),
+            ("queueing_delay", None),
+        ]
     present = {(measure, flow) for _, _, flow, measure in measurements.cells} | {
         (key[3], None) for key in measurements.cells
     }
-    return [Chart(measure, flow, subject(measure, flow)) for measure, flow in wanted if (measure, flow) in present]
+    return [Chart(measure, flow, subject(measure, flow)) for measure, flow in candidates if (measure, flow) in present]
 
 
 class Distributions(TypedDict):
@@ -150,9 +153,9 @@ def _points(sweep: Sweep) -> tuple[PageJson, dict[tuple[int, int], int]]:
 
 
 def _numbers(sweep: Sweep, measurements: Measurements, index: dict[tuple[int, int], int]) -> PageJson:
-    drawn = {figure.measure for figure in figures(sweep, measurements)}
-    shown = {None, *sweep.flows}
-    rows = [(key, cell) for key, cell in measurements.cells.items() if key[3] in drawn and key[2] in shown]
+    measures = {figure.measure for figure in figures(sweep, measurements)}
+    flows = {None, *sweep.flows}
+    rows = [(key, cell) for key, cell in measurements.cells.items() if key[3] in measures and key[2] in flows]
     return {
         "point": [index[key[0], key[1]] for key, _ in rows],
         "flow": [-1 if key[2] is None else sweep.flows.index(key[2]) for key, _ in rows],
@@ -165,10 +168,10 @@ def _numbers(sweep: Sweep, measurements: Measurements, index: dict[tuple[int, in
 
 
 def _distributions(
-    runs: Sequence[LabelledRun], shown: Sequence[str], index: dict[tuple[int, int], int]
+    runs: Sequence[LabelledRun], flow_names: Sequence[str], index: dict[tuple[int, int], int]
 ) -> Distributions:
     rows: list[tuple[int, int, str, list[float]]] = []
-    flows = {flow: number for number, flow in enumerate(shown)}
+    flows = {flow: number for number, flow in enumerate(flow_names)}
     for number, labelled in enumerate(runs):
         run = labelled.run
         for frame in (analysis.transfer_distributions(run), analysis.rtt_distributions(run)):
@@ -176,7 +179,7 @@ def _distributions(
                 if flow in flows:
                     rows.append((index[number, experiment], flows[flow], measure, values))
     rows = spread(rows, VALUES_BUDGET // MIN_VALUES)
-    most = max(MIN_VALUES, VALUES_BUDGET // max(1, len(rows)))
+    limit = max(MIN_VALUES, VALUES_BUDGET // max(1, len(rows)))
     titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput", "rtt": "Smoothed RTT"}
     units = {"completion_time": "s", "transfer_goodput": "bit/s", "rtt": "s"}
     largest = {measure: max((row[3][-1] for row in rows if row[2] == measure), default=1.0) for measure in titles}
@@ -186,7 +189,7 @@ def _distributions(
         "flow": [flow for _, flow, _, _ in rows],
         "measure": [measure for _, _, measure, _ in rows],
         "values": [
-            [rounded(value / scales[measure].size, 4) for value in spread(values, most)]
+            [rounded(value / scales[measure].size, 4) for value in spread(values, limit)]
             for _, _, measure, values in rows
         ],
         "titles": {measure: _with_unit(title, scales[measure].unit) for measure, title in titles.items()},

@@ -50,13 +50,13 @@ def save(figures: Iterable[Figure], directory: Path, form: str = "svg") -> list[
     format is unknown, or if the folder cannot be written.
     """
     prepare(directory, form)
-    drawn = {directory / name: content for name, content in _named(figures, form).items()}
-    for path, content in drawn.items():
+    contents = {directory / name: content for name, content in _named(figures, form).items()}
+    for path, content in contents.items():
         try:
             replace(path, content)
         except OSError as error:
             raise _cannot_write(path, error.strerror or str(error)) from error
-    return list(drawn)
+    return list(contents)
 
 
 def prepare(directory: Path, form: str) -> None:
@@ -88,13 +88,13 @@ def _cannot_write(path: Path, why: str) -> ThalwegError:
 
 
 def _named(figures: Iterable[Figure], form: str) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     for figure in figures:
         name = figure.id
-        while f"{name}.{form}".lower() in (each.lower() for each in found):
+        while f"{name}.{form}".lower() in (taken.lower() for taken in contents):
             name += "-2"
-        found[f"{name}.{form}"] = rendered(figure, form)
-    return found
+        contents[f"{name}.{form}"] = rendered(figure, form)
+    return contents
 
 
 def rendered(figure: Figure, form: str = "svg") -> bytes:
@@ -132,10 +132,10 @@ def specification(figure: Figure) -> PageJson:
     )
     columns = _size(spec, drawing)
     _add_legends(spec, drawing, columns)
-    whole = spec if len(drawing.panels) > 1 else {**inside(spec, "spec"), "$schema": spec["$schema"]}
+    full_spec = spec if len(drawing.panels) > 1 else {**inside(spec, "spec"), "$schema": spec["$schema"]}
     text = [*([drawing.note] if drawing.note else [])]
     title = {"text": figure.title, "subtitle": text, "subtitleFontSize": 10} if text else {"text": figure.title}
-    return {**whole, "data": {"values": drawing.rows}, "title": title, "config": CONFIG}
+    return {**full_spec, "data": {"values": drawing.rows}, "title": title, "config": CONFIG}
 
 
 def filled(part: object, values: Mapping[str, object]) -> object:
@@ -146,7 +146,7 @@ def filled(part: object, values: Mapping[str, object]) -> object:
         [first, *others] = part or [None]
         if isinstance(first, str) and first.startswith("@") and not others:
             return values[first[1:]]
-        return [filled(each, values) for each in part]
+        return [filled(element, values) for element in part]
     if isinstance(part, dict):
         return {key: filled(value, values) for key, value in part.items()}
     return part
@@ -154,15 +154,15 @@ def filled(part: object, values: Mapping[str, object]) -> object:
 
 def _size(spec: PageJson, drawing: Drawing) -> int:
     """Set the size of each panel; return the number of panels in a row."""
-    most_columns = MAX_COLUMNS
+    max_columns = MAX_COLUMNS
     if drawing.kind == "heatmap":
         width, height = CELL_WIDTH * len(drawing.x_domain), CELL_HEIGHT * len(drawing.y_domain)
-        most_columns = max(1, int(MAX_COLUMNS * (PANEL_WIDTH + 20) / max(1, width)))
+        max_columns = max(1, int(MAX_COLUMNS * (PANEL_WIDTH + 20) / max(1, width)))
     else:
         width, height = (WIDTH, HEIGHT) if len(drawing.panels) < 2 else (PANEL_WIDTH, PANEL_HEIGHT)
     inside(spec, "spec").update(width=width, height=height)
     panels = max(1, len(drawing.panels))
-    columns = math.ceil(panels / math.ceil(panels / most_columns))
+    columns = math.ceil(panels / math.ceil(panels / max_columns))
     spec["columns"] = columns
     longest = max((len(text) for text in drawing.x_domain), default=0)
     if longest * LETTER * len(drawing.x_domain) > width:
@@ -189,6 +189,6 @@ def _add_legends(spec: PageJson, drawing: Drawing, columns: int) -> None:
     legend = {"title": None, "orient": "bottom", "columns": max(1, min(len(names), int(room / width)))}
     for encoding in _encodings(spec):
         for channel in ("color", "shape", "strokeDash"):
-            drawn = encoding.get(channel)
-            if isinstance(drawn, dict) and drawn.get("field") == "series":
-                encoding[channel] = drawn | {"legend": legend}
+            channel_spec = encoding.get(channel)
+            if isinstance(channel_spec, dict) and channel_spec.get("field") == "series":
+                encoding[channel] = channel_spec | {"legend": legend}

@@ -48,20 +48,20 @@ class Layers:
 
 def marks(kind: str, x: PlotSide, y: PlotSide, has: Layers) -> PageJson:
     """Lines, points or bars over x, with their intervals, and theory over them."""
-    along = _along(x)
-    up = _up(y, zero=kind == "bars" or not y.is_log)
-    base: PageJson = {"x": along, "y": up, "color": _COLOUR}
+    x_encoding = _along(x)
+    y_encoding = _up(y, zero=kind == "bars" or not y.is_log)
+    base: PageJson = {"x": x_encoding, "y": y_encoding, "color": _COLOUR}
     group = {"xOffset": {"field": "series", "type": "nominal", "sort": ["@names"]}} if has.groups else {}
     measured = [{"filter": "datum.kind !== 'theory'"}] if has.theory else []
     bounded = [*measured, {"filter": "datum.low !== null"}]
-    interval = {"y": up | {"field": "low"}, "y2": {"field": "high"}}
+    interval = {"y": y_encoding | {"field": "low"}, "y2": {"field": "high"}}
     layers: list[PageJson] = []
     if kind == "bars":
         bar = {"type": "bar", "width": {"band": 0.82}}
         layers.append({"mark": bar, "transform": measured, "encoding": base | group | {"tooltip": _tooltip(x, y)}})
         if has.intervals:
             rule = {"type": "rule", "color": "@ink", "strokeWidth": 1.2, "aria": False}
-            layers.append({"mark": rule, "transform": bounded, "encoding": {"x": along, **group, **interval}})
+            layers.append({"mark": rule, "transform": bounded, "encoding": {"x": x_encoding, **group, **interval}})
         return _facet({"layer": layers})
     if has.intervals and has.bands and kind == "lines":
         area = {"type": "area", "opacity": 0.18, "aria": False}
@@ -85,7 +85,7 @@ def marks(kind: str, x: PlotSide, y: PlotSide, has: Layers) -> PageJson:
 
 def heatmap(x: PlotSide, y: PlotSide, value: PlotSide, ends: tuple[float, float], middle: float | None) -> PageJson:
     """Cells of two ordered sides, with the number in each; the page leaves the numbers out where there is no room."""
-    along, up = (
+    x_encoding, y_encoding = (
         {
             "field": name,
             "type": "ordinal",
@@ -108,13 +108,13 @@ def heatmap(x: PlotSide, y: PlotSide, value: PlotSide, ends: tuple[float, float]
         {"field": "y", "type": "ordinal", "title": y.title},
         {**_TEXT, "title": value.title},
     ]
-    cells = {"mark": {"type": "rect"}, "encoding": {"x": along, "y": up, "color": colour, "tooltip": tip}}
+    cells = {"mark": {"type": "rect"}, "encoding": {"x": x_encoding, "y": y_encoding, "color": colour, "tooltip": tip}}
     number = {
         "name": "numbers",
         "mark": {"type": "text", "fontSize": 10, "aria": False},
         "encoding": {
-            "x": along,
-            "y": up,
+            "x": x_encoding,
+            "y": y_encoding,
             "text": {"field": "number", "type": "nominal"},
             "color": {"condition": {"test": "datum.is_dark", "value": "#ffffff"}, "value": "#1a222c"},
         },
@@ -124,20 +124,20 @@ def heatmap(x: PlotSide, y: PlotSide, value: PlotSide, ends: tuple[float, float]
 
 def steps(x: PlotSide) -> PageJson:
     """Cumulative distributions: the share of the values that are at most x."""
-    up = _up(PlotSide("share at most x"), zero=True)
-    up |= {"scale": {"domain": [0, 1]}, "axis": {"title": "share at most x", "format": "%", "tickCount": 4}}
+    y_encoding = _up(PlotSide("share at most x"), zero=True)
+    y_encoding |= {"scale": {"domain": [0, 1]}, "axis": {"title": "share at most x", "format": "%", "tickCount": 4}}
     mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 1.8, "aria": False}
-    encoding = {"x": _along(x, zero=False), "y": up, "color": _COLOUR, "strokeDash": _DASH}
+    encoding = {"x": _along(x, zero=False), "y": y_encoding, "color": _COLOUR, "strokeDash": _DASH}
     return _facet({"layer": [{"mark": mark, "encoding": encoding}]})
 
 
 def series(x: PlotSide, y: PlotSide) -> PageJson:
     """Curves over time; the page zooms by filling in another domain."""
-    along = _along(x)
-    along["scale"] = {"domain": ["@t_domain"], "nice": False}
+    x_encoding = _along(x)
+    x_encoding["scale"] = {"domain": ["@t_domain"], "nice": False}
     mark = {"type": "line", "strokeWidth": 1.3, "strokeJoin": "round", "clip": True, "aria": False}
     encoding = {
-        "x": along, "y": _up(y, zero=True), "color": _COLOUR, "strokeDash": _DASH,
+        "x": x_encoding, "y": _up(y, zero=True), "color": _COLOUR, "strokeDash": _DASH,
         "detail": {"field": "line", "type": "nominal"},
     }  # fmt: skip
     return _facet({"layer": [{"mark": mark, "encoding": encoding}]})
@@ -145,22 +145,22 @@ def series(x: PlotSide, y: PlotSide) -> PageJson:
 
 def parallel() -> PageJson:
     """Lines that cross several axes; what an axis ranges over is written at its ends."""
-    along = {
+    x_encoding = {
         "field": "x",
         "type": "ordinal",
         "scale": {"domain": ["@x_domain"], "type": "point", "padding": 0.35},
         "axis": {"title": None, "labelAngle": 0, "labelOverlap": False, "grid": True, "labelLimit": 0},
     }
-    up = {"field": "y", "type": "quantitative", "scale": {"domain": [-0.1, 1.1]}, "axis": None}
+    y_encoding = {"field": "y", "type": "quantitative", "scale": {"domain": [-0.1, 1.1]}, "axis": None}
     line = {"type": "line", "strokeWidth": 1.3, "opacity": 0.55, "aria": False}
     detail = {"field": "line", "type": "nominal"}
     crossing = [{"filter": "datum.end === null"}]
     tip = [{"field": "line", "type": "nominal", "title": "candidate"},
            {"field": "x", "type": "ordinal", "title": "of"}, _TEXT | {"title": "value"}]  # fmt: skip
     point = {"type": "point", "filled": True, "size": 22, "opacity": 0.8}
-    base = {"x": along, "y": up, "color": _COLOUR, "detail": detail}
+    base = {"x": x_encoding, "y": y_encoding, "color": _COLOUR, "detail": detail}
     text = {"type": "text", "fontSize": 10, "color": "@ink", "baseline": "middle", "aria": False}
-    end = {"x": along, "y": up, "text": {"field": "end", "type": "nominal"}}
+    end = {"x": x_encoding, "y": y_encoding, "text": {"field": "end", "type": "nominal"}}
     return _facet({"layer": [
         {"mark": line, "transform": crossing, "encoding": base},
         {"mark": point, "transform": crossing, "encoding": base | {"tooltip": tip}},

@@ -28,59 +28,63 @@ UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "
 
 def figures(summary: Summary) -> list[Figure]:
     """Draw what a summary has."""
-    shown = list(summary.algorithms.values())[:MAX_LINES]
+    algorithms = list(summary.algorithms.values())[:MAX_LINES]
     distributions = (
-        _distribution(shown, "goodput", "Goodput of transfers", "goodput"),
-        _sizes(shown),
-        _distribution(shown, "serving_time", "Time that the server took for a transfer", "time"),
-        _distribution(shown, "busy_goodput", "Goodput of connections while sending", "goodput"),
-        _panels(shown, "rtt", "Round-trip times", RTTS),
-        _distribution(shown, "retransmit_ratio", "Retransmissions of connections", "retransmitted", SHARE_OF_ZEROS),
-        _distribution(shown, "buffer", "Queue that connections saw", "queue (BDP)", SHARE_OF_ZEROS),
+        _distribution(algorithms, "goodput", "Goodput of transfers", "goodput"),
+        _sizes(algorithms),
+        _distribution(algorithms, "serving_time", "Time that the server took for a transfer", "time"),
+        _distribution(algorithms, "busy_goodput", "Goodput of connections while sending", "goodput"),
+        _panels(algorithms, "rtt", "Round-trip times", RTTS),
+        _distribution(
+            algorithms, "retransmit_ratio", "Retransmissions of connections", "retransmitted", SHARE_OF_ZEROS
+        ),
+        _distribution(algorithms, "buffer", "Queue that connections saw", "queue (BDP)", SHARE_OF_ZEROS),
     )
-    return [figure for figure in (*distributions, *_over_time(summary, shown)) if figure is not None]
+    return [figure for figure in (*distributions, *_over_time(summary, algorithms)) if figure is not None]
 
 
-def _distribution(shown: Sequence[Algorithm], measure: str, title: str, axis: str, remark: str = "") -> Figure | None:
-    lines = [("", each.cc, spread) for each in shown if (spread := each.spreads.get(measure))]
+def _distribution(
+    algorithms: Sequence[Algorithm], measure: str, title: str, axis: str, remark: str = ""
+) -> Figure | None:
+    lines = [("", algorithm.cc, spread) for algorithm in algorithms if (spread := algorithm.spreads.get(measure))]
     rows = _rows(lines)
     if rows.is_empty():
         return None
     return _cdf(measure, title, rows, axis, measure, MEASURES[measure].about + remark)
 
 
-def _sizes(shown: Sequence[Algorithm]) -> Figure | None:
+def _sizes(algorithms: Sequence[Algorithm]) -> Figure | None:
     """Compare completion times within classes of sizes alone: across them they say what was asked for, and no more."""
     lines = [
-        (size.title, each.cc, spread)
+        (size.title, algorithm.cc, spread)
         for number, size in enumerate(SIZES)
-        for each in shown
-        if (spread := each.by_size.get(number))
+        for algorithm in algorithms
+        if (spread := algorithm.by_size.get(number))
     ]
     rows = _rows(lines)
     if rows.is_empty():
         return None
-    about = MEASURES["completion_time"].about + " A panel per class of sizes."
-    return _cdf("completion_time", "Completion time of transfers, by size", rows, "time", "completion_time", about)
+    caption = MEASURES["completion_time"].about + " A panel per class of sizes."
+    return _cdf("completion_time", "Completion time of transfers, by size", rows, "time", "completion_time", caption)
 
 
-def _panels(shown: Sequence[Algorithm], name: str, title: str, panels: Mapping[str, str]) -> Figure | None:
+def _panels(algorithms: Sequence[Algorithm], name: str, title: str, panels: Mapping[str, str]) -> Figure | None:
     lines = [
-        (panel, each.cc, spread)
+        (panel, algorithm.cc, spread)
         for measure, panel in panels.items()
-        for each in shown
-        if (spread := each.spreads.get(measure))
+        for algorithm in algorithms
+        if (spread := algorithm.spreads.get(measure))
     ]
     rows = _rows(lines)
     if rows.is_empty():
         return None
-    about = " ".join(MEASURES[each].about for each in ("rtt_min", "rtt_p95"))
-    return _cdf(name, title, rows, "RTT", "rtt_min", about)
+    caption = " ".join(MEASURES[measure_name].about for measure_name in ("rtt_min", "rtt_p95"))
+    return _cdf(name, title, rows, "RTT", "rtt_min", caption)
 
 
-def _cdf(name: str, title: str, rows: pl.DataFrame, axis: str, measure: str, about: str) -> Figure:
+def _cdf(name: str, title: str, rows: pl.DataFrame, axis: str, measure: str, caption: str) -> Figure:
     unit = UNITS[MEASURES[measure].unit]
-    return Figure(name.replace("_", "-"), title, "cdf", rows, x=Scaled(axis, unit, is_log=True), about=about)
+    return Figure(name.replace("_", "-"), title, "cdf", rows, x=Scaled(axis, unit, is_log=True), about=caption)
 
 
 def _rows(lines: Sequence[tuple[str, str, Spread]]) -> pl.DataFrame:
@@ -94,30 +98,30 @@ def _rows(lines: Sequence[tuple[str, str, Spread]]) -> pl.DataFrame:
     return pl.DataFrame(points, schema=["panel", "series", "value", "share"], orient="row")
 
 
-def _over_time(summary: Summary, shown: Sequence[Algorithm]) -> Iterator[Figure]:
+def _over_time(summary: Summary, algorithms: Sequence[Algorithm]) -> Iterator[Figure]:
     """Count what ended in each step of time; a step in which nothing did is 0."""
-    table = summary.over_time.filter(pl.col("cc").is_in([each.cc for each in shown]))
+    table = summary.over_time.filter(pl.col("cc").is_in([algorithm.cc for algorithm in algorithms]))
     starts = table["start_us"]
     if starts.n_unique() < 2:
         return
     step_us = summary.bin_s * 1_000_000
     first, last = int(starts.min()), int(starts.max())  # type: ignore[arg-type]
-    whole = pl.DataFrame({"start_us": pl.int_range(first, last + 1, step_us, dtype=pl.UInt64, eager=True)})
-    every = whole.join(pl.DataFrame({"cc": [each.cc for each in shown]}), how="cross")
+    steps = pl.DataFrame({"start_us": pl.int_range(first, last + 1, step_us, dtype=pl.UInt64, eager=True)})
+    every = steps.join(pl.DataFrame({"cc": [algorithm.cc for algorithm in algorithms]}), how="cross")
     table = every.join(table, on=["cc", "start_us"], how="left").sort("cc", "start_us")
     since = f"{datetime.fromtimestamp(first / 1e6, UTC):%Y-%m-%d %H:%M} UTC"
-    none = pl.lit(None, pl.Float64)
-    for what in ("connections", "transfers"):
-        if table[what].sum():
+    empty = pl.lit(None, pl.Float64)
+    for kind in ("connections", "transfers"):
+        if table[kind].sum():
             yield Figure(
-                f"{what}-over-time",
-                f"{what.capitalize()} over time",
+                f"{kind}-over-time",
+                f"{kind.capitalize()} over time",
                 "lines",
                 table.select(
                     ((pl.col("start_us") - first) / HOUR_US).alias("x"),
-                    pl.col(what).fill_null(0).cast(pl.Float64).alias("y"),
-                    none.alias("low"),
-                    none.alias("high"),
+                    pl.col(kind).fill_null(0).cast(pl.Float64).alias("y"),
+                    empty.alias("low"),
+                    empty.alias("high"),
                     pl.col("cc").alias("series"),
                 ),
                 x=Scaled(f"hours since {since}"),

@@ -41,7 +41,7 @@ def flow_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
     title, short = short_values(axis)
     numbers = [_number(text) for text in short]
     is_numeric = None not in numbers
-    place: dict[str, float | str] = dict(
+    positions: dict[str, float | str] = dict(
         zip(map(str, axis.values), numbers if is_numeric else short, strict=True)  # type: ignore[arg-type]
     )
     positive = [number for number in numbers if number]
@@ -50,7 +50,7 @@ def flow_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
     for measure in (MEASURES[name] for name in TOGETHER):
         rows = [
             {
-                "x": place[str(point.values[axis.key])],
+                "x": positions[str(point.values[axis.key])],
                 "y": cell.mean,
                 "low": cell.low,
                 "high": cell.high,
@@ -111,14 +111,14 @@ def point_figures(runs: Sequence[LabelledRun], sweep: Sweep) -> Iterator[Figure]
     points = sweep.points[:MAX_POINTS]
     for number, labelled in enumerate(runs):
         run = labelled.run
-        wanted = {point.experiment: point for point in points if point.run == number}
-        if not wanted:
+        run_points = {point.experiment: point for point in points if point.run == number}
+        if not run_points:
             continue
-        yield from _distributions(run, wanted, sweep)
+        yield from _distributions(run, run_points, sweep)
         typical = analysis.typical_repetitions(labelled.repetitions, sweep.flows[0]) if sweep.flows else {}
-        pairs = [(experiment, typical[experiment]) for experiment in wanted if experiment in typical]
+        pairs = [(experiment, typical[experiment]) for experiment in run_points if experiment in typical]
         for series in analysis.series(run, pairs):
-            where = sweep.text(wanted[series.experiment])
+            point_name = sweep.text(run_points[series.experiment])
             for name, lines in series.lines.items():
                 if not lines:
                     continue
@@ -129,7 +129,7 @@ def point_figures(runs: Sequence[LabelledRun], sweep: Sweep) -> Iterator[Figure]
                     for t, value in zip(line.t_s, line.value, strict=True)
                 ]
                 yield Figure(
-                    slug(f"{name}-{where}"), _at(quantity.title, where), "series", pl.DataFrame(rows),
+                    slug(f"{name}-{point_name}"), _at(quantity.title, point_name), "series", pl.DataFrame(rows),
                     y=quantity_axis(quantity),
                 )  # fmt: skip
 
@@ -163,9 +163,9 @@ def _bars(sweep: Sweep, measurements: Measurements, plan: Layout, chart: Chart) 
         for point in sweep.points:
             if point.values.get(axis.key) != value or not measurements.cell(point, measure, flow):
                 continue
-            place = {"x": text, "panel": _settings(sweep, point, plan.panels)}
+            position = {"x": text, "panel": _settings(sweep, point, plan.panels)}
             groups.setdefault(_settings(sweep, point, plan.chosen), []).append(
-                _row(sweep, measurements, point, measure, flow) | place
+                _row(sweep, measurements, point, measure, flow) | position
             )
     for chosen, rows in groups.items():
         yield _bar_figure(chart, rows, title, chosen)
@@ -196,10 +196,10 @@ def _map(sweep: Sweep, measurements: Measurements, roles: _Roles, chart: Chart) 
     names = [dict(zip(sweep.axes[i].values, short_values(sweep.axes[i])[1], strict=True)) for i in (x, y)]
     keys = sweep.axes[x].key, sweep.axes[y].key
     rows = []
-    places = [{str(value): place for place, value in enumerate(sweep.axes[i].values)} for i in (x, y)]
+    indices = [{str(value): index for index, value in enumerate(sweep.axes[i].values)} for i in (x, y)]
     order = sorted(
         sweep.points,
-        key=lambda point: [place.get(str(point.values.get(key)), 0) for place, key in zip(places, keys, strict=True)],
+        key=lambda point: [index.get(str(point.values.get(key)), 0) for index, key in zip(indices, keys, strict=True)],
     )
     for point in order:
         cell = measurements.cell(point, measure.name, flow)
@@ -241,29 +241,29 @@ def _settings(sweep: Sweep, point: Point, axes: list[int], separator: str = " ·
     return separator.join(setting(sweep.axes[i].key, point.values.get(sweep.axes[i].key)) for i in axes)
 
 
-def _distributions(run: Run, wanted: Mapping[int, Point], sweep: Sweep) -> Iterator[Figure]:
+def _distributions(run: Run, run_points: Mapping[int, Point], sweep: Sweep) -> Iterator[Figure]:
     titles = {"completion_time": "Completion time", "transfer_goodput": "Goodput of transfers", "rtt": "Smoothed RTT"}
     frame = pl.concat([analysis.transfer_distributions(run), analysis.rtt_distributions(run)])
     for (experiment, measure), group in frame.group_by("experiment", "measure", maintain_order=True):
-        point = wanted.get(int(str(experiment)))
+        point = run_points.get(int(str(experiment)))
         if point is None:
             continue
         rows = [
-            {"value": value, "share": (place + 1) / len(values), "series": flow}
+            {"value": value, "share": (rank + 1) / len(values), "series": flow}
             for flow, values in group.select("flow", "values").iter_rows()
-            for place, value in enumerate(values)
+            for rank, value in enumerate(values)
         ]
         if not rows:
             continue
         values = [row["value"] for row in rows]
-        where = sweep.text(point)
+        point_name = sweep.text(point)
         title = titles[str(measure)]
         yield Figure(
-            slug(f"cdf-{measure}-{where}"), _at(title, where), "cdf", pl.DataFrame(rows),
+            slug(f"cdf-{measure}-{point_name}"), _at(title, point_name), "cdf", pl.DataFrame(rows),
             # Flows of very different sizes share the figure: on a straight axis the smaller one would be a wall.
             x=Scaled(title, "bit/s" if measure == "transfer_goodput" else "s", max(values) > 8 * min(values) > 0),
         )  # fmt: skip
 
 
-def _at(title: str, where: str) -> str:
-    return f"{title}: {where}" if where else title
+def _at(title: str, point_name: str) -> str:
+    return f"{title}: {point_name}" if point_name else title

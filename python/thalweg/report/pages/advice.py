@@ -47,32 +47,32 @@ class AdviceRow:
     reason: str
 
 
-def write(answer: Answer, places: Sequence[Path], output: Path) -> None:
+def write(answer: Answer, paths: Sequence[Path], output: Path) -> None:
     """Write the page as one HTML file; a file that is there is replaced only by a complete one.
 
     Raises `ThalwegError` if `output` cannot be written.
     """
-    put(output, html(answer, places), "the page", "name another file with `thalweg advise DIR --out FILE`")
+    put(output, html(answer, paths), "the page", "name another file with `thalweg advise DIR --out FILE`")
 
 
-def html(answer: Answer, places: Sequence[Path]) -> str:
+def html(answer: Answer, paths: Sequence[Path]) -> str:
     """Write the page as text."""
-    drawn = [(figure, draw(figure), number) for number, figure in enumerate(figures(answer))]
+    drawings = [(figure, draw(figure), number) for number, figure in enumerate(figures(answer))]
     question = answer.question
     rows = [row for part in answer.parts[:MAX_PARTS] for row in _rows(part, answer)]
     return render(
         "advice.html.j2",
         ["common.js", "figures.js", "parts.js"],
-        {"choices": [], "figures": [packed(drawing) for _, drawing, _ in drawn]},
+        {"choices": [], "figures": [packed(drawing) for _, drawing, _ in drawings]},
         answer=answer,
         question=question,
         period=period(answer.first_us, answer.last_us),
-        places=[str(place) for place in places],
+        places=[str(path) for path in paths],
         rows=rows,
         has_limits=any(row.limited is not None for row in rows),
         hidden=max(0, len(answer.parts) - MAX_PARTS),
-        maps=[each for each in drawn if each[0].kind == "heatmap"],
-        figures=[each for each in drawn if each[0].kind != "heatmap"],
+        maps=[drawing_entry for drawing_entry in drawings if drawing_entry[0].kind == "heatmap"],
+        figures=[drawing_entry for drawing_entry in drawings if drawing_entry[0].kind != "heatmap"],
         left_out=_left_out(answer),
         hues=line_colours([question.treatment, question.control]),
         metrics={name: axis for name, (_, axis, *_rest) in METRICS.items()},
@@ -81,21 +81,21 @@ def html(answer: Answer, places: Sequence[Path]) -> str:
 
 def _left_out(answer: Answer) -> list[str]:
     """Describe which rows and files have no part in the answer."""
-    said = [
+    sentences = [
         f"{n:,} rows {'without cc' if cc == UNKNOWN_TEXT else f'of {cc}'}, which were not compared."
         for cc, n in answer.other_algorithms.items()
     ]
     if answer.receiver_limited:
-        said.append(f"{answer.receiver_limited:,} rows whose receivers limited them.")
+        sentences.append(f"{answer.receiver_limited:,} rows whose receivers limited them.")
     if answer.untouched:
-        said.append(
+        sentences.append(
             f"{answer.untouched:,} rows were left out: an application, a route or the administrator chose the algorithm"
             " of their connections, for an unknown reason."
         )
-    said += [f"{each.file.name} was left out: {each.why}." for each in answer.left_out[:MAX_LEFT_OUT]]
+    sentences += [f"{file.file.name} was left out: {file.why}." for file in answer.left_out[:MAX_LEFT_OUT]]
     if len(answer.left_out) > MAX_LEFT_OUT:
-        said.append(f"{len(answer.left_out) - MAX_LEFT_OUT} more files were left out.")
-    return said
+        sentences.append(f"{len(answer.left_out) - MAX_LEFT_OUT} more files were left out.")
+    return sentences
 
 
 def _rows(part: Part, answer: Answer) -> list[AdviceRow]:
@@ -104,7 +104,7 @@ def _rows(part: Part, answer: Answer) -> list[AdviceRow]:
 
 def _row(part: Part, comparison: Comparison, answer: Answer) -> AdviceRow:
     _, axis, unit, size = METRICS[comparison.metric]
-    found = comparison.gain
+    gain = comparison.gain
     control = treatment = NOTHING
     n = 0
     if comparison.difference:
@@ -121,9 +121,9 @@ def _row(part: Part, comparison: Comparison, answer: Answer) -> AdviceRow:
         verdict=comparison.verdict,
         kind=kinds.get(comparison.verdict, "none"),
         metric=axis,
-        gain=f"{found.value:+.1%}" if found else "",
-        interval=f"{found.low:+.1%} to\u00a0{found.high:+.1%}" if found else "",
-        gain_value=found.value if found else None,
+        gain=f"{gain.value:+.1%}" if gain else "",
+        interval=f"{gain.low:+.1%} to\u00a0{gain.high:+.1%}" if gain else "",
+        gain_value=gain.value if gain else None,
         control=control,
         treatment=treatment,
         samples=n,

@@ -28,8 +28,8 @@ from thalweg.results import Run
 def page(content: Content) -> str:
     """Write the whole page."""
     runs, sweep, measurements = content.runs, content.sweep, content.measurements
-    together, maps = flow_figures(sweep, measurements), heat_maps(sweep, measurements)
-    drawings = [draw(figure) for figure in [*together, *maps]]
+    sweep_figures, maps = flow_figures(sweep, measurements), heat_maps(sweep, measurements)
+    drawings = [draw(figure) for figure in [*sweep_figures, *maps]]
     embedded = data(content)
     return render(
         "page.html.j2",
@@ -45,8 +45,8 @@ def page(content: Content) -> str:
         findings=findings(sweep, measurements),
         table=table(sweep, measurements),
         figures=figures(sweep, measurements),
-        together=together,
-        maps=list(zip(maps, drawings[len(together) :], strict=True)),
+        together=sweep_figures,
+        maps=list(zip(maps, drawings[len(sweep_figures) :], strict=True)),
         upkeep=lines(runs),
         shares=share_lines(runs),
         quantities=present(embedded["series"]["entries"]),

@@ -64,34 +64,34 @@ class RecordsTable:
     rows: Sequence[RecordsRow]
 
 
-def write(summary: Summary, places: Sequence[Path], output: Path) -> None:
+def write(summary: Summary, paths: Sequence[Path], output: Path) -> None:
     """Write the page as one HTML file; a file that is there is replaced only by a complete one.
 
     Raises `ThalwegError` if `output` cannot be written.
     """
-    put(output, html(summary, places), "the page", "name another file with `thalweg records DIR --out FILE`")
+    put(output, html(summary, paths), "the page", "name another file with `thalweg records DIR --out FILE`")
 
 
-def html(summary: Summary, places: Sequence[Path]) -> str:
+def html(summary: Summary, paths: Sequence[Path]) -> str:
     """Write the page as text."""
-    drawn = [(figure, draw(figure)) for figure in figures(summary)]
+    drawings = [(figure, draw(figure)) for figure in figures(summary)]
     return render(
         "records.html.j2",
         ["common.js", "figures.js"],
-        {"choices": [], "figures": [packed(drawing) for _, drawing in drawn]},
+        {"choices": [], "figures": [packed(drawing) for _, drawing in drawings]},
         title=_title(summary),
         period=period(summary.first_us, summary.last_us),
-        places=[str(place) for place in places],
+        places=[str(path) for path in paths],
         summary=summary,
         cautions=list(_cautions(summary)),
         counts=[(title, _shares(summary.counts[column], column)) for column, title in TITLES.items()],
         algorithms=_algorithms(summary),
         hues=line_colours(list(summary.algorithms)[:MAX_LINES]),
         times=_times(summary),
-        never=[each for each in summary.missing if _least(each) == 1],
-        missing=[each for each in summary.missing if _least(each) < 1],
+        never=[column for column in summary.missing if _least(column) == 1],
+        missing=[column for column in summary.missing if _least(column) < 1],
         per_cent=per_cent,
-        figures=drawn,
+        figures=drawings,
     )
 
 
@@ -111,14 +111,18 @@ def _cautions(summary: Summary) -> Iterator[str]:
             f"Of {summary.largest_weight} connections one was recorded. Rows are counted as they are; shares, quantiles"
             " and figures give each row the weight of the connections for which it stands."
         )
-    if len([each for each in summary.algorithms if each != "unknown"]) > 1:
+    if len([name for name in summary.algorithms if name != "unknown"]) > 1:
         yield (
             "Algorithms are compared as they were used. Where they served different users, machines or hours, these"
             " differ too, and not only the algorithms: a difference here is a reason for an experiment, and no verdict."
         )
-    few = [each.cc for each in summary.algorithms.values() if each.count.connections + each.count.transfers < SURE]
-    if few:
-        yield f"Fewer than {SURE} rows: {', '.join(few)}. Their quantiles say little."
+    scarce = [
+        algorithm.cc
+        for algorithm in summary.algorithms.values()
+        if algorithm.count.connections + algorithm.count.transfers < SURE
+    ]
+    if scarce:
+        yield f"Fewer than {SURE} rows: {', '.join(scarce)}. Their quantiles say little."
     if "unknown" in summary.algorithms:
         yield "Of some rows the congestion control is not known: they are counted as unknown."
     hidden = list(summary.algorithms)[MAX_LINES:]
@@ -126,26 +130,26 @@ def _cautions(summary: Summary) -> Iterator[str]:
         yield f"Figures show the {MAX_LINES} algorithms with the most rows, and not {', '.join(hidden)}."
     for kind, rows in summary.unknown_kinds.items():
         yield f"{rows:,} rows of the kind {kind}, which this version of thalweg does not know, were left out."
-    left_out = [f"{each.file.name} was left out: {each.why}." for each in summary.left_out]
-    yield from left_out[:MAX_LEFT_OUT]
-    if len(left_out) > MAX_LEFT_OUT:
-        yield f"{len(left_out) - MAX_LEFT_OUT} more files were left out."
+    skipped = [f"{file.file.name} was left out: {file.why}." for file in summary.left_out]
+    yield from skipped[:MAX_LEFT_OUT]
+    if len(skipped) > MAX_LEFT_OUT:
+        yield f"{len(skipped) - MAX_LEFT_OUT} more files were left out."
 
 
 def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
     """Return values with how many rows have them, and which share that is of what they stand for."""
-    total = sum(each.connections_stand_for + each.transfers_stand_for for each in counts)
+    total = sum(count.connections_stand_for + count.transfers_stand_for for count in counts)
     words = WORDS.get(column, {})
 
-    def line(title: str, some: Sequence[Count]) -> tuple[str, str, str]:
-        rows = sum(each.connections + each.transfers for each in some)
-        weight = sum(each.connections_stand_for + each.transfers_stand_for for each in some)
+    def line(title: str, group: Sequence[Count]) -> tuple[str, str, str]:
+        rows = sum(count.connections + count.transfers for count in group)
+        weight = sum(count.connections_stand_for + count.transfers_stand_for for count in group)
         return title, f"{rows:,}", per_cent(weight / total)
 
-    shown = [line(words.get(each.value, each.value), [each]) for each in counts[:MAX_VALUES]]
+    lines = [line(words.get(count.value, count.value), [count]) for count in counts[:MAX_VALUES]]
     if len(counts) > MAX_VALUES:
-        shown.append(line(f"{len(counts) - MAX_VALUES} others", counts[MAX_VALUES:]))
-    return shown
+        lines.append(line(f"{len(counts) - MAX_VALUES} others", counts[MAX_VALUES:]))
+    return lines
 
 
 def _algorithms(summary: Summary) -> RecordsTable:

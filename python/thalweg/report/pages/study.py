@@ -149,10 +149,10 @@ class Headline:
 
 def headlines(page: StudyPage) -> list[Headline]:
     """Count the verdicts of each engine; claims that could not run are counted, but not among those judged."""
-    found = []
+    listed = []
     for engine in page.engines:
-        verdicts = [each.verdict for claim in page.claims for each in claim.judged if each.engine == engine]
+        verdicts = [judged_.verdict for claim in page.claims for judged_ in claim.judged if judged_.engine == engine]
         counts = [(verdict, verdicts.count(verdict)) for verdict in SYMBOLS if verdict in verdicts]
         judged = sum(verdict not in UNJUDGED for verdict in verdicts)
-        found.append(Headline(engine, verdicts.count("holds"), judged, counts))
-    return found
+        listed.append(Headline(engine, verdicts.count("holds"), judged, counts))
+    return listed

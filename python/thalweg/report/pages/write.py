@@ -18,12 +18,12 @@ def figures(run_dirs: Sequence[Path], directory: Path, form: str = "svg") -> tup
     """
     content = Content(run_dirs)
     sweep, measurements = content.sweep, content.measurements
-    drawn = [
+    listed = [
         *sweep_figures(sweep, measurements),
         *heat_maps(sweep, measurements),
         *point_figures(content.runs, sweep),
     ]
-    return save(drawn, directory, form), max(0, len(sweep.points) - MAX_POINTS)
+    return save(listed, directory, form), max(0, len(sweep.points) - MAX_POINTS)
 
 
 def write(run_dirs: Sequence[Path], output: Path) -> None:

@@ -14,22 +14,22 @@ MAX_NAMED = 6
 Phrase = Callable[[str], str]
 
 
-def texts(given: Iterable[str]) -> str:
+def texts(values: Iterable[str]) -> str:
     """Write different texts as alternatives.
 
     >>> texts(["cubic", "bbr", "cubic"]), texts("abcdefgh")
     ('cubic or bbr', 'a, b, c, d, e, or one of 3 others')
     """
-    different = list(dict.fromkeys(given))
+    different = list(dict.fromkeys(values))
     if len(different) > MAX_NAMED:
-        named = different[: MAX_NAMED - 1]
-        return f"{', '.join(named)}, or one of {len(different) - len(named)} others"
-    if len(different) > 1 and any(", " in each for each in different):
+        first_texts = different[: MAX_NAMED - 1]
+        return f"{', '.join(first_texts)}, or one of {len(different) - len(first_texts)} others"
+    if len(different) > 1 and any(", " in text for text in different):
         return "; or ".join(different)
     return joined(different, "or")
 
 
-def amounts(given: Iterable[float], write: Callable[[float], str], phrase: Phrase = str) -> str:
+def amounts(numbers: Iterable[float], write: Callable[[float], str], phrase: Phrase = str) -> str:
     """Write different numbers as alternatives within a phrase; a unit that all have stands once, behind the last.
 
     >>> percent = lambda ratio: f"{100 * ratio:g}\\u202f%"
@@ -38,7 +38,7 @@ def amounts(given: Iterable[float], write: Callable[[float], str], phrase: Phras
     >>> amounts([n / 100 for n in range(8)], percent, lambda text: f"{text} are lost").replace("\\u202f", " ")
     'between 0 and 7 % are lost (8 values)'
     """
-    different = list(dict.fromkeys(given))
+    different = list(dict.fromkeys(numbers))
     if len(different) > MAX_NAMED:
         return phrase(f"between {_with_unit([min(different), max(different)], write, 'and')}") + (
             f" ({len(different)} values)"
@@ -47,17 +47,17 @@ def amounts(given: Iterable[float], write: Callable[[float], str], phrase: Phras
 
 
 def optional(
-    given: Sequence[float | None], write: Callable[[float], str], phrase: Phrase, otherwise: str = "or not at all"
+    numbers: Sequence[float | None], write: Callable[[float], str], phrase: Phrase, otherwise: str = "or not at all"
 ) -> str:
     """Write a phrase about numbers of which some may be absent or zero; nothing if all are.
 
     >>> optional([0, 2], str, lambda text: f"stops at {text} s"), optional([None], str, str)
     ('stops at 2 s, or not at all', '')
     """
-    there = [each for each in given if each]
-    if not there:
+    present = [number for number in numbers if number]
+    if not present:
         return ""
-    return amounts(there, write, phrase) + (f", {otherwise}" if len(there) < len(given) else "")
+    return amounts(present, write, phrase) + (f", {otherwise}" if len(present) < len(numbers) else "")
 
 
 def _with_unit(values: Sequence[float], write: Callable[[float], str], last: str) -> str:

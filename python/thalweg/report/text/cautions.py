@@ -28,9 +28,9 @@ class RunCaution:
 
 def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measurements) -> list[RunCaution]:
     """Collect the cautions of all runs."""
-    found = []
+    listed = []
     for number, labelled in enumerate(runs):
-        found += _of_run(labelled, number, sweep)
+        listed += _of_run(labelled, number, sweep)
     cut_off = [
         _cut_off(sweep.text(point), flow, point, measurements)
         for flow in sweep.all_flows
@@ -38,7 +38,7 @@ def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measuremen
         if measurements.is_cut_off(point, flow)
     ]
     if cut_off:
-        found.append(
+        listed.append(
             RunCaution(
                 "Some transfers were cut off by the end of the experiment. Completion times are of the others, so they"
                 " are too small (marked * in the table).",
@@ -46,53 +46,55 @@ def cautions(runs: Sequence[LabelledRun], sweep: Sweep, measurements: Measuremen
                 "A longer duration lets them finish.",
             )
         )
-    return found
+    return listed
 
 
 def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution]:
     run, status = labelled.run, labelled.status
-    who = f"{labelled.label}: " if sweep.is_of_several_runs else ""
-    again = shlex.join(run.command)
-    found = []
+    prefix = f"{labelled.label}: " if sweep.is_of_several_runs else ""
+    command = shlex.join(run.command)
+    listed = []
     if status.failures:
         items = [
-            f"{_place(sweep, number, each.experiment, each.repetition)}: {each.message} [{each.code}]"
-            for each in status.failures
+            f"{_place(sweep, number, failure.experiment, failure.repetition)}: {failure.message} [{failure.code}]"
+            for failure in status.failures
         ]
-        text = f"{who}{len(items)} of {status.expected} experiments failed."
-        found.append(RunCaution(text, _shortened(items), "The same command tries them again.", again))
+        text = f"{prefix}{len(items)} of {status.expected} experiments failed."
+        listed.append(RunCaution(text, _shortened(items), "The same command tries them again.", command))
     if status.not_needed:
-        text = f"{who}{status.not_needed} of {status.expected} experiments were not needed: the study was sure enough."
-        found.append(RunCaution(text, [], "Points have different numbers of repetitions (n)."))
+        text = (
+            f"{prefix}{status.not_needed} of {status.expected} experiments were not needed: the study was sure enough."
+        )
+        listed.append(RunCaution(text, [], "Points have different numbers of repetitions (n)."))
     if status.missing:
-        text = f"{who}{status.missing} of {status.expected} experiments {are(status.missing)} not there (yet)."
-        found.append(RunCaution(text, [], "The same command goes on where it stopped.", again))
+        text = f"{prefix}{status.missing} of {status.expected} experiments {are(status.missing)} not there (yet)."
+        listed.append(RunCaution(text, [], "The same command goes on where it stopped.", command))
     if status.untrustworthy:
         items = [
-            f"{_place(sweep, number, each.experiment, each.repetition)}: {each.reason}" for each in status.untrustworthy
+            f"{_place(sweep, number, mark.experiment, mark.repetition)}: {mark.reason}" for mark in status.untrustworthy
         ]
         marked = list(dict.fromkeys(mark.id for mark in status.untrustworthy))
         count = f"{len(marked)} of {status.expected} experiments {are(len(marked))}"
-        text = f"{who}{count} untrustworthy and left out of the numbers."
-        repeat = f"{again} {RETRY}" if again and RETRY not in run.command else again
-        advice = "On a machine with less to do they may come out well; to run them again:" if again else ""
-        found.append(RunCaution(text, _shortened(items), advice, repeat))
+        text = f"{prefix}{count} untrustworthy and left out of the numbers."
+        repeat = f"{command} {RETRY}" if command and RETRY not in run.command else command
+        advice = "On a machine with less to do they may come out well; to run them again:" if command else ""
+        listed.append(RunCaution(text, _shortened(items), advice, repeat))
     if starved := analysis.starved_cautions(run, labelled.summary):
-        text = f"{who}Some connections never delivered a byte. A mean over all of them hides that."
-        found.append(RunCaution(text, _shortened(starved), ""))
+        text = f"{prefix}Some connections never delivered a byte. A mean over all of them hides that."
+        listed.append(RunCaution(text, _shortened(starved), ""))
     if copies := analysis.copies_caution(run):
-        found.append(RunCaution(f"{who}{copies[:1].upper()}{copies[1:]}.", [], ""))
+        listed.append(RunCaution(f"{prefix}{copies[:1].upper()}{copies[1:]}.", [], ""))
     elif labelled.summary["n"].max() == 1:
-        text = f"{who}There is one repetition: the numbers have no confidence interval."
-        found.append(RunCaution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
-    return found
+        text = f"{prefix}There is one repetition: the numbers have no confidence interval."
+        listed.append(RunCaution(text, [], "repetitions = 10 in the scenario, or --repetitions 10, gives them one."))
+    return listed
 
 
-def _cut_off(where: str, flow: str, point: Point, measurements: Measurements) -> str:
-    begun, completed = measurements.cell(point, "transfers", flow), measurements.cell(point, "completed", flow)
-    gone = begun.mean - completed.mean if begun and completed else 0.0
-    count = f"{gone:.4g} of {begun.mean if begun else 0:.4g} transfers per repetition"
-    return f"{flow}, {where}: {count}" if where else f"{flow}: {count}"
+def _cut_off(point_name: str, flow: str, point: Point, measurements: Measurements) -> str:
+    started, completed = measurements.cell(point, "transfers", flow), measurements.cell(point, "completed", flow)
+    unfinished = started.mean - completed.mean if started and completed else 0.0
+    count = f"{unfinished:.4g} of {started.mean if started else 0:.4g} transfers per repetition"
+    return f"{flow}, {point_name}: {count}" if point_name else f"{flow}: {count}"
 
 
 def _place(sweep: Sweep, number: int, experiment: int, repetition: int) -> str:
@@ -100,8 +102,8 @@ def _place(sweep: Sweep, number: int, experiment: int, repetition: int) -> str:
         (point for point in sweep.points if (point.run, point.experiment) == (number, experiment)),
         Point(number, experiment, {}),
     )
-    where = sweep.text(point)
-    return f"{where}, repetition {repetition}" if where else f"repetition {repetition}"
+    point_name = sweep.text(point)
+    return f"{point_name}, repetition {repetition}" if point_name else f"repetition {repetition}"
 
 
 def _shortened(items: list[str]) -> list[str]:

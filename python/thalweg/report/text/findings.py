@@ -47,8 +47,10 @@ def findings(sweep: Sweep, measurements: Measurements) -> list[Finding]:
 
 
 def _completes_several(measurements: Measurements, flow: str) -> bool:
-    most = max((cell.mean for key, cell in measurements.cells.items() if key[2:] == (flow, "completed")), default=0.0)
-    return most > 1
+    max_completed = max(
+        (cell.mean for key, cell in measurements.cells.items() if key[2:] == (flow, "completed")), default=0.0
+    )
+    return max_completed > 1
 
 
 def subject(measure: str, flow: str | None) -> str:
@@ -64,10 +66,10 @@ def subject(measure: str, flow: str | None) -> str:
 
 
 def _finding(sweep: Sweep, measurements: Measurements, measure: str, flow: str | None) -> Finding | None:
-    found = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, measure, flow))]
-    if not found:
+    cells = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, measure, flow))]
+    if not cells:
         return None
-    ranked = sorted(found, key=lambda pair: pair[1].mean, reverse=measure not in PLACED_LAST)
+    ranked = sorted(cells, key=lambda pair: pair[1].mean, reverse=measure not in PLACED_LAST)
     best, worst = ranked[0], ranked[-1]
 
     def extreme(point: Point, cell: Cell) -> Extreme:
@@ -94,8 +96,8 @@ def _remark(best: Cell, worst: Cell | None) -> str:
         return ""
     overlapping = overlap(_estimate(best), _estimate(worst))
     if overlapping is None:
-        few = "copies of one repetition" if best.n > 1 and worst.n > 1 else "one repetition"
-        return f"{few}: it may be chance"
+        cause = "copies of one repetition" if best.n > 1 and worst.n > 1 else "one repetition"
+        return f"{cause}: it may be chance"
     return "the intervals overlap: no difference shown" if overlapping else "the intervals do not overlap"
 
 

@@ -64,7 +64,7 @@ class Series:
 def along(sweep: Sweep, axis: Axis) -> list[Series]:
     """Return the points of a sweep as series along an axis."""
     others = [other for other in sweep.axes if other.key != axis.key]
-    order = {str(value): place for place, value in enumerate(axis.values)}
+    order = {str(value): index for index, value in enumerate(axis.values)}
     series: dict[tuple[str, ...], list[Point]] = {}
     for point in sweep.points:
         parts = [sweep.labels[point.run]] if sweep.is_of_several_runs else []
@@ -100,8 +100,8 @@ def _shares(sweep: Sweep, measurements: Measurements) -> list[str]:
     groups = along(sweep, axis) if axis else [Series((sweep.text(point),), [point]) for point in sweep.points]
     if len(groups) > MAX_SERIES:
         return [_counted_shares(sweep, measurements, pair)]
-    found = (_share(sweep, measurements, pair, axis, series) for series in groups)
-    return [sentence for sentence in found if sentence]
+    written = (_share(sweep, measurements, pair, axis, series) for series in groups)
+    return [sentence for sentence in written if sentence]
 
 
 def _share(
@@ -147,17 +147,17 @@ def _evenness(signs: Sequence[int | None], values: Sequence[str], other: str, ke
     """
     if None in signs:
         return ONE_REPETITION
-    what = other if even == 0.5 else f"an even share of {_per_cent(even)}"
+    compared = other if even == 0.5 else f"an even share of {_per_cent(even)}"
     if set(signs) == {0}:
         return f"; no difference is shown at any {key}"
     if len(set(signs)) == 1:
-        return f"; it has {'more' if signs[0] == 1 else 'less'} than {what} at every {key}"
+        return f"; it has {'more' if signs[0] == 1 else 'less'} than {compared} at every {key}"
     undecided = [value for sign, value in zip(signs, values, strict=True) if sign == 0]
-    shown = [sign for sign in signs if sign]
-    turns = sum(one != next_ for one, next_ in pairwise(shown))
+    decided = [sign for sign in signs if sign]
+    turns = sum(sign_ != next_ for sign_, next_ in pairwise(decided))
     if turns == 1 and not undecided:
-        place = next(i for i, (one, next_) in enumerate(pairwise(signs)) if one != next_)
-        return f"; the two are even between {values[place]} and {values[place + 1]}"
+        index = next(i for i, (sign_, next_) in enumerate(pairwise(signs)) if sign_ != next_)
+        return f"; the two are even between {values[index]} and {values[index + 1]}"
     if turns == 1 and 0 not in (signs[0], signs[-1]) and _is_one_run(signs):
         return f"; the two are even at {joined(undecided)}"
     return f"; no difference is shown at {joined(undecided)}" if undecided else ""
@@ -165,8 +165,8 @@ def _evenness(signs: Sequence[int | None], values: Sequence[str], other: str, ke
 
 def _is_one_run(signs: Sequence[int | None]) -> bool:
     """Return whether the points without a difference stand beside one another, between the two signs."""
-    places = [i for i, sign in enumerate(signs) if sign == 0]
-    return places[-1] - places[0] + 1 == len(places) and signs[places[0] - 1] != signs[places[-1] + 1]
+    zeros = [i for i, sign in enumerate(signs) if sign == 0]
+    return zeros[-1] - zeros[0] + 1 == len(zeros) and signs[zeros[0] - 1] != signs[zeros[-1] + 1]
 
 
 def _counted_shares(sweep: Sweep, measurements: Measurements, pair: tuple[str, str]) -> str:
@@ -187,13 +187,13 @@ def _counted_shares(sweep: Sweep, measurements: Measurements, pair: tuple[str, s
 
 
 def _algorithms(sweep: Sweep, measurements: Measurements) -> list[str]:
-    found = []
+    written = []
     for flow in sweep.flows:
         axis = next((axis for axis in sweep.axes if axis.key == f"flow.{flow}.cc"), None)
         measure = "completion_time" if flow in measurements.sized_flows else "goodput"
         if axis and (text := _algorithm(sweep, measurements, flow, axis, measure)):
-            found.append(text)
-    return found
+            written.append(text)
+    return written
 
 
 def _algorithm(sweep: Sweep, measurements: Measurements, flow: str, axis: Axis, measure: str) -> str | None:
@@ -248,11 +248,11 @@ def _leader(cells: dict[str, Cell], measure: str) -> str | None:
 
 
 def _link(sweep: Sweep, measurements: Measurements) -> list[str]:
-    found = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, "utilisation"))]
-    if not found:
+    cells = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, "utilisation"))]
+    if not cells:
         return []
-    low, high = (choose(found, key=lambda pair: pair[1].mean) for choose in (min, max))
-    if len(found) == 1:
+    low, high = (choose(cells, key=lambda pair: pair[1].mean) for choose in (min, max))
+    if len(cells) == 1:
         return [f"The link is {_per_cent(low[1].mean)} full."]
     if low[1].mean >= FULL:
         return [f"The link is at least {_per_cent(low[1].mean)} full at every point."]
@@ -263,12 +263,12 @@ def _link(sweep: Sweep, measurements: Measurements) -> list[str]:
 
 
 def _queue(sweep: Sweep, measurements: Measurements) -> list[str]:
-    found = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, "queueing_delay"))]
-    if not found:
+    cells = [(point, cell) for point in sweep.points if (cell := measurements.cell(point, "queueing_delay"))]
+    if not cells:
         return []
     scale = measurements.scales["queueing_delay"]
-    low, high = (choose(found, key=lambda pair: pair[1].mean) for choose in (min, max))
-    if len(found) == 1:
+    low, high = (choose(cells, key=lambda pair: pair[1].mean) for choose in (min, max))
+    if len(cells) == 1:
         return [f"A packet waits {scale.with_unit(low[1].mean)} in the queue on average."]
     return [
         f"A packet waits {scale.with_unit(low[1].mean)} in the queue on average at {sweep.text(low[0])}, and"
@@ -284,8 +284,8 @@ def _retransmissions(sweep: Sweep, measurements: Measurements) -> list[str]:
         ]
         if cells:
             point, cell = max(cells, key=lambda pair: pair[1].mean)
-            where = f" (at {sweep.text(point)})" if len(sweep.points) > 1 and cell.mean else ""
-            worst.append(f"{flow_name(sweep, flow)} {_per_cent(cell.mean)}{where}")
+            point_text_ = f" (at {sweep.text(point)})" if len(sweep.points) > 1 and cell.mean else ""
+            worst.append(f"{flow_name(sweep, flow)} {_per_cent(cell.mean)}{point_text_}")
     if not worst:
         return []
     at_most = "at most " if len(sweep.points) > 1 else ""

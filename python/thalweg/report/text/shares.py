@@ -27,10 +27,10 @@ class ShareLine:
 
 def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
     """Write a line per run, host and amount; none of engines that measure nothing of it, such as the simulator."""
-    found = []
+    lines = []
     for labelled in runs:
         for number, share in enumerate(analysis.shares(labelled.run)):
-            found.append(
+            lines.append(
                 ShareLine(
                     run="" if number else labelled.label,
                     host=share.host,
@@ -42,7 +42,7 @@ def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
                     n=share.n,
                 )
             )
-    return found
+    return lines
 
 
 def _asked(share: CpuShare) -> str:

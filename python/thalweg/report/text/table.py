@@ -88,8 +88,8 @@ def table(sweep: Sweep, measurements: Measurements) -> NumbersTable:
     path_measures = [measure for measure in PATH_MEASURES if measurements.has(measure)]
     rows = []
     points = sweep.points_side_by_side
-    most = max(1, MAX_ROWS // max(1, len(sweep.flows)))
-    for point in points[:most]:
+    max_points = max(1, MAX_ROWS // max(1, len(sweep.flows)))
+    for point in points[:max_points]:
         head = [value_text(point.values.get(axis.key)) for axis in sweep.axes]
         if sweep.is_of_several_runs:
             head.append(sweep.labels[point.run])
@@ -117,7 +117,7 @@ def table(sweep: Sweep, measurements: Measurements) -> NumbersTable:
         [_heading(measurements, measure) for measure in path_measures],
         rows,
         counts.pop() if len(counts) == 1 else None,
-        max(0, len(points) - most),
+        max(0, len(points) - max_points),
     )
 
 

@@ -75,8 +75,8 @@ def timelines(runs: Sequence[LabelledRun], flows: Sequence[str], index: dict[tup
     entries: list[TimelineEntry] = []
     for number, labelled in enumerate(runs):
         experiments = labelled.run.plan["experiments"]
-        planned = {(each["experiment"], each["repetition"]): each for each in experiments}
-        pairs = [(experiment, repetition) for which, experiment, repetition in chosen if which == number]
+        planned = {(experiment_["experiment"], experiment_["repetition"]): experiment_ for experiment_ in experiments}
+        pairs = [(experiment, repetition) for run_number, experiment, repetition in chosen if run_number == number]
         for series in analysis.series(labelled.run, pairs, limit, max(1, limit // PER_CONNECTION)):
             entry = planned[series.experiment, series.repetition]
             entries.append(_entry(flows, series, entry, index[number, series.experiment]))
@@ -103,23 +103,23 @@ def _axis(name: str) -> str:
 
 def _candidates(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[tuple[int, int, int]]:
     """Choose run, experiment and repetition: per point the repetition that is typical of the first flow."""
-    found = []
+    triples = []
     for number, labelled in enumerate(runs):
         typical = analysis.typical_repetitions(labelled.repetitions, flows[0]) if flows else {}
-        found += [(number, experiment, typical[experiment]) for experiment in sorted(typical)]
-    return found
+        triples += [(number, experiment, typical[experiment]) for experiment in sorted(typical)]
+    return triples
 
 
 def _entry(flows: Sequence[str], series: Series, planned: ExperimentDocument, point: int) -> TimelineEntry:
-    shown = {*flows, "queue", "queue_up"}
-    kept = {name: [line for line in each if line.name in shown] for name, each in series.lines.items()}
-    lines = {name: each for name, each in kept.items() if each}
-    end = max((line.t_s[-1] for each in lines.values() for line in each), default=0.0)
+    names = {*flows, "queue", "queue_up"}
+    kept = {name: [line for line in curves if line.name in names] for name, curves in series.lines.items()}
+    lines = {name: curves for name, curves in kept.items() if curves}
+    end = max((line.t_s[-1] for curves in lines.values() for line in curves), default=0.0)
     return {
         "repetition": series.repetition,
         "seed": str(planned["seed"]),
         "end": end,
-        "curves": {name: _packed(flows, name, each, end) for name, each in lines.items()},
+        "curves": {name: _packed(flows, name, curves, end) for name, curves in lines.items()},
         "drops": [rounded(moment, 6) for moment in series.drops_s],
         "room": rounded(room_bytes(planned["forward"]["buffer"]) / 1e3),
         "connections": [series.connections, series.connections_drawn],

@@ -17,12 +17,12 @@ def trace_names(plan: PlanDocument, command: Sequence[str]) -> dict[str, str]:
 
     The sweep names a trace, or `--set` of the `command` that made the run, or the scenario.
     """
-    named = {key: name for key in KEYS.values() if (name := _name(key, plan, command))}
+    own_names = {key: name for key in KEYS.values() if (name := _name(key, plan, command))}
     names: dict[str, str] = {}
     for experiment in plan["experiments"]:
         for direction, key in KEYS.items():
             capacity = experiment[direction]["capacity"]
-            if capacity["kind"] == "trace" and (swept := experiment["sweep"].get(key) or named.get(key)):
+            if capacity["kind"] == "trace" and (swept := experiment["sweep"].get(key) or own_names.get(key)):
                 names[capacity["trace"]] = str(swept)
     return names
 

@@ -66,14 +66,14 @@ def lines(runs: Sequence[LabelledRun]) -> list[UpkeepLine]:
 
     What hosts got of a CPU differs from point to point, and has a table of its own.
     """
-    found = []
+    listed = []
     for labelled in runs:
-        told = [each for each in analysis.measured(labelled.run) if not analysis.is_of_a_share(each.name)]
-        for number, each in enumerate(sorted(told, key=_place)):
-            title = KNOWN.get(each.name, each.name)
-            median, largest = (_value(each, value) for value in (each.median, each.largest))
-            found.append(UpkeepLine("" if number else labelled.label, title, each.name, each.n, median, largest))
-    return found
+        measures = [measure for measure in analysis.measured(labelled.run) if not analysis.is_of_a_share(measure.name)]
+        for number, measure in enumerate(sorted(measures, key=_place)):
+            title = KNOWN.get(measure.name, measure.name)
+            median, largest = (_value(measure, value) for value in (measure.median, measure.largest))
+            listed.append(UpkeepLine("" if number else labelled.label, title, measure.name, measure.n, median, largest))
+    return listed
 
 
 def _place(measure: OwnMeasure) -> int:

@@ -131,7 +131,7 @@ def _room(experiment: ExperimentDocument, direction: LinkName) -> str:
 def _way_back(points: Sequence[ExperimentDocument], names: Mapping[str, str]) -> str:
     if all(point["reverse"]["capacity"]["kind"] == "unlimited" for point in points):
         return "The way back has no limit of rate."
-    has_up = any(each.get("up") for point in points for each in (*point["flows"], *point["background"]))
+    has_up = any(traffic.get("up") for point in points for traffic in (*point["flows"], *point["background"]))
     room = f", and its queue has room for {texts(_room(e, 'reverse') for e in points)}" if has_up else ""
     return f"The way back carries {_capacities(points, 'reverse', names)}{room}."
 
@@ -144,27 +144,27 @@ def _order(links: Sequence[LinkDocument]) -> str:
     return "in order at some points and not at others" if len(allowed) > 1 else "in order"
 
 
-def _impairments(points: Sequence[ExperimentDocument], direction: LinkName, where: str) -> list[str]:
+def _impairments(points: Sequence[ExperimentDocument], direction: LinkName, place_text: str) -> list[str]:
     links = [point[direction] for point in points]
     delays = [link["reorder_delay_ns"] for link in links if link["reorder"]]
     order = _order(links)
-    held = f"are held back by {amounts(delays, _time)}" if delays else ""
-    found = [
+    delay_phrase = f"are held back by {amounts(delays, _time)}" if delays else ""
+    phrases = [
         _losses([link["loss"] for link in links]),
         optional(
             [link["jitter_ns"] for link in links],
             _time,
             lambda text: f"packets wait a random time of up to {text}, {order}",
         ),
-        _ratios([link["reorder"] for link in links], held),
+        _ratios([link["reorder"] for link in links], delay_phrase),
         _ratios([link["duplicate"] for link in links], "arrive twice"),
         _policers(links),
         _aggregations(links),
         _either([link.get("offloads", False) for link in links], "segments that arrive back to back are merged"),
         "delay or loss change over time" if any(link.get("profile") for link in links) else "",
     ]
-    text = _listed([each for each in found if each])
-    return [f"{where}, {text}."] if text else []
+    text = _listed([phrase for phrase in phrases if phrase])
+    return [f"{place_text}, {text}."] if text else []
 
 
 def _policers(links: Sequence[LinkDocument]) -> str:
@@ -180,9 +180,9 @@ def _aggregations(links: Sequence[LinkDocument]) -> str:
     return f"packets of {intervals} leave together" if aggregations else ""
 
 
-def _ratios(ratios: Sequence[float], what: str) -> str:
+def _ratios(ratios: Sequence[float], effect: str) -> str:
     """Describe what happens to a share of the packets; nothing if it happens to none."""
-    return amounts(ratios, per_cent, lambda text: f"{text} of the packets {what}") if any(ratios) else ""
+    return amounts(ratios, per_cent, lambda text: f"{text} of the packets {effect}") if any(ratios) else ""
 
 
 def _losses(losses: Sequence[LossDocument]) -> str:
@@ -197,7 +197,7 @@ def _losses(losses: Sequence[LossDocument]) -> str:
         )
         if at_random and not any(at_random):
             ways.append("no packets are lost")
-    return ", or ".join(way for way in ways if way)
+    return ", or ".join(loss_phrase for loss_phrase in ways if loss_phrase)
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -210,10 +210,10 @@ def _hosts(points: Sequence[ExperimentDocument]) -> list[str]:
     for name in dict.fromkeys(name for point in points for name in point["hosts"]):
         hosts = [point["hosts"][name] for point in points if name in point["hosts"]]
         limits = []
-        for key, what in SOCKET_BUFFERS:
+        for key, buffer_name in SOCKET_BUFFERS:
             sizes = [host[key] if host[key] < NO_LIMIT_BYTES else None for host in hosts]
             if text := optional(sizes, _bytes, str, "or of any size"):
-                limits.append(f"{what} buffers of up to {text}")
+                limits.append(f"{buffer_name} buffers of up to {text}")
         limits.append(
             optional(
                 [host["delay_jitter_ns"] for host in hosts],
@@ -234,39 +234,39 @@ def _hosts(points: Sequence[ExperimentDocument]) -> list[str]:
         )
         qdiscs = [host.get("qdisc") for host in hosts]
         if any(qdiscs):
-            named = texts(qdisc for qdisc in qdiscs if qdisc)
-            limits.append(f"the queue discipline {named}" + ("" if all(qdiscs) else ", or the one of its kernel"))
+            qdisc_names = texts(qdisc for qdisc in qdiscs if qdisc)
+            limits.append(f"the queue discipline {qdisc_names}" + ("" if all(qdiscs) else ", or the one of its kernel"))
         if text := _listed([limit for limit in limits if limit]):
             sentences.append(f"The host {name} has {text}.")
     return sentences
 
 
-def _either(settings: Sequence[bool], what: str) -> str:
+def _either(settings: Sequence[bool], phrase: str) -> str:
     """Describe that something is on at all points or at some; nothing if it is off."""
-    return what + ("" if all(settings) else ", or not") if any(settings) else ""
+    return phrase + ("" if all(settings) else ", or not") if any(settings) else ""
 
 
 def _processors(hosts: Sequence[HostDocument]) -> list[str]:
     """Describe how scarce a host's CPU is, where it is."""
     cpus = [cpu for host in hosts if (cpu := host.get("cpu"))]
-    found = []
+    phrases = []
     if cpus:
         slices, periods = (amounts([cpu[key] for cpu in cpus], _time) for key in ("slice_ns", "period_ns"))
-        found.append(
+        phrases.append(
             f"a CPU for {slices} out of every {periods}"
             + ("" if len(cpus) == len(hosts) else ", or whenever it needs one")
         )
     tenants = [host.get("co_tenants", 0) for host in hosts]
     if any(tenants):
-        found.append(amounts(tenants, str, lambda text: f"{text} co-tenant{'' if text == '1' else 's'} on its CPU"))
-    return found
+        phrases.append(amounts(tenants, str, lambda text: f"{text} co-tenant{'' if text == '1' else 's'} on its CPU"))
+    return phrases
 
 
 def _flow(points: Sequence[ExperimentDocument], name: str) -> str:
     flows = [flow for point in points for flow in point["flows"] if flow["name"] == name]
     counts = [flow["count"] for flow in flows]
     paced = {bool(flow.get("paced")) for flow in flows}
-    up = {bool(flow.get("up")) for flow in flows}
+    directions = {bool(flow.get("up")) for flow in flows}
     hosts = [flow["host"] for flow in flows]
     parts = [
         texts(flow["cc"] + _parameters(flow) for flow in flows),
@@ -277,8 +277,12 @@ def _flow(points: Sequence[ExperimentDocument], name: str) -> str:
         _repeats([flow["repeat"] for flow in flows]),
         optional([flow["stop_ns"] for flow in flows], _time, lambda text: f"stops at {text}"),
         _more_rtt([flow["extra_rtt_ns"] for flow in flows]),
-        "goes up, on the way back, or down" if len(up) > 1 else "goes up, on the way back" if True in up else "",
-        "" if set(hosts) == {"sender"} else f"{'to' if True in up else 'sent by'} the host {texts(hosts)}",
+        "goes up, on the way back, or down"
+        if len(directions) > 1
+        else "goes up, on the way back"
+        if True in directions
+        else "",
+        "" if set(hosts) == {"sender"} else f"{'to' if True in directions else 'sent by'} the host {texts(hosts)}",
     ]
     return "; ".join(part for part in parts if part) + "."
 
@@ -344,12 +348,14 @@ def _end(repeat: RepeatDocument) -> str:
 
 def _background(points: Sequence[ExperimentDocument]) -> str:
     """Describe what each UDP flow does; every point has the same number of them."""
-    found = []
+    phrases = []
     for same in zip(*(point["background"] for point in points), strict=True):
-        rates = amounts([each["rate_bps"] for each in same], _bitrate)
-        starts = amounts([each["start_ns"] for each in same], _time)
-        stops = optional([each["stop_ns"] for each in same], _time, lambda text: f" to {text}", "or to the end")
-        up = {bool(each.get("up")) for each in same}
-        way = " on the way back, or not" if len(up) > 1 else " on the way back" if True in up else ""
-        found.append(f"{rates} from {starts}{stops or ' on'}{way}")
-    return _listed(found)
+        rates = amounts([udp_flow["rate_bps"] for udp_flow in same], _bitrate)
+        starts = amounts([udp_flow["start_ns"] for udp_flow in same], _time)
+        stops = optional([udp_flow["stop_ns"] for udp_flow in same], _time, lambda text: f" to {text}", "or to the end")
+        directions = {bool(udp_flow.get("up")) for udp_flow in same}
+        direction_phrase = (
+            " on the way back, or not" if len(directions) > 1 else " on the way back" if True in directions else ""
+        )
+        phrases.append(f"{rates} from {starts}{stops or ' on'}{direction_phrase}")
+    return _listed(phrases)
