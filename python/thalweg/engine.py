@@ -83,8 +83,8 @@ class Engine:
         """Split what the binary says: the reason, then what to do, in lines of their own or behind semicolons."""
         if self.available:
             return "", ""
-        said = (self.why_not or "it does not say why").strip()
-        first, *others = said.splitlines() if "\n" in said else said.split("; ")
+        answer = (self.why_not or "it does not say why").strip()
+        first, *others = answer.splitlines() if "\n" in answer else answer.split("; ")
         steps = (line.strip().removeprefix("hint:").strip() for line in others)
         return first.strip().rstrip("."), "\n".join(step for step in steps if step)
 
@@ -103,21 +103,21 @@ def find() -> Path:
 
     Raises `ThalwegError` if it is missing.
     """
-    named = os.environ.get(VARIABLE)
-    if named:
-        if shutil.which(named):
-            return Path(str(shutil.which(named)))
+    configured = os.environ.get(VARIABLE)
+    if configured:
+        if shutil.which(configured):
+            return Path(str(shutil.which(configured)))
         raise ThalwegError(
             "no-engine",
-            f"{VARIABLE} names no program: `{named}`",
+            f"{VARIABLE} names no program: `{configured}`",
             place=VARIABLE,
             expected=f"the path of {BINARY}",
             hint=f"unset {VARIABLE}, or correct it",
             exit_code=Exit.MISSING,
         )
-    beside = Path(sys.executable).parent / BINARY
-    if os.access(beside, os.X_OK):
-        return beside
+    sibling = Path(sys.executable).parent / BINARY
+    if os.access(sibling, os.X_OK):
+        return sibling
     if on_path := shutil.which(BINARY):
         return Path(on_path)
     raise ThalwegError(
@@ -160,10 +160,10 @@ def live(seconds: int) -> Live:
     binary = find()
     answer = _ask(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
     try:
-        seen: Live = json.loads(answer)
+        sample: Live = json.loads(answer)
     except ValueError:
         raise _bad_engine(binary, "its answer is not understood") from None
-    return seen
+    return sample
 
 
 def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.0) -> PlayedPolicies:
@@ -174,24 +174,24 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
     Raises `ThalwegError` if there is no binary, it does not answer as it should, or there is no such policy.
     """
     binary = find()
-    named = [word for name in names for word in ("--policy", name)]
+    policy_options = [word for name in names for word in ("--policy", name)]
     price = ["--retransmit-price", str(retransmit_price)]
-    command = [str(binary), "policy", "simulate", "--seeds", str(seeds), *price, *named]
+    command = [str(binary), "policy", "simulate", "--seeds", str(seeds), *price, *policy_options]
     try:
         answer = subprocess.run(command, capture_output=True, text=True)
     except OSError as error:
         raise shortage(error) or _bad_engine(binary, (error.strerror or str(error)).lower()) from None
     if answer.returncode != 0:
-        said = next(iter(answer.stderr.strip().splitlines()), f"it ended with exit code {answer.returncode}")
-        if not said.startswith(PLAYED):
-            raise _bad_engine(binary, said)
-        what, _, expected = said.removeprefix(PLAYED).partition("; expected ")
-        raise ThalwegError("unknown-policy", what, place="--policy", expected=expected or None)
+        first_line = next(iter(answer.stderr.strip().splitlines()), f"it ended with exit code {answer.returncode}")
+        if not first_line.startswith(PLAYED):
+            raise _bad_engine(binary, first_line)
+        problem, _, expected = first_line.removeprefix(PLAYED).partition("; expected ")
+        raise ThalwegError("unknown-policy", problem, place="--policy", expected=expected or None)
     try:
-        found: PlayedPolicies = json.loads(answer.stdout)
+        results: PlayedPolicies = json.loads(answer.stdout)
     except ValueError:
         raise _bad_engine(binary, "its answer is not understood") from None
-    return found
+    return results
 
 
 def choose(name: str, capabilities: Capabilities) -> Engine:
@@ -227,18 +227,21 @@ def schema(subject: str) -> dict[str, JsonValue]:
     return dict(json.loads(_ask(find(), ["schema", subject])))
 
 
-def _engine(given: EngineCapability) -> Engine:
-    algorithms = {each["name"]: Algorithm(each["name"], each.get("about", ""), each["params"]) for each in given["cc"]}
+def _engine(capability: EngineCapability) -> Engine:
+    algorithms = {
+        algorithm["name"]: Algorithm(algorithm["name"], algorithm.get("about", ""), algorithm["params"])
+        for algorithm in capability["cc"]
+    }
     return Engine(
-        name=given["name"],
-        about=given["about"],
-        version=str(given["version"]),
-        available=bool(given["available"]),
-        why_not=given["why_not"],
+        name=capability["name"],
+        about=capability["about"],
+        version=str(capability["version"]),
+        available=bool(capability["available"]),
+        why_not=capability["why_not"],
         algorithms=algorithms,
-        honours=frozenset(given["honours"]),
-        is_real_time=bool(given.get("real_time", False)),
-        lacks={each["name"]: Lack(each["why"], each["hint"]) for each in given.get("lacks", [])},
+        honours=frozenset(capability["honours"]),
+        is_real_time=bool(capability.get("real_time", False)),
+        lacks={lack["name"]: Lack(lack["why"], lack["hint"]) for lack in capability.get("lacks", [])},
     )
 
 
@@ -252,11 +255,11 @@ def _ask(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_WITHIN_S
     except UnicodeDecodeError:
         raise _bad_engine(binary, "its answer is not understood") from None
     if answer.returncode == Exit.TEMPORARY:
-        what, _, hint = answer.stderr.strip().partition("\n  hint: ")
-        raise ThalwegError("too-few-descriptors", what, hint=hint or None, exit_code=Exit.TEMPORARY)
+        problem, _, hint = answer.stderr.strip().partition("\n  hint: ")
+        raise ThalwegError("too-few-descriptors", problem, hint=hint or None, exit_code=Exit.TEMPORARY)
     if answer.returncode != 0:
-        said = answer.stderr.strip().splitlines()
-        raise _bad_engine(binary, said[0] if said else f"it ended with exit code {answer.returncode}")
+        lines = answer.stderr.strip().splitlines()
+        raise _bad_engine(binary, lines[0] if lines else f"it ended with exit code {answer.returncode}")
     return answer.stdout
 
 

@@ -143,9 +143,9 @@ def shortage(error: OSError) -> ThalwegError | None:
     hint = _SHORTAGES.get(error.errno or 0)
     if hint is None:
         return None
-    what = f"`{error.filename}`: " if error.filename else ""
+    subject = f"`{error.filename}`: " if error.filename else ""
     why = (error.strerror or str(error)).lower()
-    return ThalwegError("short-of-resources", f"{what}{why}", hint=hint, exit_code=Exit.TEMPORARY)
+    return ThalwegError("short-of-resources", f"{subject}{why}", hint=hint, exit_code=Exit.TEMPORARY)
 
 
 def shortage_behind(error: BaseException) -> ThalwegError | None:

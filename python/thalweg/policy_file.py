@@ -56,12 +56,12 @@ def text(source: str, default: str, rules: Sequence[Rule | LeftOutRule]) -> str:
 
 
 def _rule(rule: Rule) -> list[str]:
-    when = ", ".join(f"{key} = {_condition(wanted)}" for key, wanted in rule.when.items())
+    conditions = ", ".join(f"{key} = {_condition(condition)}" for key, condition in rule.when.items())
     lines = [
         "[[rules]]",
         f"name = {_text(rule.name)}",
         f"algorithm = {_text(rule.algorithm)}",
-        f"when = {{ {when} }}",
+        f"when = {{ {conditions} }}",
         f"reason = {_text(rule.reason)}",
         f"source = {_text(rule.source)}",
     ]
@@ -70,16 +70,16 @@ def _rule(rule: Rule) -> list[str]:
     return [*lines, "evidence = [", *(f"    {_text(line)}," for line in rule.evidence), "]"]
 
 
-def _condition(wanted: Condition) -> str:
+def _condition(condition: Condition) -> str:
     """Write a condition.
 
     >>> _condition(Between(at_most=0.15)), _condition(["198.51.100.0/24"])
     ('{ at_most = 0.15 }', '["198.51.100.0/24"]')
     """
-    if isinstance(wanted, Between):
-        ends = {"at_least": wanted.at_least, "at_most": wanted.at_most}
+    if isinstance(condition, Between):
+        ends = {"at_least": condition.at_least, "at_most": condition.at_most}
         return "{ " + ", ".join(f"{name} = {value:g}" for name, value in ends.items() if value is not None) + " }"
-    return f"[{', '.join(_text(each) for each in wanted)}]"
+    return f"[{', '.join(_text(value) for value in condition)}]"
 
 
 def _text(value: str) -> str:

@@ -46,22 +46,22 @@ class FoundFiles:
     left_out: list[LeftOutFile]
 
 
-def find(places: Sequence[Path]) -> FoundFiles:
+def find(paths: Sequence[Path]) -> FoundFiles:
     """Find the files of records in files and folders; folders in folders are looked into too.
 
     Raises `ThalwegError` if there is no such place, or no records in any of them.
     """
-    files, left_out = _without_copies(_listed(places))
-    found: dict[Path, pl.Schema] = {}
+    files, skipped = _without_copies(_listed(paths))
+    schemas: dict[Path, pl.Schema] = {}
     for file in files:
         schema = _schema(file)
         if isinstance(schema, str):
-            left_out.append(LeftOutFile(file, schema))
+            skipped.append(LeftOutFile(file, schema))
         else:
-            found[file] = schema
-    if not found:
-        raise nothing(places, left_out)
-    return FoundFiles(found, left_out)
+            schemas[file] = schema
+    if not schemas:
+        raise nothing(paths, skipped)
+    return FoundFiles(schemas, skipped)
 
 
 def gone(file: Path) -> ThalwegError:
@@ -76,11 +76,11 @@ def gone(file: Path) -> ThalwegError:
     )
 
 
-def nothing(places: Sequence[Path], left_out: Sequence[LeftOutFile]) -> ThalwegError:
+def nothing(paths: Sequence[Path], skipped: Sequence[LeftOutFile]) -> ThalwegError:
     """Return the error that no file of these places holds records that can be read."""
-    names = ", ".join(f"`{place}`" for place in places)
-    if left_out:
-        first = left_out[0]
+    names = ", ".join(f"`{path}`" for path in paths)
+    if skipped:
+        first = skipped[0]
         if first.why == FORBIDDEN:
             return _forbidden(first.file)
         return ThalwegError(
@@ -93,40 +93,40 @@ def nothing(places: Sequence[Path], left_out: Sequence[LeftOutFile]) -> ThalwegE
     return ThalwegError(
         "no-records",
         f"there are no records in {names}",
-        place=str(places[0]) if places else None,
+        place=str(paths[0]) if paths else None,
         expected="Parquet files that thalweg-agent record or thalweg import wrote",
         hint="thalweg-agent writes a first file 10 seconds after the first connection: thalweg-agent status",
         exit_code=Exit.FAILED,
     )
 
 
-def _listed(places: Sequence[Path]) -> list[Path]:
+def _listed(paths: Sequence[Path]) -> list[Path]:
     """List the files, each once. While files are merged, one listing can miss both the parts and the whole; two that
     are the same have missed nothing.
     """
     before: list[Path] | None = None
-    while (files := list(dict.fromkeys(file for place in places for file in _files(place)))) != before:
+    while (files := list(dict.fromkeys(file for path in paths for file in _files(path)))) != before:
         before = files
     return files
 
 
-def _files(place: Path) -> Iterator[Path]:
+def _files(path: Path) -> Iterator[Path]:
     try:
-        is_folder = stat.S_ISDIR(place.stat().st_mode)
+        is_folder = stat.S_ISDIR(path.stat().st_mode)
     except PermissionError as error:
-        raise _forbidden(place) from error
+        raise _forbidden(path) from error
     except OSError as error:
         raise ThalwegError(
             "no-file",
-            f"there is no file or folder `{place}`",
-            place=str(place),
+            f"there is no file or folder `{path}`",
+            place=str(path),
             expected="files of records, or folders with such files",
             hint="thalweg-agent record writes them to /var/lib/thalweg/records unless --out names another folder",
         ) from error
     if is_folder:
-        yield from (file for file in _within(place) if file.is_file())
+        yield from (file for file in _within(path) if file.is_file())
     else:
-        yield place
+        yield path
 
 
 def _within(folder: Path) -> Iterator[Path]:
@@ -146,13 +146,13 @@ def _within(folder: Path) -> Iterator[Path]:
         )
 
 
-def _forbidden(place: Path) -> ThalwegError:
+def _forbidden(path: Path) -> ThalwegError:
     """Return the error that this user may not read a place: on a server, records are root's."""
-    quoted = shlex.quote(str(place))
+    quoted = shlex.quote(str(path))
     return ThalwegError(
         "cannot-read",
-        f"this user may not read `{place}`",
-        place=str(place),
+        f"this user may not read `{path}`",
+        place=str(path),
         expected="records that this user may read",
         hint=f'take a copy of your own: sudo cp -rT {quoted} my-records && sudo chown -R "$USER" my-records\n'
         "or let a group of yours read them: docs/reference/records.md says how",
@@ -175,15 +175,15 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile
                 copies[file] = widest[3]
         else:
             widest = (parent, first, last, file)
-    left_out = [LeftOutFile(file, f"its rows are in {whole.name} too") for file, whole in copies.items()]
-    return [file for file in files if file not in copies], left_out
+    skipped = [LeftOutFile(file, f"its rows are in {merged.name} too") for file, merged in copies.items()]
+    return [file for file in files if file not in copies], skipped
 
 
 def _schema(file: Path) -> pl.Schema | str:
     """Read a file's columns from its end, or say why they are not those of records."""
     try:
         with reading():
-            found = parquet.columns_of(pq.read_schema(file))
+            schema = parquet.columns_of(pq.read_schema(file))
             # polars refuses some ends that Arrow reads.
             pl.read_parquet_schema(file)
     except FileNotFoundError:
@@ -193,8 +193,8 @@ def _schema(file: Path) -> pl.Schema | str:
     except Unreadable:
         is_readable = os.access(file, os.R_OK, effective_ids=True)
         return "it is damaged, or no Parquet file" if is_readable else FORBIDDEN
-    if unfit := unfit_column(found, SCHEMA, ALWAYS):
+    if unfit := unfit_column(schema, SCHEMA, ALWAYS):
         if unfit.found is None:
             return f"it holds no records: it has no column {unfit.name}"
         return f"it holds no records: its column {unfit.name} is {unfit.found}, not {unfit.wanted}"
-    return found
+    return schema

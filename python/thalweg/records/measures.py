@@ -29,8 +29,8 @@ def _seconds(column: str) -> pl.Expr:
     return pl.col(column) / MICROSECONDS
 
 
-def _ratio(part: str, whole: str) -> pl.Expr:
-    return pl.when(pl.col(whole) > 0).then(pl.col(part) / pl.col(whole))
+def _ratio(part: str, total: str) -> pl.Expr:
+    return pl.when(pl.col(total) > 0).then(pl.col(part) / pl.col(total))
 
 
 MEASURES: dict[str, Measure] = {

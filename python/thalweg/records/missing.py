@@ -64,8 +64,8 @@ def empties(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def missing(counts: pl.DataFrame) -> list[Missing]:
     """Return what is missing, from the counts of `empties`; columns that are empty nowhere are left out."""
-    asked = [name for name, column in COLUMNS.items() if column.is_optional and name not in NEVER_MISSED]
-    return [found for name in asked for found in _of(name, counts)]
+    optional = [name for name, column in COLUMNS.items() if column.is_optional and name not in NEVER_MISSED]
+    return [column for name in optional for column in _of(name, counts)]
 
 
 def _of(name: str, counts: pl.DataFrame) -> Iterator[Missing]:
@@ -90,7 +90,7 @@ def _share(counts: pl.DataFrame) -> float | None:
     return int(counts["empty"].sum()) / rows if rows else None
 
 
-def _why(about: str) -> str:
+def _why(description: str) -> str:
     """Take from a column's text when it is empty.
 
     >>> _why("Its RTT. Empty: no ACK came; or nothing was sent.")
@@ -98,5 +98,5 @@ def _why(about: str) -> str:
     >>> _why("Its RTT.")
     ''
     """
-    match = re.search(r"\b[Ee]mpty:?\s+(.+)$", " ".join(about.split()))
+    match = re.search(r"\b[Ee]mpty:?\s+(.+)$", " ".join(description.split()))
     return match[1] if match else ""

@@ -40,10 +40,10 @@ class Records:
 
     @cached_property
     def _whole_rows(self) -> pl.LazyFrame:
-        alike: dict[tuple[tuple[str, pl.DataType], ...], list[Path]] = {}
+        by_schema: dict[tuple[tuple[str, pl.DataType], ...], list[Path]] = {}
         for file, schema in self.files.items():
-            alike.setdefault(tuple((name, schema[name]) for name in SCHEMA if name in schema), []).append(file)
-        return pl.concat([_whole(pl.scan_parquet(files), dict(columns)) for columns, files in alike.items()])
+            by_schema.setdefault(tuple((name, schema[name]) for name in SCHEMA if name in schema), []).append(file)
+        return pl.concat([_whole(pl.scan_parquet(files), dict(columns)) for columns, files in by_schema.items()])
 
     @cached_property
     def superseded(self) -> pl.DataFrame:
@@ -58,9 +58,9 @@ class Records:
         # Of two rows of one moment the one that closes the connection is the later: its kind sorts first.
         spans = spans.sort([*CONNECTION, "end_us", "kind"], descending=[False] * 4 + [True], nulls_last=True)
         following = pl.all_horizontal(pl.col(key).shift(-1).eq_missing(pl.col(key)) for key in CONNECTION)
-        begun = pl.col("start_us").shift(-1)
+        next_start = pl.col("start_us").shift(-1)
         # The kernel counts connections anew after each start of a machine: a number may return.
-        is_same = following & (begun.is_null() | (begun < pl.col("end_us")))
+        is_same = following & (next_start.is_null() | (next_start < pl.col("end_us")))
         return self.collect(spans.filter((pl.col("kind") == INTERIM) & is_same).select(ROW))[0]
 
     @cached_property
@@ -105,13 +105,13 @@ class Records:
         )
 
 
-def read(places: Sequence[Path]) -> Records:
+def read(paths: Sequence[Path]) -> Records:
     """Read files of records, and folders of such files.
 
     Raises `ThalwegError` without any; files that hold no records are named in `Records.left_out`.
     """
-    found: FoundFiles = find(places)
-    return Records(found.files, found.left_out)
+    files: FoundFiles = find(paths)
+    return Records(files.files, files.left_out)
 
 
 def _is_known() -> pl.Expr:
@@ -127,8 +127,8 @@ def _whole(rows: pl.LazyFrame, columns: dict[str, pl.DataType]) -> pl.LazyFrame:
     """Bring the columns into order; those that older versions did not write are empty, as are numbers that the column
     cannot hold: NaN, the infinities, and negative integers. A moment of zero is unknown.
     """
-    known = rows.select(
+    complete = rows.select(
         (finite(name, columns[name]) if name in columns else pl.lit(None)).cast(dtype, strict=False).alias(name)
         for name, dtype in SCHEMA.items()
     )
-    return known.with_columns(pl.when(pl.col(name) > 0).then(pl.col(name)).alias(name) for name in MOMENTS)
+    return complete.with_columns(pl.when(pl.col(name) > 0).then(pl.col(name)).alias(name) for name in MOMENTS)

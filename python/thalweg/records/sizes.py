@@ -28,6 +28,6 @@ def size_class() -> pl.Expr:
     """Return the number of the class that a row's bytes belong to."""
     size = pl.coalesce("acked_bytes", "sent_bytes")
     number: pl.Expr = pl.when(size.is_not_null()).then(pl.lit(0))
-    for place, each in enumerate(SIZES[1:], 1):
-        number = pl.when(size >= each.least_bytes).then(pl.lit(place)).otherwise(number)
+    for index, size_range in enumerate(SIZES[1:], 1):
+        number = pl.when(size >= size_range.least_bytes).then(pl.lit(index)).otherwise(number)
     return number.cast(pl.Int32)

@@ -23,9 +23,9 @@ LIMIT = 300
 
 def classed(rows: pl.LazyFrame, value: pl.Expr, *by: pl.Expr) -> pl.LazyFrame:
     """Count values in classes, per group of `by`; empty ones do not count."""
-    place = (pl.col("value").log10() * PER_POWER).floor()
-    number = pl.when(pl.col("value") > 0).then(place.clip(lower_bound=ZERO + 1)).otherwise(ZERO).cast(pl.Int64)
-    groups = [each.meta.output_name() for each in by]
+    class_number = (pl.col("value").log10() * PER_POWER).floor()
+    number = pl.when(pl.col("value") > 0).then(class_number.clip(lower_bound=ZERO + 1)).otherwise(ZERO).cast(pl.Int64)
+    groups = [expression.meta.output_name() for expression in by]
     values = rows.select(*by, value.cast(pl.Float64).alias("value"), weight().cast(pl.Float64).alias("weight"))
     return (
         values.filter(pl.col("value").is_finite() & (pl.col("value") >= 0))

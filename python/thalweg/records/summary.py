@@ -105,11 +105,13 @@ def summarise(records: Records) -> Summary:
     span, counted, empty = records.collect(spans, _counted(rows), empties(records.rows))
     # A file can hold anything.
     first, last = (None if us is None else min(us, LATEST_US) for us in span.row(0)[:2])
-    most = span.row(0)[2]
+    max_weight = span.row(0)[2]
     bin_s = _bin_s(first, last)
-    of = {name: rows.filter(_of(each.of)) for name, each in MEASURES.items()}
-    spreads = [classed(of[name], each.value, pl.col("cc")) for name, each in MEASURES.items()]
-    sized = classed(of["completion_time"], MEASURES["completion_time"].value, pl.col("cc"), size_class().alias("size"))
+    rows_of = {name: rows.filter(_of(measure.of)) for name, measure in MEASURES.items()}
+    spreads = [classed(rows_of[name], measure.value, pl.col("cc")) for name, measure in MEASURES.items()]
+    sized = classed(
+        rows_of["completion_time"], MEASURES["completion_time"].value, pl.col("cc"), size_class().alias("size")
+    )
     *tables, by_size, over_time = records.collect(*spreads, sized, _over_time(rows, bin_s))
     measured = dict(zip(MEASURES, tables, strict=True))
     algorithms = [_algorithm(count, counted, measured, by_size) for count in _counts(counted, "cc")]
@@ -122,36 +124,36 @@ def summarise(records: Records) -> Summary:
         open=int(counted.filter(pl.col("kind") == INTERIM)["rows"].sum()),
         first_us=first,
         last_us=last,
-        largest_weight=int(most or 1),
+        largest_weight=int(max_weight or 1),
         counts={column: _counts(counted, column) for column in COUNTED},
-        algorithms={each.cc: each for each in algorithms},
+        algorithms={algorithm.cc: algorithm for algorithm in algorithms},
         missing=missing(empty),
         over_time=over_time,
         bin_s=bin_s,
     )
 
 
-def summary_of(places: Sequence[Path]) -> Summary:
+def summary_of(paths: Sequence[Path]) -> Summary:
     """Read records and summarise them; once more, if the agent removes a file meanwhile, as it does when it merges.
 
     Raises `ThalwegError` without records, or if a file is damaged.
     """
     for _ in range(TRIES - 1):
         try:
-            return summarise(read(places))
+            return summarise(read(paths))
         except ThalwegError as error:
             if error.code != GONE:
                 raise
-    return summarise(read(places))
+    return summarise(read(paths))
 
 
-def _of(what: str) -> pl.Expr:
-    return is_connection() if what == "connections" else pl.col("kind") == TRANSFER
+def _of(kind: str) -> pl.Expr:
+    return is_connection() if kind == "connections" else pl.col("kind") == TRANSFER
 
 
-def _where(what: pl.Expr) -> pl.Expr:
+def _where(condition: pl.Expr) -> pl.Expr:
     """Return a row's weight where a condition holds."""
-    return pl.when(what).then(weight()).otherwise(0)
+    return pl.when(condition).then(weight()).otherwise(0)
 
 
 def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -163,7 +165,9 @@ def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
         "cpu_judged": _where(pl.col("cpu_limited").is_not_null()),
         "cpu_limited": _where(pl.col("cpu_limited")),
     }
-    return rows.group_by(COUNTED).agg(pl.len().alias("rows"), *(each.sum().alias(name) for name, each in sums.items()))
+    return rows.group_by(COUNTED).agg(
+        pl.len().alias("rows"), *(total.sum().alias(name) for name, total in sums.items())
+    )
 
 
 def _counts(counted: pl.DataFrame, column: str) -> list[Count]:
@@ -178,29 +182,29 @@ def _counts(counted: pl.DataFrame, column: str) -> list[Count]:
         .group_by("value", "of")
         .agg(pl.col("rows", "weight").sum())
     )
-    found: dict[str, dict[bool, tuple[int, int]]] = {}
-    for value, of, rows, stands_for in table.iter_rows():
-        found.setdefault(value, {})[of] = rows, stands_for
+    by_value: dict[str, dict[bool, tuple[int, int]]] = {}
+    for value, is_transfer_row, rows, stands_for in table.iter_rows():
+        by_value.setdefault(value, {})[is_transfer_row] = rows, stands_for
     counts = []
-    for value, both in found.items():
+    for value, both in by_value.items():
         connections, transfers = both.get(False, (0, 0)), both.get(True, (0, 0))
         counts.append(Count(value, connections[0], transfers[0], connections[1], transfers[1]))
-    return sorted(counts, key=lambda each: (-each.connections - each.transfers, each.value))
+    return sorted(counts, key=lambda count: (-count.connections - count.transfers, count.value))
 
 
 def _algorithm(
     count: Count, counted: pl.DataFrame, measured: dict[str, pl.DataFrame], by_size: pl.DataFrame
 ) -> Algorithm:
-    mine = counted.filter(pl.col("cc") == count.value)
-    connections = mine.filter(is_connection())
-    spreads = {name: Spread(found) for name, table in measured.items()
-               if (found := table.filter(pl.col("cc") == count.value)).height}  # fmt: skip
-    sizes = {number: Spread(found) for number in range(len(SIZES))
-             if (found := by_size.filter(cc=count.value, size=number)).height}  # fmt: skip
+    own_rows = counted.filter(pl.col("cc") == count.value)
+    connections = own_rows.filter(is_connection())
+    spreads = {name: Spread(values) for name, table in measured.items()
+               if (values := table.filter(pl.col("cc") == count.value)).height}  # fmt: skip
+    sizes = {number: Spread(values) for number in range(len(SIZES))
+             if (values := by_size.filter(cc=count.value, size=number)).height}  # fmt: skip
     return Algorithm(
         cc=count.value,
         count=count,
-        acked_bytes=int((connections if connections.height else mine)["acked_bytes"].sum()),
+        acked_bytes=int((connections if connections.height else own_rows)["acked_bytes"].sum()),
         cpu_judged=int(connections["cpu_judged"].sum()),
         cpu_limited=int(connections["cpu_limited"].sum()),
         spreads=spreads,

@@ -188,7 +188,7 @@ def _axes(columns: Mapping[str, _Column], right: Mapping[str, Sequence[Value]], 
             sound = tuple(
                 row.values
                 for row in row_values.rows
-                if all(value in values for value, values in zip(row.values, allowed, strict=True))
+                if all(value in allowed_values for value, allowed_values in zip(row.values, allowed, strict=True))
             )
             if sound:
                 axes.append(Axis(row_values.addresses, sound))
@@ -417,7 +417,7 @@ def overridden(document: Document, settings: Replacements) -> Document:
             raw = sweep.put(raw, key_path, value)
             key_paths.add(key_path)
             if isinstance(swept, dict) and address in swept:
-                raw["sweep"] = {key: values for key, values in swept.items() if key != address}
+                raw["sweep"] = {key: sweep_values for key, sweep_values in swept.items() if key != address}
     if errors:
         raise ThalwegErrors(errors)
     return replace(document, raw=raw, not_in_file=frozenset(key_paths))

@@ -61,21 +61,21 @@ class RowBlock(Generic[Row]):
 
     def columns(self, addresses: Addresses) -> pl.DataFrame:
         """Return the columns of rows; items that are not rows are not certain."""
-        rows = [each for each in self._rows if not isinstance(each, Item)]
+        rows = [row for row in self._rows if not isinstance(row, Item)]
         numbers = pl.Series([number for number, _ in rows], dtype=pl.UInt64)
         frame = self._columns(addresses, numbers, [row for _, row in rows]).with_columns(numbers.alias(LINE))
         if len(rows) == len(self._rows):
             return frame
-        is_row = pl.Series([not isinstance(each, Item) for each in self._rows], dtype=pl.Boolean)
-        place = pl.select(pl.when(is_row).then(is_row.cum_sum().cast(pl.Int64) - 1)).to_series()
-        frame = frame.select(pl.all().gather(place))
+        is_row = pl.Series([not isinstance(row, Item) for row in self._rows], dtype=pl.Boolean)
+        indices = pl.select(pl.when(is_row).then(is_row.cum_sum().cast(pl.Int64) - 1)).to_series()
+        frame = frame.select(pl.all().gather(indices))
         return frame.with_columns(pl.col(CERTAIN).fill_null(False))
 
     def items(self, rows: Sequence[int]) -> Iterator[Item]:
         """Read rows one by one."""
         for row in rows:
-            each = self._rows[row]
-            yield each if isinstance(each, Item) else self._read(*each)
+            entry = self._rows[row]
+            yield entry if isinstance(entry, Item) else self._read(*entry)
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,10 @@ def in_threads(
         for block in blocks:
             pending.append((block, pool.submit(work, block)))
             if len(pending) > count:
-                done, result = pending.popleft()
-                yield done, result.result()
+                first_block, result = pending.popleft()
+                yield first_block, result.result()
         while pending:
-            done, result = pending.popleft()
-            yield done, result.result()
+            first_block, result = pending.popleft()
+            yield first_block, result.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

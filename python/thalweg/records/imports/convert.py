@@ -85,19 +85,19 @@ class Tally(dict[str, ReasonCount]):
 
     def join(self, other: "Tally") -> None:
         """Count the lines of another tally, which come after those of this one."""
-        for reason, each in sorted(other.items(), key=lambda item: item[1].first.line):
+        for reason, count in sorted(other.items(), key=lambda item: item[1].first.line):
             if reason in self:
-                self[reason].count += each.count
+                self[reason].count += count.count
             else:
-                self[reason] = each
+                self[reason] = count
 
     def most_common(self) -> list[tuple[str, ReasonCount]]:
         """Return the reasons, the most frequent one first."""
-        return sorted(self.items(), key=lambda each: -each[1].count)
+        return sorted(self.items(), key=lambda item: -item[1].count)
 
     def counts(self) -> dict[str, int]:
         """Return the number of lines by reason, the most frequent one first."""
-        return {reason: each.count for reason, each in self.most_common()}
+        return {reason: count.count for reason, count in self.most_common()}
 
 
 @dataclass
@@ -147,21 +147,21 @@ def convert(
     or if `strict` and a line cannot be read. Nothing is left behind then, nor after Ctrl-C, SIGTERM or SIGHUP.
     """
     conversion = _Conversion(importer, addresses, {"source": importer.source, **(constants or {})}, strict)
-    done = conversion.done
+    imported = conversion.done
     with collector.paused(), asked_to_end(), ExitStack() as unfinished:
-        named: list[tuple[RecordFile, str]] = []
+        destinations: list[tuple[RecordFile, str]] = []
         for path in dict.fromkeys(files):
             written = unfinished.enter_context(RecordFile(out))
             if name := conversion.read(path, written):
-                named.append((written, name))
-        if not named:
-            raise _nothing(importer, files, done)
+                destinations.append((written, name))
+        if not destinations:
+            raise _nothing(importer, files, imported)
         # All have been read: from here on nothing but the disk can go wrong.
-        for written, name in named:
+        for written, name in destinations:
             file, was_there = written.finish(name)
-            done.files.append(file)
-            done.replaced += was_there
-    return done
+            imported.files.append(file)
+            imported.replaced += was_there
+    return imported
 
 
 @dataclass
@@ -223,24 +223,24 @@ class _Conversion:
     def _tables(self, path: Path, blocks: Iterator[Block]) -> Iterator[pa.Table]:
         """Yield the rows of blocks in their order."""
         for block, frame in in_threads(blocks, self._completed):
-            certain = frame.filter(CERTAIN)
+            sure_rows = frame.filter(CERTAIN)
             noted = Tally()
             lines: list[int] = []
             rest = frame.with_row_index("row").filter(~pl.col(CERTAIN))["row"].to_list()
             rows = list(self._rows(path, block.items(rest), lines, noted))
-            for name in certain.columns:
+            for name in sure_rows.columns:
                 if name.endswith(WHY):
-                    for why, line, count in certain.group_by(name).agg(pl.col(LINE).min(), pl.len()).rows():
+                    for why, line, count in sure_rows.group_by(name).agg(pl.col(LINE).min(), pl.len()).rows():
                         if why is not None:
                             noted.add_lines(f"{name.removesuffix(WHY)}: {why}", path, line, count)
             self.done.fallbacks.join(noted)
-            certain = certain.drop(name for name in certain.columns if name.endswith(WHY))
-            table = certain.drop(CERTAIN)
+            sure_rows = sure_rows.drop(name for name in sure_rows.columns if name.endswith(WHY))
+            table = sure_rows.drop(CERTAIN)
             if rows:
                 others = pl.DataFrame(pl.from_arrow(table_of(rows))).with_columns(pl.Series(LINE, lines, pl.UInt64))
                 table = pl.concat([table, others.select(table.columns)]).sort(LINE, maintain_order=True)
-            self.done.rows += len(certain)
-            self.done.filled |= {name for name in COLUMNS if certain[name].null_count() < len(certain)}
+            self.done.rows += len(sure_rows)
+            self.done.filled |= {name for name in COLUMNS if sure_rows[name].null_count() < len(sure_rows)}
             if len(table):
                 yield table.drop(LINE).to_arrow().cast(RECORDS)
 
@@ -262,9 +262,9 @@ class _Conversion:
         self.done.unread_lines.add(why.reason, file, item.line, found=why.found, lines=item.lines)
 
 
-def _row(found: ImportedRow, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
+def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
     """Make a row of a line, and report which of its values are assumed or left empty; raises `Unread`."""
-    values: ImportedRow = {**constants, **{name: value for name, value in found.items() if value is not None}}
+    values: ImportedRow = {**constants, **{name: value for name, value in imported.items() if value is not None}}
     for name in ("local_address", "remote_address"):
         address = values.get(name)
         if isinstance(address, Address):
@@ -278,8 +278,8 @@ def _row(found: ImportedRow, constants: Mapping[str, str], addresses: Addresses)
         for name, value in values.items()
         if isinstance(value, Assumed | Unknown)
     ]
-    known = {name: value for name, value in values.items() if _is_known(value)}
-    row = {name: int(value) if isinstance(value, Assumed) else value for name, value in known.items()}
+    known_values = {name: value for name, value in values.items() if _is_known(value)}
+    row = {name: int(value) if isinstance(value, Assumed) else value for name, value in known_values.items()}
     for name in [name for name in ROUND_TRIPS if (number(row, name) or 0) > LONGEST_RTT_US]:
         notes.append(f"{name}: a round-trip time of more than an hour: is it in another unit?")
         del row[name]
@@ -300,11 +300,11 @@ def _is_known(value: ImportedValue) -> TypeGuard[RecordValue]:
     return not isinstance(value, Unknown) and not (isinstance(value, float) and not math.isfinite(value))
 
 
-def _nothing(importer: Importer, files: Sequence[Path], done: Imported) -> ThalwegError:
+def _nothing(importer: Importer, files: Sequence[Path], imported: Imported) -> ThalwegError:
     names = ", ".join(f"`{file}`" for file in files)
-    unread = [f"{each.count} x {each.first}" for _, each in done.unread_lines.most_common()]
-    reasons = [*unread, *(f"{count} x {reason}" for reason, count in done.left_out.counts().items())][:MAX_REASONS]
-    first = next((each.first for _, each in done.unread_lines.most_common()), None)
+    unread = [f"{count.count} x {count.first}" for _, count in imported.unread_lines.most_common()]
+    reasons = [*unread, *(f"{count} x {reason}" for reason, count in imported.left_out.counts().items())][:MAX_REASONS]
+    first = next((count.first for _, count in imported.unread_lines.most_common()), None)
     return ThalwegError(
         "no-records",
         f"no line of {names} is a record: {'; '.join(reasons) or 'the file has no lines'}",

@@ -47,8 +47,10 @@ def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addr
     frame = _with_rates(frame)
     checks = [_is_in_range(name) for name in COLUMNS]
     frame = frame.with_columns((pl.col(CERTAIN) & reduce(and_, checks)).fill_null(False).alias(CERTAIN))
-    whys = [name for name in frame.columns if name.removesuffix(WHY) in COLUMNS and name.endswith(WHY)]
-    return frame.select(LINE, CERTAIN, *whys, *(pl.col(name).cast(kind, strict=False) for name, kind in SCHEMA.items()))
+    why_columns = [name for name in frame.columns if name.removesuffix(WHY) in COLUMNS and name.endswith(WHY)]
+    return frame.select(
+        LINE, CERTAIN, *why_columns, *(pl.col(name).cast(kind, strict=False) for name, kind in SCHEMA.items())
+    )
 
 
 def _text(name: str) -> pl.Expr:
@@ -82,9 +84,9 @@ def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
     has_span = _int("busy_us").is_not_null() | _int("fct_us").is_not_null()
     is_exact = (acked < MAX_EXACT // (BITS * MICROSECONDS)).fill_null(True) | ~has_span
 
-    def goodput(name: str, span: pl.Expr, when: pl.Expr) -> pl.Expr:
+    def goodput(name: str, span: pl.Expr, condition: pl.Expr) -> pl.Expr:
         rate = bits.cast(pl.Float64) / span.cast(pl.Float64)
-        return pl.coalesce(pl.col(name).cast(pl.Float64), pl.when((span > 0) & when).then(rate)).alias(name)
+        return pl.coalesce(pl.col(name).cast(pl.Float64), pl.when((span > 0) & condition).then(rate)).alias(name)
 
     return frame.with_columns(
         goodput("busy_goodput_bps", _int("busy_us"), pl.lit(True)),

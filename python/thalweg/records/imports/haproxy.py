@@ -45,10 +45,10 @@ class Haproxy:
         format, or if it lacks a field of the map.
         """
         self._formats = [HaproxyFormat(form)] if form else [HaproxyFormat(HTTP), HaproxyFormat(TCP)]
-        self.expected = " or ".join(f"lines of the format {each.text}" for each in self._formats)
+        self.expected = " or ".join(f"lines of the format {format_.text}" for format_ in self._formats)
         """What a line should be."""
-        names = set[str]().union(*(each.names for each in self._formats))
-        plain = [replace(each, source=re.sub(r"^%\[(.*)\]$", r"%\1", each.source)) for each in mapped]
+        names = set[str]().union(*(format_.names for format_ in self._formats))
+        plain = [replace(column, source=re.sub(r"^%\[(.*)\]$", r"%\1", column.source)) for column in mapped]
         self._mapped = of_fields(plain, names, "%")
 
     def read(self, source: SourceFile) -> Iterator[Item]:
@@ -64,11 +64,11 @@ class Haproxy:
                 first = first or why
         raise first or Unread("not a line of the format")
 
-    def _of_fields(self, number: int, found: Mapping[str, str]) -> ImportedRow:
-        timers = {name: _timer(found[name]) for name in TIMERS if name in found}
-        is_http = bool(OF_HTTP & found.keys())
-        start, duration = _span(found, timers)
-        rtt = next(((found[name], unit) for name, unit in RTTS.items() if name in found), ("-", 1.0))
+    def _of_fields(self, number: int, fields: Mapping[str, str]) -> ImportedRow:
+        timers = {name: _timer(fields[name]) for name in TIMERS if name in fields}
+        is_http = bool(OF_HTTP & fields.keys())
+        start, duration = _span(fields, timers)
+        rtt = next(((fields[name], unit) for name, unit in RTTS.items() if name in fields), ("-", 1.0))
         return {
             "start_us": start,
             "end_us": None if start is None or duration is None else times.later(start, duration),
@@ -76,16 +76,16 @@ class Haproxy:
             "connection": number,
             "kind": TRANSFER if is_http else CLOSE,
             "transfer": 0 if is_http else None,
-            "machine": None if found.get("H", "-") in values.NOTHING else found["H"],
-            **_end("local", found, "fi", "fp"),
-            **_end("remote", found, "ci", "cp"),
+            "machine": None if fields.get("H", "-") in values.NOTHING else fields["H"],
+            **_end("local", fields, "fi", "fp"),
+            **_end("remote", fields, "ci", "cp"),
             "direction": "in",
-            "sent_bytes": values.count(_complete(found.get("B", "-"))),
-            "received_bytes": values.count(_complete(found.get("U", "-"))),
-            "reordering": values.count(found.get("fc_reordering", "-")) or None,
+            "sent_bytes": values.count(_complete(fields.get("B", "-"))),
+            "received_bytes": values.count(_complete(fields.get("U", "-"))),
+            "reordering": values.count(fields.get("fc_reordering", "-")) or None,
             # The kernel's average is 0 as long as it has no sample.
             "rtt_smoothed_us": values.count(*rtt) or None,
-            **mapped_row(self._mapped, lambda name: found.get(name, "-")),
+            **mapped_row(self._mapped, lambda name: fields.get(name, "-")),
         }
 
 
@@ -100,25 +100,25 @@ def _timer(text: str) -> int | None:
     return None if text == "-1" else values.count(_complete(text), 1e3)
 
 
-def _span(found: Mapping[str, str], timers: Mapping[str, int | None]) -> tuple[int | None, int | None]:
+def _span(fields: Mapping[str, str], timers: Mapping[str, int | None]) -> tuple[int | None, int | None]:
     """Return the start and the duration of a request or a connection."""
     for timer, clocks in SPANS:
-        clock = next((name for name in clocks if name in found), None)
+        clock = next((name for name in clocks if name in fields), None)
         if timer in timers and clock is not None:
-            return _instant(found, clock), timers[timer]
-    if not {name for _, clocks in SPANS for name in clocks} & found.keys():
+            return _instant(fields, clock), timers[timer]
+    if not {name for _, clocks in SPANS for name in clocks} & fields.keys():
         raise Unread("the format has no time: neither %tr with %Ta, nor %t with %Tt")
     raise Unread("the format has no duration that counts from its time: %tr needs %Ta, and %t needs %Tt")
 
 
-def _instant(found: Mapping[str, str], name: str) -> int | None:
+def _instant(fields: Mapping[str, str], name: str) -> int | None:
     """Read a time; milliseconds may have a field of their own."""
-    at = times.instant(found[name])
+    at = times.instant(fields[name])
     if name in ("t", "tr") or at is None:
         return at
-    return times.later(at, (values.count(found.get("ms", "-"), 1e3) or 0))
+    return times.later(at, (values.count(fields.get("ms", "-"), 1e3) or 0))
 
 
-def _end(side: str, found: Mapping[str, str], address: str, port: str) -> ImportedRow:
-    host = found.get(address, "-")
-    return ends(side, "-" if host == "unix" else host, "-" if host == "unix" else found.get(port, "-"))
+def _end(side: str, fields: Mapping[str, str], address: str, port: str) -> ImportedRow:
+    host = fields.get(address, "-")
+    return ends(side, "-" if host == "unix" else host, "-" if host == "unix" else fields.get(port, "-"))

@@ -52,12 +52,12 @@ class HaproxyFormat:
         first: Unread | None = None
         for form in self._forms:
             try:
-                found = form.read(line)
+                fields = form.read(line)
             except Unread as why:
                 first = first or why
                 continue
-            if all(found[name].startswith("{") for name in OPTIONAL if name in found):
-                return found
+            if all(fields[name].startswith("{") for name in OPTIONAL if name in fields):
+                return fields
         raise first or Unread("not a line of the format")
 
 
@@ -79,10 +79,10 @@ def _parts(text: str) -> Iterator[FormPart]:
     """Yield literal texts and fields; flags in `%{+Q}o` hold for all that follow."""
     # In haproxy.cfg, spaces and quotes are escaped. HAProxy never writes two spaces in a row.
     plain = re.sub(" +", " ", re.sub(r'\\([ "\\#])', r"\1", text))
-    everywhere = ""
+    default_flags = ""
     literal = ""
     end = 0
-    found = False
+    has_field = False
     for match in TOKEN.finditer(plain):
         literal += plain[end : match.start()]
         end = match.end()
@@ -91,30 +91,30 @@ def _parts(text: str) -> Iterator[FormPart]:
             literal += "%"
             continue
         if alias == "o":
-            everywhere = flags or ""
+            default_flags = flags or ""
             continue
-        flags = everywhere if flags is None else flags
+        flags = default_flags if flags is None else flags
         if "+X" in flags:
             raise _bad(text, f"has a hexadecimal field `{match[0]}`", "decimal fields: without +X")
         name = alias or expression.strip()
         quote = '"' if "+Q" in flags and (name in QUOTED or not alias) else ""
         # `%o` prints nothing, and HAProxy writes no space at the beginning of a line or after another one.
-        literal = re.sub(" +", " ", literal if found else literal.lstrip(" "))
-        found = True
+        literal = re.sub(" +", " ", literal if has_field else literal.lstrip(" "))
+        has_field = True
         if literal + quote:
             yield literal + quote
         yield FormField(name, last="}" if name in OPTIONAL else "", is_address=name in ADDRESSES)
         literal = quote
     if literal + plain[end:]:
         yield literal + plain[end:]
-    if not found:
+    if not has_field:
         raise _bad(text, "has no field", "what log-format has in haproxy.cfg, in single quotes for the shell")
 
 
-def _bad(text: str, what: str, expected: str) -> ThalwegError:
+def _bad(text: str, problem: str, expected: str) -> ThalwegError:
     return ThalwegError(
         "bad-format",
-        f"the format `{text}` {what}",
+        f"the format `{text}` {problem}",
         place="--format-string",
         expected=expected,
         hint="--format-string '%ci:%cp [%tr] %ST %B %U %Ta %[fc_rtt(us)]'",

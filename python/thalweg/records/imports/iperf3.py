@@ -35,7 +35,7 @@ class Iperf3:
 
     def read(self, source: SourceFile) -> Iterator[Item]:
         """Read the tests of a file."""
-        begun: tuple[int, JsonObject] | None = None
+        open_test: tuple[int, JsonObject] | None = None
         for line, value in values_of_json(1, iter(source.text.piece, ""), decoder()):
             if isinstance(value, Item):
                 yield value
@@ -44,16 +44,16 @@ class Iperf3:
             elif "event" not in value:
                 yield from _test(source.number(line), line, value)
             elif value["event"] == "start":
-                begun = line, _object(value, "data")
+                open_test = line, _object(value, "data")
             elif value["event"] == "error":
                 yield Item(line, unread=_error(value.get("data")))
-                begun = None
-            elif value["event"] == "end" and begun is not None:
-                number, start = begun
+                open_test = None
+            elif value["event"] == "end" and open_test is not None:
+                number, start = open_test
                 yield from _test(source.number(number), number, {"start": start, "end": _object(value, "data")})
-                begun = None
-        if begun is not None:
-            yield Item(begun[0], unread=Unread("a test without an end"))
+                open_test = None
+        if open_test is not None:
+            yield Item(open_test[0], unread=Unread("a test without an end"))
 
 
 def _test(number: int, line: int, test: JsonObject) -> Iterator[Item]:
@@ -69,8 +69,8 @@ def _test(number: int, line: int, test: JsonObject) -> Iterator[Item]:
     elif not isinstance(streams, list) or not streams:
         yield Item(line, unread=Unread("a test without streams at its end"))
     else:
-        for place, stream in enumerate(streams):
-            yield item(line, _row, f"{number} {place}", start, end, stream)
+        for index, stream in enumerate(streams):
+            yield item(line, _row, f"{number} {index}", start, end, stream)
 
 
 def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> ImportedRow:
@@ -89,11 +89,11 @@ def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> Im
     is_busy = _number(settings, "target_bitrate") == 0 and not _number(settings, "fqrate")
     ends_of = _ends(start, _text(sender.get("socket")), is_sender)
     cookie = start.get("cookie")
-    known = f"{cookie} {sorted(ends_of[1])}" if cookie and ends_of[1] else name
+    connection_key = f"{cookie} {sorted(ends_of[1])}" if cookie and ends_of[1] else name
     return {
         "start_us": start_us,
         "end_us": start_us + round(seconds * 1_000_000),
-        "connection": int.from_bytes(blake2b(known.encode(errors="replace"), digest_size=8).digest()),
+        "connection": int.from_bytes(blake2b(connection_key.encode(errors="replace"), digest_size=8).digest()),
         "kind": CLOSE,
         **ends_of[0],
         "direction": "out" if is_client == is_sender else "in",
@@ -119,13 +119,13 @@ def _is_sender(sender: JsonObject, settings: JsonObject, is_client: bool) -> boo
 def _ends(start: JsonObject, socket: str, is_sender: bool) -> tuple[ImportedRow, list[str]]:
     """Return the columns of both ends, the sender being local, and both as texts."""
     connected = start.get("connected")
-    entries = [each for each in connected if isinstance(each, dict)] if isinstance(connected, list) else []
-    entry = next((each for each in entries if socket and _text(each.get("socket")) == socket), None)
+    entries = [entry_ for entry_ in connected if isinstance(entry_, dict)] if isinstance(connected, list) else []
+    entry = next((entry_ for entry_ in entries if socket and _text(entry_.get("socket")) == socket), None)
     if entry is None:
         return {}, []
-    here = _text(entry.get("local_host")), _text(entry.get("local_port"))
-    there = _text(entry.get("remote_host")), _text(entry.get("remote_port"))
-    local, remote = (here, there) if is_sender else (there, here)
+    local_end = _text(entry.get("local_host")), _text(entry.get("local_port"))
+    remote_end = _text(entry.get("remote_host")), _text(entry.get("remote_port"))
+    local, remote = (local_end, remote_end) if is_sender else (remote_end, local_end)
     return {**ends("local", *local), **ends("remote", *remote)}, [" ".join(local), " ".join(remote)]
 
 
@@ -142,8 +142,8 @@ def _error(text: JsonValue) -> Unread:
 
 
 def _object(value: JsonObject, key: str) -> JsonObject:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    member = value.get(key)
+    return member if isinstance(member, dict) else {}
 
 
 def _text(value: JsonValue) -> str:

@@ -65,14 +65,14 @@ def decoder() -> json.JSONDecoder:
 
 def _text(value: JsonObject, key: str) -> str | Unknown:
     """Return the text of a key, or of a path of keys with dots."""
-    found: JsonValue = value
+    member: JsonValue = value
     if key in value:
-        found = value[key]
+        member = value[key]
     else:
         for name in key.split("."):
-            if not isinstance(found, dict) or name not in found:
+            if not isinstance(member, dict) or name not in member:
                 return Unknown(f"there is no key `{key}`")
-            found = found[name]
-    if isinstance(found, dict | list):
+            member = member[name]
+    if isinstance(member, dict | list):
         raise Unread(f"the value of `{key}` is a list or an object")
-    return "" if found is None else str(found).lower() if isinstance(found, bool) else str(found)
+    return "" if member is None else str(member).lower() if isinstance(member, bool) else str(member)

@@ -28,43 +28,43 @@ def values_of_json(
     A malformed value becomes an `Item` with the reason and ends the iteration: the start of the next value is unknown.
     """
     decoder = decoder or json.JSONDecoder()
-    text, place, line, depth = "", 0, first, 0
+    text, position, line, depth = "", 0, first, 0
     while True:
-        begin = place
-        while place < len(text) and text[place] in BETWEEN:
-            depth += {"[": 1, "]": -1}.get(text[place], 0)
-            place += 1
-        line += text.count("\n", begin, place)
+        begin = position
+        while position < len(text) and text[position] in BETWEEN:
+            depth += {"[": 1, "]": -1}.get(text[position], 0)
+            position += 1
+        line += text.count("\n", begin, position)
         why = ""
-        if place < len(text):
+        if position < len(text):
             try:
-                value, end = decoder.raw_decode(text, place)
+                value, end = decoder.raw_decode(text, position)
             except NO_JSON as error:
                 why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
             else:
                 yield line, value
-                line += text.count("\n", place, end)
-                place = end
+                line += text.count("\n", position, end)
+                position = end
                 continue
         # Either it is malformed, or incomplete: try again with twice as much text.
-        rest = text[place:]
-        more = _more(pieces, len(rest))
-        if not more or len(rest) > LONGEST:
+        rest = text[position:]
+        further = _more(pieces, len(rest))
+        if not further or len(rest) > LONGEST:
             if depth > 0 and not why:
                 why = "the list does not end: something is cut off"
-            elif more:
+            elif further:
                 why = TOO_LONG
             if why:
                 yield line, Item(line, unread=Unread(why) if why == TOO_LONG else Unread(NOT_JSON, why))
             return
-        text, place = rest + more, 0
+        text, position = rest + further, 0
 
 
-def _more(pieces: Iterator[str], least: int) -> str:
-    """Return further pieces joined: more than `least` characters, or all that are left."""
-    found: list[str] = []
+def _more(pieces: Iterator[str], minimum: int) -> str:
+    """Return further pieces joined: more than `minimum` characters, or all that are left."""
+    parts: list[str] = []
     size = 0
-    while size <= least and (piece := next(pieces, "")):
-        found.append(piece)
+    while size <= minimum and (piece := next(pieces, "")):
+        parts.append(piece)
         size += len(piece)
-    return "".join(found)
+    return "".join(parts)

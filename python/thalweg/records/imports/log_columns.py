@@ -81,15 +81,15 @@ class LineColumns:
         else:
             groups = []
             is_certain &= lines.str.contains(self._pattern)
-        found: Values = {}
+        values: Values = {}
         for group, conversion, is_inline in self._conversions:
             columns, is_sure = conversion.convert(groups[group])
-            found |= columns
+            values |= columns
             if is_sure is not None:
                 is_certain &= is_sure
             if conversion.inline and not is_inline:
                 is_certain &= groups[group].str.contains(f"^(?:{conversion.inline})$").fill_null(False)
-        return pl.DataFrame(found | {CERTAIN: is_certain})
+        return pl.DataFrame(values | {CERTAIN: is_certain})
 
 
 def _lines(text: str) -> pl.Series:
@@ -129,12 +129,12 @@ class LogBlock:
 
     def items(self, rows: Sequence[int]) -> Iterator[Item]:
         """Read lines one by one."""
-        for row, whole in zip(rows, self._lines.gather(list(rows)), strict=True):
-            line = whole.removesuffix("\n")
+        for row, text in zip(rows, self._lines.gather(list(rows)), strict=True):
+            line = text.removesuffix("\n")
             is_cut = len(line) >= items.LONGEST
-            found = self._log.item(self._first + row, line[: items.LONGEST], is_cut=is_cut)
-            if found is not None:
-                yield found
+            item = self._log.item(self._first + row, line[: items.LONGEST], is_cut=is_cut)
+            if item is not None:
+                yield item
 
 
 def log_blocks(source: SourceFile, log: LogLines, columns: Columns) -> Iterator[Block]:

@@ -41,11 +41,11 @@ class LineForm:
         would be ambiguous.
         """
         parts = list(_with_ports(parts))
-        for one, other in itertools.pairwise(parts):
-            if isinstance(one, FormField) and isinstance(other, FormField):
+        for part, following in itertools.pairwise(parts):
+            if isinstance(part, FormField) and isinstance(following, FormField):
                 raise ThalwegError(
                     "bad-format",
-                    f"in the format `{form}` nothing stands between `{one.name}` and `{other.name}`",
+                    f"in the format `{form}` nothing stands between `{part.name}` and `{following.name}`",
                     place="--format-string",
                     expected="a space, or another text, between two fields",
                     hint="change the log's format, and import what is logged from then on",
@@ -58,37 +58,37 @@ class LineForm:
 
     def read(self, line: str) -> dict[str, str]:
         """Return the fields of a line by their names; raises `Unread` if the line has another form."""
-        found: dict[str, str] = {}
-        place = 0
+        fields: dict[str, str] = {}
+        position = 0
         for field, literal in self.steps:
             if field is None:
-                if not line.startswith(literal, place):
-                    raise Unread("not a line of the format", f"`{literal}` is missing at column {place + 1}")
-                place += len(literal)
+                if not line.startswith(literal, position):
+                    raise Unread("not a line of the format", f"`{literal}` is missing at column {position + 1}")
+                position += len(literal)
                 continue
-            end = len(line) if not literal else _end(field, line, literal, place)
+            end = len(line) if not literal else _end(field, line, literal, position)
             if end < 0:
                 raise Unread("not a line of the format", f"`{literal}` is missing after `{field.name}`")
-            found[field.name] = line[place:end]
+            fields[field.name] = line[position:end]
             if field.port:
-                found[field.name], _, found[field.port] = line[place:end].rpartition(":")
-            place = end + len(literal)
-        if place != len(line):
-            raise Unread("not a line of the format", f"text after its end, from column {place + 1}")
-        return found
+                fields[field.name], _, fields[field.port] = line[position:end].rpartition(":")
+            position = end + len(literal)
+        if position != len(line):
+            raise Unread("not a line of the format", f"text after its end, from column {position + 1}")
+        return fields
 
 
 def _with_ports(parts: Sequence[FormPart]) -> Iterator[FormPart]:
     """Join an address, a colon and a port to one field: only the last colon of an IPv6 address ends it."""
-    place = 0
-    while place < len(parts):
-        match parts[place : place + 3]:
+    index = 0
+    while index < len(parts):
+        match parts[index : index + 3]:
             case [FormField(is_address=True) as address, ":", FormField() as port]:
                 yield dataclasses.replace(address, port=port.name)
-                place += 3
+                index += 3
             case [part, *_]:
                 yield part
-                place += 1
+                index += 1
 
 
 def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
@@ -102,12 +102,12 @@ def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
             yield part, behind
 
 
-def _end(field: FormField, line: str, literal: str, place: int) -> int:
+def _end(field: FormField, line: str, literal: str, position: int) -> int:
     """Find where a field ends."""
     if field.last:
-        end = line.find(field.last + literal, place)
+        end = line.find(field.last + literal, position)
         return end if end < 0 else end + len(field.last)
-    end = line.find(literal, place)
+    end = line.find(literal, position)
     while field.is_list and end >= 0 and literal.startswith(" "):
         # The space in `0.1, 0.2` or in `0.1 : 0.2` does not end the field.
         if line[end - 1] not in ",:" and not line.startswith(" : ", end):

@@ -86,28 +86,28 @@ def mapped_row(
     """
     row: ImportedRow = {}
     notation = notation or OF_SERVERS
-    names = {each.column for each in mapped}
-    for each in mapped:
-        text = field(each.source) if each.source else each.value
+    names = {column.column for column in mapped}
+    for column in mapped:
+        text = field(column.source) if column.source else column.value
         if isinstance(text, Unknown):
-            row[each.column] = text
+            row[column.column] = text
             continue
         try:
-            found = list(_columns(each, text.strip(), notation))
+            columns = list(_columns(column, text.strip(), notation))
         except Unread as why:
-            raise Unread(f"{each.column}: {why.reason}", why.found) from None
+            raise Unread(f"{column.column}: {why.reason}", why.found) from None
         # A port that is mapped takes precedence over the port of an address.
-        row |= {name: value for name, value in found if name == each.column or name not in names}
+        row |= {name: value for name, value in columns if name == column.column or name not in names}
     return row
 
 
 def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[str, ImportedValue]]:
     """Yield the column of a field, and for an address with a port the column of that."""
     if mapped.column in ADDRESSES:
-        found: ImportedRow = {mapped.column: known_form(text)}
-        if found[mapped.column] is None and not values.is_unknown(text):
-            found = ends(mapped.column.partition("_")[0], text)
-        yield from ((name, value) for name, value in found.items() if value is not None)
+        row: ImportedRow = {mapped.column: known_form(text)}
+        if row[mapped.column] is None and not values.is_unknown(text):
+            row = ends(mapped.column.partition("_")[0], text)
+        yield from ((name, value) for name, value in row.items() if value is not None)
     elif (value := _value(mapped, text, notation)) is not None:
         yield mapped.column, value
 
@@ -171,8 +171,8 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
     >>> mapping(["end_us=finished:s"], None)
     [Mapped(column='end_us', source='finished', unit='s', value='')]
     """
-    mapped: dict[str, Mapped] = {} if file is None else {each.column: each for each in _from_file(file)}
-    mapped |= {each.column: each for each in map(_from_setting, settings)}
+    mapped: dict[str, Mapped] = {} if file is None else {column.column: column for column in _from_file(file)}
+    mapped |= {column.column: column for column in map(_from_setting, settings)}
     return list(mapped.values())
 
 
@@ -182,7 +182,7 @@ def with_time(mapped: Sequence[Mapped]) -> Sequence[Mapped]:
     Raises:
         ThalwegError: It does not.
     """
-    columns = {each.column for each in mapped}
+    columns = {column.column for column in mapped}
     if "end_us" not in columns and not {"start_us", "duration_us"} <= columns:
         raise ThalwegError(
             "no-time",
@@ -219,9 +219,9 @@ def _from_file(file: Path) -> Iterator[Mapped]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ThalwegError("bad-map", f"the map `{file}` is not valid TOML: {error}", place="--map-file") from None
     for column, entry in content.items():
-        given: Mapping[str, object] = {"from": entry} if isinstance(entry, str) else entry
-        is_table = isinstance(given, dict) and given.keys() <= KEYS
-        if not is_table or ("from" in given) == ("value" in given) or given.get("from") == "":
+        table: Mapping[str, object] = {"from": entry} if isinstance(entry, str) else entry
+        is_table = isinstance(table, dict) and table.keys() <= KEYS
+        if not is_table or ("from" in table) == ("value" in table) or table.get("from") == "":
             raise ThalwegError(
                 "bad-map",
                 f"in the map `{file}`, `{column}` has neither a field nor a value",
@@ -230,9 +230,9 @@ def _from_file(file: Path) -> Iterator[Mapped]:
                 expected='a field, {from = "field", unit = "s"}, or {value = "cubic"}',
                 source=Source(str(file)),
             )
-        value = given.get("value", "")
+        value = table.get("value", "")
         text = str(value).lower() if isinstance(value, bool) else str(value)
-        yield _checked(Mapped(column, str(given.get("from", "")), str(given.get("unit", "")), text))
+        yield _checked(Mapped(column, str(table.get("from", "")), str(table.get("unit", "")), text))
 
 
 def _checked(mapped: Mapped) -> Mapped:
@@ -245,12 +245,12 @@ def _checked(mapped: Mapped) -> Mapped:
             hint=f"did you mean {_nearest(mapped.column)}?",
         )
     if mapped.unit and mapped.unit not in units(mapped.column):
-        known = ", ".join(units(mapped.column)) or "none: it has no unit"
+        unit_names = ", ".join(units(mapped.column)) or "none: it has no unit"
         raise ThalwegError(
             "no-unit",
             f"`{mapped.unit}` is not a unit of {mapped.column}",
             place="--map",
-            expected=known,
+            expected=unit_names,
         )
     return mapped
 
@@ -265,8 +265,8 @@ def units(column: str) -> Mapping[str, float]:
     >>> sorted(units("rtt_min_us")), units("cc")
     (['min', 'ms', 'ns', 's', 'us'], {})
     """
-    known = values.UNITS.get(column.rpartition("_")[2], {})
-    return {**known, EXCEL: 0.0} if column in TIMES else known
+    by_name = values.UNITS.get(column.rpartition("_")[2], {})
+    return {**by_name, EXCEL: 0.0} if column in TIMES else by_name
 
 
 def of_fields(mapped: Sequence[Mapped], fields: Collection[str], sign: str) -> list[Mapped]:
@@ -280,15 +280,15 @@ def of_fields(mapped: Sequence[Mapped], fields: Collection[str], sign: str) -> l
     Raises:
         ThalwegError: The format has no such field.
     """
-    plain = [replace(each, source=each.source.removeprefix(sign)) for each in mapped]
-    for each in plain:
-        if each.source and each.source not in fields:
+    plain = [replace(column, source=column.source.removeprefix(sign)) for column in mapped]
+    for column in plain:
+        if column.source and column.source not in fields:
             raise ThalwegError(
                 "no-field",
-                f"the log's format has no field `{sign}{each.source}`",
+                f"the log's format has no field `{sign}{column.source}`",
                 place="--map",
                 found=", ".join(f"`{sign}{name}`" for name in sorted(fields)),
-                expected=f"the field that becomes {each.column}",
-                hint=f"--map {each.column}=FIELD, with a field of the format",
+                expected=f"the field that becomes {column.column}",
+                hint=f"--map {column.column}=FIELD, with a field of the format",
             )
     return plain

@@ -68,42 +68,49 @@ def _constant(mapped: Mapped, notation: Notation, addresses: Addresses) -> tuple
 
 def has_unread_constants(mapped: Sequence[Mapped], notation: Notation = OF_SERVERS) -> bool:
     """Return whether the map has a value for every row that cannot be read, or only with a note."""
-    return not all(each.source or _constant(each, notation, Addresses())[1] for each in mapped)
+    return not all(column.source or _constant(column, notation, Addresses())[1] for column in mapped)
 
 
 def by_field(
-    own: Sequence[tuple[str | None, Conversion]], mapped: Sequence[Mapped], notation: Notation, addresses: Addresses
+    own_columns: Sequence[tuple[str | None, Conversion]],
+    mapped: Sequence[Mapped],
+    notation: Notation,
+    addresses: Addresses,
 ) -> Mapping[str, Sequence[Conversion]]:
     """Return by field what becomes of its text: in columns that a format fills itself, and in mapped ones."""
-    found: dict[str, list[Conversion]] = {}
-    for field, each in own:
+    conversions: dict[str, list[Conversion]] = {}
+    for field, own_conversion in own_columns:
         if field is not None:
-            found.setdefault(field, []).append(each)
+            conversions.setdefault(field, []).append(own_conversion)
     for each_mapped in mapped:
         if each_mapped.source:
-            found.setdefault(each_mapped.source, []).append(conversion(each_mapped, notation, addresses))
-    return found
+            conversions.setdefault(each_mapped.source, []).append(conversion(each_mapped, notation, addresses))
+    return conversions
 
 
 def with_mapped(
     frame: pl.DataFrame, mapped: Sequence[Mapped], notation: Notation, addresses: Addresses
 ) -> pl.DataFrame:
     """Let mapped columns that have a value take precedence."""
-    for each in mapped:
-        name, version = each.column, f"{each.column}_version"
-        if not each.source:
-            columns, _ = _constant(each, notation, addresses)
+    for column in mapped:
+        name, version = column.column, f"{column.column}_version"
+        if not column.source:
+            columns, _ = _constant(column, notation, addresses)
             frame = frame.with_columns(pl.lit(value[0], value.dtype).alias(column) for column, value in columns.items())
-        theirs = pl.col(MAPPED + name)
+        mapped_value = pl.col(MAPPED + name)
         frame = present(frame, name, *([version] if name in ADDRESSES else []))
         if name in ADDRESSES:
             of_theirs = pl.col(f"{MAPPED}{version}")
-            frame = frame.with_columns(pl.when(theirs.is_not_null()).then(of_theirs).otherwise(version).alias(version))
+            frame = frame.with_columns(
+                pl.when(mapped_value.is_not_null()).then(of_theirs).otherwise(version).alias(version)
+            )
         if {name + WHY, MAPPED + name + WHY} & set(frame.columns):
             frame = present(frame, name + WHY, MAPPED + name + WHY)
-            why = pl.when(theirs.is_not_null()).then(MAPPED + name + WHY).otherwise(name + WHY)
+            why = pl.when(mapped_value.is_not_null()).then(MAPPED + name + WHY).otherwise(name + WHY)
             frame = frame.with_columns(why.cast(pl.String).alias(name + WHY)).drop(MAPPED + name + WHY)
-        frame = frame.with_columns(pl.coalesce(theirs.cast(SCHEMA[name]), pl.col(name).cast(SCHEMA[name])).alias(name))
+        frame = frame.with_columns(
+            pl.coalesce(mapped_value.cast(SCHEMA[name]), pl.col(name).cast(SCHEMA[name])).alias(name)
+        )
     return frame
 
 

@@ -119,26 +119,30 @@ class Ndt:
         except csv.Error as error:
             yield Item(1, unread=Unread(f"not CSV: {error}"))
             return
-        for each in rows_of_csv(reader, text, lambda row: TOO_MANY not in row and None not in row.values()):
-            yield each if isinstance(each, Item) else item(each[0], lambda flat: self._row(_nested(flat)), each[1])
+        for row_or_item in rows_of_csv(reader, text, lambda row: TOO_MANY not in row and None not in row.values()):
+            yield (
+                row_or_item
+                if isinstance(row_or_item, Item)
+                else item(row_or_item[0], lambda flat: self._row(_nested(flat)), row_or_item[1])
+            )
 
     def _row(self, row: JsonValue) -> ImportedRow:
         if not isinstance(row, dict):
             raise Unread("not a JSON object")
-        found = _Row(row)
-        download = found.first("raw.Download", "Download")
-        upload = found.first("raw.Upload", "Upload")
+        fields = _Row(row)
+        download = fields.first("raw.Download", "Download")
+        upload = fields.first("raw.Upload", "Upload")
         if upload and not download:
             raise NotARecord("uploads: their sender is the client")
         series = _series(download)
-        ends = {name: value for name, value in _ends(found).items() if value is not None}
-        row_values = {**_summary(found), **_counters(series), **_marks(series), **ends}
+        ends = {name: value for name, value in _ends(fields).items() if value is not None}
+        row_values = {**_summary(fields), **_counters(series), **_marks(series), **ends}
         if row_values.get("busy_goodput_bps") is None and not row_values.get("busy_us"):
             # The server had something to send from beginning to end.
-            row_values["busy_goodput_bps"] = found.number(1e6, "a.MeanThroughputMbps", "MeanThroughputMbps")
+            row_values["busy_goodput_bps"] = fields.number(1e6, "a.MeanThroughputMbps", "MeanThroughputMbps")
         if row_values.get("acked_bytes") is None and row_values.get("busy_goodput_bps") is None:
             raise Unread("it has neither a throughput nor a time series of TCP_INFO")
-        uuid = found.first("a.UUID", "raw.Download.UUID", "Download.UUID", "id", "UUID")
+        uuid = fields.first("a.UUID", "raw.Download.UUID", "Download.UUID", "id", "UUID")
         if not uuid:
             raise Unread("it has no UUID")
         digest = blake2b(str(uuid).encode(errors="replace"), digest_size=8)
@@ -233,7 +237,11 @@ def _series(download: JsonValue) -> list[JsonObject]:
             measured = json.loads(measured)
         except NO_JSON:
             raise Unread("ServerMeasurements are not JSON") from None
-    return [each for each in measured if isinstance(each, dict)] if isinstance(measured, Sequence) else []
+    return (
+        [measurement for measurement in measured if isinstance(measurement, dict)]
+        if isinstance(measured, Sequence)
+        else []
+    )
 
 
 def _counters(series: Sequence[JsonObject]) -> ImportedRow:
@@ -243,7 +251,7 @@ def _counters(series: Sequence[JsonObject]) -> ImportedRow:
         return {}
     bbr = _last(series, "BBRInfo") or {}
     options = _of(info, "Options")
-    found = {
+    counters = {
         "duration_us": _of(info, "ElapsedTime"),
         "sent_bytes": _of(info, "BytesSent"),
         "acked_bytes": _of(info, "BytesAcked"),
@@ -268,18 +276,18 @@ def _counters(series: Sequence[JsonObject]) -> ImportedRow:
         "bbr_bw_bps": _bits(_of(bbr, "BW")),
         "bbr_min_rtt_us": _of(bbr, "MinRTT"),
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in counters.items() if value is not None}
 
 
 def _last(series: Sequence[JsonObject], name: str) -> JsonObject | None:
-    return next((found for each in reversed(series) if isinstance(found := each.get(name), dict)), None)
+    return next((member for measurement in reversed(series) if isinstance(member := measurement.get(name), dict)), None)
 
 
 def _marks(series: Sequence[JsonObject]) -> ImportedRow:
     """Return the bytes acknowledged some seconds after the opening, on a line between the two looks around them."""
     points = [(0, 0)]
-    for each in series:
-        info = each.get("TCPInfo")
+    for measurement in series:
+        info = measurement.get("TCPInfo")
         if isinstance(info, dict):
             at, acked = _of(info, "ElapsedTime"), _of(info, "BytesAcked")
             if at is not None and acked is not None and at > points[-1][0]:
@@ -320,9 +328,9 @@ def _nested(row: Mapping[str, str]) -> dict[str, JsonValue]:
         if value in (None, ""):
             continue
         *folders, name = heading.strip().replace(".", "_").split("_")
-        place = nested
+        table = nested
         for folder in folders:
-            inner = place.setdefault(folder, {})
-            place = inner if isinstance(inner, dict) else {}
-        place[name] = value
+            inner = table.setdefault(folder, {})
+            table = inner if isinstance(inner, dict) else {}
+        table[name] = value
     return nested

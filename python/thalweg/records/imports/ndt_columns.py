@@ -34,10 +34,10 @@ START_IS_END = "the start of the test: the row has no other time"
 
 def columns(addresses: Addresses, numbers: pl.Series, lines: Sequence[str]) -> pl.DataFrame:
     """Return the columns of lines."""
-    found = [_fields(line) for line in lines]
-    frame = pl.DataFrame(found, schema=FIELDS, orient="row", strict=False)
+    rows = [_fields(line) for line in lines]
+    frame = pl.DataFrame(rows, schema=FIELDS, orient="row", strict=False)
     connections = [
-        int.from_bytes(blake2b(str(each[0]).encode(errors="replace"), digest_size=8).digest()) for each in found
+        int.from_bytes(blake2b(str(fields[0]).encode(errors="replace"), digest_size=8).digest()) for fields in rows
     ]
     is_certain = frame["uuid"].is_not_null() & frame["throughput"].is_finite().fill_null(False)
     is_certain &= frame["rtt"].is_finite().fill_null(True)

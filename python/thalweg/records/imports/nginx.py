@@ -66,7 +66,7 @@ class Nginx:
     def _fields(self, addresses: Addresses) -> LineColumns:
         """Return what becomes of the fields of a line."""
         names = self._form.names
-        own: list[tuple[str | None, Conversion]] = [
+        own_columns: list[tuple[str | None, Conversion]] = [
             (self._time, Instants("end_us")),
             ("connection", Counts("connection")),
             ("connection_requests", Counts("requests")),
@@ -81,46 +81,46 @@ class Nginx:
             ("tcpinfo_rtt", Counts("rtt_smoothed_us")),
             ("protocol", OneText("TCP")),
         ]
-        return LineColumns(self._form, by_field(own, self._mapped, OF_SERVERS, addresses))
+        return LineColumns(self._form, by_field(own_columns, self._mapped, OF_SERVERS, addresses))
 
     def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
         """Return the columns of lines; see `_row`."""
         frame = present(self._fields(addresses).read(lines), "connection", "requests", "rtt_smoothed_us")
         connection, requests = pl.col("connection"), pl.col("requests")
-        place = pl.when(connection.is_null()).then(0).otherwise((requests - 1).clip(0))
+        transfer_number = pl.when(connection.is_null()).then(0).otherwise((requests - 1).clip(0))
         frame = frame.with_columns(
             pl.coalesce(connection.cast(pl.UInt64), numbers).alias("connection"),
             kind=pl.lit(CLOSE if self._is_stream else TRANSFER),
-            transfer=pl.lit(None) if self._is_stream else place,
+            transfer=pl.lit(None) if self._is_stream else transfer_number,
             direction=pl.lit("in"),
             rtt_smoothed_us=pl.when(pl.col("rtt_smoothed_us") > 0).then("rtt_smoothed_us"),
         )
         return with_mapped(frame, self._mapped, OF_SERVERS, addresses)
 
     def _row(self, number: int, line: str) -> ImportedRow:
-        found = self._form.read(line)
-        if found.get("protocol", "TCP") != "TCP":
+        fields = self._form.read(line)
+        if fields.get("protocol", "TCP") != "TCP":
             raise NotARecord("sessions that are not TCP")
-        mapped = mapped_row(self._mapped, found.__getitem__)
+        mapped = mapped_row(self._mapped, fields.__getitem__)
         if self._time is None and not {"end_us", "start_us"} & mapped.keys():
             raise Unread("the format has no time: none of $msec, $time_iso8601 and $time_local")
-        connection = values.count(found.get("connection", "-"))
-        requests = values.count(found.get("connection_requests", "-"))
-        sent = found.get("bytes_sent", found.get("body_bytes_sent", "-"))
+        connection = values.count(fields.get("connection", "-"))
+        requests = values.count(fields.get("connection_requests", "-"))
+        sent = fields.get("bytes_sent", fields.get("body_bytes_sent", "-"))
         return {
-            "end_us": times.instant(found[self._time]) if self._time else None,
+            "end_us": times.instant(fields[self._time]) if self._time else None,
             "connection": number if connection is None else connection,
             "kind": CLOSE if self._is_stream else TRANSFER,
             "transfer": None if self._is_stream else _place(connection, requests),
-            "machine": _text(found.get("hostname")),
-            "duration_us": values.count(found.get("session_time", found.get("request_time", "-")), 1e6),
-            **ends("local", found.get("server_addr", "-"), found.get("server_port", "-")),
-            **ends("remote", found.get("remote_addr", "-"), found.get("remote_port", "-")),
+            "machine": _text(fields.get("hostname")),
+            "duration_us": values.count(fields.get("session_time", fields.get("request_time", "-")), 1e6),
+            **ends("local", fields.get("server_addr", "-"), fields.get("server_port", "-")),
+            **ends("remote", fields.get("remote_addr", "-"), fields.get("remote_port", "-")),
             "direction": "in",
             "sent_bytes": values.count(sent),
-            "received_bytes": values.count(found.get("request_length", found.get("bytes_received", "-"))),
+            "received_bytes": values.count(fields.get("request_length", fields.get("bytes_received", "-"))),
             # The kernel's average is 0 as long as it has no sample.
-            "rtt_smoothed_us": values.count(found.get("tcpinfo_rtt", "-")) or None,
+            "rtt_smoothed_us": values.count(fields.get("tcpinfo_rtt", "-")) or None,
             **mapped,
         }
 

@@ -73,12 +73,12 @@ def log_format(config: Path, name: str | None) -> str:
             place="--config",
             hint="--config /etc/nginx/nginx.conf",
         ) from None
-    found = list(_formats(text))
-    formats = {"combined": COMBINED, **dict(found)}
-    named = [each for each in formats if each != "combined"]
-    if name is None and len(named) == 1:
-        name = named[0]
-    if len({form for each, form in found if each == name}) > 1:
+    named_formats = list(_formats(text))
+    formats = {"combined": COMBINED, **dict(named_formats)}
+    custom_names = [format_name for format_name in formats if format_name != "combined"]
+    if name is None and len(custom_names) == 1:
+        name = custom_names[0]
+    if len({form for format_name, form in named_formats if format_name == name}) > 1:
         raise ThalwegError(
             "no-format",
             f"`{config}` has several different log_formats `{name}`",
@@ -88,15 +88,21 @@ def log_format(config: Path, name: str | None) -> str:
         )
     if name in formats:
         return formats[name]
-    what = f"no log_format `{name}`" if name else f"{len(named)} formats of logs" if named else "no log_format"
-    none = "--config the included file that has it; without one, nginx writes its default format: omit --config"
+    problem = (
+        f"no log_format `{name}`"
+        if name
+        else f"{len(custom_names)} formats of logs"
+        if custom_names
+        else "no log_format"
+    )
+    without_name = "--config the included file that has it; without one, nginx writes its default format: omit --config"
     raise ThalwegError(
         "no-format",
-        f"`{config}` has {what}",
+        f"`{config}` has {problem}",
         place="--format-name" if name else "--config",
-        found=", ".join(named) or "none",
+        found=", ".join(custom_names) or "none",
         expected="the name of a log_format in that very file; files that it includes are not read",
-        hint=f"--format-name {named[0]}" if named else none,
+        hint=f"--format-name {custom_names[0]}" if custom_names else without_name,
     )
 
 
@@ -110,5 +116,5 @@ def _formats(text: str) -> Iterator[tuple[str, str]]:
                 parts = words[2:]
                 yield words[1], "".join(parts[1:] if parts[0].startswith("escape=") else parts)
             words = []
-        elif (part := next((each for each in (double, single, word) if each is not None), None)) is not None:
+        elif (part := next((group for group in (double, single, word) if group is not None), None)) is not None:
             words.append(unescaped(part))

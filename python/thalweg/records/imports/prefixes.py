@@ -86,9 +86,9 @@ def log_items(source: SourceFile, row: Callable[[int, str], ImportedRow]) -> Ite
     lines = LogLines(source, row)
     number = 0
     for number, line in source.lines():
-        found = lines.item(number, line, is_cut=source.text.was_cut())
-        if found is not None:
-            yield found
+        log_item = lines.item(number, line, is_cut=source.text.was_cut())
+        if log_item is not None:
+            yield log_item
     yield from lines.rest(number)
 
 

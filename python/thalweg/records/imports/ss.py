@@ -91,8 +91,12 @@ class Ss:
 
     def read(self, source: SourceFile) -> Iterator[Item]:
         """Read dumps."""
-        for each in self._timed(source):
-            yield each if isinstance(each, Item) else item(each[0].line, self._row, *each)
+        for socket_or_item in self._timed(source):
+            yield (
+                socket_or_item
+                if isinstance(socket_or_item, Item)
+                else item(socket_or_item[0].line, self._row, *socket_or_item)
+            )
 
     def blocks(self, source: SourceFile) -> Iterator[Block]:
         """Read dumps in blocks of sockets."""
@@ -121,13 +125,13 @@ class Ss:
 
     def _rows(self, block: Sequence[tuple[Socket, int | None] | Item]) -> Iterator[tuple[int, SocketRow] | Item]:
         """Yield usual sockets, with what follows from those before them, and all others as items."""
-        texts = [None if isinstance(each, Item) or not _may_be_usual(*each) else each[0].text for each in block]
+        texts = [None if isinstance(entry, Item) or not _may_be_usual(*entry) else entry[0].text for entry in block]
         keys = ss_columns.keys(pl.Series(texts, dtype=pl.String))
-        for each, text, (is_usual, connection, cc, is_closed) in zip(block, texts, keys.iter_rows(), strict=True):
-            if isinstance(each, Item):
-                yield each
+        for entry, text, (is_usual, connection, cc, is_closed) in zip(block, texts, keys.iter_rows(), strict=True):
+            if isinstance(entry, Item):
+                yield entry
                 continue
-            socket, at_us = each
+            socket, at_us = entry
             if is_usual and text is not None and at_us is not None and _has_addresses(text):
                 at_us, cc = self._follow(connection, at_us, cc, is_closed=is_closed)
                 yield socket.line, SocketRow(text, at_us, connection, cc, is_closed)
@@ -193,11 +197,11 @@ class Ss:
         self._remember(connection, Seen(cc or before.cc, int(at_us)))
         return at_us, cc
 
-    def _remember(self, connection: int, seen: "Seen") -> None:
+    def _remember(self, connection: int, sample: "Seen") -> None:
         """Keep the last sample of a connection; of too many the one that was seen first is forgotten."""
         if len(self._seen) >= MAX_SEEN:
             self._seen.pop(next(iter(self._seen)))
-        self._seen[connection] = seen
+        self._seen[connection] = sample
 
 
 def _may_be_usual(socket: Socket, at_us: int | None) -> bool:

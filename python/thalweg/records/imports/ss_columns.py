@@ -112,21 +112,21 @@ def columns(addresses: Addresses, rows: Sequence[SocketRow], address: Callable[[
     """Return the columns of usual sockets; `address` defines what the text of an address means."""
     fields = _Fields(pl.Series([row.text for row in rows], dtype=pl.String))
     hosts = fields.texts.str.extract_groups(ENDS).struct.unnest().get_columns()
-    found: dict[str, pl.Series] = {}
+    values: dict[str, pl.Series] = {}
     for side, host, port in (("local", hosts[0], hosts[1]), ("remote", hosts[2], hosts[3])):
         name = f"{side}_address"
         converted, is_sure = Ends(name, addresses, partial(_one, address, name)).convert(host)
-        found |= converted | {f"{side}_port": port.cast(pl.Int64)}
+        values |= converted | {f"{side}_port": port.cast(pl.Int64)}
         fields.is_certain &= True if is_sure is None else is_sure
     why = [row.at_us.why if isinstance(row.at_us, Assumed) else None for row in rows]
-    found |= {
+    values |= {
         "end_us": pl.Series([int(row.at_us) for row in rows], dtype=pl.Int64),
         f"end_us{WHY}": pl.Series(why, dtype=pl.String),
         "connection": pl.Series([row.connection for row in rows], dtype=pl.UInt64),
         "kind": pl.Series([CLOSE if row.is_closed else INTERIM for row in rows], dtype=pl.String),
         "cc": pl.Series([row.cc for row in rows], dtype=pl.String),
     }
-    return pl.DataFrame(found | _of_tcp(fields) | {CERTAIN: fields.is_certain})
+    return pl.DataFrame(values | _of_tcp(fields) | {CERTAIN: fields.is_certain})
 
 
 def _of_tcp(fields: _Fields) -> dict[str, pl.Series]:
@@ -135,14 +135,14 @@ def _of_tcp(fields: _Fields) -> dict[str, pl.Series]:
     has_flags, has_ecn = flags != "", (flags + " ").str.contains(" ecn ", literal=True)
     is_limited = (texts + " ").str.contains(" app_limited ", literal=True)
     rate = amount(f"delivery_rate ({NUMBER})([KMGT]?)bps")
-    sent, again = counter("bytes_sent"), counter("bytes_retrans")
-    acked = pl.select(pl.min_horizontal(counter("bytes_acked"), sent - again)).to_series()
+    sent, retransmitted = counter("bytes_sent"), counter("bytes_retrans")
+    acked = pl.select(pl.min_horizontal(counter("bytes_acked"), sent - retransmitted)).to_series()
     return {
         "cgroup": texts.str.extract(r" cgroup:([!-9;=?-~]+)"),
         "sent_bytes": sent,
         "acked_bytes": acked,
         "received_bytes": counter("bytes_received"),
-        "retransmitted_bytes": again,
+        "retransmitted_bytes": retransmitted,
         "segments": counter("data_segs_out"),
         "retransmits": texts.str.extract(" retrans:[0-9]+/([0-9]+)").cast(pl.Int64).fill_null(0),
         "segments_out": counter("segs_out", None),

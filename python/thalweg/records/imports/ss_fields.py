@@ -109,20 +109,20 @@ class Fields:
 
     def columns(self) -> ImportedRow:
         """Return values of columns."""
-        known = self._values
+        fields = self._values
         segments = self._count("data_segs_out")
         self._has_sent_nothing = segments == 0 and not {"notsent", "unacked"} & self._present
-        sent, again, acked = self._count("bytes_sent"), self._count("bytes_retrans"), self._count("bytes_acked")
-        if acked is not None and sent is not None and again is not None:
-            acked = min(acked, sent - again)
+        sent, retransmitted, acked = self._count("bytes_sent"), self._count("bytes_retrans"), self._count("bytes_acked")
+        if acked is not None and sent is not None and retransmitted is not None:
+            acked = min(acked, sent - retransmitted)
         bbr = BBR.search(" ".join(self._words))
-        has_rate = "delivery_rate" in known
+        has_rate = "delivery_rate" in fields
         row: ImportedRow = {
-            "cgroup": known.get("cgroup"),
+            "cgroup": fields.get("cgroup"),
             "sent_bytes": sent,
             "acked_bytes": acked,
             "received_bytes": self._count("bytes_received"),
-            "retransmitted_bytes": again,
+            "retransmitted_bytes": retransmitted,
             "segments": segments,
             "retransmits": self._retransmits(),
             "segments_out": self._count("segs_out"),
@@ -135,7 +135,7 @@ class Fields:
             "mss_bytes": self._count("mss"),
             "rtt_min_us": self._ms("minrtt") or None,
             "rtt_smoothed_us": self._ms("rtt") or None,
-            "delivery_rate_bps": _rate(known["delivery_rate"]) if has_rate else None,
+            "delivery_rate_bps": _rate(fields["delivery_rate"]) if has_rate else None,
             "delivery_rate_app_limited": self._is_app_limited() if has_rate else None,
             "busy_us": self._ms("busy"),
             "rwnd_limited_us": self._ms("rwnd_limited"),

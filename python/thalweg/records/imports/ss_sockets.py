@@ -182,13 +182,13 @@ def _instant(line: str) -> int | None:
             except Unread as why:
                 if why.reason != times.NOT_A_TIME:
                     raise
-    found = [times.instant(match[0].replace("_", "T")) for match in ISO.finditer(text)] or [
+    instants = [times.instant(match[0].replace("_", "T")) for match in ISO.finditer(text)] or [
         _of_epoch(match) for match in EPOCH.finditer(text)
     ]
-    if len(set(found)) == 1:
-        return found[0]
-    if found or CLOCK.search(text) or COMPACT.search(text):
-        raise Unread("a line with several times" if found else times.NOT_A_TIME, f"`{text}`")
+    if len(set(instants)) == 1:
+        return instants[0]
+    if instants or CLOCK.search(text) or COMPACT.search(text):
+        raise Unread("a line with several times" if instants else times.NOT_A_TIME, f"`{text}`")
     return None
 
 

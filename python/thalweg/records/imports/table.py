@@ -88,8 +88,8 @@ class CsvTable:
 
         Raises `ThalwegError` if it lacks a column of the map.
         """
-        notations = (dataclasses.replace(self._notation, is_european=each) for each in (False, True))
-        if any(has_unread_constants(self._mapped, each) for each in notations):
+        notations = (dataclasses.replace(self._notation, is_european=is_european) for is_european in (False, True))
+        if any(has_unread_constants(self._mapped, notation) for notation in notations):
             return None
         return self._blocks(source)
 
@@ -109,15 +109,15 @@ class CsvTable:
         reader = csv.reader(lines, delimiter=delimiter)
         heading = [name.strip() for name in _heading(reader, source)]
         self._check(heading, source.path, delimiter)
-        places = [heading.index(each.source) for each in self._mapped if each.source]
+        indices = [heading.index(column.source) for column in self._mapped if column.source]
         notation = dataclasses.replace(self._notation, is_european=delimiter == ";")
 
         def is_row(fields: Sequence[str]) -> bool:
             # No value that is asked for goes on over several lines.
-            return len(fields) == len(heading) and not any("\n" in fields[place] for place in places)
+            return len(fields) == len(heading) and not any("\n" in fields[index] for index in indices)
 
         rows = rows_of_csv(reader, source.text, is_row, skipped=1 if separator else 0)
-        return _Table(heading, notation, (each for each in rows if isinstance(each, Item) or each[1]))
+        return _Table(heading, notation, (row for row in rows if isinstance(row, Item) or row[1]))
 
     def _item(self, source: SourceFile, table: "_Table", number: int, fields: Sequence[str]) -> Item:
         return item(number, self._row, source.number(number), table.heading, fields, table.notation)
@@ -132,42 +132,42 @@ class CsvTable:
     ) -> pl.DataFrame:
         """Return the columns of rows; those that have not as many fields as the heading are not certain."""
         width = len(table.heading)
-        found: Values = {}
+        values: Values = {}
         is_certain = pl.Series([len(row) == width for row in rows], dtype=pl.Boolean)
-        for each in self._mapped:
-            if each.source:
-                place = table.heading.index(each.source)
-                texts = pl.Series([row[place] if len(row) == width else None for row in rows], dtype=pl.String)
-                columns, is_sure = conversion(each, table.notation, addresses).convert(texts)
-                found |= columns
+        for column in self._mapped:
+            if column.source:
+                index = table.heading.index(column.source)
+                texts = pl.Series([row[index] if len(row) == width else None for row in rows], dtype=pl.String)
+                columns, is_sure = conversion(column, table.notation, addresses).convert(texts)
+                values |= columns
                 is_certain = is_certain if is_sure is None else is_certain & is_sure
         frame = pl.DataFrame(
-            {CERTAIN: is_certain, "connection": numbers + pl.Series([source.number(0)], dtype=pl.UInt64)} | found
+            {CERTAIN: is_certain, "connection": numbers + pl.Series([source.number(0)], dtype=pl.UInt64)} | values
         ).with_columns(kind=pl.lit(self._kind))
         frame = with_mapped(frame, self._mapped, table.notation, addresses)
         return frame.with_columns(pl.col(CERTAIN) & pl.col("kind").is_in(KINDS))
 
     def _check(self, heading: Sequence[str], file: Path, delimiter: str) -> None:
-        for each in self._mapped:
-            if each.source and heading.count(each.source) != 1:
-                is_there = each.source in heading
-                if not is_there and (other := _delimiter_with(each.source, delimiter.join(heading), delimiter)):
+        for column in self._mapped:
+            if column.source and heading.count(column.source) != 1:
+                is_there = column.source in heading
+                if not is_there and (other := _delimiter_with(column.source, delimiter.join(heading), delimiter)):
                     raise ThalwegError(
                         "no-column",
                         f"the fields of `{file}` are separated by {other!r}, not by {delimiter!r}",
                         place=str(file),
                         found=_short(delimiter.join(heading)),
-                        expected=f"the column `{each.source}`, which becomes {each.column}",
+                        expected=f"the column `{column.source}`, which becomes {column.column}",
                         hint=f"--delimiter {shlex.quote(other) if other != TAB else TAB_TYPED}",
                         source=Source(str(file), 1),
                     )
                 raise ThalwegError(
                     "no-column",
-                    f"`{file}` has {'several columns' if is_there else 'no column'} `{each.source}`",
+                    f"`{file}` has {'several columns' if is_there else 'no column'} `{column.source}`",
                     place=str(file),
                     found=_short(", ".join(f"`{name}`" for name in heading) or "an empty file"),
-                    expected=f"the column that becomes {each.column}",
-                    hint="give each a heading of its own" if is_there else f"--map {each.column}=HEADING",
+                    expected=f"the column that becomes {column.column}",
+                    hint="give each a heading of its own" if is_there else f"--map {column.column}=HEADING",
                     source=Source(str(file), 1),
                 )
 
@@ -180,7 +180,7 @@ class CsvTable:
 
 def kind_of(mapped: Sequence[Mapped]) -> str:
     """Return the kind of rows of a map that does not map it."""
-    return TRANSFER if {"fct_us", "goodput_bps", "transfer"} & {each.column for each in mapped} else CLOSE
+    return TRANSFER if {"fct_us", "goodput_bps", "transfer"} & {column.column for column in mapped} else CLOSE
 
 
 def whole_row(number: int, kind: str, mapped: Mapping[str, ImportedValue]) -> ImportedRow:
@@ -193,8 +193,10 @@ def whole_row(number: int, kind: str, mapped: Mapping[str, ImportedValue]) -> Im
 
 def _delimiter_with(column: str, line: str, delimiter: str) -> str:
     """Return the delimiter with which a heading line has a column; empty if no delimiter has it."""
-    others = (each for each in DELIMITERS if each != delimiter)
-    return next((each for each in others if column in [name.strip(' "') for name in line.split(each)]), "")
+    others = (delimiter_ for delimiter_ in DELIMITERS if delimiter_ != delimiter)
+    return next(
+        (delimiter_ for delimiter_ in others if column in [name.strip(' "') for name in line.split(delimiter_)]), ""
+    )
 
 
 def _heading(reader: Iterator[list[str]], source: SourceFile) -> list[str]:

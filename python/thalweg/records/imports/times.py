@@ -133,27 +133,33 @@ def _of_words(text: str) -> datetime:
     words = text.replace(",", " ").split()
     if not 1 <= len(words) <= WORDS:
         raise Unread(NOT_A_TIME, f"`{text}`")
-    found: dict[str, str] = {}
+    words_by_kind: dict[str, str] = {}
     for word in words:
         kind = _kind(word)
-        if kind in found or not kind:
+        if kind in words_by_kind or not kind:
             raise Unread(NOT_A_TIME, f"`{text}`")
-        found[kind] = word
-    if "clock" in found and "month" not in found:
+        words_by_kind[kind] = word
+    if "clock" in words_by_kind and "month" not in words_by_kind:
         raise Unread("a time without a date", f"`{text}`")
-    if "clock" in found and "year" not in found:
+    if "clock" in words_by_kind and "year" not in words_by_kind:
         raise Unread("a time without a year", f"`{text}`")
-    clock = CLOCK.fullmatch(found.get("clock", ""))
-    if clock is None or not {"month", "day"} <= found.keys():
+    clock = CLOCK.fullmatch(words_by_kind.get("clock", ""))
+    if clock is None or not {"month", "day"} <= words_by_kind.keys():
         raise Unread(NOT_A_TIME, f"`{text}`")
     hour, *others = clock.groups()
-    if half := found.get("half"):
+    if half := words_by_kind.get("half"):
         if not 1 <= int(hour) <= 12:
             raise Unread(NOT_A_TIME, f"`{text}`")
         hour = str(int(hour) % 12 + 12 * (half.upper() == "PM"))
-    zone = _zone(found["zone"]) if "zone" in found else None
-    at = _at(found["year"], _month(found["month"], text), found["day"].rstrip("."), [hour, *others], zone)
-    if "weekday" in found and WEEKDAYS[found["weekday"].lower()] != at.weekday():
+    zone = _zone(words_by_kind["zone"]) if "zone" in words_by_kind else None
+    at = _at(
+        words_by_kind["year"],
+        _month(words_by_kind["month"], text),
+        words_by_kind["day"].rstrip("."),
+        [hour, *others],
+        zone,
+    )
+    if "weekday" in words_by_kind and WEEKDAYS[words_by_kind["weekday"].lower()] != at.weekday():
         raise Unread("a date whose day of the week is wrong", f"`{text}`")
     return at
 
@@ -193,8 +199,8 @@ def _zone(name: str) -> timezone:
 
 def _at(year: str, month: int, day: str, clock: Sequence[str | None], zone: timezone | None) -> datetime:
     """Return a moment; `clock` has hour, minute, second and the digits after its point, `None` for zero."""
-    *whole, fraction = clock
-    hour, minute, second = (int(part or 0) for part in whole)
+    *whole_parts, fraction = clock
+    hour, minute, second = (int(part or 0) for part in whole_parts)
     micro = int((fraction or "0")[:6].ljust(6, "0"))
     return datetime(int(year), month, int(day), hour, minute, second, micro, tzinfo=zone)
 

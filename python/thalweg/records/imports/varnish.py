@@ -88,7 +88,7 @@ class Varnish:
     def _fields(self, addresses: Addresses) -> LineColumns:
         """Return what becomes of the fields of a line."""
         names = self._form.names
-        own: list[tuple[str | None, Conversion]] = [
+        own_columns: list[tuple[str | None, Conversion]] = [
             (self._taken, Amounts("duration_us", TAKEN[self._taken] if self._taken else 1.0)),
             (self._began, Instants("began_us")),
             ("h", Ends("remote_address", addresses, partial(ends, "remote"))),
@@ -99,7 +99,7 @@ class Varnish:
             *((name, Instants(f"exact:{column}")) for name, column in EXACT.items()),
             *((name, Texts(f"info:{name}")) for name in self._info),
         ]
-        return LineColumns(self._form, by_field(own, self._mapped, OF_SERVERS, addresses))
+        return LineColumns(self._form, by_field(own_columns, self._mapped, OF_SERVERS, addresses))
 
     def _columns(self, addresses: Addresses, lines: pl.Series, numbers: pl.Series) -> pl.DataFrame:
         """Return the columns of lines; see `_row`."""
@@ -118,41 +118,41 @@ class Varnish:
             start_us=pl.col(start) if start else pl.lit(None),
             end_us=pl.col("exact:end_us") if "exact:end_us" in frame.columns else pl.lit(None),
         )
-        named = {"reordering": "reordering", "mss_bytes": "snd_mss", "rtt_smoothed_us": "rtt"}
-        digits = {name: pl.col("info").str.extract(f" {name}=([0-9]+) ") for name in named.values()}
+        names = {"reordering": "reordering", "mss_bytes": "snd_mss", "rtt_smoothed_us": "rtt"}
+        digits = {name: pl.col("info").str.extract(f" {name}=([0-9]+) ") for name in names.values()}
         is_plain = [
             (pl.col("info").str.count_matches(f" {name}=", literal=True) < 2)
-            & (found.str.len_bytes() < values.MAX_DIGITS - 1).fill_null(True)
-            for name, found in digits.items()
+            & (text.str.len_bytes() < values.MAX_DIGITS - 1).fill_null(True)
+            for name, text in digits.items()
         ]
         frame = frame.with_columns(
-            *(digits[name].cast(pl.Int64, strict=False).alias(column) for column, name in named.items()),
+            *(digits[name].cast(pl.Int64, strict=False).alias(column) for column, name in names.items()),
             pl.all_horizontal(CERTAIN, *is_plain).alias(CERTAIN),
         )
         frame = frame.with_columns(rtt_smoothed_us=pl.when(pl.col("rtt_smoothed_us") > 0).then("rtt_smoothed_us"))
         return with_mapped(frame, self._mapped, OF_SERVERS, addresses)
 
     def _row(self, number: int, line: str) -> ImportedRow:
-        found = self._form.read(line)
-        mapped = mapped_row(self._mapped, found.__getitem__)
-        info = _info(" ".join(found[name] for name in self._info))
+        fields = self._form.read(line)
+        mapped = mapped_row(self._mapped, fields.__getitem__)
+        info = _info(" ".join(fields[name] for name in self._info))
         row: ImportedRow = {
             "connection": number,
             "kind": TRANSFER,
             "transfer": 0,
-            "duration_us": values.count(found[self._taken], TAKEN[self._taken]) if self._taken else None,
-            "start_us": times.instant(found[self._began]) if self._began else None,
-            **ends("remote", found.get("h", "-"), found.get("{VSL:ReqStart[2]}x", "-")),
+            "duration_us": values.count(fields[self._taken], TAKEN[self._taken]) if self._taken else None,
+            "start_us": times.instant(fields[self._began]) if self._began else None,
+            **ends("remote", fields.get("h", "-"), fields.get("{VSL:ReqStart[2]}x", "-")),
             "direction": "in",
-            "sent_bytes": values.count(found.get("O", found.get("b", "-"))),
-            "received_bytes": values.count(found.get("I", "-")),
+            "sent_bytes": values.count(fields.get("O", fields.get("b", "-"))),
+            "received_bytes": values.count(fields.get("I", "-")),
             "reordering": info.get("reordering"),
             "mss_bytes": info.get("snd_mss"),
             "rtt_smoothed_us": info.get("rtt") or None,
         }
-        if row["sent_bytes"] is None and found.get("b") == "-":
+        if row["sent_bytes"] is None and fields.get("b") == "-":
             row["sent_bytes"] = 0
-        row |= {column: times.instant(found[name]) for name, column in EXACT.items() if name in found}
+        row |= {column: times.instant(fields[name]) for name, column in EXACT.items() if name in fields}
         row |= mapped
         start_us, end_us = row.get("start_us"), row.get("end_us")
         if start_us is None and end_us is None:

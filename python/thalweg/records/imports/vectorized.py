@@ -78,24 +78,24 @@ def each_distinct(
     Texts that are null stay null, and are certain.
     """
     coded = pc.dictionary_encode(texts.to_arrow())
-    found: dict[str, list[object]] = {name: [] for name in columns}
+    lists: dict[str, list[object]] = {name: [] for name in columns}
     is_certain: list[bool] = []
     for text in coded.dictionary.to_pylist():
         row, is_sure = _defined(text, definition, columns)
         is_certain.append(is_sure)
-        for name, column in found.items():
+        for name, column in lists.items():
             column.append(row.get(name))
     codes = pl.Series(coded.indices)
-    table = {name: pl.Series(name, found[name], dtype=kind) for name, kind in columns.items()}
+    table = {name: pl.Series(name, lists[name], dtype=kind) for name, kind in columns.items()}
     rows = pl.DataFrame(table | {CERTAIN: pl.Series(is_certain, dtype=pl.Boolean)}).select(pl.all().gather(codes))
     return {name: rows[name] for name in columns}, rows[CERTAIN].fill_null(True)
 
 
 def without_notes(frame: pl.DataFrame) -> pl.DataFrame:
     """Make rows with assumed values uncertain."""
-    whys = [name for name in frame.columns if name.endswith(WHY)]
-    is_plain = (pl.col(name).is_null() for name in whys)
-    return frame.with_columns(pl.all_horizontal(CERTAIN, *is_plain).alias(CERTAIN)).drop(whys)
+    why_columns = [name for name in frame.columns if name.endswith(WHY)]
+    is_plain = (pl.col(name).is_null() for name in why_columns)
+    return frame.with_columns(pl.all_horizontal(CERTAIN, *is_plain).alias(CERTAIN)).drop(why_columns)
 
 
 def _defined(
@@ -105,10 +105,10 @@ def _defined(
         row: ImportedRow = {name: value for name, value in definition(text).items() if value is not None}
     except Unread:
         return {}, False
-    whys = {name + WHY: value.why for name, value in row.items() if isinstance(value, Assumed)}
-    if not row.keys() | whys.keys() <= columns.keys() or any(not _fits(row[name], columns[name]) for name in row):
+    notes = {name + WHY: value.why for name, value in row.items() if isinstance(value, Assumed)}
+    if not row.keys() | notes.keys() <= columns.keys() or any(not _fits(row[name], columns[name]) for name in row):
         return {}, False
-    return row | whys, True
+    return row | notes, True
 
 
 def _fits(value: ImportedValue, kind: pl.DataType) -> bool:
@@ -208,12 +208,12 @@ class Matching:
         fits = _where(texts, self.pattern)
         if not fits.any():
             return each_distinct(texts, self.definition, {self.column: self.kind})
-        found, is_sure = self.vectorized(texts.set(~fits, None))
+        converted, is_sure = self.vectorized(texts.set(~fits, None))
         if fits.all():
-            return {self.column: found}, is_sure
+            return {self.column: converted}, is_sure
         others, is_certain = each_distinct(texts.set(fits, None), self.definition, {self.column: self.kind})
         is_certain = is_certain if is_sure is None else is_certain & (is_sure | ~fits)
-        return {self.column: found.zip_with(fits, others[self.column])}, is_certain
+        return {self.column: converted.zip_with(fits, others[self.column])}, is_certain
 
 
 def counted(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
@@ -270,7 +270,7 @@ class Instants:
         if not self.unix:
             return each_distinct(texts, defined, kinds)
         at_us = pl.Series(self.column, [None], dtype=pl.Int64).new_from_index(0, len(texts))
-        whys = pl.Series(why, [None], dtype=pl.String).new_from_index(0, len(texts))
+        notes = pl.Series(why, [None], dtype=pl.String).new_from_index(0, len(texts))
         is_certain = pl.Series(CERTAIN, [True]).new_from_index(0, len(texts))
         rest = texts
         for pattern, read, assumed in (
@@ -281,17 +281,17 @@ class Instants:
             fits = _where(rest, pattern)
             if not fits.any():
                 continue
-            found = read(texts if fits.all() else texts.set(~fits, None))
-            at_us, rest = at_us.zip_with(~fits, found), rest.set(fits, None)
-            is_certain &= ~fits | found.is_not_null()
+            instants = read(texts if fits.all() else texts.set(~fits, None))
+            at_us, rest = at_us.zip_with(~fits, instants), rest.set(fits, None)
+            is_certain &= ~fits | instants.is_not_null()
             if assumed is not None:
-                whys = whys.set(fits, assumed)
+                notes = notes.set(fits, assumed)
         if rest.null_count() < len(rest):
             others, certain_others = each_distinct(rest, defined, kinds)
             at_us = at_us.zip_with(rest.is_null(), others[self.column])
-            whys = whys.zip_with(rest.is_null(), others[why])
+            notes = notes.zip_with(rest.is_null(), others[why])
             is_certain &= certain_others
-        return {self.column: at_us} | ({why: whys} if whys.null_count() < len(whys) else {}), is_certain
+        return {self.column: at_us} | ({why: notes} if notes.null_count() < len(notes) else {}), is_certain
 
 
 def _unix(texts: pl.Series) -> pl.Series:
@@ -315,13 +315,13 @@ def _slashed(texts: pl.Series) -> pl.Series:
 
 def _midnights(days: pl.Series, form: Callable[[str], str]) -> pl.Series:
     """Return the UNIX time in microseconds at which days begin; null for what is not a day."""
-    found, is_certain = each_distinct(days, lambda day: {"at": times.instant(form(day))}, {"at": pl.Int64()})
-    return found["at"].set(~is_certain, None)
+    instants, is_certain = each_distinct(days, lambda day: {"at": times.instant(form(day))}, {"at": pl.Int64()})
+    return instants["at"].set(~is_certain, None)
 
 
-def _clock_us(texts: pl.Series, place: int) -> pl.Series:
+def _clock_us(texts: pl.Series, offset: int) -> pl.Series:
     """Return the time of day, `HH:MM:SS`, at a place of texts."""
-    hour, minute, second = (texts.str.slice(place + 3 * part, 2).cast(pl.Int64) for part in range(3))
+    hour, minute, second = (texts.str.slice(offset + 3 * part, 2).cast(pl.Int64) for part in range(3))
     return ((hour * 60 + minute) * 60 + second) * MICROSECONDS
 
 
@@ -357,9 +357,9 @@ class Ends:
             return row
 
         rest = texts.set(is_plain, None)
-        found, is_certain = each_distinct(rest, defined, {self.column: pl.String(), version: pl.Int64()})
+        converted_columns, is_certain = each_distinct(rest, defined, {self.column: pl.String(), version: pl.Int64()})
         versions = pl.select(pl.when(is_v6).then(6).otherwise(4).cast(pl.Int64)).to_series()
         return {
-            self.column: plain.zip_with(is_plain, found[self.column]),
-            version: versions.zip_with(is_plain, found[version]),
+            self.column: plain.zip_with(is_plain, converted_columns[self.column]),
+            version: versions.zip_with(is_plain, converted_columns[version]),
         }, is_certain
