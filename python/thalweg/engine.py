@@ -140,7 +140,7 @@ def capabilities(name: str | None = None) -> Capabilities:
     Raises `ThalwegError` if there is no binary or it does not answer as it should.
     """
     binary = find()
-    answer = _ask(binary, ["capabilities", "--json", *(["--engine", name] if name is not None else [])])
+    answer = _run_binary(binary, ["capabilities", "--json", *(["--engine", name] if name is not None else [])])
     try:
         parsed = json.loads(answer)
         if parsed["format"] != FORMAT:
@@ -158,7 +158,7 @@ def live(seconds: int) -> Live:
     kernel does not tell of its connections.
     """
     binary = find()
-    answer = _ask(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
+    answer = _run_binary(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
     try:
         sample: Live = json.loads(answer)
     except ValueError:
@@ -224,7 +224,7 @@ def choose(name: str, capabilities: Capabilities) -> Engine:
 
 def schema(subject: str) -> dict[str, JsonValue]:
     """Ask the binary for the schema of `scenario`, `plan` or `columns`."""
-    return dict(json.loads(_ask(find(), ["schema", subject])))
+    return dict(json.loads(_run_binary(find(), ["schema", subject])))
 
 
 def _engine(capability: EngineCapability) -> Engine:
@@ -245,7 +245,7 @@ def _engine(capability: EngineCapability) -> Engine:
     )
 
 
-def _ask(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_WITHIN_S) -> str:
+def _run_binary(binary: Path, arguments: Sequence[str], within_s: int = ANSWER_WITHIN_S) -> str:
     try:
         answer = subprocess.run([binary, *arguments], capture_output=True, text=True, timeout=within_s)
     except OSError as error:

@@ -28,7 +28,7 @@ class Scratch:
         """
         parent = parent or Path(tempfile.gettempdir())
         _sweep(parent, prefix)
-        self.folder, self._lock = _made(parent, prefix)
+        self.folder, self._lock = _create(parent, prefix)
 
     def __enter__(self) -> Path:
         """Return its path."""
@@ -46,7 +46,7 @@ class Scratch:
             self._lock = None
 
 
-def _made(parent: Path, prefix: str) -> tuple[Path, int | None]:
+def _create(parent: Path, prefix: str) -> tuple[Path, int | None]:
     while True:
         folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix, suffix=SUFFIX))
         try:

@@ -122,7 +122,7 @@ def _settled(question: Question, places: Places) -> Question:
 
 
 @dataclass(frozen=True)
-class _Whole:
+class _Overall:
     """What is said of everything."""
 
     overall: Part
@@ -138,7 +138,7 @@ class _Findings:
 
     n: int
     """The number of samples."""
-    whole: _Whole
+    whole: _Overall
     parts: _Judged
     meetings: Mapping[str, int]
     """How often connections of both arms were open together."""
@@ -161,9 +161,9 @@ def _count(samples: _Samples, lived: reading.Rows, overview: looking.Overview) -
     ]
     beside = ThreadPoolExecutor(1)
     try:
-        judging = beside.submit(_whole, samples, *counted)
+        judging = beside.submit(_overall, samples, *counted)
         del counted
-        judged = _asked(samples, strata, factors)
+        judged = _requested(samples, strata, factors)
         meetings = (
             engine.fetch(counts.meetings(sampled)).row(0, named=True) if question.design.name == "ab" else {"n": 0}
         )
@@ -180,7 +180,7 @@ def _count(samples: _Samples, lived: reading.Rows, overview: looking.Overview) -
     return _Findings(n, overall, judged, meetings, of_ages, of_since, over_time, list(of_time))
 
 
-def _asked(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None) -> _Judged | None:
+def _requested(samples: _Samples, strata: pl.DataFrame, factors: pl.DataFrame | None) -> _Judged | None:
     """Judge the parts that were asked for; None if they are classes of the map, which are judged with the whole."""
     engine, names = samples.engine, tuple(dimension.name for dimension in samples.chosen)
     if parts.are_asked(samples.chosen):
@@ -233,7 +233,7 @@ def _assemble(
     return replace(answer, headline=headline(answer))
 
 
-def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted: pl.DataFrame) -> _Whole:
+def _overall(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted: pl.DataFrame) -> _Overall:
     """Judge everything, each class of sizes, and each class of destinations, from what was counted by class."""
     question, bootstrap = samples.question, samples.bootstrap
     names = {**keys.ARM, **keys.GROUP, "size": keys.CLASSES, "bucket": keys.BUCKETS}
@@ -259,7 +259,7 @@ def _whole(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted
         of_map = by_class
     else:
         of_map = _of_map(of_all_parts, requested, samples)
-    return _Whole(overall, of_sizes, by_class, of_map)
+    return _Overall(overall, of_sizes, by_class, of_map)
 
 
 def _factors(strata: pl.DataFrame, by: tuple[str, ...], question: Question) -> pl.DataFrame | None:

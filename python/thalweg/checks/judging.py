@@ -93,7 +93,7 @@ def _margin(finding: Finding) -> float:
 
 
 def _finding(run: Run, bound: Bound, place: Place, values: Values, comparisons: int) -> Finding:
-    pairs = _known(run, bound, place, values)
+    pairs = _value_pairs(run, bound, place, values)
     if not pairs:
         return Finding(bound, place.point, "not settled", None, None, None, _no_value(run, bound))
     left, right = estimate([first for first, _ in pairs]), estimate([second for _, second in pairs])
@@ -104,7 +104,7 @@ def _finding(run: Run, bound: Bound, place: Place, values: Values, comparisons: 
     return Finding(bound, place.point, verdict, left, right, difference, reason)
 
 
-def _known(run: Run, bound: Bound, place: Place, values: Values) -> list[tuple[float, float]]:
+def _value_pairs(run: Run, bound: Bound, place: Place, values: Values) -> list[tuple[float, float]]:
     """Return both sides in every repetition that has a value of both."""
     count = 1 + max(experiment["repetition"] for experiment in run.plan["experiments"])
     terms = {**bound.left.terms, **bound.right.terms}.values()

@@ -90,10 +90,10 @@ def build(order: Order, listener: BuildListener) -> Built:
             if order.tree and registers.is_too_small(order.tree, registers_bytes):
                 raise _too_small(order.tree, registers_bytes)
             key = _key(source, options, registers_bytes)
-            there = None if order.is_forced else _whole(key)
-            if there:
-                there.use()
-                return Built(there, is_new=False, notes=[])
+            existing = None if order.is_forced else _built_kernel(key)
+            if existing:
+                existing.use()
+                return Built(existing, is_new=False, notes=[])
             with asked_to_end(), store.building() as folder:
                 return _Build(order, fragments, registers_bytes, source, listener, folder).run(key)
     except OSError as error:
@@ -226,7 +226,7 @@ def _too_small(tree: Path, registers_bytes: int) -> ThalwegError:
     )
 
 
-def _whole(key: str) -> Kernel | None:
+def _built_kernel(key: str) -> Kernel | None:
     """Find a kernel by its key; one whose program was changed since does not count."""
     return next((kernel for kernel in store.kernels() if kernel.name.endswith(f"-{key}") and kernel.is_whole()), None)
 

@@ -41,12 +41,12 @@ def check(
 
     folder = document.file.parent
     note(
-        _honoured(key_path, _meant(key_path, value, folder), base, engine, others)
+        _honoured(key_path, _honoured_value(key_path, value, folder), base, engine, others)
         for key_path, value in _leaves(base, ())
     )
     for address, values in swept.items():
         key_path = sweep.locate(address, document.raw)
-        note(_honoured(key_path, _meant(key_path, value, folder), base, engine, others) for value in values)
+        note(_honoured(key_path, _honoured_value(key_path, value, folder), base, engine, others) for value in values)
     for index, flow in tables(base, "flow"):
         address = name_of(("flow", index, "cc"), base)
         names = swept.get(address, [flow.get("cc")])
@@ -88,7 +88,7 @@ def _leaves(value: TomlValue, key_path: KeyPath) -> Iterator[tuple[KeyPath, Toml
         yield key_path, value
 
 
-def _meant(key_path: KeyPath, value: TomlValue, folder: Path) -> TomlValue:
+def _honoured_value(key_path: KeyPath, value: TomlValue, folder: Path) -> TomlValue:
     """Return what an engine has to honour: of a trace its format, `csv` or `mahimahi`; else the value."""
     if key_path[0] != "path" or key_path[-1] != "trace" or not isinstance(value, str):
         return value

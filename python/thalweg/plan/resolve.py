@@ -68,7 +68,7 @@ class Resolver:
         """Look up relative names of traces in `folder`; `traces` collects those that are used."""
         self._folder = folder
         self._traces = traces
-        self._parts = self._how()
+        self._parts = self._resolvers()
         self._known: dict[tuple[str, int], tuple[TomlValue, PointFields]] = {}
         self._reverse: tuple[tuple[models.Reverse, int, tuple[Point, ...]], plan.Link] | None = None
         """The last reverse direction with its round-trip time and its delays, and what they resolve to."""
@@ -88,7 +88,7 @@ class Resolver:
         fields["start_jitter_ns"] = in_time(_read("start_jitter", raw), fields["rtt_ns"])
         return Resolved(fields)
 
-    def _how(self) -> dict[str, Callable[[Any], PointFields]]:
+    def _resolvers(self) -> dict[str, Callable[[Any], PointFields]]:
         """Return how each key of the scenario's top is resolved that depends on no other."""
         return {
             "duration": lambda text: {"duration_ns": _optional(quantities.time, text)},

@@ -30,20 +30,20 @@ class Records:
         """Every row of every file that is of a known kind, with every column in order; those that a file lacks are
         empty.
         """
-        return self._whole_rows.filter(_is_known())
+        return self._normalised_rows.filter(_is_known())
 
     @cached_property
     def unknown_kinds(self) -> dict[str, int]:
         """How many rows there are of kinds that this version does not know: they are left out."""
-        unknown = self._whole_rows.filter(~_is_known()).group_by(pl.col("kind").fill_null("none")).agg(pl.len())
+        unknown = self._normalised_rows.filter(~_is_known()).group_by(pl.col("kind").fill_null("none")).agg(pl.len())
         return dict(self.collect(unknown.sort("kind"))[0].iter_rows())
 
     @cached_property
-    def _whole_rows(self) -> pl.LazyFrame:
+    def _normalised_rows(self) -> pl.LazyFrame:
         by_schema: dict[tuple[tuple[str, pl.DataType], ...], list[Path]] = {}
         for file, schema in self.files.items():
             by_schema.setdefault(tuple((name, schema[name]) for name in SCHEMA if name in schema), []).append(file)
-        return pl.concat([_whole(pl.scan_parquet(files), dict(columns)) for columns, files in by_schema.items()])
+        return pl.concat([_normalised(pl.scan_parquet(files), dict(columns)) for columns, files in by_schema.items()])
 
     @cached_property
     def superseded(self) -> pl.DataFrame:
@@ -123,7 +123,7 @@ def _keys(columns: Sequence[str]) -> list[pl.Expr]:
     return [pl.col(name).fill_null("") if name == "machine" else pl.col(name) for name in columns]
 
 
-def _whole(rows: pl.LazyFrame, columns: dict[str, pl.DataType]) -> pl.LazyFrame:
+def _normalised(rows: pl.LazyFrame, columns: dict[str, pl.DataType]) -> pl.LazyFrame:
     """Bring the columns into order; those that older versions did not write are empty, as are numbers that the column
     cannot hold: NaN, the infinities, and negative integers. A moment of zero is unknown.
     """

@@ -39,7 +39,7 @@ class Progress:
         self._console = console
         self._title = title
         self._real_time_s = real_time_s
-        self._told: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
         self._clock = clock
         self._bar: Bar | None = None
         self._is_terminal = console.is_terminal
@@ -79,11 +79,11 @@ class Progress:
                 self._done += 1
                 self._step()
         if event["event"] == "failed":
-            self._tell("failed", f"experiment {_name(event)} failed: {event['message']}")
+            self._list("failed", f"experiment {_name(event)} failed: {event['message']}")
         if event["event"] == "untrustworthy":
-            self._tell("untrustworthy", f"experiment {_name(event)} is not to be trusted: {event['reason']}")
+            self._list("untrustworthy", f"experiment {_name(event)} is not to be trusted: {event['reason']}")
         if event["event"] == "stopping":
-            self._say("stopping; what is finished is kept (once more: at once)")
+            self._print("stopping; what is finished is kept (once more: at once)")
 
     def _begin(self, event: EngineEvent) -> None:
         experiments = event["experiments"]
@@ -93,7 +93,7 @@ class Progress:
         if self._real_time_s and experiments and event["pending"]:
             seconds_left = self._real_time_s * event["pending"] / experiments / min(event["threads"], event["pending"])
             text += f"; in real time: about {duration(seconds_left)}"
-        self._say(f"{self._title}: {text}" if self._title else text)
+        self._print(f"{self._title}: {text}" if self._title else text)
         if self._bar:
             self._bar.update(self._task, total=self._total, completed=self._done)
 
@@ -102,17 +102,17 @@ class Progress:
             self._bar.update(self._task, completed=self._done)
         elif self._clock() - self._last_line >= LINE_EVERY_S:
             self._last_line = self._clock()
-            self._say(f"{self._done} of {self._total} experiments")
+            self._print(f"{self._done} of {self._total} experiments")
 
-    def _tell(self, kind: str, text: str) -> None:
+    def _list(self, kind: str, text: str) -> None:
         """Tell one of possibly many things; lines after the first are indented, so that it stays one thing."""
-        self._told[kind] += 1
-        if self._told[kind] <= MAX_LISTED:
-            self._say(text.strip().replace("\n", "\n  "))
-        elif self._told[kind] == MAX_LISTED + 1:
-            self._say("further ones like that are counted at the end")
+        self._counts[kind] += 1
+        if self._counts[kind] <= MAX_LISTED:
+            self._print(text.strip().replace("\n", "\n  "))
+        elif self._counts[kind] == MAX_LISTED + 1:
+            self._print("further ones like that are counted at the end")
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(printable.lines(text), markup=False, highlight=False, soft_wrap=True)
 
 

@@ -53,7 +53,7 @@ class Fuzzing:
             Interrupted: The user asked to stop; the same call goes on.
             ThalwegError: The engine cannot run, or something cannot be written.
         """
-        return [finding for failure in self.fuzz.failures for finding in self._look_for(failure)]
+        return [finding for failure in self.fuzz.failures for finding in self._search(failure)]
 
     def plan(
         self, conditions: Conditions, engine: Engine | None = None, settings: Mapping[str, Value] | None = None
@@ -85,7 +85,7 @@ class Fuzzing:
         mean = sum(value for _, value in scores) / len(scores)
         return replace(finding, confirmed=Confirmed(engine.name, len(scores), failing, mean))
 
-    def _look_for(self, failure: Failure) -> list[Finding]:
+    def _search(self, failure: Failure) -> list[Finding]:
         folder = self.folder / failure.name
         folder.mkdir(parents=True, exist_ok=True)
         tries = _Tries(self, failure, folder)

@@ -76,10 +76,10 @@ class Lab:
         for term in terms:
             if term.measure == HARM:
                 goodput = Term(ALONE_MEASURE, term.flow)
-                values[term] = _harm(read(directory, [goodput])[goodput], self._alone(plan, goodput, repetitions))
+                values[term] = _harm(read(directory, [goodput])[goodput], self._solo(plan, goodput, repetitions))
         return values
 
-    def _alone(self, plan: Plan, term: Term, repetitions: int | None) -> Mapping[At, float]:
+    def _solo(self, plan: Plan, term: Term, repetitions: int | None) -> Mapping[At, float]:
         """Run the flow of a term alone; candidates that leave the flow and its path as they are share that run."""
         solo_plan = alone(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
         directory = self.folder / f"{term.flow}-{digest(solo_plan.model_dump_json())}"

@@ -111,7 +111,7 @@ class Store:
     def keep_default(self, candidate: Candidate) -> None:
         """Keep what was found of the scenario as it is written."""
         with _explained(self._folder):
-            self._study.set_user_attr(DEFAULT, _found(candidate))
+            self._study.set_user_attr(DEFAULT, _result(candidate))
 
     def evaluated(self) -> list[Candidate]:
         """Return the candidates that are evaluated, by number."""
@@ -176,7 +176,7 @@ class Store:
         """Keep what was found of a candidate, and let Optuna learn from it."""
         with _explained(self._folder):
             trial = optuna.Trial(self._study, self._study.get_trials(deepcopy=False)[claimed.trial]._trial_id)
-            trial.set_user_attr(FOUND, _found(candidate))
+            trial.set_user_attr(FOUND, _result(candidate))
             if candidate.is_measured:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # a constraint that was set before the process was killed
@@ -264,7 +264,7 @@ def _hashed(*parts: int | str) -> int:
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:4], "big")
 
 
-def _found(candidate: Candidate) -> str:
+def _result(candidate: Candidate) -> str:
     return json.dumps(
         {
             "settings": candidate.settings,

@@ -75,14 +75,14 @@ class Taken:
 
 def draw(fleet: World, piece: Piece, count: int, hour_effects: Floats, rng: np.random.Generator) -> Drawn:
     """Draw connections of a file, in no order."""
-    local = _drawn(fleet.local[piece.pop].cumulative, count, rng)
+    local = _draw_indices(fleet.local[piece.pop].cumulative, count, rng)
     client = fleet.local[piece.pop].numbers[local]
     hours = slice(piece.slot * SLOT_HOURS, (piece.slot + 1) * SLOT_HOURS)
-    slot_hour = _drawn(np.cumsum(LOAD[hours]), count, rng)
+    slot_hour = _draw_indices(np.cumsum(LOAD[hours]), count, rng)
     hour = slot_hour + hours.start
     start_us = piece.midnight_us + ((hour + rng.random(count)) * HOUR_US).astype(np.int64)
     arm = fleet.arms(fleet.clients.kind[client], hour_effects[local, slot_hour], piece.day, hour, rng)
-    sampled = _take(fleet, client, hour, arm, rng)
+    sampled = _sample_pool(fleet, client, hour, arm, rng)
     spread = fleet.planted.spread
     shared = fleet.clients.log_factor[client] + spread.hour * hour_effects[local, slot_hour]
     factor = np.exp(shared[:, None] + spread.transfer * rng.standard_normal((count, TRANSFERS)))
@@ -112,7 +112,7 @@ def draw(fleet: World, piece: Piece, count: int, hour_effects: Floats, rng: np.r
     )
 
 
-def _take(fleet: World, client: Integers, hour: Integers, arm: Integers, rng: np.random.Generator) -> Taken:
+def _sample_pool(fleet: World, client: Integers, hour: Integers, arm: Integers, rng: np.random.Generator) -> Taken:
     """Draw what connections carry, and take one of the pool for each."""
     count, kinds = len(client), fleet.clients.kind[client]
     measured = {name: np.zeros((count, TRANSFERS)) for name in MEASURED}
@@ -123,7 +123,7 @@ def _take(fleet: World, client: Integers, hour: Integers, arm: Integers, rng: np
         indices = np.flatnonzero(kinds == number)
         client_numbers, pool = client[indices], fleet.pools[number]
         rate = np.maximum(fleet.clients.rate[client_numbers] - BUSY[hour[indices]], 0)
-        size = _drawn(np.cumsum(list(kind.sizes.values())), len(indices), rng)
+        size = _draw_indices(np.cumsum(list(kind.sizes.values())), len(indices), rng)
         cell = pool.cell(
             rate, fleet.clients.rtt[client_numbers], fleet.clients.loss[client_numbers], size, arm[indices]
         )
@@ -155,7 +155,7 @@ def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_ther
     return np.asarray(np.maximum.accumulate(delivered, axis=1))
 
 
-def _drawn(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:
+def _draw_indices(cumulative: Floats, count: int, rng: np.random.Generator) -> Integers:
     """Draw numbers by their shares, of which this is the running sum."""
     at = rng.random(count) * cumulative[-1]
     return np.asarray(np.minimum(np.searchsorted(cumulative, at, side="right"), len(cumulative) - 1))

@@ -95,7 +95,7 @@ def _shared(fleet: World, piece: Piece, connections: Drawn) -> dict[str, Array]:
 
 
 def _transfers(connections: Drawn, shared: Block, ids: Integers) -> Block:
-    connection, transfer = np.nonzero(_there(connections))
+    connection, transfer = np.nonzero(_is_present(connections))
     size_bytes, fct_us = connections.size_bytes[connection], connections.fct_us[connection, transfer]
     measured = {
         "acked_bytes": size_bytes,
@@ -124,7 +124,7 @@ def _interims(connections: Drawn, shared: Block, ids: Integers) -> Block:
         + 1
     )
     at_us = connections.start_us[connection] + minute * INTERIM_US
-    is_done = _there(connections)[connection] & (
+    is_done = _is_present(connections)[connection] & (
         (connections.begin_us + connections.fct_us)[connection] <= at_us[:, None]
     )
     return {
@@ -138,7 +138,7 @@ def _closed(connections: Drawn, shared: Block, ids: Integers) -> Block:
     count = len(connections.arm)
     ages = {f"acked_{age}s_bytes": np.rint(connections.acked_bytes[:, number]) for number, age in enumerate(AGES_S)}
     return {
-        **shared, **_summed(connections, np.arange(count), _there(connections)), **ages,
+        **shared, **_summed(connections, np.arange(count), _is_present(connections)), **ages,
         "end_us": connections.closed_us, "connection": ids, "kind": np.full(count, CLOSE),
         "start_us": connections.start_us, "duration_us": connections.closed_us - connections.start_us,
         "close": np.zeros(count, np.int32),
@@ -164,7 +164,7 @@ def _empty(fleet: World, piece: Piece, shared: Block, number: int, count: int) -
     }  # fmt: skip
 
 
-def _there(connections: Drawn) -> Booleans:
+def _is_present(connections: Drawn) -> Booleans:
     """Return which places of the arrays by transfer hold one."""
     return np.asarray(np.arange(connections.fct_us.shape[1]) < connections.transfers[:, None])
 

@@ -81,7 +81,7 @@ def truth(fleet: World) -> dict[str, JsonValue]:
     ]
     metrics: list[JsonValue] = []
     for metric in METRICS:
-        real, apparent = _together(fleet, mixtures, metric)
+        real, apparent = _mixed(fleet, mixtures, metric)
         metrics.append({"metric": metric, **_ratios(real), "seen": _ratios(apparent)})
     return {"format": FORMAT, **_head(settings), "all": metrics, "segments": segments}
 
@@ -113,7 +113,7 @@ def _ratios(arms: tuple[Mixture, Mixture]) -> dict[str, JsonValue]:
     }
 
 
-def _together(
+def _mixed(
     fleet: World, mixtures: dict[str, dict[str, tuple[Mixture, Mixture]]], metric: str
 ) -> tuple[tuple[Mixture, Mixture], tuple[Mixture, Mixture]]:
     """Mix all classes: as they are, and as who got which algorithm makes them look."""

@@ -65,7 +65,7 @@ def compare(part: GridPart) -> list[GridCell]:
         has_share = kind in ("pair", "many") and len(point.flows) > 1
         for flow in (*point.flows, *([None] if kind == "many" else [])):
             name, cc = (flow.name, flow.cc) if flow else (None, None)
-            measure_names = _wanted(flow, has_share=has_share) if flow else ["utilisation"]
+            measure_names = _measure_names(flow, has_share=has_share) if flow else ["utilisation"]
             measures = _measures(part, point.experiment, name, measure_names) if state == "compared" else {}
             cell_notes = [*notes, *_without_value(part, name, measures)]
             cells.append(GridCell(part.name, point_of_sweep, name, cc, kind, state, measures, cell_notes))
@@ -82,7 +82,7 @@ def kind_of(point: Experiment) -> PointKind:
     return "solo" if connections == 1 else "pair" if connections == 2 else "many"
 
 
-def _wanted(flow: Flow, *, has_share: bool) -> list[str]:
+def _measure_names(flow: Flow, *, has_share: bool) -> list[str]:
     """Name what says most of a flow: how fast it is if it never ends, how long it takes if it does."""
     is_endless = isinstance(flow.load, LoadUnlimited)
     measure_names = ["goodput" if is_endless else "completion_time", "retransmit_ratio", "rtt_mean"]
@@ -143,9 +143,9 @@ def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
              if mark.experiment == experiment}  # fmt: skip
     notes = []
     if failures:
-        notes.append(f"{name}: {_some(failures, planned)} failed: {next(iter(failures.values()))}")
+        notes.append(f"{name}: {_repetition_count(failures, planned)} failed: {next(iter(failures.values()))}")
     if marks:
-        notes.append(f"{name}: {_some(marks, planned)} untrustworthy: {next(iter(marks.values()))}")
+        notes.append(f"{name}: {_repetition_count(marks, planned)} untrustworthy: {next(iter(marks.values()))}")
     if side.summary is not None and side.summary.filter(experiment=experiment).height:
         return "compared", notes
     if marks:
@@ -163,5 +163,5 @@ def _failures(side: EngineSide, experiment: int) -> dict[int, str]:
     return {event["repetition"]: event["message"] for event in failed_events if event["experiment"] == experiment}
 
 
-def _some(repetitions: dict[int, str], planned: list[Experiment]) -> str:
+def _repetition_count(repetitions: dict[int, str], planned: list[Experiment]) -> str:
     return f"{len(repetitions)} of {len(planned)} repetition{'' if len(planned) == 1 else 's'}"

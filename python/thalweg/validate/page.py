@@ -32,7 +32,7 @@ def page(comparison: EngineComparison, command: str, rows_name: str) -> str:
         rows_name: Name of the CSV file that `rows_csv` fills, beside the page.
     """
     return "\n".join([*_head(comparison, command), *_goals(comparison), *_overall(comparison), *_ranked(comparison),
-                      *_left_out(comparison), *_parts(comparison, rows_name)]).rstrip() + "\n"  # fmt: skip
+                      *_omissions(comparison), *_parts(comparison, rows_name)]).rstrip() + "\n"  # fmt: skip
 
 
 def rows_csv(comparison: EngineComparison) -> str:
@@ -154,7 +154,7 @@ def _ranked(comparison: EngineComparison) -> Iterator[str]:
         yield ""
 
 
-def _left_out(comparison: EngineComparison) -> Iterator[str]:
+def _omissions(comparison: EngineComparison) -> Iterator[str]:
     notes = {
         f"`{words.place(cell)}`: {' '.join(note.split())}": None for cell in comparison.cells for note in cell.notes
     }

@@ -52,7 +52,7 @@ def _joined(engine: "QueryEngine", addresses: Table, table: PrefixTable, number:
     lengths = frame["key"].str.len_chars().unique().sort().to_list()
     max_digits = max((len(key) for key in frame["key"] if key[0] == "6"), default=1) - 1
     with_digits = addresses.select(
-        ADDRESS, digits=digits(addresses[ADDRESS], max_digits), digits_n=_known(addresses[ADDRESS])
+        ADDRESS, digits=digits(addresses[ADDRESS], max_digits), digits_n=_matched_bits(addresses[ADDRESS])
     )
     with_digits = engine.keep(f"digits_{number}", with_digits.filter(with_digits["digits"].notnull()))
     # The keys that an address could have, one of each length; of those that the table has, the longest sorts last.
@@ -91,7 +91,7 @@ def _group(head: StringValue, tail: StringValue, place: int) -> StringValue:
     return ibis.ifelse(front != "", front, back).lpad(V6_GROUP_DIGITS, "0")
 
 
-def _known(address: StringValue) -> IntegerValue:
+def _matched_bits(address: StringValue) -> IntegerValue:
     """Return the length of the longest key of which an address, perhaps truncated, has all digits."""
     length = address.re_extract("/([0-9]{1,3})$", 1).nullif("").cast("int64")
     full_length = ibis.ifelse(address.contains(":"), BITS[6], BITS[4])

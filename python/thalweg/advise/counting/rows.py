@@ -62,9 +62,9 @@ class Rows:
 
         The column is asked for as it is in the files, so that an engine can pass over what has none of it.
         """
-        return _together(
+        return _union(
             [
-                _whole(table.filter(table[name].notnull()), self.wanted, columns, of_path)
+                _normalised(table.filter(table[name].notnull()), self.wanted, columns, of_path)
                 for table, columns, of_path in self.alike
                 if name in columns
             ]
@@ -83,7 +83,7 @@ def rows(engine: QueryEngine, files: Mapping[Path, pl.Schema], more: Sequence[st
         (engine.read(f"{name}_{number}", file_group), dict(columns), dict(of_path))
         for number, ((columns, of_path), file_group) in enumerate(sorted(groups.items()))
     ]
-    joined = _together([_whole(table, wanted, columns_there, of_path) for table, columns_there, of_path in alike])
+    joined = _union([_normalised(table, wanted, columns_there, of_path) for table, columns_there, of_path in alike])
     return Rows(engine.view(name, joined), wanted, alike)
 
 
@@ -111,13 +111,13 @@ def _of_path(file: Path, names: Sequence[str] | None = None) -> dict[str, str]:
     return {key: unquote(value) for key, sign, value in pairs if sign and key and (names is None or key in names)}
 
 
-def _together(tables: Sequence[Table]) -> Table | None:
+def _union(tables: Sequence[Table]) -> Table | None:
     if len(tables) < 2:
         return tables[0] if tables else None
     return ibis.union(*tables, distinct=False)
 
 
-def _whole(
+def _normalised(
     table: Table, wanted: Mapping[str, tuple[str, str]], types: Mapping[str, str], of_path: Mapping[str, str]
 ) -> Table:
     """Bring the columns into order. Numbers that cannot be right are empty: NaN and the infinities, negative integers,

@@ -114,10 +114,10 @@ def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
 def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> Iterable[Caution]:
     """Warn about arms that were there at different times; `strata` are the rows of `counts.strata`."""
     design = question.design
-    if design.name == "ab" and (caution := _one_at_a_time(strata, question)):
+    if design.name == "ab" and (caution := _design_caution(strata, question)):
         yield caution
     elif design.name == "ab" and is_balanced:
-        share = _alone(strata, 0.0)
+        share = _one_arm_share(strata, 0.0)
         left = f"; {share:.0%} of the samples, in hours of one algorithm alone, are left out" if share >= NOTED else ""
         yield Caution(
             "uneven-over-time",
@@ -134,9 +134,9 @@ def of_time(strata: pl.DataFrame, question: Question, *, is_balanced: bool) -> I
         )
 
 
-def _one_at_a_time(hours: pl.DataFrame, question: Question) -> Caution | None:
+def _design_caution(hours: pl.DataFrame, question: Question) -> Caution | None:
     """Name the design that fits where hours had one algorithm each."""
-    if _alone(hours, STRAY) < 1 - OFTEN:
+    if _one_arm_share(hours, STRAY) < 1 - OFTEN:
         return None
     is_treatment = pl.col("n").filter(pl.col("arm") == TREATMENT).sum() * 2 > pl.col("n").sum()
     in_order = hours.group_by("stratum").agg(is_treatment.alias("is_treatment")).sort("stratum")
@@ -160,20 +160,20 @@ def _one_at_a_time(hours: pl.DataFrame, question: Question) -> Caution | None:
 def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
     design = question.design
     by_unit = turns.with_columns(stratum=pl.col("stratum") // TURNS)
-    if design.unit is not None and (alone := _alone(by_unit, 0.0)) >= NOTED:
+    if design.unit is not None and (alone := _one_arm_share(by_unit, 0.0)) >= NOTED:
         yield Caution(
             "no-turns",
             f"{alone:.0%} of the samples are of a {design.unit} that had one algorithm all the time, and are left out:"
             " what is peculiar to it cannot be told from the algorithm.",
         )
     hour = pl.col("stratum") % TURNS * design.every_us // HOUR_US % DAY_HOURS
-    if design.every_us < DAY_HOURS * HOUR_US and _alone(turns.with_columns(stratum=hour), STRAY) > 1 - OFTEN:
+    if design.every_us < DAY_HOURS * HOUR_US and _one_arm_share(turns.with_columns(stratum=hour), STRAY) > 1 - OFTEN:
         yield Caution(
             "same-hours",
             "each hour of the day always had the same algorithm, so that day and night are part of the comparison."
             " Shift the turns by one every day.",
         )
-    if (mixed := 1 - _alone(turns, STRAY)) >= OFTEN:
+    if (mixed := 1 - _one_arm_share(turns, STRAY)) >= OFTEN:
         yield Caution(
             "mixed-turns",
             f"{mixed:.0%} of the samples are from turns that had both algorithms: they did not take turns as --every"
@@ -181,7 +181,7 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
         )
 
 
-def _alone(strata: pl.DataFrame, stray: float) -> float:
+def _one_arm_share(strata: pl.DataFrame, stray: float) -> float:
     """Return the share of samples from strata with one arm, and with no larger share than `stray` of the other one."""
     arms = strata.group_by("stratum").agg(
         pl.col("n").filter(pl.col("arm") == arm).sum().alias(name) for name, arm in (("t", TREATMENT), ("c", CONTROL))

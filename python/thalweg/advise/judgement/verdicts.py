@@ -72,7 +72,7 @@ def _judged(compared: Comparison, p_adjusted: float | None, question: Question) 
     effect = difference.median
     assert effect, "nothing is lacking"
     benefit = gain(metric, effect)
-    summary = _said(metric, effect, question)
+    summary = _median_text(metric, effect, question)
     if p_adjusted is not None and p_adjusted <= question.false_share:
         if max(abs(benefit.low), abs(benefit.high)) < NEGLIGIBLE:
             return NO_DIFFERENCE, f"a difference, but a small one: {summary}"
@@ -113,10 +113,10 @@ def _of_network(heavy: Heavy) -> str:
     return f"{heavy.network} has {heavy.share:.0%} of the samples of an algorithm"
 
 
-def _said(metric: str, effect: Effect, question: Question) -> str:
+def _median_text(metric: str, effect: Effect, question: Question) -> str:
     """Return what the median does, in words.
 
-    >>> _said("throughput", Effect(1.07, 1.05, 1.09, 0.0), Question())
+    >>> _median_text("throughput", Effect(1.07, 1.05, 1.09, 0.0), Question())
     'at the median bbr gets 7 % more throughput (5 to 9 %)'
     """
     benefit = gain(metric, effect)

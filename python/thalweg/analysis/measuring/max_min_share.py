@@ -42,12 +42,12 @@ def max_min_shares(flows: pl.DataFrame, rates: pl.DataFrame, planned: Mapping[in
             continue
         background = [traffic for traffic in point["background"] if of_flow(traffic) == direction]
         demands = {flow["name"]: demand_bps(flow) for flow in point["flows"]}
-        times, available = _rate_left(steps, background)
+        times, available = _available_rate(steps, background)
         rows += [(experiment, repetition, *flow_share) for flow_share in _shares(transfers, demands, times, available)]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
-def _rate_left(steps: pl.DataFrame, background: list[BackgroundDocument]) -> tuple[Numbers, Numbers]:
+def _available_rate(steps: pl.DataFrame, background: list[BackgroundDocument]) -> tuple[Numbers, Numbers]:
     """Return since when (us) which rate of payload (bit/s) is left to TCP."""
     since, rate = steps["t_us"].to_numpy().astype(np.float64), steps["rate_bps"].to_numpy()
     starts = [traffic["start_ns"] / MICROSECOND_NS for traffic in background]

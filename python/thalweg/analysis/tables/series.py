@@ -112,7 +112,7 @@ def series(
     for start in range(0, len(pairs), BATCH):
         batch = pairs[start : start + BATCH]
         reader = _Reader(run, [id for pair in batch if (id := ids.get(pair)) in complete], quantities)
-        curves += [_one(*pair, reader, limit, max_connections, quantities) for pair in batch]
+        curves += [_experiment_series(*pair, reader, limit, max_connections, quantities) for pair in batch]
     return curves
 
 
@@ -162,7 +162,7 @@ def _with_inflight_bdp(samples: pl.DataFrame, run: Run) -> pl.DataFrame:
     )
 
 
-def _one(
+def _experiment_series(
     experiment: int, repetition: int, reader: _Reader, limit: int, max_connections: int, quantities: Collection[str]
 ) -> Series:
     samples, state, queue, queue_up = (

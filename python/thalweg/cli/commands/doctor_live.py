@@ -101,12 +101,12 @@ def _namespaces(sampled: Sequence[LiveNamespace], missed: LiveMissed) -> Iterato
         f"{_namespace(namespace['name'], namespace['netns'])} ({namespace['established']} established)"
         for namespace in others
     ]
-    suffix = f" and {_count(len(others), 'other', 'others')}: {_some(labels)}" if others else ""
+    suffix = f" and {_count(len(others), 'other', 'others')}: {_first_names(labels)}" if others else ""
     yield f"connections of this network namespace{suffix}"
     unseen = missed["namespaces"]
     if unseen:
         count = _count(len(unseen), "network namespace", "network namespaces")
-        yield f"  not seen: {count} that cannot be entered: {_some(unseen)}"
+        yield f"  not seen: {count} that cannot be entered: {_first_names(unseen)}"
     if missed["hidden_processes"]:
         hidden = _count(missed["hidden_processes"], "process", "processes")
         yield f"  not seen: the network namespace of {hidden} that this user may not inspect"
@@ -118,7 +118,7 @@ def _count(number: int, singular: str, plural: str) -> str:
     return f"{number} {singular if number == 1 else plural}"
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_names(names: Sequence[str]) -> str:
     suffix = f" and {len(names) - NAMED} more (--json shows all)" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + suffix
 

@@ -71,12 +71,12 @@ def cdn(
             place="--quick",
             hint="leave it out",
         )
-    fleet = _world(settings, out, quick=quick)
+    fleet = _fleet(settings, out, quick=quick)
     output.talk(f"writing {rows} rows")
     _print(synth.write(fleet, out), fleet, out, as_json=as_json)
 
 
-def _world(settings: "Settings", out: Path, *, quick: bool) -> "World":
+def _fleet(settings: "Settings", out: Path, *, quick: bool) -> "World":
     """Draw the clients; for a simulated truth, run what their connections are drawn from."""
     from thalweg import synth
 

@@ -46,7 +46,7 @@ def show(answer: "Answer") -> None:
         output.data(_rollout(answer))
     for caution in answer.cautions:
         output.data("")
-        affected = f" [{_some(caution.parts)}]" if caution.parts else ""
+        affected = f" [{_first_parts(caution.parts)}]" if caution.parts else ""
         output.data("\n".join(broken(f"Beware: {caution.text}{affected}")))
     output.talk(METHOD)
 
@@ -77,7 +77,7 @@ def _rollout(answer: "Answer") -> str:
     return "\n".join(lines)
 
 
-def _some(names: Sequence[str]) -> str:
+def _first_parts(names: Sequence[str]) -> str:
     return "; ".join(names[:3]) + (f"; and {len(names) - 3} more" if len(names) > 3 else "")
 
 

@@ -176,10 +176,12 @@ def _per_cent(share: float | None) -> str:
 
 def _missing(summary: "Summary") -> str:
     """Name the columns that no row has, and those that many rows leave empty."""
-    absent = [column.column for column in summary.missing if _least(column) == 1]
+    absent = [column.column for column in summary.missing if _min_share(column) == 1]
     names = ", ".join(absent) if len(absent) <= MAX_NEVER else f"{len(absent)} columns, which --json and --out name"
     lines = [f"empty in every row: {names}"] if absent else []
-    sparse = [column for column in summary.missing if column.means and _most(column) >= MOSTLY and _least(column) < 1]
+    sparse = [
+        column for column in summary.missing if column.means and _max_share(column) >= MOSTLY and _min_share(column) < 1
+    ]
     if sparse:
         rows = [
             [column.column, _share(column.connections), _share(column.transfers), column.means] for column in sparse
@@ -188,11 +190,11 @@ def _missing(summary: "Summary") -> str:
     return "\n".join(lines).strip("\n")
 
 
-def _least(missing: "Missing") -> float:
+def _min_share(missing: "Missing") -> float:
     return min(share for share in (missing.connections, missing.transfers) if share is not None)
 
 
-def _most(missing: "Missing") -> float:
+def _max_share(missing: "Missing") -> float:
     return max(share for share in (missing.connections, missing.transfers) if share is not None)
 
 

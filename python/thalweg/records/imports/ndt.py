@@ -225,7 +225,7 @@ def _summary(row: _Row) -> ImportedRow:
     cc = row.first("a.CongestionControl", "CongestionControl")
     return {
         "cc": None if cc is None else str(cc),
-        "rtt_min_us": _whole(row.number(1e3, "a.MinRTT", "MinRTT")),
+        "rtt_min_us": _rounded(row.number(1e3, "a.MinRTT", "MinRTT")),
     }
 
 
@@ -311,7 +311,7 @@ def _bits(per_second: int | None) -> int | None:
     return None if per_second is None else 8 * per_second
 
 
-def _whole(value: float | None) -> int | None:
+def _rounded(value: float | None) -> int | None:
     return None if value is None else values.count(str(round(value)))
 
 

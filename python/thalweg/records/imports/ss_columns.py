@@ -79,7 +79,7 @@ def keys(texts: pl.Series) -> pl.DataFrame:
     )
 
 
-def _one(address: Callable[[str], ImportedRow], name: str, text: str) -> ImportedRow:
+def _address_part(address: Callable[[str], ImportedRow], name: str, text: str) -> ImportedRow:
     return {name: address(text)[name]}
 
 
@@ -115,7 +115,7 @@ def columns(addresses: Addresses, rows: Sequence[SocketRow], address: Callable[[
     values: dict[str, pl.Series] = {}
     for side, host, port in (("local", hosts[0], hosts[1]), ("remote", hosts[2], hosts[3])):
         name = f"{side}_address"
-        converted, is_sure = Ends(name, addresses, partial(_one, address, name)).convert(host)
+        converted, is_sure = Ends(name, addresses, partial(_address_part, address, name)).convert(host)
         values |= converted | {f"{side}_port": port.cast(pl.Int64)}
         fields.is_certain &= True if is_sure is None else is_sure
     why = [row.at_us.why if isinstance(row.at_us, Assumed) else None for row in rows]

@@ -84,7 +84,7 @@ class RecordFile:
         self._tables.append(table)
         self._waiting += len(table)
         if self._waiting >= ROWS:
-            with self._told():
+            with self._explained_errors():
                 self._flush(self._waiting // ROWS * ROWS)
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class RecordFile:
 
         Raises `ThalwegError` if the folder cannot be written.
         """
-        with self._told():
+        with self._explained_errors():
             if self._rows:
                 self.add_table(table_of(self._rows))
             self._flush(self._waiting).close()
@@ -107,7 +107,7 @@ class RecordFile:
 
         Raises `ThalwegError` if the folder cannot be written.
         """
-        with self._told():
+        with self._explained_errors():
             assert self._temporary is not None
             file_name = self._folder / name
             was_there = file_name.exists()
@@ -139,7 +139,7 @@ class RecordFile:
         return self._writer
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained_errors(self) -> Iterator[None]:
         """Say in our words what the system says of the folder."""
         try:
             yield

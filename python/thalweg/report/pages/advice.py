@@ -73,13 +73,13 @@ def html(answer: Answer, paths: Sequence[Path]) -> str:
         hidden=max(0, len(answer.parts) - MAX_PARTS),
         maps=[drawing_entry for drawing_entry in drawings if drawing_entry[0].kind == "heatmap"],
         figures=[drawing_entry for drawing_entry in drawings if drawing_entry[0].kind != "heatmap"],
-        left_out=_left_out(answer),
+        left_out=_omissions(answer),
         hues=line_colours([question.treatment, question.control]),
         metrics={name: axis for name, (_, axis, *_rest) in METRICS.items()},
     )
 
 
-def _left_out(answer: Answer) -> list[str]:
+def _omissions(answer: Answer) -> list[str]:
     """Describe which rows and files have no part in the answer."""
     sentences = [
         f"{n:,} rows {'without cc' if cc == UNKNOWN_TEXT else f'of {cc}'}, which were not compared."

@@ -88,8 +88,8 @@ def html(summary: Summary, paths: Sequence[Path]) -> str:
         algorithms=_algorithms(summary),
         hues=line_colours(list(summary.algorithms)[:MAX_LINES]),
         times=_times(summary),
-        never=[column for column in summary.missing if _least(column) == 1],
-        missing=[column for column in summary.missing if _least(column) < 1],
+        never=[column for column in summary.missing if _min_share(column) == 1],
+        missing=[column for column in summary.missing if _min_share(column) < 1],
         per_cent=per_cent,
         figures=drawings,
     )
@@ -188,5 +188,5 @@ def _times(summary: Summary) -> RecordsTable | None:
     return RecordsTable(["transfers", *(algorithm.cc for algorithm in algorithms)], rows)
 
 
-def _least(missing: Missing) -> float:
+def _min_share(missing: Missing) -> float:
     return min(share for share in (missing.connections, missing.transfers) if share is not None)

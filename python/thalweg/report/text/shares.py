@@ -34,7 +34,7 @@ def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
                 ShareLine(
                     run="" if number else labelled.label,
                     host=share.host,
-                    asked=_asked(share),
+                    asked=_configured_share(share),
                     received=_percent(share.received),
                     largest=_percent(share.largest),
                     slices=NOTHING if share.slice_us is None else _ms(share.slice_us * 1e3),
@@ -45,7 +45,7 @@ def share_lines(runs: Sequence[LabelledRun]) -> list[ShareLine]:
     return lines
 
 
-def _asked(share: CpuShare) -> str:
+def _configured_share(share: CpuShare) -> str:
     if share.co_tenants:
         return f"{share.co_tenants} co-tenant{'s' if share.co_tenants > 1 else ''}"
     if share.slice_ns is None or share.period_ns is None or share.slice_ns >= share.period_ns:

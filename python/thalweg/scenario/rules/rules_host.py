@@ -58,7 +58,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
             continue
         if "qdisc" in host:
             _qdisc(host["qdisc"], name, mistakes, is_sending=name != "receiver" or rules_direction.has_up(raw))
-        _together(host, name, mistakes)
+        _combinations(host, name, mistakes)
         rules_credit.check(host, name, mistakes)
         _amounts(host, ("host", name), f"host.{name}", mistakes)
 
@@ -108,7 +108,7 @@ def _coalescing(host: Raw, name: str, mistakes: Mistakes) -> None:
         )
 
 
-def _together(host: Raw, name: str, mistakes: Mistakes) -> None:
+def _combinations(host: Raw, name: str, mistakes: Mistakes) -> None:
     """Check which keys stand beside one another."""
     if "cpu_share" in host and host.get("co_tenants"):
         mistakes.add(

@@ -217,7 +217,7 @@ def _size(flow: Raw, program: Raw, key_path: KeyPath, name: str, mistakes: Mista
 
 def _ports(flows: Sequence[tuple[int, Raw]], mistakes: Mistakes) -> None:
     owners: dict[int, str] = {}
-    for index, port, count in _given(flows):
+    for index, port, count in _fixed_ports(flows):
         name = str(dict(flows)[index].get("name", index))
         key_path = ("flow", index, "program", "port")
         twice = next((number for number in range(port, port + count) if number in owners), None)
@@ -240,7 +240,7 @@ def _ports(flows: Sequence[tuple[int, Raw]], mistakes: Mistakes) -> None:
         owners.update(dict.fromkeys(range(port, port + count), name))
 
 
-def _given(flows: Sequence[tuple[int, Raw]]) -> Iterator[tuple[int, int, int]]:
+def _fixed_ports(flows: Sequence[tuple[int, Raw]]) -> Iterator[tuple[int, int, int]]:
     """Return the flows whose scenario names a port: their index, port and number of copies."""
     for index, flow in flows:
         port, count = values.table(flow, "program").get("port"), flow.get("count", 1)

@@ -73,7 +73,7 @@ def rate(text: str) -> int:
     >>> rate("2.5Gbps")
     2500000000
     """
-    return _whole(text, RATES)
+    return _integer(text, RATES)
 
 
 @_cached
@@ -83,7 +83,7 @@ def size(text: str) -> int:
     >>> size("4MiB")
     4194304
     """
-    return _whole(text, SIZES)
+    return _integer(text, SIZES)
 
 
 @_cached
@@ -93,7 +93,7 @@ def time(text: str) -> int:
     >>> time("0.5s")
     500000000
     """
-    return _whole(text, TIMES)
+    return _integer(text, TIMES)
 
 
 @_cached
@@ -181,7 +181,7 @@ def _split(text: str) -> tuple[Fraction, str]:
     return Fraction(int(match["whole"] + fraction), 10 ** len(fraction)), match["unit"]
 
 
-def _whole(text: str, units: Mapping[str, int]) -> int:
+def _integer(text: str, units: Mapping[str, int]) -> int:
     number, unit = _split(text)
     if unit not in units:
         raise QuantityError(f"there is no unit `{unit}` here")

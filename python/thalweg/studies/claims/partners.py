@@ -18,7 +18,7 @@ def ambiguous_keys(value: Quantity, against: Quantity, own: Shape, other: Shape,
     paired = {key for key in own.sweep if _is_open(key, value)} & {key for key in other.sweep if _is_open(key, against)}
     has_derived = any(key in DERIVED for key in against.where)
     left = {
-        key: _left(against.where.get(key), values)
+        key: _matching(against.where.get(key), values)
         for key, values in other.sweep.items()
         if values is not None
         and key not in paired
@@ -35,7 +35,7 @@ def _is_open(key: str, quantity: Quantity) -> bool:
     return key not in quantity.where or not is_one(quantity.where[key])
 
 
-def _left(wanted: TomlValue | None, values: Sequence[TomlValue]) -> Sequence[TomlValue]:
+def _matching(wanted: TomlValue | None, values: Sequence[TomlValue]) -> Sequence[TomlValue]:
     """Return the values of a key that meet a condition."""
     if wanted is None:
         return values

@@ -76,7 +76,7 @@ def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Eng
     if setup is not None and setup.why_not is not None:
         return PlannedPart(part, engine, why_not=setup.why_not)
     settings = _settings(table, setup, quick=quick)
-    document = _laid_over(study, part, settings)
+    document = _with_settings(study, part, settings)
     swept = document.swept
     fixed = {key: settings[key] for key in study.documents[part].swept if key not in swept}
     shortened = _shortened(study, part, setup) if quick else ""
@@ -118,7 +118,7 @@ def _shortened(study: Study, part: str, setup: Setup | None) -> str:
     return f"in the quick set {', '.join(changed)}" if changed else ""
 
 
-def _laid_over(study: Study, part: str, settings: Replacements) -> Document:
+def _with_settings(study: Study, part: str, settings: Replacements) -> Document:
     """Check the scenario with the settings; mistakes point to claims.toml."""
     name = study.claims.parts[part].scenario
     assert name is not None, "parts without one are not planned"

@@ -213,7 +213,7 @@ def of_pair(picked: Picked, other: Picked, kind: ComparisonKind, measure: str, *
     value, against = _side(picked, points["experiment"]), _side(other, partner)
     is_joint = (value.experiment == against.experiment) & (picked.part == other.part)
     if is_joint.any():
-        value, against, covariance = _together(picked, other, value, against, is_joint)
+        value, against, covariance = _paired(picked, other, value, against, is_joint)
     else:
         covariance = np.zeros(len(is_joint))
     centre = _difference(value, against) if kind == "difference" else _ratio(value, against)
@@ -285,7 +285,7 @@ def _side(picked: Picked, experiments: pl.Series) -> Side:
     return Side(experiments.cast(pl.Int64).to_numpy(), n, mean, s2 / np.maximum(n, 1), picked.part)
 
 
-def _together(picked: Picked, other: Picked, value: Side, against: Side, is_joint: Flags) -> tuple[Side, Side, Numbers]:
+def _paired(picked: Picked, other: Picked, value: Side, against: Side, is_joint: Flags) -> tuple[Side, Side, Numbers]:
     """Of points whose sides are the same experiments, take the repetitions that both have, and their covariance."""
     both = picked.values.join(other.values, on=AT, how="inner", suffix="_other")
     rows = (

@@ -39,7 +39,7 @@ def judge(estimated: Quantities, judge: Judge) -> Judged:
     if judge.over == "share":
         low, high = _wilson(centre, count)
     else:
-        low, high = quantiles(_drawn(columns, judge), centre, CONFIDENCE)
+        low, high = quantiles(_bootstrap(columns, judge), centre, CONFIDENCE)
     bounds = Bounds.between(judge.at_least_share, None) if judge.over == "share" else Bounds.of(judge)
     verdict = bounds.verdict(centre, low, high) if count > 1 and not missing else "not settled"
     note = f"{missing} of {points} points have no value" if missing else ""
@@ -86,7 +86,7 @@ def _wilson(share: float, count: int) -> tuple[float, float]:
     return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
-def _drawn(columns: Numbers, judge: Judge) -> Numbers:
+def _bootstrap(columns: Numbers, judge: Judge) -> Numbers:
     rng = np.random.default_rng(SEED)
     count = columns.shape[-1]
 

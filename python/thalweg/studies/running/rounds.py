@@ -44,7 +44,7 @@ class Schedule:
     def first(self, *, may_stop_early: bool) -> list[ExperimentKey]:
         """Ask for the first repetitions of every point, or for all."""
         counts = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
-        return self._ask(counts)
+        return self._schedule(counts)
 
     def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[ExperimentKey]:
         """Ask for more where a claim is not sure enough; nothing, where all are."""
@@ -66,7 +66,7 @@ class Schedule:
                 counts[point] = max_count
             elif point in open_:
                 counts[point] = max(FIRST, round(self.repetitions.get(point, 0) * GROWTH + 0.5))
-        return self._ask(counts)
+        return self._schedule(counts)
 
     def _planned(self) -> dict[int, int]:
         counts: dict[int, int] = {}
@@ -74,7 +74,7 @@ class Schedule:
             counts[point] = counts.get(point, 0) + 1
         return counts
 
-    def _ask(self, counts: Mapping[int, int]) -> list[ExperimentKey]:
+    def _schedule(self, counts: Mapping[int, int]) -> list[ExperimentKey]:
         pairs = [pair for pair in self.all if pair[1] < counts.get(pair[0], 0) and pair not in self.asked]
         self.asked |= set(pairs)
         for point, repetition in pairs:
