@@ -194,7 +194,7 @@ def _schema(file: Path) -> pl.Schema | str:
         is_readable = os.access(file, os.R_OK, effective_ids=True)
         return "it is damaged, or no Parquet file" if is_readable else FORBIDDEN
     if unfit := unfit_column(schema, SCHEMA, ALWAYS):
-        if unfit.found is None:
+        if unfit.actual is None:
             return f"it holds no records: it has no column {unfit.name}"
-        return f"it holds no records: its column {unfit.name} is {unfit.found}, not {unfit.wanted}"
+        return f"it holds no records: its column {unfit.name} is {unfit.actual}, not {unfit.expected}"
     return schema

@@ -63,9 +63,9 @@ class UnfitColumn:
     """A column that keeps a file from being read as a table."""
 
     name: str
-    found: pl.DataType | None
+    actual: pl.DataType | None
     """Its type in the file; None: the file does not have it."""
-    wanted: pl.DataType
+    expected: pl.DataType
 
 
 def unfit_column(schema: pl.Schema, expected: pl.Schema, needed: Sequence[str]) -> UnfitColumn | None:

@@ -74,6 +74,6 @@ def _check_columns(file: Path, arrow: pa.Schema, expected: pl.Schema, needed: Se
     except Unreadable as error:
         raise DamagedTable(file, first_line(error)) from None
     if unfit := unfit_column(columns, expected, needed):
-        if unfit.found is None:
+        if unfit.actual is None:
             raise DamagedTable(file, f"it has no column `{unfit.name}`")
-        raise DamagedTable(file, f"its column `{unfit.name}` is {unfit.found}, not {unfit.wanted}")
+        raise DamagedTable(file, f"its column `{unfit.name}` is {unfit.actual}, not {unfit.expected}")

@@ -52,7 +52,7 @@ def find(document: Document) -> list[ThalwegError]:
     errors = [*(error for error in errors if not _is_set(error, set_by_sweep)), *in_sweep]
     if too_many := _too_many(document, base, axes):
         return [*errors, too_many]
-    return [*errors, *_rules(document, base, axes, structure.addresses_meant(errors))]
+    return [*errors, *_rules(document, base, axes, structure.intended_addresses(errors))]
 
 
 def _identity(error: ThalwegError) -> tuple[str | None, ...]:
@@ -318,10 +318,10 @@ def _indices(addresses: Sequence[str], base: Raw, keys: Sequence[str]) -> list[i
     ]
 
 
-def _rules(document: Document, base: Raw, axes: Sequence[Axis], meant_addresses: set[str]) -> list[ThalwegError]:
+def _rules(document: Document, base: Raw, axes: Sequence[Axis], intended: set[str]) -> list[ThalwegError]:
     """Check the rules between keys at every point; a mistake of several points is reported once.
 
-    A key that is missing only because it is misspelled, and is in `meant_addresses`, is not reported again.
+    A key that is missing only because it is misspelled, and is in `intended`, is not reported again.
     """
     at: dict[Mistake, list[Assignment]] = {}
     points: list[Assignment] = []
@@ -339,10 +339,10 @@ def _rules(document: Document, base: Raw, axes: Sequence[Axis], meant_addresses:
             if mistakes is None:
                 mistakes = results[read_here] = Mistakes()
                 rule(extract(raw, keys), document.file.parent, mistakes)
-            for mistake in mistakes.found:
+            for mistake in mistakes.entries:
                 if not any(
                     address == wanted or address.startswith(f"{wanted}.")
-                    for address in meant_addresses
+                    for address in intended
                     for wanted in mistake.instead
                 ):
                     at.setdefault(mistake, []).append(assignment)

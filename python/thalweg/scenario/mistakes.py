@@ -38,7 +38,7 @@ class Mistake:
 class Mistakes:
     """The mistakes of one file, or of one point of a sweep."""
 
-    found: list[Mistake] = field(default_factory=list)
+    entries: list[Mistake] = field(default_factory=list)
     errors: list[ThalwegError] = field(default_factory=list)
     """Mistakes in files that the checked one names."""
 
@@ -53,13 +53,13 @@ class Mistakes:
         hint: str | None = None,
     ) -> None:
         """Add a mistake at a key path; the message names the key."""
-        self.found.append(Mistake(code, key_path, message, found, expected, hint))
+        self.entries.append(Mistake(code, key_path, message, found, expected, hint))
 
     def add_missing(
         self, key_path: KeyPath, message: str, *, expected: str, hint: str, instead: tuple[str, ...]
     ) -> None:
         """Add a missing key; it counts as present where an unknown key was meant to be one of `instead`."""
-        self.found.append(Mistake("missing-key", key_path, message, None, expected, hint, instead))
+        self.entries.append(Mistake("missing-key", key_path, message, None, expected, hint, instead))
 
     def add_unknown(self, key_path: KeyPath, kind: str, name: str, choices: Sequence[str]) -> None:
         """Add a name that is not one of the choices."""

@@ -134,8 +134,8 @@ def _branches(node: Schema) -> list[Schema]:
     return [branch for branch in node.get("anyOf", ()) if branch != {"type": "null"}]
 
 
-def walk(loc: tuple[int | str, ...]) -> tuple[KeyPath, Schema]:
-    """Follow a location that pydantic reports through the schema.
+def locate_in_schema(loc: tuple[int | str, ...]) -> tuple[KeyPath, Schema]:
+    """Resolve a location that pydantic reports.
 
     Returns the key path without pydantic's names of branches, and the schema there.
     """

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 from thalweg.errors import ThalwegError
 from thalweg.scenario.document import OF_SEARCHES, Document, Raw, TomlValue
 from thalweg.scenario.models import Scenario
-from thalweg.scenario.places import Schema, describe, header_of, name_of, resolve, schema, show, walk
+from thalweg.scenario.places import Schema, describe, header_of, locate_in_schema, name_of, resolve, schema, show
 from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import words
 from thalweg.scenario.text.hints import quantity_hint
@@ -37,14 +37,14 @@ def check(document: Document, raw: Raw) -> dict[KeyPath, ThalwegError]:
     except ValidationError as error:
         errors: dict[KeyPath, ThalwegError] = {}
         for details in error.errors(include_url=False):
-            key_path, node = walk(details["loc"])
+            key_path, node = locate_in_schema(details["loc"])
             errors.setdefault(key_path, _translate(_Finding(details, key_path, node, document, raw)))
         # `name is missing` where `nam` was found is one mistake.
-        meant_addresses = addresses_meant(errors.values())
+        intended = intended_addresses(errors.values())
         return {
             key_path: error
             for key_path, error in errors.items()
-            if not (error.code == "missing-key" and error.place in meant_addresses)
+            if not (error.code == "missing-key" and error.place in intended)
         }
     return {}
 
@@ -70,7 +70,7 @@ def sound(raw: Raw, mistakes: Mapping[KeyPath, ThalwegError]) -> Raw:
     return right
 
 
-def addresses_meant(errors: Iterable[ThalwegError]) -> set[str]:
+def intended_addresses(errors: Iterable[ThalwegError]) -> set[str]:
     """Return the key paths that unknown keys were probably meant to be; they are not reported as missing."""
     addresses = set()
     for error in errors:
@@ -214,7 +214,7 @@ def _translate(finding: _Finding) -> ThalwegError:
 
 def _table(loc: tuple[int | str, ...]) -> Schema:
     """The object schema at a location."""
-    node = walk(loc)[1]
+    node = locate_in_schema(loc)[1]
     branches = [resolve(branch) for branch in node.get("anyOf", ())]
     return next((branch for branch in branches if "properties" in branch), node)
 

@@ -41,7 +41,7 @@ def locate(address: str, raw: Raw) -> KeyPath:
         part, node, choices = _step(node, key, keys[:position], value)
         if part is None:
             around = ".".join(keys[:position])
-            guess = words.meant(key, choices)
+            guess = words.closest(key, choices)
             hint = f"did you mean `{'.'.join([*keys[:position], guess, *keys[position + 1 :]])}`?" if guess else None
             problem = (
                 f"no {around} is named `{key}`"

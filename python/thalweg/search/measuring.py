@@ -14,7 +14,7 @@ from thalweg.plan import Plan
 from thalweg.results import open_run
 from thalweg.run import Outcome
 from thalweg.search import locks
-from thalweg.search.planning import alone, digest, points
+from thalweg.search.planning import digest, points, single_flow_plan
 from thalweg.search.terms import Constraint, Objective
 
 ALONE_MEASURE = "goodput"
@@ -81,7 +81,7 @@ class Lab:
 
     def _solo(self, plan: Plan, term: Term, repetitions: int | None) -> Mapping[At, float]:
         """Run the flow of a term alone; candidates that leave the flow and its path as they are share that run."""
-        solo_plan = alone(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
+        solo_plan = single_flow_plan(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
         directory = self.folder / f"{term.flow}-{digest(solo_plan.model_dump_json())}"
         if (directory, repetitions) not in self._alone_known:
             with locks.exclusive(directory.with_suffix(".lock")):

@@ -82,7 +82,7 @@ class Planner:
         return self.search.is_held_out(point) == (side == "held out")
 
 
-def alone(full_plan: Plan, flow: str) -> Plan:
+def single_flow_plan(full_plan: Plan, flow: str) -> Plan:
     """Plan the same experiments without all other flows: what the flow gets alone."""
     experiments = [
         experiment.model_copy(
@@ -116,7 +116,7 @@ def fingerprint(planner: Planner) -> str:
     return digest(*plans, *settings, planner.engine.name, planner.engine.version)
 
 
-def take(directory: Path, name: str) -> None:
+def claim_directory(directory: Path, name: str) -> None:
     """Make the directory of a search, or check that it is that of this one, by its fingerprint.
 
     Raises `ThalwegError` if it cannot be written, or holds something else.

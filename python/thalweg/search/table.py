@@ -154,7 +154,7 @@ class Search:
         objectives = [checker.objective(number, row) for number, row in enumerate(table.objectives)]
         constraints = [checker.constraint(number, row) for number, row in enumerate(table.constraints)]
         checker.held_out(table.held_out)
-        checker.raise_found()
+        checker.raise_errors()
         search = cls(
             document,
             [parameter for parameter in parameters if parameter],
@@ -165,7 +165,7 @@ class Search:
             checker.held_out_rows,
         )
         checker.ends(search.parameters)
-        checker.raise_found()
+        checker.raise_errors()
         return search
 
 
@@ -183,7 +183,7 @@ def shaped(document: Document, name: str, model: type[Model]) -> Model:
     try:
         return model.model_validate(table)
     except ValidationError as error:
-        mistakes = translate(error, Described(model, f"[{name}]"), cast(Raw, table)).found
+        mistakes = translate(error, Described(model, f"[{name}]"), cast(Raw, table)).entries
         raise ThalwegErrors(
             by_line(
                 mistake.error(dotted((name, *mistake.key_path)), document.source((name, *mistake.key_path)))
@@ -202,16 +202,16 @@ class _Checker:
     """Checks the parts of the table against the scenario, and collects the mistakes."""
 
     document: Document
-    found: list[ThalwegError] = field(default_factory=list)
+    errors: list[ThalwegError] = field(default_factory=list)
     held_out_rows: Rows | None = None
 
     @property
     def flows(self) -> list[str]:
         return names_of_flows(self.document)
 
-    def raise_found(self) -> None:
-        if self.found:
-            raise ThalwegErrors(by_line(self.found))
+    def raise_errors(self) -> None:
+        if self.errors:
+            raise ThalwegErrors(by_line(self.errors))
 
     def add(
         self, key_path: KeyPath, code: str, message: str, expected: str | None = None, hint: str | None = None
@@ -219,7 +219,7 @@ class _Checker:
         mistakes = Mistakes()
         mistakes.add(code, (NAME, *key_path), message, expected=expected, hint=hint)
         source = self.document.source((NAME, *key_path))
-        self.found.append(mistakes.found[0].error(dotted((NAME, *key_path)), source))
+        self.errors.append(mistakes.entries[0].error(dotted((NAME, *key_path)), source))
 
     def parameter(self, address: str, form: list[Value] | ParameterTable) -> Parameter | None:
         key_path = ("parameters", address)

@@ -13,7 +13,7 @@ from thalweg.synth.planted import PLANTED
 from thalweg.synth.settings import DESIGNS, SIMULATED, TRUTHS, Settings, check
 from thalweg.synth.simulate import simulate
 from thalweg.synth.truths import truth
-from thalweg.synth.world import World, make
+from thalweg.synth.world import Fleet, make
 
 __all__ = [
     "CLASSES",
@@ -26,9 +26,9 @@ __all__ = [
     "TREATMENT",
     "TRUTH",
     "TRUTHS",
+    "Fleet",
     "PathClass",
     "Settings",
-    "World",
     "Written",
     "check",
     "check_free",

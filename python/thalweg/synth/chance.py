@@ -9,7 +9,7 @@ class Purpose(IntEnum):
     """What a stream is for."""
 
     CLIENTS = 0
-    LUCK = 1
+    HOUR_EFFECTS = 1
     """How an hour treats a client: the same for all machines of a PoP."""
     CONNECTIONS = 2
 
@@ -19,7 +19,7 @@ def stream(seed: int, purpose: Purpose, *indices: int) -> np.random.Generator:
 
     >>> stream(1, Purpose.CLIENTS).integers(1000) == stream(1, Purpose.CLIENTS).integers(1000)
     np.True_
-    >>> stream(1, Purpose.LUCK, 0).integers(2**62) == stream(1, Purpose.LUCK, 1).integers(2**62)
+    >>> stream(1, Purpose.HOUR_EFFECTS, 0).integers(2**62) == stream(1, Purpose.HOUR_EFFECTS, 1).integers(2**62)
     np.False_
     """
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(int(purpose), *indices))))

@@ -7,7 +7,7 @@ import numpy as np
 from thalweg.synth.classes import CLASSES, TRANSFERS
 from thalweg.synth.pieces import Piece
 from thalweg.synth.pool import AGES_S, Booleans, Floats, Integers, path_rtts_us, sizes_bytes
-from thalweg.synth.world import BUSY, LOAD, SLOT_HOURS, World
+from thalweg.synth.world import BUSY, LOAD, SLOT_HOURS, Fleet
 
 MEASURED = ("fct_us", "segments", "retransmits", "rtt_min_us", "rtt_mean_us", "rtt_p95_us")
 """What is taken from the pool by transfer."""
@@ -19,7 +19,7 @@ INTERIM_US = 60_000_000
 
 
 @dataclass(frozen=True)
-class Drawn:
+class ConnectionArrays:
     """Connections, as arrays by connection; those about transfers by connection and transfer."""
 
     local: Integers
@@ -54,13 +54,13 @@ class Drawn:
         """How many rows tell of it: of its transfers, of its minutes, and of its end."""
         return self.transfers + self.interims + 1
 
-    def first(self, count: int) -> "Drawn":
+    def first(self, count: int) -> "ConnectionArrays":
         """Keep the first ones."""
-        return Drawn(*(getattr(self, name)[:count] for name in self.__dataclass_fields__))
+        return ConnectionArrays(*(getattr(self, name)[:count] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
-class Taken:
+class PoolSample:
     """What connections take from the pools, and from the shares of their classes."""
 
     measured: dict[str, Floats]
@@ -73,7 +73,7 @@ class Taken:
     """By connection and transfer: how long after it the next request comes."""
 
 
-def draw(fleet: World, piece: Piece, count: int, hour_effects: Floats, rng: np.random.Generator) -> Drawn:
+def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.random.Generator) -> ConnectionArrays:
     """Draw connections of a file, in no order."""
     local = _draw_indices(fleet.local[piece.pop].cumulative, count, rng)
     client = fleet.local[piece.pop].numbers[local]
@@ -96,7 +96,7 @@ def draw(fleet: World, piece: Piece, count: int, hour_effects: Floats, rng: np.r
     early = (sampled.early_bytes / sampled.size_bytes[:, None]) / np.exp(shared)[:, None]
     progress = _progress(opened_us, begin_us, fct_us, is_there, early)
     progress[closed_us[:, None] < opened_us[:, None] + AGES_US] = np.nan
-    return Drawn(
+    return ConnectionArrays(
         local=local,
         arm=arm,
         start_us=start_us,
@@ -112,7 +112,7 @@ def draw(fleet: World, piece: Piece, count: int, hour_effects: Floats, rng: np.r
     )
 
 
-def _sample_pool(fleet: World, client: Integers, hour: Integers, arm: Integers, rng: np.random.Generator) -> Taken:
+def _sample_pool(fleet: Fleet, client: Integers, hour: Integers, arm: Integers, rng: np.random.Generator) -> PoolSample:
     """Draw what connections carry, and take one of the pool for each."""
     count, kinds = len(client), fleet.clients.kind[client]
     measured = {name: np.zeros((count, TRANSFERS)) for name in MEASURED}
@@ -136,7 +136,7 @@ def _sample_pool(fleet: World, client: Integers, hour: Integers, arm: Integers, 
         has_next = rng.random((len(indices), kind.transfers - 1)) < kind.another
         transfers[indices] = 1 + has_next.cumprod(axis=1).sum(axis=1)
         think_us[indices] = 1e6 * rng.exponential(kind.think_s, (len(indices), TRANSFERS))
-    return Taken(measured, early_bytes, size_bytes, handshake_us, transfers, think_us)
+    return PoolSample(measured, early_bytes, size_bytes, handshake_us, transfers, think_us)
 
 
 def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_there: Booleans, early: Floats) -> Floats:

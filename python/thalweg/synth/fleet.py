@@ -25,11 +25,11 @@ from thalweg.scratch import Scratch
 from thalweg.synth import clients, rows
 from thalweg.synth.chance import Purpose, stream
 from thalweg.synth.classes import CLASSES
-from thalweg.synth.connections import Drawn, draw
+from thalweg.synth.connections import ConnectionArrays, draw
 from thalweg.synth.pieces import Piece, pieces
 from thalweg.synth.pool import Floats
 from thalweg.synth.truths import truth
-from thalweg.synth.world import World
+from thalweg.synth.world import Fleet
 
 RECORDS, TRUTH, PREFIXES = "records", "truth.json", "prefixes.csv"
 
@@ -75,7 +75,7 @@ def check_free(out: Path) -> None:
 
 
 def write(
-    fleet: World, out: Path, *, threads: int | None = None, listener: Listener = lambda done, of: None
+    fleet: Fleet, out: Path, *, threads: int | None = None, listener: Listener = lambda done, of: None
 ) -> Written:
     """Write the records, the truth and the prefixes into the folder `out`, which is made.
 
@@ -111,7 +111,7 @@ def prefixes() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write_all(fleet: World, planned: list[Piece], folder: Path, threads: int, listener: Listener) -> None:
+def _write_all(fleet: Fleet, planned: list[Piece], folder: Path, threads: int, listener: Listener) -> None:
     """Write the files, several at a time: numpy and Parquet let other threads run meanwhile."""
     folder.mkdir()
     for name in {Path(piece.place).parent for piece in planned}:
@@ -127,7 +127,7 @@ def _write_all(fleet: World, planned: list[Piece], folder: Path, threads: int, l
             raise
 
 
-def write_piece(fleet: World, piece: Piece, file: Path) -> None:
+def write_piece(fleet: Fleet, piece: Piece, file: Path) -> None:
     """Write a file."""
     # Without pyarrow's own schema, readers of the file get plain strings.
     with pq.ParquetWriter(file, rows.schema(), compression_level=1, store_schema=False, **FORM) as writer:
@@ -135,9 +135,9 @@ def write_piece(fleet: World, piece: Piece, file: Path) -> None:
             writer.write_table(table, row_group_size=GROUP_ROWS)
 
 
-def tables(fleet: World, piece: Piece) -> Iterator[pa.Table]:
+def tables(fleet: Fleet, piece: Piece) -> Iterator[pa.Table]:
     """Make the rows of a file, a row group at a time."""
-    hour_effects = fleet.luck(piece.day, piece.pop, piece.slot)
+    hour_effects = fleet.hour_effects(piece.day, piece.pop, piece.slot)
     rng = stream(fleet.settings.seed, Purpose.CONNECTIONS, piece.number)
     first = 0
     for begin in range(0, piece.rows, GROUP_ROWS):
@@ -148,8 +148,8 @@ def tables(fleet: World, piece: Piece) -> Iterator[pa.Table]:
 
 
 def _fitting(
-    fleet: World, piece: Piece, row_count: int, hour_effects: Floats, rng: np.random.Generator
-) -> tuple[Drawn, int]:
+    fleet: Fleet, piece: Piece, row_count: int, hour_effects: Floats, rng: np.random.Generator
+) -> tuple[ConnectionArrays, int]:
     """Draw connections of as many rows as wanted, and say how many rows are left."""
     for count in (int(row_count / ROWS_PER_CONNECTION) + 1, row_count // MIN_ROWS_PER_CONNECTION + 1):
         connections = draw(fleet, piece, count, hour_effects, rng)

@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from thalweg.records.imports.write import SCHEMA
 from thalweg.synth.classes import ARMS, CLASSES
-from thalweg.synth.connections import INTERIM_US, Drawn
+from thalweg.synth.connections import INTERIM_US, ConnectionArrays
 from thalweg.synth.pieces import Piece
 from thalweg.synth.planted import PAYLOAD_BYTES
 from thalweg.synth.pool import AGES_S, Array, Booleans, Integers
-from thalweg.synth.world import World
+from thalweg.synth.world import Fleet
 
 Block = Mapping[str, Array]
 """Rows of one kind: columns by name; those that are not here are empty. Of texts there is the number of the word."""
@@ -38,7 +38,7 @@ class Words:
     by_column: Mapping[str, list[str]]
 
     @classmethod
-    def of(cls, fleet: World, piece: Piece) -> "Words":
+    def of(cls, fleet: Fleet, piece: Piece) -> "Words":
         """Collect those of a file."""
         addresses = [fleet.clients.addresses[number] for number in fleet.local[piece.pop].numbers]
         return cls(
@@ -50,7 +50,7 @@ class Words:
         )  # fmt: skip
 
 
-def table(fleet: World, piece: Piece, connections: Drawn, first: int, empty: int) -> pa.Table:
+def table(fleet: Fleet, piece: Piece, connections: ConnectionArrays, first: int, empty: int) -> pa.Table:
     """Write connections as rows, sorted by their end.
 
     `first` is the number of the first one within the file. `empty` rows more are of connections that carried nothing,
@@ -80,7 +80,7 @@ def schema() -> pa.Schema:
     return pa.schema([field.with_type(coded) if field.type == pa.string() else field for field in SCHEMA])
 
 
-def _shared(fleet: World, piece: Piece, connections: Drawn) -> dict[str, Array]:
+def _shared(fleet: Fleet, piece: Piece, connections: ConnectionArrays) -> dict[str, Array]:
     """Return what all rows of a connection have."""
     count = len(connections.arm)
     version = fleet.clients.ip_version[fleet.local[piece.pop].numbers[connections.local]]
@@ -94,7 +94,7 @@ def _shared(fleet: World, piece: Piece, connections: Drawn) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def _transfers(connections: Drawn, shared: Block, ids: Integers) -> Block:
+def _transfers(connections: ConnectionArrays, shared: Block, ids: Integers) -> Block:
     connection, transfer = np.nonzero(_is_present(connections))
     size_bytes, fct_us = connections.size_bytes[connection], connections.fct_us[connection, transfer]
     measured = {
@@ -115,7 +115,7 @@ def _transfers(connections: Drawn, shared: Block, ids: Integers) -> Block:
     }  # fmt: skip
 
 
-def _interims(connections: Drawn, shared: Block, ids: Integers) -> Block:
+def _interims(connections: ConnectionArrays, shared: Block, ids: Integers) -> Block:
     """Tell, every minute that a connection is open, what its objects so far came to."""
     connection = np.repeat(np.arange(len(connections.arm)), connections.interims)
     minute = (
@@ -134,7 +134,7 @@ def _interims(connections: Drawn, shared: Block, ids: Integers) -> Block:
     }  # fmt: skip
 
 
-def _closed(connections: Drawn, shared: Block, ids: Integers) -> Block:
+def _closed(connections: ConnectionArrays, shared: Block, ids: Integers) -> Block:
     count = len(connections.arm)
     ages = {f"acked_{age}s_bytes": np.rint(connections.acked_bytes[:, number]) for number, age in enumerate(AGES_S)}
     return {
@@ -145,7 +145,7 @@ def _closed(connections: Drawn, shared: Block, ids: Integers) -> Block:
     }  # fmt: skip
 
 
-def _empty(fleet: World, piece: Piece, shared: Block, number: int, count: int) -> Block:
+def _empty(fleet: Fleet, piece: Piece, shared: Block, number: int, count: int) -> Block:
     """Make rows of connections that opened and closed at the beginning of the day, whose algorithm is unknown."""
     at_us = np.full(count, piece.midnight_us)
     zeros = np.zeros(count, dtype=np.int64)
@@ -164,12 +164,12 @@ def _empty(fleet: World, piece: Piece, shared: Block, number: int, count: int) -
     }  # fmt: skip
 
 
-def _is_present(connections: Drawn) -> Booleans:
+def _is_present(connections: ConnectionArrays) -> Booleans:
     """Return which places of the arrays by transfer hold one."""
     return np.asarray(np.arange(connections.fct_us.shape[1]) < connections.transfers[:, None])
 
 
-def _summed(connections: Drawn, connection: Integers, is_done: Booleans) -> dict[str, Array]:
+def _summed(connections: ConnectionArrays, connection: Integers, is_done: Booleans) -> dict[str, Array]:
     """Add up the transfers of a connection that are done."""
     busy_us = np.where(is_done, connections.fct_us[connection], 0).sum(axis=1)
     has_none = ~is_done.any(axis=1)

@@ -17,7 +17,7 @@ from thalweg import __version__
 from thalweg.synth.classes import ARMS, CLASSES, CONTROL, TREATMENT
 from thalweg.synth.pool import Floats, sizes_bytes
 from thalweg.synth.settings import AB, FIRST_DAY, SIZE_LIMIT_BYTES, Settings
-from thalweg.synth.world import BUSY, LOAD, World
+from thalweg.synth.world import BUSY, LOAD, Fleet
 
 FORMAT = 1
 
@@ -70,7 +70,7 @@ class Mixture:
         return float(np.exp(middle))
 
 
-def truth(fleet: World) -> dict[str, JsonValue]:
+def truth(fleet: Fleet) -> dict[str, JsonValue]:
     """Return what is true of the records, as truth.json has it."""
     settings = fleet.settings
     mixtures = {kind.name: {m: _mixtures(fleet, number, m) for m in METRICS} for number, kind in enumerate(CLASSES)}
@@ -114,7 +114,7 @@ def _ratios(arms: tuple[Mixture, Mixture]) -> dict[str, JsonValue]:
 
 
 def _mixed(
-    fleet: World, mixtures: dict[str, dict[str, tuple[Mixture, Mixture]]], metric: str
+    fleet: Fleet, mixtures: dict[str, dict[str, tuple[Mixture, Mixture]]], metric: str
 ) -> tuple[tuple[Mixture, Mixture], tuple[Mixture, Mixture]]:
     """Mix all classes: as they are, and as who got which algorithm makes them look."""
     real: list[Mixture] = []
@@ -134,7 +134,7 @@ def _sum(mixtures: Iterator[Mixture]) -> Mixture:
     return first
 
 
-def _mixtures(fleet: World, number: int, metric: str) -> tuple[Mixture, Mixture]:
+def _mixtures(fleet: Fleet, number: int, metric: str) -> tuple[Mixture, Mixture]:
     """Return the distributions of a class's transfers that a metric is about, without and with the treatment."""
     spread = fleet.planted.spread
     sd = float(np.hypot(spread.hour, spread.transfer))
@@ -145,7 +145,7 @@ def _mixtures(fleet: World, number: int, metric: str) -> tuple[Mixture, Mixture]
     return mixtures[0], mixtures[1]
 
 
-def _parts(fleet: World, number: int, arm: int, metric: str) -> Iterator[tuple[Floats, Floats]]:
+def _parts(fleet: Fleet, number: int, arm: int, metric: str) -> Iterator[tuple[Floats, Floats]]:
     """Iterate over a class's paths, hours and sizes: weights and values of the transfers there."""
     kind, pool = CLASSES[number], fleet.pools[number]
     busy = float(LOAD[BUSY].sum() / LOAD.sum())
@@ -172,7 +172,7 @@ def _distinct(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
     return distinct, np.bincount(index.ravel(), weights=weights).astype(np.float64)
 
 
-def _paths(fleet: World, number: int) -> Iterator[tuple[int, int, int, Floats, Floats]]:
+def _paths(fleet: Fleet, number: int) -> Iterator[tuple[int, int, int, Floats, Floats]]:
     """Return the paths of a class's clients, with the weights and factors of those who have it.
 
     Clients with the same factor are one. What a client weighs in its PoP counts by the PoP's share of all connections.

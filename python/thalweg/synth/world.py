@@ -35,7 +35,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class World:
+class Fleet:
     """What is behind the records."""
 
     settings: Settings
@@ -61,9 +61,9 @@ class World:
         numbers = [np.flatnonzero(self.clients.pop == pop) for pop in range(len(POPS))]
         return tuple(Local(number, np.cumsum(self.clients.weight[number])) for number in numbers)
 
-    def luck(self, day: int, pop: int, slot: int) -> Floats:
+    def hour_effects(self, day: int, pop: int, slot: int) -> Floats:
         """Return how the hours of a slot treat the clients of a PoP: standard normal, by client and hour."""
-        rng = stream(self.settings.seed, Purpose.LUCK, day, pop, slot)
+        rng = stream(self.settings.seed, Purpose.HOUR_EFFECTS, day, pop, slot)
         return rng.standard_normal((len(self.local[pop].numbers), SLOT_HOURS))
 
     def arms(
@@ -84,13 +84,13 @@ class World:
         return is_treated.astype(np.int64)
 
 
-def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> World:
+def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> Fleet:
     """Draw the clients; `pools` are what the simulator gave, which a planted truth does not need."""
     truth = PLANTED.get(settings.truth, Planted("", spread=SIMULATED_SPREAD))
     if pools is None:
         pools = {kind.name: planted_pool(kind, truth.ratios.get(kind.name, 1.0)) for kind in CLASSES}
     drawn_clients = clients.draw(settings.seed, truth.spread)
-    return World(settings, drawn_clients, tuple(pools[kind.name] for kind in CLASSES), truth)
+    return Fleet(settings, drawn_clients, tuple(pools[kind.name] for kind in CLASSES), truth)
 
 
 def _coin(hour_effects: Floats) -> Booleans:

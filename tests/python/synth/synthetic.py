@@ -13,13 +13,13 @@ HOUR_US = 3_600_000_000
 REPLICATES = 100
 
 
-def world(rows: int = 20_000, **settings: object) -> synth.World:
+def world(rows: int = 20_000, **settings: object) -> synth.Fleet:
     """What is behind some records of a planted truth."""
     chosen = {"truth": "none", "days": 2} | settings
     return synth.make(synth.Settings(rows=rows, **chosen))
 
 
-def written(folder: Path, rows: int = 20_000, **settings: object) -> synth.World:
+def written(folder: Path, rows: int = 20_000, **settings: object) -> synth.Fleet:
     """Write them into a folder."""
     made = world(rows, **settings)
     synth.write(made, folder)

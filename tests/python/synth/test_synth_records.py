@@ -132,7 +132,7 @@ def test_existing_records_are_not_overwritten(tmp_path: Path, thalweg: Thalweg) 
 def test_an_incomplete_generation_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = writing.write_piece, []
 
-    def full(made: synth.World, piece: Any, file: Path) -> None:
+    def full(made: synth.Fleet, piece: Any, file: Path) -> None:
         calls.append(file)
         if len(calls) == 5:
             raise OSError(28, "No space left on device")

@@ -60,7 +60,7 @@ def _searches(document: Document, plan: Plan) -> list[str]:
         from thalweg.cli.printing import fuzz_output
         from thalweg.search.fuzz_table import Fuzz
 
-        lines.append(fuzz_output.would(Fuzz.of(document)))
+        lines.append(fuzz_output.describe(Fuzz.of(document)))
     return lines
 
 
@@ -72,7 +72,7 @@ def _search(document: Document, plan: Plan) -> str:
     points = {experiment.experiment: experiment.sweep for experiment in plan.experiments}.values()
     held_out = sum(search.is_held_out(point) for point in points)
     repetitions = len(plan.experiments) // len(points)
-    return search_output.would(search, len(points) - held_out, held_out, repetitions)
+    return search_output.describe(search, len(points) - held_out, held_out, repetitions)
 
 
 def _count(number: int, noun: str) -> str:

@@ -63,7 +63,7 @@ def command(
     then.
     """
     if live:
-        raise typer.Exit(doctor_live.look(seconds, as_json=as_json))
+        raise typer.Exit(doctor_live.monitor(seconds, as_json=as_json))
     findings = list(_findings())
     if as_json:
         output.data_json({"version": __version__, "findings": [asdict(finding) for finding in findings]})

@@ -27,7 +27,7 @@ STATES: Mapping[str, str] = {
 """What each verdict of the engine is called."""
 
 
-def look(seconds: int, *, as_json: bool) -> Exit:
+def monitor(seconds: int, *, as_json: bool) -> Exit:
     """Monitor the machine for `seconds`, and report the findings with remedies."""
     sample = engine.live(seconds)
     if as_json:

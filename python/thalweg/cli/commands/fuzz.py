@@ -63,7 +63,7 @@ def command(
     """
     from thalweg.search.fuzz_table import Fuzz
     from thalweg.search.fuzzing import fingerprint
-    from thalweg.search.planning import take
+    from thalweg.search.planning import claim_directory
 
     executors.check(executor)
     document = prepared.load(file, overrides or [], seed)
@@ -74,7 +74,7 @@ def command(
     plan, capabilities = prepared.plan_for(document, engine_name)
     name = fingerprint(fuzz, plan, capabilities.engines[plan.engine].version)
     directory = out or RUNS / f"{plan.name}-fuzz-{name}"
-    take(directory, name)
+    claim_directory(directory, name)
     raise typer.Exit(_fuzz(fuzz, capabilities, plan.engine, directory, threads, executor, confirm, as_json=as_json))
 
 

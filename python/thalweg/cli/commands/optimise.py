@@ -55,7 +55,7 @@ def command(
 
     The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """
-    from thalweg.search.planning import Planner, fingerprint, take
+    from thalweg.search.planning import Planner, claim_directory, fingerprint
     from thalweg.search.table import Search
 
     executors.check(executor)
@@ -69,7 +69,7 @@ def command(
         output.talk(f"warning: {warning}")
     name = fingerprint(planner)
     directory = out or RUNS / f"{plan.name}-search-{name}"
-    take(directory, name)
+    claim_directory(directory, name)
     if retry_untrustworthy:
         for file in sorted(directory.glob("confirm-*/**/run.json")):
             forget_untrustworthy(file.parent)

@@ -12,7 +12,7 @@ from thalweg.errors import ThalwegError
 if TYPE_CHECKING:
     from thalweg.plan import Plan
     from thalweg.run import Outcome
-    from thalweg.synth import PathClass, Settings, World, Written
+    from thalweg.synth import Fleet, PathClass, Settings, Written
 
 EPILOG = "Example: thalweg synth cdn --rows 1000000 --out synthetic"
 
@@ -76,7 +76,7 @@ def cdn(
     _print(synth.write(fleet, out), fleet, out, as_json=as_json)
 
 
-def _fleet(settings: "Settings", out: Path, *, quick: bool) -> "World":
+def _fleet(settings: "Settings", out: Path, *, quick: bool) -> "Fleet":
     """Draw the clients; for a simulated truth, run what their connections are drawn from."""
     from thalweg import synth
 
@@ -105,7 +105,7 @@ def _run(kind: "PathClass", plan: "Plan", folder: Path, binary: Path) -> "Outcom
         return execute(plan, folder, binary=binary, command=typed.words(), listener=progress.event)
 
 
-def _print(written: "Written", fleet: "World", out: Path, *, as_json: bool) -> None:
+def _print(written: "Written", fleet: "Fleet", out: Path, *, as_json: bool) -> None:
     from thalweg import synth
 
     truth, prefixes = out / synth.TRUTH, out / synth.PREFIXES

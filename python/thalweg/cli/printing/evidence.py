@@ -36,8 +36,8 @@ def worst(codes: Sequence[Exit]) -> Exit:
     return max(codes, key=RANK.index, default=Exit.FINE)
 
 
-def least(evidence: "Sequence[Evidence]") -> "Extent":
-    """Return the extent of the run that holds least."""
+def min_extent(evidence: "Sequence[Evidence]") -> "Extent":
+    """Return the extent of the run with the least evidence."""
     return max((item.extent for item in evidence), key=list(CODES).index, default="all")
 
 

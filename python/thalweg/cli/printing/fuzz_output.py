@@ -38,7 +38,7 @@ def show(fuzz: "Fuzz", findings: "Sequence[Finding]", files: Sequence[Path], dir
             output.data(f"    {file}")
 
 
-def would(fuzz: "Fuzz") -> str:
-    """Describe what would be looked for."""
+def describe(fuzz: "Fuzz") -> str:
+    """Describe what a fuzz run would search for."""
     failures = "; ".join(f"{name}, {text}" for name, text in described(fuzz.failures).items())
     return f"[fuzz] {fuzz.budget} candidates for each failure: {failures}\n  conditions: {', '.join(fuzz.ranges)}"

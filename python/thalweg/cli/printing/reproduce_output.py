@@ -79,7 +79,7 @@ def _engine(study: Study, reproduced: Reproduced) -> dict[str, object]:
         "seconds": round(reproduced.seconds, 1),
         "experiments": reproduced.experiments,
         "failed": reproduced.failed,
-        "evidence": evidence.least(reproduced.evidence),
+        "evidence": evidence.min_extent(reproduced.evidence),
         "cautions": reproduced.cautions,
         "runs": {part: str(directory) for part, directory in reproduced.directories.items()},
         "scaled": {

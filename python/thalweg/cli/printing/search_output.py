@@ -38,7 +38,7 @@ def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
         output.talk(evidence.sentence(caution))
 
 
-def would(search: "Search", points: int, held_out: int, repetitions: int) -> str:
+def describe(search: "Search", points: int, held_out: int, repetitions: int) -> str:
     """Describe what a search would do."""
     parameters = ", ".join(f"{parameter.address} from {parameter.span}" for parameter in search.parameters)
     goals = ", ".join(

@@ -25,11 +25,11 @@ class SearchProgress:
         self,
         console: "Console",
         budget: int,
-        said: Callable[[Sequence[Candidate]], str],
+        describe: Callable[[Sequence[Candidate]], str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Write to `console`, which is standard error; `said` says what the candidates came to until now."""
-        self._console, self._budget, self._said, self._clock = console, budget, said, clock
+        """Write to `console`, which is standard error; `describe` returns a summary of the candidates."""
+        self._console, self._budget, self._describe, self._clock = console, budget, describe, clock
         self._bar: Bar | None = None
         self._last_line = clock()
         self._title: str | None = None
@@ -45,10 +45,10 @@ class SearchProgress:
                 TimeElapsedColumn(table_column=Column(min_width=7, no_wrap=True)),
                 TextColumn("left"),
                 TimeRemainingColumn(table_column=Column(min_width=7, no_wrap=True)),
-                TextColumn("{task.fields[said]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+                TextColumn("{task.fields[summary]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
             )
             self._bar = Bar(*columns, console=self._console, transient=True)
-            self._task = self._bar.add_task("candidates", total=self._budget, said="")
+            self._task = self._bar.add_task("candidates", total=self._budget, summary="")
             self._bar.start()
         return self
 
@@ -71,10 +71,10 @@ class SearchProgress:
             self._title = title
             suffix = f"; {count} are evaluated already" if count else ""
             self.say(f"{before}{self._budget} candidates{suffix}")
-        text = self._said(evaluated)
+        text = self._describe(evaluated)
         if self._bar:
-            said, title = printable.value(text), printable.value(f"{before}candidates")
-            self._bar.update(self._task, completed=count, description=title, said=said)
+            summary, title = printable.value(text), printable.value(f"{before}candidates")
+            self._bar.update(self._task, completed=count, description=title, summary=summary)
         elif self._clock() - self._last_line >= LINE_EVERY_S:
             self._last_line = self._clock()
             self.say(f"{before}{count} of {self._budget} candidates" + (f"; {text}" if text else ""))

@@ -65,7 +65,7 @@ def as_json(comparison: "EngineComparison", coverage: "Sequence[Evidence]", *, i
         "points": comparison.grid.cells,
         "points_left_out": comparison.grid.left_out,
         "interrupted": interrupted,
-        "evidence": evidence.least(coverage),
+        "evidence": evidence.min_extent(coverage),
         "cautions": [item.caution for item in coverage if item.caution],
         "cells": [
             asdict(cell) | {"measures": {name: _compared(each) for name, each in cell.measures.items()}}

@@ -21,9 +21,9 @@ from thalweg.records.imports.vectorized import (
     Matching,
     Values,
     counted,
-    known,
     rounded,
     scaled,
+    without_unknown,
 )
 from thalweg.records.schema import COLUMNS, SCHEMA
 
@@ -49,10 +49,10 @@ def conversion(mapped: Mapped, notation: Notation, addresses: Addresses) -> Conv
     column, unit = COLUMNS[mapped.column], units(mapped.column).get(mapped.unit, 1.0)
     decimal = {".": DECIMAL, ",": "[0-9]{1,15}"}.get(notation.decimal, DECIMAL_IN_TABLE)
     if column.kind == "string":
-        return Matching(name, pl.String(), NEVER if mapped.column == "kind" else PLAIN, known, definition)
+        return Matching(name, pl.String(), NEVER if mapped.column == "kind" else PLAIN, without_unknown, definition)
     if column.kind == "bool" or not unit:
         kind = pl.Boolean() if column.kind == "bool" else pl.Int64()
-        return Matching(name, kind, NEVER, known, definition)
+        return Matching(name, kind, NEVER, without_unknown, definition)
     if column.kind == "f64":
         return Matching(name, pl.Float64(), decimal, partial(scaled, unit=unit), definition)
     if mapped.column == "connection" or (unit == 1.0 and not mapped.column.endswith("_us")):

@@ -231,7 +231,7 @@ def scaled(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
     return texts.cast(pl.Float64, strict=False) * unit, None
 
 
-def known(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
+def without_unknown(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
     """Return texts, of which those that stand for an unknown value are null."""
     return texts.set(texts.is_in(sorted(values.NOTHING)).fill_null(False), None), None
 
@@ -246,7 +246,7 @@ class Words:
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
         """Convert any texts."""
         is_plain = _where(texts, PLAIN) | (texts == "") | texts.is_null()
-        return {self.column: known(texts)[0]}, is_plain
+        return {self.column: without_unknown(texts)[0]}, is_plain
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ def _check(table: Raw, key_path: KeyPath, name: str, folder: Path, mistakes: Mis
     file = folder / str(table[file_keys[0]])
     if not file.is_file():
         near = (
-            words.meant(file.name, [file_.name for file_ in file.parent.glob(f"*{file.suffix}")])
+            words.closest(file.name, [file_.name for file_ in file.parent.glob(f"*{file.suffix}")])
             if file.parent.is_dir()
             else None
         )

@@ -206,7 +206,7 @@ def _trace(file: Path, key_path: KeyPath, mistakes: Mistakes) -> None:
             mistakes.add_error(error)
             return
         near = (
-            words.meant(file.name, [candidate.name for candidate in file.parent.glob("*") if candidate.is_file()])
+            words.closest(file.name, [candidate.name for candidate in file.parent.glob("*") if candidate.is_file()])
             if file.parent.is_dir()
             else None
         )

@@ -40,10 +40,10 @@ def one_of(choices: Iterable[str]) -> str:
     return listed[0] if len(listed) == 1 else "one of " + ", ".join(listed)
 
 
-def meant(name: str, choices: Sequence[str]) -> str | None:
+def closest(name: str, choices: Sequence[str]) -> str | None:
     """Describe which of the choices was probably meant.
 
-    >>> meant("bufer", ["buffer", "rate"]), meant("Latency", ["rtt", "rate"]), meant("x", ["rtt"])
+    >>> closest("bufer", ["buffer", "rate"]), closest("Latency", ["rtt", "rate"]), closest("x", ["rtt"])
     ('buffer', 'rtt', None)
     """
     plain = name.lower().replace("-", "_")
@@ -57,5 +57,5 @@ def meant(name: str, choices: Sequence[str]) -> str | None:
 
 def did_you_mean(name: str, choices: Sequence[str]) -> str | None:
     """Ask whether a close choice was meant, if there is one."""
-    guess = meant(name, choices)
+    guess = closest(name, choices)
     return f"did you mean `{guess}`?" if guess else None

@@ -34,7 +34,7 @@ class _Study:
 def check(claims: Claims, documents: Mapping[str, Document], mistakes: Mistakes) -> None:
     """Note every mistake."""
     part_shapes = shapes(claims, documents, mistakes)
-    if mistakes.found:  # of parts: what is said of them could not be understood
+    if mistakes.entries:  # of parts: what is said of them could not be understood
         return
     study = _Study(claims, part_shapes, mistakes)
     _ids("claims", [claim.id for claim in claims.claims], mistakes)

@@ -109,12 +109,12 @@ def load(folder: Path) -> Study:
     }
     mistakes = Mistakes()
     check_claims.check(claims, documents, mistakes)
-    if mistakes.found:
+    if mistakes.entries:
         raise ThalwegErrors(_errors(mistakes, document))
     return Study(folder.resolve().name, folder, claims, documents)
 
 
 def _errors(mistakes: Mistakes, document: Document) -> list[ThalwegError]:
     return by_line(
-        mistake.error(dotted(mistake.key_path), document.source(mistake.key_path)) for mistake in mistakes.found
+        mistake.error(dotted(mistake.key_path), document.source(mistake.key_path)) for mistake in mistakes.entries
     )

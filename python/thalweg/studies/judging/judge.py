@@ -16,7 +16,7 @@ from thalweg.studies.judging.bounds import Bounds
 from thalweg.studies.judging.data import NotQuick, NotRun, PartData
 from thalweg.studies.judging.estimates import Quantities, SeveralPartners, of_pair, of_value
 from thalweg.studies.judging.grouping import Group, groups, point_text
-from thalweg.studies.judging.judged import Experiments, Judged, experiments_of, known, quantiles
+from thalweg.studies.judging.judged import Experiments, Judged, experiments_of, finite_or_none, quantiles
 
 CONFIDENCE = analysis.CONFIDENCE
 
@@ -169,8 +169,8 @@ def _judge(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
     is_sure = numbers.n > 1 and high - low <= (judge.tolerance or 0)
     return Judged(
         bounds.verdict(centre.item(), low, high),
-        known(centre.item()),
-        *((known(low), known(high)) if numbers.n > 1 else (None, None)),
+        finite_or_none(centre.item()),
+        *((finite_or_none(low), finite_or_none(high)) if numbers.n > 1 else (None, None)),
         numbers.n,
         len(numbers.centre),
         note=note,
@@ -195,8 +195,8 @@ def _every(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
     is_inside = bounds.inside(numbers.centre, numbers.centre)
     return Judged(
         verdict,
-        known(numbers.centre[worst]),
-        *((known(low[worst]), known(high[worst])) if has_interval else (None, None)),
+        finite_or_none(numbers.centre[worst]),
+        *((finite_or_none(low[worst]), finite_or_none(high[worst])) if has_interval else (None, None)),
         numbers.n,
         count,
         point_text(numbers.groups[worst].point) if count > 1 else "",

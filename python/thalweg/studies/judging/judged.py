@@ -58,6 +58,6 @@ def quantiles(draws: Numbers, number: float, confidence: float) -> tuple[float, 
     return float(np.fmin(low, number)), float(np.fmax(high, number))
 
 
-def known(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """Return a number; None for one that is not finite."""
     return float(value) if np.isfinite(value) else None

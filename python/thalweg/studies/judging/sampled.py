@@ -19,7 +19,7 @@ from thalweg.studies.claims.models import Judge
 from thalweg.studies.judging import reduce
 from thalweg.studies.judging.bounds import Bounds
 from thalweg.studies.judging.estimates import DRAWS, SEED, Quantities
-from thalweg.studies.judging.judged import Judged, experiments_of, known, quantiles
+from thalweg.studies.judging.judged import Judged, experiments_of, finite_or_none, quantiles
 
 BATCH = 200
 """Resamples that are computed at a time: it bounds the memory."""
@@ -46,8 +46,8 @@ def judge(estimated: Quantities, judge: Judge) -> Judged:
     is_sure = high - low <= (judge.tolerance or 0)
     return Judged(
         verdict,
-        known(centre),
-        *((known(low), known(high)) if count > 1 else (None, None)),
+        finite_or_none(centre),
+        *((finite_or_none(low), finite_or_none(high)) if count > 1 else (None, None)),
         count,
         count,
         note=note,
