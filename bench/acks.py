@@ -72,8 +72,8 @@ def main() -> None:
                 costs[name].append(run_ns / runs)
                 acks.append(runs)
     print(f"ns for an ACK, {chosen.transfers} transfers of about {statistics.median(acks):.0f} ACKs each")
-    for name, found in costs.items():
-        print(f"  {name:<17} {statistics.median(found):.0f} (from {min(found):.0f} to {max(found):.0f})")
+    for name, cost in costs.items():
+        print(f"  {name:<17} {statistics.median(cost):.0f} (from {min(cost):.0f} to {max(cost):.0f})")
     if chosen.out:
         chosen.out.write_text(json.dumps({"ns_per_ack": costs, "acks": acks}, indent=2) + "\n")
 

@@ -78,14 +78,14 @@ def judged(records: Path, by: str) -> Run:
         [*THALWEG, "advise", str(records), "--by", by, "--json"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     assert process.stdout, "it is a pipe"
-    said = process.stdout.read()
+    output = process.stdout.read()
     _, status, used = os.wait4(process.pid, 0)
     seconds = time.monotonic() - start
     if status:
-        sys.exit(f"bench: thalweg advise ended with code {os.waitstatus_to_exitcode(status)}: {said.decode()[:500]}")
+        sys.exit(f"bench: thalweg advise ended with code {os.waitstatus_to_exitcode(status)}: {output.decode()[:500]}")
     peak = used.ru_maxrss * 1024
-    found = json.loads(said)
-    return Run(by, seconds, peak, is_cold, found["rows"], found["samples"], len(found["parts"]))
+    document = json.loads(output)
+    return Run(by, seconds, peak, is_cold, document["rows"], document["samples"], len(document["parts"]))
 
 
 def emptied() -> bool:

@@ -46,7 +46,7 @@ def main() -> None:
         print(f"bench: recording is left out: {why_not}", file=sys.stderr)
         return
     parts = [chosen.only] if chosen.only else PARTS
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="thalweg-bench-")))
         machine = Machine(folder, stack)
@@ -58,18 +58,18 @@ def main() -> None:
             for load in slowdown.LOADS:
                 if (load.kind != "bare" and not nginx()) or not load.cpus():
                     continue
-                seen = slowdown.measure(machine, load, windows, window_s)
-                found[load.name] = slowdown.report(seen, load, window_s)
+                slowdowns = slowdown.measure(machine, load, windows, window_s)
+                results[load.name] = slowdown.report(slowdowns, load, window_s)
         if "kernel" in parts:
             windows, window_s = (1, 0.4) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
             for place in price.places():
                 print(f"  connections {place.name}:")
-                found[f"cost {place.name}"] = price.measure(machine, place, windows, window_s).report()
+                results[f"cost {place.name}"] = price.measure(machine, place, windows, window_s).report()
         if "memory" in parts:
             count, interim_s = (200, 1) if chosen.quick else (chosen.open, memory.INTERIM_S)
-            found["memory"] = memory.report(memory.measure(machine, count, interim_s))
+            results["memory"] = memory.report(memory.measure(machine, count, interim_s))
     if chosen.out:
-        chosen.out.write_text(json.dumps(found, indent=2) + "\n")
+        chosen.out.write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

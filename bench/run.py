@@ -49,16 +49,16 @@ def main() -> None:
     gain = (all_cores.packets / all_cores.wall_s) / (one.packets / one.wall_s)
     print(f"\n{count} cores instead of one: {gain:.2f} times the packets per second", flush=True)
     memory = [(seconds, unsampled(seconds)) for seconds in ((1.0, 2.0) if chosen.quick else LENGTHS_S)]
-    said = ", ".join(f"{side.peak_bytes / 2**20:.1f} MiB for {seconds:.0f} s" for seconds, side in memory)
-    print(f"one CUBIC flow without samples: {said}")
+    memory_text = ", ".join(f"{side.peak_bytes / 2**20:.1f} MiB for {seconds:.0f} s" for seconds, side in memory)
+    print(f"one CUBIC flow without samples: {memory_text}")
     if chosen.out:
-        found = {
+        document = {
             "cases": [row.as_json() for row in rows],
             "peer_missing": missing,
             "cores": {"count": count, "gain": gain},
             "memory": [{"simulated_s": seconds, "peak_bytes": side.peak_bytes} for seconds, side in memory],
         }
-        chosen.out.write_text(json.dumps(found, indent=2) + "\n")
+        chosen.out.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def is_due(case: cases.Case, is_quick: bool) -> bool:

@@ -32,25 +32,25 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=Path("runs/scaling.md"), metavar="FILE", help="Markdown page")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
-    largest = {name: int(size) for name, _, size in (each.partition("=") for each in chosen.largest)}
-    found: list[growth.Measured] = []
+    largest = {name: int(size) for name, _, size in (measured.partition("=") for measured in chosen.largest)}
+    measurements: list[growth.Measured] = []
     for name in chosen.curve or growth.CURVES:
         sizes = growth.CURVES[name].sizes
         sizes = sizes[:2] if chosen.quick else [size for size in sizes if size <= largest.get(name, size)]
-        found += growth.measure(name, sizes, 1 if chosen.quick else chosen.runs)
-    for line in growth_page.lines(found):
+        measurements += growth.measure(name, sizes, 1 if chosen.quick else chosen.runs)
+    for line in growth_page.lines(measurements):
         print(line)
-    growth_page.write(found, chosen.page, _command(chosen))
+    growth_page.write(measurements, chosen.page, _command(chosen))
     print(f"page: {chosen.page}")
     if chosen.out:
-        chosen.out.write_text(json.dumps([each.as_json() for each in found], indent=2) + "\n")
+        chosen.out.write_text(json.dumps([measured.as_json() for measured in measurements], indent=2) + "\n")
 
 
 def _command(chosen: argparse.Namespace) -> str:
     """Return what to type to measure the same again."""
     words = ["bench/scaling.py", "--quick"] if chosen.quick else ["bench/scaling.py", "--runs", str(chosen.runs)]
     for option in ("largest", "curve"):
-        words += [word for each in getattr(chosen, option) or () for word in (f"--{option}", each)]
+        words += [word for value in getattr(chosen, option) or () for word in (f"--{option}", value)]
     return shlex.join([*words, "--page", str(chosen.page)])
 
 

@@ -91,55 +91,55 @@ class Found:
 
 def measure(case: Case, folder: Path, count: int, alone: int, options: list[str]) -> Found:
     """Measure a case: each algorithm alone, and then what the agent makes of it."""
-    found = Found()
+    goodput_bps = Found()
     with ExitStack() as stack:
         network = Network(folder, stack, case.road)
         programs = stack.enter_context(network.programs(case.size))
-        found.untuned = [programs.fetch() for _ in range(3)]
+        goodput_bps.untuned = [programs.fetch() for _ in range(3)]
         if case.turns:
             network.lose(case.turns.loss)
         for arm in ARMS if alone else ():
             with network.only(",".join(ARMS), arm):
                 # Those that take long tell as much with few.
                 times = alone if arm == "bbr" or not case.wanted else max(alone // 8, 3)
-                found.alone_bps[arm] = statistics.fmean(programs.fetch().goodput_bps for _ in range(times))
+                goodput_bps.alone_bps[arm] = statistics.fmean(programs.fetch().goodput_bps for _ in range(times))
         if case.turns:
             network.lose(case.road.loss)
         with network.tuning(",".join(ARMS), *options) as tuner:
             for number in range(count):
                 if case.turns and number == count // 2:
                     network.lose(case.turns.loss)
-                found.tuned.append(programs.fetch())
-            found.status = tuner.status()
-            found.held_out = tuner.held_out()
-    return found
+                goodput_bps.tuned.append(programs.fetch())
+            goodput_bps.status = tuner.status()
+            goodput_bps.held_out = tuner.held_out()
+    return goodput_bps
 
 
-def report(case: Case, found: Found) -> dict[str, Any]:
+def report(case: Case, result: Found) -> dict[str, Any]:
     """Print what was found, beside what it is held against."""
-    judged = found.judged(case)
+    judged = result.judged(case)
     used = {arm: sum(one.cc == arm for one in judged) / len(judged) for arm in ARMS}
     mean_bps = statistics.fmean(one.goodput_bps for one in judged)
-    print(f"{case.name}: {len(found.tuned)} connections, {sum(found.held_out)} held out, {len(judged)} judged")
+    print(f"{case.name}: {len(result.tuned)} connections, {sum(result.held_out)} held out, {len(judged)} judged")
     print("  got       " + ", ".join(f"{arm} {100 * share:.0f} %" for arm, share in used.items() if share))
     print(f"  goodput   {mean_bps / 1e6:.2f} Mbit/s in the mean of all")
-    told: dict[str, Any] = {"used": used, "mean_bps": mean_bps}
+    loss_ratio: dict[str, Any] = {"used": used, "mean_bps": mean_bps}
     if case.wanted:
         mine = [one.goodput_bps for one in judged if one.cc == case.wanted]
-        told["wanted_bps"] = statistics.fmean(mine) if mine else 0.0
+        loss_ratio["wanted_bps"] = statistics.fmean(mine) if mine else 0.0
         print(f"  bar       {100 * used[case.wanted]:.0f} % use {case.wanted}; wanted: 80 %")
-    if found.alone_bps:
-        print("  alone     " + ", ".join(f"{arm} {bps / 1e6:.2f}" for arm, bps in found.alone_bps.items()))
-        best = case.wanted or max(found.alone_bps, key=lambda arm: found.alone_bps[arm])
-        best_bps, compared = found.alone_bps[best], told.get("wanted_bps", mean_bps)
-        told["beside_best"] = compared / best_bps - 1
+    if result.alone_bps:
+        print("  alone     " + ", ".join(f"{arm} {bps / 1e6:.2f}" for arm, bps in result.alone_bps.items()))
+        best = case.wanted or max(result.alone_bps, key=lambda arm: result.alone_bps[arm])
+        best_bps, compared = result.alone_bps[best], loss_ratio.get("wanted_bps", mean_bps)
+        loss_ratio["beside_best"] = compared / best_bps - 1
         bar = "-5 %" if case.wanted else "-3 %"
-        print(f"  bar       {100 * told['beside_best']:+.1f} % beside {best} alone; wanted: {bar} at least")
-        learning = [one.goodput_bps for one in found.learning(case)]
-        told["exploring"] = statistics.fmean(learning) / best_bps - 1
-        print(f"  exploring {100 * told['exploring']:+.1f} %: all {len(learning)}, the learning among them")
-    print("\n".join("    " + line for line in found.status.splitlines()))
-    return told | asdict(found)
+        print(f"  bar       {100 * loss_ratio['beside_best']:+.1f} % beside {best} alone; wanted: {bar} at least")
+        learning = [one.goodput_bps for one in result.learning(case)]
+        loss_ratio["exploring"] = statistics.fmean(learning) / best_bps - 1
+        print(f"  exploring {100 * loss_ratio['exploring']:+.1f} %: all {len(learning)}, the learning among them")
+    print("\n".join("    " + line for line in result.status.splitlines()))
+    return loss_ratio | asdict(result)
 
 
 def cost(place: price.Place, windows: int, window_s: float) -> dict[str, Any]:
@@ -162,15 +162,15 @@ def cost(place: price.Place, windows: int, window_s: float) -> dict[str, Any]:
         ]
         machine = Machine(folder, stack)
         machine.inside(machine.server, "sysctl", "-qw", "net.ipv4.tcp_congestion_control=reno")
-        found = dict(zip(TITLES, price.side_by_side(machine, kinds, place, windows, window_s), strict=True))
+        prices = dict(zip(TITLES, price.side_by_side(machine, kinds, place, windows, window_s), strict=True))
     print(f"cost for short connections {place.name}, in turns:")
-    told = {}
+    report_ = {}
     for name, title in TITLES.items():
         print(f" {title}")
-        told[name] = found[name].report()
-    print(f"  choosing takes {beside(found['chooses'], found['records'])} of each connection")
-    print(f"  the change of an algorithm takes {beside(found['sets'], found['chooses'])}")
-    return told
+        report_[name] = prices[name].report()
+    print(f"  choosing takes {beside(prices['chooses'], prices['records'])} of each connection")
+    print(f"  the change of an algorithm takes {beside(prices['sets'], prices['chooses'])}")
+    return report_
 
 
 TITLES = {
@@ -210,16 +210,16 @@ def main() -> None:
     if chosen.quick:
         cases = [replace(case, size=min(case.size, 500_000)) for case in cases[:3]]
         count, alone = 40, 0
-    told: dict[str, Any] = {}
+    costs: dict[str, Any] = {}
     for case in cases:
         with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
-            told[case.name] = report(case, measure(case, Path(folder), count, alone, ["--policy", chosen.policy]))
+            costs[case.name] = report(case, measure(case, Path(folder), count, alone, ["--policy", chosen.policy]))
     if chosen.only in (None, "cost"):
         windows, window_s = (1, 0.4) if chosen.quick else (price.WINDOWS, price.WINDOW_S)
         for place in price.places():
-            told[f"cost {place.name}"] = cost(place, windows, window_s)
+            costs[f"cost {place.name}"] = cost(place, windows, window_s)
     if chosen.out:
-        chosen.out.write_text(json.dumps(told, indent=2) + "\n")
+        chosen.out.write_text(json.dumps(costs, indent=2) + "\n")
 
 
 if __name__ == "__main__":

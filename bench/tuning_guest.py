@@ -133,9 +133,9 @@ def measure(kernel: GuestKernel, policy: tuple[str, str], netem: str, count: int
         (place / "settings").write_text(SETTINGS + settings)
         files = {"bin/thalweg-agent": AGENT, "bin/pushes": place / "pushes", "settings.toml": place / "settings"}
         script = SCRIPT
-        told = {"SENDER": SENDER, "RECEIVER": RECEIVER, "PORT": PORT, "NETEM": netem, "POLICY": name}
-        told |= {"COUNT": count, "UNTUNED": max(count // 8, 3), "BYTES": size, "PAUSE_MS": PAUSE_MS}
-        for word, value in told.items():
+        variables = {"SENDER": SENDER, "RECEIVER": RECEIVER, "PORT": PORT, "NETEM": netem, "POLICY": name}
+        variables |= {"COUNT": count, "UNTUNED": max(count // 8, 3), "BYTES": size, "PAUSE_MS": PAUSE_MS}
+        for word, value in variables.items():
             script = script.replace(f"@{word}@", str(value))
         results = guest.run(place, kernel, MODULES, files, script)
         return read(results, size)
@@ -178,13 +178,15 @@ def read(results: Path, size: int) -> Found:
     )
 
 
-def report(condition: str, policy: str, found: Found) -> None:
+def report(condition: str, policy: str, result: Found) -> None:
     """Print a table as the manual page does, with two columns more."""
-    held_out = sum(one.assignment == "held_out" for one in found.connections)
-    print(f"{condition}, {policy}: {found.mean_bps / 1e6:.1f} Mbit/s in the mean of all that were chosen for, ", end="")
-    print(f"{found.untuned_bps / 1e6:.1f} with cubic alone; {held_out} of {len(found.connections)} held out")
+    held_out = sum(one.assignment == "held_out" for one in result.connections)
+    print(
+        f"{condition}, {policy}: {result.mean_bps / 1e6:.1f} Mbit/s in the mean of all that were chosen for, ", end=""
+    )
+    print(f"{result.untuned_bps / 1e6:.1f} with cubic alone; {held_out} of {len(result.connections)} held out")
     print("    IPAddress     CongAlg     Metric    Count   Greedy   MinRtt MaxRtDlvr    Share   Mbit/s")
-    for row in found.rows:
+    for row in result.rows:
         print(f"    {RECEIVER}  {row.cc:>7}{row.metric:>11}{row.count:>9}{row.greedy:>9}{row.min_rtt_us:>9}", end="")
         print(f"{row.max_rate_mb_s:>10.1f}{100 * row.share:>7.0f} %{row.mean_bps / 1e6:>9.1f}")
     sys.stdout.flush()
@@ -214,15 +216,15 @@ def main() -> None:
     assert kernel is not None
     count, size = (24, 200_000) if chosen.quick else (chosen.connections, 3_000_000)
     print(f"Linux {kernel.release} in a guest with virtual time; {size / 1e6:g} MB a connection, one after the other")
-    told: dict[str, Any] = {"kernel": kernel.release}
+    document: dict[str, Any] = {"kernel": kernel.release}
     for condition in list(CONDITIONS)[: 1 if chosen.quick else None]:
-        told[condition] = {}
+        document[condition] = {}
         for policy in QUICK if chosen.quick else POLICIES:
-            found = measure(kernel, POLICIES[policy], CONDITIONS[condition], count, size)
-            report(condition, policy, found)
-            told[condition][policy] = asdict(found)
+            result = measure(kernel, POLICIES[policy], CONDITIONS[condition], count, size)
+            report(condition, policy, result)
+            document[condition][policy] = asdict(result)
     if chosen.out:
-        chosen.out.write_text(json.dumps(told, indent=2) + "\n")
+        chosen.out.write_text(json.dumps(document, indent=2) + "\n")
 
 
 if __name__ == "__main__":

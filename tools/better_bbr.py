@@ -80,19 +80,19 @@ def main() -> int:
 def paths() -> dict[str, str]:
     """Return the files of paths by name."""
     draws: dict[str, Callable[[Random], Row]] = {"converge": _step, "fair": _pair, "mixed": _mixed, "windows": _window}
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for number, (name, draw) in enumerate(draws.items()):
         random = Random(SEED + number)
         rows = [draw(random) for _ in range(COUNT)]
-        seen, held_out = rows[::2], rows[1::2]
-        found |= {f"{name}-seen.csv": text(seen), f"{name}-held-out.csv": text(held_out)}
-        found[f"{name}-quick.csv"] = text(held_out[:QUICK_COUNT])
+        training, held_out = rows[::2], rows[1::2]
+        files |= {f"{name}-seen.csv": text(training), f"{name}-held-out.csv": text(held_out)}
+        files[f"{name}-quick.csv"] = text(held_out[:QUICK_COUNT])
         if name == "mixed":
             for kind, is_of in KINDS.items():
-                found[f"{kind}-seen.csv"] = text([row for row in seen if is_of(row)])
-                found[f"{kind}-held-out.csv"] = text([row for row in held_out if is_of(row)])
-                found[f"{kind}-quick.csv"] = text([row for row in held_out if is_of(row)][:QUICK_COUNT])
-    return found
+                files[f"{kind}-seen.csv"] = text([row for row in training if is_of(row)])
+                files[f"{kind}-held-out.csv"] = text([row for row in held_out if is_of(row)])
+                files[f"{kind}-quick.csv"] = text([row for row in held_out if is_of(row)][:QUICK_COUNT])
+    return files
 
 
 def text(rows: Sequence[Mapping[str, str]]) -> str:
@@ -163,9 +163,9 @@ def _search(runs: Path) -> int:
         if not (out / "search.json").exists():
             command = [sys.executable, "-m", "thalweg", "optimise", str(scenario), "--out", str(out)]
             subprocess.run(command, cwd=ROOT, check=True, env=os.environ | {"PYTHONPATH": str(ROOT / "python")})
-        found = json.loads((out / "search.json").read_text(encoding="utf-8"))
-        best = winner(found)
-        table += _rows(name, found, best)
+        document = json.loads((out / "search.json").read_text(encoding="utf-8"))
+        best = winner(document)
+        table += _rows(name, document, best)
         _write_best(name, best["settings"])
     out_text = io.StringIO()
     writer = csv.writer(out_text, lineterminator="\n")
@@ -175,25 +175,25 @@ def _search(runs: Path) -> int:
     return 0
 
 
-def winner(found: Mapping[str, Any]) -> Mapping[str, Any]:
+def winner(search: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the winner of a search (see above)."""
-    first, second = (each for each in found["quantities"] if "goal" in each)
+    first, second = (entry for entry in search["quantities"] if "goal" in entry)
 
     def score(candidate: Mapping[str, Any], quantity: Mapping[str, Any]) -> float:
         value = cast(float, candidate["values"][quantity["name"]]["mean"])
         return value if quantity["goal"] == "maximise" else -value
 
-    default = found["default"]
-    least = score(default, second) - SLACK * abs(score(default, second))
-    able = [each for each in [*found["best"], default] if score(each, second) >= least]
-    return max(able, key=lambda each: score(each, first))
+    default = search["default"]
+    minimum = score(default, second) - SLACK * abs(score(default, second))
+    able = [entry for entry in [*search["best"], default] if score(entry, second) >= minimum]
+    return max(able, key=lambda entry: score(entry, first))
 
 
-def _rows(name: str, found: Mapping[str, Any], best: Mapping[str, Any]) -> list[list[object]]:
+def _rows(name: str, search: Mapping[str, Any], best: Mapping[str, Any]) -> list[list[object]]:
     settings = " ".join(f"{key.rsplit('.', 1)[-1]}={value}" for key, value in best["settings"].items())
     rows: list[list[object]] = []
-    for quantity in found["quantities"]:
-        values = [each["values"][quantity["name"]]["mean"] for each in (best, found["default"])]
+    for quantity in search["quantities"]:
+        values = [candidate["values"][quantity["name"]]["mean"] for candidate in (best, search["default"])]
         number = "default" if best["candidate"] is None else best["candidate"]
         rows.append([name, number, settings, quantity["name"], "seen", *(f"{value:.5g}" for value in values)])
     return rows
@@ -201,13 +201,13 @@ def _rows(name: str, found: Mapping[str, Any], best: Mapping[str, Any]) -> list[
 
 def compared() -> dict[str, str]:
     """Return the scenarios that winners are compared with, by file: those of searches, over algorithms or settings."""
-    found = {}
+    document = {}
     for name, (search, sweep) in COMPARED.items():
         scenario = _held_out(search)
         scenario |= {"name": f"better-bbr-{name}", "about": f"{search}.toml at the held-out points."}
         scenario["sweep"] |= sweep
-        found[f"{name}.toml"] = HEAD + toml(scenario)
-    return found
+        document[f"{name}.toml"] = HEAD + toml(scenario)
+    return document
 
 
 def _held_out(name: str) -> dict[str, Any]:

@@ -117,8 +117,8 @@ def purity_violations(crates: Path) -> Iterator[str]:
     """Yield every place under `crates/*/src` where a pure crate reaches for the outside world."""
     for crate in sorted(PURE):
         for file in rust_source.files_without_tests(crates / crate / "src"):
-            for line, found, why in rust_source.impurities(file.read_text()):
-                yield f"{file.relative_to(crates.parent)}:{line}: `{found}` in the pure crate `{crate}`: {why}"
+            for line, impurity, why in rust_source.impurities(file.read_text()):
+                yield f"{file.relative_to(crates.parent)}:{line}: `{impurity}` in the pure crate `{crate}`: {why}"
 
 
 def module_violations(crates: Path) -> Iterator[str]:

@@ -64,17 +64,17 @@ class Use:
 def patterns(file: Path = FILE) -> list[Pattern]:
     """Read the list of patterns."""
     listed = tomllib.loads(file.read_text())
-    allowed = [(each["pattern"], each["file"]) for each in listed.get("allowed", ())]
+    allowed = [(entry["pattern"], entry["file"]) for entry in listed.get("allowed", ())]
     return [
         Pattern(
-            each["name"],
-            re.compile(each["regex"]),
-            each["instead"],
-            each.get("suffixes", ()),
-            each.get("limit", 0),
-            frozenset(path for name, path in allowed if name == each["name"]),
+            entry["name"],
+            re.compile(entry["regex"]),
+            entry["instead"],
+            entry.get("suffixes", ()),
+            entry.get("limit", 0),
+            frozenset(path for name, path in allowed if name == entry["name"]),
         )
-        for each in listed["pattern"]
+        for entry in listed["pattern"]
     ]
 
 
@@ -104,13 +104,13 @@ def uses(pattern: Pattern, files: dict[str, list[str]]) -> Iterator[Use]:
 def violations(listed: Sequence[Pattern], files: dict[str, list[str]]) -> Iterator[str]:
     """Yield a message for each pattern whose number of uses is not its limit."""
     for pattern in listed:
-        found = list(uses(pattern, files))
-        if len(found) > pattern.limit:
-            more = len(found) - pattern.limit
+        matches = list(uses(pattern, files))
+        if len(matches) > pattern.limit:
+            more = len(matches) - pattern.limit
             yield f"`{pattern.name}`: {more} more than the {pattern.limit} left to rewrite; write {pattern.instead}"
-            yield from (f"    {use.file}:{use.line}: {use.text[:100]}" for use in found[:MAX_SHOWN])
-        elif len(found) < pattern.limit:
-            yield f"`{pattern.name}`: {len(found)} uses are left, fewer than {pattern.limit}: check_words.py --lower"
+            yield from (f"    {use.file}:{use.line}: {use.text[:100]}" for use in matches[:MAX_SHOWN])
+        elif len(matches) < pattern.limit:
+            yield f"`{pattern.name}`: {len(matches)} uses are left, fewer than {pattern.limit}: check_words.py --lower"
 
 
 def lower(listed: Sequence[Pattern], files: dict[str, list[str]], file: Path = FILE) -> None:
@@ -130,12 +130,12 @@ def main() -> int:
     if "--lower" in sys.argv:
         lower(listed, files)
         listed = patterns()
-    found = list(violations(listed, files))
-    for message in found:
+    problems = list(violations(listed, files))
+    for message in problems:
         print(message, file=sys.stderr)
-    if not found:
-        print(f"words: {len(listed)} patterns, {sum(each.limit for each in listed)} uses left to rewrite")
-    return 1 if found else 0
+    if not problems:
+        print(f"words: {len(listed)} patterns, {sum(pattern.limit for pattern in listed)} uses left to rewrite")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

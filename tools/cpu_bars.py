@@ -57,14 +57,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for what was measured")
     chosen = parser.parse_args()
     wanted = chosen.only or [*CELLS, "whole"]
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     failed = 0
     with tempfile.TemporaryDirectory(prefix="thalweg-bars-") as folder:
         run = Runner(chosen.engine, chosen.set, Path(folder))
         free = Runner(FREE.get(chosen.engine, chosen.engine), chosen.set, Path(folder) / "free")
         for cell in wanted:
             for name, points, bars in whole(free) if cell == "whole" else contended(run, cell):
-                found[name] = points
+                results[name] = points
                 print(f"{name}", flush=True)
                 for cc, point in points.items():
                     print(f"  {cc:<22}" + "  ".join(f"{key} {value:.6g}" for key, value in point.items()))
@@ -72,16 +72,16 @@ def main() -> None:
                     failed += not holds
                     print(f"  {'holds ' if holds else 'FAILS '} {text}", flush=True)
     if chosen.out:
-        chosen.out.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        chosen.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     sys.exit(1 if failed else 0)
 
 
 class Runner:
     """Runs scenarios and reads what came out."""
 
-    def __init__(self, engine: str, given: list[str], folder: Path) -> None:
+    def __init__(self, engine: str, options: list[str], folder: Path) -> None:
         """`given` are KEY=VALUE; run directories go into `folder`."""
-        self.engine, self.given, self.folder = engine, given, folder
+        self.engine, self.given, self.folder = engine, options, folder
         self.count = 0
 
     def __call__(self, scenario: str, keys: dict[str, Any]) -> dict[str, Point]:

@@ -70,8 +70,8 @@ on the machine, without untrustworthy repetitions:
 def main() -> int:
     """Run what is missing, and write the page."""
     runs = Path(sys.argv[2]) if sys.argv[1:2] == ["--runs"] else ROOT / "runs" / "fuzz-findings"
-    found = {(name, cc): _run(runs, name, cc) for name in SCENARIOS for cc in ALGORITHMS}
-    PAGE.write_text("\n".join(_page(found)).rstrip() + "\n", encoding="utf-8")
+    documents = {(name, cc): _run(runs, name, cc) for name in SCENARIOS for cc in ALGORITHMS}
+    PAGE.write_text("\n".join(_page(documents)).rstrip() + "\n", encoding="utf-8")
     return 0
 
 
@@ -87,10 +87,10 @@ def _run(runs: Path, name: str, cc: str) -> Mapping[str, Any]:
     return document
 
 
-def _page(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[str]:
+def _page(results: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[str]:
     yield HEAD
     for name in SCENARIOS:
-        documents = {cc: found[name, cc] for cc in ALGORITHMS}
+        documents = {cc: results[name, cc] for cc in ALGORITHMS}
         first = documents[ALGORITHMS[0]]
         yield f"## {name.capitalize()}"
         yield ""
@@ -103,8 +103,8 @@ def _page(found: Mapping[tuple[str, str], Mapping[str, Any]]) -> Iterator[str]:
         yield "| Algorithm | Failure | What happens | On `uml`, too |"
         yield "| --- | --- | --- | --- |"
         for cc, document in documents.items():
-            for each in document["found"]:
-                yield f"| `{cc}` | {each['failure']} | {_brief(each['sentence'])} | {_confirmed(each['confirmed'])} |"
+            for row in document["found"]:
+                yield f"| `{cc}` | {row['failure']} | {_brief(row['sentence'])} | {_confirmed(row['confirmed'])} |"
         yield ""
     yield KERNEL
 

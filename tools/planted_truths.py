@@ -100,13 +100,13 @@ def main() -> int:
     chosen = parser.parse_args()
     if not chosen.table:
         wanted = chosen.truth or [*ROWS]
-        found = {each: summed_up(each, trials(each, range(1, chosen.seeds + 1), told=True)) for each in wanted}
+        results = {truth: summed_up(truth, trials(truth, range(1, chosen.seeds + 1), verbose=True)) for truth in wanted}
         if chosen.seeds != SEEDS:
-            print(table(found))
+            print(table(results))
             return 0
-        known = read() if NUMBERS.exists() else {}
-        whole = {each: (known | found)[each] for each in ROWS if each in known | found}
-        content = {"format": FORMAT, "seeds": SEEDS, "truths": whole}
+        previous = read() if NUMBERS.exists() else {}
+        merged = {truth: (previous | results)[truth] for truth in ROWS if truth in previous | results}
+        content = {"format": FORMAT, "seeds": SEEDS, "truths": merged}
         NUMBERS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), read()), encoding="utf-8")
     return 0
@@ -114,41 +114,41 @@ def main() -> int:
 
 def read() -> dict[str, Any]:
     """Return the numbers that are there, by truth."""
-    found: dict[str, Any] = json.loads(NUMBERS.read_text(encoding="utf-8"))["truths"]
-    return found
+    truths: dict[str, Any] = json.loads(NUMBERS.read_text(encoding="utf-8"))["truths"]
+    return truths
 
 
-def with_table(page: str, found: Mapping[str, Any]) -> str:
+def with_table(page: str, results: Mapping[str, Any]) -> str:
     """Put the table where it belongs on the page."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table(found)}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n{table(results)}\n\n{END}{after}"
 
 
-def trials(truth: str, seeds: Sequence[int], rows: int | None = None, *, told: bool = False) -> list[Trial]:
+def trials(truth: str, seeds: Sequence[int], rows: int | None = None, *, verbose: bool = False) -> list[Trial]:
     """Try a truth with some seeds."""
-    found: list[Trial] = []
+    results: list[Trial] = []
     rows = rows or ROWS[truth]
     together = max(1, TOGETHER // rows)
     for first in range(0, len(seeds), together):
-        some = seeds[first : first + together]
+        batch = seeds[first : first + together]
         with tempfile.TemporaryDirectory(prefix="thalweg-planted-") as name:
-            for seed in some:
+            for seed in batch:
                 _write(synth.Settings(rows, seed, 1, BY_PATH.get(truth, truth)), Path(name))
-            found += _judged(truth, Path(name), some)
-        if told:
-            print(f"{truth}: {len(found)} of {len(seeds)} seeds", file=sys.stderr, flush=True)
-    return found
+            results += _judged(truth, Path(name), batch)
+        if verbose:
+            print(f"{truth}: {len(results)} of {len(seeds)} seeds", file=sys.stderr, flush=True)
+    return results
 
 
 def _write(settings: synth.Settings, folder: Path) -> None:
     """Write the records of a seed into one file, all of them from a machine that has the seed's name."""
     world = synth.make(settings)
-    whole = pa.concat_tables(table for piece in pieces(settings) for table in fleet.tables(world, piece))
-    machine = pa.array([_machine(settings.seed)] * len(whole), pa.string())
-    whole = whole.set_column(whole.schema.get_field_index("machine"), "machine", machine)
-    whole = whole.select([*COLUMNS, "connection", "machine"])
-    pq.write_table(whole, folder / f"{_machine(settings.seed)}.parquet", compression="none", store_schema=False)
+    frame = pa.concat_tables(table for piece in pieces(settings) for table in fleet.tables(world, piece))
+    machine = pa.array([_machine(settings.seed)] * len(frame), pa.string())
+    frame = frame.set_column(frame.schema.get_field_index("machine"), "machine", machine)
+    frame = frame.select([*COLUMNS, "connection", "machine"])
+    pq.write_table(frame, folder / f"{_machine(settings.seed)}.parquet", compression="none", store_schema=False)
 
 
 def _machine(seed: int) -> str:
@@ -166,23 +166,28 @@ def _judged(truth: str, folder: Path, seeds: Sequence[int]) -> Iterator[Trial]:
     prefixes.write_text(fleet.prefixes(), encoding="utf-8")
     question = Question(segments=("machine", "class"))
     by_class = advise([folder], question, table=prefixes, engine=_engine).parts
-    asked = Question(segments=("machine",))
-    wholes = advise([folder], asked, engine=_engine).parts if truth in OF_THE_WHOLE else ()
+    whole_question = Question(segments=("machine",))
+    wholes = advise([folder], whole_question, engine=_engine).parts if truth in OF_THE_WHOLE else ()
     for machine in map(_machine, seeds):
         parts = comparing.with_verdicts([part for part in by_class if part.names[0] == machine], question)
-        found = _trial(truth, parts, question)
-        for whole in comparing.with_verdicts([part for part in wholes if part.names[0] == machine], question):
-            said = [each.code for each in cautions.of_parts(parts, whole, question)]
-            verdict = comparing.without_paradox(whole, parts).verdict
-            found = replace(found, whole=verdict, is_called_paradox="paradox" in said)
-        yield found
+        result = _trial(truth, parts, question)
+        for overall in comparing.with_verdicts([part for part in wholes if part.names[0] == machine], question):
+            codes = [caution.code for caution in cautions.of_parts(parts, overall, question)]
+            verdict = comparing.without_paradox(overall, parts).verdict
+            result = replace(result, whole=verdict, is_called_paradox="paradox" in codes)
+        yield result
 
 
 def _trial(truth: str, parts: Sequence[Part], question: Question) -> Trial:
-    differences = [each.difference for part in parts for each in part.comparisons.values() if each.difference]
+    differences = [
+        difference.difference for part in parts for difference in part.comparisons.values() if difference.difference
+    ]
     return Trial(
         [look for part in parts for look in _looks(truth, part, question)],
-        min(sum(each.treatment.n for each in differences), sum(each.control.n for each in differences)),
+        min(
+            sum(difference.treatment.n for difference in differences),
+            sum(difference.control.n for difference in differences),
+        ),
     )
 
 
@@ -206,16 +211,16 @@ def _looks(truth: str, part: Part, question: Question) -> Iterator[Look]:
 
 def summed_up(truth: str, tried: Sequence[Trial]) -> dict[str, Any]:
     """Count over all seeds."""
-    looks = [look for each in tried for look in each.looks]
+    looks = [look for trial in tried for look in trial.looks]
     real = [look for look in looks if look.better is not None]
     return {
         "rows": ROWS[truth],
-        "least": round(sum(each.least for each in tried) / len(tried)),
+        "least": round(sum(trial.least for trial in tried) / len(tried)),
         "looks": len(looks),
         "within": sum(look.is_within for look in looks),
         "named": sum(look.named is not None for look in looks),
         "false": sum(look.is_false for look in looks),
-        "false_shares": [round(false_share(each), 4) for each in tried],
+        "false_shares": [round(false_share(trial), 4) for trial in tried],
         "real": len(real),
         "found": sum(look.named == look.better for look in real),
         **(of_the_whole(tried) if truth in OF_THE_WHOLE else {}),
@@ -224,10 +229,10 @@ def summed_up(truth: str, tried: Sequence[Trial]) -> dict[str, Any]:
 
 def of_the_whole(tried: Sequence[Trial]) -> dict[str, Any]:
     """Count what was said of everything together."""
-    wholes = [each.whole for each in tried]
+    wholes = [trial.whole for trial in tried]
     return {
         "whole": {verdict: wholes.count(verdict) for verdict in sorted(set(wholes))},
-        "called_paradox": sum(each.is_called_paradox for each in tried),
+        "called_paradox": sum(trial.is_called_paradox for trial in tried),
     }
 
 
@@ -255,7 +260,7 @@ def at_most(hits: int, of: int) -> float:
     return float(stats.beta.ppf((1 + CONFIDENCE) / 2, hits + 1, of - hits)) if hits < of else 1.0
 
 
-def table(found: Mapping[str, Any]) -> str:
+def table(results: Mapping[str, Any]) -> str:
     """Write the table."""
     heads = (
         "Truth",
@@ -268,13 +273,13 @@ def table(found: Mapping[str, Any]) -> str:
         "Everything together",
     )
     lines = [f"| {' | '.join(heads)} |", "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"]
-    for truth, each in found.items():
-        share = sum(each["false_shares"]) / len(each["false_shares"])
-        part = f"{each['found'] / each['real']:.0%}" if each["real"] else ""
-        real = f"{each['found']:,} of {each['real']:,} ({part})" if each["real"] else "none to find"
-        whole = ", ".join(f"{verdict}: {count}" for verdict, count in each.get("whole", {}).items()) or "not asked"
-        cells = (truth, f"{each['least']:,}", f"{each['looks']:,}", f"{each['within'] / each['looks']:.1%}",
-                 f"{each['named']:,}", f"{share:.1%}", real, whole)  # fmt: skip
+    for truth, result in results.items():
+        share = sum(result["false_shares"]) / len(result["false_shares"])
+        part = f"{result['found'] / result['real']:.0%}" if result["real"] else ""
+        real = f"{result['found']:,} of {result['real']:,} ({part})" if result["real"] else "none to find"
+        overall = ", ".join(f"{verdict}: {count}" for verdict, count in result.get("whole", {}).items()) or "not asked"
+        cells = (truth, f"{result['least']:,}", f"{result['looks']:,}", f"{result['within'] / result['looks']:.1%}",
+                 f"{result['named']:,}", f"{share:.1%}", real, overall)  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

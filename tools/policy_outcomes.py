@@ -127,14 +127,15 @@ def objects(
             },
         ],
         "sweep": {
-            key: [f"{value}B" if isinstance(value, int) else value for value in each] for key, each in sweep.items()
+            key: [f"{value}B" if isinstance(value, int) else value for value in values_]
+            for key, values_ in sweep.items()
         },
     }
 
 
 def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> dict[str, float]:
     """Return what a CUBIC connection gets beside an endless one of each arm, over what it gets beside CUBIC."""
-    found = run(
+    result = run(
         {
             "name": f"policy-{kind['name']}-duel",
             "duration": f"{DUEL_S}s",
@@ -147,8 +148,8 @@ def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Pa
         },
         folder / f"{kind['name']}-duel",
     )
-    ours = found.filter(pl.col("flow") == "ours").select("experiment", "cc").unique().rename({"cc": "arm"})
-    theirs = found.filter(pl.col("flow") == "theirs").join(ours, on="experiment")
+    ours = result.filter(pl.col("flow") == "ours").select("experiment", "cc").unique().rename({"cc": "arm"})
+    theirs = result.filter(pl.col("flow") == "theirs").join(ours, on="experiment")
     goodput = {arm: median(theirs.filter(pl.col("arm") == arm)["goodput_bps"]) for arm in population["arms"]}
     return {arm: round(goodput[arm] / goodput["cubic"], 4) for arm in population["arms"]}
 
@@ -172,8 +173,8 @@ def run(document: Document, folder: Path) -> pl.DataFrame:
     file = folder.with_suffix(".toml")
     file.write_text(toml(document), encoding="utf-8")
     capabilities = engine.capabilities()
-    made = plan.make(scenario.load(file), engine.choose(engine.DEFAULT, capabilities), capabilities.engines)
-    outcome = execute(made, folder, binary=capabilities.binary)
+    kind_plan = plan.make(scenario.load(file), engine.choose(engine.DEFAULT, capabilities), capabilities.engines)
+    outcome = execute(kind_plan, folder, binary=capabilities.binary)
     if outcome.exit_code != 0 or outcome.failed:
         raise SystemExit(f"{folder.name}: {outcome.failed[:1] or outcome.exit_code}")
     return open_run(folder).flows()
@@ -182,7 +183,7 @@ def run(document: Document, folder: Path) -> pl.DataFrame:
 def rows(flows: pl.DataFrame, kind: Mapping[str, Any]) -> list[list[int]]:
     """Return the transfers of a cell, in the order in which they were sent."""
     empty_path_us = quantities.time(kind["rtt"]) / 1e3
-    made = []
+    table = []
     for row in flows.sort("experiment", "repetition", "connection").iter_rows(named=True):
         elapsed_us = row["end_us"] - row["start_us"]
         if not row["acked_bytes"] or (not row["completed"] and elapsed_us < MIN_US):
@@ -191,7 +192,7 @@ def rows(flows: pl.DataFrame, kind: Mapping[str, Any]) -> list[list[int]]:
         rtt_min_us = row["rtt_min_us"] or empty_path_us
         rtt_p95_us = max(row["rtt_p95_us"] or rtt_min_us, rtt_min_us)
         share = row["size_bytes"] / row["acked_bytes"]
-        made.append(
+        table.append(
             [
                 round(fct_us),
                 round(row["segments"] * share),
@@ -200,25 +201,25 @@ def rows(flows: pl.DataFrame, kind: Mapping[str, Any]) -> list[list[int]]:
                 round(rtt_p95_us),
             ]
         )
-    return made
+    return table
 
 
 def check(population: Mapping[str, Any]) -> int:
     """Run the smallest cell of each kind, and say which ones differ from the file."""
-    known = json.loads((DATA / "outcomes.json").read_text(encoding="utf-8"))
+    recorded = json.loads((DATA / "outcomes.json").read_text(encoding="utf-8"))
     stale = []
     with tempfile.TemporaryDirectory(prefix="thalweg-outcomes-") as folder:
         for kind in population["kinds"]:
             size, arm = population["sizes"][0]["bytes"], population["arms"][0]
             sweep = {"flow.object.cc": [arm], "flow.object.size": [size]}
             flows = run(objects(population, kind, "whole", sweep), Path(folder) / kind["name"])
-            found = rows(flows.filter(pl.col("flow") == "object"), kind)
+            current = rows(flows.filter(pl.col("flow") == "object"), kind)
             wanted = next(
                 cell["rows"]
-                for cell in known["kinds"][kind["name"]]["cells"]
+                for cell in recorded["kinds"][kind["name"]]["cells"]
                 if (cell["cpu"], cell["arm"], cell["bytes"]) == ("whole", arm, size)
             )
-            if found != wanted:
+            if current != wanted:
                 stale.append(kind["name"])
     for name in stale:
         print(
@@ -255,10 +256,10 @@ def toml(document: Mapping[str, Any]) -> str:
 def value_of(value: Any) -> str:
     """Write a value as TOML."""
     if isinstance(value, Mapping):
-        inner = ", ".join(f"{json.dumps(key)} = {value_of(each)}" for key, each in value.items())
+        inner = ", ".join(f"{json.dumps(key)} = {value_of(item)}" for key, item in value.items())
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(value_of(each) for each in value) + "]"
+        return "[" + ", ".join(value_of(item) for item in value) + "]"
     return json.dumps(value)
 
 

@@ -69,17 +69,17 @@ def _paths(module: Module, text: str, files: Mapping[Module, Path]) -> Iterator[
 
 
 def _absolute(module: Module, parts: list[str], files: Mapping[Module, Path]) -> Iterator[Module]:
-    here = list(module)
+    base = list(module)
     if parts[0] == "crate":
-        here, parts = [], parts[1:]
+        base, parts = [], parts[1:]
     elif parts[0] in ("self", "super"):
         while parts and parts[0] in ("self", "super"):
             if parts[0] == "super":
-                here = here[:-1]
+                base = base[:-1]
             parts = parts[1:]
     elif (*module, parts[0]) not in files:
         return
-    yield (*here, *(part for part in parts if part not in ("self", "*")))
+    yield (*base, *(part for part in parts if part not in ("self", "*")))
 
 
 def _reexports(module: Module, text: str, files: Mapping[Module, Path]) -> Iterator[tuple[str, Module]]:
@@ -94,9 +94,9 @@ def _reexports(module: Module, text: str, files: Mapping[Module, Path]) -> Itera
 
 def _target(path: Module, files: Mapping[Module, Path], exported: Mapping[Module, Mapping[str, Module]]) -> Module:
     """Return the module that defines what a path names."""
-    seen = set()
-    while path not in seen:
-        seen.add(path)
+    visited = set()
+    while path not in visited:
+        visited.add(path)
         owner = path
         while owner not in files:
             owner = owner[:-1]

@@ -60,8 +60,8 @@ def impurities(text: str) -> Iterator[tuple[int, str, str]]:
     code = re.sub(r"\buse\s+([^;]*);", spell_out, code)
     for number, line in enumerate(code.split("\n"), start=1):
         for pattern, why in FORBIDDEN:
-            for found in dict.fromkeys(re.findall(pattern, line)):
-                yield number, found, why
+            for match in dict.fromkeys(re.findall(pattern, line)):
+                yield number, match, why
 
 
 def blank(match: re.Match[str]) -> str:

@@ -38,15 +38,17 @@ QUICK_SECONDS = 0.5
 def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sampled: bool = True) -> Plan:
     """Resolve the scenario of a case; `seconds` is how long it lasts, if not as long as it says itself."""
     capabilities = engine.capabilities()
-    made = plan.make(scenario.load(FOLDER / f"{name}.toml"), capabilities.engines[engine.DEFAULT], capabilities.engines)
+    case_plan = plan.make(
+        scenario.load(FOLDER / f"{name}.toml"), capabilities.engines[engine.DEFAULT], capabilities.engines
+    )
     changes: dict[str, object] = {}
     if seconds is not None:
         changes["duration_ns"] = int(seconds * 1e9)
     if not is_sampled:
         changes["sample_interval_ns"] = 0
-    one = made.experiments[0].model_copy(update=changes)
+    one = case_plan.experiments[0].model_copy(update=changes)
     experiments = [one.model_copy(update={"repetition": number}) for number in range(repetitions)]
-    return made.model_copy(update={"experiments": experiments})
+    return case_plan.model_copy(update={"experiments": experiments})
 
 
 def peer_arguments(experiment: Experiment, seconds: float) -> list[str]:

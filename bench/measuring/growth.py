@@ -124,8 +124,18 @@ def _flows(size: int, folder: Path) -> Iterator[Step]:
 
 def _rows(size: int, folder: Path) -> Iterator[Step]:
     """Measure advice on synthetic records."""
-    made: list[str | Path] = [*THALWEG, "synth", "cdn", "--rows", str(size), "--truth", "correlated", "--out", folder]
-    subprocess.run(made, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command: list[str | Path] = [
+        *THALWEG,
+        "synth",
+        "cdn",
+        "--rows",
+        str(size),
+        "--truth",
+        "correlated",
+        "--out",
+        folder,
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     answer = folder / "answer.json"
     advise: list[str | Path] = [*THALWEG, "advise", folder / "records", "--by", "rtt,retransmits", "--json"]
     yield Step("advise", _to_file(advise, answer), lambda: int(json.loads(answer.read_text())["rows"]))

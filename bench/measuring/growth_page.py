@@ -36,12 +36,12 @@ MEMORY_REASONS = {
 Series = dict[tuple[str, str], list[Measured]]
 
 
-def lines(found: Sequence[Measured]) -> Iterator[str]:
+def lines(measurements: Sequence[Measured]) -> Iterator[str]:
     """Describe each size of each series in a line."""
-    for each in found:
+    for measured in measurements:
         yield (
-            f"{each.curve:<12} {each.series:<21} {each.size:>12,}: {_time(each.cost_s):>8} per"
-            f" {CURVES[each.curve].unit}, {each.cpu_s:8.2f} CPU s, {each.peak_bytes / 2**20:7,.0f} MiB"
+            f"{measured.curve:<12} {measured.series:<21} {measured.size:>12,}: {_time(measured.cost_s):>8} per"
+            f" {CURVES[measured.curve].unit}, {measured.cpu_s:8.2f} CPU s, {measured.peak_bytes / 2**20:7,.0f} MiB"
         )
 
 
@@ -54,28 +54,28 @@ def growth(values: Sequence[float]) -> float:
     return max((later / earlier for earlier, later in combinations(values, 2)), default=1.0)
 
 
-def write(found: Sequence[Measured], page: Path, command: str) -> None:
+def write(measurements: Sequence[Measured], page: Path, command: str) -> None:
     """Write the page in Markdown, and its figures as SVG into a folder beside it that has the page's name."""
     folder = page.with_suffix("")
     folder.mkdir(parents=True, exist_ok=True)
-    figures = list(_figures(_by_series(found)))
+    figures = list(_figures(_by_series(measurements)))
     files = {figure.id: file.name for figure, file in zip(figures, save(figures, folder), strict=True)}
-    page.write_text("\n".join(_page(_by_series(found), files, folder.name, command)) + "\n", encoding="utf-8")
+    page.write_text("\n".join(_page(_by_series(measurements), files, folder.name, command)) + "\n", encoding="utf-8")
 
 
-def _by_series(found: Sequence[Measured]) -> Series:
+def _by_series(measurements: Sequence[Measured]) -> Series:
     series: Series = {}
-    for each in found:
-        series.setdefault((each.curve, each.series), []).append(each)
+    for measured in measurements:
+        series.setdefault((measured.curve, measured.series), []).append(measured)
     return series
 
 
 def _figures(series: Series) -> Iterator[Figure]:
     for curve in dict.fromkeys(name for name, _ in series):
-        of_curve = [each for (name, _), sizes in series.items() if name == curve for each in sizes]
+        of_curve = [point for (name, _), sizes in series.items() if name == curve for point in sizes]
         x = Scaled(CURVES[curve].size, is_log=True)
-        cost = [(each, each.cost_s) for each in of_curve]
-        memory = [(each, float(each.peak_bytes)) for each in of_curve]
+        cost = [(point, point.cost_s) for point in of_curve]
+        memory = [(point, float(point.peak_bytes)) for point in of_curve]
         title = CURVES[curve].title
         yield Figure(f"{curve}-cost", title, "lines", _rows(cost), x=x, y=Scaled("CPU time", "s", is_log=True))
         yield Figure(f"{curve}-memory", f"{title}: peak memory", "lines", _rows(memory), x=x,
@@ -83,7 +83,7 @@ def _figures(series: Series) -> Iterator[Figure]:
 
 
 def _rows(values: Sequence[tuple[Measured, float]]) -> pl.DataFrame:
-    rows = [{"x": each.size, "y": y, "low": None, "high": None, "series": each.series} for each, y in values]
+    rows = [{"x": value.size, "y": y, "low": None, "high": None, "series": value.series} for value, y in values]
     return pl.DataFrame(rows, schema_overrides={"low": pl.Float64, "high": pl.Float64})
 
 
@@ -115,9 +115,9 @@ def _page(series: Series, files: dict[str, str], folder: str, command: str) -> I
                 yield from _verdict(part, sizes)
 
 
-def _line(each: Measured) -> str:
-    memory = f"{each.peak_bytes / 2**20:,.0f} MiB"
-    return f"| {each.series} | {each.size:,} | {_time(each.cost_s)} | {each.cpu_s:,.2f} s | {memory} |"
+def _line(measured: Measured) -> str:
+    memory = f"{measured.peak_bytes / 2**20:,.0f} MiB"
+    return f"| {measured.series} | {measured.size:,} | {_time(measured.cost_s)} | {measured.cpu_s:,.2f} s | {memory} |"
 
 
 def _verdict(part: str, sizes: Sequence[Measured]) -> Iterator[str]:
@@ -133,5 +133,5 @@ def _verdict(part: str, sizes: Sequence[Measured]) -> Iterator[str]:
 
 def _time(seconds: float) -> str:
     units = ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
-    size, unit = next((each for each in units if seconds >= each[0]), units[-1])
+    size, unit = next((name for name in units if seconds >= name[0]), units[-1])
     return f"{seconds / size:.3g} {unit}"

@@ -160,7 +160,7 @@ FORMS = tuple(ROWS)
 def options(form: str) -> list[str]:
     """Return the options of `thalweg import` that a synthetic log of this format needs."""
     if form == "csv":
-        return [word for each in CSV_MAP for word in ("--map", each)]
+        return [word for column in CSV_MAP for word in ("--map", column)]
     return {"nginx": ["--format-string", NGINX], "varnish": ["--format-string", VARNISH]}.get(form, [])
 
 

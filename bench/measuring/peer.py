@@ -39,5 +39,5 @@ def compile_into(folder: Path) -> Path:
 def run(program: Path, experiment: Experiment, seconds: float) -> Side:
     """Run one experiment for a while."""
     cost = child.run([program, *cases.peer_arguments(experiment, seconds)])
-    said = json.loads(cost.stdout)
-    return Side.of(cost, packets=said["packets"], simulated_s=seconds, payload=said["received_bytes"])
+    document = json.loads(cost.stdout)
+    return Side.of(cost, packets=document["packets"], simulated_s=seconds, payload=document["received_bytes"])

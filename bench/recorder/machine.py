@@ -55,8 +55,8 @@ class Machine:
         self.program = folder / "connections"
         subprocess.run(["cc", "-O2", "-Wall", "-o", self.program, SOURCES / "connections.c", *LIBRARIES], check=True)
         self.server, self.client = (stack.enter_context(namespace()) for _ in range(2))
-        here, there = str(self.server), str(self.client)
-        run("ip", "link", "add", "cable", "netns", here, "type", "veth", "peer", "cable", "netns", there)
+        server, client = str(self.server), str(self.client)
+        run("ip", "link", "add", "cable", "netns", server, "type", "veth", "peer", "cable", "netns", client)
         for place, end in ((self.server, 1), (self.client, 2)):
             # Addresses enough for more connections than there are ports.
             for more in range(8):

@@ -24,15 +24,15 @@ def measure(machine: Machine, count: int, interim_s: int) -> dict[str, Any]:
         for number in range(math.ceil(count / PER_PROCESS)):
             address = f"10.9.{number}.1"
             stack.enter_context(machine.serving("keep", address))
-            here, rest = min(rest, PER_PROCESS), rest - min(rest, PER_PROCESS)
-            line = machine.command(machine.client, machine.program, "hold", address, PORT, here)
+            batch, rest = min(rest, PER_PROCESS), rest - min(rest, PER_PROCESS)
+            line = machine.command(machine.client, machine.program, "hold", address, PORT, batch)
             process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             holder = stack.enter_context(ended(process))
             assert holder.stdout is not None
             if holder.stdout.readline() != "open\n":
                 raise SystemExit("bench: connections could not be opened")
         opened = agent.status()
-        most, rows = until_rows(agent, opened)
+        max_bytes, rows = until_rows(agent, opened)
     agent.end()
     usage = opened["usage"]
     return {
@@ -40,21 +40,21 @@ def measure(machine: Machine, count: int, interim_s: int) -> dict[str, Any]:
         "process_bytes": usage["process_bytes"],
         "maps_bytes": usage["maps_bytes"],
         "process_bytes_before": before["process_bytes"],
-        "process_bytes_at_most": most,
+        "process_bytes_at_most": max_bytes,
         "interim_rows": rows,
     }
 
 
 def until_rows(agent: Agent, opened: dict[str, Any]) -> tuple[int, int]:
     """Wait until each connection has had a row; return the most memory of the process meanwhile, and the rows."""
-    had, most = opened["counters"]["interim_rows"], opened["usage"]["process_bytes"]
+    had, max_bytes = opened["counters"]["interim_rows"], opened["usage"]["process_bytes"]
     give_up = time.monotonic() + PATIENCE_S
     while True:
         status = agent.status()
         rows, waiting = status["counters"]["interim_rows"] - had, status["writer"]["rows_waiting"]
-        most = max(most, status["usage"]["process_bytes"])
+        max_bytes = max(max_bytes, status["usage"]["process_bytes"])
         if rows >= opened["connections_open"] and not waiting:
-            return most, rows
+            return max_bytes, rows
         if time.monotonic() > give_up:
             raise SystemExit(f"bench: {rows} of {opened['connections_open']} connections had a row")
         time.sleep(0.1)
@@ -62,9 +62,9 @@ def until_rows(agent: Agent, opened: dict[str, Any]) -> tuple[int, int]:
 
 def report(held: dict[str, Any]) -> dict[str, Any]:
     """Print what is taken, and return it."""
-    process, most, maps = (held[key] / 1e6 for key in ("process_bytes", "process_bytes_at_most", "maps_bytes"))
+    process, peak, maps = (held[key] / 1e6 for key in ("process_bytes", "process_bytes_at_most", "maps_bytes"))
     print(
         f"  memory    {process + maps:.1f} MB with {held['open']} connections open, the process {process:.1f} of them"
     )
-    print(f"            at most {most + maps:.1f} MB until each of them has had a row, the process {most:.1f} of them")
+    print(f"            at most {peak + maps:.1f} MB until each of them has had a row, the process {peak:.1f} of them")
     return held

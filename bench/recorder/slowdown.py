@@ -141,7 +141,7 @@ def bound(values: list[float]) -> tuple[float, float]:
 
 def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list[Window]:
     """Have two servers of a kind asked in turns, with a recorder at work."""
-    found = []
+    windows_ = []
     server, how = KINDS[load.kind]
     with ExitStack() as stack:
         places = []
@@ -157,21 +157,21 @@ def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list
         for number in range(windows + 1):
             if number:
                 print(f"bench: recording, window {number} of {windows}", file=sys.stderr)
-            seen = window(places, agent)
-            found += [seen] if number else []
+            measured = window(places, agent)
+            windows_ += [measured] if number else []
         agent.end()
-    return found
+    return windows_
 
 
 def window(places: list[list[str]], agent: Agent) -> Window:
     """Measure for some seconds: let these commands make connections."""
     before = Clocks(agent)
     clients = [subprocess.Popen(place, stdout=subprocess.PIPE, text=True) for place in places]
-    said = [client.communicate()[0] for client in clients]
+    outputs = [client.communicate()[0] for client in clients]
     if any(client.returncode for client in clients):
         raise SystemExit("bench: connections could not be made")
     after = Clocks(agent)
-    turns = [[int(word) for word in line.split()] for text in said for line in text.splitlines()]
+    turns = [[int(word) for word in line.split()] for text in outputs for line in text.splitlines()]
     rounds = [turns[start : start + len(ORDER)] for start in range(0, len(turns), len(ORDER))]
     usual = statistics.median(client_ns + server_ns for client_ns, server_ns, _ in turns)
     kept = [one for one in rounds if all(client_ns + server_ns < PAUSE * usual for client_ns, server_ns, _ in one)]

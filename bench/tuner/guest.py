@@ -40,16 +40,16 @@ QEMU = (
 
 def find(tool: str) -> Path | None:
     """Return the path of a program; folders of root's programs may be missing from PATH."""
-    found = shutil.which(tool, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
-    return Path(found) if found else None
+    program = shutil.which(tool, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"]))
+    return Path(program) if program else None
 
 
 def run(folder: Path, kernel: GuestKernel, modules: tuple[str, ...], files: dict[str, Path], script: str) -> Path:
     """Boot, run the script with `sh -e`, and return its results; `files` are what else it finds, by their places."""
     root = folder / "root"
-    for made in ("bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc", RESULTS):
-        (root / made).mkdir(parents=True)
-    programs = {f"bin/{tool}": found for tool in TOOLS if (found := find(tool))} | files
+    for name in ("bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc", RESULTS):
+        (root / name).mkdir(parents=True)
+    programs = {f"bin/{tool}": busybox for tool in TOOLS if (busybox := find(tool))} | files
     libraries = {library for program in programs.values() for library in libraries_of(program)}
     for place, source in programs.items() | {(str(library).lstrip("/"), library) for library in libraries}:
         (root / place).parent.mkdir(parents=True, exist_ok=True)
@@ -76,8 +76,8 @@ def run(folder: Path, kernel: GuestKernel, modules: tuple[str, ...], files: dict
 
 def libraries_of(program: Path) -> set[Path]:
     """Return the libraries that a program wants; a static one wants none."""
-    told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
-    return {Path(word) for word in told.split() if word.startswith("/")}
+    output = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+    return {Path(word) for word in output.split() if word.startswith("/")}
 
 
 def unpacked(module: Path) -> bytes:

@@ -182,5 +182,5 @@ class Tuner:
         rows = pl.scan_parquet(self.records / "*.parquet").filter(
             pl.col("kind") == "close", pl.col("direction") == "in"
         )
-        told = rows.sort("start_us").select("assignment", "remote_port").collect()
-        return [assignment == "held_out" for assignment in told["assignment"]]
+        assignments = rows.sort("start_us").select("assignment", "remote_port").collect()
+        return [assignment == "held_out" for assignment in assignments["assignment"]]

@@ -40,8 +40,8 @@ def make(folder: Path, *, with_damage: bool = True) -> BadFleet:
         for number, pop in enumerate(("ams", "fra", "sin")):
             rows = _rows(chance, 4_000 // 10**number, first=day * 100_000 + number * 10_000, pop=pop)
             fleet.good[write(_place(folder, day, pop, "good"), rows)] = len(rows)
-    whole = _place(folder, 1, "ams", "good").read_bytes()
-    _put(fleet, _place(folder, 2, "ams", "cut"), whole[: len(whole) // 2], "damaged")
+    content = _place(folder, 1, "ams", "good").read_bytes()
+    _put(fleet, _place(folder, 2, "ams", "cut"), content[: len(content) // 2], "damaged")
     _put(fleet, _place(folder, 2, "fra", "nothing"), b"", "damaged")
     _put(fleet, _place(folder, 2, "sin", "text"), b"no Parquet at all\n", "damaged")
     foreign = _place(folder, 3, "ams", "foreign")
@@ -58,13 +58,13 @@ def make(folder: Path, *, with_damage: bool = True) -> BadFleet:
     old.with_columns(pl.col(pl.UInt64).cast(pl.Int64)).write_parquet(older)
     fleet.good[older] = len(rows)
     unfinished = folder / "day=2026-11-03" / "pop=sin" / ".20261103T000000Z.parquet.part.parquet"
-    unfinished.write_bytes(whole[:100])
+    unfinished.write_bytes(content[:100])
     merged = [transfer(1_000_000 + number) for number in range(6)]
     fleet.good[flushed(folder / "day=2026-11-03" / "pop=gru", 100, 102, merged)] = len(merged)
     fleet.copies = [flushed(folder / "day=2026-11-03" / "pop=gru", 100 + n, 100 + n, merged[:2]) for n in range(3)]
     if with_damage:
         damaged = _place(folder, 1, "fra", "rotten")
-        damaged.write_bytes(_rotten(whole))
+        damaged.write_bytes(_rotten(content))
         fleet.damaged.append(damaged)
     return fleet
 
@@ -79,13 +79,13 @@ def _put(fleet: BadFleet, file: Path, content: bytes, why: str) -> None:
     fleet.bad[file] = why
 
 
-def _rotten(whole: bytes) -> bytes:
+def _rotten(content: bytes) -> bytes:
     """Spoil the pages, and leave the end, which names the columns, as it is."""
-    length = int.from_bytes(whole[-8:-4], "little") + 8
-    pages = bytearray(whole[: len(whole) - length])
+    length = int.from_bytes(content[-8:-4], "little") + 8
+    pages = bytearray(content[: len(content) - length])
     for place in range(len(b"PAR1"), len(pages), 7):
         pages[place] ^= 0x5A
-    return bytes(pages) + whole[len(whole) - length :]
+    return bytes(pages) + content[len(content) - length :]
 
 
 def _rows(chance: random.Random, count: int, first: int, pop: str) -> list[dict[str, object]]:

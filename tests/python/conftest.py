@@ -66,8 +66,8 @@ def thalweg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
                 patch.setenv(name, value)
             capfd.readouterr()
             code = app()
-            said = capfd.readouterr()
-        return Done(int(code), said.out, said.err)
+            captured = capfd.readouterr()
+        return Done(int(code), captured.out, captured.err)
 
     return call
 

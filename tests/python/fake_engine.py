@@ -123,17 +123,17 @@ made.write()
         words = [sys.executable, "-c", tables, folder, mark]
         subprocess.run(words, env=os.environ | {"PYTHONPATH": paths}, check=True)
         shutil.copytree(folder, out, dirs_exist_ok=True)
-    asked = os.environ.get("THALWEG_COMMAND")
+    command = os.environ.get("THALWEG_COMMAND")
     meta = json.loads((out / "run.json").read_text())
-    (out / "run.json").write_text(json.dumps(meta | {"plan": plan, "command": asked and json.loads(asked)}))
+    (out / "run.json").write_text(json.dumps(meta | {"plan": plan, "command": command and json.loads(command)}))
 
 
 def wait(behaviour: str) -> None:
     """Stay until asked to stop, and count how often that was."""
 
     def stop(number: int, frame: object) -> None:
-        with Path("asked").open("a") as asked:
-            asked.write(f"{number}\n")
+        with Path("asked").open("a") as log:
+            log.write(f"{number}\n")
         if behaviour == "wait":
             say("interrupted")
             sys.exit(130)

@@ -15,7 +15,7 @@ START_WITHIN_S = 20
 
 def missing() -> str:
     """Return why Slurm cannot run here; empty if it can."""
-    lacking = [each for each in PROGRAMS if shutil.which(each, path=_path()) is None]
+    lacking = [program for program in PROGRAMS if shutil.which(program, path=_path()) is None]
     if lacking:
         return f"Slurm is not installed ({', '.join(lacking)}): tools/bootstrap slurm"
     return "" if os.geteuid() == 0 else "Slurm's daemons need root"

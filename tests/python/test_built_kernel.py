@@ -47,8 +47,8 @@ def guest(built_kernel: Kernel, tmp_path: Path) -> Path:
 
 
 def test_kernel_json_matches_the_kernel(built_kernel: Kernel) -> None:
-    said = subprocess.run([built_kernel.folder / "linux", "--version"], capture_output=True, text=True)
-    assert said.stdout.strip() == built_kernel.release
+    process = subprocess.run([built_kernel.folder / "linux", "--version"], capture_output=True, text=True)
+    assert process.stdout.strip() == built_kernel.release
     assert store.sha256(built_kernel.folder / "linux") == built_kernel.linux_sha256
     assert store.sha256(built_kernel.folder / "config") == built_kernel.config_sha256
 

@@ -20,12 +20,12 @@ ESCAPE = "\x1b]0;title\x07\x1b[2J"
 def a_run(directory: Path, name: str, mark: str | None = None) -> str:
     """A run of two repetitions with a flow of that name; of a third one that is marked, if a mark is given."""
     sweep = {"flow.x.cc": name}
-    made = MadeUpRun(directory, [experiment(0, n, sweep=sweep, flows=[flow(name)]) for n in range(2 + bool(mark))])
+    synthetic = MadeUpRun(directory, [experiment(0, n, sweep=sweep, flows=[flow(name)]) for n in range(2 + bool(mark))])
     for n in range(2):
-        made.transfer(0, n, name, end_us=1_000_000 + n)
+        synthetic.transfer(0, n, name, end_us=1_000_000 + n)
     if mark:
-        made.transfer(0, 2, name, untrustworthy=mark)
-    return str(made.write())
+        synthetic.transfer(0, 2, name, untrustworthy=mark)
+    return str(synthetic.write())
 
 
 @pytest.mark.parametrize("words", [["results"], ["results", "--json"], ["results", "--csv"], ["compare"]])
@@ -34,7 +34,7 @@ def test_control_characters_of_a_run_never_reach_a_terminal(thalweg: Thalweg, tm
     done = thalweg(*words[:1], run, *(["--by", "flow.x.cc"] if words == ["compare"] else []), *words[1:])
     printed = done.stdout + done.stderr
     assert "x" in printed
-    assert all(each == "\n" or unicodedata.category(each) != "Cc" for each in printed)
+    assert all(output == "\n" or unicodedata.category(output) != "Cc" for output in printed)
 
 
 @pytest.mark.parametrize("name", ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", "\r=1+1", "\uff1d1+1"])

@@ -59,8 +59,8 @@ def test_a_linked_file_of_the_repository_is_on_the_site(site: Path) -> None:
 
 def links(page: Path) -> set[Path]:
     """Return the Markdown files that a Markdown file links to."""
-    found = re.findall(r"\]\((?!https?://|#)([^)\s#]+\.md)", page.read_text())
-    return {(page.parent / link).resolve() for link in found}
+    targets = re.findall(r"\]\((?!https?://|#)([^)\s#]+\.md)", page.read_text())
+    return {(page.parent / link).resolve() for link in targets}
 
 
 def reachable(home: Path, clicks: int) -> set[Path]:

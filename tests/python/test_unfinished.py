@@ -39,8 +39,8 @@ def test_only_folders_with_the_expected_name_are_removed(tmp_path: Path) -> None
     elsewhere = left(tmp_path, "elsewhere")
     (tmp_path / "some-ab12cd36.part").symlink_to(elsewhere)
     Scratch("some-", tmp_path).remove()
-    there = {file.name for file in tmp_path.iterdir()}
-    assert there == names | {"elsewhere", "some-ab12cd35.part", "some-ab12cd36.part"}
+    remaining = {file.name for file in tmp_path.iterdir()}
+    assert remaining == names | {"elsewhere", "some-ab12cd35.part", "some-ab12cd36.part"}
 
 
 def test_a_folder_in_use_stays(tmp_path: Path) -> None:

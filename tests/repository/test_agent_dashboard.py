@@ -39,27 +39,27 @@ COMPARED = 8
 def program(name: str) -> str:
     """A program of Prometheus: installed, or where the set-up unpacked it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
-    found = shutil.which(name) or shutil.which(name, path=str(cache / "thalweg" / "prometheus"))
-    if found is None:
+    path = shutil.which(name) or shutil.which(name, path=str(cache / "thalweg" / "prometheus"))
+    if path is None:
         cannot(f"{name} is missing: tools/bootstrap prometheus")
-    return found
+    return path
 
 
 def queries() -> list[str]:
     """Everything that the dashboard asks, the queries of its variables included."""
     dashboard = json.loads(DASHBOARD.read_text())
-    asked = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     for variable in dashboard["templating"]["list"]:
-        asked += re.findall(r"label_values\((.*), \w+\)", variable["query"])
+        expressions += re.findall(r"label_values\((.*), \w+\)", variable["query"])
     for variable, value in VARIABLES.items():
-        asked = [query.replace(variable, value) for query in asked]
-    return asked
+        expressions = [query.replace(variable, value) for query in expressions]
+    return expressions
 
 
 def test_every_query_is_complete() -> None:
-    asked = queries()
-    assert len(asked) > 20
-    assert [query for query in asked if "$" in query] == []
+    all_queries = queries()
+    assert len(all_queries) > 20
+    assert [query for query in all_queries if "$" in query] == []
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +155,10 @@ def prometheus(agent: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
     """The address of a Prometheus that scrapes the agent as the reference page says, but every second."""
     folder = tmp_path_factory.mktemp("prometheus")
     page = (ROOT / "docs" / "reference" / "agent.md").read_text()
-    (told,) = re.findall(r"```yaml\n(scrape_configs:.*?)```", page, flags=re.DOTALL)
-    assert "127.0.0.1:9477" in told
+    (example,) = re.findall(r"```yaml\n(scrape_configs:.*?)```", page, flags=re.DOTALL)
+    assert "127.0.0.1:9477" in example
     config = folder / "prometheus.yml"
-    config.write_text("global: {scrape_interval: 1s}\n" + told.replace("127.0.0.1:9477", agent["listen"]))
+    config.write_text("global: {scrape_interval: 1s}\n" + example.replace("127.0.0.1:9477", agent["listen"]))
     subprocess.run([program("promtool"), "check", "config", config], check=True, capture_output=True)
     address = f"127.0.0.1:{free_port()}"
     line = [f"--config.file={config}", f"--storage.tsdb.path={folder}", f"--web.listen-address={address}"]
@@ -181,8 +181,8 @@ def is_ready(address: str) -> bool:
 
 def values(address: str, query: str) -> list[float]:
     """What Prometheus answers; a query that it refuses raises."""
-    asked = urllib.parse.urlencode({"query": query})
-    with DIRECT.open(f"http://{address}/api/v1/query?{asked}") as answer:
+    arguments = urllib.parse.urlencode({"query": query})
+    with DIRECT.open(f"http://{address}/api/v1/query?{arguments}") as answer:
         return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]
 
 

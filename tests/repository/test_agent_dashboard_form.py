@@ -75,8 +75,8 @@ def test_all_panels_use_the_selected_data_source() -> None:
 
 
 def test_exactly_the_declared_variables_are_used() -> None:
-    asked = " ".join(target["expr"] for panel in PANELS for target in panel["targets"])
-    used = set(re.findall(r"\$(\w+)", asked)) - {"__rate_interval"}
+    expressions = " ".join(target["expr"] for panel in PANELS for target in panel["targets"])
+    used = set(re.findall(r"\$(\w+)", expressions)) - {"__rate_interval"}
     assert used == {variable["name"] for variable in VARIABLES[1:]}
     for panel in PANELS:
         for target in panel["targets"]:
@@ -93,7 +93,9 @@ def test_the_unit_of_a_panel_matches_its_query(panel: dict[str, Any]) -> None:
 
 def test_every_queried_metric_is_documented() -> None:
     page = (ROOT / "docs" / "reference" / "agent.md").read_text()
-    asked = " ".join(target["expr"] for panel in PANELS for target in panel["targets"])
-    metrics = {re.sub(r"_(bucket|count|sum)$", "", name) for name in re.findall(r"\b(?:thalweg|process)_\w+", asked)}
+    expressions = " ".join(target["expr"] for panel in PANELS for target in panel["targets"])
+    metrics = {
+        re.sub(r"_(bucket|count|sum)$", "", name) for name in re.findall(r"\b(?:thalweg|process)_\w+", expressions)
+    }
     assert len(metrics) > 15
     assert [name for name in sorted(metrics) if f"`{name}`" not in page] == []

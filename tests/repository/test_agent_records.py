@@ -126,29 +126,29 @@ def test_agent_files_have_exactly_the_documented_columns(recorded: Recorded) -> 
 
 
 def test_connections_transfers_and_bytes_match_the_traffic(recorded: Recorded) -> None:
-    told = json.loads(recorded.thalweg("--json"))
+    summary = json.loads(recorded.thalweg("--json"))
     connections = sum(map(len, recorded.sent.values()))
     # Both ends are recorded, and each has sent one object; one connection has sent nothing and is still open.
     counts = {
-        column: {each["value"]: each["connections"] + each["transfers"] for each in told["counts"][column]}
+        column: {entry["value"]: entry["connections"] + entry["transfers"] for entry in summary["counts"][column]}
         for column in ("kind", "direction", "close", "ip_version", "joined")
     }
     assert counts["kind"] == {"close": 2 * connections, "transfer": 2 * connections, "interim": 2}
     assert counts["direction"] == {"in": 2 * connections + 1, "out": 2 * connections + 1}
     assert counts["close"] == {"local_fin": connections, "remote_fin": connections}
     assert (set(counts["ip_version"]), set(counts["joined"])) == ({"4"}, {"false"})
-    assert (told["open"], told["superseded"], told["left_out"]) == (2, 0, [])
-    for each in told["algorithms"]:
-        sizes = recorded.sent[each["cc"]]
-        still_open = 2 if each["cc"] == "reno" else 0
-        assert (each["connections"], each["transfers"]) == (2 * len(sizes) + still_open, 2 * len(sizes))
-        assert each["acked_bytes"] == sum(sizes) + REQUEST * len(sizes)
-    assert {each["cc"] for each in told["algorithms"]} == recorded.sent.keys()
+    assert (summary["open"], summary["superseded"], summary["left_out"]) == (2, 0, [])
+    for entry in summary["algorithms"]:
+        sizes = recorded.sent[entry["cc"]]
+        still_open = 2 if entry["cc"] == "reno" else 0
+        assert (entry["connections"], entry["transfers"]) == (2 * len(sizes) + still_open, 2 * len(sizes))
+        assert entry["acked_bytes"] == sum(sizes) + REQUEST * len(sizes)
+    assert {entry["cc"] for entry in summary["algorithms"]} == recorded.sent.keys()
 
 
 def test_completion_times_match_the_sizes_sent(recorded: Recorded) -> None:
-    told = json.loads(recorded.thalweg("--json"))
-    for algorithm in told["algorithms"]:
+    summary = json.loads(recorded.thalweg("--json"))
+    for algorithm in summary["algorithms"]:
         sizes = recorded.sent[algorithm["cc"]]
         by_size = {title: spread["rows"] for title, spread in algorithm["completion_time_by_size"].items()}
         small, next_small = SIZES[0].title, SIZES[1].title

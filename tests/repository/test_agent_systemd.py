@@ -84,9 +84,9 @@ class Systemd:
 
     def keepers(self) -> set[int]:
         """The processes that hold what a service has attached if that dies."""
-        found = self.run("sh", "-c", "grep -lz tune-keeper /proc/[0-9]*/cmdline || true").split()
+        paths = self.run("sh", "-c", "grep -lz tune-keeper /proc/[0-9]*/cmdline || true").split()
         # The one that looks has the word in its own command line.
-        return {int(path.split("/")[2]) for path in found if self.is_agent(path.removesuffix("/cmdline"))}
+        return {int(path.split("/")[2]) for path in paths if self.is_agent(path.removesuffix("/cmdline"))}
 
     def is_agent(self, process: str) -> bool:
         with suppress(OSError):

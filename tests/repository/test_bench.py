@@ -24,10 +24,10 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[subprocess.Complete
 
 
 def test_every_case_of_the_smoke_test_has_a_row(quick: tuple[subprocess.CompletedProcess[str], dict]) -> None:
-    done, found = quick
+    done, document = quick
     rows = [line.split()[0] for line in done.stdout.splitlines() if line.strip()]
     assert rows[:3] == ["case", "one-cubic", "lossy-cubic"]
-    assert [case["case"] for case in found["cases"]] == ["one-cubic", "lossy-cubic"]
+    assert [case["case"] for case in document["cases"]] == ["one-cubic", "lossy-cubic"]
 
 
 def test_packets_are_counted_in_both_directions(quick: tuple[subprocess.CompletedProcess[str], dict]) -> None:
@@ -53,6 +53,6 @@ def test_both_simulators_deliver_the_same_through_the_same_dumbbell(
 
 
 def test_memory_and_cores_are_reported(quick: tuple[subprocess.CompletedProcess[str], dict]) -> None:
-    done, found = quick
+    done, document = quick
     assert "cores instead of one" in done.stdout
-    assert all(entry["peak_bytes"] > 0 for entry in found["memory"])
+    assert all(entry["peak_bytes"] > 0 for entry in document["memory"])

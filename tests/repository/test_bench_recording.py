@@ -27,8 +27,8 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, dict[str, Any]
 
 
 def test_all_costs_of_recording_are_reported(quick: tuple[str, dict[str, Any]]) -> None:
-    said = [line.split()[0] for line in quick[0].splitlines() if line.strip()]
-    assert {"slowdown", "kernel", "process", "lost", "memory"} <= set(said)
+    words = [line.split()[0] for line in quick[0].splitlines() if line.strip()]
+    assert {"slowdown", "kernel", "process", "lost", "memory"} <= set(words)
 
 
 @pytest.mark.parametrize("kind", ["nginx-tls", "nginx-tls-again", "nginx", "bare"])
@@ -50,25 +50,25 @@ def test_a_connection_costs_more_on_a_web_server_and_most_with_tls(quick: tuple[
 
 
 def test_lost_throughput_matches_kernel_and_process_time(quick: tuple[str, dict[str, Any]]) -> None:
-    found = quick[1]["slowdown_bare_busy"]
+    result = quick[1]["slowdown_bare_busy"]
     lost = []
-    for window in found["windows"]:
+    for window in result["windows"]:
         sides = (window["recorded"], window["other"])
         recorded, other = ((side["clients_ns"] + side["servers_ns"]) / side["answered"] for side in sides)
         lost.append(1 - other / (recorded + window["process_ns"] / window["connections"]))
-    assert found["slowdown"] == pytest.approx(sum(lost) / len(lost))
-    assert found["slowdown_at_most"] > found["slowdown"] > found["in_kernel"]
+    assert result["slowdown"] == pytest.approx(sum(lost) / len(lost))
+    assert result["slowdown_at_most"] > result["slowdown"] > result["in_kernel"]
 
 
 def test_with_a_spare_cpu_wall_time_counts(quick: tuple[str, dict[str, Any]]) -> None:
-    found = quick[1]["slowdown_bare_spare"]
+    result = quick[1]["slowdown_bare_spare"]
     longer = []
-    for window in found["windows"]:
+    for window in result["windows"]:
         sides = (window["recorded"], window["other"])
         recorded, other = (side["clock_ns"] / side["answered"] for side in sides)
         longer.append(recorded / other - 1)
-    assert found["slowdown"] == pytest.approx(sum(longer) / len(longer))
-    assert found["slowdown_at_most"] > found["slowdown"]
+    assert result["slowdown"] == pytest.approx(sum(longer) / len(longer))
+    assert result["slowdown_at_most"] > result["slowdown"]
 
 
 @pytest.mark.parametrize("place", PLACES)

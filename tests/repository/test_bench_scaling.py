@@ -13,10 +13,10 @@ def test_the_page_has_a_row_per_size_and_the_growth_of_costs(tmp_path: Path) -> 
     command = [sys.executable, ROOT / "bench" / "scaling.py", "--quick", "--curve", "flows"]
     done = subprocess.run([*command, "--page", page, "--out", file], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = json.loads(file.read_text())
-    sizes = {(each["series"], each["size"]) for each in found}
+    document = json.loads(file.read_text())
+    sizes = {(row["series"], row["size"]) for row in document}
     assert sizes == {(series, size) for series in ("without samples", "100 samples a second") for size in (1, 10)}
-    assert all(each["units"] > 500_000 and each["cpu_s"] > 0 and each["peak_bytes"] > 0 for each in found)
+    assert all(row["units"] > 500_000 and row["cpu_s"] > 0 and row["peak_bytes"] > 0 for row in document)
     text = page.read_text()
     assert text.count("| without samples |") == 2
     assert "- without samples: the cost grows by a factor of" in text

@@ -52,10 +52,10 @@ def test_held_out_connections_keep_the_default(quick: dict[str, Any], case: str)
 def test_without_loss_all_algorithms_are_tried_or_known_and_all_connections_judged(
     quick: dict[str, Any],
 ) -> None:
-    found = quick["no loss"]
-    assert len(found["tuned"]) == len(found["held_out"]) == 40
-    assert sum(found["used"].values()) == pytest.approx(1)
-    assert all(one["goodput_bps"] > 0 for one in found["tuned"])
+    result = quick["no loss"]
+    assert len(result["tuned"]) == len(result["held_out"]) == 40
+    assert sum(result["used"].values()) == pytest.approx(1)
+    assert all(one["goodput_bps"] > 0 for one in result["tuned"])
 
 
 @pytest.mark.parametrize("place", PLACES)

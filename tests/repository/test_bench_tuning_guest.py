@@ -28,22 +28,22 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_a_table_has_a_row_per_algorithm_and_counts_each_connection_once(quick: dict[str, Any], policy: str) -> None:
-    found = quick["10 % loss"][policy]
-    assert {row["cc"] for row in found["rows"]} == ARMS
-    told = [(one["assignment"], one["cc"]) for one in found["connections"]]
-    assert len(told) == 24
-    assert {assignment for assignment, _ in told} <= {"treated", "held_out"}
-    for row in found["rows"]:
-        assert row["count"] == told.count(("treated", row["cc"]))
+    result = quick["10 % loss"][policy]
+    assert {row["cc"] for row in result["rows"]} == ARMS
+    connections = [(one["assignment"], one["cc"]) for one in result["connections"]]
+    assert len(connections) == 24
+    assert {assignment for assignment, _ in connections} <= {"treated", "held_out"}
+    for row in result["rows"]:
+        assert row["count"] == connections.count(("treated", row["cc"]))
     for column in ("IPAddress", "CongAlg", "Metric", "Count", "Greedy", "MinRtt", "MaxRtDlvr"):
         assert column in quick["said"]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_without_the_agent_all_connections_use_cubic(quick: dict[str, Any], policy: str) -> None:
-    found = quick["10 % loss"][policy]
-    assert found["untuned_ccs"] == ["cubic"]
-    assert {one["cc"] for one in found["connections"] if one["assignment"] == "held_out"} <= {"cubic"}
+    result = quick["10 % loss"][policy]
+    assert result["untuned_ccs"] == ["cubic"]
+    assert {one["cc"] for one in result["connections"] if one["assignment"] == "held_out"} <= {"cubic"}
 
 
 def test_bpftunes_rule_assigns_bbr_to_most_lossy_connections(quick: dict[str, Any]) -> None:

@@ -69,9 +69,9 @@ def kernel_machine(machine: Path) -> Path:
 
 
 def test_missing_rust_is_reported_with_its_source(machine: Path) -> None:
-    said = stopped(machine, "system")
-    assert "cannot go on: cargo (Rust) is missing" in said
-    assert "do this: install Rust" in said
+    message = stopped(machine, "system")
+    assert "cannot go on: cargo (Rust) is missing" in message
+    assert "do this: install Rust" in message
 
 
 def test_rust_missing_from_the_path_is_reported(machine: Path) -> None:
@@ -83,9 +83,9 @@ def test_rust_missing_from_the_path_is_reported(machine: Path) -> None:
 def test_old_rust_is_refused_with_both_versions(machine: Path) -> None:
     program(machine, "cargo", "exit 0")
     program(machine, "rustc", "echo 'rustc 1.63.0 (4b91a6ea7 2022-08-08)'")
-    said = stopped(machine, "system")
-    assert "Rust 1.63.0 is too old: 1." in said
-    assert "do this: rustup update" in said
+    message = stopped(machine, "system")
+    assert "Rust 1.63.0 is too old: 1." in message
+    assert "do this: rustup update" in message
 
 
 def test_a_missing_c_compiler_is_reported_with_its_package(machine: Path) -> None:
@@ -96,15 +96,15 @@ def test_a_missing_c_compiler_is_reported_with_its_package(machine: Path) -> Non
 
 def test_old_python_is_refused_with_its_version(machine: Path) -> None:
     program(machine, "python3", '[ "$1" = --version ] && echo Python 3.9.2 || exit 1')
-    said = stopped(machine, "venv")
-    assert "Python 3.11 or newer is missing (found: Python 3.9.2)" in said
-    assert "make demo PYTHON=" in said
+    message = stopped(machine, "venv")
+    assert "Python 3.11 or newer is missing (found: Python 3.9.2)" in message
+    assert "make demo PYTHON=" in message
 
 
 def test_missing_chromium_is_reported_with_its_package(machine: Path) -> None:
-    said = stopped(machine, "browser")
-    assert "Chromium is missing" in said
-    assert "do this: sudo apt-get install chromium" in said
+    message = stopped(machine, "browser")
+    assert "Chromium is missing" in message
+    assert "do this: sudo apt-get install chromium" in message
 
 
 def test_missing_clippy_is_reported_with_its_component(machine: Path) -> None:
@@ -116,9 +116,9 @@ def test_requirements_of_kernel_tests_are_reported_together(kernel_machine: Path
     assert went_on(kernel_machine, "kernel") == ""
     for name in ("unshare", "nsenter", "iperf3"):
         (kernel_machine / name).unlink()
-    said = stopped(kernel_machine, "kernel")
-    assert "cannot go on: unshare nsenter iperf3 missing" in said
-    assert "do this: sudo apt-get install util-linux iperf3\n" in said
+    message = stopped(kernel_machine, "kernel")
+    assert "cannot go on: unshare nsenter iperf3 missing" in message
+    assert "do this: sudo apt-get install util-linux iperf3\n" in message
 
 
 def test_requirements_of_a_kernel_build_are_reported_together(kernel_machine: Path) -> None:
@@ -130,10 +130,10 @@ def test_requirements_of_a_kernel_build_are_reported_together(kernel_machine: Pa
 def test_skipped_tests_are_listed_at_the_end(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
     assert went_on(kernel_machine, "kernel") == ""
-    said = went_on(kernel_machine, "left-out")
-    assert "no kernel in virtual time is built" in said
-    assert "you are not root" in said
-    assert "user namespaces" not in said, "this user may make them"
+    message = went_on(kernel_machine, "left-out")
+    assert "no kernel in virtual time is built" in message
+    assert "you are not root" in message
+    assert "user namespaces" not in message, "this user may make them"
 
 
 def test_prometheus_is_required_only_in_ci(kernel_machine: Path) -> None:
@@ -264,10 +264,10 @@ def test_a_default_setup_has_no_kernel_requirements() -> None:
 
 def test_the_missing_bpf_compiler_is_reported(machine: Path) -> None:
     program(machine, "cc", "exit 1")
-    said = stopped(machine, "bpf")
-    assert "clang make pkg-config libelf zlib missing" in said
-    assert "do this: sudo apt-get install clang" in said
-    assert "libelf-dev zlib1g-dev" in said
+    message = stopped(machine, "bpf")
+    assert "clang make pkg-config libelf zlib missing" in message
+    assert "do this: sudo apt-get install clang" in message
+    assert "libelf-dev zlib1g-dev" in message
 
 
 def test_a_versioned_clang_is_accepted(machine: Path) -> None:

@@ -61,8 +61,8 @@ def test_the_readme_shows_the_actual_output(tmp_path: Path) -> None:
 def test_every_make_target_in_documents_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):.*## ", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
     for document in DOCUMENTS:
-        told = set(re.findall(r"(?:`|^)make ([a-z-]+)", document.read_text(), flags=re.MULTILINE))
-        assert told <= targets, document.name
+        named = set(re.findall(r"(?:`|^)make ([a-z-]+)", document.read_text(), flags=re.MULTILINE))
+        assert named <= targets, document.name
 
 
 def test_architecture_lists_the_checked_layers() -> None:

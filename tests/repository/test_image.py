@@ -36,10 +36,10 @@ def folder() -> Iterator[Path]:
         cannot("buildah, mmdebstrap or newuidmap is missing: tools/bootstrap image")
     if sys.version_info[:2] != (3, 11):
         cannot("the image has the packages of this Python only if it is 3.11")
-    made = Path(tempfile.mkdtemp(prefix="thalweg-image-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    temporary = Path(tempfile.mkdtemp(prefix="thalweg-image-"))
+    temporary.chmod(0o755)
+    yield temporary
+    shutil.rmtree(temporary)
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +61,9 @@ def image(folder: Path, wheel: Path) -> Path:
 def container(folder: Path, image: Path) -> str:
     """A command of an ordinary user that runs what follows it in a container of the image, in the folder `work`."""
     home = folder / "home"
-    for made in (home, home / "work"):
-        made.mkdir()
-        shutil.chown(made, USER)
+    for path in (home, home / "work"):
+        path.mkdir()
+        shutil.chown(path, USER)
     shutil.copy(ROOT / "scenarios/quickstart.toml", home / "work")
     (folder / "ids").write_text(IDS)
     buildah = f"buildah --root {home}/store --runroot {home}/run"

@@ -98,9 +98,9 @@ def test_a_page_contains_the_story_with_valid_links(study: Study) -> None:
 
 
 def test_a_claim_confirmed_by_every_engine_is_listed_with_its_value(study: Study) -> None:
-    found = json.loads((study.folder / "found.json").read_text())
-    found["engines"]["uml"]["quick"]["claims"]["alone"] = entry("cannot run here", 0.0)
-    (study.folder / "found.json").write_text(json.dumps(found))
+    results = json.loads((study.folder / "found.json").read_text())
+    results["engines"]["uml"]["quick"]["claims"]["alone"] = entry("cannot run here", 0.0)
+    (study.folder / "found.json").write_text(json.dumps(results))
     page = study_pages.page(study)
     assert "- `alone`: It has all. **sim** 100 % [90, 110], n=5\n" in page
     assert page.index("- `fills`") < page.index("### Confirmed") < page.index("- `alone`")
@@ -120,12 +120,12 @@ def test_the_page_of_a_study_explains_failed_claims_and_scaling(study: Study) ->
 
 
 def test_an_interval_in_a_different_unit_than_its_value_has_its_unit(study: Study) -> None:
-    found = json.loads((study.folder / "found.json").read_text())
+    results = json.loads((study.folder / "found.json").read_text())
     goodput = 'measure = "goodput", flow = "bulk"'
     text = (study.folder / "claims.toml").read_text().replace('measure = "utilisation"', goodput)
     (study.folder / "claims.toml").write_text(text)
-    found["engines"]["uml"]["quick"]["claims"]["fills"] |= {"value": 1.2e6, "low": 9e5, "high": 1.5e6}
-    (study.folder / "found.json").write_text(json.dumps(found))
+    results["engines"]["uml"]["quick"]["claims"]["fills"] |= {"value": 1.2e6, "low": 9e5, "high": 1.5e6}
+    (study.folder / "found.json").write_text(json.dumps(results))
     assert "1.2 Mbit/s [900 kbit/s, 1.5 Mbit/s], n=5" in study_pages.page(studies.load(study.folder))
 
 
@@ -138,7 +138,7 @@ def test_the_page_of_a_study_without_results_says_so(study: Study) -> None:
 def test_the_front_page_has_the_total_duration_if_every_one_is_known(study: Study) -> None:
     together = "On the simulator all of them together took 24 s with `--quick`, and 24 s without"
     assert together in study_pages.front([study, study])
-    found = json.loads((study.folder / "found.json").read_text())
-    found["engines"]["sim"]["quick"]["seconds"] = None
-    (study.folder / "found.json").write_text(json.dumps(found))
+    results = json.loads((study.folder / "found.json").read_text())
+    results["engines"]["sim"]["quick"]["seconds"] = None
+    (study.folder / "found.json").write_text(json.dumps(results))
     assert "all of them together" not in study_pages.front([study])

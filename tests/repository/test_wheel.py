@@ -44,13 +44,13 @@ def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def link(name: str, packages: Path) -> None:
     """Link the files of an installed package: its folders and modules beside one another."""
-    found = distribution(name)
-    tops = {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}
+    installed = distribution(name)
+    tops = {file.parts[0] for file in installed.files or [] if file.parts[0] not in ("..", "__pycache__")}
     assert tops, name
     for top in tops:
         target = packages / top
         if not target.exists():
-            target.symlink_to(Path(str(found.locate_file(top))))
+            target.symlink_to(Path(str(installed.locate_file(top))))
 
 
 def test_an_installed_wheel_is_independent_of_the_checkout(clean: Path) -> None:

@@ -53,9 +53,9 @@ def test_a_limit_that_is_too_high_is_refused_and_can_be_lowered(listed: Path) ->
 
 
 def test_a_pattern_of_one_kind_of_file_and_an_allowed_file_are_respected(listed: Path) -> None:
-    found = messages(listed, a_py='def f():\n    """Give it."""\n# nobody', accounts_md="nobody nobody")
-    assert found[0].startswith("`Give`: 1 more than the 0 left")
-    assert len(found) == 2
+    lines = messages(listed, a_py='def f():\n    """Give it."""\n# nobody', accounts_md="nobody nobody")
+    assert lines[0].startswith("`Give`: 1 more than the 0 left")
+    assert len(lines) == 2
 
 
 def test_the_line_length_is_not_checked_in_code_blocks_and_markup(listed: Path) -> None:
@@ -69,8 +69,8 @@ def test_the_line_length_is_not_checked_in_code_blocks_and_markup(listed: Path) 
 
 def test_every_exception_has_a_reason_and_a_pattern() -> None:
     listed = tomllib.loads(check_words.FILE.read_text())
-    names = {each["name"] for each in listed["pattern"]}
-    for each in listed.get("allowed", ()):
-        assert each["pattern"] in names
-        assert len(each["reason"]) > 10
-        assert (check_words.ROOT / each["file"]).is_file()
+    names = {entry["name"] for entry in listed["pattern"]}
+    for entry in listed.get("allowed", ()):
+        assert entry["pattern"] in names
+        assert len(entry["reason"]) > 10
+        assert (check_words.ROOT / entry["file"]).is_file()

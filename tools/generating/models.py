@@ -145,14 +145,14 @@ def _scalar(schema: Schema) -> str:
     if kind == "str" and "format" in schema:
         return FORMATS[schema["format"]]
     limits = {"minimum": "ge", "maximum": "le", "pattern": "pattern"}
-    given = {limits[key]: schema[key] for key in limits if key in schema}
-    if schema.get("format") == "uint64" and "le" not in given:
-        given["le"] = 2**64 - 1
-    if schema.get("format") == "uint32" and "le" not in given:
-        given["le"] = 2**32 - 1
-    if not given:
+    bound = {limits[key]: schema[key] for key in limits if key in schema}
+    if schema.get("format") == "uint64" and "le" not in bound:
+        bound["le"] = 2**64 - 1
+    if schema.get("format") == "uint32" and "le" not in bound:
+        bound["le"] = 2**32 - 1
+    if not bound:
         return kind
-    return f"Annotated[{kind}, Field({', '.join(f'{key}={value!r}' for key, value in given.items())})]"
+    return f"Annotated[{kind}, Field({', '.join(f'{key}={value!r}' for key, value in bound.items())})]"
 
 
 def _docstring(text: str, indent: str = "") -> str:

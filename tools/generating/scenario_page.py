@@ -64,7 +64,9 @@ FORMATS = {"time-or-rtt": "time or rtt", "size-or-unlimited": "size or unlimited
 def page(schema: Schema) -> str:
     """Write the page."""
     defs = {**schema["$defs"], "Scenario": schema}
-    missing = {name for name, each in defs.items() if "properties" in each} - {name for _, _, name in SECTIONS}
+    missing = {name for name, definition in defs.items() if "properties" in definition} - {
+        name for _, _, name in SECTIONS
+    }
     if missing:
         raise ValueError(f"no section for {', '.join(sorted(missing))}")
     return HEAD + "".join(line for section in SECTIONS for line in _section(*section, defs))
@@ -112,7 +114,7 @@ def _kind(node: Schema, defs: dict[str, Schema]) -> str:
         return ", ".join(f'`"{choice["const"]}"`' for choice in node["oneOf"])
     if "anyOf" in node:
         return " or ".join(_kind(branch, defs) for branch in node["anyOf"] if branch != {"type": "null"})
-    kind = node["type"] if isinstance(node["type"], str) else next(each for each in node["type"] if each != "null")
+    kind = node["type"] if isinstance(node["type"], str) else next(type_ for type_ in node["type"] if type_ != "null")
     if kind == "array":
         return f"list of {_kind(node['items'], defs)}"
     if kind == "object":

@@ -46,11 +46,11 @@ def page(study: Study) -> str:
 
     The site shows the README in place of the link (tools/website/hooks.py).
     """
-    claims, known = study.claims, _engines(study)
+    claims, engines = study.claims, _engines(study)
     lines = [f"# {claims.title}", "", NOTE, "", f"Source: {_cite(study)}", ""]
     lines += [*(_story(study) or (claims.about.strip(), "")), "## Run it", "", "```sh"]
-    lines += [f"thalweg reproduce {study.name}{_hint(known)}"]
-    lines += [f"thalweg reproduce {study.name} --engine {name}" for name in known if name != engine.DEFAULT]
+    lines += [f"thalweg reproduce {study.name}{_hint(engines)}"]
+    lines += [f"thalweg reproduce {study.name} --engine {name}" for name in engines if name != engine.DEFAULT]
     lines += ["```", "", *_made(study), "", *_parts(study), "", "## Claims", ""]
     bounds = f"[claims.toml](../../studies/{study.name}/claims.toml)"
     lines += [f"[How claims are judged](README.md); bounds and their reasons are in {bounds}.", ""]
@@ -105,23 +105,23 @@ def _together(studies: Sequence[Study]) -> Iterator[str]:
     yield ""
 
 
-def _hint(known: Mapping[str, Found]) -> str:
+def _hint(engines: Mapping[str, Found]) -> str:
     """Describe the option --quick as a comment, with how long the simulator took."""
-    took = _seconds(known.get(engine.DEFAULT, {}).get("quick", {}))
+    took = _seconds(engines.get(engine.DEFAULT, {}).get("quick", {}))
     return f"   # --quick: fewer points, in {took}" if took else "   # --quick: fewer points"
 
 
 def _made(study: Study) -> Iterator[str]:
-    known = _engines(study)
-    if not known:
+    engines = _engines(study)
+    if not engines:
         yield "Nothing was recorded yet."
         return
     yield "| Engine | Version of its results | Experiments | Took |"
     yield "| --- | --- | ---: | ---: |"
-    for name, of_engine in known.items():
+    for name, of_engine in engines.items():
         size, recorded = _best(of_engine)
-        version, many = _text(str(recorded.get("result_version", ""))), _plain(recorded.get("experiments"))
-        yield f"| {_shown(name, size)} | {version} | {many} | {_seconds(recorded)} |"
+        version, repetitions = _text(str(recorded.get("result_version", ""))), _plain(recorded.get("experiments"))
+        yield f"| {_shown(name, size)} | {version} | {repetitions} | {_seconds(recorded)} |"
 
 
 def _shown(engine_name: str, size: str) -> str:
@@ -153,27 +153,27 @@ def _parts(study: Study) -> Iterator[str]:
 def _records(part: StudyPart) -> str:
     """Describe the synthetic records of a part."""
     assert part.records
-    each = part.records
-    return f"{each.repetitions} times {each.rows:,} rows of records, {each.design}, by {' and '.join(each.by)}"
+    data = part.records
+    return f"{data.repetitions} times {data.rows:,} rows of records, {data.design}, by {' and '.join(data.by)}"
 
 
 def _claims(study: Study) -> Iterator[str]:
     """Describe claims that some engine does not confirm in detail, and list the others with their values."""
-    found = {claim.id: list(_found(study, claim)) for claim in study.claims.claims}
+    results = {claim.id: list(_found(study, claim)) for claim in study.claims.claims}
     confirmed = [
         claim
         for claim in study.claims.claims
-        if found[claim.id] and all(judged.verdict == "holds" for _, judged in found[claim.id])
+        if results[claim.id] and all(judged.verdict == "holds" for _, judged in results[claim.id])
     ]
     others = [claim for claim in study.claims.claims if claim not in confirmed]
     if others and confirmed:
         yield from ("### Not confirmed, or not on every engine", "")
     for claim in others:
-        yield from _claim(claim, found[claim.id])
+        yield from _claim(claim, results[claim.id])
     if confirmed:
         yield from (*([""] if others else []), "### Confirmed on every engine that ran it", "")
     for claim in confirmed:
-        values = "; ".join(f"**{name}** {_value(judged, texts.unit(claim))}" for name, judged in found[claim.id])
+        values = "; ".join(f"**{name}** {_value(judged, texts.unit(claim))}" for name, judged in results[claim.id])
         yield f"- `{claim.id}`: {_text(claim.text)} {_text(values)}"
     yield ""
 
@@ -187,16 +187,16 @@ def _found(study: Study, claim: Claim) -> Iterator[tuple[str, Judged]]:
             yield _shown(name, size), _judged(entry)
 
 
-def _claim(claim: Claim, found: Sequence[tuple[str, Judged]]) -> Iterator[str]:
+def _claim(claim: Claim, results: Sequence[tuple[str, Judged]]) -> Iterator[str]:
     source, unit = _text(claim.source), texts.unit(claim)
     paper = f"{source}: {_text(texts.paper(claim))}" if texts.paper(claim) else source
     yield f"- `{claim.id}`: {_text(claim.text)} ({paper})"
-    for name, judged in found:
+    for name, judged in results:
         parts = [f"{SIGNS[judged.verdict]} **{name}** {_value(judged, unit)}".strip()]
         if judged.verdict != "holds":
             parts += [f"at {judged.where}" if judged.where else "", judged.note]
         yield f"    - {_text('; '.join(filter(None, parts)))}"
-    if not found:
+    if not results:
         yield "    - not judged yet"
     if claim.reason:
         yield f"    - Why: {_text(claim.reason)}"
@@ -206,7 +206,7 @@ def _value(judged: Judged, unit: str) -> str:
     """Write a value with its interval and repetitions; the unit once, if all three numbers have the same."""
     if judged.n is None:
         return ""
-    value, *ends = (texts.number(each, unit) for each in (judged.value, judged.low, judged.high))
+    value, *ends = (texts.number(number, unit) for number in (judged.value, judged.low, judged.high))
     if judged.low is None or judged.high is None:
         return f"{value}, n={judged.n}"
     shown = value.partition(" ")[2]

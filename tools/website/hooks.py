@@ -100,7 +100,7 @@ def rewrite(markdown: str, uri: str) -> str:
         markdown: The text of the page.
         uri: Path of the page below docs/, or its name if it is a document of the root folder.
     """
-    here = posixpath.dirname(uri)
+    directory = posixpath.dirname(uri)
 
     def replace(match: re.Match[str]) -> str:
         target = _target(uri, match[3])
@@ -113,7 +113,7 @@ def rewrite(markdown: str, uri: str) -> str:
             url = f"{FILES}/{target}.txt"
         else:
             return match[2]
-        return f"{match[1]}[{match[2]}]({posixpath.relpath(url, here or '.')}{match[4] or ''})"
+        return f"{match[1]}[{match[2]}]({posixpath.relpath(url, directory or '.')}{match[4] or ''})"
 
     return LINK.sub(replace, markdown)
 

@@ -25,53 +25,53 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> tuple[BadFleet, int]:
     counts = {file: pq.read_metadata(file).num_rows for file in files}
     assert len(files) > 300
     assert max(counts.values()) > 10 * min(counts.values())
-    made = bad_fleet.make(folder)
-    rows = ROWS + made.rows
+    bad = bad_fleet.make(folder)
+    rows = ROWS + bad.rows
     largest = sorted(files, key=lambda file: -counts[file])
     for file in largest[:3]:  # the upload was cut off
         rows -= counts[file]
         content = file.read_bytes()
         file.write_bytes(content[: len(content) * 2 // 3])
-        made.bad[file] = "damaged"
+        bad.bad[file] = "damaged"
     for file in largest[3:6]:  # an agent that was not upgraded wrote them
         pl.read_parquet(file).drop(bad_fleet.OLDER).write_parquet(file)
-    return made, rows
+    return bad, rows
 
 
-def named(told: dict[str, Any]) -> dict[Path, str]:
-    return {Path(each["file"]): each["why"] for each in told["left_out"]}
+def named(document: dict[str, Any]) -> dict[Path, str]:
+    return {Path(file["file"]): file["why"] for file in document["left_out"]}
 
 
 def test_advise_counts_valid_files_and_names_every_invalid_one(
     thalweg: Callable[..., Any], fleet: tuple[BadFleet, int]
 ) -> None:
-    made, rows = fleet
-    done = thalweg("advise", str(made.folder), "--by", "pop", "--json")
+    files, rows = fleet
+    done = thalweg("advise", str(files.folder), "--by", "pop", "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    why = named(told)
-    assert set(why) == {*made.bad, *made.copies, *made.damaged}
+    document = json.loads(done.stdout)
+    why = named(document)
+    assert set(why) == {*files.bad, *files.copies, *files.damaged}
     assert all(why.values()), "each with its reason"
-    assert told["rows"] == rows
-    assert {part["part"][0] for part in told["parts"]} >= set(synth.clients.POPS)
+    assert document["rows"] == rows
+    assert {part["part"][0] for part in document["parts"]} >= set(synth.clients.POPS)
 
 
 def test_text_output_names_the_first_invalid_files_and_counts_the_rest(
     thalweg: Callable[..., Any], fleet: tuple[BadFleet, int]
 ) -> None:
-    made, _ = fleet
-    done = thalweg("advise", str(made.folder), "--by", "pop")
+    files, _ = fleet
+    done = thalweg("advise", str(files.folder), "--by", "pop")
     assert done.returncode == 0, done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("left out: ")]
-    count = len(made.bad) + len(made.copies) + len(made.damaged)
+    count = len(files.bad) + len(files.copies) + len(files.damaged)
     assert len(lines) == 6
     assert lines[-1] == f"left out: {count - 5} more files"
 
 
 def test_only_invalid_files_is_an_error_that_names_one(thalweg: Callable[..., Any], tmp_path: Path) -> None:
-    made = bad_fleet.make(tmp_path / "records")
-    for file in [*made.good, *made.copies]:
+    files = bad_fleet.make(tmp_path / "records")
+    for file in [*files.good, *files.copies]:
         file.unlink()
-    done = thalweg("advise", str(made.folder))
+    done = thalweg("advise", str(files.folder))
     assert done.returncode != 0
-    assert any(file.name in done.stderr for file in [*made.bad, *made.damaged])
+    assert any(file.name in done.stderr for file in [*files.bad, *files.damaged])

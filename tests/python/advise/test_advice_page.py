@@ -21,8 +21,8 @@ WIDE = 1280
 """Pixels: here the table of verdicts needs no scrolling to the side."""
 
 
-def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
-    return np.where(given["is_far"], 0.75, 1.2)
+def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.where(columns["is_far"], 0.75, 1.2)
 
 
 def lives() -> pl.DataFrame:
@@ -135,7 +135,7 @@ def test_rows_can_be_sorted_and_searched(browser: Browser, found: tuple[Answer, 
 
 
 def test_an_activation_is_marked_in_the_time_series(tmp_path: Path, browser: Browser) -> None:
-    frame = Traffic(hours=96, share=lambda given: (given["hour"] >= 48) * 1.0, effect=lambda _: 0.8).frame()
+    frame = Traffic(hours=96, share=lambda columns: (columns["hour"] >= 48) * 1.0, effect=lambda _: 0.8).frame()
     write(tmp_path / "some.parquet", frame)
     design = Design("before-after", synthetic.NOON_US + 48 * HOUR_US)
     answer = advise([tmp_path], Question(segments=(), design=design, replicates=200))

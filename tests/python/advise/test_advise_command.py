@@ -17,8 +17,8 @@ Thalweg = Callable[..., Any]
 QUICK = ("--replicates", "200")
 
 
-def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
-    return np.where(given["is_far"], 0.75, 1.2)
+def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.where(columns["is_far"], 0.75, 1.2)
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def test_output_has_the_verdict_then_the_segments_then_the_next_step(thalweg: Th
 
 
 def test_json_contains_every_number(thalweg: Thalweg, records: Path) -> None:
-    found = json.loads(thalweg("advise", str(records), *QUICK, "--json").stdout)
-    assert found["samples"] == 20_000
-    part = next(each for each in found["parts"] if each["verdict"] == "bbr")
+    document = json.loads(thalweg("advise", str(records), *QUICK, "--json").stdout)
+    assert document["samples"] == 20_000
+    part = next(segment for segment in document["parts"] if segment["verdict"] == "bbr")
     metric = part["metrics"]["completion_time"]
     assert metric["ratios"]["0.5"]["low"] < 0.75 < metric["ratios"]["0.5"]["high"]
     assert metric["p_adjusted"] <= 0.05
     assert metric["treatment"]["samples"] + metric["control"]["samples"] == part["samples"]
-    assert found["question"]["cluster"] == "prefix"
+    assert document["question"]["cluster"] == "prefix"
 
 
 def test_the_policy_has_a_rule_per_gain_with_its_evidence(thalweg: Thalweg, records: Path) -> None:
@@ -73,7 +73,7 @@ def test_networks_become_rule_conditions_but_sizes_do_not(thalweg: Thalweg, tmp_
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--design", "before-after"], "before-after needs a time of activation"),
         (["--at", "2026-01-31"], "before-after needs a time of activation"),
@@ -88,10 +88,10 @@ def test_networks_become_rule_conditions_but_sizes_do_not(thalweg: Thalweg, tmp_
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_invalid_options_are_explained(thalweg: Thalweg, records: Path, arguments: list[str], said: str) -> None:
+def test_invalid_options_are_explained(thalweg: Thalweg, records: Path, arguments: list[str], message: str) -> None:
     done = thalweg("advise", str(records), *arguments)
     assert done.returncode == Exit.USAGE
-    assert said in done.stderr
+    assert message in done.stderr
     assert done.stdout == ""
 
 

@@ -64,8 +64,8 @@ def play(kind: synth.PathClass, arms: list[str], seed: int, folder: Path) -> Poo
     capabilities = engine.capabilities()
     changes = QUICK | {"seed": seed, "flow.object.cc": arms}
     document = scenario.load(READY_MADE / "cdn" / f"{kind.name}.toml", changes)
-    made = plan.make(document, capabilities.engines["sim"], capabilities.engines)
-    assert not execute(made, folder, binary=capabilities.binary).failed
+    scenario_plan = plan.make(document, capabilities.engines["sim"], capabilities.engines)
+    assert not execute(scenario_plan, folder, binary=capabilities.binary).failed
     return pool_of(open_run(folder), kind)
 
 
@@ -84,21 +84,21 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
     for number in range(PLAYS):
         played = dict(pools)
         for asn, name in CLASS_OF.items():
-            given = algorithm(policy, asn)
-            if given != default:
-                kind = next(each for each in synth.CLASSES if each.name == name)
+            chosen = algorithm(policy, asn)
+            if chosen != default:
+                kind = next(path_class for path_class in synth.CLASSES if path_class.name == name)
                 seed = 1000 + number
-                played[name] = play(kind, [default, given], seed, folder / f"play-{number}-{name}")
+                played[name] = play(kind, [default, chosen], seed, folder / f"play-{number}-{name}")
         plays.append(synth.truth(synth.make(settings, played)))
     return Loop(answer, policy, synth.truth(world), plays)
 
 
 def log_ratio(truth: Table, name: str, metric: str) -> float:
     """Logarithm of the ratio of medians of a class, treatment over control."""
-    (found,) = (
+    (segments,) = (
         segment for segment in truth["segments"] if (segment["class"], segment["metric"]) == (name, METRICS[metric])
     )
-    return math.log(found["ratio_of_medians"])
+    return math.log(segments["ratio_of_medians"])
 
 
 def test_the_policy_changes_only_the_recommended_networks(loop: Loop) -> None:
@@ -123,19 +123,21 @@ def most(looks: int) -> int:
 def test_gains_on_the_recorded_runs_lie_within_their_intervals(loop: Loop) -> None:
     predicted = list(effects(loop.answer))
     assert len(predicted) == 2 * len(CLASS_OF)
-    missed = [each for each in predicted if not each[2].overlaps(math.exp(log_ratio(loop.truth, *each[:2])))]
+    missed = [
+        segment for segment in predicted if not segment[2].overlaps(math.exp(log_ratio(loop.truth, *segment[:2])))
+    ]
     assert len(missed) <= most(len(predicted)), missed
 
 
 def test_switched_networks_gain_as_predicted(loop: Loop) -> None:
     changed = {CLASS_OF[step.part.title] for step in loop.answer.rollout}
-    predicted = [each for each in effects(loop.answer) if each[0] in changed]
+    predicted = [segment for segment in effects(loop.answer) if segment[0] in changed]
     assert predicted
     missed = []
     for name, metric, effect in predicted:
         played = [log_ratio(truth, name, metric) for truth in loop.plays]
         mean = sum(played) / PLAYS
-        variance = sum((each - mean) ** 2 for each in played) / (PLAYS - 1)
+        variance = sum((segment - mean) ** 2 for segment in played) / (PLAYS - 1)
         of_plays = stats.t.ppf(0.975, PLAYS - 1) * math.sqrt(variance * (1 + 1 / PLAYS))
         of_records = math.log(effect.high / effect.low) / 2
         if abs(math.log(effect.ratio) - mean) > math.hypot(of_records, of_plays):

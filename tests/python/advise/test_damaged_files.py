@@ -113,12 +113,12 @@ def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
 ) -> None:
     run = synthetic_runs.grid(tmp_path, 1, 1).write() if not (tmp_path / "run").exists() else tmp_path / "run"
     file = next((run / "flows").iterdir())
-    whole = file.read_bytes()
-    file.write_bytes(flipped(whole, flip))
+    content = file.read_bytes()
+    file.write_bytes(flipped(content, flip))
     try:
         damage_is_told(*thalweg("results", run), name=file.name)
     finally:
-        file.write_bytes(whole)
+        file.write_bytes(content)
 
 
 @pytest.mark.parametrize("command", ["results", "report"])
@@ -155,8 +155,8 @@ def test_a_footer_that_only_arrow_can_read_is_reported_as_damage(thalweg: Run, r
 def test_an_incomplete_parquet_file_is_skipped(
     thalweg: Run, records: tuple[Path, bytes], content: bytes | None
 ) -> None:
-    folder, whole = records
-    (folder / "bad.parquet").write_bytes(whole[: len(whole) // 2] if content is None else content)
+    folder, intact = records
+    (folder / "bad.parquet").write_bytes(intact[: len(intact) // 2] if content is None else content)
     for command in ("records", "advise"):
         code, text = thalweg(command, folder)
         assert code == Exit.FINE, text

@@ -55,7 +55,7 @@ def test_the_page_matches_the_recorded_numbers() -> None:
 
 def false(tried: list[planted_truths.Trial]) -> int:
     """Count verdicts for an algorithm where nothing differs."""
-    return sum(look.is_false for each in tried for look in each.looks)
+    return sum(look.is_false for trial in tried for look in trial.looks)
 
 
 def test_correlated_clients_mislead_only_an_analysis_without_clusters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,14 +49,14 @@ def counting(records: Path) -> "subprocess.Popen[str]":
     return process
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda signal_: signal_.name)
 def test_a_terminated_process_leaves_no_scratch_files(temporary: Path, tmp_path: Path, number: signal.Signals) -> None:
     write(tmp_path / "records" / "some.parquet", Traffic(rows=2000).frame())
     process = counting(tmp_path / "records")
     assert len(list(temporary.glob("thalweg-advise-*"))) == 1
     process.send_signal(number)
-    _, said = process.communicate(timeout=WITHIN_S)
-    assert process.returncode == Exit.INTERRUPTED, said
+    _, output = process.communicate(timeout=WITHIN_S)
+    assert process.returncode == Exit.INTERRUPTED, output
     assert not list(temporary.iterdir())
 
 

@@ -16,8 +16,8 @@ def run_of(*experiments: dict[str, Any], directory: Path) -> MadeUpRun:
     return MadeUpRun(directory / "run", experiments or (experiment(),))
 
 
-def value(made: MadeUpRun, measure: str, flow: str | None = "large", repetition: int = 0) -> float | None:
-    values = analysis.repetitions(open_run(made.write()))
+def value(synthetic: MadeUpRun, measure: str, flow: str | None = "large", repetition: int = 0) -> float | None:
+    values = analysis.repetitions(open_run(synthetic.write()))
     rows = values.filter(
         pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(flow)), pl.col("repetition") == repetition
     )
@@ -28,17 +28,17 @@ def value(made: MadeUpRun, measure: str, flow: str | None = "large", repetition:
 def test_goodput_of_a_flow_spans_first_start_to_last_end_with_pauses(
     tmp_path: Path,
 ) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0, connection=0, start_us=1_000_000, end_us=2_000_000, acked_bytes=1_000_000)
-    made.transfer(0, 0, connection=1, start_us=4_000_000, end_us=5_000_000, acked_bytes=1_000_000)
-    assert value(made, "goodput") == 2_000_000 * 8 / 4
-    assert value(made, "transfer_goodput") == 8_000_000
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0, connection=0, start_us=1_000_000, end_us=2_000_000, acked_bytes=1_000_000)
+    synthetic.transfer(0, 0, connection=1, start_us=4_000_000, end_us=5_000_000, acked_bytes=1_000_000)
+    assert value(synthetic, "goodput") == 2_000_000 * 8 / 4
+    assert value(synthetic, "transfer_goodput") == 8_000_000
 
 
 def test_only_flow_goodput_counts_truncated_transfers(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0, connection=0, end_us=1_000_000, acked_bytes=1_000_000)
-    made.transfer(
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0, connection=0, end_us=1_000_000, acked_bytes=1_000_000)
+    synthetic.transfer(
         0,
         0,
         connection=1,
@@ -48,122 +48,122 @@ def test_only_flow_goodput_counts_truncated_transfers(tmp_path: Path) -> None:
         size_bytes=1_000_000,
         completed=False,
     )
-    assert value(made, "goodput") == 6_000_000
-    assert value(made, "transfer_goodput") == 8_000_000
-    assert value(made, "transfers") == 2
-    assert value(made, "completed") == 1
+    assert value(synthetic, "goodput") == 6_000_000
+    assert value(synthetic, "transfer_goodput") == 8_000_000
+    assert value(synthetic, "transfers") == 2
+    assert value(synthetic, "completed") == 1
 
 
 def test_an_unlimited_transfer_has_a_goodput_and_no_completion_time(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0, size_bytes=None, completed=False, end_us=2_000_000, acked_bytes=1_000_000)
-    assert value(made, "transfer_goodput") == 4_000_000
-    assert value(made, "completion_time") is None
-    assert value(made, "completion_time_p95") is None
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0, size_bytes=None, completed=False, end_us=2_000_000, acked_bytes=1_000_000)
+    assert value(synthetic, "transfer_goodput") == 4_000_000
+    assert value(synthetic, "completion_time") is None
+    assert value(synthetic, "completion_time_p95") is None
 
 
 def test_completion_times_have_mean_median_and_95th_percentile_over_completed_transfers(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
+    synthetic = run_of(directory=tmp_path)
     for connection, seconds in enumerate([1, 2, 3, 10]):
-        made.transfer(0, 0, connection=connection, end_us=seconds * 1_000_000)
-    made.transfer(0, 0, connection=4, end_us=99_000_000, completed=False)
-    assert value(made, "completion_time") == 4.0
-    assert value(made, "completion_time_p50") == 2.5
-    assert value(made, "completion_time_p95") == pytest.approx(
+        synthetic.transfer(0, 0, connection=connection, end_us=seconds * 1_000_000)
+    synthetic.transfer(0, 0, connection=4, end_us=99_000_000, completed=False)
+    assert value(synthetic, "completion_time") == 4.0
+    assert value(synthetic, "completion_time_p50") == 2.5
+    assert value(synthetic, "completion_time_p95") == pytest.approx(
         3 + 0.85 * 7
     )  # the 95th percentile is at place 2.85 of 0..3
 
 
 def test_retransmit_ratio_is_over_all_segments_of_the_flow(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0, connection=0, segments=900, retransmits=0, timeouts=1)
-    made.transfer(0, 0, connection=1, segments=100, retransmits=50, timeouts=2)
-    assert value(made, "retransmit_ratio") == 0.05
-    assert value(made, "retransmits") == 50
-    assert value(made, "timeouts") == 3
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0, connection=0, segments=900, retransmits=0, timeouts=1)
+    synthetic.transfer(0, 0, connection=1, segments=100, retransmits=50, timeouts=2)
+    assert value(synthetic, "retransmit_ratio") == 0.05
+    assert value(synthetic, "retransmits") == 50
+    assert value(synthetic, "timeouts") == 3
 
 
 def test_a_flow_that_sent_nothing_has_no_retransmit_ratio(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0, segments=0, acked_bytes=0, completed=False, end_us=0)
-    assert value(made, "retransmit_ratio") is None
-    assert value(made, "goodput") is None
-    assert value(made, "share") is None
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0, segments=0, acked_bytes=0, completed=False, end_us=0)
+    assert value(synthetic, "retransmit_ratio") is None
+    assert value(synthetic, "goodput") is None
+    assert value(synthetic, "share") is None
 
 
 def test_share_is_relative_to_all_flows_of_the_experiment(tmp_path: Path) -> None:
-    made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
+    synthetic = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
     for repetition in range(2):
-        made.transfer(0, repetition, "large", acked_bytes=3_000_000)
-        made.transfer(0, repetition, "medium", acked_bytes=1_000_000)
-    assert value(made, "share", "large") == 0.75
-    assert value(made, "share", "medium", repetition=1) == 0.25
+        synthetic.transfer(0, repetition, "large", acked_bytes=3_000_000)
+        synthetic.transfer(0, repetition, "medium", acked_bytes=1_000_000)
+    assert value(synthetic, "share", "large") == 0.75
+    assert value(synthetic, "share", "medium", repetition=1) == 0.25
 
 
 def test_mean_rtt_weights_transfers_by_segments(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0, connection=0, segments=300, rtt_mean_us=40_000.0, rtt_min_us=30_000.0)
-    made.transfer(0, 0, connection=1, segments=100, rtt_mean_us=80_000.0, rtt_min_us=35_000.0)
-    made.transfer(0, 0, connection=2, segments=900, rtt_mean_us=None, rtt_min_us=None)
-    assert value(made, "rtt_mean") == pytest.approx(0.050)
-    assert value(made, "rtt_min") == pytest.approx(0.030)
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0, connection=0, segments=300, rtt_mean_us=40_000.0, rtt_min_us=30_000.0)
+    synthetic.transfer(0, 0, connection=1, segments=100, rtt_mean_us=80_000.0, rtt_min_us=35_000.0)
+    synthetic.transfer(0, 0, connection=2, segments=900, rtt_mean_us=None, rtt_min_us=None)
+    assert value(synthetic, "rtt_mean") == pytest.approx(0.050)
+    assert value(synthetic, "rtt_min") == pytest.approx(0.030)
 
 
 def test_utilisation_is_bytes_sent_over_bytes_possible_over_the_whole_experiment(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0)
-    made.queue(0, 0, 0, sent_bytes=100, capacity_bytes=0)
-    made.queue(0, 0, 500_000, sent_bytes=100, capacity_bytes=500)
-    made.queue(0, 0, 1_000_000, sent_bytes=850, capacity_bytes=1000)
-    assert value(made, "utilisation", None) == 0.75
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0)
+    synthetic.queue(0, 0, 0, sent_bytes=100, capacity_bytes=0)
+    synthetic.queue(0, 0, 500_000, sent_bytes=100, capacity_bytes=500)
+    synthetic.queue(0, 0, 1_000_000, sent_bytes=850, capacity_bytes=1000)
+    assert value(synthetic, "utilisation", None) == 0.75
 
 
 def test_utilisation_while_active_ends_with_the_flow_and_interpolates_between_samples(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0, "large", start_us=500_000, end_us=2_000_000)
-    made.transfer(0, 0, "medium", start_us=0, end_us=4_000_000)
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0, "large", start_us=500_000, end_us=2_000_000)
+    synthetic.transfer(0, 0, "medium", start_us=0, end_us=4_000_000)
     for second, sent in enumerate([0, 1000, 2000, 2000, 2000]):  # busy for two seconds, then idle
-        made.queue(0, 0, second * 1_000_000, sent_bytes=sent, capacity_bytes=second * 1000)
-    assert value(made, "utilisation_while_active", "large") == 1.0
-    assert value(made, "utilisation_while_active", "medium") == 0.5
-    assert value(made, "utilisation", None) == 0.5
+        synthetic.queue(0, 0, second * 1_000_000, sent_bytes=sent, capacity_bytes=second * 1000)
+    assert value(synthetic, "utilisation_while_active", "large") == 1.0
+    assert value(synthetic, "utilisation_while_active", "medium") == 0.5
+    assert value(synthetic, "utilisation", None) == 0.5
 
 
 def test_the_reverse_link_does_not_count(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0)
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0)
     for second in range(3):
-        made.queue(0, 0, second * 1_000_000, capacity_bytes=second * 10, sent_bytes=second * 5)
-        made.queue(0, 0, second * 1_000_000, link="reverse", capacity_bytes=None, sent_bytes=second * 99)
-    assert value(made, "utilisation", None) == 0.5
+        synthetic.queue(0, 0, second * 1_000_000, capacity_bytes=second * 10, sent_bytes=second * 5)
+        synthetic.queue(0, 0, second * 1_000_000, link="reverse", capacity_bytes=None, sent_bytes=second * 99)
+    assert value(synthetic, "utilisation", None) == 0.5
 
 
 def test_a_link_without_limit_has_no_utilisation(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0)
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0)
     for second in range(3):
-        made.queue(0, 0, second * 1_000_000, capacity_bytes=None, sent_bytes=second * 10)
-    assert value(made, "utilisation", None) is None
-    assert value(made, "utilisation_while_active") is None
+        synthetic.queue(0, 0, second * 1_000_000, capacity_bytes=None, sent_bytes=second * 10)
+    assert value(synthetic, "utilisation", None) is None
+    assert value(synthetic, "utilisation_while_active") is None
 
 
 def test_queueing_delay_includes_link_outages(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0)
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0)
     # 1000 bytes stand for two seconds, of which the link is stopped for one, and 500 bytes leave in the other:
     # 2000 byte seconds over 500 bytes are 4 s.
-    made.queue(0, 0, 0, backlog_bytes=1000, sent_bytes=0)
-    made.queue(0, 0, 1_000_000, backlog_bytes=1000, sent_bytes=0)
-    made.queue(0, 0, 2_000_000, backlog_bytes=1000, sent_bytes=500, dropped_packets=7)
-    assert value(made, "queueing_delay", None) == 4.0
-    assert value(made, "drops", None) == 7
+    synthetic.queue(0, 0, 0, backlog_bytes=1000, sent_bytes=0)
+    synthetic.queue(0, 0, 1_000_000, backlog_bytes=1000, sent_bytes=0)
+    synthetic.queue(0, 0, 2_000_000, backlog_bytes=1000, sent_bytes=500, dropped_packets=7)
+    assert value(synthetic, "queueing_delay", None) == 4.0
+    assert value(synthetic, "drops", None) == 7
 
 
 def test_the_interval_is_students_t_on_the_repetitions(tmp_path: Path) -> None:
-    made = run_of(*(experiment(0, repetition) for repetition in range(3)), directory=tmp_path)
+    synthetic = run_of(*(experiment(0, repetition) for repetition in range(3)), directory=tmp_path)
     for repetition, seconds in enumerate([1, 2, 6]):
-        made.transfer(0, repetition, end_us=seconds * 1_000_000)
-    summary = analysis.summary(open_run(made.write()))
+        synthetic.transfer(0, repetition, end_us=seconds * 1_000_000)
+    summary = analysis.summary(open_run(synthetic.write()))
     row = summary.filter(measure="completion_time").row(0, named=True)
     # mean 3, s = sqrt((4 + 1 + 9) / 2) = sqrt(7), t(0.975, 2) = 4.3027 (tables of the t distribution)
     half = 4.302653 * math.sqrt(7) / math.sqrt(3)
@@ -174,24 +174,24 @@ def test_the_interval_is_students_t_on_the_repetitions(tmp_path: Path) -> None:
 
 
 def test_one_repetition_has_a_mean_and_no_interval(tmp_path: Path) -> None:
-    made = run_of(directory=tmp_path)
-    made.transfer(0, 0)
-    row = analysis.summary(open_run(made.write())).filter(measure="goodput").row(0, named=True)
+    synthetic = run_of(directory=tmp_path)
+    synthetic.transfer(0, 0)
+    row = analysis.summary(open_run(synthetic.write())).filter(measure="goodput").row(0, named=True)
     assert (row["n"], row["mean"], row["low"], row["high"]) == (1, 8_000_000, None, None)
 
 
 def test_repetitions_without_a_value_do_not_count(tmp_path: Path) -> None:
-    made = run_of(*(experiment(0, repetition) for repetition in range(3)), directory=tmp_path)
-    made.transfer(0, 0, end_us=1_000_000)
-    made.transfer(0, 1, end_us=3_000_000)
-    made.transfer(0, 2, completed=False)
-    row = analysis.summary(open_run(made.write())).filter(measure="completion_time").row(0, named=True)
+    synthetic = run_of(*(experiment(0, repetition) for repetition in range(3)), directory=tmp_path)
+    synthetic.transfer(0, 0, end_us=1_000_000)
+    synthetic.transfer(0, 1, end_us=3_000_000)
+    synthetic.transfer(0, 2, completed=False)
+    row = analysis.summary(open_run(synthetic.write())).filter(measure="completion_time").row(0, named=True)
     assert (row["n"], row["mean"]) == (2, 2.0)
 
 
 def test_summary_has_the_sweep_in_the_order_of_the_scenario_and_flows_before_the_path(tmp_path: Path) -> None:
     points = [("cubic", "8bdp"), ("cubic", "0.5bdp"), ("bbr", "8bdp"), ("bbr", "0.5bdp")]
-    made = run_of(
+    synthetic = run_of(
         *(
             experiment(number, sweep={"flow.a.cc": cc, "path.buffer": buffer}, flows=[flow("z", cc), flow("a", cc)])
             for number, (cc, buffer) in enumerate(points)
@@ -200,10 +200,10 @@ def test_summary_has_the_sweep_in_the_order_of_the_scenario_and_flows_before_the
     )
     for number, (cc, _) in enumerate(points):
         for name in ("a", "z"):
-            made.transfer(number, 0, name, cc=cc)
-        made.queue(number, 0, 0)
-        made.queue(number, 0, 1_000_000, sent_bytes=1000)
-    summary = analysis.summary(open_run(made.write()))
+            synthetic.transfer(number, 0, name, cc=cc)
+        synthetic.queue(number, 0, 0)
+        synthetic.queue(number, 0, 1_000_000, sent_bytes=1000)
+    summary = analysis.summary(open_run(synthetic.write()))
     assert summary.columns == [
         "experiment", "flow.a.cc", "path.buffer", "flow", "cc", "measure", "unit", "n", "mean", "low", "high", "median",
         "copies",
@@ -215,57 +215,57 @@ def test_summary_has_the_sweep_in_the_order_of_the_scenario_and_flows_before_the
 
 
 def test_untrustworthy_experiments_are_excluded_from_the_numbers(tmp_path: Path) -> None:
-    made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
-    made.transfer(0, 0, end_us=1_000_000)
-    made.transfer(0, 1, end_us=9_000_000, untrustworthy="the host was busy")
-    row = analysis.summary(open_run(made.write())).filter(measure="completion_time").row(0, named=True)
+    synthetic = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
+    synthetic.transfer(0, 0, end_us=1_000_000)
+    synthetic.transfer(0, 1, end_us=9_000_000, untrustworthy="the host was busy")
+    row = analysis.summary(open_run(synthetic.write())).filter(measure="completion_time").row(0, named=True)
     assert (row["n"], row["mean"]) == (1, 1.0)
 
 
 def test_status_counts_what_is_finished_failed_and_missing(tmp_path: Path) -> None:
-    made = run_of(*(experiment(0, repetition) for repetition in range(4)), directory=tmp_path)
-    made.transfer(0, 0, untrustworthy="the host was busy")
-    made.transfer(0, 1)
-    made.events = [
+    synthetic = run_of(*(experiment(0, repetition) for repetition in range(4)), directory=tmp_path)
+    synthetic.transfer(0, 0, untrustworthy="the host was busy")
+    synthetic.transfer(0, 1)
+    synthetic.events = [
         {"event": "failed", "id": an_id(0, 1), "code": "once", "message": "a later try went well"},
         {"event": "failed", "id": an_id(0, 2), "code": "no-room", "message": "disk full"},
     ]
-    status = analysis.status(open_run(made.write()))
+    status = analysis.status(open_run(synthetic.write()))
     assert (status.expected, status.finished, status.missing) == (4, 2, 1)
     assert [(failure.repetition, failure.code) for failure in status.failures] == [(2, "no-room")]
     assert [mark.reason for mark in status.untrustworthy] == ["the host was busy"]
 
 
 def test_timeouts_not_reported_by_an_engine_have_no_value(tmp_path: Path) -> None:
-    made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
-    made.transfer(0, 0, timeouts=None)
-    made.transfer(0, 1, timeouts=2)
-    row = analysis.summary(open_run(made.write())).filter(measure="timeouts").row(0, named=True)
+    synthetic = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
+    synthetic.transfer(0, 0, timeouts=None)
+    synthetic.transfer(0, 1, timeouts=2)
+    row = analysis.summary(open_run(synthetic.write())).filter(measure="timeouts").row(0, named=True)
     assert (row["n"], row["mean"]) == (1, 2.0)
 
 
 def test_engine_self_measurements_have_a_median_and_a_maximum(tmp_path: Path) -> None:
-    made = run_of(*(experiment(0, repetition) for repetition in range(4)), directory=tmp_path)
+    synthetic = run_of(*(experiment(0, repetition) for repetition in range(4)), directory=tmp_path)
     for repetition, late in enumerate((50.0, 90.0, 70.0, 4000.0)):
-        made.transfer(0, repetition)
+        synthetic.transfer(0, repetition)
         own = {"late_us": late} | ({"lost_packets": 3} if repetition == 2 else {})
-        made.events.append({"event": "finished", "id": an_id(0, repetition), "measured": own})
-    assert analysis.measured(open_run(made.write())) == [
+        synthetic.events.append({"event": "finished", "id": an_id(0, repetition), "measured": own})
+    assert analysis.measured(open_run(synthetic.write())) == [
         analysis.OwnMeasure("late_us", 4, 80.0, 4000.0),
         analysis.OwnMeasure("lost_packets", 1, 3.0, 3.0),
     ]
 
 
 def test_identical_repetitions_are_detected(tmp_path: Path) -> None:
-    made = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
-    made.transfer(0, 0)
-    made.transfer(0, 1)
-    copies = open_run(made.write())
+    synthetic = run_of(experiment(0, 0), experiment(0, 1), directory=tmp_path)
+    synthetic.transfer(0, 0)
+    synthetic.transfer(0, 1)
+    copies = open_run(synthetic.write())
     assert analysis.copied(copies) == {0}
     row = analysis.summary(copies).row(0, named=True)
     assert (row["n"], row["low"], row["high"], row["copies"]) == (2, None, None, True)
-    made.transfer(0, 1, connection=1, retransmits=1)
-    assert not analysis.copied(open_run(made.write()))
+    synthetic.transfer(0, 1, connection=1, retransmits=1)
+    assert not analysis.copied(open_run(synthetic.write()))
 
 
 @pytest.mark.parametrize(
@@ -315,8 +315,8 @@ def test_the_page_lists_the_measures_available_in_windows() -> None:
 
 
 def test_start_jitter_does_not_affect_path_measures(tmp_path: Path) -> None:
-    made = run_of(experiment(0, 0, start_jitter_ns=45 * MS), directory=tmp_path)
-    made.transfer(0, 0, start_us=40_000, end_us=1_040_000)
+    synthetic = run_of(experiment(0, 0, start_jitter_ns=45 * MS), directory=tmp_path)
+    synthetic.transfer(0, 0, start_us=40_000, end_us=1_040_000)
     for t_us in (0, 500_000, 1_040_000):
-        made.queue(0, 0, t_us, sent_bytes=max(0, t_us - 40_000) * 5)
-    assert value(made, "utilisation_while_active") == pytest.approx(1.0, abs=0.05)
+        synthetic.queue(0, 0, t_us, sent_bytes=max(0, t_us - 40_000) * 5)
+    assert value(synthetic, "utilisation_while_active") == pytest.approx(1.0, abs=0.05)

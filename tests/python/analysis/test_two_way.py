@@ -45,8 +45,8 @@ def two_way(tmp_path_factory: pytest.TempPathFactory) -> results.Run:
     return made(tmp_path_factory.mktemp("two-way"), SCENARIO)
 
 
-def values(found: results.Run, window: tuple[float, float] | None = None) -> dict[tuple[str | None, str], float]:
-    rows = analysis.repetitions(found, window=window).iter_rows(named=True)
+def values(measured_run: results.Run, window: tuple[float, float] | None = None) -> dict[tuple[str | None, str], float]:
+    rows = analysis.repetitions(measured_run, window=window).iter_rows(named=True)
     return {(row["flow"], row["measure"]): row["value"] for row in rows}
 
 
@@ -54,22 +54,22 @@ def values(found: results.Run, window: tuple[float, float] | None = None) -> dic
 def test_shares_and_fairness_are_those_of_one_direction(
     two_way: results.Run, window: tuple[float, float] | None
 ) -> None:
-    found = values(two_way, window)
-    assert (found["down", "share"], found["up", "share"]) == (1.0, 1.0)
+    run = values(two_way, window)
+    assert (run["down", "share"], run["up", "share"]) == (1.0, 1.0)
     # Two copies share each link: neither index is that of two fast copies and two slow ones, below 0.7.
-    assert found[None, "jain"] > 0.7
-    assert found[None, "jain_up"] > 0.7
+    assert run[None, "jain"] > 0.7
+    assert run[None, "jain_up"] > 0.7
 
 
 def test_each_direction_has_its_own_utilisation_and_queue(two_way: results.Run) -> None:
-    found = values(two_way)
-    assert found[None, "utilisation_up"] > 0.95
-    assert found["up", "utilisation_while_active"] == pytest.approx(found[None, "utilisation_up"], abs=0.05)
-    assert found["down", "utilisation_while_active"] == pytest.approx(found[None, "utilisation"], abs=0.05)
-    assert found[None, "queueing_delay_up"] > 0.02
-    assert found[None, "drops_up"] > 0
+    run = values(two_way)
+    assert run[None, "utilisation_up"] > 0.95
+    assert run["up", "utilisation_while_active"] == pytest.approx(run[None, "utilisation_up"], abs=0.05)
+    assert run["down", "utilisation_while_active"] == pytest.approx(run[None, "utilisation"], abs=0.05)
+    assert run[None, "queueing_delay_up"] > 0.02
+    assert run[None, "drops_up"] > 0
     # In flight counts in the BDP of the flow's own link: 2 Mbit/s are a fifth of 10 Mbit/s.
-    assert found["up", "inflight_bdp"] > 1.5
+    assert run["up", "inflight_bdp"] > 1.5
 
 
 def test_the_reverse_queue_has_time_series(two_way: results.Run) -> None:

@@ -63,8 +63,8 @@ def test_mistakes_are_reported_together() -> None:
 def test_arithmetic_has_units(text: str, values: list[float], sides: tuple[float, float]) -> None:
     check = Check.parse(text, FLOWS)
     (bound,) = check.bounds
-    known = dict(zip(check.terms, values, strict=True))
-    assert (bound.left.value(known), bound.right.value(known)) == pytest.approx(sides)
+    term_values = dict(zip(check.terms, values, strict=True))
+    assert (bound.left.value(term_values), bound.right.value(term_values)) == pytest.approx(sides)
 
 
 def test_a_check_holds_at_every_combination_of_free_keys() -> None:
@@ -88,7 +88,7 @@ def test_a_measure_at_a_point_missing_from_the_rows_is_refused() -> None:
 def judged(folder: Path, text: str, ours: list[list[float]], base: float = 10.0, **changes: object) -> Outcome:
     """Judge a check of a run; `ours` has the goodputs of a flow in Mbit/s, by point and repetition."""
     points = [{"path.rtt": f"{10 * (number + 1)}ms"} for number in range(len(ours))]
-    made = MadeUpRun(
+    synthetic = MadeUpRun(
         folder / "run",
         [
             experiment(number, n, sweep=points[number], flows=[flow("ours"), flow("base")], **changes)
@@ -99,8 +99,8 @@ def judged(folder: Path, text: str, ours: list[list[float]], base: float = 10.0,
     for number, values in enumerate(ours):
         for n, value in enumerate(values):
             for name, rate in (("ours", value), ("base", base)):
-                made.transfer(number, n, name, end_us=10_000_000, acked_bytes=round(rate * 1e7 / 8))
-    (outcome,) = judge(open_run(made.write()), parse_all([text], FLOWS, dict(enumerate(points))))
+                synthetic.transfer(number, n, name, end_us=10_000_000, acked_bytes=round(rate * 1e7 / 8))
+    (outcome,) = judge(open_run(synthetic.write()), parse_all([text], FLOWS, dict(enumerate(points))))
     return outcome
 
 

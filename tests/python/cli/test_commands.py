@@ -59,7 +59,7 @@ def test_a_missing_engine_does_not_hide_the_mistakes_of_a_scenario(thalweg: Thal
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code", "said"),
+    ("behaviour", "code", "message"),
     [
         ("finish", Exit.INCOMPLETE, "is not to be trusted: the host was busy"),
         ("fail", Exit.FAILED, "error[experiments-failed]: 1 of 2 experiments failed"),
@@ -68,10 +68,10 @@ def test_a_missing_engine_does_not_hide_the_mistakes_of_a_scenario(thalweg: Thal
         ("die", Exit.FAILED, "error[engine-died]: the engine died (signal 9)"),
     ],
 )
-def test_run_exits_with_the_status_of_the_engine(thalweg: Thalweg, behaviour: str, code: Exit, said: str) -> None:
+def test_run_exits_with_the_status_of_the_engine(thalweg: Thalweg, behaviour: str, code: Exit, message: str) -> None:
     done = thalweg("run", "race.toml", "--no-report", FAKE_ENGINE=behaviour)
     assert done.returncode == code
-    assert said in done.stderr
+    assert message in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -84,8 +84,8 @@ def test_an_engine_without_memory_is_reported_in_a_few_lines(thalweg: Thalweg) -
 
 
 def test_a_run_reports_the_number_and_reasons_of_untrustworthy_experiments(thalweg: Thalweg) -> None:
-    said = thalweg("run", "race.toml", "--no-report").stderr
-    assert said.endswith(
+    stderr = thalweg("run", "race.toml", "--no-report").stderr
+    assert stderr.endswith(
         "1 of 2 experiments is untrustworthy, and left out of the numbers: the numbers are of the other 1 only.\n"
         "untrustworthy: the host was busy\n"
         "to run untrustworthy experiments again: thalweg run race.toml --no-report --retry-untrustworthy\n"
@@ -117,9 +117,9 @@ def test_run_prints_the_run_directory_and_the_command_to_repeat_it(thalweg: Thal
 def test_run_prints_json(thalweg: Thalweg) -> None:
     done = thalweg("run", "race.toml", "--no-report", "--json", "--out", "here", FAKE_ENGINE="fail")
     assert done.returncode == Exit.FAILED
-    told = json.loads(done.stdout)
-    assert (told["run"], told["finished"], told["report"]) == ("here", 1, None)
-    assert told["failed"][0]["code"] == "bug"
+    document = json.loads(done.stdout)
+    assert (document["run"], document["finished"], document["report"]) == ("here", 1, None)
+    assert document["failed"][0]["code"] == "bug"
     refused = thalweg("run", "race.toml", "--json", FAKE_ENGINE="refuse")
     assert json.loads(refused.stdout)["errors"][0]["code"] == "other-run"
 
@@ -271,8 +271,8 @@ def test_results_list_untrustworthy_experiments_with_reasons(thalweg: Thalweg, t
     assert done.returncode == Exit.INCOMPLETE
     sentence = "3 of 4 experiments are untrustworthy, and left out of the numbers: the numbers are of the other 1 only."
     assert f"{sentence}\n  2 x late\n  1 x busy\n" in done.stderr
-    told = json.loads(thalweg("results", "run", "--json").stdout)
-    assert [(mark["repetition"], mark["reason"]) for mark in told["untrustworthy"]] == [
+    document = json.loads(thalweg("results", "run", "--json").stdout)
+    assert [(mark["repetition"], mark["reason"]) for mark in document["untrustworthy"]] == [
         (0, "late"),
         (2, "late"),
         (3, "busy"),

@@ -76,7 +76,7 @@ def test_a_scenario_yields_tables_and_a_report(thalweg: Thalweg, tmp_path: Path)
     as_csv = pl.read_csv(thalweg("results", run, "--csv").stdout.encode())
     assert as_csv.height == len(as_json["rows"])
     goodput = [row["mean"] for row in as_json["rows"] if row["measure"] == "goodput"]
-    assert all(0 < each < 5_000_000 for each in goodput), "never more than the path carries"
+    assert all(0 < bps < 5_000_000 for bps in goodput), "never more than the path carries"
 
 
 def test_damaged_rows_with_a_valid_footer_are_an_error(thalweg: Thalweg, tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_damaged_rows_with_a_valid_footer_are_an_error(thalweg: Thalweg, tmp_pat
 def test_finished_experiments_are_not_run_again(thalweg: Thalweg) -> None:
     thalweg("run", "small.toml", "--no-report")
     done = thalweg("run", "small.toml", "--no-report", "--json")
-    told = json.loads(done.stdout)
-    assert (told["present"], told["finished"]) == (EXPERIMENTS, 0)
+    document = json.loads(done.stdout)
+    assert (document["present"], document["finished"]) == (EXPERIMENTS, 0)
 
 
 def mark(run: Path, number: int) -> Path:
@@ -110,14 +110,14 @@ def test_untrustworthy_experiments_are_run_again_only_on_request(thalweg: Thalwe
     assert thalweg(*words).returncode == 0
     mark(tmp_path / "out", 3)
     again = thalweg(*words)
-    told = json.loads(again.stdout)
+    document = json.loads(again.stdout)
     assert again.returncode == Exit.INCOMPLETE
-    assert (told["finished"], told["evidence"], len(told["untrustworthy"])) == (0, "part", 1)
-    assert told["untrustworthy"][0]["reason"] == "the host was busy"
+    assert (document["finished"], document["evidence"], len(document["untrustworthy"])) == (0, "part", 1)
+    assert document["untrustworthy"][0]["reason"] == "the host was busy"
     assert len(open_run(tmp_path / "out").untrustworthy) == 1
     done = thalweg(*words, "--retry-untrustworthy")
-    told = json.loads(done.stdout)
-    assert (told["present"], told["finished"]) == (EXPERIMENTS - 1, 1)
+    document = json.loads(done.stdout)
+    assert (document["present"], document["finished"]) == (EXPERIMENTS - 1, 1)
     assert f"untrustworthy, and run again: 1 of {EXPERIMENTS} finished experiments\n" in done.stderr
     assert open_run(tmp_path / "out").untrustworthy == []
     assert thalweg("run", "small.toml", "--no-report", "--out", "new", "--retry-untrustworthy").returncode == 0
@@ -164,8 +164,8 @@ def test_a_resumed_run_yields_the_same_tables(
     assert len(list((tmp_path / "stopped").glob("flows/*.parquet"))) < EXPERIMENTS, "it was stopped in the middle"
     goes_on = thalweg("run", "small.toml", "--no-report", "--out", "stopped", "--json")
     assert goes_on.returncode == 0, goes_on.stderr
-    told = json.loads(goes_on.stdout)
-    assert told["present"] + told["finished"] == EXPERIMENTS
+    document = json.loads(goes_on.stdout)
+    assert document["present"] + document["finished"] == EXPERIMENTS
     assert_same_tables(tmp_path / "whole", tmp_path / "stopped")
 
 
@@ -215,9 +215,9 @@ def test_a_run_with_only_untrustworthy_experiments_fails(thalweg: Thalweg, tmp_p
 def test_a_random_start_only_shifts_a_single_transfer(thalweg: Thalweg, tmp_path: Path) -> None:
     head, large = SMALL.split("[[flow]]")[:2]
     (tmp_path / "alone.toml").write_text(f"{head}[[flow]]{large}")
-    said = thalweg("run", "alone.toml", "--no-report", "--out", "alone").stderr
-    assert "copies of one another" in said
-    assert "start_jitter alone only shifts them; use random loss or path.jitter" in said
+    stderr = thalweg("run", "alone.toml", "--no-report", "--out", "alone").stderr
+    assert "copies of one another" in stderr
+    assert "start_jitter alone only shifts them; use random loss or path.jitter" in stderr
     assert "[" not in thalweg("results", "alone").stdout, "there is no interval"
 
 
@@ -268,7 +268,7 @@ def test_checks_decide_the_exit_code(
     thalweg: Thalweg, tmp_path: Path, bounds: list[str], code: Exit, words: str
 ) -> None:
     (tmp_path / "checked.toml").write_text(CHECKED)
-    options = [word for each in bounds for word in ("--check", each)]
+    options = [word for check in bounds for word in ("--check", check)]
     done = thalweg("run", "checked.toml", "--out", "run", "--no-report", *options)
     assert done.returncode == code, done.stderr
     assert words in done.stdout
@@ -276,7 +276,7 @@ def test_checks_decide_the_exit_code(
     if code != Exit.USAGE:
         again = thalweg("results", "run", "--json", *options)
         assert again.returncode == code
-        assert [each["check"] for each in json.loads(again.stdout)["checks"]] == bounds
+        assert [check["check"] for check in json.loads(again.stdout)["checks"]] == bounds
 
 
 def test_a_check_with_one_repetition_is_inconclusive(thalweg: Thalweg, tmp_path: Path) -> None:

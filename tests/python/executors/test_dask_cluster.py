@@ -85,8 +85,8 @@ def address(cluster: "distributed.LocalCluster") -> str:
 
 def pids(cluster: "distributed.LocalCluster") -> dict[str, int]:
     with distributed.Client(cluster, set_as_default=False) as client:
-        found: dict[str, int] = client.run(os.getpid)
-    return found
+        by_worker: dict[str, int] = client.run(os.getpid)
+    return by_worker
 
 
 def tables(run: Path) -> dict[str, bytes]:
@@ -115,7 +115,7 @@ def test_a_sweep_survives_a_killed_worker_with_the_same_tables(
     assert any(key.startswith("thalweg-shard-") for key in lost)
     assert (outcome.exit_code, outcome.finished, outcome.failed) == (Exit.FINE, len(planned.experiments), [])
     assert tables(tmp_path / "run") == tables(here)
-    assert [each.name for each in tmp_path.iterdir()] == ["run"]
+    assert [file.name for file in tmp_path.iterdir()] == ["run"]
 
 
 def test_existing_results_are_not_run_again(

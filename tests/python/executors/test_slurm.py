@@ -43,8 +43,8 @@ def environment() -> Iterator[dict[str, str]]:
             pytest.fail(why)
         pytest.skip(why)
     # The path of a socket has at most 107 bytes, which pytest's folders may exceed.
-    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, slurm_node.node(Path(folder), CPUS) as found:
-        yield found
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder, slurm_node.node(Path(folder), CPUS) as node:
+        yield node
 
 
 @pytest.fixture(autouse=True)
@@ -71,9 +71,9 @@ def kill_a_task() -> bool:
     own = [line.split(maxsplit=1) for line in listed.splitlines() if "/slurm_script" in line]
     for pid, _ in own[:1]:
         children = subprocess.run(["ps", "-o", "pid=", "--ppid", pid], capture_output=True, text=True, check=False)
-        for each in [pid, *children.stdout.split()]:
+        for child in [pid, *children.stdout.split()]:
             with suppress(ProcessLookupError):
-                os.kill(int(each), signal.SIGKILL)
+                os.kill(int(child), signal.SIGKILL)
     return bool(own)
 
 
@@ -91,7 +91,7 @@ def test_a_sweep_survives_a_killed_task_with_the_same_tables(planned: plan.Plan,
     assert killed.is_set()
     assert (outcome.exit_code, outcome.finished, outcome.failed) == (Exit.FINE, len(planned.experiments), [])
     assert tables(tmp_path / "run") == tables(tmp_path / "local")
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["local", "run"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["local", "run"]
 
 
 def test_ctrl_c_cancels_the_job_and_keeps_finished_experiments(planned: plan.Plan, tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def only_programs(folder: Path, *names: str) -> str:
     """Make a folder that has only some of this machine's programs, to be the PATH."""
     folder.mkdir()
     for name in names:
-        found = next(path for path in (Path("/usr/bin", name), Path("/bin", name)) if path.exists())
-        (folder / name).symlink_to(found)
+        program = next(path for path in (Path("/usr/bin", name), Path("/bin", name)) if path.exists())
+        (folder / name).symlink_to(program)
     return str(folder)
 
 
@@ -41,12 +41,12 @@ def test_a_kernel_is_built_once_and_described(thalweg: Thalweg, tree: Path, cach
     assert done.returncode == Exit.FINE, done.stderr
     assert done.stdout.startswith("built: Linux 6.7.8-rc9, ")
     folder = (cache / "current").resolve()
-    told = json.loads((folder / "kernel.json").read_text())
-    assert told["format"] == 1
-    assert told["release"] == "6.7.8-rc9"
-    assert told["source"] == f"{tree} 6.7.8-rc9"
-    assert told["linux_sha256"] == store.sha256(folder / "linux")
-    assert told["config_sha256"] == store.sha256(folder / "config")
+    description = json.loads((folder / "kernel.json").read_text())
+    assert description["format"] == 1
+    assert description["release"] == "6.7.8-rc9"
+    assert description["source"] == f"{tree} 6.7.8-rc9"
+    assert description["linux_sha256"] == store.sha256(folder / "linux")
+    assert description["config_sha256"] == store.sha256(folder / "config")
     assert folder.name.startswith("6.7.8-rc9-")
     assert subprocess.run([folder / "linux"], capture_output=True, text=True).stdout == "6.7.8-rc9\n"
     assert files(tree) == before, "a developer's tree is only read"
@@ -202,9 +202,9 @@ def ends(process: int) -> bool:
 def test_an_interrupted_build_leaves_no_files(slow: Path, cache: Path, number: signal.Signals) -> None:
     build, part = begun(slow, cache)
     build.send_signal(number)
-    _, said = build.communicate(timeout=WITHIN_S)
-    assert build.returncode == Exit.INTERRUPTED, said
-    assert "interrupted" in said
+    _, stdout = build.communicate(timeout=WITHIN_S)
+    assert build.returncode == Exit.INTERRUPTED, stdout
+    assert "interrupted" in stdout
     assert ends(part)
     assert not list(cache.glob("build-*/"))
     assert not (cache / "current").exists()

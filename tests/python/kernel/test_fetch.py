@@ -71,7 +71,7 @@ def test_the_guest_files_of_a_package_are_kept_and_used(thalweg: Thalweg, vm: Pa
     assert (described["format"], described["image"], described["modules"]) == (1, "vmlinuz", "modules")
     assert guests.current() == guests.kernels()[0]
     assert "used  6.7.8-cloud-amd64  vm" in thalweg("kernel", "list").stdout
-    assert sorted(each.name for each in vm.iterdir()) == ["current", "fetch.log", "kernels", "lock"]
+    assert sorted(path.name for path in vm.iterdir()) == ["current", "fetch.log", "kernels", "lock"]
 
 
 def test_a_fetched_kernel_is_fetched_again_only_if_changed(thalweg: Thalweg, vm: Path) -> None:
@@ -132,8 +132,8 @@ def test_an_unknown_kernel_is_refused_before_anything_runs(thalweg: Thalweg, vm:
         ("compare", str(scenario), "--kernel", "6.7.8-cloud-amd64"): "expected two kernels",
         ("compare", str(scenario), "x", "--kernel", "a", "--kernel", "b"): "neither B nor --by",
     }
-    for words, said in wrong.items():
+    for words, message in wrong.items():
         done = thalweg(*words)
         assert done.returncode == Exit.USAGE, words
-        assert said in done.stderr
+        assert message in done.stderr
     assert not (tmp_path / "runs").exists()

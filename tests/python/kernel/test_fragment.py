@@ -17,7 +17,11 @@ def test_later_lines_take_precedence_across_fragments() -> None:
 def test_malformed_lines_are_reported_with_their_positions() -> None:
     with pytest.raises(ThalwegErrors) as error:
         fragment.parse("# a comment\nCONFIG_A=m\nTCP_CONG_LP=y\n\nCONFIG_B\n", "more.config")
-    assert [str(each.source) for each in error.value.errors] == ["more.config:2", "more.config:3", "more.config:5"]
+    assert [str(mistake.source) for mistake in error.value.errors] == [
+        "more.config:2",
+        "more.config:3",
+        "more.config:5",
+    ]
     assert "no modules" in error.value.text()
 
 
@@ -25,7 +29,7 @@ def test_options_required_by_the_engine_cannot_be_disabled() -> None:
     other = fragment.parse("# CONFIG_TCP_CONG_BIC is not set\nCONFIG_HOSTFS=n\n", "other")
     with pytest.raises(ThalwegErrors) as error:
         fragment.merged([Fragment.ours(), other])
-    assert [each.place for each in error.value.errors] == ["CONFIG_HOSTFS"], "algorithms may be removed"
+    assert [mistake.place for mistake in error.value.errors] == ["CONFIG_HOSTFS"], "algorithms may be removed"
 
 
 def test_the_tick_rate_precedes_the_defaults_of_the_tree() -> None:

@@ -47,10 +47,10 @@ def values(node: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
         right = st.sampled_from([choice["const"] for choice in node["oneOf"]])
     elif "properties" in node:
         required = set(node.get("required", ()))
-        fields = {key: values(each, depth + 1) for key, each in node["properties"].items()}
+        fields = {key: values(field, depth + 1) for key, field in node["properties"].items()}
         right = st.fixed_dictionaries(
-            {key: each for key, each in fields.items() if key in required},
-            optional={key: each for key, each in fields.items() if key not in required},
+            {key: field for key, field in fields.items() if key in required},
+            optional={key: field for key, field in fields.items() if key not in required},
         )
     elif "additionalProperties" in node and isinstance(node["additionalProperties"], dict):
         right = st.dictionaries(TEXTS, values(node["additionalProperties"], depth + 1), max_size=2)
@@ -104,6 +104,6 @@ def test_a_scenario_is_explained_or_planned(tmp_path_factory: Any, raw: dict[str
     if errors:
         return
     with suppress(ThalwegError):  # what no engine honours
-        made = plan.make(document, SIM, {"sim": SIM, "kernel": KERNEL})
-        assert made.model_dump_json()
-        assert len(made.experiments) >= len(list(sweep.points(document.axes)))
+        planned = plan.make(document, SIM, {"sim": SIM, "kernel": KERNEL})
+        assert planned.model_dump_json()
+        assert len(planned.experiments) >= len(list(sweep.points(document.axes)))

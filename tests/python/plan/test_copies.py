@@ -26,16 +26,16 @@ def warned(tmp_path: Path, text: str) -> str | None:
 
 
 def test_deterministic_repetitions_will_be_copies(tmp_path: Path) -> None:
-    said = warned(tmp_path, STILL)
-    assert said is not None
-    assert said.startswith("the repetitions will be copies of one another")
-    assert 'start_jitter = "1rtt"' in said
+    warning = warned(tmp_path, STILL)
+    assert warning is not None
+    assert warning.startswith("the repetitions will be copies of one another")
+    assert 'start_jitter = "1rtt"' in warning
 
 
 def test_a_random_start_does_not_affect_a_single_transfer(tmp_path: Path) -> None:
-    said = warned(tmp_path, 'start_jitter = "1rtt"\n' + STILL + 'size = "1MB"\n')
-    assert said is not None
-    assert said.endswith("(start_jitter alone only shifts them; use random loss or path.jitter)")
+    warning = warned(tmp_path, 'start_jitter = "1rtt"\n' + STILL + 'size = "1MB"\n')
+    assert warning is not None
+    assert warning.endswith("(start_jitter alone only shifts them; use random loss or path.jitter)")
 
 
 def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:
@@ -68,6 +68,6 @@ def test_a_nondeterministic_engine_has_no_copies(tmp_path: Path) -> None:
 
 
 def test_random_points_of_a_sweep_are_not_reported_as_copies(tmp_path: Path) -> None:
-    said = warned(tmp_path, STILL + '[sweep]\n"path.loss" = [0.0, 0.01, 0.02]\n')
-    assert said is not None
-    assert "at 1 of 3 points" in said
+    warning = warned(tmp_path, STILL + '[sweep]\n"path.loss" = [0.0, 0.01, 0.02]\n')
+    assert warning is not None
+    assert "at 1 of 3 points" in warning

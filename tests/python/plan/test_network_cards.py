@@ -40,15 +40,15 @@ def test_network_card_keys_are_absent_by_default(tmp_path: Path) -> None:
 
 def test_host_keys_override_a_network_card_preset(tmp_path: Path) -> None:
     hosts = '[host.sender]\npreset = "nic-2019"\n[host.receiver]\npreset = "nic-2019"\ninterrupt_coalescing = "20us"\n'
-    (made,) = experiments(tmp_path, hosts, "offloads = true")
-    assert card(made, "sender") == (True, 83_000)
-    assert card(made, "receiver") == (True, 20_000)
-    assert (made.forward.offloads, made.reverse.offloads) == (True, False)
+    (experiment,) = experiments(tmp_path, hosts, "offloads = true")
+    assert card(experiment, "sender") == (True, 83_000)
+    assert card(experiment, "receiver") == (True, 20_000)
+    assert (experiment.forward.offloads, experiment.reverse.offloads) == (True, False)
 
 
 def test_a_sweep_over_a_host_expands_its_preset(tmp_path: Path) -> None:
     hosts = '[host.sender]\npreset = "nic-2019"\n[sweep]\n"host.sender.interrupt_coalescing" = ["0us", "50us"]\n'
-    assert [card(made, "sender") for made in experiments(tmp_path, hosts)] == [(True, 0), (True, 50_000)]
+    assert [card(experiment, "sender") for experiment in experiments(tmp_path, hosts)] == [(True, 0), (True, 50_000)]
 
 
 def test_an_unrealistic_interval_is_refused(tmp_path: Path) -> None:

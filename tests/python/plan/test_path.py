@@ -74,11 +74,11 @@ def test_a_configured_buffer_limits_a_discipline_without_a_limit(
 
 def test_steps_of_rtt_and_loss_become_a_profile_of_each_direction(tmp_path: Path) -> None:
     steps = '{at = "0s", rtt = "20ms"}, {at = "5s", rtt = "81ns", loss = 0.1}, {at = "6s", loss = 0.0}'
-    made = planned(tmp_path, f'rate = "40Mbps"\nrtt = "20ms"\nsteps = [{steps}]')
-    (experiment,) = made.experiments
+    document = planned(tmp_path, f'rate = "40Mbps"\nrtt = "20ms"\nsteps = [{steps}]')
+    (experiment,) = document.experiments
     assert experiment.forward.profile
     assert experiment.reverse.profile
-    forward, reverse = made.profiles[experiment.forward.profile], made.profiles[experiment.reverse.profile]
+    forward, reverse = document.profiles[experiment.forward.profile], document.profiles[experiment.reverse.profile]
     assert [(point.delay_ns, point.loss) for point in forward.points] == [(10**7, None), (40, 0.1), (None, 0.0)]
     assert [(point.at_ns, point.delay_ns) for point in reverse.points] == [(0, 10**7), (5 * 10**9, 41)]
     assert experiment.forward.capacity.model_dump()["steps"] == [{"at_ns": 0, "rate_bps": 40_000_000}]
@@ -90,11 +90,11 @@ def test_a_csv_file_is_a_profile(tmp_path: Path) -> None:
     rows = "# of a train\r\nt_s,rate_bps,delay_s,loss\r\n100.0,8e6,0.02,\r\n100.5,0,,0.5\r\n\r\n101,2000000,0.03,0\r\n"
     (tmp_path / "train.csv").write_bytes(b"\xef\xbb\xbf" + rows.encode())
     (tmp_path / "train.csv.gz").write_bytes(gzip.compress(rows.encode()))
-    made = planned(tmp_path, 'trace = "train.csv"\nrtt = "40ms"')
-    (experiment,) = made.experiments
+    document = planned(tmp_path, 'trace = "train.csv"\nrtt = "40ms"')
+    (experiment,) = document.experiments
     assert experiment.forward.capacity.kind == "profile"
     assert experiment.forward.profile
-    profile = made.profiles[experiment.forward.profile]
+    profile = document.profiles[experiment.forward.profile]
     assert profile.period_ns == 1_500_000_000
     points = [(point.at_ns, point.rate_bps, point.delay_ns, point.loss) for point in profile.points]
     assert points == [
@@ -104,7 +104,7 @@ def test_a_csv_file_is_a_profile(tmp_path: Path) -> None:
     ]
     # A BDP counts in the mean rate: (8 + 0 + 2) / 3 Mbit/s over 40 ms.
     assert experiment.forward.buffer.model_dump() == {"kind": "bytes", "bytes": 16_666}
-    assert planned(tmp_path, 'trace = "train.csv.gz"\nrtt = "40ms"').profiles == made.profiles
+    assert planned(tmp_path, 'trace = "train.csv.gz"\nrtt = "40ms"').profiles == document.profiles
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_an_engine_may_support_only_one_trace_format(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(f'name = "x"\n[path]\ntrace = "x.csv"\nrtt = "40ms"\n{FLOW}')
     document = scenario.load(tmp_path / "x.toml")
     rates = type(SIM)(**{**vars(SIM), "honours": SIM.honours | {"path.trace=csv"}})
-    (made,) = plan.make(document, rates, {"sim": rates}).experiments
-    assert made.forward.capacity.kind == "profile"
+    (experiment,) = plan.make(document, rates, {"sim": rates}).experiments
+    assert experiment.forward.capacity.kind == "profile"
     (tmp_path / "x.toml").write_text(document.text.replace("x.csv", "x.up"))
     with pytest.raises(ThalwegErrors) as caught:
         plan.make(scenario.load(tmp_path / "x.toml"), rates, {"sim": rates})
@@ -165,8 +165,11 @@ def test_every_preset_is_a_scenario(tmp_path: Path, name: str) -> None:
 
 
 def test_a_sweep_over_presets_expands_each(tmp_path: Path) -> None:
-    made = planned(tmp_path, 'preset = "geo"', FLOW + '[sweep]\n"path.preset" = ["geo", "fibre"]\n')
-    assert [experiment.rtt_ns for experiment in made.experiments] == [650_000_000, 10_000_000]
+    document = planned(tmp_path, 'preset = "geo"', FLOW + '[sweep]\n"path.preset" = ["geo", "fibre"]\n')
+    assert [experiment.rtt_ns for experiment in document.experiments] == [650_000_000, 10_000_000]
     own = planned(tmp_path, 'preset = "geo"', FLOW + '[sweep]\n"path.rate" = ["1Mbps", "2Mbps"]\n')
-    rates = [each.forward.capacity.model_dump()["steps"][0]["rate_bps"] for each in own.experiments]
+    rates = [
+        planned_experiment.forward.capacity.model_dump()["steps"][0]["rate_bps"]
+        for planned_experiment in own.experiments
+    ]
     assert rates == [10**6, 2 * 10**6]

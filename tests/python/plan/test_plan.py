@@ -96,8 +96,8 @@ def test_kernel_options_are_in_the_plan(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(
         HEAD + flow + '[engine]\nlink = "netem"\n[sweep]\n"engine.record" = [true, false]\n'
     )
-    known = {"sim": SIM, "kernel": replace(KERNEL, honours=KERNEL.honours | {"engine.record"})}
-    experiments = plan.make(scenario.load(tmp_path / "x.toml"), known["kernel"], known).experiments
+    engines = {"sim": SIM, "kernel": replace(KERNEL, honours=KERNEL.honours | {"engine.record"})}
+    experiments = plan.make(scenario.load(tmp_path / "x.toml"), engines["kernel"], engines).experiments
     assert [(experiment.engine.link, experiment.engine.record) for experiment in experiments] == [
         ("netem", True),
         ("netem", False),

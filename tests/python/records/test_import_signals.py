@@ -25,7 +25,7 @@ sys.exit(app())
 """`thalweg`, which waits where an import has written its file and has not named it."""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda line: line.name)
 def test_a_terminated_import_removes_its_file_and_folder(tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "records"
     words = ["nginx", str(SAMPLES / "nginx-tcp.log"), "--config", str(SAMPLES / "nginx.conf"), "--format-name", "tcp"]

@@ -87,9 +87,10 @@ def test_names_from_records_cannot_become_markup(tmp_path: Path) -> None:
 
 
 def test_records_with_few_columns_have_a_page(browser: Browser, tmp_path: Path) -> None:
-    known = {"source", "kind", "end_us", "connection", "duration_us", "sent_bytes", "rtt_smoothed_us"}
+    columns = {"source", "kind", "end_us", "connection", "duration_us", "sent_bytes", "rtt_smoothed_us"}
     rows = [
-        {name: value for name, value in synthetic.transfer(n).items() if name in known} | {"rtt_smoothed_us": 1000 + n}
+        {name: value for name, value in synthetic.transfer(n).items() if name in columns}
+        | {"rtt_smoothed_us": 1000 + n}
         for n in range(20)
     ]
     long = "a-machine-with-a-very-long-name.in-a-domain-with-a-long-name.example.org"
@@ -107,13 +108,13 @@ def test_records_with_few_columns_have_a_page(browser: Browser, tmp_path: Path) 
 def test_a_page_of_many_rows_is_small(tmp_path: Path) -> None:
     synthetic.write(tmp_path / "a.parquet", synthetic.a_day(connections=2000))
     rows = pl.read_parquet(tmp_path / "a.parquet")
-    many = pl.concat([rows] * 100).with_row_index("n").with_columns(
+    long = pl.concat([rows] * 100).with_row_index("n").with_columns(
         *((pl.col(name) * (1 + pl.col("n") / 1e6)).cast(rows[name].dtype) for name in ("rtt_min_us", "goodput_bps")),
         cc=pl.lit("cc") + (pl.col("n") % 12).cast(pl.String),
     )  # fmt: skip
-    many.drop("n").write_parquet(tmp_path / "a.parquet")
+    long.drop("n").write_parquet(tmp_path / "a.parquet")
     html = page.html(summarise(read([tmp_path])), [tmp_path])
-    assert many.height == 400_000
+    assert long.height == 400_000
     assert len(html.encode()) < MAX_BYTES
     assert "Figures show the 8 algorithms" in html
 

@@ -37,14 +37,14 @@ def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
 
 def test_a_file_contained_in_another_is_skipped_and_reported(tmp_path: Path) -> None:
     parts = [synthetic.flushed(tmp_path, number, number, [synthetic.closed(number)]) for number in (1, 2, 3)]
-    whole = synthetic.flushed(tmp_path, 1, 3, [synthetic.closed(number) for number in (1, 2, 3)])
+    merged = synthetic.flushed(tmp_path, 1, 3, [synthetic.closed(number) for number in (1, 2, 3)])
     synthetic.flushed(tmp_path, 4, 4, [synthetic.closed(4)])
     # The numbers of another machine have nothing to do with these.
     synthetic.flushed(tmp_path / "web2", 2, 2, [synthetic.closed(20)])
     assert connections(tmp_path) == [1, 2, 3, 4, 20]
     left_out = read([tmp_path]).left_out
-    assert sorted(each.file for each in left_out) == parts
-    assert all(whole.name in each.why for each in left_out)
+    assert sorted(entry.file for entry in left_out) == parts
+    assert all(merged.name in entry.why for entry in left_out)
 
 
 def test_an_unfinished_file_is_ignored(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_files_without_records_are_skipped_with_a_reason(tmp_path: Path) -> None
     pl.read_parquet(tmp_path / "texts.parquet").with_columns(end_us=pl.lit("noon")).write_parquet(
         tmp_path / "texts.parquet"
     )
-    reasons = {each.file.name: each.why for each in read([tmp_path]).left_out}
+    reasons = {entry.file.name: entry.why for entry in read([tmp_path]).left_out}
     assert connections(tmp_path) == [1]
     assert "damaged" in reasons["broken.parquet"]
     assert "no column end_us" in reasons["flows.parquet"]
@@ -193,9 +193,9 @@ def test_rows_of_a_future_kind_are_skipped_and_reported(thalweg: Callable[..., A
     file = synthetic.flushed(tmp_path / "r", 1, 1, rows)
     # It has a column more, too.
     pl.read_parquet(file).with_columns(jitter_us=pl.lit(5)).write_parquet(file)
-    found = summarise(read([tmp_path / "r"]))
-    assert (found.rows, found.unknown_kinds) == (1, {"probe": 2})
-    assert found.algorithms["cubic"].acked_bytes == 1_000_000
+    summary = summarise(read([tmp_path / "r"]))
+    assert (summary.rows, summary.unknown_kinds) == (1, {"probe": 2})
+    assert summary.algorithms["cubic"].acked_bytes == 1_000_000
     done = thalweg("records", "r")
     assert done.returncode == 0, done.stderr
     assert "left out: 2 rows of the kind `probe`" in done.stderr
@@ -204,16 +204,18 @@ def test_rows_of_a_future_kind_are_skipped_and_reported(thalweg: Callable[..., A
 
 
 def test_impossible_numbers_are_handled(thalweg: Callable[..., Any], tmp_path: Path) -> None:
-    most = 2**64 - 1
+    maximum = 2**64 - 1
     rows = [
-        synthetic.closed(1, end_us=most, start_us=0, acked_bytes=most, sampled_one_in=2, busy_goodput_bps=float("inf")),
-        synthetic.closed(2, acked_bytes=most, busy_goodput_bps=float("nan"), buffer_bdp=-1.0, rtt_min_us=most),
+        synthetic.closed(
+            1, end_us=maximum, start_us=0, acked_bytes=maximum, sampled_one_in=2, busy_goodput_bps=float("inf")
+        ),
+        synthetic.closed(2, acked_bytes=maximum, busy_goodput_bps=float("nan"), buffer_bdp=-1.0, rtt_min_us=maximum),
     ]
     synthetic.flushed(tmp_path / "r", 1, 1, rows)
     done = thalweg("records", "r", "--out", "page.html")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "page.html").stat().st_size < 5_000_000
-    assert summarise(read([tmp_path / "r"])).algorithms["cubic"].acked_bytes == pytest.approx(3 * most)
+    assert summarise(read([tmp_path / "r"])).algorithms["cubic"].acked_bytes == pytest.approx(3 * maximum)
 
 
 def test_a_thousand_files_are_read_despite_the_open_file_limit(tmp_path: Path) -> None:
@@ -222,10 +224,10 @@ def test_a_thousand_files_are_read_despite_the_open_file_limit(tmp_path: Path) -
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, limits[0]), limits[1]))
     try:
-        found = summarise(read([tmp_path]))
+        summary = summarise(read([tmp_path]))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert (found.files, found.rows, found.superseded) == (1000, 2000, 0)
+    assert (summary.files, summary.rows, summary.superseded) == (1000, 2000, 0)
 
 
 @contextlib.contextmanager

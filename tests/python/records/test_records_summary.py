@@ -29,7 +29,7 @@ def test_rows_are_counted_by_every_category(tmp_path: Path) -> None:
     ]
     summary = summary_of(tmp_path, rows)
     counts = {
-        column: {each.value: (each.connections, each.transfers) for each in found}
+        column: {count.value: (count.connections, count.transfers) for count in found}
         for column, found in summary.counts.items()
     }
     assert counts["kind"] == {"close": (3, 0), "interim": (1, 0), "transfer": (0, 2)}
@@ -126,7 +126,7 @@ def test_missing_values_are_reported_per_column_with_their_meaning(tmp_path: Pat
         tmp_path, 1, 1, [synthetic.closed(1), synthetic.closed(2, rtt_p95_us=None), synthetic.transfer(1)]
     )
     synthetic.write(tmp_path / "nginx-a.parquet", [synthetic.transfer(3, source="nginx", rtt_p95_us=None, fct_us=None)])
-    missing = {each.column: each for each in summarise(read([tmp_path])).missing}
+    missing = {column.column: column for column in summarise(read([tmp_path])).missing}
     assert (missing["rtt_p95_us"].connections, missing["rtt_p95_us"].transfers) == (0.5, 0.5)
     assert missing["rtt_p95_us"].never == ("nginx",)
     assert missing["rtt_p95_us"].means
@@ -161,11 +161,11 @@ def test_the_command_prints_a_line_per_algorithm_and_lists_skipped_files(thalweg
 def test_the_command_prints_the_same_numbers_as_json(thalweg: Thalweg, tmp_path: Path) -> None:
     synthetic.flushed(tmp_path / "r", 1, 1, synthetic.a_day())
     done = thalweg("records", "r", "--json")
-    told = json.loads(done.stdout)
+    document = json.loads(done.stdout)
     summary = summarise(read([tmp_path / "r"]))
-    assert told["rows"] == 800
-    assert [algorithm["cc"] for algorithm in told["algorithms"]] == ["bbr", "cubic"]
-    for algorithm in told["algorithms"]:
+    assert document["rows"] == 800
+    assert [algorithm["cc"] for algorithm in document["algorithms"]] == ["bbr", "cubic"]
+    for algorithm in document["algorithms"]:
         for name, spread in summary.algorithms[algorithm["cc"]].spreads.items():
             assert algorithm["measures"][name]["quantiles"]["0.5"] == pytest.approx(spread.quantile(0.5))
 
@@ -190,7 +190,7 @@ def test_files_without_rows_are_reported(thalweg: Thalweg, tmp_path: Path) -> No
 def test_the_reference_defines_every_measure_with_its_unit_and_its_columns() -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "records-summary.md").read_text()
     rows = re.findall(r"^\| `(\w+)` \| (\S+) \| (\w+) \| .* \| (.*) \|$", page, flags=re.M)
-    told = {name: ("" if unit == "BDP" else unit, of) for name, unit, of, _ in rows}
-    assert told == {name: (measure.unit, measure.of) for name, measure in MEASURES.items()}
+    document = {name: ("" if unit == "BDP" else unit, of) for name, unit, of, _ in rows}
+    assert document == {name: (measure.unit, measure.of) for name, measure in MEASURES.items()}
     for name, _, _, columns in rows:
         assert set(MEASURES[name].columns) <= set(re.findall(r"\w+", columns))

@@ -122,9 +122,9 @@ def test_2000_flows_make_a_page_under_5_mb_that_says_what_it_leaves_out(tmp_path
 
 def embedded(html: str) -> dict[str, Any]:
     """The data that the page's scripts read."""
-    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', html, re.DOTALL)
-    assert found
-    data: dict[str, Any] = json.loads(found[1])
+    match = re.search(r'<script id="data" type="application/json">(.*?)</script>', html, re.DOTALL)
+    assert match
+    data: dict[str, Any] = json.loads(match[1])
     return data
 
 
@@ -313,9 +313,9 @@ def test_background_bursts_of_loss_hosts_and_steps_are_reported_too() -> None:
     assert "The host sender has receive buffers of up to 4 MB and a random delay of up to 20 µs per packet." in text
     assert "UDP in the background: 300 Mbit/s from 5 s to 15 s." in text
     assert "or after 60 s" in text
-    told = " ".join(text for _, text in flow_sentences(plan)).replace("\u202f", " ")
-    assert "100 kB again and again on one connection, 200 times with pauses of 50 ms" in told
-    assert "data without end; starts at 0 s; stops at 30 s; sent by the host other" in told
+    words = " ".join(text for _, text in flow_sentences(plan)).replace("\u202f", " ")
+    assert "100 kB again and again on one connection, 200 times with pauses of 50 ms" in words
+    assert "data without end; starts at 0 s; stops at 30 s; sent by the host other" in words
 
 
 def test_findings_name_the_best_and_worst_point_and_their_significance(tmp_path: Path) -> None:
@@ -399,16 +399,16 @@ def test_configured_and_measured_cpu_shares_are_shown_together(tmp_path: Path) -
     slices = {"slice_ns": 10_000_000, "period_ns": 14_285_714, "per_packet_ns": 1_000, "per_ack_ns": 1_000}
     run = small(tmp_path, engine="vm")
     run.events = []
-    for each in run.plan["experiments"]:
-        sender = each["hosts"]["sender"]
+    for entry in run.plan["experiments"]:
+        sender = entry["hosts"]["sender"]
         kinds = ({**sender, "cpu": slices}, {**sender, "co_tenants": 3})
-        each["hosts"] = {**each["hosts"], "sender": kinds[each["experiment"]]}
-        number, late = each["experiment"], 0.01 * each["repetition"]
+        entry["hosts"] = {**entry["hosts"], "sender": kinds[entry["experiment"]]}
+        number, late = entry["experiment"], 0.01 * entry["repetition"]
         own = (
             {"cpu_share_asked": 0.7, "cpu_share_received": 0.6 + late, "cpu_slice_median_us": 10_900.0},
             {"cpu_share_received": 0.3 + late, "co_tenants_cpu_share": 0.65},
         )[number]
-        run.events.append({"event": "finished", "id": an_id(number, each["repetition"]), "measured": own})
+        run.events.append({"event": "finished", "id": an_id(number, entry["repetition"]), "measured": own})
     words = Text(written(run)).words.replace("\u202f", " ")
     assert "How much CPU the senders got" in words
     assert "sender 70 %: 10 ms out of every 14.3 ms 61 % 62 % 10.9 ms \u2013 3" in words

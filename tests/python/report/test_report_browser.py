@@ -81,11 +81,11 @@ def test_the_numbers_on_the_page_are_those_of_the_analysis(browser: Browser, stu
     for cell in cells:
         rows = summary.filter(pl.col("measure") == cell["measure"])
         flow = pl.col("flow").eq_missing(pl.lit(cell["flow"] if cell["isOfFlow"] else None))
-        found = rows.filter(pl.col("experiment") == int(cell["experiment"]), flow).row(0, named=True)
-        scale = scale_for(found["unit"], rows["mean"], ((rows["high"] - rows["low"]) / 2).drop_nulls())
+        row = rows.filter(pl.col("experiment") == int(cell["experiment"]), flow).row(0, named=True)
+        scale = scale_for(row["unit"], rows["mean"], ((rows["high"] - rows["low"]) / 2).drop_nulls())
         mean, _, half = cell["text"].partition("±")
-        half_width = (found["high"] - found["low"]) / 2 / scale.size
-        assert float(mean) == round(found["mean"] / scale.size, scale.decimals)
+        half_width = (row["high"] - row["low"]) / 2 / scale.size
+        assert float(mean) == round(row["mean"] / scale.size, scale.decimals)
         assert float(half) == pytest.approx(half_width, abs=0.51 * 10**-scale.decimals)
     assert len(cells) == 20 * (2 * 4 + 2)
     page.close()
@@ -140,7 +140,7 @@ def test_dragging_zooms_all_charts_until_reset(browser: Browser, study: Path, wi
     reset = page.get_by_role("button", name="Show the whole time")
     assert reset.is_disabled()
     page.locator(cwnd).scroll_into_view_if_needed()
-    whole, before = page.locator(cwnd).inner_html(), page.locator(rtt).inner_html()
+    unzoomed, before = page.locator(cwnd).inner_html(), page.locator(rtt).inner_html()
     path = "svg .mark-line path"
     points = page.locator(f"{cwnd} {path}").first.get_attribute("d") or ""
     box = page.locator(f"{cwnd} path.background").first.bounding_box()
@@ -150,7 +150,7 @@ def test_dragging_zooms_all_charts_until_reset(browser: Browser, study: Path, wi
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60, steps=4)
     assert page.locator(".brush").is_visible()
     page.mouse.up()
-    changed(page, cwnd, whole)
+    changed(page, cwnd, unzoomed)
     changed(page, rtt, before)
     end = json.loads(page.locator("#data").text_content() or "")["series"]["entries"][0]["end"]
     shown = [float(page.get_by_label(name).input_value()) for name in ("from (s)", "to (s)")]
@@ -171,11 +171,11 @@ def test_dragging_zooms_all_charts_until_reset(browser: Browser, study: Path, wi
 def test_the_keyboard_zooms_pans_and_resets(browser: Browser, study: Path) -> None:
     watched = Watched(browser, study / "report.html").drawn()
     page = watched.page
-    whole = page.locator('[data-kind="rate"]').inner_html()
+    unzoomed = page.locator('[data-kind="rate"]').inner_html()
     page.get_by_label("from (s)").focus()
     page.keyboard.type("2")
     page.keyboard.press("Enter")
-    changed(page, '[data-kind="rate"]', whole)
+    changed(page, '[data-kind="rate"]', unzoomed)
     assert page.get_by_label("from (s)").input_value() == "2"
     page.get_by_role("button", name="Zoom in").press("Enter")
     zoomed = page.locator('[data-kind="rate"]').inner_html()
@@ -303,14 +303,14 @@ def test_two_ordered_dimensions_are_a_heat_map_with_the_number_in_each_cell(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("many", [3, 12, 40])
-def test_every_bar_keeps_its_label(browser: Browser, tmp_path: Path, width: int, many: int) -> None:
-    labels = [f"trace-{number}.up" for number in range(many)]
+@pytest.mark.parametrize("bars", [3, 12, 40])
+def test_every_bar_keeps_its_label(browser: Browser, tmp_path: Path, width: int, bars: int) -> None:
+    labels = [f"trace-{number}.up" for number in range(bars)]
     run = MadeUpRun(
         tmp_path / "run",
         [experiment(number, flows=[flow("a")], sweep={"path.trace": label}) for number, label in enumerate(labels)],
     )
-    for number in range(many):
+    for number in range(bars):
         run.transfer(number, 0, "a", cc="cubic")
     report.write([run.write()], tmp_path / "report.html")
     watched = Watched(browser, tmp_path / "report.html", width).drawn()

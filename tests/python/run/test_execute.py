@@ -88,16 +88,16 @@ def test_a_signal_reaches_the_engine_once_and_it_exits_cleanly(
     behave: Any, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told: list[str] = []
+    events: list[str] = []
 
     def listener(event: dict[str, Any]) -> None:
-        told.append(event["event"])
+        events.append(event["event"])
         if event["event"] == "listening":
             os.kill(os.getpid(), number)
 
     outcome = behave("wait", listener=listener)
     assert outcome.exit_code is Exit.INTERRUPTED
-    assert told[-2:] == ["stopping", "interrupted"]
+    assert events[-2:] == ["stopping", "interrupted"]
     assert (tmp_path / "asked").read_text() == f"{int(signal.SIGINT)}\n"
 
 
@@ -228,8 +228,8 @@ def test_a_program_that_is_not_an_engine_is_an_error(fake_engine: Path, text: st
 
 def test_engine_hints_may_contain_semicolons(fake_engine: Path) -> None:
     sim = engine.capabilities().engines["sim"]
-    said = "namespaces are off: user.max_net_namespaces is 0; sudo sysctl -w user.max_net_namespaces=9; or be root"
-    kernel = replace(sim, available=False, why_not=said)
+    reason = "namespaces are off: user.max_net_namespaces is 0; sudo sysctl -w user.max_net_namespaces=9; or be root"
+    kernel = replace(sim, available=False, why_not=reason)
     assert kernel.reason == "namespaces are off: user.max_net_namespaces is 0"
     assert kernel.remedy == "sudo sysctl -w user.max_net_namespaces=9\nor be root"
     assert (sim.reason, sim.remedy) == ("", "")

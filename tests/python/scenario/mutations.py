@@ -35,13 +35,13 @@ def deep(levels: int) -> Raw:
 
 def places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """List the places inside a value, the outer ones first."""
-    found = [place] if place else []
+    result = [place] if place else []
     if len(place) == MAX_DEPTH:
-        return found
+        return result
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inside in entries:
-        found += places(inside, (*place, key))
-    return found
+        result += places(inside, (*place, key))
+    return result
 
 
 def addresses(raw: Raw) -> list[str]:
@@ -51,21 +51,21 @@ def addresses(raw: Raw) -> list[str]:
 
     def inside(node: dict[str, Any], address: str, depth: int) -> list[str]:
         node = resolve(node)
-        found = [address] if address else []
+        result = [address] if address else []
         if depth == MAX_DEPTH:
-            return found
+            return result
         for branch in node.get("anyOf", ()):
-            found += inside(branch, address, depth + 1)
-        for key, each in node.get("properties", {}).items():
-            found += inside(each, f"{address}.{key}" if address else key, depth + 1)
+            result += inside(branch, address, depth + 1)
+        for key, child in node.get("properties", {}).items():
+            result += inside(child, f"{address}.{key}" if address else key, depth + 1)
         if "items" in node:
             for key in [*names, "0", "9"] if address == "flow" else ["0", "1"]:
-                found += inside(node["items"], f"{address}.{key}", depth + 1)
+                result += inside(node["items"], f"{address}.{key}", depth + 1)
         others = node.get("additionalProperties")
         if isinstance(others, dict):
             for key in ("sender", "receiver", "x"):
-                found += inside(others, f"{address}.{key}", depth + 1)
-        return found
+                result += inside(others, f"{address}.{key}", depth + 1)
+        return result
 
     odd = ["", ".", "path", "path.", ".rate", "flow", "flow.", "flow.x.cc", "path.rate.x", "sweep.a", "host", "host.."]
     return list(dict.fromkeys([*inside(schema(), "", 0), *odd]))

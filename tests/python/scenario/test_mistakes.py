@@ -287,7 +287,7 @@ def test_an_error_has_a_machine_readable_position(case: str) -> None:
 def test_every_mistake_is_reported_once() -> None:
     error = mistakes(CASES["several mistakes"])
     assert isinstance(error, ThalwegErrors)
-    assert [each.place for each in error.errors] == ["path.rate", "flow.large.size", "flow.medium.repeat.until"]
+    assert [mistake.place for mistake in error.errors] == ["path.rate", "flow.large.size", "flow.medium.repeat.until"]
 
 
 def test_a_missing_file_is_an_error_that_lists_the_present_ones(folder: Path) -> None:

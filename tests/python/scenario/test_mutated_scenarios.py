@@ -49,12 +49,12 @@ def explained_or_planned(raw: dict[str, Any]) -> None:
     document = Document(ROOT / "scenarios" / "x.toml", "", raw)
     try:
         check.check(document)
-        made = plan.make(document, ENGINES["sim"], ENGINES)
+        planned = plan.make(document, ENGINES["sim"], ENGINES)
     except ThalwegError as problem:
         for error in problem.errors:
             assert error.text().startswith(f"error[{error.code}]: ")
         return
-    assert made.experiments
+    assert planned.experiments
 
 
 def batch(number: int) -> Callable[[], None]:

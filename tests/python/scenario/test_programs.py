@@ -58,7 +58,7 @@ def test_two_programs_make_a_flow_without_a_congestion_control(tmp_path: Path) -
     ],
 )
 def test_check_reports_what_programs_cannot_do(tmp_path: Path, flow: str, code: str, place: str) -> None:
-    assert (code, place) in [(found, where) for found, where, _ in mistakes(tmp_path, flow)]
+    assert (code, place) in [(mistake, where) for mistake, where, _ in mistakes(tmp_path, flow)]
 
 
 def test_a_missing_program_is_reported_with_its_package(tmp_path: Path) -> None:

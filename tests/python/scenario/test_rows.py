@@ -45,14 +45,14 @@ def mistake(paths: str, text: str = SCENARIO) -> ThalwegError:
 
 def test_row_keys_are_set_together_and_combined_with_other_keys() -> None:
     capabilities = engine.capabilities(engine.DEFAULT)
-    made = plan.make(load(), capabilities.engines[engine.DEFAULT], capabilities.engines)
-    assert [experiment.sweep for experiment in made.experiments[::2]] == [
+    planned = plan.make(load(), capabilities.engines[engine.DEFAULT], capabilities.engines)
+    assert [experiment.sweep for experiment in planned.experiments[::2]] == [
         {"path.rate": "40Mbps", "path.rtt": "20ms", "path.loss": 0, "flow.a.cc": "cubic"},
         {"path.rate": "40Mbps", "path.rtt": "20ms", "path.loss": 0, "flow.a.cc": "bbr"},
         {"path.rate": "10Mbps", "path.rtt": "90ms", "path.loss": 0.01, "flow.a.cc": "cubic"},
         {"path.rate": "10Mbps", "path.rtt": "90ms", "path.loss": 0.01, "flow.a.cc": "bbr"},
     ]
-    assert {experiment.rtt_ns for experiment in made.experiments} == {20_000_000, 90_000_000}
+    assert {experiment.rtt_ns for experiment in planned.experiments} == {20_000_000, 90_000_000}
 
 
 def test_an_experiment_has_the_same_seed_as_in_a_plain_sweep() -> None:

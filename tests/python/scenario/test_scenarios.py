@@ -32,9 +32,9 @@ def known_as(file: Path) -> str:
 
 def planned(file: Path, name: str) -> None:
     capabilities = engine.capabilities()
-    made = plan.make(scenario.load(file), capabilities.engines[name], capabilities.engines)
-    assert made.experiments
-    assert made.about, "says what it shows"
+    document_plan = plan.make(scenario.load(file), capabilities.engines[name], capabilities.engines)
+    assert document_plan.experiments
+    assert document_plan.about, "says what it shows"
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_the_schema_rejects_an_unknown_key() -> None:
 def test_the_mixes_of_itc18_are_two_hundred_experiments() -> None:
     capabilities = engine.capabilities()
     document = scenario.load(ROOT / "studies/itc18-mixed-workload/mixes.toml")
-    made = plan.make(document, capabilities.engines[engine.DEFAULT], capabilities.engines)
-    assert len(made.experiments) == 200
-    assert {(e.flows[0].cc, e.flows[1].cc) for e in made.experiments} == {
+    planned = plan.make(document, capabilities.engines[engine.DEFAULT], capabilities.engines)
+    assert len(planned.experiments) == 200
+    assert {(e.flows[0].cc, e.flows[1].cc) for e in planned.experiments} == {
         (large, medium) for large in ("cubic", "bbr") for medium in ("cubic", "bbr")
     }
-    assert len({e.seed for e in made.experiments}) == 200
+    assert len({e.seed for e in planned.experiments}) == 200
 
 
 def test_the_synthetic_trace_matches_its_formula() -> None:
     folder = ROOT / "scenarios" / "traces"
-    made = runpy.run_path(str(folder / "make_lte_like.py"))["trace"]()
-    assert (folder / "lte-like.up").read_text().split() == [str(ms) for ms in made]
+    trace = runpy.run_path(str(folder / "make_lte_like.py"))["trace"]()
+    assert (folder / "lte-like.up").read_text().split() == [str(ms) for ms in trace]

@@ -61,7 +61,7 @@ def test_with_several_objectives_only_dominated_candidates_stop(two: Search) -> 
 def test_the_front_contains_the_non_dominated_candidates(two: Search) -> None:
     fast, balanced, short = candidate(0, [10.0], [3.0]), candidate(1, [8.0], [2.0]), candidate(2, [5.0], [1.0])
     dominated, stopped = candidate(3, [7.0], [2.5]), candidate(4, [99.0], [0.1], stopped="worse than 1")
-    assert [each.number for each in front([fast, balanced, short, dominated, stopped], two)] == [0, 1, 2]
+    assert [member.number for member in front([fast, balanced, short, dominated, stopped], two)] == [0, 1, 2]
 
 
 def test_the_best_of_one_objective_satisfy_every_constraint(one: Search) -> None:

@@ -62,11 +62,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_bbr_behind_a_policer_is_found_and_shrunk_to_the_policer(folder: Path) -> None:
-    (found,) = json.loads((folder / "whole" / "fuzz.json").read_text())["found"]
-    assert [condition["kind"] for condition in found["conditions"]] == ["policer"]
-    assert all(value >= 0.1 for value in found["values"])
-    assert "a policer lets" in found["sentence"]
-    assert "With `bbr`, `retransmit_ratio(ours)` is" in found["sentence"]
+    (findings,) = json.loads((folder / "whole" / "fuzz.json").read_text())["found"]
+    assert [condition["kind"] for condition in findings["conditions"]] == ["policer"]
+    assert all(value >= 0.1 for value in findings["values"])
+    assert "a policer lets" in findings["sentence"]
+    assert "With `bbr`, `retransmit_ratio(ours)` is" in findings["sentence"]
 
 
 def test_the_resulting_scenario_fails_on_its_own(folder: Path, thalweg: Thalweg) -> None:
@@ -81,10 +81,10 @@ def test_the_resulting_scenario_fails_on_its_own(folder: Path, thalweg: Thalweg)
 def test_the_page_shows_the_failing_run_beside_one_without_the_conditions(
     folder: Path, browser: Browser, width: int
 ) -> None:
-    (found,) = json.loads((folder / "whole" / "fuzz.json").read_text())["found"]
+    (findings,) = json.loads((folder / "whole" / "fuzz.json").read_text())["found"]
     watched = Watched(browser, folder / "whole" / "fuzz.html", width).ready()
     page = watched.page
-    assert found["sentence"].replace("`", "") in page.inner_text("#table-1")
+    assert findings["sentence"].replace("`", "") in page.inner_text("#table-1")
     assert "burst" in page.inner_text("#scenarios pre")
     for figure in page.locator("figure").all():
         figure.scroll_into_view_if_needed()
@@ -136,9 +136,9 @@ def test_candidates_that_cannot_run_are_not_counted(tmp_path: Path, thalweg: Tha
 
 def test_check_prints_the_search_goal(tmp_path: Path, thalweg: Thalweg) -> None:
     (tmp_path / "x.toml").write_text(SCENARIO)
-    said = thalweg("check", "x.toml").stderr
-    assert "[fuzz] 8 candidates for each failure: retransmits, retransmit_ratio(ours) >= 10%" in said
-    assert "conditions: policer, jitter" in said
+    stderr = thalweg("check", "x.toml").stderr
+    assert "[fuzz] 8 candidates for each failure: retransmits, retransmit_ratio(ours) >= 10%" in stderr
+    assert "conditions: policer, jitter" in stderr
     (tmp_path / "wrong.toml").write_text(SCENARIO.replace("policer =", "policr ="))
     assert "did you mean `policer`?" in thalweg("check", "wrong.toml").stderr
 

@@ -69,8 +69,8 @@ def test_a_mistake_is_explained(name: str, tmp_path: Path) -> None:
 
 
 def test_only_present_settings_become_elements(tmp_path: Path) -> None:
-    found = {parameter.address: parameter for parameter in fuzzed(tmp_path).parameters}
-    assert found["outage.0.at"].high == 10.0, "within the scenario's duration"
+    parameters = {parameter.address: parameter for parameter in fuzzed(tmp_path).parameters}
+    assert parameters["outage.0.at"].high == 10.0, "within the scenario's duration"
     settings = {"outage.0.present": False, "outage.0.at": "1s", "outage.0.for": "1s",
                 "outage.1.present": True, "outage.1.at": "2s", "outage.1.for": "60ms"}  # fmt: skip
     assert elements(settings) == [Element("outage", {"at": "2s", "for": "60ms"})]
@@ -104,8 +104,10 @@ def test_shrinking_removes_unneeded_elements_and_rounds_the_rest() -> None:
 
     def fails(conditions: Conditions) -> bool:
         tried.append(conditions)
-        lasts = [each.end_ns() - each.start_ns() for each in conditions if each.kind == "outage"]
-        return any(each >= 10**9 for each in lasts) and any(each.kind == "loss" for each in conditions)
+        lasts = [condition.end_ns() - condition.start_ns() for condition in conditions if condition.kind == "outage"]
+        return any(condition >= 10**9 for condition in lasts) and any(
+            condition.kind == "loss" for condition in conditions
+        )
 
     conditions = [
         Element("jitter", {"up_to": "12.34ms"}),
@@ -113,10 +115,10 @@ def test_shrinking_removes_unneeded_elements_and_rounds_the_rest() -> None:
         Element("cross", {"at": "1s", "cc": "bbr", "size": "1MB"}),
         Element("loss", {"at": "4.56s", "for": "345ms", "ratio": 0.4567}),
     ]
-    least = shrink(conditions, fails)
-    assert [each.kind for each in least] == ["outage", "loss"]
-    assert least[0].values == {"at": "3s", "for": "1s"}
-    assert least[1].values["at"] == "5s"
+    minimal = shrink(conditions, fails)
+    assert [condition.kind for condition in minimal] == ["outage", "loss"]
+    assert minimal[0].values == {"at": "3s", "for": "1s"}
+    assert minimal[1].values["at"] == "5s"
     assert len(tried) < 60
 
 

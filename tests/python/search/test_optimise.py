@@ -34,8 +34,8 @@ def start(*arguments: str | Path) -> subprocess.Popen[str]:
 
 
 def finished(process: subprocess.Popen[str]) -> subprocess.CompletedProcess[str]:
-    said, errors = process.communicate(timeout=WITHIN_S)
-    return subprocess.CompletedProcess(process.args, process.returncode, said, errors)
+    stdout, errors = process.communicate(timeout=WITHIN_S)
+    return subprocess.CompletedProcess(process.args, process.returncode, stdout, errors)
 
 
 def interrupt(
@@ -101,8 +101,8 @@ def test_the_best_candidate_satisfies_the_constraint(whole: Path) -> None:
 
 
 def test_the_search_never_runs_held_out_points(whole: Path) -> None:
-    seen, held_out = (results.open_run(whole / name) for name in ("default", "held-out/default"))
-    assert seen.points()["path.rtt"].to_list() == ["10ms", "20ms"]
+    training, held_out = (results.open_run(whole / name) for name in ("default", "held-out/default"))
+    assert training.points()["path.rtt"].to_list() == ["10ms", "20ms"]
     assert held_out.points()["path.rtt"].to_list() == ["30ms"]
     document = json.loads((whole / "search.json").read_text())
     (verified,) = document["verified"]
@@ -154,9 +154,9 @@ def test_a_search_without_a_feasible_candidate_fails(tmp_path: Path, thalweg: Th
     (tmp_path / "small.toml").write_text(SMALL.replace("<= 0.9", "<= 0.001"))
     done = thalweg("optimise", "small.toml", "--out", "run", "--budget", "2", "--json")
     assert done.returncode == Exit.FAILED
-    found = json.loads(done.stdout)
-    assert found["cautions"] == ["no candidate keeps every constraint"]
-    assert found["best"] == []
+    document = json.loads(done.stdout)
+    assert document["cautions"] == ["no candidate keeps every constraint"]
+    assert document["best"] == []
 
 
 def test_without_held_out_points_the_best_are_judged_with_other_seeds(tmp_path: Path, thalweg: Thalweg) -> None:

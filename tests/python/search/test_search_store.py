@@ -35,10 +35,10 @@ def test_results_are_visible_to_the_next_process(tmp_path: Path) -> None:
     store = Store(tmp_path, search, seed=1)
     claimed = store.claim()
     assert claimed
-    found = Candidate(claimed.number, claimed.settings, [[1.0, 2.0]], "worse than 7")
-    store.keep(claimed, found)
+    evaluated = Candidate(claimed.number, claimed.settings, [[1.0, 2.0]], "worse than 7")
+    store.keep(claimed, evaluated)
     (kept,) = Store(tmp_path, search, seed=1).evaluated()
-    assert kept == found
+    assert kept == evaluated
     assert not store.is_shared()
 
 
@@ -59,4 +59,4 @@ def test_proposals_depend_only_on_the_number_and_the_results(tmp_path: Path) -> 
             store.keep(claimed, Candidate(claimed.number, claimed.settings, [[float(number)]]))
         proposed.append(settings)
     assert proposed[0] == proposed[1]
-    assert len({str(each) for each in proposed[0]}) == 12
+    assert len({str(proposal) for proposal in proposed[0]}) == 12

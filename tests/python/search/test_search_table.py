@@ -72,12 +72,12 @@ def test_ranges_become_settings_of_the_scenario(tmp_path: Path) -> None:
     parameters = """{ "path.buffer" = { low = "100kB", high = "1MB", scale = "log" }, \
 "path.rate" = ["5Mbps", "20Mbps"], "flow.ours.count" = { int = [1, 8] }, "path.loss" = [0.0, 0.1], \
 "host.sender.delay_jitter" = ["10us", "2ms"] }"""
-    found = {parameter.address: parameter for parameter in searched(tmp_path, parameters=parameters).parameters}
-    assert found["path.buffer"].setting(123_456.7) == "123.5kB"
-    assert found["path.rate"].setting(12_345_678.0) == "12.35Mbps"
-    assert found["flow.ours.count"].setting(3) == 3
-    assert found["path.loss"].setting(0.0123456) == 0.01235
-    assert found["host.sender.delay_jitter"].setting(0.00123456) == "1.235ms"
+    by_address = {parameter.address: parameter for parameter in searched(tmp_path, parameters=parameters).parameters}
+    assert by_address["path.buffer"].setting(123_456.7) == "123.5kB"
+    assert by_address["path.rate"].setting(12_345_678.0) == "12.35Mbps"
+    assert by_address["flow.ours.count"].setting(3) == 3
+    assert by_address["path.loss"].setting(0.0123456) == 0.01235
+    assert by_address["host.sender.delay_jitter"].setting(0.00123456) == "1.235ms"
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_rows_of_a_file_can_be_held_out_and_flows_can_share_a_parameter(tmp_path
     (tmp_path / "x.toml").write_text(text.replace("{MORE}", 'held_out = { rows = ["held-out.csv"] }'))
     capabilities = engine.capabilities()
     planner = Planner(Search.of(scenario.load(tmp_path / "x.toml")), capabilities.engines["sim"], capabilities)
-    seen, held_out = (planner.plan({"flow.*.cc_params.probe_gain": 1.5}, side) for side in ("seen", "held out"))
-    assert [experiment.sweep["path.rtt"] for experiment in seen.experiments] == ["10ms", "20ms"]
+    training, held_out = (planner.plan({"flow.*.cc_params.probe_gain": 1.5}, side) for side in ("seen", "held out"))
+    assert [experiment.sweep["path.rtt"] for experiment in training.experiments] == ["10ms", "20ms"]
     assert [experiment.sweep["path.rate"] for experiment in held_out.experiments] == ["20Mbps"]
     assert points(held_out) == [2]
-    assert [flow.cc_params["probe_gain"] for flow in seen.experiments[0].flows] == [1.5, 1.5]
+    assert [flow.cc_params["probe_gain"] for flow in training.experiments[0].flows] == [1.5, 1.5]

@@ -153,8 +153,8 @@ def test_harm_of_a_defined_measure_is_refused(thalweg: Callable[..., Any], study
 
 def test_json_has_every_number_behind_a_verdict(thalweg: Callable[..., Any], study: Study) -> None:
     study(QUEUE)
-    found = json.loads(thalweg("reproduce", "./mine", "--json").stdout)
-    [engine] = found["studies"][0]["engines"]
+    document = json.loads(thalweg("reproduce", "./mine", "--json").stdout)
+    [engine] = document["studies"][0]["engines"]
     [claim] = engine["claims"]
     assert (claim["verdict"], claim["n"], engine["failed"]) == ("holds", 3, 0)
     assert 1.5 < claim["low"] < claim["value"] < claim["high"]

@@ -21,16 +21,16 @@ def world(rows: int = 20_000, **settings: object) -> synth.Fleet:
 
 def written(folder: Path, rows: int = 20_000, **settings: object) -> synth.Fleet:
     """Write them into a folder."""
-    made = world(rows, **settings)
-    synth.write(made, folder)
-    return made
+    generated = world(rows, **settings)
+    synth.write(generated, folder)
+    return generated
 
 
 def read(folder: Path) -> pl.DataFrame:
     """All rows, as `thalweg records` takes them: without those that a later one replaces."""
-    found = records.read([folder / synth.RECORDS])
-    assert not found.left_out
-    return found.rows.collect()
+    result = records.read([folder / synth.RECORDS])
+    assert not result.left_out
+    return result.rows.collect()
 
 
 def classes(frame: pl.DataFrame) -> pl.DataFrame:
@@ -58,15 +58,15 @@ class Ratio:
 def medians(frame: pl.DataFrame, column: str, *, is_small: bool) -> dict[str, Ratio]:
     """Ratio of the medians of the two algorithms, by class, of transfers below or from 3 MB on."""
     size = pl.col("acked_bytes") < 3_000_000
-    some = frame.filter((pl.col("kind") == "transfer") & (size if is_small else ~size))
+    rows = frame.filter((pl.col("kind") == "transfer") & (size if is_small else ~size))
     cluster = pl.struct("remote_address", pl.col("start_us") // HOUR_US).rank("dense") - 1
-    some = some.with_columns(cluster.alias("cluster"))
+    rows = rows.with_columns(cluster.alias("cluster"))
     chance = np.random.default_rng(1)
     # A cluster counts as often as it is drawn (Poisson bootstrap): in both arms, if it is in both.
-    drawn = chance.poisson(1, (REPLICATES, some.select(pl.col("cluster").max() + 1).item()))
+    drawn = chance.poisson(1, (REPLICATES, rows.select(pl.col("cluster").max() + 1).item()))
     return {
         kind: _ratio(*(of_kind.filter(pl.col("cc") == cc).sort(column) for cc in CCS), column, drawn)
-        for (kind,), of_kind in some.partition_by("class", as_dict=True).items()
+        for (kind,), of_kind in rows.partition_by("class", as_dict=True).items()
     }
 
 

@@ -32,15 +32,15 @@ def bytes_of(folder: Path) -> dict[str, str]:
 
 
 def test_the_number_of_rows_is_as_requested(fleet: Path) -> None:
-    found = records.read([fleet / synth.RECORDS])
-    assert found.all_rows.select(pl.len()).collect().item() == 20_000
+    result = records.read([fleet / synth.RECORDS])
+    assert result.all_rows.select(pl.len()).collect().item() == 20_000
 
 
 def test_a_small_number_of_rows_is_as_requested(tmp_path: Path) -> None:
     for rows in (1, 7):
         written(tmp_path / str(rows), rows=rows)
-        found = records.read([tmp_path / str(rows) / synth.RECORDS])
-        assert found.all_rows.select(pl.len()).collect().item() == rows
+        result = records.read([tmp_path / str(rows) / synth.RECORDS])
+        assert result.all_rows.select(pl.len()).collect().item() == rows
 
 
 def test_the_columns_are_those_of_records(fleet: Path) -> None:
@@ -110,17 +110,17 @@ def test_times_and_rates_are_consistent(fleet: Path) -> None:
 def test_every_address_is_in_the_table_of_prefixes_with_its_class(fleet: Path) -> None:
     table = pl.read_csv(fleet / synth.PREFIXES)
     listed = [(ipaddress.ip_network(network), name) for network, name in table.select("network", "class").iter_rows()]
-    seen = classes(read(fleet)).select("remote_address", "class").unique()
-    for address, name in seen.iter_rows():
+    addresses = classes(read(fleet)).select("remote_address", "class").unique()
+    for address, name in addresses.iter_rows():
         network = ipaddress.ip_network(address)
-        of = {each for place, each in listed if place.version == network.version and network.subnet_of(place)}
+        of = {prefix for place, prefix in listed if place.version == network.version and network.subnet_of(place)}
         assert of == {name}
 
 
 def test_existing_records_are_not_overwritten(tmp_path: Path, thalweg: Thalweg) -> None:
-    made = thalweg("synth", "cdn", "--truth", "none", "--rows", "500", "--out", "synthetic", "--json")
-    assert made.returncode == Exit.FINE
-    assert json.loads(made.stdout)["rows"] == 500
+    generated = thalweg("synth", "cdn", "--truth", "none", "--rows", "500", "--out", "synthetic", "--json")
+    assert generated.returncode == Exit.FINE
+    assert json.loads(generated.stdout)["rows"] == 500
     before = bytes_of(tmp_path / "synthetic")
     again = thalweg("synth", "cdn", "--truth", "none", "--rows", "600", "--out", "synthetic")
     assert again.returncode == Exit.CANNOT_WRITE
@@ -132,11 +132,11 @@ def test_existing_records_are_not_overwritten(tmp_path: Path, thalweg: Thalweg) 
 def test_an_incomplete_generation_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = writing.write_piece, []
 
-    def full(made: synth.Fleet, piece: Any, file: Path) -> None:
+    def full(fleet: synth.Fleet, piece: Any, file: Path) -> None:
         calls.append(file)
         if len(calls) == 5:
             raise OSError(28, "No space left on device")
-        real(made, piece, file)
+        real(fleet, piece, file)
 
     monkeypatch.setattr(writing, "write_piece", full)
     with pytest.raises(ThalwegError, match="no space left on device"):
@@ -146,7 +146,7 @@ def test_an_incomplete_generation_leaves_no_files(tmp_path: Path, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--truth", "tinny"], "did you mean `tiny`?"),
         (["--design", "abc", "--truth", "none"], "did you mean `ab`?"),
@@ -155,10 +155,10 @@ def test_an_incomplete_generation_leaves_no_files(tmp_path: Path, monkeypatch: p
         (["--truth", "none", "--quick"], "--quick is about the simulator"),
     ],
 )
-def test_invalid_parameters_are_reported(thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_invalid_parameters_are_reported(thalweg: Thalweg, tmp_path: Path, arguments: list[str], message: str) -> None:
     done = thalweg("synth", "cdn", "--out", "synthetic", *arguments)
     assert done.returncode == Exit.USAGE
-    assert said in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / "synthetic").exists()
 
 

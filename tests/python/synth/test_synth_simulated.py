@@ -23,8 +23,8 @@ def test_every_cell_has_the_same_number_of_connections(pools: dict[str, Pool]) -
 
 
 def test_the_truth_matches_the_article(pools: dict[str, Pool]) -> None:
-    said = synth.truth(synth.make(synth.Settings(), pools))
-    ratio = {(segment["class"], segment["metric"]): segment["ratio_of_means"] for segment in said["segments"]}
+    truth = synth.truth(synth.make(synth.Settings(), pools))
+    ratio = {(segment["class"], segment["metric"]): segment["ratio_of_means"] for segment in truth["segments"]}
     assert ratio["far-lossy", "goodput_bps"] > 1.5
     assert 1.03 < ratio["wireless", "goodput_bps"] < 1.1
     assert ratio["pop-to-pop", "goodput_bps"] < 0.97
@@ -34,12 +34,13 @@ def test_the_truth_matches_the_article(pools: dict[str, Pool]) -> None:
 
 
 def test_the_records_show_the_truth(pools: dict[str, Pool], tmp_path: Path) -> None:
-    made = synth.make(synth.Settings(rows=300_000), pools)
-    synth.write(made, tmp_path)
-    said = {
-        (segment["class"], segment["metric"]): segment["ratio_of_medians"] for segment in synth.truth(made)["segments"]
+    generated = synth.make(synth.Settings(rows=300_000), pools)
+    synth.write(generated, tmp_path)
+    truth = {
+        (segment["class"], segment["metric"]): segment["ratio_of_medians"]
+        for segment in synth.truth(generated)["segments"]
     }
     rows = classes(read(tmp_path))
     for column, is_small in (("fct_us", True), ("goodput_bps", False)):
         for name, ratio in medians(rows, column, is_small=is_small).items():
-            assert ratio.is_near(said[name, column]), (name, column, ratio)
+            assert ratio.is_near(truth[name, column]), (name, column, ratio)

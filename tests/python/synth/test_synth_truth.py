@@ -18,50 +18,50 @@ NOISE = 0.06
 
 
 def truths(folder: Path) -> dict[tuple[str, str], dict[str, float]]:
-    said = json.loads((folder / synth.TRUTH).read_text())
-    return {(segment["class"], segment["metric"]): segment for segment in said["segments"]}
+    document = json.loads((folder / synth.TRUTH).read_text())
+    return {(segment["class"], segment["metric"]): segment for segment in document["segments"]}
 
 
 @pytest.mark.parametrize(("name", "ratio"), [("none", 1.0), ("tiny", 0.95), ("paradox", 0.9), ("correlated", 1.0)])
 def test_a_planted_truth_is_exact(name: str, ratio: float) -> None:
-    said = synth.truth(world(truth=name))
-    for segment in said["segments"]:
+    truth = synth.truth(world(truth=name))
+    for segment in truth["segments"]:
         wanted = ratio if segment["metric"] == "fct_us" else 1 / ratio
         assert segment["ratio_of_means"] == pytest.approx(wanted, rel=1e-9)
         assert segment["ratio_of_medians"] == pytest.approx(wanted, rel=1e-9)
 
 
 def test_the_reversed_truth_differs_by_class() -> None:
-    said = {
+    truth = {
         segment["class"]: segment
         for segment in synth.truth(world(truth="reversed"))["segments"]
         if segment["metric"] == "fct_us"
     }
     for kind in synth.CLASSES:
         wanted = PLANTED["reversed"].ratios.get(kind.name, 1.0)
-        assert said[kind.name]["ratio_of_medians"] == pytest.approx(wanted)
+        assert truth[kind.name]["ratio_of_medians"] == pytest.approx(wanted)
 
 
 def test_the_paradox_is_a_simpsons_paradox() -> None:
-    together = {each["metric"]: each for each in synth.truth(world(truth="paradox"))["all"]}
+    together = {segment["metric"]: segment for segment in synth.truth(world(truth="paradox"))["all"]}
     assert together["fct_us"]["ratio_of_medians"] == pytest.approx(0.9)
     assert together["fct_us"]["seen"]["ratio_of_medians"] > 1.2
 
 
 def test_the_records_show_the_truth(tmp_path: Path) -> None:
     written(tmp_path, rows=200_000, truth="reversed")
-    rows, said = classes(read(tmp_path)), truths(tmp_path)
+    rows, truth = classes(read(tmp_path)), truths(tmp_path)
     for column, is_small in (("fct_us", True), ("goodput_bps", False)):
         for name, ratio in medians(rows, column, is_small=is_small).items():
-            assert ratio.is_near(said[name, column]["ratio_of_medians"]), (name, ratio)
+            assert ratio.is_near(truth[name, column]["ratio_of_medians"]), (name, ratio)
 
 
 def test_the_records_show_the_medians_themselves(tmp_path: Path) -> None:
     written(tmp_path, rows=200_000)
-    rows, said = classes(read(tmp_path)), truths(tmp_path)
+    rows, truth = classes(read(tmp_path)), truths(tmp_path)
     small = rows.filter((pl.col("kind") == "transfer") & (pl.col("acked_bytes") < 3_000_000))
     for name, median in small.group_by("class").agg(pl.col("fct_us").median()).iter_rows():
-        assert median == pytest.approx(said[name, "fct_us"]["control_median"], rel=NOISE), name
+        assert median == pytest.approx(truth[name, "fct_us"]["control_median"], rel=NOISE), name
 
 
 def test_the_records_show_the_paradox(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_correlated_clients_have_one_arm_per_hour(tmp_path: Path) -> None:
 
 
 def test_before_and_after_arms_are_consecutive(tmp_path: Path) -> None:
-    made = written(tmp_path, rows=5_000, design="before-after", days=4)
-    at_us = int(made.settings.activation.timestamp()) * 1_000_000
+    generated = written(tmp_path, rows=5_000, design="before-after", days=4)
+    at_us = int(generated.settings.activation.timestamp()) * 1_000_000
     closed = read(tmp_path).filter((pl.col("kind") == "close") & pl.col("cc").is_not_null())
     assert set(closed.filter(pl.col("start_us") < at_us)["cc"]) == {"cubic"}
     assert set(closed.filter(pl.col("start_us") >= at_us)["cc"]) == {"bbr"}

@@ -143,7 +143,7 @@ def test_a_transfer_that_one_engine_cut_off_has_no_error_but_a_note(tmp_path: Pa
 
 
 def test_summary_errors_use_absolute_values() -> None:
-    errors = [*(("goodput", each) for each in (-0.1, 0.2, -0.3, 0.05, 0.0)), ("retransmit_ratio", 0.5)]
+    errors = [*(("goodput", error) for error in (-0.1, 0.2, -0.3, 0.05, 0.0)), ("retransmit_ratio", 0.5)]
     goodput, retransmits = overall(errors)
     # sizes 0, 0.05, 0.1, 0.2, 0.3: the 90th percentile lies six tenths of the way from 0.2 to 0.3
     assert (goodput.n, goodput.median, goodput.p90) == (5, pytest.approx(0.1), pytest.approx(0.26))
@@ -163,11 +163,14 @@ def test_untrustworthy_cells_are_named_and_have_no_error(tmp_path: Path) -> None
     ran(tmp_path, part.sides[0], pair([10.0, 10.0, 10.0], 5.0))
     ran(tmp_path, part.sides[1], late)
     cells = found(part)
-    whole, some = cells["1bdp", "a"], cells["8bdp", "a"]
-    assert (whole.state, whole.measures) == ("untrustworthy", {})
-    assert whole.notes == ["kernel: 3 of 3 repetitions untrustworthy: the relay was late"]
-    assert (some.state, some.notes) == ("compared", ["kernel: 1 of 3 repetitions untrustworthy: the relay was late"])
-    assert some.measures["goodput"].error == 0.0
+    entirely, partly = cells["1bdp", "a"], cells["8bdp", "a"]
+    assert (entirely.state, entirely.measures) == ("untrustworthy", {})
+    assert entirely.notes == ["kernel: 3 of 3 repetitions untrustworthy: the relay was late"]
+    assert (partly.state, partly.notes) == (
+        "compared",
+        ["kernel: 1 of 3 repetitions untrustworthy: the relay was late"],
+    )
+    assert partly.measures["goodput"].error == 0.0
 
 
 def test_cells_that_failed_or_were_not_run_are_named_with_the_reason(tmp_path: Path) -> None:
@@ -200,7 +203,7 @@ def test_without_complete_cells_failures_are_still_reported(tmp_path: Path) -> N
 
 
 def test_an_engine_without_an_algorithm_runs_the_other_points(tmp_path: Path) -> None:
-    kernel = replace(KERNEL, algorithms={name: each for name, each in ALGORITHMS.items() if name != "bbr"})
+    kernel = replace(KERNEL, algorithms={name: algorithm for name, algorithm in ALGORITHMS.items() if name != "bbr"})
     text = MIX + '[sweep]\n"flow.short.cc" = ["cubic", "bbr"]\n'
     part = planned(tmp_path, text, (SIM, kernel))
     assert [side.plan and len(side.plan.experiments) for side in part.sides] == [6, 3]
@@ -222,12 +225,12 @@ def test_an_engine_without_a_key_lacks_all_cells_of_the_scenario(tmp_path: Path)
 
 def test_a_simulated_host_uses_the_kernel_generation_of_the_other_engine(tmp_path: Path) -> None:
     def of(engine: Engine, *generations: str) -> Engine:
-        keys = {"host.*.kernel", *(f"host.*.kernel={each}" for each in generations)}
+        keys = {"host.*.kernel", *(f"host.*.kernel={generation}" for generation in generations)}
         return replace(engine, honours=HONOURS | keys)
 
     def generations(part: GridPart) -> list[set[str | None]]:
         plans = [side.plan for side in part.sides if side.plan]
-        return [{host.kernel for host in each.experiments[0].hosts.values()} for each in plans]
+        return [{host.kernel for host in generation.experiments[0].hosts.values()} for generation in plans]
 
     sim = of(SIM, "6.1", "6.12", "6.18")
     assert generations(planned(tmp_path, MIX, (sim, of(KERNEL, "6.1")))) == [{"6.1"}, {"6.1"}]
@@ -248,8 +251,8 @@ def test_a_scenario_that_neither_engine_can_run_is_an_error(tmp_path: Path) -> N
 
 
 def seconds(quick: bool) -> float:
-    known = {"sim": SIM, "kernel": KERNEL}
-    parts = [GridPart.plan(document, (SIM, KERNEL), known) for document in load_grid([], quick=quick).documents]
+    engines = {"sim": SIM, "kernel": KERNEL}
+    parts = [GridPart.plan(document, (SIM, KERNEL), engines) for document in load_grid([], quick=quick).documents]
     return sum(part.sides[1].real_time_s for part in parts)
 
 

@@ -68,7 +68,7 @@ LOOSE = {"share": 0.15, "retransmit_ratio": 2.0}
 @pytest.fixture(autouse=True)
 def _judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take the loose limits, and a 90th percentile of fewer rows."""
-    loose = [replace(each, limit=LOOSE.get(each.measure, each.limit)) for each in goals.GOALS]
+    loose = [replace(goal, limit=LOOSE.get(goal.measure, goal.limit)) for goal in goals.GOALS]
     monkeypatch.setattr(goals, "GOALS", tuple(loose))
     monkeypatch.setattr(goals, "FEWEST", dict.fromkeys(goals.FEWEST, 4))
 

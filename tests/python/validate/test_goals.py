@@ -20,27 +20,27 @@ def cell(
 
 
 def judged(cells: list[GridCell]) -> dict[tuple[str, str], JudgedGoal]:
-    return {(each.goal.title, each.goal.statistic): each for each in judge(cells)}
+    return {(judgement.goal.title, judgement.goal.statistic): judgement for judgement in judge(cells)}
 
 
 def test_single_flow_goodput_is_judged_by_median_and_90th_percentile() -> None:
     cells = [cell("goodput", error, number=number) for number, error in enumerate([0.02] * 8 + [-0.2] * 2)]
-    found = judged(cells)
-    median, p90 = (found["goodput, flow alone", statistic] for statistic in ("median", "90th percentile"))
+    verdicts = judged(cells)
+    median, p90 = (verdicts["goodput, flow alone", statistic] for statistic in ("median", "90th percentile"))
     assert (median.n, median.found, median.verdict) == (10, pytest.approx(0.02), "met")
     assert (p90.found, p90.verdict) == (pytest.approx(0.2), "not met")
 
 
 def test_goodput_of_concurrent_flows_does_not_count_as_single() -> None:
-    found = judged([cell("goodput", 0.5, kind="pair", number=number) for number in range(20)])
-    assert found["goodput, flow alone", "median"].verdict == "not enough"
-    assert found["goodput, flow alone", "median"].n == 0
+    verdicts = judged([cell("goodput", 0.5, kind="pair", number=number) for number in range(20)])
+    assert verdicts["goodput, flow alone", "median"].verdict == "not enough"
+    assert verdicts["goodput, flow alone", "median"].n == 0
 
 
 def test_too_few_rows_have_no_verdict() -> None:
-    found = judged([cell("goodput", 0.0, number=number) for number in range(9)])
-    assert found["goodput, flow alone", "median"].verdict == "met"
-    assert found["goodput, flow alone", "90th percentile"].verdict == "not enough"
+    verdicts = judged([cell("goodput", 0.0, number=number) for number in range(9)])
+    assert verdicts["goodput, flow alone", "median"].verdict == "met"
+    assert verdicts["goodput, flow alone", "90th percentile"].verdict == "not enough"
 
 
 def test_a_pair_of_mirrored_shares_counts_once() -> None:
@@ -56,9 +56,9 @@ def test_a_pair_of_mirrored_shares_counts_once() -> None:
 
 def test_rows_without_retransmits_do_not_dilute_the_error() -> None:
     none = [cell("retransmit_ratio", 1.0, number=number, first=0.0, second=0.0004) for number in range(20)]
-    some = [cell("retransmit_ratio", 0.5, number=20 + number, first=0.01, second=0.02) for number in range(4)]
-    found = judged([*none, *some])["retransmits, if any", "median"]
-    assert (found.n, found.found, found.verdict) == (4, 2.0, "not met")
+    lossy = [cell("retransmit_ratio", 0.5, number=20 + number, first=0.01, second=0.02) for number in range(4)]
+    verdicts = judged([*none, *lossy])["retransmits, if any", "median"]
+    assert (verdicts.n, verdicts.found, verdicts.verdict) == (4, 2.0, "not met")
 
 
 def test_noise_is_the_interval_of_the_difference_of_both_means() -> None:
@@ -125,4 +125,4 @@ def test_a_misspelt_key_of_a_reason_is_an_error(tmp_path: Path) -> None:
 
 def test_the_reasons_of_thalweg_can_be_read() -> None:
     for engines in (("sim", "uml"), ("sim", "kernel")):
-        assert all(each.part and each.reason for each in reasons.load(engines))
+        assert all(cell.part and cell.reason for cell in reasons.load(engines))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numbered import at_every_edge, found_by
+from query_buckets import bucket_edges, engine_buckets
 from thalweg.advise import DuckDb
 from thalweg.advise.counting import buckets
 
@@ -27,12 +27,12 @@ def test_buckets_are_monotonic(one: int, other: int) -> None:
 
 
 def test_engines_agree_on_bucket_boundaries() -> None:
-    values = [*at_every_edge(), buckets.LARGEST, buckets.LARGEST + 1, 2**50]
-    assert found_by(DuckDb(), values) == [buckets.of_number(value) for value in values]
+    values = [*bucket_edges(), buckets.LARGEST, buckets.LARGEST + 1, 2**50]
+    assert engine_buckets(DuckDb(), values) == [buckets.of_number(value) for value in values]
 
 
 def test_null_is_in_the_lowest_bucket() -> None:
-    assert found_by(DuckDb(), [None, 5]) == [0, buckets.of_number(5)]
+    assert engine_buckets(DuckDb(), [None, 5]) == [0, buckets.of_number(5)]
 
 
 @pytest.mark.parametrize("power", range(40))

@@ -8,7 +8,7 @@ import bad_fleet
 import numpy as np
 import polars as pl
 import pytest
-from numbered import at_every_edge, found_by
+from query_buckets import bucket_edges, engine_buckets
 from spark_cluster import SETTINGS, spark_cluster
 from synthetic_records import NOON_US
 from synthetic_traffic import HOUR_US, Traffic, write
@@ -40,9 +40,9 @@ def test_work_is_split_between_processes(spark: Callable[[], Spark]) -> None:
     def who(numbers):  # type: ignore[no-untyped-def]
         return [os.getpid() for _ in numbers]
 
-    seen = set(session.sparkContext.parallelize(range(64), 16).mapPartitions(who).collect())
-    assert os.getpid() not in seen
-    assert len(seen) >= 2
+    pids = set(session.sparkContext.parallelize(range(64), 16).mapPartitions(who).collect())
+    assert os.getpid() not in pids
+    assert len(pids) >= 2
 
 
 TABLE = """\
@@ -52,23 +52,24 @@ network,asn,country
 """
 
 
-def numbers(found: Answer) -> tuple[object, ...]:
+def numbers(advice: Answer) -> tuple[object, ...]:
     return (
-        found.overall, found.parts, found.map, found.sizes, found.ages, found.since, found.cautions, found.rollout,
-        found.too_small, found.too_small_n, found.headline, found.rows, found.n, found.over_time.rows(),
+        advice.overall, advice.parts, advice.map, advice.sizes, advice.ages, advice.since, advice.cautions,
+        advice.rollout, advice.too_small, advice.too_small_n, advice.headline, advice.rows, advice.n,
+        advice.over_time.rows(),
     )  # fmt: skip
 
 
-def lossy_gain(given: Mapping[str, np.ndarray]) -> np.ndarray:
-    return np.where(given["is_far"], 0.75, 1.2)
+def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.where(columns["is_far"], 0.75, 1.2)
 
 
-def late(given: Mapping[str, np.ndarray]) -> np.ndarray:
-    return np.where(given["hour"] < 12, 0.2, 0.8)
+def late(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    return np.where(columns["hour"] < 12, 0.2, 0.8)
 
 
-def in_turns(given: Mapping[str, np.ndarray]) -> np.ndarray:
-    return (given["hour"] % 2) * 1.0
+def in_turns(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    return (columns["hour"] % 2) * 1.0
 
 
 ASKED = {
@@ -111,30 +112,30 @@ def test_spark_and_duckdb_reach_the_same_verdicts(
     frame = traffic.frame()
     for number, pop in enumerate(("lon", "fra")):
         for part in range(2):
-            some = frame.gather_every(4, 2 * number + part)
+            rows = frame.gather_every(4, 2 * number + part)
             if question.design.unit and pop == "fra":
-                some = some.filter((pl.col("cc") == "cubic") | (pl.col("start_us") < NOON_US + 6 * HOUR_US))
-            write(tmp_path / "records" / "day=2026-11-21" / f"pop={pop}" / f"{part}.parquet", some)
+                rows = rows.filter((pl.col("cc") == "cubic") | (pl.col("start_us") < NOON_US + 6 * HOUR_US))
+            write(tmp_path / "records" / "day=2026-11-21" / f"pop={pop}" / f"{part}.parquet", rows)
     (tmp_path / "table.csv").write_text(TABLE)
     places, table = [tmp_path / "records"], tmp_path / "table.csv"
-    here = advise(places, question, table=table)
-    there = advise(places, question, table=table, engine=spark)
-    assert (here.engine, there.engine) == ("duckdb", "spark")
-    assert numbers(there) == numbers(here)
-    assert here.parts
+    duckdb_advice = advise(places, question, table=table)
+    spark_advice = advise(places, question, table=table, engine=spark)
+    assert (duckdb_advice.engine, spark_advice.engine) == ("duckdb", "spark")
+    assert numbers(spark_advice) == numbers(duckdb_advice)
+    assert duckdb_advice.parts
 
 
 def test_spark_assigns_the_same_classes(spark: Callable[[], Spark]) -> None:
-    values = at_every_edge()
-    assert found_by(spark(), values) == [buckets.of_number(value) for value in values]
+    values = bucket_edges()
+    assert engine_buckets(spark(), values) == [buckets.of_number(value) for value in values]
 
 
 def test_spark_skips_and_names_invalid_files(spark: Callable[[], Spark], tmp_path: Path) -> None:
     fleet = bad_fleet.make(tmp_path)
     question = Question(segments=(), least_samples=2, replicates=100)
-    here = advise([tmp_path], question)
-    there = advise([tmp_path], question, engine=spark)
-    assert numbers(there) == numbers(here)
-    left_out = {each.file for each in there.left_out}
-    assert left_out == {each.file for each in here.left_out}
+    duckdb_advice = advise([tmp_path], question)
+    spark_advice = advise([tmp_path], question, engine=spark)
+    assert numbers(spark_advice) == numbers(duckdb_advice)
+    left_out = {file.file for file in spark_advice.left_out}
+    assert left_out == {file.file for file in duckdb_advice.left_out}
     assert left_out == {*fleet.bad, *fleet.copies, *fleet.damaged}

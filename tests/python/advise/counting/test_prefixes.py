@@ -36,9 +36,9 @@ class Duck:
     def find(self, file: Path, addresses: list[str]) -> dict[str, tuple[Any, ...]]:
         """What a table knows of some addresses."""
         rows = self.engine.put("addresses", pl.DataFrame({"net_address": addresses}))
-        found = self.engine.fetch(located(self.engine, rows, file))
-        assert found.height == len(addresses)
-        return {row[0]: row[1:] for row in found.iter_rows()}
+        networks = self.engine.fetch(located(self.engine, rows, file))
+        assert networks.height == len(addresses)
+        return {row[0]: row[1:] for row in networks.iter_rows()}
 
 
 @pytest.fixture
@@ -55,12 +55,12 @@ def table(folder: Path, text: str = CSV, name: str = "table.csv") -> Path:
 
 
 def test_the_longest_prefix_matches(duck: Duck, tmp_path: Path) -> None:
-    found = duck.find(
+    networks = duck.find(
         table(tmp_path),
         ["192.0.2.7", "192.0.2.200", "192.0.3.7", "8.8.8.8", "2001:db8:1:2:3::9", "2001:db8:1:3::1", "2001:db8:3::1",
          "2001:db8::1", "2001:db9::1"],
     )  # fmt: skip
-    assert found == {
+    assert networks == {
         "192.0.2.7": ("AS64496", "DE"),
         "192.0.2.200": ("AS64498", "NO"),
         "192.0.3.7": ("AS64497", "SE"),
@@ -74,8 +74,8 @@ def test_the_longest_prefix_matches(duck: Duck, tmp_path: Path) -> None:
 
 
 def test_a_truncated_address_matches_only_networks_that_contain_all_of_it(duck: Duck, tmp_path: Path) -> None:
-    found = duck.find(table(tmp_path), ["192.0.2.0/24", "2001:db8:1::/48", "192.0.0.0/12"])
-    assert found == {
+    networks = duck.find(table(tmp_path), ["192.0.2.0/24", "2001:db8:1::/48", "192.0.0.0/12"])
+    assert networks == {
         "192.0.2.0/24": ("AS64496", "DE"),
         "2001:db8:1::/48": ("AS64501", "IT"),
         "192.0.0.0/12": ("AS64499", None),
@@ -83,9 +83,9 @@ def test_a_truncated_address_matches_only_networks_that_contain_all_of_it(duck: 
 
 
 def test_an_invalid_address_matches_no_prefix(duck: Duck, tmp_path: Path) -> None:
-    given = ["h:49904e588c3b5db3", "unknown", "", "1.2.3", "999.1.2.3"]
-    found = duck.find(table(tmp_path), given)
-    assert {found[each] for each in given[:-1]} == {(None, None)}
+    addresses = ["h:49904e588c3b5db3", "unknown", "", "1.2.3", "999.1.2.3"]
+    networks = duck.find(table(tmp_path), addresses)
+    assert {networks[address] for address in addresses[:-1]} == {(None, None)}
 
 
 def test_lookups_agree_with_the_ipaddress_module(duck: Duck, tmp_path: Path) -> None:
@@ -96,18 +96,20 @@ def test_lookups_agree_with_the_ipaddress_module(duck: Duck, tmp_path: Path) -> 
         for _ in range(400)
     }
     listed = sorted(networks, key=str)
-    file = table(tmp_path, "network,name\n" + "".join(f"{each},n{n}\n" for n, each in enumerate(listed)))
-    inside = [each.network_address + chance.randrange(min(each.num_addresses, 2**60)) for each in listed]
+    file = table(tmp_path, "network,name\n" + "".join(f"{network},n{n}\n" for n, network in enumerate(listed)))
+    inside = [network.network_address + chance.randrange(min(network.num_addresses, 2**60)) for network in listed]
     other = [ipaddress.ip_address(chance.getrandbits(32)) for _ in range(200)]
-    addresses = sorted({str(each) for each in [*inside, *other]})
-    found = duck.find(file, addresses)
+    addresses = sorted({str(network) for network in [*inside, *other]})
+    matches = duck.find(file, addresses)
     for text in addresses:
         address = ipaddress.ip_address(text)
         holding = [
-            (each.prefixlen, n) for n, each in enumerate(listed) if each.version == address.version and address in each
+            (network.prefixlen, n)
+            for n, network in enumerate(listed)
+            if network.version == address.version and address in network
         ]
         wanted = f"n{max(holding)[1]}" if holding else None
-        assert found[text] == (wanted,), text
+        assert matches[text] == (wanted,), text
 
 
 def test_routeviews_lines_are_parsed(duck: Duck, tmp_path: Path) -> None:
@@ -116,8 +118,8 @@ def test_routeviews_lines_are_parsed(duck: Duck, tmp_path: Path) -> None:
         gzip.compress(b"192.0.2.0\t24\t64496\n198.51.100.0\t24\t64497_64498\n2001:db8::\t32\t64499,64500\n")
     )
     assert columns(file) == {"as"}
-    found = duck.find(file, ["192.0.2.1", "198.51.100.1", "2001:db8::1"])
-    assert found == {"192.0.2.1": ("AS64496",), "198.51.100.1": ("AS64497",), "2001:db8::1": ("AS64499,64500",)}
+    networks = duck.find(file, ["192.0.2.1", "198.51.100.1", "2001:db8::1"])
+    assert networks == {"192.0.2.1": ("AS64496",), "198.51.100.1": ("AS64497",), "2001:db8::1": ("AS64499,64500",)}
 
 
 def test_a_maxmind_folder_is_parsed(duck: Duck, tmp_path: Path) -> None:
@@ -128,13 +130,13 @@ def test_a_maxmind_folder_is_parsed(duck: Duck, tmp_path: Path) -> None:
     table(tmp_path, "geoname_id,locale_code,country_iso_code\n17,en,DE\n18,en,SE\n",
           "GeoLite2-Country-Locations-en.csv")  # fmt: skip
     assert columns(tmp_path) == {"as", "as_name", "country", "is_anycast"}
-    found = duck.find(tmp_path, ["192.0.2.1", "2001:db8::1"])
-    assert found["192.0.2.1"] == ("AS64496", "One, Inc.", "DE", "0")
-    assert found["2001:db8::1"] == (None, None, "SE", "0")
+    networks = duck.find(tmp_path, ["192.0.2.1", "2001:db8::1"])
+    assert networks["192.0.2.1"] == ("AS64496", "One, Inc.", "DE", "0")
+    assert networks["2001:db8::1"] == (None, None, "SE", "0")
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("ip,asn\n1.2.3.4,5\n", "its heading names no `network`"),
         ("network,asn\n192.0.2.0/33,5\n", "`192.0.2.0/33` is not a network"),
@@ -147,10 +149,10 @@ def test_a_maxmind_folder_is_parsed(duck: Duck, tmp_path: Path) -> None:
         ("", "its heading names no `network`"),
     ],
 )
-def test_a_malformed_table_is_reported(tmp_path: Path, text: str, said: str) -> None:
+def test_a_malformed_table_is_reported(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ThalwegError) as wrong:
         prefix_table.read(table(tmp_path, text))
-    assert said in wrong.value.message
+    assert message in wrong.value.message
     assert "table.csv" in wrong.value.text()
 
 

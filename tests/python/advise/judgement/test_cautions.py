@@ -38,18 +38,19 @@ def codes(answer: Answer) -> set[str]:
 
 
 def test_equal_arms_rarely_yield_a_warning_or_a_verdict(tmp_path: Path) -> None:
-    found = [judged(tmp_path / str(seed), "none", seed=seed) for seed in range(1, 9)]
-    said = [
-        (codes(each) - FACTS) | ({part.verdict for part in each.parts} - {NO_DIFFERENCE, NOT_ENOUGH}) for each in found
+    results = [judged(tmp_path / str(seed), "none", seed=seed) for seed in range(1, 9)]
+    reports = [
+        (codes(judged_advice) - FACTS) | ({part.verdict for part in judged_advice.parts} - {NO_DIFFERENCE, NOT_ENOUGH})
+        for judged_advice in results
     ]
     # Sizes, round-trip times and verdicts: each may be wrong in one of twenty. More than 2 of 8 have a chance of 10 %.
-    assert sum(map(bool, said)) <= 2, said
+    assert sum(map(bool, reports)) <= 2, reports
 
 
 def test_a_planted_simpsons_paradox_is_detected(tmp_path: Path) -> None:
-    found = judged(tmp_path, "paradox", "class")
-    assert "paradox" in codes(found)
-    assert found.overall.verdict == NOT_COMPARABLE
+    advice = judged(tmp_path, "paradox", "class")
+    assert "paradox" in codes(advice)
+    assert advice.overall.verdict == NOT_COMPARABLE
 
 
 def assigned(chance: np.random.Generator, *, share_of_hour: float) -> pl.DataFrame:
@@ -59,7 +60,7 @@ def assigned(chance: np.random.Generator, *, share_of_hour: float) -> pl.DataFra
         lot = chance.integers(0, LOTS, 60)
         share = 0.5 + share_of_hour * (-1) ** hour
         is_treated = chance.random(60) < share
-        rows += [(hour, int(each), int(arm), 10) for each, arm in zip(lot, is_treated, strict=True)]
+        rows += [(hour, int(is_arm), int(arm), 10) for is_arm, arm in zip(lot, is_treated, strict=True)]
     drawn = pl.DataFrame(rows, schema=["stratum", "lot", "arm", "n"], orient="row")
     return (
         drawn.group_by("stratum", "lot", "arm")
@@ -78,9 +79,9 @@ def test_an_uneven_distribution_over_hours_is_reported(are_by_network: bool) -> 
 def test_random_imbalance_between_clusters_is_not_reported() -> None:
     chance = np.random.default_rng(2)
     drawn = [assigned(chance, share_of_hour=0.0) for _ in range(SEEDS)]
-    false = [counts.factors(each, (), are_by_network=True) is not None for each in drawn]
+    false = [counts.factors(assignment, (), are_by_network=True) is not None for assignment in drawn]
     assert np.mean(false) <= FALSE_AT_MOST
-    coins = [counts.factors(each, (), are_by_network=False) is not None for each in drawn]
+    coins = [counts.factors(assignment, (), are_by_network=False) is not None for assignment in drawn]
     assert np.mean(coins) > 0.5, "the negative control: as if each connection had its arm by the toss of a coin"
 
 

@@ -23,9 +23,9 @@ def cells(treatment: np.ndarray, control: np.ndarray, groups: tuple[np.ndarray, 
     """Count values as an engine would."""
     parts = []
     for arm, values, group in ((TREATMENT, treatment, groups[0]), (CONTROL, control, groups[1])):
-        whole = np.maximum(values, 1).astype(np.int64)
-        number = np.searchsorted(EDGES, whole, side="right") - 1
-        parts.append(pl.DataFrame({"arm": arm, "group": group % GROUPS, "bucket": number, "value": whole}))
+        counts = np.maximum(values, 1).astype(np.int64)
+        number = np.searchsorted(EDGES, counts, side="right") - 1
+        parts.append(pl.DataFrame({"arm": arm, "group": group % GROUPS, "bucket": number, "value": counts}))
     keys = ["arm", "group", "bucket"]
     return (
         pl.concat(parts)
@@ -47,33 +47,33 @@ def clustered(
     was assigned by lot, so that both arms have the same clusters.
     """
     shared = chance.normal(0, spread, clusters)
-    found, groups = [], []
+    columns, groups = [], []
     weights = chance.dirichlet(np.full(clusters, 0.7))
     for factor in (ratio, 1.0):
         if not is_by_lot:
             # Some clusters have much of one arm, others of the other one: chance, but of clusters.
             weights = chance.dirichlet(np.full(clusters, 0.7))
         cluster = chance.choice(clusters, n, p=weights)
-        found.append(10_000 * factor * np.exp(shared[cluster] + chance.normal(0, spread, n)))
+        columns.append(10_000 * factor * np.exp(shared[cluster] + chance.normal(0, spread, n)))
         groups.append(cluster)
-    return cells(found[0], found[1], (groups[0], groups[1]))
+    return cells(columns[0], columns[1], (groups[0], groups[1]))
 
 
 def test_a_median_is_exact_to_the_bucket_width() -> None:
     chance = np.random.default_rng(3)
     values = np.exp(chance.normal(9, 1.5, 20_001))
-    found = difference(cells(values * 2, values, (np.arange(20_001), np.arange(20_001))), Bootstrap(QUICK))
-    assert found
-    assert found.median
-    assert found.control.median == pytest.approx(np.median(values), rel=1 / buckets.PER_OCTAVE)
-    assert found.median.ratio == pytest.approx(2, rel=1 / buckets.PER_OCTAVE)
-    assert found.control.mean == pytest.approx(values.mean(), rel=1e-3)
+    effect = difference(cells(values * 2, values, (np.arange(20_001), np.arange(20_001))), Bootstrap(QUICK))
+    assert effect
+    assert effect.median
+    assert effect.control.median == pytest.approx(np.median(values), rel=1 / buckets.PER_OCTAVE)
+    assert effect.median.ratio == pytest.approx(2, rel=1 / buckets.PER_OCTAVE)
+    assert effect.control.mean == pytest.approx(values.mean(), rel=1e-3)
 
 
 def test_quantiles_within_a_bucket_are_interpolated() -> None:
     edges = np.log(np.array([[1.0, 2.0], [2.0, 4.0]]))
-    found = np.exp(quantiles(np.array([[2.0, 2.0]]), edges, (0.25, 0.5, 0.75)))
-    assert found[0] == pytest.approx([2**0.5, 2, 2**1.5])
+    values = np.exp(quantiles(np.array([[2.0, 2.0]]), edges, (0.25, 0.5, 0.75)))
+    assert values[0] == pytest.approx([2**0.5, 2, 2**1.5])
 
 
 def test_intervals_have_95_percent_coverage_with_correlated_clients() -> None:
@@ -82,10 +82,10 @@ def test_intervals_have_95_percent_coverage_with_correlated_clients() -> None:
     false = 0
     runs = 200
     for _ in range(runs):
-        found = difference(clustered(chance, 1.0), bootstrap)
-        assert found
-        assert found.median
-        false += found.median.p < 0.05
+        effect = difference(clustered(chance, 1.0), bootstrap)
+        assert effect
+        assert effect.median
+        false += effect.median.p < 0.05
     assert FALSE_AT_LEAST <= false / runs <= FALSE_AT_MOST
 
 
@@ -98,10 +98,10 @@ def test_an_interval_without_clusters_would_undercover() -> None:
     for _ in range(runs):
         counted = clustered(chance, 1.0)
         lot = pl.Series(chance.integers(0, GROUPS, counted.height))
-        found = difference(counted.with_columns(lot.alias("group")), bootstrap)
-        assert found
-        assert found.median
-        false += found.median.p < 0.05
+        effect = difference(counted.with_columns(lot.alias("group")), bootstrap)
+        assert effect
+        assert effect.median
+        false += effect.median.p < 0.05
     assert false / runs > 3 * 0.05
 
 
@@ -111,10 +111,10 @@ def test_an_effect_lies_in_its_interval() -> None:
     runs = 100
     inside = 0
     for _ in range(runs):
-        found = difference(clustered(chance, 0.8), bootstrap)
-        assert found
-        assert found.median
-        inside += found.median.overlaps(0.8)
+        effect = difference(clustered(chance, 0.8), bootstrap)
+        assert effect
+        assert effect.median
+        inside += effect.median.overlaps(0.8)
     assert inside / runs >= 1 - FALSE_AT_MOST - 0.01
 
 
@@ -160,8 +160,8 @@ def test_many_null_tests_yield_no_discovery() -> None:
 
 def test_true_effects_among_many_tests_are_discovered() -> None:
     p_values = {**dict.fromkeys(range(5), 0.0001), **{n: 0.2 + n / 200 for n in range(5, 100)}}
-    found = adjusted(p_values)
-    assert {name for name, p in found.items() if p <= 0.05} == set(range(5))
+    adjusted_p = adjusted(p_values)
+    assert {name for name, p in adjusted_p.items() if p <= 0.05} == set(range(5))
 
 
 def test_a_5_percent_effect_is_detected_in_100000_transfers() -> None:
@@ -169,13 +169,13 @@ def test_a_5_percent_effect_is_detected_in_100000_transfers() -> None:
     chance = np.random.default_rng(17)
     bootstrap = Bootstrap(QUICK)
     runs = 20
-    found = 0
+    effect = 0
     for _ in range(runs):
-        seen = difference(clustered(chance, 0.95, n=100_000, clusters=4000, spread=1.2, is_by_lot=True), bootstrap)
-        assert seen
-        assert seen.median
-        found += seen.median.p < 0.05 and seen.median.ratio < 1
-    assert found / runs >= 0.8
+        detected = difference(clustered(chance, 0.95, n=100_000, clusters=4000, spread=1.2, is_by_lot=True), bootstrap)
+        assert detected
+        assert detected.median
+        effect += detected.median.p < 0.05 and detected.median.ratio < 1
+    assert effect / runs >= 0.8
 
 
 def test_false_discoveries_stay_below_the_promised_rate() -> None:

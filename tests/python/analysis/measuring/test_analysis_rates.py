@@ -22,9 +22,9 @@ def run_of(directory: Path, **changes: Any) -> MadeUpRun:
 
 
 def value(
-    made: MadeUpRun, measure: str, flow: str | None = "large", window: tuple[float, float] | None = None
+    synthetic: MadeUpRun, measure: str, flow: str | None = "large", window: tuple[float, float] | None = None
 ) -> float | None:
-    rows = analysis.repetitions(open_run(made.write()), window).filter(
+    rows = analysis.repetitions(open_run(synthetic.write()), window).filter(
         pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(flow))
     )
     assert rows.height == 1, f"{measure} of {flow}: {rows}"
@@ -32,7 +32,7 @@ def value(
 
 
 def add(
-    made: MadeUpRun,
+    synthetic: MadeUpRun,
     packets_per_s: Callable[[float], float],
     name: str = "large",
     from_s: float = 0,
@@ -43,7 +43,7 @@ def add(
     """Add an unlimited connection with a rate in packets per second (of 1000 bytes payload, for easy sums)."""
     total = 0.0
     for t_ms in range(round(from_s * 1000), round(to_s * 1000) + 1, step_ms):
-        made.sample(
+        synthetic.sample(
             0, 0, t_ms * 1000, name, copy=copy, segments=round(total), acked_bytes=round(total) * 1000,
             inflight_packets=0,
         )  # fmt: skip
@@ -51,60 +51,60 @@ def add(
     total -= packets_per_s(to_s) * step_ms / 1000
     counted = {"segments": round(total), "acked_bytes": round(total) * 1000}
     start_us, end_us = round(from_s * SECOND), round(to_s * SECOND)
-    made.transfer(0, 0, name, copy=copy, start_us=start_us, end_us=end_us, completed=False, **counted)
+    synthetic.transfer(0, 0, name, copy=copy, start_us=start_us, end_us=end_us, completed=False, **counted)
 
 
 def test_stability_excludes_the_start_of_a_flow(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    add(made, lambda t: 1000 * min(1, t / 2))
-    assert value(made, "stability") == pytest.approx(0, abs=0.02)
+    synthetic = run_of(tmp_path)
+    add(synthetic, lambda t: 1000 * min(1, t / 2))
+    assert value(synthetic, "stability") == pytest.approx(0, abs=0.02)
 
 
 def test_stability_is_the_relative_deviation_of_100_ms_goodputs(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    add(made, lambda t: 1500 if round(t * 10) % 2 == 0 else 500)
+    synthetic = run_of(tmp_path)
+    add(synthetic, lambda t: 1500 if round(t * 10) % 2 == 0 else 500)
     # The first bin reaches the mean of 1000, so 199 bins are left: 100 of 500 and 99 of 1500.
     mean = (100 * 500 + 99 * 1500) / 199
     deviation = ((100 * (500 - mean) ** 2 + 99 * (1500 - mean) ** 2) / 198) ** 0.5
-    assert value(made, "stability") == pytest.approx(deviation / mean)
+    assert value(synthetic, "stability") == pytest.approx(deviation / mean)
 
 
 def test_stability_uses_the_sampling_interval_if_longer(tmp_path: Path) -> None:
-    made = run_of(tmp_path, sample_interval_ns=1000 * MS)
-    add(made, lambda t: 1500 if round(t) % 2 == 0 else 500, to_s=21, step_ms=1000)
-    assert value(made, "stability") == pytest.approx(0.5, abs=0.03)
+    synthetic = run_of(tmp_path, sample_interval_ns=1000 * MS)
+    add(synthetic, lambda t: 1500 if round(t) % 2 == 0 else 500, to_s=21, step_ms=1000)
+    assert value(synthetic, "stability") == pytest.approx(0.5, abs=0.03)
 
 
 def test_eight_samples_a_second_apart_are_too_few_for_stability(tmp_path: Path) -> None:
-    made = run_of(tmp_path, sample_interval_ns=1000 * MS)
-    add(made, lambda t: 1500 if round(t) % 2 == 0 else 500, to_s=8, step_ms=1000)
-    assert value(made, "stability") is None
+    synthetic = run_of(tmp_path, sample_interval_ns=1000 * MS)
+    add(synthetic, lambda t: 1500 if round(t) % 2 == 0 else 500, to_s=8, step_ms=1000)
+    assert value(synthetic, "stability") is None
 
 
 @pytest.mark.parametrize("to_s", [0.1, 1.0])
 def test_a_flow_of_a_second_is_too_short_for_stability(tmp_path: Path, to_s: float) -> None:
-    made = run_of(tmp_path)
-    add(made, lambda _: 1000, to_s=to_s)
-    assert value(made, "stability") is None
+    synthetic = run_of(tmp_path)
+    add(synthetic, lambda _: 1000, to_s=to_s)
+    assert value(synthetic, "stability") is None
 
 
 def test_a_starved_flow_has_no_stability_and_does_not_converge(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    add(made, lambda _: 0)
-    assert (value(made, "stability"), value(made, "convergence_time")) == (None, None)
+    synthetic = run_of(tmp_path)
+    add(synthetic, lambda _: 0)
+    assert (value(synthetic, "stability"), value(synthetic, "convergence_time")) == (None, None)
 
 
 def test_convergence_of_a_single_flow_is_measured_from_its_start(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    add(made, lambda t: 0 if t < 3 else FULL, from_s=1)
+    synthetic = run_of(tmp_path)
+    add(synthetic, lambda t: 0 if t < 3 else FULL, from_s=1)
     # From second 3 on at full rate, the start was at 1; a mean over 500 ms is near the share once 450 ms of it are.
-    assert value(made, "convergence_time") == pytest.approx(2.0)
+    assert value(synthetic, "convergence_time") == pytest.approx(2.0)
 
 
 def test_a_rate_that_only_crosses_the_share_has_not_converged(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    add(made, lambda t: FULL * t / 10 if t < 13 else 1.3 * FULL)
-    assert value(made, "convergence_time") == pytest.approx(9.0, abs=0.31)  # from 9 s to 11 s it is within 10 %
+    synthetic = run_of(tmp_path)
+    add(synthetic, lambda t: FULL * t / 10 if t < 13 else 1.3 * FULL)
+    assert value(synthetic, "convergence_time") == pytest.approx(9.0, abs=0.31)  # from 9 s to 11 s it is within 10 %
     fast = run_of(tmp_path / "fast")
     add(fast, lambda t: FULL * t if t < 1.3 else 1.3 * FULL)
     assert value(fast, "convergence_time") is None
@@ -112,115 +112,115 @@ def test_a_rate_that_only_crosses_the_share_has_not_converged(tmp_path: Path) ->
 
 def test_convergence_is_measured_from_the_last_link_step_or_the_window_start(tmp_path: Path) -> None:
     steps = [{"at_ns": at * 1000 * MS, "rate_bps": rate} for at, rate in ((0, 60_000_000), (5, 30_000_000))]
-    made = run_of(tmp_path, forward=link(capacity={"kind": "steps", "steps": steps}))
-    add(made, lambda t: FULL if t < 7 else FULL / 2)
-    assert value(made, "convergence_time") == pytest.approx(2.0)
-    assert value(made, "convergence_time", window=(0, 5)) == 0.0
-    assert value(made, "convergence_time", window=(6, 20)) == pytest.approx(1.0)
+    synthetic = run_of(tmp_path, forward=link(capacity={"kind": "steps", "steps": steps}))
+    add(synthetic, lambda t: FULL if t < 7 else FULL / 2)
+    assert value(synthetic, "convergence_time") == pytest.approx(2.0)
+    assert value(synthetic, "convergence_time", window=(0, 5)) == 0.0
+    assert value(synthetic, "convergence_time", window=(6, 20)) == pytest.approx(1.0)
 
 
 def test_background_traffic_reduces_the_fair_share(tmp_path: Path) -> None:
     background = [{"rate_bps": 40_000_000, "start_ns": 5000 * MS, "stop_ns": 15_000 * MS}]
-    made = run_of(tmp_path, background=background)
-    add(made, lambda t: FULL if t < 6 or t >= 18 else FULL / 3)
-    assert value(made, "convergence_time", window=(5, 15)) == pytest.approx(1.0)
-    assert value(made, "convergence_time") == pytest.approx(3.0)
+    synthetic = run_of(tmp_path, background=background)
+    add(synthetic, lambda t: FULL if t < 6 or t >= 18 else FULL / 3)
+    assert value(synthetic, "convergence_time", window=(5, 15)) == pytest.approx(1.0)
+    assert value(synthetic, "convergence_time") == pytest.approx(3.0)
 
 
 def test_the_fair_share_is_divided_between_active_copies(tmp_path: Path) -> None:
-    made = run_of(tmp_path, flows=[flow(count=2), flow("late")])
+    synthetic = run_of(tmp_path, flows=[flow(count=2), flow("late")])
     for copy in range(2):
-        add(made, lambda t: FULL / 2 if t < 12 else FULL / 3, copy=copy)
-    add(made, lambda t: 0 if t < 12 else FULL / 3, "late", from_s=10)
-    assert value(made, "convergence_time", "late") == pytest.approx(2.0)
-    assert value(made, "convergence_time") == pytest.approx(2.0)
+        add(synthetic, lambda t: FULL / 2 if t < 12 else FULL / 3, copy=copy)
+    add(synthetic, lambda t: 0 if t < 12 else FULL / 3, "late", from_s=10)
+    assert value(synthetic, "convergence_time", "late") == pytest.approx(2.0)
+    assert value(synthetic, "convergence_time") == pytest.approx(2.0)
 
 
 def test_a_finished_flow_has_no_fair_share(tmp_path: Path) -> None:
-    made = run_of(tmp_path, flows=[flow(), flow("early")])
-    add(made, lambda t: FULL / 3 if t < 9 else FULL)
-    add(made, lambda _: FULL / 2, "early", to_s=8)
-    assert value(made, "convergence_time") == pytest.approx(1.0)
-    assert value(made, "convergence_time", "early") == 0.0
+    synthetic = run_of(tmp_path, flows=[flow(), flow("early")])
+    add(synthetic, lambda t: FULL / 3 if t < 9 else FULL)
+    add(synthetic, lambda _: FULL / 2, "early", to_s=8)
+    assert value(synthetic, "convergence_time") == pytest.approx(1.0)
+    assert value(synthetic, "convergence_time", "early") == 0.0
 
 
 def test_queued_bytes_are_not_delivered(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
+    synthetic = run_of(tmp_path)
     for tenth in range(31):
         arrived = tenth * FULL // 10
-        made.sample(0, 0, tenth * 100_000, segments=arrived * 3 // 2, acked_bytes=0, inflight_packets=arrived // 2)
-    made.transfer(0, 0, end_us=3 * SECOND, completed=False, segments=FULL * 9 // 2, acked_bytes=0)
-    assert value(made, "convergence_time") == 0.0
+        synthetic.sample(0, 0, tenth * 100_000, segments=arrived * 3 // 2, acked_bytes=0, inflight_packets=arrived // 2)
+    synthetic.transfer(0, 0, end_us=3 * SECOND, completed=False, segments=FULL * 9 // 2, acked_bytes=0)
+    assert value(synthetic, "convergence_time") == 0.0
 
 
 def test_bytes_in_flight_at_truncation_are_not_delivered(tmp_path: Path) -> None:
-    made = run_of(tmp_path, sample_interval_ns=1000 * MS)
+    synthetic = run_of(tmp_path, sample_interval_ns=1000 * MS)
     for second in range(3):
         arrived = round(second * 0.8 * FULL)
-        made.sample(0, 0, second * SECOND, segments=arrived, acked_bytes=0, inflight_packets=0)
+        synthetic.sample(0, 0, second * SECOND, segments=arrived, acked_bytes=0, inflight_packets=0)
     # In the third second 0.8 arrive again, and 0.2 are in flight at the end.
-    made.transfer(0, 0, end_us=3 * SECOND, completed=False, segments=round(2.6 * FULL), acked_bytes=0)
-    assert value(made, "convergence_time") is None
+    synthetic.transfer(0, 0, end_us=3 * SECOND, completed=False, segments=round(2.6 * FULL), acked_bytes=0)
+    assert value(synthetic, "convergence_time") is None
 
 
 def test_an_ack_gap_does_not_hide_deliveries(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
+    synthetic = run_of(tmp_path)
     for tenth in range(101):
         sent = tenth * FULL // 10 + 300
         acked = min(tenth, 20) * FULL // 10 * 1000  # nothing more is acknowledged after 2 s
-        made.sample(0, 0, tenth * 100_000, segments=sent, acked_bytes=acked, inflight_packets=300)
-    made.transfer(0, 0, end_us=10 * SECOND, completed=False, segments=10 * FULL + 300, acked_bytes=2 * FULL * 1000)
-    assert value(made, "convergence_time") == 0.0
-    assert value(made, "stability") > 1
+        synthetic.sample(0, 0, tenth * 100_000, segments=sent, acked_bytes=acked, inflight_packets=300)
+    synthetic.transfer(0, 0, end_us=10 * SECOND, completed=False, segments=10 * FULL + 300, acked_bytes=2 * FULL * 1000)
+    assert value(synthetic, "convergence_time") == 0.0
+    assert value(synthetic, "stability") > 1
 
 
 def test_trace_and_unlimited_links_have_no_fair_share(tmp_path: Path) -> None:
-    made = MadeUpRun(
+    synthetic = MadeUpRun(
         tmp_path / "run",
         [experiment(forward=link(capacity={"kind": "trace", "trace": "t"}), sample_interval_ns=100 * MS)],
         traces={"t": [1]},
     )
-    add(made, lambda _: FULL)
-    assert value(made, "convergence_time") is None
+    add(synthetic, lambda _: FULL)
+    assert value(synthetic, "convergence_time") is None
     unlimited = run_of(tmp_path / "unlimited", forward=link(None))
     add(unlimited, lambda _: FULL)
     assert (value(unlimited, "convergence_time"), value(unlimited, "inflight_bdp")) == (None, None)
 
 
 def test_a_fair_share_of_zero_is_not_converged_to(tmp_path: Path) -> None:
-    made = run_of(tmp_path, background=[{"rate_bps": 60_000_000, "start_ns": 0, "stop_ns": None}])
-    add(made, lambda _: 0)
-    assert value(made, "convergence_time") is None
+    synthetic = run_of(tmp_path, background=[{"rate_bps": 60_000_000, "start_ns": 0, "stop_ns": None}])
+    add(synthetic, lambda _: 0)
+    assert value(synthetic, "convergence_time") is None
 
 
 def test_a_flow_with_one_sample_has_no_rates(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    made.sample(0, 0, 0, cwnd_packets=7, inflight_packets=150)
-    made.transfer(0, 0, end_us=50_000)
-    assert value(made, "cwnd_mean") == 7
-    assert value(made, "inflight_bdp") == pytest.approx(150 * 1500 / (60e6 * 0.045 / 8))
-    assert (value(made, "stability"), value(made, "convergence_time")) == (None, None)
+    synthetic = run_of(tmp_path)
+    synthetic.sample(0, 0, 0, cwnd_packets=7, inflight_packets=150)
+    synthetic.transfer(0, 0, end_us=50_000)
+    assert value(synthetic, "cwnd_mean") == 7
+    assert value(synthetic, "inflight_bdp") == pytest.approx(150 * 1500 / (60e6 * 0.045 / 8))
+    assert (value(synthetic, "stability"), value(synthetic, "convergence_time")) == (None, None)
 
 
 def test_a_flow_that_never_starts_has_no_row_and_no_share(tmp_path: Path) -> None:
-    made = run_of(tmp_path, flows=[flow(), flow("never", start_ns=99_000 * MS)])
-    add(made, lambda _: FULL)
-    rows = analysis.repetitions(open_run(made.write()))
+    synthetic = run_of(tmp_path, flows=[flow(), flow("never", start_ns=99_000 * MS)])
+    add(synthetic, lambda _: FULL)
+    rows = analysis.repetitions(open_run(synthetic.write()))
     assert "never" not in rows["flow"].to_list()
-    assert value(made, "convergence_time") == 0.0
-    assert value(made, "jain", None) is None
+    assert value(synthetic, "convergence_time") == 0.0
+    assert value(synthetic, "jain", None) is None
 
 
 def test_inflight_is_summed_over_connections_relative_to_the_flows_bdp(
     tmp_path: Path,
 ) -> None:
-    made = run_of(tmp_path, flows=[flow(count=2, extra_rtt_ns=55 * MS)])  # 45 ms + 55 ms at 60 Mbit/s: 500 packets
+    synthetic = run_of(tmp_path, flows=[flow(count=2, extra_rtt_ns=55 * MS)])  # 45 ms + 55 ms at 60 Mbit/s: 500 packets
     for copy in range(2):
-        made.transfer(0, 0, copy=copy)
+        synthetic.transfer(0, 0, copy=copy)
         for tenth, inflight in enumerate([100, 300]):
-            made.sample(0, 0, tenth * 100_000, copy=copy, inflight_packets=inflight, cwnd_packets=2 * inflight)
-    assert value(made, "inflight_bdp") == pytest.approx((200 / 500 + 600 / 500) / 2)
-    assert value(made, "cwnd_mean") == 400
+            synthetic.sample(0, 0, tenth * 100_000, copy=copy, inflight_packets=inflight, cwnd_packets=2 * inflight)
+    assert value(synthetic, "inflight_bdp") == pytest.approx((200 / 500 + 600 / 500) / 2)
+    assert value(synthetic, "cwnd_mean") == 400
 
 
 def test_inflight_uses_the_current_rate_and_ignores_link_outages(tmp_path: Path) -> None:
@@ -229,83 +229,85 @@ def test_inflight_uses_the_current_rate_and_ignores_link_outages(tmp_path: Path)
         {"at_ns": 1000 * MS, "rate_bps": 30_000_000},
         {"at_ns": 2000 * MS, "rate_bps": 0},
     ]
-    made = run_of(tmp_path, rtt_ns=100 * MS, forward=link(capacity={"kind": "steps", "steps": steps}))
-    made.transfer(0, 0)
+    synthetic = run_of(tmp_path, rtt_ns=100 * MS, forward=link(capacity={"kind": "steps", "steps": steps}))
+    synthetic.transfer(0, 0)
     for second in range(3):
-        made.sample(0, 0, second * SECOND, inflight_packets=500)
-    assert value(made, "inflight_bdp") == pytest.approx((1 + 2) / 2)
+        synthetic.sample(0, 0, second * SECOND, inflight_packets=500)
+    assert value(synthetic, "inflight_bdp") == pytest.approx((1 + 2) / 2)
 
 
 def test_jitter_is_the_interquartile_range_of_completion_times_over_their_median(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
+    synthetic = run_of(tmp_path)
     for connection, seconds in enumerate([1, 2, 3, 4, 9]):
-        made.transfer(0, 0, connection=connection, end_us=seconds * SECOND)
-    assert value(made, "jitter") == pytest.approx((4 - 2) / 3)
+        synthetic.transfer(0, 0, connection=connection, end_us=seconds * SECOND)
+    assert value(synthetic, "jitter") == pytest.approx((4 - 2) / 3)
 
 
 def test_three_completion_times_have_no_jitter(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
+    synthetic = run_of(tmp_path)
     for connection in range(3):
-        made.transfer(0, 0, connection=connection)
-    made.transfer(0, 0, connection=3, completed=False)
-    assert value(made, "jitter") is None
+        synthetic.transfer(0, 0, connection=connection)
+    synthetic.transfer(0, 0, connection=3, completed=False)
+    assert value(synthetic, "jitter") is None
 
 
 def test_rtt_quantiles_weight_transfers_by_segments(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    made.transfer(0, 0, connection=0, segments=300, rtt_p50_us=40_000.0, rtt_p95_us=80_000.0)
-    made.transfer(0, 0, connection=1, segments=100, rtt_p50_us=60_000.0, rtt_p95_us=100_000.0)
-    assert value(made, "rtt_p50") == pytest.approx(0.045)
-    assert value(made, "rtt_p95") == pytest.approx(0.085)
-    assert value(made, "latency_under_load") == pytest.approx(0.040)  # the empty path takes 45 ms
+    synthetic = run_of(tmp_path)
+    synthetic.transfer(0, 0, connection=0, segments=300, rtt_p50_us=40_000.0, rtt_p95_us=80_000.0)
+    synthetic.transfer(0, 0, connection=1, segments=100, rtt_p50_us=60_000.0, rtt_p95_us=100_000.0)
+    assert value(synthetic, "rtt_p50") == pytest.approx(0.045)
+    assert value(synthetic, "rtt_p95") == pytest.approx(0.085)
+    assert value(synthetic, "latency_under_load") == pytest.approx(0.040)  # the empty path takes 45 ms
 
 
 def test_latency_under_load_is_nonnegative_and_uses_the_flows_path(tmp_path: Path) -> None:
-    made = run_of(tmp_path, flows=[flow(extra_rtt_ns=10 * MS)])
-    made.transfer(0, 0, rtt_p95_us=54_900.0)
-    assert value(made, "latency_under_load") == 0.0
+    synthetic = run_of(tmp_path, flows=[flow(extra_rtt_ns=10 * MS)])
+    synthetic.transfer(0, 0, rtt_p95_us=54_900.0)
+    assert value(synthetic, "latency_under_load") == 0.0
 
 
 def test_jain_uses_goodputs_over_the_active_time_of_copies(tmp_path: Path) -> None:
-    made = run_of(tmp_path, flows=[flow(count=2), flow("other")])
-    made.transfer(0, 0, copy=0, end_us=1 * SECOND, acked_bytes=1_000_000)
-    made.transfer(0, 0, copy=1, end_us=2 * SECOND, acked_bytes=2_000_000)
-    made.transfer(0, 0, "other", end_us=1 * SECOND, acked_bytes=4_000_000)
-    assert value(made, "jain", None) == pytest.approx((1 + 1 + 4) ** 2 / (3 * (1 + 1 + 16)))
+    synthetic = run_of(tmp_path, flows=[flow(count=2), flow("other")])
+    synthetic.transfer(0, 0, copy=0, end_us=1 * SECOND, acked_bytes=1_000_000)
+    synthetic.transfer(0, 0, copy=1, end_us=2 * SECOND, acked_bytes=2_000_000)
+    synthetic.transfer(0, 0, "other", end_us=1 * SECOND, acked_bytes=4_000_000)
+    assert value(synthetic, "jain", None) == pytest.approx((1 + 1 + 4) ** 2 / (3 * (1 + 1 + 16)))
 
 
 def test_queueing_delay_is_the_time_to_drain_the_backlog(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    made.transfer(0, 0)
+    synthetic = run_of(tmp_path)
+    synthetic.transfer(0, 0)
     # 1000 bytes a second, then none for two seconds, then 1000 again.
     for second, carried in enumerate([0, 1000, 1000, 1000, 2000, 3000]):
-        made.queue(0, 0, second * SECOND, backlog_bytes=[0, 500, 500, 500, 500, 2000][second], capacity_bytes=carried)
+        synthetic.queue(
+            0, 0, second * SECOND, backlog_bytes=[0, 500, 500, 500, 500, 2000][second], capacity_bytes=carried
+        )
     # Waits: 0; from 1 s on until 3.5 s; 1.5; 0.5; 0.5; and 2 s at the rate of the last second.
-    assert value(made, "queueing_delay_p50", None) == pytest.approx((0.5 + 1.5) / 2)
-    assert value(made, "queueing_delay_p95", None) == pytest.approx(2.0 + 0.75 * 0.5)
+    assert value(synthetic, "queueing_delay_p50", None) == pytest.approx((0.5 + 1.5) / 2)
+    assert value(synthetic, "queueing_delay_p95", None) == pytest.approx(2.0 + 0.75 * 0.5)
 
 
 def test_a_link_outage_at_the_end_leaves_the_delay_unknown(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    made.transfer(0, 0)
+    synthetic = run_of(tmp_path)
+    synthetic.transfer(0, 0)
     for second in range(3):
-        made.queue(0, 0, second * SECOND, backlog_bytes=100, capacity_bytes=0)
-    assert value(made, "queueing_delay_p50", None) is None
-    assert value(made, "utilisation", None) is None
+        synthetic.queue(0, 0, second * SECOND, backlog_bytes=100, capacity_bytes=0)
+    assert value(synthetic, "queueing_delay_p50", None) is None
+    assert value(synthetic, "utilisation", None) is None
 
 
 def test_a_drained_backlog_is_not_delayed_by_a_later_outage(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    made.transfer(0, 0)
+    synthetic = run_of(tmp_path)
+    synthetic.transfer(0, 0)
     for second, carried in enumerate([0, 1000, 1000, 1000]):
-        made.queue(0, 0, second * SECOND, backlog_bytes=1000 if second == 0 else 0, capacity_bytes=carried)
-    assert value(made, "queueing_delay_p95", None) == pytest.approx(0.85)  # of 0, 0, 0 and 1 s, at place 2.85
+        synthetic.queue(0, 0, second * SECOND, backlog_bytes=1000 if second == 0 else 0, capacity_bytes=carried)
+    assert value(synthetic, "queueing_delay_p95", None) == pytest.approx(0.85)  # of 0, 0, 0 and 1 s, at place 2.85
 
 
 def test_delay_quantiles_of_a_window_use_its_samples(tmp_path: Path) -> None:
-    made = run_of(tmp_path)
-    made.transfer(0, 0)
+    synthetic = run_of(tmp_path)
+    synthetic.transfer(0, 0)
     for second in range(6):
-        made.queue(0, 0, second * SECOND, backlog_bytes=1000 if second < 3 else 0, capacity_bytes=second * 1000)
-    assert value(made, "queueing_delay_p50", None, window=(0, 2)) == pytest.approx(1.0)
-    assert value(made, "queueing_delay_p95", None, window=(3, 5)) == 0.0
+        synthetic.queue(0, 0, second * SECOND, backlog_bytes=1000 if second < 3 else 0, capacity_bytes=second * 1000)
+    assert value(synthetic, "queueing_delay_p50", None, window=(0, 2)) == pytest.approx(1.0)
+    assert value(synthetic, "queueing_delay_p95", None, window=(3, 5)) == 0.0

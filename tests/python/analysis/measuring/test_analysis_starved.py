@@ -21,22 +21,22 @@ def of(run: Run, measure: str, name: str = "large") -> float | None:
 def unfair(directory: Path, sweep: dict[str, Any] | None = None) -> MadeUpRun:
     """Five copies, of which the last three never deliver anything, and a flow of one copy that does."""
     flows = [flow("large", size_bytes=None, count=5), flow("medium")]
-    made = MadeUpRun(directory, [experiment(0, n, sweep=sweep or {}, flows=flows) for n in range(2)])
+    synthetic = MadeUpRun(directory, [experiment(0, n, sweep=sweep or {}, flows=flows) for n in range(2)])
     for n in range(2):
         for copy in range(5):
             acked = 1_000_000 if copy < 2 else 0
-            made.transfer(0, n, copy=copy, acked_bytes=acked, completed=False, size_bytes=None, segments=10 + n)
-        made.transfer(0, n, "medium")
-    return made
+            synthetic.transfer(0, n, copy=copy, acked_bytes=acked, completed=False, size_bytes=None, segments=10 + n)
+        synthetic.transfer(0, n, "medium")
+    return synthetic
 
 
 def test_connections_that_never_delivered_a_byte_are_counted(tmp_path: Path) -> None:
     run = open_run(unfair(tmp_path).write())
     assert (of(run, "connections"), of(run, "starved")) == (5.0, 3.0)
     assert (of(run, "connections", "medium"), of(run, "starved", "medium")) == (1.0, 0.0)
-    found = ["3 of 5 connections of the flow large (60 %) never delivered a byte"]
-    assert analysis.starved_cautions(run) == found
-    assert analysis.starved_cautions(run, analysis.summary(run)) == found
+    findings = ["3 of 5 connections of the flow large (60 %) never delivered a byte"]
+    assert analysis.starved_cautions(run) == findings
+    assert analysis.starved_cautions(run, analysis.summary(run)) == findings
 
 
 def test_evenness_of_copies_is_jains_index_per_flow(tmp_path: Path) -> None:
@@ -46,26 +46,28 @@ def test_evenness_of_copies_is_jains_index_per_flow(tmp_path: Path) -> None:
 
 
 def test_a_connection_delivers_if_any_of_its_transfers_does(tmp_path: Path) -> None:
-    made = MadeUpRun(tmp_path, [experiment()])
-    made.transfer(0, 0, transfer=0, acked_bytes=0, completed=False, size_bytes=1000)
-    made.transfer(0, 0, transfer=1)
-    assert of(open_run(made.write()), "starved") == 0.0
+    synthetic = MadeUpRun(tmp_path, [experiment()])
+    synthetic.transfer(0, 0, transfer=0, acked_bytes=0, completed=False, size_bytes=1000)
+    synthetic.transfer(0, 0, transfer=1)
+    assert of(open_run(synthetic.write()), "starved") == 0.0
 
 
 def test_a_connection_truncated_immediately_has_not_starved(tmp_path: Path) -> None:
-    made = MadeUpRun(tmp_path, [experiment()])
-    made.transfer(0, 0)
+    synthetic = MadeUpRun(tmp_path, [experiment()])
+    synthetic.transfer(0, 0)
     for connection, start_us in ((1, 950_000), (2, 905_000)):  # two round trips are 90 ms
-        made.transfer(0, 0, connection=connection, start_us=start_us, acked_bytes=0, completed=False, size_bytes=1000)
-    assert of(open_run(made.write()), "starved") == 1.0
+        synthetic.transfer(
+            0, 0, connection=connection, start_us=start_us, acked_bytes=0, completed=False, size_bytes=1000
+        )
+    assert of(open_run(synthetic.write()), "starved") == 1.0
 
 
 def test_a_copy_without_duration_is_ignored_in_evenness(tmp_path: Path) -> None:
-    made = MadeUpRun(tmp_path, [experiment()])
+    synthetic = MadeUpRun(tmp_path, [experiment()])
     for copy, start_us in ((0, 0), (1, 0), (2, 1_000_000)):
         acked = 0 if copy == 2 else 1_000_000
-        made.transfer(0, 0, copy=copy, start_us=start_us, acked_bytes=acked, completed=False, size_bytes=None)
-    run = open_run(made.write())
+        synthetic.transfer(0, 0, copy=copy, start_us=start_us, acked_bytes=acked, completed=False, size_bytes=None)
+    run = open_run(synthetic.write())
     assert of(run, "copies_jain") == 1.0
     (jain,) = analysis.summary(run).filter(measure="jain")["mean"]
     assert jain == 1.0
@@ -96,14 +98,14 @@ def test_the_report_cautions_about_connections_that_starved(tmp_path: Path) -> N
 
 def test_the_sweep_point_with_most_starved_connections_is_reported(tmp_path: Path) -> None:
     counts = {"1bdp": 1, "2bdp": 3, "4bdp": 0}
-    made = MadeUpRun(
+    synthetic = MadeUpRun(
         tmp_path, [experiment(number, sweep={"path.buffer": buffer}) for number, buffer in enumerate(counts)]
     )
     for number, starved in enumerate(counts.values()):
         for copy in range(4):
             acked = 0 if copy < starved else 1_000_000
-            made.transfer(number, 0, copy=copy, acked_bytes=acked, completed=False, size_bytes=None)
-    (sentence,) = analysis.starved_cautions(open_run(made.write()))
+            synthetic.transfer(number, 0, copy=copy, acked_bytes=acked, completed=False, size_bytes=None)
+    (sentence,) = analysis.starved_cautions(open_run(synthetic.write()))
     assert sentence == (
         "3 of 4 connections of the flow large (75 %) never delivered a byte at path.buffer = 2bdp;"
         " 2 of 3 points have such connections"
@@ -114,10 +116,10 @@ def test_a_starved_connection_is_described_with_scenario_values(tmp_path: Path) 
     sweeps: list[dict[str, object]] = [
         {"flow.large.paced": is_paced, "flow.large.count": 1.0} for is_paced in (False, True)
     ]
-    made = MadeUpRun(tmp_path, [experiment(number, sweep=sweep) for number, sweep in enumerate(sweeps)])
-    made.transfer(0, 0, acked_bytes=0, completed=False, size_bytes=None)
-    made.transfer(1, 0, acked_bytes=1_000_000, completed=False, size_bytes=None)
-    (sentence,) = analysis.starved_cautions(open_run(made.write()))
+    synthetic = MadeUpRun(tmp_path, [experiment(number, sweep=sweep) for number, sweep in enumerate(sweeps)])
+    synthetic.transfer(0, 0, acked_bytes=0, completed=False, size_bytes=None)
+    synthetic.transfer(1, 0, acked_bytes=1_000_000, completed=False, size_bytes=None)
+    (sentence,) = analysis.starved_cautions(open_run(synthetic.write()))
     assert sentence == (
         "1 of 1 connection of the flow large (100 %) never delivered a byte"
         " at flow.large.count = 1, flow.large.paced = false"

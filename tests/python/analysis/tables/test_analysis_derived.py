@@ -10,21 +10,21 @@ from thalweg.results import open_run
 
 
 def derived(directory: Path, traces: dict[str, list[int]] | None = None, **changes: Any) -> dict[str, float]:
-    made = MadeUpRun(directory / "run", [experiment(**changes)], traces=traces or {})
-    made.transfer(0, 0)
-    return analysis.derived(open_run(made.write())).row(0, named=True)
+    synthetic = MadeUpRun(directory / "run", [experiment(**changes)], traces=traces or {})
+    synthetic.transfer(0, 0)
+    return analysis.derived(open_run(synthetic.write())).row(0, named=True)
 
 
 def test_derived_path_values_are_correct(tmp_path: Path) -> None:
     host = {"sndbuf_max_bytes": 1, "rcvbuf_max_bytes": 80_000_000, "delay_jitter_ns": 0}
     forward = link(40_000_000, 112_500, loss={"kind": "bernoulli", "ratio": 0.01})
-    found = derived(
+    values = derived(
         tmp_path,
         forward=forward,
         hosts={"sender": host, "receiver": host},
         flows=[flow(count=3), flow("other", "bbr_cpu")],
     )
-    assert found == {
+    assert values == {
         "experiment": 0,
         "rate_bps": 40e6,
         "rtt_s": 0.045,
@@ -44,28 +44,28 @@ def test_derived_path_values_are_correct(tmp_path: Path) -> None:
 def test_a_shared_cpu_is_that_of_the_host_that_sends(tmp_path: Path) -> None:
     host = {"sndbuf_max_bytes": 1, "rcvbuf_max_bytes": 1, "delay_jitter_ns": 0}
     cpu = {"slice_ns": 10_000_000, "period_ns": 40_000_000, "per_packet_ns": 1000, "per_ack_ns": 1000}
-    found = derived(tmp_path, hosts={"sender": host | {"cpu": cpu}, "receiver": host})
-    assert (found["cpu_share"], found["cpu_slice_s"], found["cpu_period_s"]) == (0.25, 0.01, 0.04)
+    values = derived(tmp_path, hosts={"sender": host | {"cpu": cpu}, "receiver": host})
+    assert (values["cpu_share"], values["cpu_slice_s"], values["cpu_period_s"]) == (0.25, 0.01, 0.04)
 
 
 def test_capacity_in_packets_assumes_full_sized_packets(tmp_path: Path) -> None:
-    found = derived(tmp_path, forward=link(buffer={"kind": "packets", "packets": 100}))
-    assert (found["buffer_bytes"], found["buffer_bdp"]) == (150_000, pytest.approx(2 / 3))
+    values = derived(tmp_path, forward=link(buffer={"kind": "packets", "packets": 100}))
+    assert (values["buffer_bytes"], values["buffer_bdp"]) == (150_000, pytest.approx(2 / 3))
 
 
 def test_an_unlimited_link_has_no_rate_and_no_buffer_size(tmp_path: Path) -> None:
-    found = derived(tmp_path, forward=link(None))
-    assert [found[key] for key in ("rate_bps", "bdp_bytes", "buffer_bytes", "buffer_bdp")] == [None] * 4
+    values = derived(tmp_path, forward=link(None))
+    assert [values[key] for key in ("rate_bps", "bdp_bytes", "buffer_bytes", "buffer_bdp")] == [None] * 4
 
 
 def test_the_rate_is_the_first_step_or_the_trace_mean(tmp_path: Path) -> None:
     steps = [{"at_ns": 0, "rate_bps": 10_000_000}, {"at_ns": 10**9, "rate_bps": 1}]
-    found = derived(tmp_path / "steps", forward=link(capacity={"kind": "steps", "steps": steps}))
-    assert found["rate_bps"] == 10e6
+    values = derived(tmp_path / "steps", forward=link(capacity={"kind": "steps", "steps": steps}))
+    assert values["rate_bps"] == 10e6
     # Three packets of 1500 bytes in 4 ms.
     capacity = {"kind": "trace", "trace": "lte"}
-    found = derived(tmp_path / "trace", {"lte": [1, 1, 4]}, forward=link(capacity=capacity))
-    assert found["rate_bps"] == 9e6
+    values = derived(tmp_path / "trace", {"lte": [1, 1, 4]}, forward=link(capacity=capacity))
+    assert values["rate_bps"] == 9e6
 
 
 def test_two_state_loss_is_weighted_by_time(tmp_path: Path) -> None:
@@ -75,8 +75,8 @@ def test_two_state_loss_is_weighted_by_time(tmp_path: Path) -> None:
 
 def test_a_rate_of_zero_has_no_buffer_size_in_bdp(tmp_path: Path) -> None:
     steps = [{"at_ns": 0, "rate_bps": 0}, {"at_ns": 10**9, "rate_bps": 10_000_000}]
-    found = derived(tmp_path, forward=link(capacity={"kind": "steps", "steps": steps}))
-    assert (found["bdp_bytes"], found["buffer_bytes"], found["buffer_bdp"]) == (0, 225_000, None)
+    values = derived(tmp_path, forward=link(capacity={"kind": "steps", "steps": steps}))
+    assert (values["bdp_bytes"], values["buffer_bytes"], values["buffer_bdp"]) == (0, 225_000, None)
 
 
 def test_harm_is_the_lost_fraction_of_solo_performance() -> None:

@@ -19,7 +19,7 @@ def a_study(directory: Path, engine: str = "sim", slower: float = 1.0) -> str:
     """A large flow and a medium one, which takes longer with cubic than with bbr; retransmits are the same."""
     points = [{"flow.medium.cc": cc, "path.buffer": buffer} for cc in ("bbr", "cubic") for buffer in BUFFERS]
     flows = [flow("large"), flow("medium")]
-    made = MadeUpRun(
+    synthetic = MadeUpRun(
         directory,
         [
             experiment(number, n, sweep=dict(point), flows=flows)
@@ -34,8 +34,8 @@ def a_study(directory: Path, engine: str = "sim", slower: float = 1.0) -> str:
             for name, seconds in took.items():
                 cc = "cubic" if name == "large" else point["flow.medium.cc"]
                 end_us = round(seconds * slower * 1e6 * (1 + n / 100))
-                made.transfer(number, n, name, cc=cc, end_us=end_us, acked_bytes=1_000_000)
-    return str(made.write())
+                synthetic.transfer(number, n, name, cc=cc, end_us=end_us, acked_bytes=1_000_000)
+    return str(synthetic.write())
 
 
 @pytest.fixture
@@ -79,9 +79,12 @@ def test_all_rows_are_printed_on_request(thalweg: Thalweg, runs: tuple[str, str]
 def test_json_has_every_row_with_its_numbers(thalweg: Thalweg, runs: tuple[str, str]) -> None:
     done = thalweg("compare", runs[0], "--by", "flow.medium.cc", "--measure", "completion_time", "--json")
     assert done.returncode == Exit.FAILED
-    said = json.loads(done.stdout)
-    assert (said["by"], said["real"]) == ("flow.medium.cc", sum(row["verdict"] == "real" for row in said["rows"]))
-    row = next(row for row in said["rows"] if row["flow"] == "medium" and row["point"]["path.buffer"] == "8bdp")
+    document = json.loads(done.stdout)
+    assert (document["by"], document["real"]) == (
+        "flow.medium.cc",
+        sum(row["verdict"] == "real" for row in document["rows"]),
+    )
+    row = next(row for row in document["rows"] if row["flow"] == "medium" and row["point"]["path.buffer"] == "8bdp")
     assert row["values"] == ["bbr", "cubic"]
     assert (row["first"]["n"], row["unit"], row["verdict"]) == (3, "s", "real")
     change = row["change"]
@@ -111,11 +114,11 @@ def test_a_tolerance_must_be_a_number(thalweg: Thalweg, runs: tuple[str, str], t
 def test_reasons_for_doubt_in_a_comparison_are_reported(thalweg: Thalweg, tmp_path: Path) -> None:
     paths = []
     for name in ("a", "b"):
-        made = MadeUpRun(tmp_path / name, [experiment(0, n, flows=[flow(name)]) for n in range(4)])
+        synthetic = MadeUpRun(tmp_path / name, [experiment(0, n, flows=[flow(name)]) for n in range(4)])
         for repetition in range(3):
             mark = "the host was busy" if repetition == 2 else None
-            made.transfer(0, repetition, name, untrustworthy=mark)
-        paths.append(str(made.write()))
+            synthetic.transfer(0, repetition, name, untrustworthy=mark)
+        paths.append(str(synthetic.write()))
     done = thalweg("compare", *paths)
     assert (
         "A: 1 of 4 experiments is untrustworthy, and left out of the numbers; 1 of 4 experiments is not finished"
@@ -130,9 +133,9 @@ def test_reasons_for_doubt_in_a_comparison_are_reported(thalweg: Thalweg, tmp_pa
 def test_a_comparison_without_repetitions_is_not_evidence(thalweg: Thalweg, tmp_path: Path) -> None:
     paths = []
     for name, acked in (("a", 1_000_000), ("b", 2_000_000)):
-        made = MadeUpRun(tmp_path / name, [experiment(0, flows=[flow("large")])])
-        made.transfer(0, 0, "large", acked_bytes=acked)
-        paths.append(str(made.write()))
+        synthetic = MadeUpRun(tmp_path / name, [experiment(0, flows=[flow("large")])])
+        synthetic.transfer(0, 0, "large", acked_bytes=acked)
+        paths.append(str(synthetic.write()))
     done = thalweg("compare", *paths)
     assert done.returncode == Exit.NO_EVIDENCE, done.stderr
     assert done.stdout.startswith("No verdict on any of ")

@@ -68,17 +68,17 @@ def test_recorded_packets_match_the_queue_counters(run: Path) -> None:
 
 def test_the_engine_reports_its_lag(run: Path, thalweg: Thalweg) -> None:
     assert "Lateness of packets at the relay" in (run / "report.html").read_text()
-    told = json.loads(thalweg("results", "real", "--json").stdout)
-    assert "relay_lateness_p99_us" in {each["name"] for each in told["measured"]}
+    document = json.loads(thalweg("results", "real", "--json").stdout)
+    assert "relay_lateness_p99_us" in {measured["name"] for measured in document["measured"]}
 
 
 def test_two_engines_are_compared(kernel: None, thalweg: Thalweg, tmp_path: Path) -> None:
     (tmp_path / "short.toml").write_text(SHORT.replace('"3s"', '"2s"'))
     done = thalweg("validate", "sim", "kernel", "--grid", "short.toml", "--json")
     assert done.returncode in ON_A_BUSY_MACHINE, done.stderr
-    told = json.loads(done.stdout)
-    assert [each["engine"] for each in told["runs"]] == ["sim", "kernel"]
-    bulk, page = told["cells"]
+    document = json.loads(done.stdout)
+    assert [run["engine"] for run in document["runs"]] == ["sim", "kernel"]
+    bulk, page = document["cells"]
     assert {bulk["state"], page["state"]} <= {"compared", "untrustworthy"}
     if page["state"] == "compared":  # a busy machine may be late, and says so
         assert abs(page["measures"]["completion_time"]["error"]) < 0.5

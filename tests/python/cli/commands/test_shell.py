@@ -69,7 +69,7 @@ def test_a_transfer_crosses_the_path_and_is_in_the_tables_with_its_five_tuple(tm
     done = subprocess.run([*words(tmp_path / "run", *options), *command], capture_output=True, text=True)
     assert done.returncode == 7, done.stderr
     assert done.stdout == "20Mbps 50ms\n"
-    connections = {each.protocol: each for each in connections_of(tmp_path / "run" / "events.jsonl")}
+    connections = {connection.protocol: connection for connection in connections_of(tmp_path / "run" / "events.jsonl")}
     server = "10.77.0.2" if ip == 4 else "[fd77::2]"
     tcp, udp = connections["tcp"], connections["udp"]
     assert (tcp.target, tcp.bytes) == (f"{server}:7000", 1_000_000)

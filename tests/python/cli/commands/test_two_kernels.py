@@ -65,9 +65,9 @@ def test_two_kernels_run_a_scenario_and_are_compared(thalweg: Thalweg, tmp_path:
     assert len({run.meta["result_version"] for run in runs}) == 2, "each has a kernel of its own"
     for run in runs:
         assert run.flows()["acked_bytes"].sum() > 0
-    told = dict(re.findall(r"^([AB]): runs/\S+ \(engine vm \S+, (.+)\)$", done.stderr, flags=re.MULTILINE))
-    assert sorted(told) == ["A", "B"], done.stderr
-    assert {f"{run.meta['result_version']}".partition(" on ")[2] for run in runs} == set(told.values())
+    versions = dict(re.findall(r"^([AB]): runs/\S+ \(engine vm \S+, (.+)\)$", done.stderr, flags=re.MULTILINE))
+    assert sorted(versions) == ["A", "B"], done.stderr
+    assert {f"{run.meta['result_version']}".partition(" on ")[2] for run in runs} == set(versions.values())
 
     when = {run.path: run.meta["created"] for run in runs}
     again = thalweg("compare", "short.toml", *kernels)

@@ -69,10 +69,10 @@ def test_the_printed_report_command_works(thalweg: Thalweg, tmp_path: Path) -> N
 
 
 def test_json_has_both_values_and_the_error_of_every_cell(thalweg: Thalweg) -> None:
-    told = json.loads(thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--json").stdout)
-    assert (told["engines"], told["reference"], told["interrupted"]) == (["sim", "sim"], "sim", False)
-    assert (told["points"], len(told["cells"]), len(told["runs"])) == (3, 6, 1)
-    cell = told["cells"][0]
+    document = json.loads(thalweg("validate", "sim", "sim", "--grid", "grid.toml", "--json").stdout)
+    assert (document["engines"], document["reference"], document["interrupted"]) == (["sim", "sim"], "sim", False)
+    assert (document["points"], len(document["cells"]), len(document["runs"])) == (3, 6, 1)
+    cell = document["cells"][0]
     assert (cell["point"], cell["flow"], cell["state"]) == ({"path.buffer": "0.5bdp"}, "large", "compared")
     goodput = cell["measures"]["goodput"]
     assert goodput["first"] == goodput["second"] > 1e6
@@ -141,7 +141,7 @@ def test_after_ctrl_c_finished_cells_are_compared_and_the_command_can_resume(tha
 
 def test_check_fails_if_a_goal_is_not_met(thalweg: Thalweg, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ["validate", "sim", "sim", "--grid", "grid.toml"]
-    (met,) = [each for each in goals.GOALS if each.measure == "retransmit_ratio"]
+    (met,) = [goal for goal in goals.GOALS if goal.measure == "retransmit_ratio"]
     monkeypatch.setattr(goals, "FEWEST", dict.fromkeys(goals.FEWEST, 1))
     monkeypatch.setattr(goals, "GOALS", (met,))
     done = thalweg(*words, "--check")

@@ -30,8 +30,8 @@ def played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Has the engine have played two policies."""
     answer, engine = tmp_path / "played.json", tmp_path / "engine"
     answer.write_text(json.dumps({"format": 1, "seeds": 7, "policies": [summary("bayes", 1.5), summary("ucb", 3.0)]}))
-    asked = "policy simulate --seeds 7 --retransmit-price 2.0 --policy bayes --policy ucb"
-    engine.write_text(f'#!/bin/sh\n[ "$*" = "{asked}" ] && cat {answer}\n')
+    arguments = "policy simulate --seeds 7 --retransmit-price 2.0 --policy bayes --policy ucb"
+    engine.write_text(f'#!/bin/sh\n[ "$*" = "{arguments}" ] && cat {answer}\n')
     engine.chmod(0o755)
     monkeypatch.setenv("THALWEG_ENGINE", str(engine))
 

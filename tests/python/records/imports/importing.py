@@ -23,6 +23,6 @@ def imported(importer: Importer, *files: Path, out: Path, **options: Any) -> tup
     ]
     assert done.rows == len(rows)
     if hasattr(importer, "fills"):
-        mapped = {each.column for each in getattr(importer, "_mapped", ())}
+        mapped = {column.column for column in getattr(importer, "_mapped", ())}
         assert done.filled <= {*importer.fills, *mapped, *options.get("constants", ())}
     return rows, done

@@ -91,7 +91,7 @@ def check(importer: Importer, content: bytes) -> None:
         try:
             done = convert(importer, [Path(folder) / "file"], out, addresses=Addresses("whole"))
         except ThalwegError:
-            assert [each.name for each in Path(folder).iterdir()] == ["file"]
+            assert [file_.name for file_ in Path(folder).iterdir()] == ["file"]
             return
         assert [file.name for file in out.iterdir()] == [file.name for file in done.files]
         (frame,) = [pl.read_parquet(file) for file in done.files]
@@ -101,7 +101,7 @@ def check(importer: Importer, content: bytes) -> None:
                 assert all(math.isfinite(value) for value in column.drop_nulls())
             elif column.dtype == pl.String:
                 assert all(printable.value(value) == value for value in column.drop_nulls())
-        reasons = [each.first.why for each in (*done.unread_lines.values(), *done.fallbacks.values())]
+        reasons = [file_.first.why for file_ in (*done.unread_lines.values(), *done.fallbacks.values())]
         assert not any("\x1b" in why or "\x9b" in why or "\n" in why for why in reasons)
 
 

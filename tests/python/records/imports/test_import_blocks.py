@@ -53,8 +53,8 @@ def outcome(importer: Importer, file: Path, form: AddressForm, constants: dict[s
                            strict=strict)  # fmt: skip
         except ThalwegError as error:
             return error.text()
-        rows = [pl.read_parquet(each).rows() for each in done.files]
-        names = [each.name for each in done.files]
+        rows = [pl.read_parquet(written).rows() for written in done.files]
+        names = [written.name for written in done.files]
         return names, rows, done.rows, list(done.unread_lines.items()), list(done.left_out.items()), \
             list(done.fallbacks.items()), sorted(done.filled)  # fmt: skip
 
@@ -64,7 +64,7 @@ def check(make: Callable[[], Importer], content: bytes, form: AddressForm = "who
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "file"
         file.write_bytes(content)
-        blocks, rows = (outcome(each, file, form, constants, strict) for each in (make(), OneByOne(make())))
+        blocks, rows = (outcome(reader, file, form, constants, strict) for reader in (make(), OneByOne(make())))
         assert blocks == rows
 
 

@@ -46,8 +46,8 @@ def test_importing_again_replaces_the_records(thalweg: Thalweg, tmp_path: Path) 
         assert done.returncode == 0, done.stderr
     assert "had been imported before" in done.stderr
     assert len(list((tmp_path / "records").iterdir())) == 1
-    told = json.loads(thalweg("records", "records", "--json").stdout)
-    assert [(algorithm["cc"], algorithm["transfers"]) for algorithm in told["algorithms"]] == [("bbr", 4)]
+    document = json.loads(thalweg("records", "records", "--json").stdout)
+    assert [(algorithm["cc"], algorithm["transfers"]) for algorithm in document["algorithms"]] == [("bbr", 4)]
 
 
 def test_a_file_imported_again_with_others_counts_once(tmp_path: Path) -> None:
@@ -62,10 +62,10 @@ def test_a_file_imported_again_with_others_counts_once(tmp_path: Path) -> None:
 
 
 def test_an_import_as_json_has_the_same_content(thalweg: Thalweg) -> None:
-    told = json.loads(thalweg("import", *NGINX, "--out", "records", "--machine", "web7", "--json").stdout)
-    assert (told["rows"], told["unread"], told["replaced"], len(told["files"])) == (4, 1, 0, 1)
-    assert told["first_unread"][0]["line"] == 5
-    assert {"machine", "rtt_smoothed_us"} <= set(told["columns"])
+    document = json.loads(thalweg("import", *NGINX, "--out", "records", "--machine", "web7", "--json").stdout)
+    assert (document["rows"], document["unread"], document["replaced"], len(document["files"])) == (4, 1, 0, 1)
+    assert document["first_unread"][0]["line"] == 5
+    assert {"machine", "rtt_smoothed_us"} <= set(document["columns"])
 
 
 def test_strict_stops_at_the_line_and_leaves_no_files(thalweg: Thalweg, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_folder_that_cannot_be_created_is_reported(thalweg: Thalweg, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["apache", "x", "--out", "r"], "nginx, varnish, csv, json, haproxy, iperf3, ndt, ss"),
         (["ss", "x", "--out", "r", "--map", "a=b"], ", not for ss"),
@@ -123,11 +123,11 @@ def test_a_folder_that_cannot_be_created_is_reported(thalweg: Thalweg, tmp_path:
     ],
 )
 def test_usage_errors_suggest_the_correct_usage(
-    thalweg: Thalweg, tmp_path: Path, arguments: list[str], said: str
+    thalweg: Thalweg, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     done = thalweg("import", *arguments)
     assert done.returncode == Exit.USAGE
-    assert said in done.stderr
+    assert message in done.stderr
     assert not (tmp_path / "r").exists()
 
 
@@ -180,12 +180,12 @@ TORN = {
 
 @pytest.mark.parametrize("name", TORN)
 def test_arbitrary_input_yields_rows_or_an_import_error(tmp_path: Path, name: str) -> None:
-    whole = (SAMPLES / name).read_text()
+    content = (SAMPLES / name).read_text()
     chance = random.Random(name)
     pieces = ["-1", "9" * 30, "9" * 5000, "1e308", "nan", "[" * 20_000, '"', "::", "h:", "{}", "null"]
     pieces += ["\0", "\r", "\x85", "\N{ARABIC-INDIC DIGIT ONE}"]
     for _ in range(60):
-        text = whole
+        text = content
         for _ in range(chance.randint(1, 4)):
             numbers = [match.span() for match in re.finditer(r"\d+(\.\d+)?", text)]
             begin, end = chance.choice(numbers) if chance.random() < 0.7 else [chance.randrange(len(text))] * 2

@@ -108,7 +108,7 @@ def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "text", "said"),
+    ("column", "text", "reason"),
     [
         ("acked_bytes", str(2**63), ""),
         ("acked_bytes", str(LARGEST), ""),
@@ -120,13 +120,13 @@ def test_a_time_without_a_zone_is_utc(tmp_path: Path) -> None:
         ("app_limited_share", "-0.1", "out of its range: -0.1"),
     ],
 )
-def test_out_of_range_numbers_are_reported(tmp_path: Path, column: str, text: str, said: str) -> None:
+def test_out_of_range_numbers_are_reported(tmp_path: Path, column: str, text: str, reason: str) -> None:
     (tmp_path / "a.csv").write_text(f"t,x\n1700000005,1\n1700000006,{text}\n")
     importer = CsvTable(mapping(["end_us=t", f"{column}=x"], None))
     rows, done = imported(importer, tmp_path / "a.csv", out=tmp_path / "out")
-    assert len(rows) == (1 if said else 2)
-    assert said in "".join(why(done))
-    assert done.unread == bool(said)
+    assert len(rows) == (1 if reason else 2)
+    assert reason in "".join(why(done))
+    assert done.unread == bool(reason)
 
 
 def test_nan_is_unknown(tmp_path: Path) -> None:
@@ -226,21 +226,21 @@ def test_a_json_list_on_one_line_is_streamed(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(items, "LONGEST", 5000)
     assert len(text) > 10 * items.LONGEST
     (tmp_path / "list.json").write_text(text)
-    found, done = imported(Ndt(), tmp_path / "list.json", out=tmp_path / "out")
-    assert (len(found), len({row["connection"] for row in found}), done.unread) == (300, 300, 0)
+    imported_rows, done = imported(Ndt(), tmp_path / "list.json", out=tmp_path / "out")
+    assert (len(imported_rows), len({row["connection"] for row in imported_rows}), done.unread) == (300, 300, 0)
 
 
 def test_a_truncated_json_list_is_reported(tmp_path: Path) -> None:
-    for cut, said in ((1, "does not end"), (40, "not JSON")):
+    for cut, reason in ((1, "does not end"), (40, "not JSON")):
         (tmp_path / "list.json").write_text(json.dumps([json.loads(ndt_rows()[2])] * 3)[:-cut])
-        found, done = imported(Ndt(), tmp_path / "list.json", out=tmp_path / "out")
-        assert (len(found), done.unread) == (3 if cut == 1 else 2, 1)
-        assert said in why(done)[0]
+        rows, done = imported(Ndt(), tmp_path / "list.json", out=tmp_path / "out")
+        assert (len(rows), done.unread) == (3 if cut == 1 else 2, 1)
+        assert reason in why(done)[0]
 
 
 def test_unpaired_surrogates_do_not_stop_the_import(tmp_path: Path) -> None:
     row = json.loads(ndt_rows()[2])
     row["a"] |= {"CongestionControl": "cub\ud800ic", "UUID": "\udfff"}
     (tmp_path / "a.json").write_text(json.dumps(row))
-    (found,), _ = imported(Ndt(), tmp_path / "a.json", out=tmp_path / "out")
-    assert found["cc"] == "cub?ic"
+    (imported_row,), _ = imported(Ndt(), tmp_path / "a.json", out=tmp_path / "out")
+    assert imported_row["cc"] == "cub?ic"

@@ -120,13 +120,15 @@ def test_a_stream_of_json_is_read_like_a_whole_test(tmp_path: Path) -> None:
         {"event": "end", "data": TEST["end"]},
     ]
     (tmp_path / "whole").mkdir()
-    whole = rows_of(tmp_path / "whole", TEST)
-    assert rows_of(tmp_path, text="\n".join(json.dumps(each) for each in [*events, events[0]])) == whole
+    expected = rows_of(tmp_path / "whole", TEST)
+    assert rows_of(tmp_path, text="\n".join(json.dumps(event) for event in [*events, events[0]])) == expected
 
 
 def test_failed_and_non_tcp_tests_are_counted(tmp_path: Path) -> None:
     failed = {"start": TEST["start"], "end": {}, "error": "unable to connect\x1b[2J"}
-    (tmp_path / "a.json").write_text("\n".join(json.dumps(each) for each in (TEST, changed(protocol="UDP"), failed)))
+    (tmp_path / "a.json").write_text(
+        "\n".join(json.dumps(result) for result in (TEST, changed(protocol="UDP"), failed))
+    )
     rows, done = imported(Iperf3(), tmp_path / "a.json", out=tmp_path / "out")
     assert (len(rows), done.left_out.counts()) == (1, {"tests that are not of TCP": 1})
     assert [line.why for line in done.first_unread] == [r"the test ended with an error: `unable to connect\x1b[2J`"]

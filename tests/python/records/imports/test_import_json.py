@@ -33,13 +33,13 @@ LINES = [
 
 @pytest.mark.parametrize("form", ["lines", "list", "indented", "containerd", "docker"])
 def test_object_keys_may_be_in_any_order(tmp_path: Path, form: str) -> None:
-    texts = [json.dumps(each) for each in LINES]
+    texts = [json.dumps(line) for line in LINES]
     text = {
         "lines": "\n".join(texts),
         "list": json.dumps(LINES),
         "indented": json.dumps(LINES, indent=2),
-        "containerd": "".join(f"2026-11-21T23:37:28.1Z stdout F {each}\n" for each in texts),
-        "docker": "".join(json.dumps({"log": f"{each}\n", "stream": "stdout", "time": "x"}) + "\n" for each in texts),
+        "containerd": "".join(f"2026-11-21T23:37:28.1Z stdout F {line}\n" for line in texts),
+        "docker": "".join(json.dumps({"log": f"{line}\n", "stream": "stdout", "time": "x"}) + "\n" for line in texts),
     }[form]
     rows, done = rows_of(tmp_path, text)
     assert done.unread == 0

@@ -89,8 +89,8 @@ def test_a_list_of_rows_is_read_row_by_row(tmp_path: Path) -> None:
 
 
 def test_a_truncated_file_is_an_error_and_leaves_no_files(tmp_path: Path) -> None:
-    whole = gzip.compress((SAMPLES / "ndt7.jsonl").read_bytes())
-    (tmp_path / "cut.gz").write_bytes(whole[: len(whole) // 2])
+    compressed = gzip.compress((SAMPLES / "ndt7.jsonl").read_bytes())
+    (tmp_path / "cut.gz").write_bytes(compressed[: len(compressed) // 2])
     with pytest.raises(ThalwegError, match="is damaged"):
         imported(Ndt(), tmp_path / "cut.gz", out=tmp_path / "out" / "deep")
     assert not (tmp_path / "out").exists()

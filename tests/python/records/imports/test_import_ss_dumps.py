@@ -93,15 +93,15 @@ def test_a_truncated_line_never_yields_a_wrong_number(tmp_path: Path) -> None:
     fields = LINUX_5_10.rstrip()
     sockets = [HEAD.replace("51234", str(length)) + fields[:length] for length in range(20, len(fields) + 1)]
     rows, _ = rows_of(tmp_path, AT + "\n".join(sockets) + "\n")
-    whole = rows[-1]
-    assert whole["remote_port"] == len(fields)
+    complete = rows[-1]
+    assert complete["remote_port"] == len(fields)
     # Of `minrtt:5.5` the text `minrtt:5` is the only one that nothing shows to be cut off.
     undetectable = fields.index("minrtt:5.5") + len("minrtt:5")
     differing = [
         (row["remote_port"], name)
         for row in rows
         for name, value in row.items()
-        if whole.get(name) != value and name not in ("remote_port", "connection")
+        if complete.get(name) != value and name not in ("remote_port", "connection")
     ]
     assert differing == [(undetectable, "rtt_min_us")]
 
@@ -124,11 +124,11 @@ def test_the_last_value_of_a_file_without_a_newline_is_ignored(tmp_path: Path) -
 @pytest.mark.parametrize("fields", [LINUX_3_10, LINUX_4_4, LINUX_4_9, LINUX_5_10])
 @pytest.mark.parametrize("width", [60, 79, 80, 81, 100, 120, 132])
 def test_text_wrapped_by_a_terminal_is_joined_or_counted(tmp_path: Path, fields: str, width: int) -> None:
-    whole = one(tmp_path / "whole" if (tmp_path / "whole").mkdir() is None else tmp_path, fields)
+    complete = one(tmp_path / "whole" if (tmp_path / "whole").mkdir() is None else tmp_path, fields)
     text = HEAD + fields
     lines = [line[at : at + width] for line in text.splitlines() for at in range(0, len(line), width)]
     (row,), done = rows_of(tmp_path, AT + "\n".join(lines) + "\n")
-    assert (row, done.unread) == (whole, 0)
+    assert (row, done.unread) == (complete, 0)
 
 
 def test_ambiguously_wrapped_text_is_counted(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_dump_of_one_state_is_read_without_the_state_column(tmp_path: Path, pr
 def test_a_timestamp_line_applies_to_following_lines(tmp_path: Path, line: str) -> None:
     (row,), done = rows_of(tmp_path, f"{line}\n{HEAD}{LINUX_4_9}")
     assert (row["end_us"], done.unread) == (AT_S * 1_000_000, 0)
-    has_zone = any(each in line for each in ("UTC", "CET", "GMT", "00", "Z", "-03", "1795304248"))
+    has_zone = any(zone in line for zone in ("UTC", "CET", "GMT", "00", "Z", "-03", "1795304248"))
     assert has_zone or [what for what in done.fallbacks if "no time zone" in what]
 
 

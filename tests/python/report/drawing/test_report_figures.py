@@ -53,10 +53,10 @@ def test_figures_of_a_run_are_its_charts_heat_maps_and_points(tmp_path: Path, th
 
 
 def test_a_heat_map_needs_three_values_of_two_ordered_dimensions(tmp_path: Path) -> None:
-    small, large = (Content([each.write()]) for each in (grid(tmp_path / "a", 3, 2), grid(tmp_path / "b", 4, 3)))
+    small, large = (Content([figure.write()]) for figure in (grid(tmp_path / "a", 3, 2), grid(tmp_path / "b", 4, 3)))
     assert heat_maps(small.sweep, small.measurements) == []
     maps = heat_maps(large.sweep, large.measurements)
-    goodput = next(each for each in maps if each.id == "map-goodput-large")
+    goodput = next(figure for figure in maps if figure.id == "map-goodput-large")
     assert goodput.x.title == "rate (Mbps)"
     assert goodput.rows.height == 12
     assert goodput.rows.filter(x="20", y="3")["value"].to_list() == [pytest.approx(8e6 / 3)]

@@ -28,9 +28,13 @@ def sentences(folder: Path, text: str) -> str:
     """Return all sentences about a scenario, with ordinary spaces."""
     file = folder / "x.toml"
     file.write_text(text)
-    made: dict[str, Any] = plan.make(scenario.load(file), ENGINES["sim"], ENGINES).model_dump()
-    told = [*path_sentences(made, []), *(each for _, each in flow_sentences(made)), *traffic_sentences(made)]
-    return " ".join(told).replace("\u202f", " ")
+    document: dict[str, Any] = plan.make(scenario.load(file), ENGINES["sim"], ENGINES).model_dump()
+    lines = [
+        *path_sentences(document, []),
+        *(sentence for _, sentence in flow_sentences(document)),
+        *traffic_sentences(document),
+    ]
+    return " ".join(lines).replace("\u202f", " ")
 
 
 CASES = {
@@ -79,9 +83,9 @@ def test_no_html_entity_is_in_an_escaped_expression(template: Path) -> None:
 @pytest.mark.parametrize(("swept", "expected"), CASES.values(), ids=CASES)
 def test_a_swept_key_is_reported_in_a_sentence(tmp_path: Path, swept: str, expected: str) -> None:
     background = '[[background]]\nrate = "1Mbps"\n' if "background" in swept else ""
-    told = sentences(tmp_path, f"{HEAD}{FLOW}{background}[sweep]\n{swept}\n")
-    assert expected in told
-    assert not re.search(r"\bnone or\b|\bto none\b|\bup to 0\b|\bNone\b", told)
+    text = sentences(tmp_path, f"{HEAD}{FLOW}{background}[sweep]\n{swept}\n")
+    assert expected in text
+    assert not re.search(r"\bnone or\b|\bto none\b|\bup to 0\b|\bNone\b", text)
 
 
 def test_a_trace_is_called_by_its_name(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ def test_the_share_is_described_along_the_swept_key(tmp_path: Path, shares: list
 
 
 def test_parallel_copies_are_measured_by_their_even_share(tmp_path: Path) -> None:
-    found = duel(tmp_path, [[0.7, 0.71, 0.69], [0.72, 0.71, 0.73]], count=3)[0]
-    assert found.endswith("; it has less than an even share of 75 % at every buffer.")
+    sentence = duel(tmp_path, [[0.7, 0.71, 0.69], [0.72, 0.71, 0.73]], count=3)[0]
+    assert sentence.endswith("; it has less than an even share of 75 % at every buffer.")
 
 
 def test_the_share_of_a_flow_with_a_size_is_not_a_finding(tmp_path: Path) -> None:
@@ -119,22 +119,22 @@ def algorithms(directory: Path, goodputs: dict[str, list[list[int]]]) -> str:
 
 
 def test_an_algorithm_leads_where_its_interval_is_above_the_others(tmp_path: Path) -> None:
-    found = algorithms(
+    sentence = algorithms(
         tmp_path,
         {
             "bbr": [[9000, 9010, 9020], [9000, 9010, 9020], [5000, 7000, 9000]],
             "cubic": [[8000, 8010, 8020], [9500, 9510, 9520], [5100, 7100, 9100]],
         },
     )
-    assert found == (
+    assert sentence == (
         "Goodput of one is highest with bbr at 1 of 3 points, with cubic at 1;"
         " at 1 no algorithm leads beyond the intervals."
     )
 
 
 def test_no_algorithm_leads_where_the_intervals_overlap(tmp_path: Path) -> None:
-    found = algorithms(tmp_path, {"bbr": [[5000, 7000, 9000]] * 2, "cubic": [[5100, 7100, 9100]] * 2})
-    assert found == "Goodput of one: no algorithm leads beyond the intervals at any of 2 points."
+    sentence = algorithms(tmp_path, {"bbr": [[5000, 7000, 9000]] * 2, "cubic": [[5100, 7100, 9100]] * 2})
+    assert sentence == "Goodput of one: no algorithm leads beyond the intervals at any of 2 points."
 
 
 def test_a_flow_is_named_with_its_algorithm_unless_its_name_has_it(tmp_path: Path) -> None:

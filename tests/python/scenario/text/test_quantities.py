@@ -30,10 +30,10 @@ def test_quantities_have_the_values_of_the_rust_parser(vector: dict[str, Any]) -
 
 
 @given(st.integers(0, 2**64 // 10**9), st.integers(0, 10**9 - 1))
-def test_quantities_are_parsed_without_binary_rounding(whole: int, fraction: int) -> None:
-    value = whole * 10**9 + fraction
+def test_quantities_are_parsed_without_binary_rounding(integer: int, fraction: int) -> None:
+    value = integer * 10**9 + fraction
     if value < 2**64:
-        assert quantities.time(f"{whole}.{fraction:09d}s") == value
+        assert quantities.time(f"{integer}.{fraction:09d}s") == value
 
 
 @given(st.text(max_size=12))

@@ -51,8 +51,8 @@ def engines() -> dict[str, Engine]:
 
 def planned(study: Study, name: str, part: str, *, quick: bool) -> list[tuple[str, int]]:
     """The buffer and the repetition of each experiment that an engine runs of a part, if it is here."""
-    known = engines()
-    plan = prepare(study, part, replace(known[name], available=True), known, quick=quick).plan
+    all_engines = engines()
+    plan = prepare(study, part, replace(all_engines[name], available=True), all_engines, quick=quick).plan
     return (
         [(str(experiment.sweep.get("path.buffer")), experiment.repetition) for experiment in plan.experiments]
         if plan
@@ -63,18 +63,18 @@ def planned(study: Study, name: str, part: str, *, quick: bool) -> list[tuple[st
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_quick_set_is_larger_than_the_full_one(name: str) -> None:
     study = studies.load(STUDIES[name])
-    for each in engines():
+    for engine_name in engines():
         for part in study.claims.parts:
-            full, quick = (planned(study, each, part, quick=which) for which in (False, True))
-            assert len(quick) <= len(full), (each, part)
+            full, quick = (planned(study, engine_name, part, quick=which) for which in (False, True))
+            assert len(quick) <= len(full), (engine_name, part)
 
 
 def test_overrides_of_a_part_apply_in_order_quick_engine_engine_quick(tmp_path: Path) -> None:
     (tmp_path / "alone.toml").write_text(SCENARIO)
     (tmp_path / "claims.toml").write_text(CLAIMS)
     study = studies.load(tmp_path)
-    assert planned(study, "sim", "alone", quick=True) == [(each, n) for each in ("1bdp", "4bdp") for n in range(5)]
-    assert planned(study, "uml", "alone", quick=True) == [(each, n) for each in ("1bdp", "4bdp") for n in range(3)]
+    assert planned(study, "sim", "alone", quick=True) == [(buffer, n) for buffer in ("1bdp", "4bdp") for n in range(5)]
+    assert planned(study, "uml", "alone", quick=True) == [(buffer, n) for buffer in ("1bdp", "4bdp") for n in range(3)]
     assert planned(study, "kernel", "alone", quick=True) == [("8bdp", 0), ("8bdp", 1)]
     assert len(planned(study, "uml", "alone", quick=False)) == 4 * 3
 
@@ -83,10 +83,10 @@ def test_reductions_only_in_the_quick_set_are_reported(tmp_path: Path) -> None:
     (tmp_path / "alone.toml").write_text(SCENARIO)
     shorter = CLAIMS.replace("quick = { repetitions = 5,", 'quick = { duration = "1s", repetitions = 5,')
     (tmp_path / "claims.toml").write_text(shorter.replace("set = { repetitions = 3 }", 'set = { duration = "1.5s" }'))
-    study, known = studies.load(tmp_path), engines()
+    study, all_engines = studies.load(tmp_path), engines()
 
     def scaled(name: str, *, quick: bool) -> str:
-        return prepare(study, "alone", replace(known[name], available=True), known, quick=quick).scaled
+        return prepare(study, "alone", replace(all_engines[name], available=True), all_engines, quick=quick).scaled
 
     assert (scaled("sim", quick=False), scaled("sim", quick=True)) == ("", "in the quick set duration = 1s")
     assert scaled("uml", quick=True) == "", "what is narrow on an engine stays so"
@@ -99,14 +99,14 @@ def test_a_study_reports_engine_specific_durations_and_rates(name: str) -> None:
         if table.records is not None:
             continue
         scenario = study.documents[part].raw
-        for each, setup in table.engines.items():
+        for engine_name, setup in table.engines.items():
             own = {key: scenario.get("sweep", {}).get(key, []) for key in ("duration", "path.rate")}
             own["duration"] = [*own["duration"], scenario.get("duration")]
             own["path.rate"] = [*own["path.rate"], scenario["path"].get("rate")]
-            for key, known in own.items():
+            for key, base_values in own.items():
                 laid = setup.set.get(key, [])
                 for value in laid if isinstance(laid, list) else [laid]:
-                    if value not in known:
+                    if value not in base_values:
                         number = re.match(r"[0-9.]+", str(value))
-                        assert number, (part, each, key)
-                        assert re.search(rf"\b{number[0]}\b", setup.scaled or ""), (part, each, key, value)
+                        assert number, (part, engine_name, key)
+                        assert re.search(rf"\b{number[0]}\b", setup.scaled or ""), (part, engine_name, key, value)

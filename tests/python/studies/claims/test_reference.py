@@ -28,8 +28,8 @@ PAGE = (ROOT / "docs/reference/studies.md").read_text(encoding="utf-8")
 )
 def test_every_key_is_documented(table: type[BaseModel]) -> None:
     keys = {field.alias or name for name, field in table.model_fields.items()}
-    told = [key for key in keys for text in (f"`{key}`", f"`{key}.", f".{key}`", f"{key} = ") if text in PAGE]
-    assert keys == set(told)
+    documented = [key for key in keys for text in (f"`{key}`", f"`{key}.", f".{key}`", f"{key} = ") if text in PAGE]
+    assert keys == set(documented)
 
 
 def test_the_example_is_a_study(tmp_path: Path) -> None:

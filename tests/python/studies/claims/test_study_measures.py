@@ -33,23 +33,23 @@ def values(rows: list[tuple[int, int, float | None, float | None]]) -> pl.DataFr
 
 
 def test_the_best_is_taken_over_otherwise_equal_points_per_repetition() -> None:
-    found = compute(
+    computed = compute(
         COST,
         values([(0, 0, 2.0, 10.0), (1, 0, 1.0, 5.0), (2, 0, 4.0, 1.0), (3, 0, 4.0, 2.0), (0, 1, 3.0, 7.0)]),
         POINTS,
     )
-    costs = {(row[0], row[1]): row[2] for row in found.iter_rows()}
+    costs = {(row[0], row[1]): row[2] for row in computed.iter_rows()}
     # At no loss bbr has the smaller RTT and cubic the larger goodput; at 10 % only the goodput differs; in the second
     # repetition cubic is alone.
     assert costs == {(0, 0): 1.0, (1, 0): 0.5, (2, 0): 0.5, (3, 0): 0.0, (0, 1): 0.0}
 
 
 def test_a_missing_value_leaves_the_measure_empty() -> None:
-    found = compute(COST, values([(0, 0, None, 10.0), (1, 0, 1.0, 5.0)]), POINTS)
-    assert dict(found.select("experiment", "value").iter_rows()) == {0: None, 1: 0.5}
+    computed = compute(COST, values([(0, 0, None, 10.0), (1, 0, 1.0, 5.0)]), POINTS)
+    assert dict(computed.select("experiment", "value").iter_rows()) == {0: None, 1: 0.5}
 
 
 @pytest.mark.parametrize("expression", ["goodput / 0", "1e308 * 1e308 * goodput"])
 def test_nan_is_not_a_value(expression: str) -> None:
-    found = compute(COST.model_copy(update={"expression": expression}), values([(0, 0, 1.0, 1.0)]), POINTS)
-    assert [value for value in found["value"] if value is not None and math.isfinite(value)] == []
+    computed = compute(COST.model_copy(update={"expression": expression}), values([(0, 0, 1.0, 1.0)]), POINTS)
+    assert [value for value in computed["value"] if value is not None and math.isfinite(value)] == []

@@ -44,10 +44,10 @@ def written(**changes: Judged) -> tuple[str, dict[str, Any]]:
 
 
 def test_a_policy_rule_has_condition_action_reason_source_and_evidence() -> None:
-    _, found = written()
-    assert (found["format"], found["default"]) == (1, "cubic")
-    assert found["source"].startswith("study a-study, full set, engine sim (results 3), thalweg ")
-    shallow, lossy = found["rules"]
+    _, policy = written()
+    assert (policy["format"], policy["default"]) == (1, "cubic")
+    assert policy["source"].startswith("study a-study, full set, engine sim (results 3), thalweg ")
+    shallow, lossy = policy["rules"]
     assert shallow["when"] == {"buffer_bdp": {"at_most": 0.15}, "rtt_s": {"at_least": 0.01, "at_most": 0.3}}
     assert (shallow["name"], shallow["algorithm"]) == ("shallow", "bbr")
     assert shallow["reason"] == 'A "shallow" buffer \\ cuts.'
@@ -58,8 +58,8 @@ def test_a_policy_rule_has_condition_action_reason_source_and_evidence() -> None
 
 @pytest.mark.parametrize("verdict", ["does not hold", "not settled", "cannot run here"])
 def test_a_rule_with_a_failed_claim_is_omitted_and_noted(verdict: Any) -> None:
-    text, found = written(repeats=Judged(verdict))
-    assert [rule["name"] for rule in found["rules"]] == ["lossy"]
+    text, policy = written(repeats=Judged(verdict))
+    assert [rule["name"] for rule in policy["rules"]] == ["lossy"]
     assert f"# Left out: shallow (repeats: {verdict})" in text
 
 

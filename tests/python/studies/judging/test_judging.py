@@ -61,7 +61,7 @@ def race(tmp_path: Path) -> dict[str, PartData]:
     return synthetic(
         tmp_path / "race",
         {
-            (cc, buffer): [seconds + each for each in calm]
+            (cc, buffer): [seconds + experiment for experiment in calm]
             for cc, times in (("bbr", (2, 2, 2)), ("cubic", (1, 2, 4)))
             for buffer, seconds in zip(("1bdp", "2bdp", "4bdp"), times, strict=True)
         },
@@ -69,10 +69,10 @@ def race(tmp_path: Path) -> dict[str, PartData]:
 
 
 def test_a_mean_has_students_interval(race: dict[str, PartData]) -> None:
-    found = judged(race, {"at_most": 3}, {CC: "bbr", BUFFER: "1bdp"})
+    verdict = judged(race, {"at_most": 3}, {CC: "bbr", BUFFER: "1bdp"})
     half = stats.t.ppf(0.975, 2) * 0.01 / math.sqrt(3)
-    assert (found.verdict, found.n) == ("holds", 3)
-    assert (found.low, found.high) == pytest.approx((2 - half, 2 + half))
+    assert (verdict.verdict, verdict.n) == ("holds", 3)
+    assert (verdict.low, verdict.high) == pytest.approx((2 - half, 2 + half))
 
 
 def test_a_ratio_and_its_inverse_agree(race: dict[str, PartData]) -> None:
@@ -83,10 +83,10 @@ def test_a_ratio_and_its_inverse_agree(race: dict[str, PartData]) -> None:
 
 
 def test_sides_are_paired_by_their_common_free_keys(race: dict[str, PartData]) -> None:
-    found = judged(race, {"as": "ratio", "at_most": 1.2}, {CC: "bbr"}, against={"where": {CC: "cubic"}})
-    assert (found.verdict, found.points, found.where) == ("does not hold", 3, "buffer 1bdp")
-    assert found.value == pytest.approx(2.0)
-    assert found.note == "2 of 3 points meet the bounds"
+    verdict = judged(race, {"as": "ratio", "at_most": 1.2}, {CC: "bbr"}, against={"where": {CC: "cubic"}})
+    assert (verdict.verdict, verdict.points, verdict.where) == ("does not hold", 3, "buffer 1bdp")
+    assert verdict.value == pytest.approx(2.0)
+    assert verdict.note == "2 of 3 points meet the bounds"
 
 
 def test_an_ambiguous_pairing_is_a_study_error(race: dict[str, PartData]) -> None:
@@ -111,8 +111,8 @@ def test_an_interval_that_spans_a_bound_is_inconclusive(tmp_path: Path) -> None:
 
 def test_a_single_repetition_is_judged_by_value_with_a_note(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [4.0]})
-    found = judged(parts, {"at_most": 3}, {})
-    assert (found.verdict, found.n, found.low, found.high) == ("does not hold", 1, None, None)
+    verdict = judged(parts, {"at_most": 3}, {})
+    assert (verdict.verdict, verdict.n, verdict.low, verdict.high) == ("does not hold", 1, None, None)
     growth = judged(parts, {"along": BUFFER, "take": "growth", "at_least": 1.5}, {})
     assert (growth.verdict, growth.value, growth.n, growth.low) == ("holds", 2.0, 1, None)
 
@@ -121,17 +121,17 @@ def test_bounds_on_many_points_are_corrected_for_multiplicity(tmp_path: Path) ->
     # 20 points that meet the bound, and one whose 95 % interval is just outside: one in 20 such intervals is wrong.
     inside, outside = [1.0, 1.1, 1.2], [2.05, 2.1, 2.15]
     times = {("bbr", f"{size}bdp"): inside for size in range(1, 21)} | {("bbr", "99bdp"): outside}
-    found = judged(synthetic(tmp_path / "many", times), {"at_most": 1.95}, {})
-    assert found.low is not None
-    assert (found.verdict, found.where, found.low > 1.95) == ("not settled", "buffer 99bdp", True)
+    verdict = judged(synthetic(tmp_path / "many", times), {"at_most": 1.95}, {})
+    assert verdict.low is not None
+    assert (verdict.verdict, verdict.where, verdict.low > 1.95) == ("not settled", "buffer 99bdp", True)
     alone = judged(synthetic(tmp_path / "one", {("bbr", "99bdp"): outside}), {"at_most": 1.95}, {})
     assert alone.verdict == "does not hold"
 
 
 def test_a_missing_value_leaves_a_claim_about_every_point_inconclusive(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.0], ("bbr", "2bdp"): [None, None]})
-    found = judged(parts, {"at_most": 3}, {})
-    assert (found.verdict, found.note) == ("not settled", "1 of 2 points have no value")
+    verdict = judged(parts, {"at_most": 3}, {})
+    assert (verdict.verdict, verdict.note) == ("not settled", "1 of 2 points have no value")
     assert judged(parts, {"at_most": 1}, {}).verdict == "does not hold"
 
 
@@ -150,9 +150,9 @@ def test_two_flows_of_an_experiment_are_not_independent(tmp_path: Path) -> None:
     # What one flow gets, the other lacks: their difference varies twice as much as one of them, not 1.4 times.
     times = [4.0, 5.0, 6.0, 4.5, 5.5]
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): times})
-    found = judged(parts, {"as": "difference", "at_most": 9}, {}, against={"flow": "medium"})
+    verdict = judged(parts, {"as": "difference", "at_most": 9}, {}, against={"flow": "medium"})
     half = stats.t.ppf(0.975, 4) * 2 * np.std(times, ddof=1) / math.sqrt(5)
-    assert (found.low, found.high) == pytest.approx((-half, half))
+    assert (verdict.low, verdict.high) == pytest.approx((-half, half))
 
 
 @pytest.mark.parametrize(
@@ -161,38 +161,38 @@ def test_two_flows_of_an_experiment_are_not_independent(tmp_path: Path) -> None:
 )
 def test_points_along_a_key_are_aggregated(race: dict[str, PartData], take: str, expected: float) -> None:
     level = {"level": 3.0} if take == "crossing" else {}
-    found = judged(race, {"along": BUFFER, "take": take, "at_least": -9, **level}, {CC: "cubic"})
-    assert found.value == pytest.approx(expected, rel=1e-6)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low <= expected * (1 + 1e-6)
-    assert found.high >= expected * (1 - 1e-6)
+    verdict = judged(race, {"along": BUFFER, "take": take, "at_least": -9, **level}, {CC: "cubic"})
+    assert verdict.value == pytest.approx(expected, rel=1e-6)
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert verdict.low <= expected * (1 + 1e-6)
+    assert verdict.high >= expected * (1 - 1e-6)
 
 
 def test_a_derived_key_stands_for_the_keys_of_the_path(race: dict[str, PartData]) -> None:
-    found = judged(race, {"along": "rtt_s", "take": "spread", "at_most": 1}, {CC: "cubic"})
-    assert found.note == "there are fewer than two points along rtt_s"
-    assert found.verdict == "not settled"
+    verdict = judged(race, {"along": "rtt_s", "take": "spread", "at_most": 1}, {CC: "cubic"})
+    assert verdict.note == "there are fewer than two points along rtt_s"
+    assert verdict.verdict == "not settled"
 
 
 def test_a_claim_of_a_missing_crossing_does_not_hold(race: dict[str, PartData]) -> None:
-    found = judged(race, {"along": BUFFER, "take": "crossing", "level": 9, "at_least": 1}, {CC: "cubic"})
-    assert (found.verdict, found.value) == ("does not hold", None)
+    verdict = judged(race, {"along": BUFFER, "take": "crossing", "level": 9, "at_least": 1}, {CC: "cubic"})
+    assert (verdict.verdict, verdict.value) == ("does not hold", None)
 
 
 def test_a_share_counts_the_points_within_the_bounds(race: dict[str, PartData]) -> None:
-    asked = {"over": "share", "at_most": 2.5, "at_least_share": 0.6}
-    found = judged(race, asked, {CC: "cubic"})
-    assert (found.verdict, found.note) == ("holds", "2 of 3 points meet the bounds")
-    assert found.value == pytest.approx(2 / 3)
+    criteria = {"over": "share", "at_most": 2.5, "at_least_share": 0.6}
+    verdict = judged(race, criteria, {CC: "cubic"})
+    assert (verdict.verdict, verdict.note) == ("holds", "2 of 3 points meet the bounds")
+    assert verdict.value == pytest.approx(2 / 3)
 
 
 def test_an_untested_claim_says_where_it_is_tested(race: dict[str, PartData]) -> None:
-    found = judged(race, {"at_most": 1}, {BUFFER: "8bdp"})
-    assert found.verdict == "cannot run here"
+    verdict = judged(race, {"at_most": 1}, {BUFFER: "8bdp"})
+    assert verdict.verdict == "cannot run here"
     # A number is asked of points of which an earlier condition has left none.
     assert judged(race, {"at_most": 1}, {BUFFER: "8bdp", "buffer_bdp": 8.0}).verdict == "cannot run here"
-    assert found.note == "`synthetic` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
+    assert verdict.note == "`synthetic` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
 
 
 def test_a_quantity_that_the_engine_does_not_record_is_not_inconclusive(tmp_path: Path) -> None:
@@ -208,9 +208,9 @@ def test_a_quantity_that_the_engine_does_not_record_is_not_inconclusive(tmp_path
 
 def test_only_inconclusive_points_get_more_repetitions(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0, 2.001, 2.0], ("bbr", "2bdp"): [2.0, 2.5, 3.0]})
-    found = judged(parts, {"at_most": 9, "tolerance": 0.1}, {})
-    assert found.looked_at == {("synthetic", 0), ("synthetic", 1)}
-    assert found.unsure == {("synthetic", 1)}
+    verdict = judged(parts, {"at_most": 9, "tolerance": 0.1}, {})
+    assert verdict.looked_at == {("synthetic", 0), ("synthetic", 1)}
+    assert verdict.unsure == {("synthetic", 1)}
 
 
 TRIALS = 4000
@@ -234,8 +234,8 @@ def test_ratio_intervals_have_their_nominal_coverage(n: int) -> None:
     ratio, no = value.mean / against.mean, np.zeros(TRIALS, dtype=bool)
     slopes = 1 / value.mean, 1 / against.mean
     sides = Sides(pl.DataFrame(), value, against, no, np.zeros(TRIALS))
-    found = Quantities.of(sides, Centre(np.log(ratio), slopes, ~no), lambda each: each)
-    low, high = found.intervals(0.95)
+    quantities = Quantities.of(sides, Centre(np.log(ratio), slopes, ~no), lambda quantities_: quantities_)
+    low, high = quantities.intervals(0.95)
     # Welch's interval of few values is a little too wide rather than too narrow.
     assert 0.95 - OFF < np.mean((low <= 2) & (high >= 2)) < 0.985
 
@@ -244,8 +244,8 @@ def test_draws_of_a_mean_follow_students_distribution() -> None:
     mean, zero, no = np.array([2.0]), np.zeros(1), np.zeros(1, dtype=bool)
     side = Side(np.array([0]), np.array([3]), mean, np.array([0.01]), "part")
     centre = Centre(mean, (mean * 0 + 1, zero), no)
-    found = Quantities.of(Sides.of_one(pl.DataFrame(), side), centre, lambda each: each)
-    draws = found.draws()
+    quantities = Quantities.of(Sides.of_one(pl.DataFrame(), side), centre, lambda quantities_: quantities_)
+    draws = quantities.draws()
     assert draws is not None
     assert stats.kstest((draws[:, 0] - 2) / 0.1, stats.t(2).cdf).pvalue > 0.01
 
@@ -259,11 +259,11 @@ def test_a_crossing_is_interpolated_over_the_logarithm_of_the_key() -> None:
 def test_the_interval_of_a_share_contains_the_share(tmp_path: Path) -> None:
     # Each of eight points meets the bound by less than its noise: most draws have some that do not.
     times = {("bbr", f"{size}bdp"): [0.9, 1.0, 1.09] for size in range(1, 9)}
-    asked = {"over": "share", "at_most": 1.0, "at_least_share": 0.9}
-    found = judged(synthetic(tmp_path / "a", times), asked, {})
-    assert (found.value, found.high, found.verdict) == (1.0, 1.0, "not settled")
-    assert found.low is not None
-    assert found.low < 0.9
+    criteria = {"over": "share", "at_most": 1.0, "at_least_share": 0.9}
+    verdict = judged(synthetic(tmp_path / "a", times), criteria, {})
+    assert (verdict.value, verdict.high, verdict.verdict) == (1.0, 1.0, "not settled")
+    assert verdict.low is not None
+    assert verdict.low < 0.9
 
 
 # --- points that are a sample ----------------------------------------------------------------------------------------
@@ -290,45 +290,45 @@ def test_a_sample_of_single_repetitions_has_an_interval_over_its_points(
     tmp_path: Path, over: str, value: float, rest: dict[str, float]
 ) -> None:
     parts = sampled(tmp_path / "run", SAMPLE_RATIOS, SAMPLE_WEIGHTS)
-    found = judged(
+    verdict = judged(
         parts,
         {"as": "ratio", "over": over, "sample": True, "at_most": 0.95, **rest},
         {CC: "bbr"},
         against={"where": {CC: "cubic"}},
     )
-    assert found.value == pytest.approx(value, abs=1e-3)
-    assert found.n == found.points == 8
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < value < found.high
+    assert verdict.value == pytest.approx(value, abs=1e-3)
+    assert verdict.n == verdict.points == 8
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert verdict.low < value < verdict.high
 
 
 def test_the_interval_of_a_sampled_mean_is_that_of_its_standard_error(tmp_path: Path) -> None:
     chance = np.random.default_rng(1)
     ratios = list(chance.normal(1.0, 0.1, 200))
     parts = sampled(tmp_path / "run", ratios, [1.0] * 200)
-    found = judged(
+    verdict = judged(
         parts,
         {"as": "ratio", "over": "mean", "sample": True, "at_most": 1.1},
         {CC: "bbr"},
         against={"where": {CC: "cubic"}},
     )
     half = 1.96 * np.std(ratios, ddof=1) / math.sqrt(200)
-    assert found.low == pytest.approx(np.mean(ratios) - half, abs=0.1 * half)
-    assert found.high == pytest.approx(np.mean(ratios) + half, abs=0.1 * half)
-    assert found.verdict == "holds"
+    assert verdict.low == pytest.approx(np.mean(ratios) - half, abs=0.1 * half)
+    assert verdict.high == pytest.approx(np.mean(ratios) + half, abs=0.1 * half)
+    assert verdict.verdict == "holds"
 
 
 def test_a_sample_with_a_missing_value_is_inconclusive(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "run", {("bbr", "1bdp"): [1.0], ("bbr", "2bdp"): [1.0], ("bbr", "3bdp"): [None]})
-    found = judged(parts, {"over": "mean", "sample": True, "at_most": 2}, {CC: "bbr"})
-    assert (found.verdict, found.value, found.note) == ("not settled", 1.0, "1 of 3 points have no value")
+    verdict = judged(parts, {"over": "mean", "sample": True, "at_most": 2}, {CC: "bbr"})
+    assert (verdict.verdict, verdict.value, verdict.note) == ("not settled", 1.0, "1 of 3 points have no value")
 
 
 def test_a_share_of_zero_has_an_interval(tmp_path: Path) -> None:
     parts = sampled(tmp_path / "run", [1.0] * 12, [1.0] * 12)
-    asked = {"as": "ratio", "over": "share", "sample": True, "at_most": 0.95, "at_least_share": 0.2}
-    found = judged(parts, asked, {CC: "bbr"}, against={"where": {CC: "cubic"}})
-    assert (found.verdict, found.value) == ("not settled", 0.0)
-    assert found.low == pytest.approx(0, abs=1e-9)
-    assert found.high == pytest.approx(0.2425, abs=1e-4)
+    criteria = {"as": "ratio", "over": "share", "sample": True, "at_most": 0.95, "at_least_share": 0.2}
+    verdict = judged(parts, criteria, {CC: "bbr"}, against={"where": {CC: "cubic"}})
+    assert (verdict.verdict, verdict.value) == ("not settled", 0.0)
+    assert verdict.low == pytest.approx(0, abs=1e-9)
+    assert verdict.high == pytest.approx(0.2425, abs=1e-4)

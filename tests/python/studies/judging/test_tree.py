@@ -47,17 +47,17 @@ def grid(tmp_path: Path) -> dict[str, PartData]:
                 )
                 is_shallow = buffer * 1000 < 0.3 * rate * 1e6 * RTT_S / 8
                 gains.append({"cubic": 1.0, "bbr": 1.5 if is_shallow else 0.97}[cc])
-    made = MadeUpRun(tmp_path / "run", experiments)
+    synthetic = MadeUpRun(tmp_path / "run", experiments)
     for number, gain in enumerate(gains):
-        made.transfer(number, 0, cc=experiments[number]["flows"][0]["cc"], acked_bytes=int(1_000_000 * gain))
+        synthetic.transfer(number, 0, cc=experiments[number]["flows"][0]["cc"], acked_bytes=int(1_000_000 * gain))
     engine = Engine("sim", "", "3", True, None, {}, frozenset())
-    return {"grid": PartData(PlannedPart("grid", engine), open_run(made.write()))}
+    return {"grid": PartData(PlannedPart("grid", engine), open_run(synthetic.write()))}
 
 
 def test_a_tree_recovers_the_threshold_of_the_grid(grid: dict[str, PartData]) -> None:
-    found = tree.learn(table(), grid)
-    assert (found.points, found.labels) == (30, {"bbr": 13, "cubic": 17})
-    (one,) = found.learned
+    learned = tree.learn(table(), grid)
+    assert (learned.points, learned.labels) == (30, {"bbr": 13, "cubic": 17})
+    (one,) = learned.learned
     assert one.rules == [
         "buffer_bdp <= 0.3",
         "    bbr   (13 of 13 points)",
@@ -69,8 +69,8 @@ def test_a_tree_recovers_the_threshold_of_the_grid(grid: dict[str, PartData]) ->
 
 
 def test_rules_have_units_and_no_redundant_splits(grid: dict[str, PartData]) -> None:
-    (found,) = tree.learn(table({"name": "deep", "features": ["rate_bps"], "depth": 3}), grid).learned
-    assert [line.replace("\u202f", " ") for line in found.rules] == [
+    (learned,) = tree.learn(table({"name": "deep", "features": ["rate_bps"], "depth": 3}), grid).learned
+    assert [line.replace("\u202f", " ") for line in learned.rules] == [
         "rate_bps <= 35 Mbit/s",
         "    cubic   (9 of 10 points)",
         "rate_bps > 35 Mbit/s",
@@ -87,17 +87,17 @@ def test_the_same_grid_yields_the_same_trees(grid: dict[str, PartData]) -> None:
 
 
 def test_the_baseline_of_a_tree_is_the_majority_class(grid: dict[str, PartData]) -> None:
-    found = tree.learn(table({"name": "useless", "features": ["rtt_s"], "depth": 2}), grid)
-    assert found.guess == pytest.approx(17 / 30)
-    assert found.learned[0].rules == ["cubic   (17 of 30 points)"]
-    assert found.learned[0].accuracy < 0.6
+    learned = tree.learn(table({"name": "useless", "features": ["rtt_s"], "depth": 2}), grid)
+    assert learned.guess == pytest.approx(17 / 30)
+    assert learned.learned[0].rules == ["cubic   (17 of 30 points)"]
+    assert learned.learned[0].accuracy < 0.6
 
 
 def test_too_few_points_of_a_class_yield_a_reason_and_no_tree(grid: dict[str, PartData]) -> None:
-    found = tree.learn(table(level=0.6), grid)
-    assert found.learned == []
-    assert "too few for 5 folds" in found.note
-    assert "no tree" in tree.section(table(), {"sim": found})
+    learned = tree.learn(table(level=0.6), grid)
+    assert learned.learned == []
+    assert "too few for 5 folds" in learned.note
+    assert "no tree" in tree.section(table(), {"sim": learned})
 
 
 def test_the_page_shows_the_papers_tree_beside_ours_with_its_accuracy(grid: dict[str, PartData]) -> None:

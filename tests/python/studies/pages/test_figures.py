@@ -21,9 +21,9 @@ def drawn(tmp_path: Path, buffers: tuple[str, str] = ("1bdp", "16bdp"), **figure
     head = {"title": "a", "about": "b", "paper": {"cite": "c"}, "parts": {"synthetic": {"scenario": "d"}}}
     wanted = {"id": "e", "title": "f", "part": "synthetic"} | figure
     study = Study("mine", tmp_path, Claims.model_validate(head | {"figures": [wanted]}))
-    found = draw(study, [Reproduced(study, SIM, {}, parts=parts)])
-    assert not found.left_out
-    [only] = found.figures
+    figures = draw(study, [Reproduced(study, SIM, {}, parts=parts)])
+    assert not figures.left_out
+    [only] = figures.figures
     return only
 
 

@@ -93,7 +93,7 @@ def _whole(part: Any, names: dict[str, Any]) -> Any:
         return names.get(part[1:], part) if part.startswith("@") else part
     if isinstance(part, list):
         is_name = len(part) == 1 and isinstance(part[0], str) and part[0].startswith("@")
-        return names[part[0][1:]] if is_name else [_whole(each, names) for each in part]
+        return names[part[0][1:]] if is_name else [_whole(item, names) for item in part]
     return {key: _whole(value, names) for key, value in part.items()} if isinstance(part, dict) else part
 
 

@@ -81,8 +81,8 @@ def test_claims_are_judged_on_the_advice(thalweg: Callable[..., Any], tmp_path: 
     study(tmp_path, HEAD, FASTER, APART, WRONG, FIGURE)
     done = thalweg("reproduce", "mine", "--json")
     assert done.returncode == 0, done.stderr
-    (told,) = json.loads(done.stdout)["studies"]
-    claims = {claim["id"]: claim for claim in told["engines"][0]["claims"]}
+    (document,) = json.loads(done.stdout)["studies"]
+    claims = {claim["id"]: claim for claim in document["engines"][0]["claims"]}
     assert {name: claim["verdict"] for name, claim in claims.items()} == {
         "pop-faster": "holds",
         "apart": "holds",
@@ -92,8 +92,8 @@ def test_claims_are_judged_on_the_advice(thalweg: Callable[..., Any], tmp_path: 
     assert faster["n"] == 3
     assert faster["low"] < faster["value"] < faster["high"]
     assert claims["wireless-advised"]["value"] == 0
-    assert "Gains by class" in Path(told["page"]).read_text()
-    answers = json.loads((Path(told["engines"][0]["runs"]["pop"]) / "answers.json").read_text())
+    assert "Gains by class" in Path(document["page"]).read_text()
+    answers = json.loads((Path(document["engines"][0]["runs"]["pop"]) / "answers.json").read_text())
     wireless = next(part for part in answers[2]["parts"] if part["part"] == ["wireless"])
     assert wireless["verdict"] == "cubic"
     assert "less throughput" in wireless["reason"]
@@ -103,8 +103,8 @@ def test_claims_are_judged_on_the_advice(thalweg: Callable[..., Any], tmp_path: 
 def test_quick_generates_fewer_records_and_reports_the_ratio(thalweg: Callable[..., Any], tmp_path: Path) -> None:
     study(tmp_path, HEAD, WRONG)
     done = thalweg("reproduce", "mine", "--quick", "--json")
-    (told,) = json.loads(done.stdout)["studies"]
-    assert told["engines"][0]["claims"][0]["n"] == 2
+    (document,) = json.loads(done.stdout)["studies"]
+    assert document["engines"][0]["claims"][0]["n"] == 2
     assert "records 2 of 2" in done.stderr
 
 
@@ -139,7 +139,7 @@ def test_other_engines_have_no_records(thalweg: Callable[..., Any], tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "other", "told"),
+    ("text", "other", "message"),
     [
         (
             'records = { by = ["class"], rows = 240_000, days = 2, repetitions = 3 }',
@@ -158,11 +158,11 @@ def test_other_engines_have_no_records(thalweg: Callable[..., Any], tmp_path: Pa
     ],
 )
 def test_a_mistake_is_reported_before_anything_runs(
-    thalweg: Callable[..., Any], tmp_path: Path, text: str, other: str, told: str
+    thalweg: Callable[..., Any], tmp_path: Path, text: str, other: str, message: str
 ) -> None:
-    whole = "\n".join([HEAD, WRONG, FIGURE])
-    assert text in whole
-    study(tmp_path, whole.replace(text, other))
+    content = "\n".join([HEAD, WRONG, FIGURE])
+    assert text in content
+    study(tmp_path, content.replace(text, other))
     done = thalweg("reproduce", "mine")
     assert done.returncode == 2, done.stdout
-    assert told in done.stderr
+    assert message in done.stderr

@@ -17,14 +17,14 @@ from thalweg.studies.running.rounds import ExperimentKey, Schedule
 
 
 def schedule(points: int, repetitions: int) -> Schedule:
-    experiments = [experiment(point, each) for point in range(points) for each in range(repetitions)]
+    experiments = [experiment(point, repetition) for point in range(points) for repetition in range(repetitions)]
     return Schedule(Plan.model_validate(MadeUpRun(Path(), experiments).plan))
 
 
 def claim(id: str, tolerance: float | None = 0.1) -> Claim:
     value = {"measure": "goodput", "flow": "large"}
-    asked = {"at_least": 1, "tolerance": tolerance}
-    return Claim.model_validate({"id": id, "text": "", "part": "p", "value": value, "judge": asked})
+    criteria = {"at_least": 1, "tolerance": tolerance}
+    return Claim.model_validate({"id": id, "text": "", "part": "p", "value": value, "judge": criteria})
 
 
 def seen(looked_at: set[int], unsure: set[int]) -> Judged:
@@ -55,7 +55,7 @@ def test_a_point_without_a_claim_gets_the_repetitions_of_the_scenario() -> None:
 
 
 def test_unneeded_repetitions_are_not_missing(tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "run", [experiment(0, each) for each in range(5)])
+    run = MadeUpRun(tmp_path / "run", [experiment(0, number) for number in range(5)])
     for repetition in range(3):
         run.transfer(0, repetition)
     directory = run.write()
