@@ -85,8 +85,10 @@ fn packets_have_the_size_that_they_are_sent_with_unless_offloads_are_asked_for()
         let expected = if is_on { "on" } else { "off" };
         for (namespace, interface) in [("sender", "eth0"), ("router", "s1"), ("router", "r0"), ("receiver", "eth0")] {
             let features = run_in(&mut network, namespace, &["ethtool", "-k", interface]);
-            let line = format!("tcp-segmentation-offload: {expected}");
-            assert!(features.contains(&line), "{namespace} {interface}: {features}");
+            for offload in ["tcp-segmentation-offload", "tx-udp-segmentation"] {
+                let line = format!("{offload}: {expected}");
+                assert!(features.contains(&line), "{namespace} {interface}: {features}");
+            }
         }
     }
 }
