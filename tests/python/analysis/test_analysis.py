@@ -83,6 +83,13 @@ def test_retransmit_ratio_is_over_all_segments_of_the_flow(tmp_path: Path) -> No
     assert value(synthetic, "timeouts") == 3
 
 
+def test_retransmissions_that_packets_do_not_show_are_unknown_and_not_zero(tmp_path: Path) -> None:
+    made = run_of(directory=tmp_path)
+    made.transfer(0, 0, segments=1000, retransmits=None)
+    assert value(made, "retransmits") is None
+    assert value(made, "retransmit_ratio") is None
+
+
 def test_a_flow_that_sent_nothing_has_no_retransmit_ratio(tmp_path: Path) -> None:
     synthetic = run_of(directory=tmp_path)
     synthetic.transfer(0, 0, segments=0, acked_bytes=0, completed=False, end_us=0)

@@ -40,9 +40,9 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
         .alias("jitter"),
         pl.len().cast(pl.Float64).alias("transfers"),
         pl.col("completed").sum().cast(pl.Float64).alias("completed"),
-        _ratio(pl.col("retransmits").sum(), pl.col("segments").sum()).alias("retransmit_ratio"),
-        pl.col("retransmits").sum().cast(pl.Float64).alias("retransmits"),
-        pl.when(pl.col("timeouts").null_count() == 0).then(pl.col("timeouts").sum().cast(pl.Float64)).alias("timeouts"),
+        _ratio(_known_sum("retransmits"), pl.col("segments").sum()).alias("retransmit_ratio"),
+        _known_sum("retransmits").alias("retransmits"),
+        _known_sum("timeouts").alias("timeouts"),
         pl.col("acked_bytes").sum().alias("_acked"),
         _weighted("rtt_mean_us").alias("rtt_mean"),
         (pl.col("rtt_min_us").min() / MICROSECONDS).alias("rtt_min"),
@@ -51,6 +51,11 @@ def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:
     )
     share = _ratio(pl.col("_acked"), pl.col("_acked").sum().over(*EXPERIMENT, "direction"))
     return measures.with_columns(share.alias("share")).drop("_acked")
+
+
+def _known_sum(column: str) -> pl.Expr:
+    """Return the sum; without a value if a transfer has none, such as the retransmissions of QUIC."""
+    return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum().cast(pl.Float64))
 
 
 def _weighted(column: str) -> pl.Expr:
