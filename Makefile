@@ -53,7 +53,7 @@ test-build:
 
 .PHONY: test-kernel
 test-kernel: setup
-	@tools/bootstrap uml vm
+	@tools/bootstrap quic uml vm
 
 .PHONY: lint
 lint: setup ## formatting, lints, types, layers, generated files

@@ -36,6 +36,7 @@ RUST: Mapping[str, set[str]] = {
     "store": {"units", "plan", "trace"},
     "lab": {"units", "netns", "plan", "trace", "cc", "link", "traffic", "store"},
     "lockstep": {"units", "plan"},
+    "quic": set(),
     "agent": {"units", "netns", "trace", "cc", "store", "policy"},
     "fuzz": {"units", "plan", "policy", "lab"},
     "engine": {"units", "netns", "plan", "trace", "cc", "link", "tcp", "traffic", "sim", "policy", "store", "lab"},
