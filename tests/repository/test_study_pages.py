@@ -119,6 +119,15 @@ def test_the_page_of_a_study_explains_failed_claims_and_scaling(study: Study) ->
     assert "thalweg reproduce mine --engine uml" in page
 
 
+def test_the_page_of_a_study_that_the_simulator_cannot_run_names_its_engine(study: Study) -> None:
+    found = json.loads((study.folder / "found.json").read_text())
+    del found["engines"]["sim"]
+    (study.folder / "found.json").write_text(json.dumps(found))
+    page = study_pages.page(study)
+    assert "thalweg reproduce mine --engine uml   # --quick" in page
+    assert "thalweg reproduce mine   # --quick" not in page
+
+
 def test_an_interval_in_a_different_unit_than_its_value_has_its_unit(study: Study) -> None:
     results = json.loads((study.folder / "found.json").read_text())
     goodput = 'measure = "goodput", flow = "bulk"'

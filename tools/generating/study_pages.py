@@ -49,8 +49,10 @@ def page(study: Study) -> str:
     claims, engines = study.claims, _engines(study)
     lines = [f"# {claims.title}", "", NOTE, "", f"Source: {_cite(study)}", ""]
     lines += [*(_story(study) or (claims.about.strip(), "")), "## Run it", "", "```sh"]
-    lines += [f"thalweg reproduce {study.name}{_hint(engines)}"]
-    lines += [f"thalweg reproduce {study.name} --engine {name}" for name in engines if name != engine.DEFAULT]
+    first = engine.DEFAULT if engine.DEFAULT in engines else next(iter(engines), engine.DEFAULT)
+    option = "" if first == engine.DEFAULT else f" --engine {first}"
+    lines += [f"thalweg reproduce {study.name}{option}{_hint(engines)}"]
+    lines += [f"thalweg reproduce {study.name} --engine {name}" for name in engines if name != first]
     lines += ["```", "", *_made(study), "", *_parts(study), "", "## Claims", ""]
     bounds = f"[claims.toml](../../studies/{study.name}/claims.toml)"
     lines += [f"[How claims are judged](README.md); bounds and their reasons are in {bounds}.", ""]

@@ -6,6 +6,16 @@ from thalweg.studies.running import recorded_results
 
 STUDIES = studies.ready_made()
 
+
+def engine_of(name: str) -> str:
+    """Return the engine whose recordings are checked: another one where the simulator runs no part of the study."""
+    study = studies.load(STUDIES[name])
+    setups = [part.engines.get(engine.DEFAULT) for part in study.claims.parts.values()]
+    if any(setup is None or setup.why_not is None for setup in setups):
+        return engine.DEFAULT
+    return next(iter(recorded_results.read(study)))
+
+
 LIMITS_S = {"quick": 5 * 60, "full": 60 * 60}
 """How long all studies together may take on the simulator, on two cores: the quick sets run with every change, the full
 ones are to be had in a break."""
@@ -20,17 +30,16 @@ full sets of cdn-pop and imc19-when-to-use-bbr are to be recorded with version 5
 @pytest.mark.parametrize("name", STUDIES)
 def test_recorded_claims_match_the_current_simulator(name: str, size: str) -> None:
     study = studies.load(STUDIES[name])
-    recorded = recorded_results.read(study)[engine.DEFAULT][size]
+    recorded = recorded_results.read(study)[engine_of(name)][size]
     assert list(recorded["claims"]) == [claim.id for claim in study.claims.claims]
-    now = engine.capabilities().engines[engine.DEFAULT].version
+    now = engine.capabilities().engines[engine_of(name)].version
     assert recorded["result_version"] in (now, *LATER.get(size, ()))
 
 
 @pytest.mark.parametrize("size", LIMITS_S)
 def test_all_studies_stay_within_the_time_budget(size: str) -> None:
-    took = {
-        name: recorded_results.read(studies.load(STUDIES[name]))[engine.DEFAULT][size]["seconds"] for name in STUDIES
-    }
+    recorded = {name: recorded_results.read(studies.load(STUDIES[name])) for name in STUDIES}
+    took = {name: found[engine.DEFAULT][size]["seconds"] for name, found in recorded.items() if engine.DEFAULT in found}
     # Of a set that went on where it had been interrupted no time is known.
     assert sum(seconds for seconds in took.values() if seconds is not None) <= LIMITS_S[size], took
 
@@ -38,6 +47,6 @@ def test_all_studies_stay_within_the_time_budget(size: str) -> None:
 @pytest.mark.parametrize("name", STUDIES)
 def test_every_server_rule_is_backed_by_claims_of_the_full_set(name: str) -> None:
     study = studies.load(STUDIES[name])
-    claims = recorded_results.read(study)[engine.DEFAULT]["full"]["claims"]
+    claims = recorded_results.read(study)[engine_of(name)]["full"]["claims"]
     for rule in study.claims.policy.rules if study.claims.policy else ():
         assert {claim: claims[claim]["verdict"] for claim in rule.claims} == dict.fromkeys(rule.claims, "holds")
