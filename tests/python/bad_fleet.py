@@ -39,20 +39,20 @@ def make(folder: Path, *, with_damage: bool = True) -> BadFleet:
     for day in range(1, 4):
         for number, pop in enumerate(("ams", "fra", "sin")):
             rows = _rows(chance, 4_000 // 10**number, first=day * 100_000 + number * 10_000, pop=pop)
-            fleet.good[write(_place(folder, day, pop, "good"), rows)] = len(rows)
-    content = _place(folder, 1, "ams", "good").read_bytes()
-    _put(fleet, _place(folder, 2, "ams", "cut"), content[: len(content) // 2], "damaged")
-    _put(fleet, _place(folder, 2, "fra", "nothing"), b"", "damaged")
-    _put(fleet, _place(folder, 2, "sin", "text"), b"no Parquet at all\n", "damaged")
-    foreign = _place(folder, 3, "ams", "foreign")
+            fleet.good[write(_path(folder, day, pop, "good"), rows)] = len(rows)
+    content = _path(folder, 1, "ams", "good").read_bytes()
+    _write_bad(fleet, _path(folder, 2, "ams", "cut"), content[: len(content) // 2], "damaged")
+    _write_bad(fleet, _path(folder, 2, "fra", "nothing"), b"", "damaged")
+    _write_bad(fleet, _path(folder, 2, "sin", "text"), b"no Parquet at all\n", "damaged")
+    foreign = _path(folder, 3, "ams", "foreign")
     pl.DataFrame({"ip": ["192.0.2.1"], "visits": [3]}).write_parquet(foreign)
     fleet.bad[foreign] = "no column"
-    typed = _place(folder, 3, "fra", "typed")
+    typed = _path(folder, 3, "fra", "typed")
     pl.DataFrame(_rows(chance, 5, 1, "fra"), schema=SCHEMA).with_columns(acked_bytes=pl.lit("many")).write_parquet(
         typed
     )
     fleet.bad[typed] = "acked_bytes"
-    older = _place(folder, 3, "sin", "older")
+    older = _path(folder, 3, "sin", "older")
     rows = _rows(chance, 50, 900_000, "sin")
     old = pl.DataFrame(rows, schema=SCHEMA).drop(OLDER)
     old.with_columns(pl.col(pl.UInt64).cast(pl.Int64)).write_parquet(older)
@@ -63,23 +63,23 @@ def make(folder: Path, *, with_damage: bool = True) -> BadFleet:
     fleet.good[flushed(folder / "day=2026-11-03" / "pop=gru", 100, 102, merged)] = len(merged)
     fleet.copies = [flushed(folder / "day=2026-11-03" / "pop=gru", 100 + n, 100 + n, merged[:2]) for n in range(3)]
     if with_damage:
-        damaged = _place(folder, 1, "fra", "rotten")
-        damaged.write_bytes(_rotten(content))
+        damaged = _path(folder, 1, "fra", "rotten")
+        damaged.write_bytes(_damaged_pages(content))
         fleet.damaged.append(damaged)
     return fleet
 
 
-def _place(folder: Path, day: int, pop: str, name: str) -> Path:
+def _path(folder: Path, day: int, pop: str, name: str) -> Path:
     return folder / f"day=2026-11-{day:02}" / f"pop={pop}" / f"{pop}1.{name}.parquet"
 
 
-def _put(fleet: BadFleet, file: Path, content: bytes, why: str) -> None:
+def _write_bad(fleet: BadFleet, file: Path, content: bytes, why: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
     fleet.bad[file] = why
 
 
-def _rotten(content: bytes) -> bytes:
+def _damaged_pages(content: bytes) -> bytes:
     """Spoil the pages, and leave the end, which names the columns, as it is."""
     length = int.from_bytes(content[-8:-4], "little") + 8
     pages = bytearray(content[: len(content) - length])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from left_out import cannot
+from left_out import skip_or_fail
 from machine import Machine
 from waiting import wait_until
 
@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
     if os.geteuid() != 0:
-        cannot("packages are installed by root only")
+        skip_or_fail("packages are installed by root only")
     machine = Machine(tmp_path)
     try:
         yield machine
@@ -60,11 +60,11 @@ def installed(machine: Machine, packages: dict[str, Path]) -> Machine:
 def cgroup() -> Iterator[Path]:
     """A cgroup for the connections of a file's tests, separate from others of the machine."""
     if os.geteuid() != 0:
-        cannot("connections are recorded by root only")
+        skip_or_fail("connections are recorded by root only")
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
     mount = next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
     if mount is None:
-        cannot("no cgroup v2 is mounted")
+        skip_or_fail("no cgroup v2 is mounted")
     path = mount / f"thalweg-test-{os.getpid()}"
     path.mkdir()
     yield path

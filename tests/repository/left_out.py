@@ -6,7 +6,7 @@ from typing import NoReturn
 import pytest
 
 
-def cannot(why: str) -> NoReturn:
+def skip_or_fail(why: str) -> NoReturn:
     """Leave the test out, with the reason; in CI that is a failure."""
     if os.environ.get("THALWEG_CI"):
         pytest.fail(why)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from left_out import cannot
+from left_out import skip_or_fail
 from waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,7 +41,7 @@ def program(name: str) -> str:
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
     path = shutil.which(name) or shutil.which(name, path=str(cache / "thalweg" / "prometheus"))
     if path is None:
-        cannot(f"{name} is missing: tools/bootstrap prometheus")
+        skip_or_fail(f"{name} is missing: tools/bootstrap prometheus")
     return path
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from left_out import cannot
+from left_out import skip_or_fail
 from machine import Machine
 from waiting import wait_until
 
@@ -48,7 +48,7 @@ class Systemd:
         mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
         mount = next((Path(words[1]) for words in mounts if words[2] == "cgroup2"), None)
         if mount is None or not SYSTEMD.exists():
-            cannot("there is no systemd, or no cgroup v2")
+            skip_or_fail("there is no systemd, or no cgroup v2")
         self.machine = machine
         self.cgroup = mount / f"thalweg-test-systemd-{os.getpid()}"
         self.cgroup.mkdir()

@@ -39,7 +39,7 @@ def stopped(machine: Path, *steps: str, **environment: str) -> str:
     return done.stderr
 
 
-def went_on(machine: Path, *steps: str) -> str:
+def completed(machine: Path, *steps: str) -> str:
     done = bootstrap(machine, *steps)
     assert done.returncode == 0, done
     return done.stderr
@@ -113,7 +113,7 @@ def test_missing_clippy_is_reported_with_its_component(machine: Path) -> None:
 
 
 def test_requirements_of_kernel_tests_are_reported_together(kernel_machine: Path) -> None:
-    assert went_on(kernel_machine, "kernel") == ""
+    assert completed(kernel_machine, "kernel") == ""
     for name in ("unshare", "nsenter", "iperf3"):
         (kernel_machine / name).unlink()
     message = stopped(kernel_machine, "kernel")
@@ -129,8 +129,8 @@ def test_requirements_of_a_kernel_build_are_reported_together(kernel_machine: Pa
 
 def test_skipped_tests_are_listed_at_the_end(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
-    assert went_on(kernel_machine, "kernel") == ""
-    message = went_on(kernel_machine, "left-out")
+    assert completed(kernel_machine, "kernel") == ""
+    message = completed(kernel_machine, "left-out")
     assert "no kernel in virtual time is built" in message
     assert "you are not root" in message
     assert "user namespaces" not in message, "this user may make them"
@@ -138,15 +138,15 @@ def test_skipped_tests_are_listed_at_the_end(kernel_machine: Path) -> None:
 
 def test_prometheus_is_required_only_in_ci(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
-    assert went_on(kernel_machine, "prometheus") == ""
-    assert "Prometheus is missing: the queries of the dashboard" in went_on(kernel_machine, "left-out")
+    assert completed(kernel_machine, "prometheus") == ""
+    assert "Prometheus is missing: the queries of the dashboard" in completed(kernel_machine, "left-out")
     assert "cannot go on: Prometheus is missing" in stopped(kernel_machine, "prometheus", THALWEG_CI="1")
 
 
 def test_the_benchmarked_web_server_is_required_only_in_ci(kernel_machine: Path) -> None:
     program(kernel_machine, "apt-cache", "exit 100")
-    assert went_on(kernel_machine, "nginx") == ""
-    assert "nginx is missing: the measuring" in went_on(kernel_machine, "left-out")
+    assert completed(kernel_machine, "nginx") == ""
+    assert "nginx is missing: the measuring" in completed(kernel_machine, "left-out")
     assert "cannot go on: nginx is missing" in stopped(kernel_machine, "nginx", THALWEG_CI="1")
 
 
@@ -163,14 +163,14 @@ def test_servers_for_tests_are_unpacked_and_not_installed(
     program(machine, "apt-get", f'[ "$1" = download ] && : >{package}_2.deb')
     unpack = f"mkdir -p usr/{folder} && for name in {' '.join(programs)}; do : >usr/{folder}/$name; done"
     program(machine, "dpkg-deb", unpack)
-    assert "not installed" in went_on(machine, package)
+    assert "not installed" in completed(machine, package)
     kept = machine / ".cache" / "thalweg" / package
     assert sorted(path.name for path in kept.iterdir()) == programs
 
 
 def test_without_namespaces_the_kernel_engine_is_reported_as_untested(kernel_machine: Path) -> None:
     program(kernel_machine, "unshare", "exit 1")
-    assert "no user namespaces: 'kernel' was not tested" in went_on(kernel_machine, "left-out")
+    assert "no user namespaces: 'kernel' was not tested" in completed(kernel_machine, "left-out")
 
 
 def test_without_skipped_tests_nothing_is_reported(kernel_machine: Path) -> None:
@@ -184,7 +184,7 @@ def test_without_skipped_tests_nothing_is_reported(kernel_machine: Path) -> None
     fetched = kernel_machine / ".cache" / "thalweg" / "vm" / "current"
     fetched.mkdir(parents=True)
     (fetched / "kernel.json").write_text("{}")
-    assert went_on(kernel_machine, "kernel", "left-out") == ""
+    assert completed(kernel_machine, "kernel", "left-out") == ""
 
 
 @pytest.fixture
@@ -273,4 +273,4 @@ def test_the_missing_bpf_compiler_is_reported(machine: Path) -> None:
 def test_a_versioned_clang_is_accepted(machine: Path) -> None:
     for name in ("clang-19", "make", "pkg-config", "cc"):
         program(machine, name, "exit 0")
-    assert went_on(machine, "bpf") == ""
+    assert completed(machine, "bpf") == ""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from left_out import cannot
+from left_out import skip_or_fail
 from thalweg.errors import Exit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,11 +31,11 @@ USER, IDS = "daemon", "daemon:200000:65536"
 def folder() -> Iterator[Path]:
     """A folder that ordinary users can read; pytest's are closed to them."""
     if os.geteuid() != 0:
-        cannot("another user is only available to root")
+        skip_or_fail("another user is only available to root")
     if not all(map(shutil.which, ("buildah", "mmdebstrap", "newuidmap"))):
-        cannot("buildah, mmdebstrap or newuidmap is missing: tools/bootstrap image")
+        skip_or_fail("buildah, mmdebstrap or newuidmap is missing: tools/bootstrap image")
     if sys.version_info[:2] != (3, 11):
-        cannot("the image has the packages of this Python only if it is 3.11")
+        skip_or_fail("the image has the packages of this Python only if it is 3.11")
     temporary = Path(tempfile.mkdtemp(prefix="thalweg-image-"))
     temporary.chmod(0o755)
     yield temporary

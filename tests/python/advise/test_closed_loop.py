@@ -59,7 +59,7 @@ def algorithm(policy: Table, asn: str) -> str:
     return str(policy["default"])
 
 
-def play(kind: synth.PathClass, arms: list[str], seed: int, folder: Path) -> Pool:
+def replay(kind: synth.PathClass, arms: list[str], seed: int, folder: Path) -> Pool:
     """Run a class's connections with the algorithms, in the simulator."""
     capabilities = engine.capabilities()
     changes = QUICK | {"seed": seed, "flow.object.cc": arms}
@@ -88,7 +88,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Loop:
             if chosen != default:
                 kind = next(path_class for path_class in synth.CLASSES if path_class.name == name)
                 seed = 1000 + number
-                played[name] = play(kind, [default, chosen], seed, folder / f"play-{number}-{name}")
+                played[name] = replay(kind, [default, chosen], seed, folder / f"play-{number}-{name}")
         plays.append(synth.truth(synth.make(settings, played)))
     return Loop(answer, policy, synth.truth(world), plays)
 
@@ -115,7 +115,7 @@ def effects(answer: Answer) -> Iterator[tuple[str, str, Effect]]:
                 yield CLASS_OF[part.title], metric, comparison.difference.median
 
 
-def most(looks: int) -> int:
+def max_missed(looks: int) -> int:
     """Return how many of `looks` 95 % intervals may miss at most, with a probability of 99 % if they are correct."""
     return int(stats.binom.ppf(0.99, looks, 0.05))
 
@@ -126,7 +126,7 @@ def test_gains_on_the_recorded_runs_lie_within_their_intervals(loop: Loop) -> No
     missed = [
         segment for segment in predicted if not segment[2].overlaps(math.exp(log_ratio(loop.truth, *segment[:2])))
     ]
-    assert len(missed) <= most(len(predicted)), missed
+    assert len(missed) <= max_missed(len(predicted)), missed
 
 
 def test_switched_networks_gain_as_predicted(loop: Loop) -> None:
@@ -142,7 +142,7 @@ def test_switched_networks_gain_as_predicted(loop: Loop) -> None:
         of_records = math.log(effect.high / effect.low) / 2
         if abs(math.log(effect.ratio) - mean) > math.hypot(of_records, of_plays):
             missed.append((name, metric, effect, played))
-    assert len(missed) <= most(len(predicted)), missed
+    assert len(missed) <= max_missed(len(predicted)), missed
 
 
 def test_switched_networks_gain_in_every_replay(loop: Loop) -> None:

@@ -58,7 +58,7 @@ def flipped(content: bytes, flip: tuple[bool, int, int]) -> bytes:
     return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
 
 
-def in_a_process(command: str, place: Path) -> tuple[int, str]:
+def run_subprocess(command: str, place: Path) -> tuple[int, str]:
     """Run `thalweg COMMAND PLACE` in a process of its own, which may abort: its exit code, and what it reported."""
     words = [sys.executable, "-m", "thalweg", command, str(place)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -75,7 +75,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
     return folder, file.read_bytes()
 
 
-def damage_is_told(code: int, text: str, name: str) -> None:
+def assert_damage_is_reported(code: int, text: str, name: str) -> None:
     """A command either went well, perhaps without the file, or named it in an error."""
     assert code in (Exit.FINE, Exit.FAILED, Exit.USAGE), text
     assert code == Exit.FINE or name in text, text
@@ -91,7 +91,7 @@ def test_records_with_a_flipped_bit_are_read_or_reported_by_file(
 ) -> None:
     folder, content = records
     (folder / "bad.parquet").write_bytes(flipped(content, flip))
-    damage_is_told(*thalweg("records", folder), name="bad.parquet")
+    assert_damage_is_reported(*thalweg("records", folder), name="bad.parquet")
 
 
 @settings(max_examples=4, **FIXED)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def test_advice_on_records_with_a_flipped_bit_leaves_them_out(
     (folder / "bad.parquet").write_bytes(flipped(content, flip))
     code, text = thalweg("advise", folder, "--by", "machine", "--replicates", "100")
     assert code == Exit.FINE, text
-    damage_is_told(code, text, "bad.parquet")
+    assert_damage_is_reported(code, text, "bad.parquet")
 
 
 @settings(max_examples=60, **FIXED)  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def test_results_of_a_run_with_a_flipped_bit_are_read_or_name_the_file(
     content = file.read_bytes()
     file.write_bytes(flipped(content, flip))
     try:
-        damage_is_told(*thalweg("results", run), name=file.name)
+        assert_damage_is_reported(*thalweg("results", run), name=file.name)
     finally:
         file.write_bytes(content)
 
@@ -127,9 +127,9 @@ def test_a_polars_panic_becomes_a_command_error(tmp_path: Path, command: str) ->
     file = next((run / "flows").iterdir())
     # polars takes the changed length of a page for one of exabytes.
     file.write_bytes(flipped(file.read_bytes(), (False, BYTE_OF_A_LENGTH, 0)))
-    code, text = in_a_process(command, run)
+    code, text = run_subprocess(command, run)
     assert code == Exit.USAGE, text
-    damage_is_told(code, text, file.name)
+    assert_damage_is_reported(code, text, file.name)
 
 
 def test_a_negative_value_count_in_a_parquet_page_names_the_file(records: tuple[Path, bytes]) -> None:
@@ -137,9 +137,9 @@ def test_a_negative_value_count_in_a_parquet_page_names_the_file(records: tuple[
     bad = folder / "bad.parquet"
     # polars allocates exabytes for it, and aborts.
     bad.write_bytes(flipped(content, (False, SIGN_OF_A_COUNT, 0)))
-    code, text = in_a_process("records", folder)
+    code, text = run_subprocess("records", folder)
     assert code == Exit.FAILED, text
-    damage_is_told(code, text, bad.name)
+    assert_damage_is_reported(code, text, bad.name)
     assert "negative number of values" in text
 
 

@@ -31,7 +31,7 @@ direction = "up"
 """
 
 
-def made(folder: Path, text: str) -> results.Run:
+def run_scenario(folder: Path, text: str) -> results.Run:
     file = folder / "two-way.toml"
     file.write_text(text)
     engines = engine.capabilities().engines
@@ -42,7 +42,7 @@ def made(folder: Path, text: str) -> results.Run:
 
 @pytest.fixture(scope="module")
 def two_way(tmp_path_factory: pytest.TempPathFactory) -> results.Run:
-    return made(tmp_path_factory.mktemp("two-way"), SCENARIO)
+    return run_scenario(tmp_path_factory.mktemp("two-way"), SCENARIO)
 
 
 def values(measured_run: results.Run, window: tuple[float, float] | None = None) -> dict[tuple[str | None, str], float]:
@@ -94,7 +94,7 @@ def test_the_report_shows_flow_directions(two_way: results.Run, tmp_path: Path) 
 
 
 def test_one_way_runs_show_no_direction(tmp_path: Path) -> None:
-    down = made(tmp_path, SCENARIO.replace('direction = "up"\n', ""))
+    down = run_scenario(tmp_path, SCENARIO.replace('direction = "up"\n', ""))
     assert not [measure for _, measure in values(down) if measure.endswith("_up")]
     assert series(down, [(0, 0)])[0].lines["queue_up"] == []
     file = next((tmp_path / "run" / "flows").glob("*.parquet"))

@@ -172,7 +172,7 @@ def slow(tree: Path) -> Path:
     return tree
 
 
-def begun(tree: Path, cache: Path) -> tuple[subprocess.Popen[str], int]:
+def start_build(tree: Path, cache: Path) -> tuple[subprocess.Popen[str], int]:
     """Start a build as a user does; gives it, and the process of its part that does not end."""
     command = [sys.executable, "-m", "thalweg", "kernel", "build", "--source", str(tree)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -200,7 +200,7 @@ def ends(process: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_build_leaves_no_files(slow: Path, cache: Path, number: signal.Signals) -> None:
-    build, part = begun(slow, cache)
+    build, part = start_build(slow, cache)
     build.send_signal(number)
     _, stdout = build.communicate(timeout=WITHIN_S)
     assert build.returncode == Exit.INTERRUPTED, stdout
@@ -211,7 +211,7 @@ def test_an_interrupted_build_leaves_no_files(slow: Path, cache: Path, number: s
 
 
 def test_the_same_command_succeeds_after_a_kill(thalweg: Thalweg, slow: Path, cache: Path) -> None:
-    build, part = begun(slow, cache)
+    build, part = start_build(slow, cache)
     build.kill()
     build.communicate(timeout=WITHIN_S)
     assert ends(part), "compilers do not go on without us"
@@ -223,7 +223,7 @@ def test_the_same_command_succeeds_after_a_kill(thalweg: Thalweg, slow: Path, ca
 
 
 def test_concurrent_builds_do_not_interfere(thalweg: Thalweg, slow: Path, cache: Path) -> None:
-    build, part = begun(slow, cache)
+    build, part = start_build(slow, cache)
     try:
         second = thalweg("kernel", "build", "--source", str(slow))
         assert second.returncode == Exit.FAILED

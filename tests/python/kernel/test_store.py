@@ -16,10 +16,10 @@ Thalweg = Callable[..., Any]
 @pytest.fixture
 def two(cache: Path) -> tuple[Kernel, Kernel]:
     """Two kernels; the newer one is used."""
-    return made(cache, "6.1.1-aaaaaaaaaaaa", "2026-01-01"), made(cache, "6.1.2-bbbbbbbbbbbb", "2026-01-02")
+    return add_kernel(cache, "6.1.1-aaaaaaaaaaaa", "2026-01-01"), add_kernel(cache, "6.1.2-bbbbbbbbbbbb", "2026-01-02")
 
 
-def made(cache: Path, name: str, day: str) -> Kernel:
+def add_kernel(cache: Path, name: str, day: str) -> Kernel:
     folder = cache / name
     folder.mkdir(parents=True)
     (folder / "linux").write_text(name)

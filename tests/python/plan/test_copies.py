@@ -20,26 +20,26 @@ cc = "cubic"
 """
 
 
-def warned(tmp_path: Path, text: str) -> str | None:
+def copy_warning(tmp_path: Path, text: str) -> str | None:
     (tmp_path / "x.toml").write_text(text)
     return plan.copies_warning(plan.make(scenario.load(tmp_path / "x.toml"), SIM, {"sim": SIM, "kernel": KERNEL}), SIM)
 
 
 def test_deterministic_repetitions_will_be_copies(tmp_path: Path) -> None:
-    warning = warned(tmp_path, STILL)
+    warning = copy_warning(tmp_path, STILL)
     assert warning is not None
     assert warning.startswith("the repetitions will be copies of one another")
     assert 'start_jitter = "1rtt"' in warning
 
 
 def test_a_random_start_does_not_affect_a_single_transfer(tmp_path: Path) -> None:
-    warning = warned(tmp_path, 'start_jitter = "1rtt"\n' + STILL + 'size = "1MB"\n')
+    warning = copy_warning(tmp_path, 'start_jitter = "1rtt"\n' + STILL + 'size = "1MB"\n')
     assert warning is not None
     assert warning.endswith("(start_jitter alone only shifts them; use random loss or path.jitter)")
 
 
 def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:
-    assert warned(tmp_path, STILL.replace("repetitions = 3\n", "")) is None
+    assert copy_warning(tmp_path, STILL.replace("repetitions = 3\n", "")) is None
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_one_repetition_is_not_a_copy(tmp_path: Path) -> None:
     ],
 )
 def test_any_randomness_makes_repetitions_differ(tmp_path: Path, text: str) -> None:
-    assert warned(tmp_path, text) is None
+    assert copy_warning(tmp_path, text) is None
 
 
 def test_a_nondeterministic_engine_has_no_copies(tmp_path: Path) -> None:
@@ -68,6 +68,6 @@ def test_a_nondeterministic_engine_has_no_copies(tmp_path: Path) -> None:
 
 
 def test_random_points_of_a_sweep_are_not_reported_as_copies(tmp_path: Path) -> None:
-    warning = warned(tmp_path, STILL + '[sweep]\n"path.loss" = [0.0, 0.01, 0.02]\n')
+    warning = copy_warning(tmp_path, STILL + '[sweep]\n"path.loss" = [0.0, 0.01, 0.02]\n')
     assert warning is not None
     assert "at 1 of 3 points" in warning

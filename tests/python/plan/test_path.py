@@ -25,13 +25,13 @@ def planned(tmp_path: Path, path: str, flow: str = FLOW) -> Plan:
     return plan.make(scenario.load(tmp_path / "x.toml"), engine, {"sim": engine, "kernel": KERNEL})
 
 
-def only(tmp_path: Path, path: str, flow: str = FLOW) -> Experiment:
+def only_experiment(tmp_path: Path, path: str, flow: str = FLOW) -> Experiment:
     (experiment,) = planned(tmp_path, path, flow).experiments
     return experiment
 
 
 def queue(tmp_path: Path, text: str, buffer: str = "") -> tuple[dict[str, object], dict[str, object]]:
-    link = only(tmp_path, f'rate = "40Mbps"\nrtt = "45ms"\nqueue = {text}\n{buffer}').forward
+    link = only_experiment(tmp_path, f'rate = "40Mbps"\nrtt = "45ms"\nqueue = {text}\n{buffer}').forward
     return link.queue.model_dump(), link.buffer.model_dump()
 
 
@@ -151,17 +151,17 @@ def test_an_engine_may_support_only_one_trace_format(tmp_path: Path) -> None:
 
 
 def test_a_preset_sets_only_unset_keys(tmp_path: Path) -> None:
-    experiment = only(tmp_path, 'preset = "geo"')
+    experiment = only_experiment(tmp_path, 'preset = "geo"')
     assert experiment.rtt_ns == 650_000_000
     assert experiment.reverse.capacity.model_dump()["steps"][0]["rate_bps"] == 10_000_000
-    own = only(tmp_path, 'preset = "geo"\nrtt = "600ms"\nsteps = [{at = "0s", rate = "5Mbps"}]')
+    own = only_experiment(tmp_path, 'preset = "geo"\nrtt = "600ms"\nsteps = [{at = "0s", rate = "5Mbps"}]')
     assert own.rtt_ns == 600_000_000
     assert own.forward.capacity.model_dump()["steps"][0]["rate_bps"] == 5_000_000
 
 
 @pytest.mark.parametrize("name", ["starlink", "geo", "lte", "5g", "wifi", "dsl", "cable", "fibre", "datacenter"])
 def test_every_preset_is_a_scenario(tmp_path: Path, name: str) -> None:
-    assert only(tmp_path, f'preset = "{name}"').rtt_ns > 0
+    assert only_experiment(tmp_path, f'preset = "{name}"').rtt_ns > 0
 
 
 def test_a_sweep_over_presets_expands_each(tmp_path: Path) -> None:

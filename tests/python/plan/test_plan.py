@@ -20,24 +20,24 @@ HEAD = 'name = "x"\n[path]\nrate = "40Mbps"\nrtt = "45ms"\n'
 FLOW = '[[flow]]\nname = "a"\ncc = "cubic"\nsize = "1MB"\n'
 
 
-def made(tmp_path: Path, text: str, settings: Mapping[str, Value] | None = None) -> Plan:
+def make_plan(tmp_path: Path, text: str, settings: Mapping[str, Value] | None = None) -> Plan:
     (tmp_path / "x.toml").write_text(text)
     return plan.make(scenario.load(tmp_path / "x.toml", settings), SIM, {"sim": SIM, "kernel": KERNEL})
 
 
-def only(tmp_path: Path, text: str) -> Experiment:
-    (experiment,) = made(tmp_path, text).experiments
+def only_experiment(tmp_path: Path, text: str) -> Experiment:
+    (experiment,) = make_plan(tmp_path, text).experiments
     return experiment
 
 
 def refused(tmp_path: Path, text: str) -> list[Any]:
     with pytest.raises(ThalwegErrors) as caught:
-        made(tmp_path, text)
+        make_plan(tmp_path, text)
     return list(caught.value.errors)
 
 
 def test_defaults_are_explicit_in_the_plan(tmp_path: Path) -> None:
-    experiment = only(tmp_path, HEAD + FLOW)
+    experiment = only_experiment(tmp_path, HEAD + FLOW)
     assert experiment.model_dump(exclude={"seed"}) == {
         "experiment": 0,
         "repetition": 0,
@@ -114,19 +114,19 @@ def test_kernel_options_are_in_the_plan(tmp_path: Path) -> None:
     ],
 )
 def test_a_buffer_in_bdp_becomes_bytes(tmp_path: Path, buffer: str, resolved: dict[str, Any]) -> None:
-    experiment = only(tmp_path, HEAD + f'buffer = "{buffer}"\n' + FLOW)
+    experiment = only_experiment(tmp_path, HEAD + f'buffer = "{buffer}"\n' + FLOW)
     assert experiment.forward.buffer.model_dump() == resolved
 
 
 def test_a_bdp_uses_the_first_rate_of_steps(tmp_path: Path) -> None:
     steps = 'steps = [{at = "0s", rate = "8Mbps"}, {at = "1s", rate = "80Mbps"}]'
-    experiment = only(tmp_path, HEAD.replace('rate = "40Mbps"', steps) + FLOW)
+    experiment = only_experiment(tmp_path, HEAD.replace('rate = "40Mbps"', steps) + FLOW)
     assert experiment.forward.buffer.model_dump() == {"kind": "bytes", "bytes": 45_000}
 
 
 def test_a_bdp_uses_the_mean_rate_of_a_trace(tmp_path: Path) -> None:
     (tmp_path / "t").write_text("1\n1\n2\n3\n")  # four packets in 3 ms: 16 Mbit/s
-    made_plan = made(tmp_path, HEAD.replace('rate = "40Mbps"', 'trace = "t"') + FLOW)
+    made_plan = make_plan(tmp_path, HEAD.replace('rate = "40Mbps"', 'trace = "t"') + FLOW)
     forward = made_plan.experiments[0].forward
     assert forward.buffer.model_dump() == {"kind": "bytes", "bytes": 90_000}
     assert made_plan.traces == {forward.capacity.model_dump()["trace"]: [1, 1, 2, 3]}
@@ -136,43 +136,45 @@ def test_a_trace_is_in_the_plan_once_under_any_name(tmp_path: Path) -> None:
     for name in ("t", "u"):
         (tmp_path / name).write_text("1\n2\n")
     text = HEAD.replace('rate = "40Mbps"', 'trace = "t"') + FLOW + '[sweep]\n"path.trace" = ["t", "u"]\n'
-    made_plan = made(tmp_path, text)
+    made_plan = make_plan(tmp_path, text)
     assert len(made_plan.traces) == 1
     assert len(made_plan.experiments) == 2
 
 
 def test_an_odd_rtt_is_split_exactly(tmp_path: Path) -> None:
-    experiment = only(tmp_path, HEAD.replace("45ms", "45000001ns") + FLOW)
+    experiment = only_experiment(tmp_path, HEAD.replace("45ms", "45000001ns") + FLOW)
     assert (experiment.forward.delay_ns, experiment.reverse.delay_ns) == (22_500_000, 22_500_001)
 
 
 def test_times_in_rtts_use_the_rtt_of_the_path(tmp_path: Path) -> None:
     text = 'start_jitter = "1rtt"\n' + HEAD + 'reorder = {ratio = 0.1, delay = "0.5rtt"}\n' + FLOW
-    experiment = only(tmp_path, text)
+    experiment = only_experiment(tmp_path, text)
     assert experiment.start_jitter_ns == 45_000_000
     assert (experiment.forward.reorder, experiment.forward.reorder_delay_ns) == (0.1, 22_500_000)
 
 
 def test_a_load_in_bits_becomes_a_mean_gap(tmp_path: Path) -> None:
     repeat = 'repeat = {arrivals = "poisson", rate = "10Mbps", sizes = ["10kB", "30kB"], count = 5}\n'
-    flow = only(tmp_path, HEAD + FLOW.replace('size = "1MB"\n', repeat)).flows[0]
+    flow = only_experiment(tmp_path, HEAD + FLOW.replace('size = "1MB"\n', repeat)).flows[0]
     assert flow.load == LoadSizes(sizes_bytes=[10_000, 30_000])
     assert flow.repeat == RepeatPoisson(mean_gap_ns=16_000_000, until=None, count=5)
 
 
 def test_arrivals_per_second_become_a_mean_gap(tmp_path: Path) -> None:
-    flow = only(tmp_path, HEAD + FLOW + 'repeat = {arrivals = "poisson", rate = "3/s", count = 5}\n').flows[0]
+    flow = only_experiment(tmp_path, HEAD + FLOW + 'repeat = {arrivals = "poisson", rate = "3/s", count = 5}\n').flows[
+        0
+    ]
     assert flow.repeat == RepeatPoisson(mean_gap_ns=333_333_333, until=None, count=5)
 
 
 def test_back_to_back_flows_wait_for_another(tmp_path: Path) -> None:
     text = HEAD + FLOW + FLOW.replace('"a"', '"b"') + 'repeat = {gap = "0.1s", until = "a"}\n'
-    assert only(tmp_path, text).flows[1].repeat == RepeatGap(gap_ns=100_000_000, until="a", count=None)
+    assert only_experiment(tmp_path, text).flows[1].repeat == RepeatGap(gap_ns=100_000_000, until="a", count=None)
 
 
 def test_the_last_sweep_key_varies_fastest_after_repetitions(tmp_path: Path) -> None:
     sweep = '[sweep]\n"path.buffer" = ["1bdp", "2bdp"]\n"flow.a.cc" = ["bbr", "cubic"]\n'
-    made_plan = made(tmp_path, "repetitions = 2\n" + HEAD + FLOW + sweep)
+    made_plan = make_plan(tmp_path, "repetitions = 2\n" + HEAD + FLOW + sweep)
     points = [(e.experiment, e.repetition, e.sweep["path.buffer"], e.flows[0].cc) for e in made_plan.experiments]
     assert points[:5] == [
         (0, 0, "1bdp", "bbr"),
@@ -186,7 +188,7 @@ def test_the_last_sweep_key_varies_fastest_after_repetitions(tmp_path: Path) -> 
 def test_adding_a_sweep_value_keeps_the_other_seeds(tmp_path: Path) -> None:
     def sweep(values: str) -> dict[tuple[Any, int], int]:
         text = "repetitions = 3\n" + HEAD + FLOW + f'[sweep]\n"path.loss" = [{values}]\n'
-        return {(e.sweep["path.loss"], e.repetition): e.seed for e in made(tmp_path, text).experiments}
+        return {(e.sweep["path.loss"], e.repetition): e.seed for e in make_plan(tmp_path, text).experiments}
 
     few, more = sweep("0.1, 0"), sweep("0.2, 0.1, 0.0, 0.3")
     assert few.items() <= more.items()
@@ -194,8 +196,8 @@ def test_adding_a_sweep_value_keeps_the_other_seeds(tmp_path: Path) -> None:
 
 def test_another_seed_of_the_scenario_changes_every_seed(tmp_path: Path) -> None:
     text = "repetitions = 5\n" + HEAD + FLOW
-    seeds_1 = {e.seed for e in made(tmp_path, text).experiments}
-    seeds_2 = {e.seed for e in made(tmp_path, text, {"seed": 2}).experiments}
+    seeds_1 = {e.seed for e in make_plan(tmp_path, text).experiments}
+    seeds_2 = {e.seed for e in make_plan(tmp_path, text, {"seed": 2}).experiments}
     assert len(seeds_1) == len(seeds_2) == 5
     assert not seeds_1 & seeds_2
 
@@ -218,7 +220,7 @@ def test_a_bdp_is_exact_for_all_values(
 ) -> None:
     text = HEAD.replace("40Mbps", f"{rate_bps}bps").replace("45ms", f"{rtt_ns}ns")
     text += f'buffer = "{percent // 100}.{percent % 100:02}bdp"\n' + FLOW
-    experiment = only(tmp_path_factory.mktemp("bdp"), text)
+    experiment = only_experiment(tmp_path_factory.mktemp("bdp"), text)
     assert experiment.forward.buffer.model_dump()["bytes"] == rate_bps * rtt_ns * percent // (8 * 10**9 * 100)
     assert experiment.forward.delay_ns + experiment.reverse.delay_ns == rtt_ns
 
@@ -355,10 +357,10 @@ def test_a_changed_module_changes_the_experiment(tmp_path: Path) -> None:
 
 def test_kernel_generation_and_reordering_are_in_the_plan_only_if_set(tmp_path: Path) -> None:
     text = HEAD + 'jitter = "1ms"\nallow_reordering = true\n' + FLOW + '[host.receiver]\nkernel = "6.1"\n'
-    experiment = only(tmp_path, text)
+    experiment = only_experiment(tmp_path, text)
     assert experiment.forward.allow_reordering
     assert (experiment.hosts["receiver"].kernel, experiment.hosts["sender"].kernel) == ("6.1", None)
-    default = only(tmp_path, HEAD + FLOW).model_dump()
+    default = only_experiment(tmp_path, HEAD + FLOW).model_dump()
     assert "allow_reordering" not in default["forward"]
     assert "kernel" not in default["hosts"]["receiver"]
 

@@ -50,7 +50,7 @@ class Text(HTMLParser):
         return " ".join(self.text.split())
 
 
-def written(*runs: MadeUpRun) -> str:
+def report_html(*runs: MadeUpRun) -> str:
     output = runs[0].directory.parent / "report.html"
     report.write([run.write() for run in runs], output)
     return output.read_text()
@@ -78,7 +78,7 @@ def small(directory: Path, repetitions: int = 3, **plan: Any) -> MadeUpRun:
 
 
 def test_a_study_of_200_experiments_makes_a_page_under_5_mb(tmp_path: Path) -> None:
-    html = written(large_and_medium(tmp_path / "run"))
+    html = report_html(large_and_medium(tmp_path / "run"))
     assert len(html.encode()) < MAX_BYTES
 
 
@@ -97,7 +97,7 @@ def test_a_sweep_of_640_points_makes_a_page_under_5_mb_with_time_series_of_each(
             for t_us in range(0, 1_000_001, 20_000):
                 noisy = 40_000 + 7919 * t_us % 10_007
                 run.sample(number, 0, t_us, name, acked_bytes=t_us, srtt_us=noisy, pacing_rate_bps=1000 * noisy)
-    html = written(run)
+    html = report_html(run)
     assert len(html.encode()) < MAX_BYTES
     series = embedded(html)["series"]
     assert len(series["entries"]) + series["left_out"] == 640
@@ -112,7 +112,7 @@ def test_2000_flows_make_a_page_under_5_mb_that_says_what_it_leaves_out(tmp_path
         run.transfer(0, 0, name)
         for t_us in range(0, 100_001, 10_000):
             run.sample(0, 0, t_us, name, acked_bytes=t_us)
-    html = written(run)
+    html = report_html(run)
     assert len(html.encode()) < MAX_BYTES
     words = Text(html).words
     assert "Of 2000 flows, 40 that are spread evenly" in words
@@ -129,7 +129,7 @@ def embedded(html: str) -> dict[str, Any]:
 
 
 def test_the_page_contains_no_external_reference(tmp_path: Path) -> None:
-    html = Text(written(small(tmp_path)))
+    html = Text(report_html(small(tmp_path)))
     for tag, attributes in html.tags:
         for name in ("src", "href", "data", "action", "srcset"):
             assert (attributes.get(name) or "#").startswith(("#", "data:")), f"<{tag} {name}={attributes[name]}>"
@@ -142,7 +142,7 @@ def test_the_page_contains_no_external_reference(tmp_path: Path) -> None:
 
 
 def test_the_page_contains_script_library_and_data_once(tmp_path: Path) -> None:
-    html = written(small(tmp_path))
+    html = report_html(small(tmp_path))
     assert html.count("globalThis.vegaEmbed=") + html.count("globalThis.vegaEmbed =") == 1
     assert html.count('type="application/json"') == 1
 
@@ -220,7 +220,7 @@ def test_text_from_files_is_escaped(tmp_path: Path) -> None:
         for row in run._rows[key]:
             row |= {name: evil for name in ("flow", "cc") if name in row}
     run._rows["flows", an_id(0, 1)][0]["untrustworthy"] = evil
-    html = written(run)
+    html = report_html(run)
     page = Text(html)
     assert "evil" not in [attributes.get("id") for _, attributes in page.tags]
     assert "b" not in {tag for tag, _ in page.tags}
@@ -236,7 +236,7 @@ def test_text_from_files_is_escaped(tmp_path: Path) -> None:
 
 def test_the_table_has_the_numbers_of_the_analysis(tmp_path: Path) -> None:
     run = small(tmp_path)
-    html = Text(written(run))
+    html = Text(report_html(run))
     summary = analysis.summary(open_run(run.directory))
     cells = [attributes for tag, attributes in html.tags if tag == "td" and "data-mean" in attributes]
     rows = summary.filter(measure="goodput")
@@ -251,7 +251,7 @@ def test_the_table_has_the_numbers_of_the_analysis(tmp_path: Path) -> None:
 
 
 def test_a_page_shows_no_raw_entity(tmp_path: Path) -> None:
-    page = written(small(tmp_path))
+    page = report_html(small(tmp_path))
     assert "95\N{NO-BREAK SPACE}% confidence interval over repetitions" in page
     assert not re.search(r"&amp;#?\w+;", page)
 
@@ -335,7 +335,7 @@ def test_findings_name_the_best_and_worst_point_and_their_significance(tmp_path:
 
 
 def test_one_repetition_is_reported_to_have_no_interval(tmp_path: Path) -> None:
-    html = Text(written(small(tmp_path, repetitions=1)))
+    html = Text(report_html(small(tmp_path, repetitions=1)))
     assert "There is one repetition: the numbers have no confidence interval." in html.words
     assert "±" not in html.words.split("Numbers")[1].split("Charts")[0]
 
@@ -347,7 +347,7 @@ def test_failed_missing_and_untrustworthy_experiments_are_listed(tmp_path: Path)
     run.meta["command"] = ["thalweg", "run", "my file.toml"]
     run._rows["flows", an_id(1, 0)][0]["untrustworthy"] = "the host was busy"
     run.events = [{"event": "failed", "id": an_id(0, 2), "code": "no-room", "message": "the disk is full"}]
-    words = Text(written(run)).words
+    words = Text(report_html(run)).words
     assert "1 of 6 experiments failed." in words
     assert "large cubic, repetition 2: the disk is full [no-room]" in words
     assert "1 of 6 experiments is not there (yet)." in words
@@ -360,20 +360,20 @@ def test_copies_and_truncated_transfers_cause_cautions(tmp_path: Path) -> None:
     for repetition in range(2):
         run.transfer(0, repetition)
         run.transfer(0, repetition, connection=1, completed=False, size_bytes=9_000_000)
-    words = Text(written(run)).words
+    words = Text(report_html(run)).words
     assert "The repetitions are copies of one another" in words
     assert "start_jitter" in words
     assert "Some transfers were cut off by the end of the experiment." in words
 
 
 def test_a_complete_trustworthy_run_has_no_cautions(tmp_path: Path) -> None:
-    assert "Before you believe the numbers" not in Text(written(small(tmp_path))).words
+    assert "Before you believe the numbers" not in Text(report_html(small(tmp_path))).words
 
 
 def test_the_command_of_the_run_is_shown_as_typed(tmp_path: Path) -> None:
     run = small(tmp_path)
     run.meta["command"] = ["thalweg", "run", "a b.toml", "--engine", "sim"]
-    words = Text(written(run)).words
+    words = Text(report_html(run)).words
     assert "The run was made with thalweg run 'a b.toml' --engine sim" in words
 
 
@@ -388,7 +388,7 @@ def test_engine_self_measurements_have_a_section_with_units(tmp_path: Path) -> N
         }
         for repetition, (p99, drops, tea) in enumerate(own)
     ]
-    words = Text(written(run)).words.replace("\u202f", " ")
+    words = Text(report_html(run)).words.replace("\u202f", " ")
     assert "How well the engine kept up" in words
     assert "Lateness of packets at the relay, 99th percentile 140 µs 9,000 µs 3" in words
     assert "Packets that the kernel dropped around the relay 0 7 3" in words
@@ -409,7 +409,7 @@ def test_configured_and_measured_cpu_shares_are_shown_together(tmp_path: Path) -
             {"cpu_share_received": 0.3 + late, "co_tenants_cpu_share": 0.65},
         )[number]
         run.events.append({"event": "finished", "id": an_id(number, entry["repetition"]), "measured": own})
-    words = Text(written(run)).words.replace("\u202f", " ")
+    words = Text(report_html(run)).words.replace("\u202f", " ")
     assert "How much CPU the senders got" in words
     assert "sender 70 %: 10 ms out of every 14.3 ms 61 % 62 % 10.9 ms \u2013 3" in words
     assert "sender 3 co-tenants 31 % 32 % \u2013 65 % 3" in words
@@ -418,7 +418,7 @@ def test_configured_and_measured_cpu_shares_are_shown_together(tmp_path: Path) -
 
 
 def test_an_engine_without_self_measurements_has_no_such_section(tmp_path: Path) -> None:
-    assert "kept up" not in Text(written(small(tmp_path))).words
+    assert "kept up" not in Text(report_html(small(tmp_path))).words
 
 
 def test_an_entirely_untrustworthy_run_has_a_report(tmp_path: Path) -> None:
@@ -426,7 +426,7 @@ def test_an_entirely_untrustworthy_run_has_a_report(tmp_path: Path) -> None:
     run.meta["command"] = ["thalweg", "run", "x.toml"]
     for number in range(2):
         run._rows["flows", an_id(number, 0)][0]["untrustworthy"] = "the relay was late: p99 4.1 ms"
-    words = Text(written(run)).words
+    words = Text(report_html(run)).words
     assert "2 of 2 experiments are untrustworthy and left out of the numbers." in words
     assert "large cubic, repetition 0: the relay was late: p99 4.1 ms" in words
     assert "thalweg run x.toml --retry-untrustworthy" in words
@@ -435,7 +435,7 @@ def test_an_entirely_untrustworthy_run_has_a_report(tmp_path: Path) -> None:
 def test_two_engines_are_compared_and_the_scenario_is_shown_once(tmp_path: Path) -> None:
     sim = small(tmp_path / "a", engine="sim")
     kernel = small(tmp_path / "b", engine="kernel")
-    html = Text(written(sim, kernel))
+    html = Text(report_html(sim, kernel))
     assert [
         attributes["data-run"] for tag, attributes in html.tags if tag == "tr" and "data-run" in attributes
     ] == list("0101"), "the same point of both engines stands together"
@@ -448,7 +448,7 @@ def test_runs_with_different_points_are_shown_in_sequence(tmp_path: Path) -> Non
     sim, kernel = small(tmp_path / "a", engine="sim"), small(tmp_path / "b", engine="kernel")
     for entry in kernel.plan["experiments"]:
         entry["sweep"] = {"flow.large.cc": entry["sweep"]["flow.large.cc"] + "2"}
-    html = Text(written(sim, kernel))
+    html = Text(report_html(sim, kernel))
     assert [
         attributes["data-run"] for tag, attributes in html.tags if tag == "tr" and "data-run" in attributes
     ] == list("0011")
@@ -456,9 +456,9 @@ def test_runs_with_different_points_are_shown_in_sequence(tmp_path: Path) -> Non
 
 def test_a_real_time_run_is_not_called_reproducible(tmp_path: Path) -> None:
     run = small(tmp_path)
-    assert "comes out the same; the line needs jq" in Text(written(run)).words
+    assert "comes out the same; the line needs jq" in Text(report_html(run)).words
     run.events = [{"event": "finished", "id": an_id(0, 0), "measured": {"relay_lateness_p99_us": 9}}]
-    words = Text(written(run)).words
+    words = Text(report_html(run)).words
     assert "never comes out quite the same; the line needs jq" in words
 
 
@@ -471,7 +471,7 @@ def test_runs_of_one_engine_are_labelled_with_their_directories(tmp_path: Path) 
 def test_a_run_without_time_series_says_so(tmp_path: Path) -> None:
     run = MadeUpRun(tmp_path / "run", [experiment(sample_interval_ns=0)])
     run.transfer(0, 0)
-    assert "The run has no time series" in Text(written(run)).words
+    assert "The run has no time series" in Text(report_html(run)).words
 
 
 # --- choices --------------------------------------------------------------------------------------------------------

@@ -247,11 +247,11 @@ def test_a_non_utf_8_directory_name_is_an_error_that_suggests_renaming(directory
     assert caught.value.hint == "rename it with mv, to a name in UTF-8"
 
 
-def truncated(file: Path) -> None:
+def truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-100])
 
 
-def emptied(file: Path) -> None:
+def empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
@@ -260,13 +260,13 @@ def a_directory(file: Path) -> None:
     file.mkdir()
 
 
-def of_another_table(file: Path) -> None:
+def replace_table(file: Path) -> None:
     other = "queue" if file.parent.name != "queue" else "flows"
     file.write_bytes((file.parent.parent / other / file.name).read_bytes())
 
 
 @pytest.mark.parametrize("table", [*TABLES])
-@pytest.mark.parametrize("damage", [truncated, emptied, a_directory, of_another_table])
+@pytest.mark.parametrize("damage", [truncate, empty, a_directory, replace_table])
 def test_a_damaged_table_is_reported_with_file_and_remedy(
     directory: Path, table: str, damage: Callable[[Path], None]
 ) -> None:

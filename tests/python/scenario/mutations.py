@@ -5,7 +5,7 @@ import datetime
 from typing import Any
 
 from hypothesis import strategies as st
-from thalweg.scenario.places import resolve, schema
+from thalweg.scenario.paths import resolve, schema
 
 Raw = dict[str, Any]
 
@@ -25,7 +25,7 @@ MAX_DEPTH = 6
 """Levels of tables and lists below the top at which values are changed: no key of a scenario lies deeper."""
 
 
-def deep(levels: int) -> Raw:
+def nested(levels: int) -> Raw:
     """Return a table in a table in a table, as `a.a.a = 1` makes them."""
     inside: Any = 1
     for _ in range(levels):
@@ -33,14 +33,14 @@ def deep(levels: int) -> Raw:
     return dict(inside)
 
 
-def places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def paths(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """List the places inside a value, the outer ones first."""
     result = [place] if place else []
     if len(place) == MAX_DEPTH:
         return result
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inside in entries:
-        result += places(inside, (*place, key))
+        result += paths(inside, (*place, key))
     return result
 
 
@@ -71,7 +71,7 @@ def addresses(raw: Raw) -> list[str]:
     return list(dict.fromkeys([*inside(schema(), "", 0), *odd]))
 
 
-TABLES: list[Raw] = [{}, {"name": "a"}, {"model": "gilbert-elliott"}, {"x": {}}, {"": 1}, deep(50), deep(500)]
+TABLES: list[Raw] = [{}, {"name": "a"}, {"model": "gilbert-elliott"}, {"x": {}}, {"": 1}, nested(50), nested(500)]
 LISTS: list[Any] = [[], [[]], [{}], [{"name": "a"}, {"name": "a"}], [1, "a", True], [[[[1]]]], [{}] * 300]
 
 ODD = st.sampled_from(SCALARS) | st.sampled_from(TABLES) | st.sampled_from(LISTS)
@@ -101,7 +101,7 @@ def mutated(draw: st.DrawFn, originals: Originals) -> Raw:
 
 def _change(draw: st.DrawFn, raw: Raw) -> None:
     """Replace, wrap, unwrap, double, move, remove or rename a value."""
-    listed = places(raw)
+    listed = paths(raw)
     if not listed:
         return
     *around, last = draw(st.sampled_from(listed))

@@ -26,7 +26,7 @@ OF_REAL_KERNELS = {"2brobust/tenants": "co_tenants", "better-bbr/cells": "bbr_tu
 """Scenarios with what only real kernels have, by folder and name: a scheduler for processes, a loaded eBPF program."""
 
 
-def known_as(file: Path) -> str:
+def scenario_name(file: Path) -> str:
     return f"{file.parent.name}/{file.stem}"
 
 
@@ -39,16 +39,16 @@ def planned(file: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "file",
-    [file for file in FILES if file.parent.name not in OF_A_REAL_KERNEL and known_as(file) not in OF_REAL_KERNELS],
+    [file for file in FILES if file.parent.name not in OF_A_REAL_KERNEL and scenario_name(file) not in OF_REAL_KERNELS],
     ids=lambda file: file.stem,
 )
 def test_a_bundled_scenario_can_be_planned(file: Path) -> None:
     planned(file, engine.DEFAULT)
 
 
-@pytest.mark.parametrize("file", [file for file in FILES if known_as(file) in OF_REAL_KERNELS], ids=known_as)
+@pytest.mark.parametrize("file", [file for file in FILES if scenario_name(file) in OF_REAL_KERNELS], ids=scenario_name)
 def test_kernel_only_features_are_refused_by_the_simulator(file: Path) -> None:
-    with pytest.raises(ThalwegErrors, match=OF_REAL_KERNELS[known_as(file)]):
+    with pytest.raises(ThalwegErrors, match=OF_REAL_KERNELS[scenario_name(file)]):
         planned(file, engine.DEFAULT)
 
 

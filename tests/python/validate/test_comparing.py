@@ -74,7 +74,7 @@ def ran(tmp_path: Path, side: EngineSide, fill: Any = None, failed: Sequence[dic
     side.ran(run.write(), Outcome(failed=list(failed)))
 
 
-def endless(run: MadeUpRun, number: int, repetition: int, name: str, mbps: float, **values: Any) -> None:
+def unlimited_flow(run: MadeUpRun, number: int, repetition: int, name: str, mbps: float, **values: Any) -> None:
     """Ten seconds of a flow without end."""
     acked = int(mbps * 1e6 * 10 / 8)
     run.transfer(number, repetition, name, end_us=10_000_000, acked_bytes=acked, size_bytes=None,
@@ -87,8 +87,8 @@ def pair(a: Sequence[float], b: float, **values: Any) -> Any:
     def fill(run: MadeUpRun) -> None:
         for number in range(2):
             for repetition, mbps in enumerate(a):
-                endless(run, number, repetition, "a", mbps, **values)
-                endless(run, number, repetition, "b", b)
+                unlimited_flow(run, number, repetition, "a", mbps, **values)
+                unlimited_flow(run, number, repetition, "b", b)
 
     return fill
 
@@ -178,8 +178,8 @@ def test_cells_that_failed_or_were_not_run_are_named_with_the_reason(tmp_path: P
 
     def first_point(run: MadeUpRun) -> None:
         for repetition in range(3):
-            endless(run, 0, repetition, "a", 10.0)
-            endless(run, 0, repetition, "b", 10.0)
+            unlimited_flow(run, 0, repetition, "a", 10.0)
+            unlimited_flow(run, 0, repetition, "b", 10.0)
 
     id = f"{1:08x}{0:08x}"
     failed = [{"event": "failed", "id": id, "experiment": 1, "repetition": 0, "code": "x", "message": "no namespaces"}]

@@ -68,7 +68,7 @@ def late(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.where(columns["hour"] < 12, 0.2, 0.8)
 
 
-def in_turns(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+def alternating(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     return (columns["hour"] % 2) * 1.0
 
 
@@ -95,7 +95,7 @@ ASKED = {
     ),
     "turns of each PoP, one of which had one arm for longer": (
         Question(segments=("pop",), design=Design("switchback", unit="pop"), replicates=100, least_samples=50),
-        Traffic(rows=8000, clients=40, effect=lossy_gain, share=in_turns),
+        Traffic(rows=8000, clients=40, effect=lossy_gain, share=alternating),
     ),
 }
 

@@ -42,10 +42,10 @@ class Duck:
 
 
 @pytest.fixture
-def duck() -> Iterator[Duck]:
-    duck = Duck()
-    yield duck
-    duck.engine.close()
+def duckdb_lookup() -> Iterator[Duck]:
+    duckdb_lookup = Duck()
+    yield duckdb_lookup
+    duckdb_lookup.engine.close()
 
 
 def table(folder: Path, text: str = CSV, name: str = "table.csv") -> Path:
@@ -54,8 +54,8 @@ def table(folder: Path, text: str = CSV, name: str = "table.csv") -> Path:
     return file
 
 
-def test_the_longest_prefix_matches(duck: Duck, tmp_path: Path) -> None:
-    networks = duck.find(
+def test_the_longest_prefix_matches(duckdb_lookup: Duck, tmp_path: Path) -> None:
+    networks = duckdb_lookup.find(
         table(tmp_path),
         ["192.0.2.7", "192.0.2.200", "192.0.3.7", "8.8.8.8", "2001:db8:1:2:3::9", "2001:db8:1:3::1", "2001:db8:3::1",
          "2001:db8::1", "2001:db9::1"],
@@ -73,8 +73,8 @@ def test_the_longest_prefix_matches(duck: Duck, tmp_path: Path) -> None:
     }
 
 
-def test_a_truncated_address_matches_only_networks_that_contain_all_of_it(duck: Duck, tmp_path: Path) -> None:
-    networks = duck.find(table(tmp_path), ["192.0.2.0/24", "2001:db8:1::/48", "192.0.0.0/12"])
+def test_a_truncated_address_matches_only_networks_that_contain_all_of_it(duckdb_lookup: Duck, tmp_path: Path) -> None:
+    networks = duckdb_lookup.find(table(tmp_path), ["192.0.2.0/24", "2001:db8:1::/48", "192.0.0.0/12"])
     assert networks == {
         "192.0.2.0/24": ("AS64496", "DE"),
         "2001:db8:1::/48": ("AS64501", "IT"),
@@ -82,13 +82,13 @@ def test_a_truncated_address_matches_only_networks_that_contain_all_of_it(duck: 
     }
 
 
-def test_an_invalid_address_matches_no_prefix(duck: Duck, tmp_path: Path) -> None:
+def test_an_invalid_address_matches_no_prefix(duckdb_lookup: Duck, tmp_path: Path) -> None:
     addresses = ["h:49904e588c3b5db3", "unknown", "", "1.2.3", "999.1.2.3"]
-    networks = duck.find(table(tmp_path), addresses)
+    networks = duckdb_lookup.find(table(tmp_path), addresses)
     assert {networks[address] for address in addresses[:-1]} == {(None, None)}
 
 
-def test_lookups_agree_with_the_ipaddress_module(duck: Duck, tmp_path: Path) -> None:
+def test_lookups_agree_with_the_ipaddress_module(duckdb_lookup: Duck, tmp_path: Path) -> None:
     chance = random.Random(7)
     networks = {ipaddress.ip_network((chance.getrandbits(32), chance.randint(4, 32)), strict=False) for _ in range(400)}
     networks |= {
@@ -100,7 +100,7 @@ def test_lookups_agree_with_the_ipaddress_module(duck: Duck, tmp_path: Path) -> 
     inside = [network.network_address + chance.randrange(min(network.num_addresses, 2**60)) for network in listed]
     other = [ipaddress.ip_address(chance.getrandbits(32)) for _ in range(200)]
     addresses = sorted({str(network) for network in [*inside, *other]})
-    matches = duck.find(file, addresses)
+    matches = duckdb_lookup.find(file, addresses)
     for text in addresses:
         address = ipaddress.ip_address(text)
         holding = [
@@ -112,17 +112,17 @@ def test_lookups_agree_with_the_ipaddress_module(duck: Duck, tmp_path: Path) -> 
         assert matches[text] == (wanted,), text
 
 
-def test_routeviews_lines_are_parsed(duck: Duck, tmp_path: Path) -> None:
+def test_routeviews_lines_are_parsed(duckdb_lookup: Duck, tmp_path: Path) -> None:
     file = tmp_path / "routeviews.pfx2as.gz"
     file.write_bytes(
         gzip.compress(b"192.0.2.0\t24\t64496\n198.51.100.0\t24\t64497_64498\n2001:db8::\t32\t64499,64500\n")
     )
     assert columns(file) == {"as"}
-    networks = duck.find(file, ["192.0.2.1", "198.51.100.1", "2001:db8::1"])
+    networks = duckdb_lookup.find(file, ["192.0.2.1", "198.51.100.1", "2001:db8::1"])
     assert networks == {"192.0.2.1": ("AS64496",), "198.51.100.1": ("AS64497",), "2001:db8::1": ("AS64499,64500",)}
 
 
-def test_a_maxmind_folder_is_parsed(duck: Duck, tmp_path: Path) -> None:
+def test_a_maxmind_folder_is_parsed(duckdb_lookup: Duck, tmp_path: Path) -> None:
     heading = "network,autonomous_system_number,autonomous_system_organization"
     table(tmp_path, f'{heading}\n192.0.2.0/24,64496,"One, Inc."\n', "GeoLite2-ASN-Blocks-IPv4.csv")
     table(tmp_path, "network,geoname_id,is_anycast\n192.0.0.0/16,17,0\n", "GeoLite2-Country-Blocks-IPv4.csv")
@@ -130,7 +130,7 @@ def test_a_maxmind_folder_is_parsed(duck: Duck, tmp_path: Path) -> None:
     table(tmp_path, "geoname_id,locale_code,country_iso_code\n17,en,DE\n18,en,SE\n",
           "GeoLite2-Country-Locations-en.csv")  # fmt: skip
     assert columns(tmp_path) == {"as", "as_name", "country", "is_anycast"}
-    networks = duck.find(tmp_path, ["192.0.2.1", "2001:db8::1"])
+    networks = duckdb_lookup.find(tmp_path, ["192.0.2.1", "2001:db8::1"])
     assert networks["192.0.2.1"] == ("AS64496", "One, Inc.", "DE", "0")
     assert networks["2001:db8::1"] == (None, None, "SE", "0")
 
@@ -168,6 +168,6 @@ def test_a_file_that_is_not_there_is_reported(tmp_path: Path) -> None:
         prefix_table.read(tmp_path / "nowhere.csv")
 
 
-def test_the_last_entry_of_a_duplicate_network_wins(duck: Duck, tmp_path: Path) -> None:
+def test_the_last_entry_of_a_duplicate_network_wins(duckdb_lookup: Duck, tmp_path: Path) -> None:
     file = table(tmp_path, "network,name\n192.0.2.0/24,old\n192.0.2.0/24,new\n")
-    assert duck.find(file, ["192.0.2.1"]) == {"192.0.2.1": ("new",)}
+    assert duckdb_lookup.find(file, ["192.0.2.1"]) == {"192.0.2.1": ("new",)}

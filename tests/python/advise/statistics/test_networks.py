@@ -39,17 +39,17 @@ def near(effect: float, **more: Any) -> pl.DataFrame:
     )
 
 
-def from_one(frame: pl.DataFrame, address: str = LARGE) -> pl.DataFrame:
+def from_one_address(frame: pl.DataFrame, address: str = LARGE) -> pl.DataFrame:
     return frame.with_columns(remote_address=pl.lit(address))
 
 
-def in_turns(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+def alternating(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     return (columns["hour"] % 2) * 1.0
 
 
-def mostly_of_one(**more: Any) -> pl.DataFrame:
+def dominated_by_one(**more: Any) -> pl.DataFrame:
     """The large network takes half of the time, all others a third more."""
-    return pl.concat([from_one(near(0.5, **more)), near(1.33, seed=2, **more).head(1_500)])
+    return pl.concat([from_one_address(near(0.5, **more)), near(1.33, seed=2, **more).head(1_500)])
 
 
 SWITCHBACK = Question(segments=("rtt",), design=Design("switchback"), replicates=200)
@@ -58,15 +58,15 @@ SWITCHBACK = Question(segments=("rtt",), design=Design("switchback"), replicates
 @pytest.mark.parametrize(
     ("frame", "question"),
     [
-        (mostly_of_one(), QUICK),
-        (mostly_of_one(), Question(segments=("size",), replicates=200)),
-        (mostly_of_one(), Question(segments=("machine",), replicates=200)),
-        (mostly_of_one(), Question(segments=(), replicates=200)),
-        (mostly_of_one(), Question(segments=("rtt",), cluster="prefix-hour", replicates=200)),
-        (mostly_of_one(hours=96, share=in_turns), SWITCHBACK),
-        (from_one(near(0.5)), QUICK),
-        (from_one(near(0.5), "203.0.113.7"), QUICK),
-        (pl.concat([from_one(near(0.5)), from_one(near(1.33, seed=2), "198.18.0.0/24")]), QUICK),
+        (dominated_by_one(), QUICK),
+        (dominated_by_one(), Question(segments=("size",), replicates=200)),
+        (dominated_by_one(), Question(segments=("machine",), replicates=200)),
+        (dominated_by_one(), Question(segments=(), replicates=200)),
+        (dominated_by_one(), Question(segments=("rtt",), cluster="prefix-hour", replicates=200)),
+        (dominated_by_one(hours=96, share=alternating), SWITCHBACK),
+        (from_one_address(near(0.5)), QUICK),
+        (from_one_address(near(0.5), "203.0.113.7"), QUICK),
+        (pl.concat([from_one_address(near(0.5)), from_one_address(near(1.33, seed=2), "198.18.0.0/24")]), QUICK),
     ],
     ids=["rtt", "size", "column", "all", "hours drawn", "switchback", "one network", "one client", "two, opposite"],
 )
@@ -85,7 +85,7 @@ def test_a_class_with_few_networks_has_no_verdict_and_no_rule(
 
 
 def test_the_network_alone_has_its_verdict(tmp_path: Path) -> None:
-    advice = answer(tmp_path, mostly_of_one(), Question(segments=("prefix",), replicates=200))
+    advice = answer(tmp_path, dominated_by_one(), Question(segments=("prefix",), replicates=200))
     assert {part.title: part.verdict for part in advice.parts} == {LARGE: "bbr"}
     assert "few-networks" not in codes(advice)
     assert [step.part.title for step in advice.rollout] == [LARGE]
@@ -97,7 +97,7 @@ def test_each_metric_has_networks_of_its_own(tmp_path: Path) -> None:
     """Completion times are of many networks; nine tenths of the throughput are of one."""
     small = near(1.0)
     large = near(0.5, seed=3, size_bytes=(4_000_000, 9_000_000))
-    large = pl.concat([from_one(large.head(1_800)), large.tail(200)])
+    large = pl.concat([from_one_address(large.head(1_800)), large.tail(200)])
     advice = answer(tmp_path, pl.concat([small, large]))
     (part,) = advice.parts
     assert part.comparisons["throughput"].verdict == NOT_ENOUGH
@@ -119,7 +119,7 @@ def test_rows_are_weighted_by_their_sampling_ratio(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("question", [QUICK, SWITCHBACK], ids=["ab", "switchback"])
 def test_many_similar_networks_cause_no_warning(tmp_path: Path, seed: int, question: Question) -> None:
-    share = {"share": in_turns, "hours": 96} if question.design.name == "switchback" else {}
+    share = {"share": alternating, "hours": 96} if question.design.name == "switchback" else {}
     advice = answer(tmp_path, near(1.0, seed=seed, **share), question)
     assert not codes(advice) & {"few-networks", "one-network", "unknown-networks"}
     assert advice.parts[0].verdict in (NO_DIFFERENCE, NOT_ENOUGH)
@@ -138,8 +138,8 @@ def test_the_effective_sample_size_is_kishs_of_the_smaller_arm(tmp_path: Path) -
 
 def test_an_effect_that_depends_on_one_network_has_no_verdict(tmp_path: Path) -> None:
     """It has a fifth of the samples, so that there are networks enough."""
-    share: dict[str, Any] = {"share": in_turns, "hours": 96}
-    one = from_one(near(0.2, seed=2, **share).head(2_500))
+    share: dict[str, Any] = {"share": alternating, "hours": 96}
+    one = from_one_address(near(0.2, seed=2, **share).head(2_500))
     advice = answer(tmp_path, pl.concat([near(1.0, **share), one]), SWITCHBACK)
     (part,) = advice.parts
     assert not networks(part).are_few

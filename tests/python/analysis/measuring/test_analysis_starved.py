@@ -13,12 +13,12 @@ from thalweg.results import Run, open_run
 Thalweg = Callable[..., Any]
 
 
-def of(run: Run, measure: str, name: str = "large") -> float | None:
+def measure_of(run: Run, measure: str, name: str = "large") -> float | None:
     rows = analysis.summary(run).filter(measure=measure, flow=name)
     return float(rows["mean"].item()) if rows.height else None
 
 
-def unfair(directory: Path, sweep: dict[str, Any] | None = None) -> MadeUpRun:
+def unfair_run(directory: Path, sweep: dict[str, Any] | None = None) -> MadeUpRun:
     """Five copies, of which the last three never deliver anything, and a flow of one copy that does."""
     flows = [flow("large", size_bytes=None, count=5), flow("medium")]
     synthetic = MadeUpRun(directory, [experiment(0, n, sweep=sweep or {}, flows=flows) for n in range(2)])
@@ -31,25 +31,25 @@ def unfair(directory: Path, sweep: dict[str, Any] | None = None) -> MadeUpRun:
 
 
 def test_connections_that_never_delivered_a_byte_are_counted(tmp_path: Path) -> None:
-    run = open_run(unfair(tmp_path).write())
-    assert (of(run, "connections"), of(run, "starved")) == (5.0, 3.0)
-    assert (of(run, "connections", "medium"), of(run, "starved", "medium")) == (1.0, 0.0)
+    run = open_run(unfair_run(tmp_path).write())
+    assert (measure_of(run, "connections"), measure_of(run, "starved")) == (5.0, 3.0)
+    assert (measure_of(run, "connections", "medium"), measure_of(run, "starved", "medium")) == (1.0, 0.0)
     findings = ["3 of 5 connections of the flow large (60 %) never delivered a byte"]
     assert analysis.starved_cautions(run) == findings
     assert analysis.starved_cautions(run, analysis.summary(run)) == findings
 
 
 def test_evenness_of_copies_is_jains_index_per_flow(tmp_path: Path) -> None:
-    run = open_run(unfair(tmp_path).write())
-    assert of(run, "copies_jain") == pytest.approx(2**2 / (5 * 2))
-    assert of(run, "copies_jain", "medium") is None
+    run = open_run(unfair_run(tmp_path).write())
+    assert measure_of(run, "copies_jain") == pytest.approx(2**2 / (5 * 2))
+    assert measure_of(run, "copies_jain", "medium") is None
 
 
 def test_a_connection_delivers_if_any_of_its_transfers_does(tmp_path: Path) -> None:
     synthetic = MadeUpRun(tmp_path, [experiment()])
     synthetic.transfer(0, 0, transfer=0, acked_bytes=0, completed=False, size_bytes=1000)
     synthetic.transfer(0, 0, transfer=1)
-    assert of(open_run(synthetic.write()), "starved") == 0.0
+    assert measure_of(open_run(synthetic.write()), "starved") == 0.0
 
 
 def test_a_connection_truncated_immediately_has_not_starved(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_connection_truncated_immediately_has_not_starved(tmp_path: Path) -> N
         synthetic.transfer(
             0, 0, connection=connection, start_us=start_us, acked_bytes=0, completed=False, size_bytes=1000
         )
-    assert of(open_run(synthetic.write()), "starved") == 1.0
+    assert measure_of(open_run(synthetic.write()), "starved") == 1.0
 
 
 def test_a_copy_without_duration_is_ignored_in_evenness(tmp_path: Path) -> None:
@@ -68,13 +68,13 @@ def test_a_copy_without_duration_is_ignored_in_evenness(tmp_path: Path) -> None:
         acked = 0 if copy == 2 else 1_000_000
         synthetic.transfer(0, 0, copy=copy, start_us=start_us, acked_bytes=acked, completed=False, size_bytes=None)
     run = open_run(synthetic.write())
-    assert of(run, "copies_jain") == 1.0
+    assert measure_of(run, "copies_jain") == 1.0
     (jain,) = analysis.summary(run).filter(measure="jain")["mean"]
     assert jain == 1.0
 
 
 def test_results_show_evenness_and_starved_connections(thalweg: Thalweg, tmp_path: Path) -> None:
-    unfair(tmp_path / "run").write()
+    unfair_run(tmp_path / "run").write()
     done = thalweg("results", "run")
     heading, large, _ = done.stdout.splitlines()
     assert "Jain of copies (%)" in heading
@@ -90,7 +90,7 @@ def test_results_show_evenness_and_starved_connections(thalweg: Thalweg, tmp_pat
 def test_the_report_cautions_about_connections_that_starved(tmp_path: Path) -> None:
     from thalweg.report import write
 
-    write([unfair(tmp_path / "run").write()], tmp_path / "report.html")
+    write([unfair_run(tmp_path / "run").write()], tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert "3 of 5 connections of the flow large (60 %) never delivered a byte" in page
     assert "index of the copies" in page

@@ -12,7 +12,9 @@ SECOND = 1_000_000
 BUFFERS = ("0.5bdp", "2bdp", "8bdp")
 
 
-def duel(directory: Path, shares: list[list[float]], ccs: tuple[str, str] = ("bbr", "cubic"), **more: Any) -> list[str]:
+def race_sentences(
+    directory: Path, shares: list[list[float]], ccs: tuple[str, str] = ("bbr", "cubic"), **more: Any
+) -> list[str]:
     """Return the sentences of a run with two endless flows.
 
     Args:
@@ -79,11 +81,11 @@ def duel(directory: Path, shares: list[list[float]], ccs: tuple[str, str] = ("bb
     ],
 )  # fmt: skip
 def test_the_share_is_described_along_the_swept_key(tmp_path: Path, shares: list[list[float]], sentence: str) -> None:
-    assert duel(tmp_path, shares)[0] == sentence
+    assert race_sentences(tmp_path, shares)[0] == sentence
 
 
 def test_parallel_copies_are_measured_by_their_even_share(tmp_path: Path) -> None:
-    sentence = duel(tmp_path, [[0.7, 0.71, 0.69], [0.72, 0.71, 0.73]], count=3)[0]
+    sentence = race_sentences(tmp_path, [[0.7, 0.71, 0.69], [0.72, 0.71, 0.73]], count=3)[0]
     assert sentence.endswith("; it has less than an even share of 75 % at every buffer.")
 
 
