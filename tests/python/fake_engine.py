@@ -110,8 +110,8 @@ def write_run(out: Path, plan: Any, mark: str) -> None:
     tables = """
 import sys
 from pathlib import Path
-from synthetic_runs import MadeUpRun, experiment
-made = MadeUpRun(Path(sys.argv[1]), [experiment(0), experiment(1)])
+from synthetic_runs import SyntheticRun, experiment
+made = SyntheticRun(Path(sys.argv[1]), [experiment(0), experiment(1)])
 made.transfer(0, 0)
 if sys.argv[2]:
     made.transfer(1, 0, untrustworthy=sys.argv[2])

@@ -1,6 +1,6 @@
 """Run directories with synthetic content, for tests of analysis and report.
 
-`MadeUpRun` takes rows and writes a directory of the documented form. `large_and_medium` makes up a whole study (four
+`SyntheticRun` takes rows and writes a directory of the documented form. `large_and_medium` makes up a whole study (four
 mixes, five buffers) with plausible curves and answers that are easy to state.
 """
 
@@ -75,7 +75,7 @@ def experiment(number: int = 0, repetition: int = 0, **changes: Any) -> dict[str
     } | changes
 
 
-class MadeUpRun:
+class SyntheticRun:
     """A run directory in the making."""
 
     def __init__(
@@ -174,10 +174,10 @@ def an_id(number: int, repetition: int) -> str:
     return f"{number:08x}{repetition:08x}"
 
 
-def grid(directory: Path, rates: int = 3, buffers: int = 3) -> MadeUpRun:
+def grid(directory: Path, rates: int = 3, buffers: int = 3) -> SyntheticRun:
     """A sweep over rates and buffers, of one flow that takes twice as long at half the rate."""
     points = [(rate, buffer) for rate in range(1, rates + 1) for buffer in range(1, buffers + 1)]
-    run = MadeUpRun(
+    run = SyntheticRun(
         directory / "run",
         [
             experiment(number, sweep={"path.rate": f"{10 * rate}Mbps", "path.buffer": f"{buffer}bdp"}, flows=[flow()])
@@ -191,7 +191,7 @@ def grid(directory: Path, rates: int = 3, buffers: int = 3) -> MadeUpRun:
     return run
 
 
-def large_and_medium(directory: Path, repetitions: int = 10, engine: str = "sim", slower: float = 1.0) -> MadeUpRun:
+def large_and_medium(directory: Path, repetitions: int = 10, engine: str = "sim", slower: float = 1.0) -> SyntheticRun:
     """Make up a study: a large flow and medium flows that come back to back, four mixes, five buffers.
 
     The large flow reaches 30 Mbit/s with cubic and 34 Mbit/s with bbr, less in small buffers with cubic; the medium
@@ -220,7 +220,7 @@ def large_and_medium(directory: Path, repetitions: int = 10, engine: str = "sim"
         for number, (large, medium, buffer) in enumerate(points)
         for repetition in range(repetitions)
     ]
-    run = MadeUpRun(
+    run = SyntheticRun(
         directory,
         experiments,
         engine,
@@ -235,7 +235,7 @@ def large_and_medium(directory: Path, repetitions: int = 10, engine: str = "sim"
 
 
 def _large_and_medium(
-    run: MadeUpRun, number: int, repetition: int, large: str, medium: str, bdp: float, slower: float
+    run: SyntheticRun, number: int, repetition: int, large: str, medium: str, bdp: float, slower: float
 ) -> None:
     chance = random.Random(1000 * number + repetition)
     goodput = (34e6 if large == "bbr" else 30e6 - (8e6 if bdp < 1 else 0)) * chance.uniform(0.97, 1.03) / slower

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg import printable
 
 Thalweg = Callable[..., Any]
@@ -20,7 +20,9 @@ ESCAPE = "\x1b]0;title\x07\x1b[2J"
 def a_run(directory: Path, name: str, mark: str | None = None) -> str:
     """A run of two repetitions with a flow of that name; of a third one that is marked, if a mark is given."""
     sweep = {"flow.x.cc": name}
-    synthetic = MadeUpRun(directory, [experiment(0, n, sweep=sweep, flows=[flow(name)]) for n in range(2 + bool(mark))])
+    synthetic = SyntheticRun(
+        directory, [experiment(0, n, sweep=sweep, flows=[flow(name)]) for n in range(2 + bool(mark))]
+    )
     for n in range(2):
         synthetic.transfer(0, n, name, end_us=1_000_000 + n)
     if mark:

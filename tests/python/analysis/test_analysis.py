@@ -7,16 +7,16 @@ from typing import Any
 
 import polars as pl
 import pytest
-from synthetic_runs import MS, MadeUpRun, an_id, experiment, flow
+from synthetic_runs import MS, SyntheticRun, an_id, experiment, flow
 from thalweg import analysis
 from thalweg.results import open_run
 
 
-def run_of(*experiments: dict[str, Any], directory: Path) -> MadeUpRun:
-    return MadeUpRun(directory / "run", experiments or (experiment(),))
+def run_of(*experiments: dict[str, Any], directory: Path) -> SyntheticRun:
+    return SyntheticRun(directory / "run", experiments or (experiment(),))
 
 
-def value(synthetic: MadeUpRun, measure: str, flow: str | None = "large", repetition: int = 0) -> float | None:
+def value(synthetic: SyntheticRun, measure: str, flow: str | None = "large", repetition: int = 0) -> float | None:
     values = analysis.repetitions(open_run(synthetic.write()))
     rows = values.filter(
         pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(flow)), pl.col("repetition") == repetition

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg.checks import Check, Outcome, TermError, judge, parse_all
 from thalweg.errors import ThalwegErrors
 from thalweg.results import open_run
@@ -88,7 +88,7 @@ def test_a_measure_at_a_point_missing_from_the_rows_is_refused() -> None:
 def judged(folder: Path, text: str, ours: list[list[float]], base: float = 10.0, **changes: object) -> Outcome:
     """Judge a check of a run; `ours` has the goodputs of a flow in Mbit/s, by point and repetition."""
     points = [{"path.rtt": f"{10 * (number + 1)}ms"} for number in range(len(ours))]
-    synthetic = MadeUpRun(
+    synthetic = SyntheticRun(
         folder / "run",
         [
             experiment(number, n, sweep=points[number], flows=[flow("ours"), flow("base")], **changes)

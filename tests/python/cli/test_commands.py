@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment
+from synthetic_runs import SyntheticRun, experiment
 from syrupy.assertion import SnapshotAssertion
 from thalweg.errors import Exit
 from thalweg.plan import Plan
@@ -262,7 +262,7 @@ def test_standard_output_to_a_full_disk_is_an_error() -> None:
 
 
 def test_results_list_untrustworthy_experiments_with_reasons(thalweg: Thalweg, tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "run", [experiment(0, repetition) for repetition in range(4)])
+    run = SyntheticRun(tmp_path / "run", [experiment(0, repetition) for repetition in range(4)])
     late = ["late", None, "late", "busy"]
     for repetition, why in enumerate(late):
         run.transfer(0, repetition, untrustworthy=why)
@@ -280,7 +280,7 @@ def test_results_list_untrustworthy_experiments_with_reasons(thalweg: Thalweg, t
 
 
 def test_results_with_only_untrustworthy_experiments_fail(thalweg: Thalweg, tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "run", [experiment()])
+    run = SyntheticRun(tmp_path / "run", [experiment()])
     run.transfer(0, 0, untrustworthy="late")
     run.write()
     done = thalweg("results", "run")

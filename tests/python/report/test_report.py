@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MS, MadeUpRun, an_id, experiment, flow, large_and_medium, link
+from synthetic_runs import MS, SyntheticRun, an_id, experiment, flow, large_and_medium, link
 from thalweg import analysis, report
 from thalweg.errors import Exit, ThalwegError
 from thalweg.report.content import Content
@@ -50,20 +50,20 @@ class Text(HTMLParser):
         return " ".join(self.text.split())
 
 
-def report_html(*runs: MadeUpRun) -> str:
+def report_html(*runs: SyntheticRun) -> str:
     output = runs[0].directory.parent / "report.html"
     report.write([run.write() for run in runs], output)
     return output.read_text()
 
 
-def small(directory: Path, repetitions: int = 3, **plan: Any) -> MadeUpRun:
+def small(directory: Path, repetitions: int = 3, **plan: Any) -> SyntheticRun:
     """Two points and a few repetitions of one flow."""
     experiments = [
         experiment(number, repetition, sweep={"flow.large.cc": cc}, flows=[flow("large", cc)])
         for number, cc in enumerate(("cubic", "bbr"))
         for repetition in range(repetitions)
     ]
-    run = MadeUpRun(directory / "run", experiments, **plan)
+    run = SyntheticRun(directory / "run", experiments, **plan)
     for entry in experiments:
         number, repetition = entry["experiment"], entry["repetition"]
         cc = entry["flows"][0]["cc"]
@@ -83,7 +83,7 @@ def test_a_study_of_200_experiments_makes_a_page_under_5_mb(tmp_path: Path) -> N
 
 
 def test_a_sweep_of_640_points_makes_a_page_under_5_mb_with_time_series_of_each(tmp_path: Path) -> None:
-    run = MadeUpRun(
+    run = SyntheticRun(
         tmp_path / "run",
         [
             experiment(number, sweep={"path.rtt": f"{number}ms"}, flows=[flow("large"), flow("medium", "bbr")])
@@ -107,7 +107,7 @@ def test_a_sweep_of_640_points_makes_a_page_under_5_mb_with_time_series_of_each(
 
 def test_2000_flows_make_a_page_under_5_mb_that_says_what_it_leaves_out(tmp_path: Path) -> None:
     names = [f"flow-{number}" for number in range(2000)]
-    run = MadeUpRun(tmp_path / "run", [experiment(flows=[flow(name) for name in names])])
+    run = SyntheticRun(tmp_path / "run", [experiment(flows=[flow(name) for name in names])])
     for name in names:
         run.transfer(0, 0, name)
         for t_us in range(0, 100_001, 10_000):
@@ -356,7 +356,7 @@ def test_failed_missing_and_untrustworthy_experiments_are_listed(tmp_path: Path)
 
 
 def test_copies_and_truncated_transfers_cause_cautions(tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "run", [experiment(0, 0), experiment(0, 1)])
+    run = SyntheticRun(tmp_path / "run", [experiment(0, 0), experiment(0, 1)])
     for repetition in range(2):
         run.transfer(0, repetition)
         run.transfer(0, repetition, connection=1, completed=False, size_bytes=9_000_000)
@@ -469,7 +469,7 @@ def test_runs_of_one_engine_are_labelled_with_their_directories(tmp_path: Path) 
 
 
 def test_a_run_without_time_series_says_so(tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "run", [experiment(sample_interval_ns=0)])
+    run = SyntheticRun(tmp_path / "run", [experiment(sample_interval_ns=0)])
     run.transfer(0, 0)
     assert "The run has no time series" in Text(report_html(run)).words
 

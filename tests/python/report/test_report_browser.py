@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from browsers import Watched
 from playwright.sync_api import Browser, Page
-from synthetic_runs import MadeUpRun, an_id, experiment, flow, grid, large_and_medium
+from synthetic_runs import SyntheticRun, an_id, experiment, flow, grid, large_and_medium
 from thalweg import analysis, report
 from thalweg.report.text.numbers import scale_for
 from thalweg.results import open_run
@@ -92,7 +92,7 @@ def test_the_numbers_on_the_page_are_those_of_the_analysis(browser: Browser, stu
 
 
 def test_a_single_point_with_one_repetition_is_drawn_without_errors(browser: Browser, tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "run", [experiment(flows=[flow("a"), flow("b", "bbr")])])
+    run = SyntheticRun(tmp_path / "run", [experiment(flows=[flow("a"), flow("b", "bbr")])])
     for name, cc in (("a", "cubic"), ("b", "bbr")):
         run.transfer(0, 0, name, cc=cc)
         for t_us in range(0, 1_000_001, 10_000):
@@ -203,7 +203,7 @@ def test_a_flow_can_be_hidden_and_shown(browser: Browser, study: Path) -> None:
 
 
 def test_a_selected_quantity_is_drawn_and_an_unrecorded_one_is_not_offered(browser: Browser, tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "run", [experiment(flows=[flow("a", "bbr")])])
+    run = SyntheticRun(tmp_path / "run", [experiment(flows=[flow("a", "bbr")])])
     run.transfer(0, 0, "a", cc="bbr")
     for t_us in range(0, 1_000_001, 10_000):
         run.sample(0, 0, t_us, "a", acked_bytes=t_us)
@@ -306,7 +306,7 @@ def test_two_ordered_dimensions_are_a_heat_map_with_the_number_in_each_cell(
 @pytest.mark.parametrize("bars", [3, 12, 40])
 def test_every_bar_keeps_its_label(browser: Browser, tmp_path: Path, width: int, bars: int) -> None:
     labels = [f"trace-{number}.up" for number in range(bars)]
-    run = MadeUpRun(
+    run = SyntheticRun(
         tmp_path / "run",
         [experiment(number, flows=[flow("a")], sweep={"path.trace": label}) for number, label in enumerate(labels)],
     )

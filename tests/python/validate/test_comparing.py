@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun
+from synthetic_runs import SyntheticRun
 from thalweg.engine import Algorithm, Engine
 from thalweg.errors import ThalwegError, ThalwegErrors
 from thalweg.run import Outcome
@@ -67,14 +67,14 @@ def ran(tmp_path: Path, side: EngineSide, fill: Any = None, failed: Sequence[dic
     """Write the run directory of a side, with the rows that `fill` adds."""
     assert side.plan
     name = side.engine.name
-    run = MadeUpRun(tmp_path / name, side.plan.model_dump()["experiments"], engine=name)
+    run = SyntheticRun(tmp_path / name, side.plan.model_dump()["experiments"], engine=name)
     run.events = list(failed)
     if fill:
         fill(run)
     side.ran(run.write(), Outcome(failed=list(failed)))
 
 
-def unlimited_flow(run: MadeUpRun, number: int, repetition: int, name: str, mbps: float, **values: Any) -> None:
+def unlimited_flow(run: SyntheticRun, number: int, repetition: int, name: str, mbps: float, **values: Any) -> None:
     """Ten seconds of a flow without end."""
     acked = int(mbps * 1e6 * 10 / 8)
     run.transfer(number, repetition, name, end_us=10_000_000, acked_bytes=acked, size_bytes=None,
@@ -84,7 +84,7 @@ def unlimited_flow(run: MadeUpRun, number: int, repetition: int, name: str, mbps
 def pair(a: Sequence[float], b: float, **values: Any) -> Any:
     """Make up both points of the pair alike: the goodputs of `a` by repetition, and that of `b`."""
 
-    def fill(run: MadeUpRun) -> None:
+    def fill(run: SyntheticRun) -> None:
         for number in range(2):
             for repetition, mbps in enumerate(a):
                 unlimited_flow(run, number, repetition, "a", mbps, **values)
@@ -120,7 +120,7 @@ def test_a_flow_that_ends_is_judged_by_its_completion_time(tmp_path: Path) -> No
     part = planned(tmp_path, MIX)
 
     def fill(*seconds: float) -> Any:
-        def transfers(run: MadeUpRun) -> None:
+        def transfers(run: SyntheticRun) -> None:
             for repetition, second in enumerate(seconds):
                 run.transfer(0, repetition, "short", end_us=int(second * 1e6))
 
@@ -153,7 +153,7 @@ def test_summary_errors_use_absolute_values() -> None:
 def test_untrustworthy_cells_are_named_and_have_no_error(tmp_path: Path) -> None:
     part = planned(tmp_path, PAIR)
 
-    def late(run: MadeUpRun) -> None:
+    def late(run: SyntheticRun) -> None:
         pair([10.0, 10.0, 10.0], 5.0)(run)
         for (_, _), rows in run._rows.items():
             for row in rows:
@@ -176,7 +176,7 @@ def test_untrustworthy_cells_are_named_and_have_no_error(tmp_path: Path) -> None
 def test_cells_that_failed_or_were_not_run_are_named_with_the_reason(tmp_path: Path) -> None:
     part = planned(tmp_path, PAIR)
 
-    def first_point(run: MadeUpRun) -> None:
+    def first_point(run: SyntheticRun) -> None:
         for repetition in range(3):
             unlimited_flow(run, 0, repetition, "a", 10.0)
             unlimited_flow(run, 0, repetition, "b", 10.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import stats
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg import analysis
 from thalweg.analysis import Estimate, estimate
 from thalweg.errors import ThalwegError
@@ -19,7 +19,7 @@ Point = Mapping[str, Any]
 
 def a_run(directory: Path, points: Sequence[tuple[Point, Sequence[float]]], name: str = "large") -> Run:
     """A run whose flow takes the given seconds at each point, by repetition: 1 MB each time."""
-    synthetic = MadeUpRun(
+    synthetic = SyntheticRun(
         directory,
         [
             experiment(number, repetition, sweep=dict(point), flows=[flow(name)])
@@ -189,7 +189,7 @@ def test_a_run_is_not_different_from_itself(tmp_path: Path) -> None:
 def test_the_largest_significant_difference_comes_first(tmp_path: Path) -> None:
     runs = []
     for name, lost in (("a", 0), ("b", 300)):
-        synthetic = MadeUpRun(tmp_path / name, [experiment(0, repetition) for repetition in range(3)])
+        synthetic = SyntheticRun(tmp_path / name, [experiment(0, repetition) for repetition in range(3)])
         for repetition in range(3):
             end_us = (1_000_000 if lost == 0 else 3_000_000) + repetition
             synthetic.transfer(0, repetition, end_us=end_us, retransmits=lost + repetition)
@@ -204,7 +204,7 @@ def test_the_largest_significant_difference_comes_first(tmp_path: Path) -> None:
 def test_a_difference_from_zero_exceeds_any_ratio(tmp_path: Path) -> None:
     runs = []
     for name, timeouts in (("a", 0), ("b", 7)):
-        synthetic = MadeUpRun(tmp_path / name, [experiment(0, repetition) for repetition in range(2)])
+        synthetic = SyntheticRun(tmp_path / name, [experiment(0, repetition) for repetition in range(2)])
         for repetition in range(2):
             synthetic.transfer(0, repetition, timeouts=timeouts * (100 + repetition), segments=1000 + repetition)
         runs.append(open_run(synthetic.write()))
@@ -215,7 +215,7 @@ def test_a_difference_from_zero_exceeds_any_ratio(tmp_path: Path) -> None:
 def test_quantised_values_do_not_make_a_difference_significant(tmp_path: Path) -> None:
     runs = {}
     for name, timeouts, repetitions in (("a", 1, 2), ("b", 2, 2), ("c", 1, 4), ("d", 2, 4)):
-        synthetic = MadeUpRun(tmp_path / name, [experiment(0, n) for n in range(repetitions)])
+        synthetic = SyntheticRun(tmp_path / name, [experiment(0, n) for n in range(repetitions)])
         for n in range(repetitions):
             synthetic.transfer(0, n, timeouts=timeouts, segments=1000 + n)
         runs[name] = open_run(synthetic.write())
@@ -243,7 +243,7 @@ def test_unknown_names_are_refused_with_a_suggestion(tmp_path: Path, options: di
 def test_a_share_differs_in_points(tmp_path: Path) -> None:
     runs = []
     for name, took in (("a", 1_000_000), ("b", 4_000_000)):
-        synthetic = MadeUpRun(
+        synthetic = SyntheticRun(
             tmp_path / name, [experiment(0, n, flows=[flow("large"), flow("medium")]) for n in range(2)]
         )
         for n in range(2):

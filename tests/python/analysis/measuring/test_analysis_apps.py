@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow, link
+from synthetic_runs import SyntheticRun, experiment, flow, link
 from thalweg import analysis
 from thalweg.results import open_run
 
@@ -18,7 +18,7 @@ def app(kind: str, **parameters: Any) -> dict[str, Any]:
     return {"kind": "app", "app": {"kind": kind} | parameters}
 
 
-def measured(synthetic: MadeUpRun, name: str) -> dict[str, float | None]:
+def measured(synthetic: SyntheticRun, name: str) -> dict[str, float | None]:
     rows = analysis.repetitions(open_run(synthetic.write()))
     of_flow = rows.filter(rows["flow"].eq_missing(name))
     return dict(zip(of_flow["measure"], of_flow["value"], strict=True))
@@ -26,7 +26,7 @@ def measured(synthetic: MadeUpRun, name: str) -> dict[str, float | None]:
 
 def test_a_video_has_a_bitrate_a_startup_delay_and_stalls(tmp_path: Path) -> None:
     load = app("video", bitrates_bps=[1_000_000, 3_000_000], segment_ns=4, buffer_ns=30)
-    synthetic = MadeUpRun(tmp_path / "run", (experiment(flows=[flow("tv", load=load)]),))
+    synthetic = SyntheticRun(tmp_path / "run", (experiment(flows=[flow("tv", load=load)]),))
     for item, (end_s, stall_s, mbps) in enumerate([(2, 0, 1), (7, 1, 1), (12, 1, 3)]):
         synthetic.transfer(
             0, 0, "tv", transfer=item, item=item, start_us=item * 5 * SECOND, end_us=end_s * SECOND,
@@ -46,7 +46,7 @@ def test_a_video_has_a_bitrate_a_startup_delay_and_stalls(tmp_path: Path) -> Non
 
 def test_page_load_times_are_of_half_and_all_objects(tmp_path: Path) -> None:
     load = app("web", objects=4, sizes_bytes=[1000])
-    synthetic = MadeUpRun(tmp_path / "run", (experiment(flows=[flow("web", load=load)]),))
+    synthetic = SyntheticRun(tmp_path / "run", (experiment(flows=[flow("web", load=load)]),))
     for page, ends in enumerate([(100, 200, 300, 900), (150, 350, 400)]):
         begin = page * SECOND
         for end in ends:
@@ -59,7 +59,7 @@ def test_page_load_times_are_of_half_and_all_objects(tmp_path: Path) -> None:
 
 def test_messages_have_a_rate_and_tail_latency(tmp_path: Path) -> None:
     load = app("rpc", mean_gap_ns=10**8, sizes_bytes=[1000])
-    synthetic = MadeUpRun(
+    synthetic = SyntheticRun(
         tmp_path / "run", (experiment(flows=[flow("rpc", load=load), flow("bulk", size_bytes=None)]),)
     )
     for item in range(101):
@@ -72,7 +72,7 @@ def test_messages_have_a_rate_and_tail_latency(tmp_path: Path) -> None:
 
 
 def test_runs_without_applications_have_no_measures_of_applications(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", (experiment(),))
+    synthetic = SyntheticRun(tmp_path / "run", (experiment(),))
     synthetic.transfer(0, 0)
     assert not {"completion_time_p99", "stalls", "page_time"} & measured(synthetic, "large").keys()
 
@@ -81,7 +81,7 @@ def test_max_min_shares_redistribute_unused_capacity(tmp_path: Path) -> None:
     """Of 15 Mbit/s 14.48 are payload. A call wants 1.48 of them, and two bulk flows share the other 13."""
     load = app("call", frame_bytes=18_500, interval_ns=100_000_000)
     flows = [flow("call", load=load), flow("a", size_bytes=None), flow("b", size_bytes=None)]
-    synthetic = MadeUpRun(tmp_path / "run", (experiment(flows=flows, forward=link(15_000_000)),))
+    synthetic = SyntheticRun(tmp_path / "run", (experiment(flows=flows, forward=link(15_000_000)),))
     for frame in range(100):
         synthetic.transfer(
             0, 0, "call", item=frame, acked_bytes=18_500, start_us=frame * 100 * MS, end_us=(frame + 1) * 100 * MS
@@ -95,6 +95,6 @@ def test_max_min_shares_redistribute_unused_capacity(tmp_path: Path) -> None:
 
 
 def test_an_unlimited_link_has_no_fair_shares(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", (experiment(forward=link(None)),))
+    synthetic = SyntheticRun(tmp_path / "run", (experiment(forward=link(None)),))
     synthetic.transfer(0, 0)
     assert measured(synthetic, "large")["max_min_share"] is None

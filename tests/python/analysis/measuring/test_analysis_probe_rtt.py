@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg import analysis
 from thalweg.results import open_run
 
@@ -12,15 +12,15 @@ SECOND = 1_000_000
 """Microseconds in a second."""
 
 
-def in_step(synthetic: MadeUpRun) -> float | None:
+def in_step(synthetic: SyntheticRun) -> float | None:
     rows = analysis.repetitions(open_run(synthetic.write()), measures=["probe_rtt_sync"])
     assert rows.select("flow", "measure").rows() == [(None, "probe_rtt_sync")]
     return rows["value"].item()
 
 
-def two_bbr_flows(directory: Path, windows: dict[str, dict[int, int]], *, second_cc: str = "bbr") -> MadeUpRun:
+def two_bbr_flows(directory: Path, windows: dict[str, dict[int, int]], *, second_cc: str = "bbr") -> SyntheticRun:
     """Flow `a` starts at once, `b` at 3 s; `windows` have each one's window at seconds, 50 packets elsewhere."""
-    synthetic = MadeUpRun(directory / "run", (experiment(flows=[flow("a"), flow("b")]),))
+    synthetic = SyntheticRun(directory / "run", (experiment(flows=[flow("a"), flow("b")]),))
     for name, start, cc in (("a", 0, "bbr"), ("b", 3, second_cc)):
         synthetic.transfer(0, 0, name, cc=cc, start_us=start * SECOND, end_us=60 * SECOND)
         for second in range(start, 60):
@@ -49,7 +49,7 @@ def test_other_algorithms_do_not_count_and_one_bbr_flow_has_no_synchronisation(t
 
 
 def test_synchronisation_has_no_value_without_samples(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", (experiment(sample_interval_ns=0),))
+    synthetic = SyntheticRun(tmp_path / "run", (experiment(sample_interval_ns=0),))
     synthetic.transfer(0, 0, cc="bbr")
     rows = analysis.repetitions(open_run(synthetic.write()))
     assert rows.filter(pl.col("measure") == "probe_rtt_sync")["value"].to_list() == [None]

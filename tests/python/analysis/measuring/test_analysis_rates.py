@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from synthetic_runs import MS, MadeUpRun, experiment, flow, link
+from synthetic_runs import MS, SyntheticRun, experiment, flow, link
 from thalweg import analysis
 from thalweg.results import open_run
 
@@ -16,13 +16,13 @@ FULL = 5000
 """Packets of 1500 bytes in a second at 60 Mbit/s."""
 
 
-def run_of(directory: Path, **changes: Any) -> MadeUpRun:
+def run_of(directory: Path, **changes: Any) -> SyntheticRun:
     settings: dict[str, Any] = {"sample_interval_ns": 100 * MS, "forward": link(60_000_000)} | changes
-    return MadeUpRun(directory / "run", [experiment(0, 0, **settings)])
+    return SyntheticRun(directory / "run", [experiment(0, 0, **settings)])
 
 
 def value(
-    synthetic: MadeUpRun, measure: str, flow: str | None = "large", window: tuple[float, float] | None = None
+    synthetic: SyntheticRun, measure: str, flow: str | None = "large", window: tuple[float, float] | None = None
 ) -> float | None:
     rows = analysis.repetitions(open_run(synthetic.write()), window).filter(
         pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(flow))
@@ -32,7 +32,7 @@ def value(
 
 
 def add(
-    synthetic: MadeUpRun,
+    synthetic: SyntheticRun,
     packets_per_s: Callable[[float], float],
     name: str = "large",
     from_s: float = 0,
@@ -175,7 +175,7 @@ def test_an_ack_gap_does_not_hide_deliveries(tmp_path: Path) -> None:
 
 
 def test_trace_and_unlimited_links_have_no_fair_share(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(
+    synthetic = SyntheticRun(
         tmp_path / "run",
         [experiment(forward=link(capacity={"kind": "trace", "trace": "t"}), sample_interval_ns=100 * MS)],
         traces={"t": [1]},

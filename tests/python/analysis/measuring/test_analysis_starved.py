@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg import analysis
 from thalweg.results import Run, open_run
 
@@ -18,10 +18,10 @@ def measure_of(run: Run, measure: str, name: str = "large") -> float | None:
     return float(rows["mean"].item()) if rows.height else None
 
 
-def unfair_run(directory: Path, sweep: dict[str, Any] | None = None) -> MadeUpRun:
+def unfair_run(directory: Path, sweep: dict[str, Any] | None = None) -> SyntheticRun:
     """Five copies, of which the last three never deliver anything, and a flow of one copy that does."""
     flows = [flow("large", size_bytes=None, count=5), flow("medium")]
-    synthetic = MadeUpRun(directory, [experiment(0, n, sweep=sweep or {}, flows=flows) for n in range(2)])
+    synthetic = SyntheticRun(directory, [experiment(0, n, sweep=sweep or {}, flows=flows) for n in range(2)])
     for n in range(2):
         for copy in range(5):
             acked = 1_000_000 if copy < 2 else 0
@@ -46,14 +46,14 @@ def test_evenness_of_copies_is_jains_index_per_flow(tmp_path: Path) -> None:
 
 
 def test_a_connection_delivers_if_any_of_its_transfers_does(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path, [experiment()])
+    synthetic = SyntheticRun(tmp_path, [experiment()])
     synthetic.transfer(0, 0, transfer=0, acked_bytes=0, completed=False, size_bytes=1000)
     synthetic.transfer(0, 0, transfer=1)
     assert measure_of(open_run(synthetic.write()), "starved") == 0.0
 
 
 def test_a_connection_truncated_immediately_has_not_starved(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path, [experiment()])
+    synthetic = SyntheticRun(tmp_path, [experiment()])
     synthetic.transfer(0, 0)
     for connection, start_us in ((1, 950_000), (2, 905_000)):  # two round trips are 90 ms
         synthetic.transfer(
@@ -63,7 +63,7 @@ def test_a_connection_truncated_immediately_has_not_starved(tmp_path: Path) -> N
 
 
 def test_a_copy_without_duration_is_ignored_in_evenness(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path, [experiment()])
+    synthetic = SyntheticRun(tmp_path, [experiment()])
     for copy, start_us in ((0, 0), (1, 0), (2, 1_000_000)):
         acked = 0 if copy == 2 else 1_000_000
         synthetic.transfer(0, 0, copy=copy, start_us=start_us, acked_bytes=acked, completed=False, size_bytes=None)
@@ -98,7 +98,7 @@ def test_the_report_cautions_about_connections_that_starved(tmp_path: Path) -> N
 
 def test_the_sweep_point_with_most_starved_connections_is_reported(tmp_path: Path) -> None:
     counts = {"1bdp": 1, "2bdp": 3, "4bdp": 0}
-    synthetic = MadeUpRun(
+    synthetic = SyntheticRun(
         tmp_path, [experiment(number, sweep={"path.buffer": buffer}) for number, buffer in enumerate(counts)]
     )
     for number, starved in enumerate(counts.values()):
@@ -116,7 +116,7 @@ def test_a_starved_connection_is_described_with_scenario_values(tmp_path: Path) 
     sweeps: list[dict[str, object]] = [
         {"flow.large.paced": is_paced, "flow.large.count": 1.0} for is_paced in (False, True)
     ]
-    synthetic = MadeUpRun(tmp_path, [experiment(number, sweep=sweep) for number, sweep in enumerate(sweeps)])
+    synthetic = SyntheticRun(tmp_path, [experiment(number, sweep=sweep) for number, sweep in enumerate(sweeps)])
     synthetic.transfer(0, 0, acked_bytes=0, completed=False, size_bytes=None)
     synthetic.transfer(1, 0, acked_bytes=1_000_000, completed=False, size_bytes=None)
     (sentence,) = analysis.starved_cautions(open_run(synthetic.write()))

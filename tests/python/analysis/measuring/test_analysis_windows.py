@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg import analysis
 from thalweg.errors import ThalwegError
 from thalweg.results import open_run
@@ -14,12 +14,12 @@ SECOND = 1_000_000
 """Microseconds in a second."""
 
 
-def run_of(*experiments: dict[str, Any], directory: Path) -> MadeUpRun:
-    return MadeUpRun(directory / "run", experiments or (experiment(),))
+def run_of(*experiments: dict[str, Any], directory: Path) -> SyntheticRun:
+    return SyntheticRun(directory / "run", experiments or (experiment(),))
 
 
 def value(
-    synthetic: MadeUpRun, measure: str, window: tuple[float, float] | None, flow: str | None = "large"
+    synthetic: SyntheticRun, measure: str, window: tuple[float, float] | None, flow: str | None = "large"
 ) -> float | None:
     rows = analysis.repetitions(open_run(synthetic.write()), window).filter(
         pl.col("measure") == measure, pl.col("flow").eq_missing(pl.lit(flow))
@@ -28,7 +28,7 @@ def value(
     return rows["value"].item()
 
 
-def two_flows(directory: Path) -> MadeUpRun:
+def two_flows(directory: Path) -> SyntheticRun:
     """`large` gets 1 MB in each of ten seconds, `late` 0.5 MB in each from second 5 on; samples each second."""
     synthetic = run_of(experiment(flows=[flow(), flow("late")]), directory=directory)
     synthetic.transfer(0, 0, end_us=10 * SECOND, acked_bytes=10_000_000, segments=10_000, retransmits=100)

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow, link
+from synthetic_runs import SyntheticRun, experiment, flow, link
 from thalweg import analysis
 from thalweg.results import open_run
 
 
 def derived(directory: Path, traces: dict[str, list[int]] | None = None, **changes: Any) -> dict[str, float]:
-    synthetic = MadeUpRun(directory / "run", [experiment(**changes)], traces=traces or {})
+    synthetic = SyntheticRun(directory / "run", [experiment(**changes)], traces=traces or {})
     synthetic.transfer(0, 0)
     return analysis.derived(open_run(synthetic.write())).row(0, named=True)
 

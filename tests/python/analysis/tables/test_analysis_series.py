@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic_runs import MadeUpRun, experiment
+from synthetic_runs import SyntheticRun, experiment
 from thalweg import analysis
 from thalweg.analysis.tables.thin import peaks
 from thalweg.results import open_run
@@ -34,8 +34,8 @@ def test_thinning_keeps_extremes_ends_and_order_and_never_exceeds_the_limit(valu
     assert y[keep].min() == y.min()
 
 
-def two_connections(directory: Path) -> MadeUpRun:
-    synthetic = MadeUpRun(directory / "run", [experiment()])
+def two_connections(directory: Path) -> SyntheticRun:
+    synthetic = SyntheticRun(directory / "run", [experiment()])
     synthetic.transfer(0, 0)
     for t_ms in range(0, 1001, 10):  # 1 MB in a second
         synthetic.sample(0, 0, t_ms * 1000, acked_bytes=t_ms * 1000, cwnd_packets=20)
@@ -52,7 +52,7 @@ def test_rate_is_that_of_the_acknowledged_bytes_and_zero_between_connections(tmp
 
 
 def test_an_unlimited_pacing_rate_is_empty(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", [experiment()])
+    synthetic = SyntheticRun(tmp_path / "run", [experiment()])
     synthetic.transfer(0, 0)
     for t_us, rate_bps in ((0, 2**64 - 1), (1000, 5_000_000), (2000, None), (3000, 6_000_000)):
         synthetic.sample(0, 0, t_us, pacing_rate_bps=rate_bps)
@@ -82,7 +82,7 @@ def test_queue_series_has_backlog_and_drop_times(tmp_path: Path) -> None:
 
 
 def test_connection_series_have_units_for_every_quantity(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", [experiment()])  # 40 Mbit/s and 45 ms: a BDP of 225 kB, 150 packets
+    synthetic = SyntheticRun(tmp_path / "run", [experiment()])  # 40 Mbit/s and 45 ms: a BDP of 225 kB, 150 packets
     synthetic.transfer(0, 0)
     for t_us in (0, 100_000):
         synthetic.sample(0, 0, t_us, inflight_packets=300, pacing_rate_bps=50_000_000, srtt_us=60_000)
@@ -104,7 +104,7 @@ def test_sparse_recording_yields_the_same_curve(
     steps = [(5, 2.9), (8, 1.0), (15, 1.25), (18, 1.0)]
 
     def gain(directory: Path, state_s: list[int]) -> list[analysis.Line]:
-        synthetic = MadeUpRun(directory, [experiment()])
+        synthetic = SyntheticRun(directory, [experiment()])
         synthetic.transfer(0, 0)
         for t_s in range(20):
             synthetic.sample(0, 0, t_s * 1_000_000)
@@ -127,7 +127,7 @@ def test_only_requested_columns_are_read(tmp_path: Path) -> None:
 
 
 def test_a_run_without_time_series_has_empty_ones(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", [experiment(sample_interval_ns=0)])
+    synthetic = SyntheticRun(tmp_path / "run", [experiment(sample_interval_ns=0)])
     synthetic.transfer(0, 0)
     run = open_run(synthetic.write())
     (series,) = analysis.series(run, [(0, 0)])
@@ -137,14 +137,14 @@ def test_a_run_without_time_series_has_empty_ones(tmp_path: Path) -> None:
 
 
 def test_the_typical_repetition_has_the_median_goodput(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", [experiment(0, repetition) for repetition in range(3)])
+    synthetic = SyntheticRun(tmp_path / "run", [experiment(0, repetition) for repetition in range(3)])
     for repetition, seconds in enumerate([5, 1, 3]):
         synthetic.transfer(0, repetition, end_us=seconds * 1_000_000)
     assert analysis.typical_repetitions(analysis.repetitions(open_run(synthetic.write())), "large") == {0: 2}
 
 
 def test_distributions_pool_the_transfers_of_all_repetitions_sorted(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", [experiment(0, 0), experiment(0, 1)])
+    synthetic = SyntheticRun(tmp_path / "run", [experiment(0, 0), experiment(0, 1)])
     synthetic.transfer(0, 0, end_us=3_000_000, connection=0)
     synthetic.transfer(0, 0, end_us=1_000_000, connection=1)
     synthetic.transfer(0, 1, end_us=2_000_000)
@@ -158,7 +158,7 @@ def test_distributions_pool_the_transfers_of_all_repetitions_sorted(tmp_path: Pa
 
 
 def test_a_thinned_distribution_keeps_its_percentiles_and_both_ends(tmp_path: Path) -> None:
-    synthetic = MadeUpRun(tmp_path / "run", [experiment()])
+    synthetic = SyntheticRun(tmp_path / "run", [experiment()])
     for connection in range(1001):
         synthetic.transfer(0, 0, connection=connection, end_us=1_000_000 + 1000 * connection)
     transfers = analysis.transfer_distributions(open_run(synthetic.write())).filter(measure="completion_time")

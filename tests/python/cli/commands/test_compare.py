@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg.errors import Exit
 
 Thalweg = Callable[..., Any]
@@ -19,7 +19,7 @@ def a_study(directory: Path, engine: str = "sim", slower: float = 1.0) -> str:
     """A large flow and a medium one, which takes longer with cubic than with bbr; retransmits are the same."""
     points = [{"flow.medium.cc": cc, "path.buffer": buffer} for cc in ("bbr", "cubic") for buffer in BUFFERS]
     flows = [flow("large"), flow("medium")]
-    synthetic = MadeUpRun(
+    synthetic = SyntheticRun(
         directory,
         [
             experiment(number, n, sweep=dict(point), flows=flows)
@@ -114,7 +114,7 @@ def test_a_tolerance_must_be_a_number(thalweg: Thalweg, runs: tuple[str, str], t
 def test_reasons_for_doubt_in_a_comparison_are_reported(thalweg: Thalweg, tmp_path: Path) -> None:
     paths = []
     for name in ("a", "b"):
-        synthetic = MadeUpRun(tmp_path / name, [experiment(0, n, flows=[flow(name)]) for n in range(4)])
+        synthetic = SyntheticRun(tmp_path / name, [experiment(0, n, flows=[flow(name)]) for n in range(4)])
         for repetition in range(3):
             mark = "the host was busy" if repetition == 2 else None
             synthetic.transfer(0, repetition, name, untrustworthy=mark)
@@ -133,7 +133,7 @@ def test_reasons_for_doubt_in_a_comparison_are_reported(thalweg: Thalweg, tmp_pa
 def test_a_comparison_without_repetitions_is_not_evidence(thalweg: Thalweg, tmp_path: Path) -> None:
     paths = []
     for name, acked in (("a", 1_000_000), ("b", 2_000_000)):
-        synthetic = MadeUpRun(tmp_path / name, [experiment(0, flows=[flow("large")])])
+        synthetic = SyntheticRun(tmp_path / name, [experiment(0, flows=[flow("large")])])
         synthetic.transfer(0, 0, "large", acked_bytes=acked)
         paths.append(str(synthetic.write()))
     done = thalweg("compare", *paths)

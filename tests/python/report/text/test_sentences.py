@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg.report.content import Content
 from thalweg.report.text.sentences import flow_name, sentences
 
@@ -29,7 +29,7 @@ def race_sentences(
         for number, of_buffer in enumerate(shares)
         for repetition in range(len(of_buffer))
     ]
-    run = MadeUpRun(directory / "run", experiments)
+    run = SyntheticRun(directory / "run", experiments)
     for number, of_buffer in enumerate(shares):
         for repetition, share in enumerate(of_buffer):
             for name, cc, part in (("ours", ccs[0], share), ("theirs", ccs[1], 1 - share)):
@@ -91,7 +91,7 @@ def test_parallel_copies_are_measured_by_their_even_share(tmp_path: Path) -> Non
 
 def test_the_share_of_a_flow_with_a_size_is_not_a_finding(tmp_path: Path) -> None:
     flows = [flow("ours", "bbr", size_bytes=1000), flow("theirs", "cubic", size_bytes=None)]
-    run = MadeUpRun(tmp_path / "run", [experiment(0, 0, flows=flows)])
+    run = SyntheticRun(tmp_path / "run", [experiment(0, 0, flows=flows)])
     run.transfer(0, 0, "ours", cc="bbr", size_bytes=1000, acked_bytes=1000, end_us=SECOND)
     run.transfer(0, 0, "theirs", cc="cubic", size_bytes=None, completed=False, acked_bytes=9000, end_us=SECOND)
     content = Content([run.write()])
@@ -110,7 +110,7 @@ def algorithms(directory: Path, goodputs: dict[str, list[list[int]]]) -> str:
         for point, (cc, number) in enumerate(points)
         for repetition in range(len(goodputs[cc][number]))
     ]  # fmt: skip
-    run = MadeUpRun(directory / "run", experiments)
+    run = SyntheticRun(directory / "run", experiments)
     for point, (cc, number) in enumerate(points):
         for repetition, size in enumerate(goodputs[cc][number]):
             run.transfer(
@@ -141,7 +141,7 @@ def test_no_algorithm_leads_where_the_intervals_overlap(tmp_path: Path) -> None:
 
 def test_a_flow_is_named_with_its_algorithm_unless_its_name_has_it(tmp_path: Path) -> None:
     flows = [flow("ours", "bbr", size_bytes=None), flow("cubic-flow", "cubic", size_bytes=None)]
-    run = MadeUpRun(tmp_path / "run", [experiment(0, 0, flows=flows)])
+    run = SyntheticRun(tmp_path / "run", [experiment(0, 0, flows=flows)])
     run.transfer(0, 0, "ours", cc="bbr")
     content = Content([run.write()])
     assert flow_name(content.sweep, "ours") == "ours (bbr)"

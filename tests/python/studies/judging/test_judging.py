@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from scipy import stats
-from synthetic_runs import MadeUpRun, experiment, flow
+from synthetic_runs import SyntheticRun, experiment, flow
 from thalweg import analysis
 from thalweg.engine import Engine
 from thalweg.errors import ThalwegError
@@ -36,7 +36,7 @@ def synthetic(directory: Path, times_s: Mapping[tuple[str, str], Sequence[float 
         for number, ((cc, buffer), values) in enumerate(times_s.items())
         for repetition in range(len(values))
     ]
-    run = MadeUpRun(directory, experiments)
+    run = SyntheticRun(directory, experiments)
     for number, values in enumerate(times_s.values()):
         for repetition, seconds in enumerate(values):
             took = {"end_us": int((seconds or 5.0) * 1e6), "completed": seconds is not None}
@@ -196,7 +196,7 @@ def test_an_untested_claim_says_where_it_is_tested(race: dict[str, PartData]) ->
 
 
 def test_a_quantity_that_the_engine_does_not_record_is_not_inconclusive(tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "a", [experiment(0, 0, flows=[flow("large", "bbr")])])
+    run = SyntheticRun(tmp_path / "a", [experiment(0, 0, flows=[flow("large", "bbr")])])
     run.transfer(0, 0, "large", timeouts=None, completed=False)
     parts = {"synthetic": PartData(PlannedPart("synthetic", SIM), open_run(run.write()))}
     lost = judge(

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from synthetic_runs import MadeUpRun, experiment, flow, link
+from synthetic_runs import SyntheticRun, experiment, flow, link
 from thalweg.engine import Engine
 from thalweg.results import open_run
 from thalweg.studies.claims.models import Tree
@@ -47,7 +47,7 @@ def grid(tmp_path: Path) -> dict[str, PartData]:
                 )
                 is_shallow = buffer * 1000 < 0.3 * rate * 1e6 * RTT_S / 8
                 gains.append({"cubic": 1.0, "bbr": 1.5 if is_shallow else 0.97}[cc])
-    synthetic = MadeUpRun(tmp_path / "run", experiments)
+    synthetic = SyntheticRun(tmp_path / "run", experiments)
     for number, gain in enumerate(gains):
         synthetic.transfer(number, 0, cc=experiments[number]["flows"][0]["cc"], acked_bytes=int(1_000_000 * gain))
     engine = Engine("sim", "", "3", True, None, {}, frozenset())

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from synthetic_runs import MadeUpRun, experiment
+from synthetic_runs import SyntheticRun, experiment
 from thalweg import analysis, engine, studies
 from thalweg.errors import Exit
 from thalweg.plan import Plan
@@ -18,7 +18,7 @@ from thalweg.studies.running.rounds import ExperimentKey, Schedule
 
 def schedule(points: int, repetitions: int) -> Schedule:
     experiments = [experiment(point, repetition) for point in range(points) for repetition in range(repetitions)]
-    return Schedule(Plan.model_validate(MadeUpRun(Path(), experiments).plan))
+    return Schedule(Plan.model_validate(SyntheticRun(Path(), experiments).plan))
 
 
 def claim(id: str, tolerance: float | None = 0.1) -> Claim:
@@ -55,7 +55,7 @@ def test_a_point_without_a_claim_gets_the_repetitions_of_the_scenario() -> None:
 
 
 def test_unneeded_repetitions_are_not_missing(tmp_path: Path) -> None:
-    run = MadeUpRun(tmp_path / "run", [experiment(0, number) for number in range(5)])
+    run = SyntheticRun(tmp_path / "run", [experiment(0, number) for number in range(5)])
     for repetition in range(3):
         run.transfer(0, repetition)
     directory = run.write()
@@ -109,7 +109,7 @@ class Runner:
         self.asked.append(list(due))
         self.done |= set(due)
         assert planned_part.plan
-        run = MadeUpRun(directory, json.loads(planned_part.plan.model_dump_json())["experiments"])
+        run = SyntheticRun(directory, json.loads(planned_part.plan.model_dump_json())["experiments"])
         for point, repetition in self.done:
             noise = 0.1 * (-1) ** repetition if point else 0.0
             run.transfer(point, repetition, end_us=int((1 + noise) * 1e6))
