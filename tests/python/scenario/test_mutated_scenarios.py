@@ -87,4 +87,4 @@ def test_a_rule_ignores_the_keys_that_it_does_not_declare(raw: dict[str, Any]) -
         of_all, of_declared = Mistakes(), Mistakes()
         rule(sound, document.file.parent, of_all)
         rule(check.extract(sound, keys), document.file.parent, of_declared)
-        assert of_declared.found == of_all.found, rule
+        assert of_declared.entries == of_all.entries, rule
