@@ -57,7 +57,11 @@ fn answer(request: &Value) -> Value {
             "connections_open": 2, "counters": {"opened": 1500, "lost_events": 7}, "colour": "blue",
         });
     }
-    let connection = |number: u64, remote: &str, cc: &str| json!({"connection": number, "local": "192.0.2.1:443", "remote": remote, "cc": cc, "goodput_bps": 71.2e6});
+    let connection = |number: u64, remote: &str, cc: &str| {
+        json!({
+            "connection": number, "local": "192.0.2.1:443", "remote": remote, "cc": cc, "goodput_bps": 71.2e6
+        })
+    };
     let connections = [connection(1, "198.51.100.1:50000", "bbr"), connection(2, "198.51.100.2:50000", "cubic")];
     json!({"looked_us": 0, "total": 12_345, "connections": connections})
 }
