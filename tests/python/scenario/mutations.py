@@ -5,7 +5,7 @@ import datetime
 from typing import Any
 
 from hypothesis import strategies as st
-from thalweg.scenario.paths import resolve, schema
+from thalweg.scenario.places import resolve, schema
 
 Raw = dict[str, Any]
 
