@@ -11,7 +11,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from left_out import cannot
+from left_out import skip_or_fail
 from thalweg import engine, results
 from waiting import wait_until
 
@@ -26,7 +26,7 @@ SIZE = 1_000_000
 
 def command(role: str, sender: str, port: int, *options: str) -> list[str]:
     if not RUST.exists():
-        cannot("the peers of QUIC stacks are not built: tools/bootstrap quic")
+        skip_or_fail("the peers of QUIC stacks are not built: tools/bootstrap quic")
     return [str(STUDY / "peer"), role, sender, "--port", str(port), *options]
 
 
