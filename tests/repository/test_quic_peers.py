@@ -112,7 +112,7 @@ def beside_linux(directory: Path) -> pl.DataFrame:
 def test_a_flow_of_quinn_beside_linux_is_measured_from_its_packets_and_repeats(tmp_path: Path) -> None:
     uml = engine.capabilities().engines["uml"]
     if not uml.available:
-        cannot(f"uml: {uml.reason}")
+        skip_or_fail(f"uml: {uml.reason}")
     command("server", "quinn-cubic", 0)
     main, tcp = beside_linux(tmp_path / "run").iter_rows(named=True)
     assert (main["cc"], main["retransmits"], tcp["cc"]) == ("quinn-cubic", None, "cubic")
