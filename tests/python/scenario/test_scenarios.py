@@ -19,8 +19,8 @@ FILES = sorted(
 )
 
 
-OF_A_REAL_KERNEL = {"bpftune-arms"}
-"""Studies of algorithms that only a real kernel has."""
+OF_A_REAL_KERNEL = {"bpftune-arms", "quic-beside-tcp"}
+"""Studies with algorithms that only a real kernel has, or with programs."""
 
 OF_REAL_KERNELS = {"2brobust/tenants": "co_tenants", "better-bbr/cells": "bbr_tuned"}
 """Scenarios with what only real kernels have, by folder and name: a scheduler for processes, a loaded eBPF program."""
