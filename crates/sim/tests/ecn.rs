@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{bulk, run};
+use support::{bulk, dualpi2, run};
 use thalweg_plan::plan::{Buffer, Experiment, Queue};
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Packets, Rate, Span};
@@ -131,19 +131,6 @@ fn beta_ecn_of_rfc_8511_carries_more_over_a_short_queue() {
         run(&experiment).flows[0].goodput_bps / RATE.0 as f64
     };
     assert!(share(Some(0.85)) > share(None) + 0.01, "{} and {}", share(Some(0.85)), share(None));
-}
-
-/// Linux's defaults.
-fn dualpi2() -> Queue {
-    Queue::Dualpi2 {
-        target_ns: Span::from_millis(15),
-        tupdate_ns: Span::from_millis(16),
-        alpha: 0.16,
-        beta: 3.2,
-        step_thresh_ns: Span::from_millis(1),
-        coupling_factor: 2,
-        classic_protection: 10,
-    }
 }
 
 /// ECT(0) is served by the classic queue, which is held at 15 ms; the L queue marks from 1 ms on (RFC 9332).

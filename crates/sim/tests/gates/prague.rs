@@ -6,7 +6,7 @@
 //! 25 ms).
 
 use crate::PAYLOAD;
-use crate::support::{bulk, of, run};
+use crate::support::{bulk, dualpi2, of, run};
 use thalweg_plan::plan::{Experiment, Queue};
 use thalweg_trace::Memory;
 use thalweg_units::{Rate, Span};
@@ -16,18 +16,6 @@ const SECONDS: u64 = 30;
 
 /// Slow start and the 500 rounds until Prague reduces its dependence on the round-trip time are over.
 const SETTLED_US: u64 = 15_000_000;
-
-fn dualpi2() -> Queue {
-    Queue::Dualpi2 {
-        target_ns: Span::from_millis(15),
-        tupdate_ns: Span::from_millis(16),
-        alpha: 0.16,
-        beta: 3.2,
-        step_thresh_ns: Span::from_millis(1),
-        coupling_factor: 2,
-        classic_protection: 10,
-    }
-}
 
 fn pie() -> Queue {
     let (target_ns, tupdate_ns) = (Span::from_millis(15), Span::from_millis(15));

@@ -4,7 +4,7 @@
 //! reference delay); RFC 8290, section 1.2 (a sparse flow is not queued behind others); RFC 9332, section 1 (the L
 //! queue has a delay of less than a millisecond); RFC 3168 (a mark takes the place of a drop).
 
-use crate::support::{bulk, run};
+use crate::support::{bulk, dualpi2, run};
 use thalweg_plan::plan::{Experiment, Flow, Load, Queue};
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Rate, Span};
@@ -104,17 +104,8 @@ fn scalable_rtt_ms(queue: Queue) -> f64 {
 
 #[test]
 fn dualpi2_keeps_its_low_latency_queue_under_a_millisecond() {
-    let dualpi2 = Queue::Dualpi2 {
-        target_ns: Span::from_millis(15),
-        tupdate_ns: Span::from_millis(16),
-        alpha: 0.16,
-        beta: 3.2,
-        step_thresh_ns: Span::from_millis(1),
-        coupling_factor: 2,
-        classic_protection: 10,
-    };
     // The path has 40 ms, and a packet takes 0.24 ms.
-    let rtt = scalable_rtt_ms(dualpi2);
+    let rtt = scalable_rtt_ms(dualpi2());
     assert!((40.0..41.3).contains(&rtt), "dualpi2: {rtt} ms");
     let control = scalable_rtt_ms(Queue::Fifo {});
     assert!(control > 100.0, "fifo: {control} ms");

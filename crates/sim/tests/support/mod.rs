@@ -3,7 +3,7 @@
 // Each test binary uses its own part of this.
 #![allow(dead_code)]
 
-use thalweg_plan::plan::{Buffer, Capacity, Experiment, Flow, Load, Loss, Step, Traces};
+use thalweg_plan::plan::{Buffer, Capacity, Experiment, Flow, Load, Loss, Queue, Step, Traces};
 use thalweg_trace::{FlowRow, Memory};
 use thalweg_units::{Bytes, Chance, Rate, Span, Time};
 
@@ -59,4 +59,17 @@ pub fn of<'a>(rows: &'a Memory, flow: &str) -> Vec<&'a FlowRow> {
 /// Goodput over a rate.
 pub fn share(row: &FlowRow, rate: Rate) -> f64 {
     row.goodput_bps / rate.0 as f64
+}
+
+/// DualPI2 with Linux's defaults.
+pub fn dualpi2() -> Queue {
+    Queue::Dualpi2 {
+        target_ns: Span::from_millis(15),
+        tupdate_ns: Span::from_millis(16),
+        alpha: 0.16,
+        beta: 3.2,
+        step_thresh_ns: Span::from_millis(1),
+        coupling_factor: 2,
+        classic_protection: 10,
+    }
 }
