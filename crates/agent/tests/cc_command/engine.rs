@@ -31,6 +31,23 @@ pub fn experiment() -> Value {
     serde_json::from_str(include_str!("../../../engine/tests/data/experiment.json")).expect("JSON")
 }
 
+/// One flow without end over 20 Mbit/s and 40 ms, with a buffer and a probability of loss.
+pub fn bulk_flow(cc: &str, seconds: u64, buffer_bytes: u64, loss: f64) -> Value {
+    let mut experiment = experiment();
+    experiment["duration_ns"] = json!(seconds * 1_000_000_000);
+    experiment["rtt_ns"] = json!(40_000_000);
+    experiment["forward"]["capacity"]["steps"][0]["rate_bps"] = json!(20_000_000);
+    experiment["forward"]["buffer"]["bytes"] = json!(buffer_bytes);
+    experiment["forward"]["loss"]["ratio"] = json!(loss);
+    for direction in ["forward", "reverse"] {
+        experiment[direction]["delay_ns"] = json!(20_000_000);
+    }
+    experiment["flows"].as_array_mut().expect("a list").truncate(1);
+    experiment["flows"][0]["cc"] = json!(cc);
+    experiment["flows"][0]["load"] = json!({"kind": "unlimited"});
+    experiment
+}
+
 /// A plan of experiments for the engine `name`.
 pub fn with_engine(name: &str, experiments: &[Value]) -> Value {
     json!({

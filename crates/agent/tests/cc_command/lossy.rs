@@ -1,6 +1,6 @@
 //! `bbr3` on a path that loses packets at random, which a user would load it for.
 
-use crate::engine::{engine, experiment, run, with_engine};
+use crate::engine::{bulk_flow, engine, run, with_engine};
 use crate::stage::Stage;
 use parquet::record::{Field, Row};
 use serde_json::{Value, json};
@@ -9,21 +9,9 @@ use std::collections::BTreeMap;
 /// How many times the goodput of CUBIC. It has 3 to 4 times that on 20 Mbit/s; a busy machine leaves less.
 const FACTOR: f64 = 1.5;
 
-/// One flow without end over 20 Mbit/s and 40 ms that lose 1 % of packets.
+/// A flow that loses 1 % of its packets.
 fn flow(cc: &str) -> Value {
-    let mut experiment = experiment();
-    experiment["duration_ns"] = json!(4_000_000_000_u64);
-    experiment["rtt_ns"] = json!(40_000_000);
-    experiment["forward"]["capacity"]["steps"][0]["rate_bps"] = json!(20_000_000);
-    experiment["forward"]["buffer"]["bytes"] = json!(100_000);
-    experiment["forward"]["loss"]["ratio"] = json!(0.01);
-    for direction in ["forward", "reverse"] {
-        experiment[direction]["delay_ns"] = json!(20_000_000);
-    }
-    experiment["flows"].as_array_mut().expect("a list").truncate(1);
-    experiment["flows"][0]["cc"] = json!(cc);
-    experiment["flows"][0]["load"] = json!({"kind": "unlimited"});
-    experiment
+    bulk_flow(cc, 4, 100_000, 0.01)
 }
 
 fn column<'a>(row: &'a Row, wanted: &str) -> &'a Field {

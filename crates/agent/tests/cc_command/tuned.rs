@@ -1,29 +1,17 @@
 //! `bbr_tuned` on this machine's kernel does what its parameters say.
 
-use crate::engine::{engine, experiment, run, with_engine};
+use crate::engine::{bulk_flow, engine, run, with_engine};
 use crate::stage::Stage;
 use parquet::record::{Field, Row};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The time between probes, and what a busy machine may add to it or take from it.
 const INTERVAL_US: u64 = 400_000;
 const TOLERANCE_US: u64 = 100_000;
 
-/// A flow without end over 20 Mbit/s and 40 ms, where the kernel's BBR probes every 320 ms.
+/// A flow without losses at random, whose BBR in the kernel would probe every 320 ms.
 fn flow() -> Value {
-    let mut experiment = experiment();
-    experiment["duration_ns"] = json!(6_000_000_000_u64);
-    experiment["rtt_ns"] = json!(40_000_000);
-    experiment["forward"]["capacity"]["steps"][0]["rate_bps"] = json!(20_000_000);
-    experiment["forward"]["buffer"]["bytes"] = json!(200_000);
-    experiment["forward"]["loss"]["ratio"] = json!(0.0);
-    for direction in ["forward", "reverse"] {
-        experiment[direction]["delay_ns"] = json!(20_000_000);
-    }
-    experiment["flows"].as_array_mut().expect("a list").truncate(1);
-    experiment["flows"][0]["cc"] = json!("bbr_tuned");
-    experiment["flows"][0]["load"] = json!({"kind": "unlimited"});
-    experiment
+    bulk_flow("bbr_tuned", 6, 200_000, 0.0)
 }
 
 fn number(row: &Row, wanted: &str) -> u64 {
