@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Command::Supervise => exit_of("supervise", thalweg_lab::program::supervise()),
         Command::Reap => exit_of("reap", session::reap()),
         Command::Listen { at } => exit_of("listen", session::listen(at)),
-        Command::Guest(Guest::Keep) => exit_of("guest keep", guest::keeper::keep()),
+        Command::Guest(Guest::Keep) => exit_of("guest keep", guest::supervisor::keep()),
         Command::Guest(Guest::Begin { .. }) => exit_of("guest begin", guest::inside::begin()),
         Command::Guest(Guest::Boot { .. }) => exit_of("guest boot", vm::inside::boot()),
         Command::Schema { subject } => print(&format!("{:#}\n", schema::schema(subject))),

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_status_shows_rates_with_three_digits_and_what_is_unknown_as_a_dash() {
+    fn the_status_shows_rates_with_three_digits_and_unknown_values_as_a_dash() {
         let busy = StatusReport {
             t_us: 1,
             rate_bps: [19_234_567, 412_345],

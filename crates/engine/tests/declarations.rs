@@ -1,4 +1,4 @@
-//! What the binary says about itself agrees with what is declared.
+//! The capabilities reported by the binary match the declarations.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn ask(arguments: &[&str]) -> Value {
 }
 
 /// Every key that the scenario's schema declares, and `key=value` for every value that it enumerates. Names that users
-/// choose are `*`, places in lists are left out.
+/// choose are `*`, list indices are left out.
 fn declared() -> BTreeSet<String> {
     let schema = ask(&["schema", "scenario"]);
     let mut found = BTreeSet::new();
@@ -47,13 +47,13 @@ fn walk(root: &Value, schema: &Value, key: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-/// What capabilities may say besides what the schema enumerates: the algorithm is one of those listed in `cc`, and a
+/// Capability values that the schema does not enumerate: the algorithm is one of those listed in `cc`, and a
 /// trace has one of these formats.
 const FREE: [&str; 5] =
     ["flow.cc=name", "path.trace=csv", "path.trace=mahimahi", "path.reverse.trace=csv", "path.reverse.trace=mahimahi"];
 
 #[test]
-fn every_key_that_an_engine_honours_is_declared_and_listed_once() {
+fn every_key_that_an_engine_supports_is_declared_and_listed_once() {
     let declared = declared();
     assert!(declared.contains("host.*.cpu_share") && declared.contains("path.queue=fq_codel"), "{declared:?}");
     assert!(declared.contains("flow.cc.bpf") && declared.contains("path.steps.at"), "{declared:?}");
@@ -75,7 +75,7 @@ fn every_key_that_an_engine_honours_is_declared_and_listed_once() {
 }
 
 #[test]
-fn an_engine_that_honours_a_choice_honours_its_key() {
+fn an_engine_that_supports_a_value_supports_its_key() {
     for engine in ask(&["capabilities", "--json"])["engines"].as_array().unwrap() {
         let keys: BTreeSet<&str> =
             engine["honours"].as_array().unwrap().iter().map(|key| key.as_str().unwrap()).collect();
@@ -101,7 +101,7 @@ fn capabilities_describe_the_simulator() {
 }
 
 #[test]
-fn capabilities_of_a_named_engine_are_those_that_the_full_report_lists() {
+fn capabilities_of_a_named_engine_match_the_full_report() {
     let all = ask(&["capabilities", "--json"]);
     let named = ask(&["capabilities", "--json", "--engine", "sim"]);
     assert_eq!(named["engines"], Value::Array(vec![all["engines"][0].clone()]));
@@ -110,7 +110,7 @@ fn capabilities_of_a_named_engine_are_those_that_the_full_report_lists() {
 }
 
 #[test]
-fn the_committed_schema_is_the_one_that_the_binary_prints() {
+fn the_committed_schema_matches_the_one_printed_by_the_binary() {
     let committed = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/thalweg/scenario/scenario.schema.json");
     let printed = Command::new(ENGINE).args(["schema", "scenario"]).output().unwrap().stdout;
     let committed = std::fs::read(committed).expect("scenario.schema.json is generated and committed");
@@ -121,7 +121,7 @@ fn the_committed_schema_is_the_one_that_the_binary_prints() {
 }
 
 #[test]
-fn schemas_carry_their_draft_and_no_names_of_rust() {
+fn schemas_name_their_draft_and_contain_no_rust_names() {
     for subject in ["scenario", "plan"] {
         let schema = ask(&["schema", subject]);
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
@@ -142,7 +142,7 @@ fn columns_are_those_of_the_tables() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     let pipe =
         format!("\"{ENGINE}\" schema scenario 2>&1 >/dev/full; echo $?; \"{ENGINE}\" schema scenario | head -c 1");
     let output = Command::new("bash").args(["-c", &format!("set -o pipefail; {pipe}; echo $?")]).output().unwrap();

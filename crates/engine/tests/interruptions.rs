@@ -1,4 +1,4 @@
-//! Signals, crashes and full disks lose no finished experiment, and the same command goes on.
+//! Signals, crashes and full disks lose no finished experiment, and the same command resumes the run.
 
 mod common;
 
@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 #[test]
-fn a_killed_run_goes_on_where_it_stopped_and_gives_what_an_undisturbed_one_gives() {
+fn a_killed_run_resumes_and_yields_the_results_of_an_uninterrupted_one() {
     const EXPERIMENTS: usize = 12;
     let mut plan = plan(EXPERIMENTS as u64);
     // Large enough that the run cannot end between the event that is waited for and the signal.
@@ -77,7 +77,7 @@ fn wait_for_rows(run: &Path) {
 }
 
 #[test]
-fn what_a_killed_experiment_had_written_is_no_table_and_the_next_start_removes_it() {
+fn partial_files_of_a_killed_experiment_are_ignored_and_removed_at_the_next_start() {
     let bench = Bench::with(&endless_plan_with_rows());
     let start = || {
         let mut running = Running::start(bench.run("run", &[]));
@@ -102,7 +102,7 @@ fn what_a_killed_experiment_had_written_is_no_table_and_the_next_start_removes_i
 }
 
 #[test]
-fn a_signal_ends_a_run_in_order_and_keeps_what_is_finished() {
+fn a_signal_stops_a_run_cleanly_and_keeps_finished_experiments() {
     for signal in [Signal::INT, Signal::TERM] {
         let mut plan = plan(1);
         let endless = endless_plan()["experiments"][0].clone();
@@ -120,7 +120,7 @@ fn a_signal_ends_a_run_in_order_and_keeps_what_is_finished() {
 }
 
 #[test]
-fn a_second_signal_ends_a_run_that_cannot_stop_in_order() {
+fn a_second_signal_ends_a_run_that_cannot_stop_cleanly() {
     // The events are not read: once the pipe is full (64 KiB), the engine blocks on it. This number of
     // journal lines means that the pipe is nearly full.
     const EVENTS: usize = 250;
@@ -164,7 +164,7 @@ fn a_second_engine_on_the_same_directory_is_refused_until_the_first_has_ended() 
 }
 
 /// Runs a shell script as root of a mount namespace of its own, with a small empty file system mounted on `$DISK`.
-/// Returns nothing, and says so, where the system forbids such namespaces.
+/// Returns `None` and reports the skip if the system forbids such namespaces.
 fn on_a_small_disk(bench: &Bench, size: &str, script: &str) -> Option<String> {
     let disk = bench.path("disk");
     fs::create_dir(&disk).unwrap();
@@ -194,7 +194,7 @@ fn on_a_small_disk(bench: &Bench, size: &str, script: &str) -> Option<String> {
 }
 
 #[test]
-fn a_full_disk_keeps_what_is_finished_and_the_same_command_goes_on() {
+fn a_full_disk_keeps_finished_experiments_and_the_same_command_resumes() {
     const EXPERIMENTS: usize = 30;
     let bench = Bench::with(&plan(EXPERIMENTS as u64));
     let undisturbed = bench.run_whole("undisturbed");
@@ -209,21 +209,24 @@ fn a_full_disk_keeps_what_is_finished_and_the_same_command_goes_on() {
         $command > "$HERE/second.jsonl" 2> "$HERE/second.txt"; echo "second $?"
         cp -r "$DISK/run" "$HERE/run"
     "#;
-    let Some(said) = on_a_small_disk(&bench, "500k", script) else { return };
-    let lines: Vec<&str> = said.lines().map(str::trim).collect();
-    assert_eq!([lines[0], lines[1], lines[8]], ["first 3", "again 3", "second 0"], "{said}");
-    assert_eq!(lines[2], "0", "no temporary file is left: {said}");
+    let Some(output) = on_a_small_disk(&bench, "500k", script) else { return };
+    let lines: Vec<&str> = output.lines().map(str::trim).collect();
+    assert_eq!([lines[0], lines[1], lines[8]], ["first 3", "again 3", "second 0"], "{output}");
+    assert_eq!(lines[2], "0", "no temporary file is left: {output}");
     let kept: usize = lines[6].parse().unwrap();
-    assert!(kept > 0 && kept < EXPERIMENTS, "the disk must be full in the middle of the run: {said}");
-    assert_eq!(lines[3..7], [lines[6]; 4], "no table is left of what did not finish: {said}");
-    assert_eq!(lines[7], "\\n", "the journal ends with a whole line: {said}");
+    assert!(kept > 0 && kept < EXPERIMENTS, "the disk must be full in the middle of the run: {output}");
+    assert_eq!(lines[3..7], [lines[6]; 4], "no table is left of what did not finish: {output}");
+    assert_eq!(lines[7], "\\n", "the journal ends with a whole line: {output}");
 
     let first = fs::read_to_string(bench.path("first.jsonl")).unwrap();
     let error: Value = serde_json::from_str(first.lines().last().unwrap()).unwrap();
     assert_eq!(error["code"], "disk-full", "{error}");
     assert!(error["place"].as_str().unwrap().ends_with("disk/run"), "{error}");
-    let told = fs::read_to_string(bench.path("first.txt")).unwrap();
-    assert!(told.contains("No space left on device") && told.contains("the same command again"), "{told}");
+    let first_output = fs::read_to_string(bench.path("first.txt")).unwrap();
+    assert!(
+        first_output.contains("No space left on device") && first_output.contains("the same command again"),
+        "{first_output}"
+    );
     let second = fs::read_to_string(bench.path("second.jsonl")).unwrap();
     let plan: Value = serde_json::from_str(second.lines().next().unwrap()).unwrap();
     assert_eq!([&plan["present"], &plan["pending"]], [kept, EXPERIMENTS - kept]);
@@ -232,17 +235,17 @@ fn a_full_disk_keeps_what_is_finished_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn a_disk_that_fills_while_an_experiment_writes_ends_the_run_and_keeps_nothing_of_it() {
+fn a_disk_that_fills_during_an_experiment_ends_the_run_and_discards_the_experiment() {
     let bench = Bench::with(&endless_plan_with_rows());
     let script = r#"
         "$ENGINE" run --plan "$HERE/plan.json" --out "$DISK/run"; echo "code $?"
         find "$DISK/run" -name '*.parquet' -o -name '.tmp-*' | wc -l
     "#;
-    let Some(said) = on_a_small_disk(&bench, "500k", script) else { return };
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines[lines.len() - 2..], ["code 3", "0"], "{said}");
+    let Some(output) = on_a_small_disk(&bench, "500k", script) else { return };
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!(lines[lines.len() - 2..], ["code 3", "0"], "{output}");
     let error: Value = serde_json::from_str(lines[lines.len() - 3]).unwrap();
-    assert_eq!(error["code"], "disk-full", "{said}");
+    assert_eq!(error["code"], "disk-full", "{output}");
 }
 
 #[test]
@@ -252,8 +255,8 @@ fn a_read_only_directory_is_an_error_that_names_it() {
         mount -o remount,ro "$DISK"
         "$ENGINE" run --plan "$HERE/plan.json" --out "$DISK/run"; echo "code $?"
     "#;
-    let Some(said) = on_a_small_disk(&bench, "500k", script) else { return };
-    let (event, code) = said.trim().split_once('\n').unwrap();
+    let Some(output) = on_a_small_disk(&bench, "500k", script) else { return };
+    let (event, code) = output.trim().split_once('\n').unwrap();
     let error: Value = serde_json::from_str(event).unwrap();
     assert_eq!((code, &error["code"]), ("code 3", &"not-accessible".into()));
     assert!(error["place"].as_str().unwrap().ends_with("disk/run"), "{error}");
@@ -261,7 +264,7 @@ fn a_read_only_directory_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_run_directory_is_an_error_that_names_it() {
+fn a_file_at_the_path_of_the_run_directory_is_an_error_that_names_it() {
     let bench = Bench::with(&plan(1));
     fs::write(bench.path("run"), "a file").unwrap();
     let output = bench.run("run", &[]).output().unwrap();

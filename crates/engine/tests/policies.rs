@@ -1,4 +1,4 @@
-//! `policy simulate`: who is played, and what is said of it.
+//! `policy simulate`: the simulated policies and their report.
 
 mod common;
 
@@ -11,7 +11,7 @@ fn simulate(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn what_is_played_is_told_and_told_again() {
+fn a_policy_simulation_is_reported_and_reproducible() {
     let arguments = ["--seeds", "4", "--policy", "static cubic", "--policy", "bayes"];
     let first = simulate(&arguments);
     let found: Value = serde_json::from_slice(&first.stdout).unwrap();
@@ -23,7 +23,7 @@ fn what_is_played_is_told_and_told_again() {
 }
 
 #[test]
-fn what_retransmissions_cost_is_part_of_what_is_wanted_and_a_price_below_nothing_is_refused() {
+fn the_retransmission_price_is_part_of_the_objective_and_a_negative_one_is_rejected() {
     let regret = |price: &str| {
         let output = simulate(&["--seeds", "2", "--policy", "static bbr", "--retransmit-price", price]);
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();

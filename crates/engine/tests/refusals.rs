@@ -1,4 +1,4 @@
-//! What cannot be run is refused, with the place, before anything is written.
+//! Invalid plans are rejected with the key path before anything is written.
 
 mod common;
 
@@ -49,7 +49,7 @@ fn an_unknown_key_is_named() {
 }
 
 #[test]
-fn a_plan_that_ends_too_soon_or_too_late_is_named() {
+fn a_truncated_plan_or_one_with_trailing_data_is_reported() {
     let whole = plan(1).to_string();
     assert!(refused_text(&whole[..whole.len() / 2])["found"].as_str().unwrap().contains("EOF"));
     assert!(refused_text(&format!("{whole}{whole}"))["found"].as_str().unwrap().contains("trailing characters"));
@@ -63,7 +63,7 @@ fn a_plan_of_another_format_is_refused() {
 }
 
 #[test]
-fn an_engine_that_does_not_exist_is_answered_with_those_that_do() {
+fn an_unknown_engine_is_rejected_with_the_available_ones() {
     let bench = Bench::with(&{
         let mut plan = plan(1);
         plan["engine"] = json!("simm");
@@ -79,7 +79,7 @@ fn an_engine_that_does_not_exist_is_answered_with_those_that_do() {
 }
 
 #[test]
-fn a_trace_that_the_plan_lacks_is_named() {
+fn a_trace_missing_from_the_plan_is_named() {
     let error = refused(|plan| {
         plan["traces"] = json!({"lte.up": [1, 2]});
         plan["experiments"][1]["reverse"]["capacity"] = json!({"kind": "trace", "trace": "lte.down"});
@@ -96,7 +96,7 @@ fn two_experiments_with_the_same_numbers_are_refused() {
 }
 
 #[test]
-fn sweep_keys_that_would_not_make_the_same_columns_everywhere_are_refused() {
+fn sweep_keys_that_do_not_yield_the_same_columns_are_rejected() {
     let error = refused(|plan| plan["experiments"][1]["sweep"]["path.buffer"] = json!(2));
     assert_eq!(key(&error), "experiments[1].sweep");
     assert_eq!(error["found"], "flow.large.cc (a text), path.buffer (a number)");
@@ -110,7 +110,7 @@ fn sweep_keys_that_would_not_make_the_same_columns_everywhere_are_refused() {
 }
 
 #[test]
-fn a_plan_that_cannot_be_read_is_named() {
+fn an_unreadable_plan_is_named() {
     let bench = Bench::with(&Value::Null);
     fs::remove_file(bench.path("plan.json")).unwrap();
     let output = bench.run("run", &[]).output().unwrap();
@@ -119,7 +119,7 @@ fn a_plan_that_cannot_be_read_is_named() {
 }
 
 #[test]
-fn a_run_directory_of_another_plan_is_refused_and_stays() {
+fn a_run_directory_of_another_plan_is_rejected_and_not_modified() {
     let bench = Bench::with(&plan(1));
     let before = bench.run_whole("run");
     fs::write(bench.path("plan.json"), plan(2).to_string()).unwrap();
@@ -132,7 +132,7 @@ fn a_run_directory_of_another_plan_is_refused_and_stays() {
 }
 
 #[test]
-fn a_command_that_is_no_list_of_words_is_refused() {
+fn a_command_that_is_not_a_list_of_words_is_rejected() {
     let bench = Bench::with(&plan(1));
     let output = bench.run("run", &[]).env("THALWEG_COMMAND", "thalweg run").output().unwrap();
     assert_eq!((output.status.code(), &events(&output)[0]["place"]), (Some(2), &json!("THALWEG_COMMAND")));
@@ -148,7 +148,7 @@ fn shards_that_do_not_exist_are_refused() {
 }
 
 #[test]
-fn what_is_due_must_be_in_the_plan() {
+fn selected_experiments_must_be_in_the_plan() {
     let bench = Bench::with(&plan(1));
     for (content, found) in [("[[0, 1]]", "[0, 1]"), ("[0]", "invalid type"), ("[", "EOF")] {
         fs::write(bench.path("due.json"), content).unwrap();
@@ -161,7 +161,7 @@ fn what_is_due_must_be_in_the_plan() {
 }
 
 #[test]
-fn merging_what_is_no_run_directory_is_refused() {
+fn merging_a_directory_that_is_not_a_run_directory_is_rejected() {
     let bench = Bench::with(&plan(1));
     let output = Command::new(ENGINE)
         .arg("merge")
@@ -174,7 +174,7 @@ fn merging_what_is_no_run_directory_is_refused() {
     assert!(!bench.path("out").exists());
 }
 
-/// What the engine says and how it ends where a process may have this many open files.
+/// Returns the output and the exit code of the engine under this limit of open files.
 fn with_open_files(limit: u32, arguments: &[&str]) -> Output {
     let bench = Bench::with(&plan(2));
     let script = format!("ulimit -n {limit}; exec \"$@\"");
@@ -187,7 +187,7 @@ fn with_open_files(limit: u32, arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn a_lack_of_open_files_is_named_and_can_be_tried_again() {
+fn too_few_open_files_are_reported_as_a_retryable_error() {
     for arguments in [&["run"][..], &["capabilities", "--json"]] {
         let output = with_open_files(20, arguments);
         assert_eq!(output.status.code(), Some(75), "{arguments:?}");

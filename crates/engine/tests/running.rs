@@ -1,4 +1,4 @@
-//! A plan becomes a run directory, whole and the same every time.
+//! A plan produces a complete and reproducible run directory.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn the_number_of_threads_does_not_change_a_byte_and_the_seed_does() {
 }
 
 #[test]
-fn tables_of_several_row_groups_are_the_same_whatever_the_number_of_threads() {
+fn tables_of_several_row_groups_do_not_depend_on_the_number_of_threads() {
     let mut plan = plan(3);
     for experiment in plan["experiments"].as_array_mut().unwrap() {
         experiment["sample_interval_ns"] = json!(5_000);
@@ -43,7 +43,7 @@ fn tables_of_several_row_groups_are_the_same_whatever_the_number_of_threads() {
 }
 
 #[test]
-fn events_and_journal_tell_what_happened() {
+fn events_and_journal_record_the_run() {
     let bench = Bench::with(&plan(2));
     let output = bench.run("run", &["--threads", "1"]).output().unwrap();
     let events = events(&output);
@@ -74,7 +74,7 @@ fn a_finished_run_is_not_run_again() {
 }
 
 #[test]
-fn run_json_says_what_ran_where_and_by_which_command() {
+fn run_json_records_the_plan_the_command_and_the_machine() {
     let bench = Bench::with(&plan(2));
     let mut command = bench.run("run", &[]);
     assert!(command.env("THALWEG_COMMAND", r#"["thalweg","run","a b.toml"]"#).output().unwrap().status.success());
@@ -117,7 +117,7 @@ fn a_plan_may_come_from_standard_input() {
 }
 
 #[test]
-fn merged_shards_are_the_whole_run() {
+fn merged_shards_equal_the_full_run() {
     let bench = Bench::with(&plan(5));
     let whole = bench.run_whole("whole");
     for shard in ["1/3", "2/3", "3/3"] {
@@ -143,7 +143,7 @@ fn merged_shards_are_the_whole_run() {
 }
 
 #[test]
-fn experiments_that_are_not_due_wait_for_the_next_time() {
+fn experiments_that_are_not_selected_are_left_for_a_later_run() {
     let bench = Bench::with(&plan(4));
     let whole = bench.run_whole("whole");
     fs::write(bench.path("due.json"), "[[0, 0], [0, 2]]").unwrap();
@@ -158,7 +158,7 @@ fn experiments_that_are_not_due_wait_for_the_next_time() {
 }
 
 #[test]
-fn the_smallest_run_says_when_a_flow_names_an_algorithm_that_does_not_exist() {
+fn the_smallest_run_reports_an_unknown_algorithm_of_a_flow() {
     let mut plan = plan(2);
     plan["experiments"][1]["flows"][0]["cc"] = json!("cubick");
     let bench = Bench::with(&plan);

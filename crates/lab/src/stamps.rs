@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timestamp_taken_between_two_readings_lies_between_them() {
+    fn a_timestamp_between_two_clock_readings_lies_between_them() {
         let stamps = Stamps::measure();
         let before = monotonic_ns();
         let realtime = clock_gettime(ClockId::Realtime);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 const PAGE: &str = include_str!("../../../docs/reference/engine-protocol.md");
 
-/// The codes of all errors that are made in a folder of sources.
+/// The codes of all errors constructed in a source directory.
 fn codes(folder: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -25,7 +25,7 @@ fn codes(folder: &Path) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_code_of_a_failure_is_explained() {
+fn every_failure_code_is_documented() {
     let found = codes(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     assert!(found.contains("no-namespaces") && found.contains("too-fast"), "{found:?}");
     let unexplained: Vec<&String> = found.iter().filter(|code| !PAGE.contains(&format!("`{code}`"))).collect();

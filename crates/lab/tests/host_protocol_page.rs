@@ -13,7 +13,7 @@ fn examples() -> Vec<Value> {
 }
 
 #[test]
-fn every_example_is_a_whole_command_or_event() {
+fn every_example_is_a_complete_command_or_event() {
     for example in examples() {
         let again = if example.get("command").is_some() {
             serde_json::from_value::<Command>(example.clone()).map(|command| serde_json::to_value(command).unwrap())

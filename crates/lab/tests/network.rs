@@ -1,4 +1,4 @@
-//! Networks are what they should be, leave nothing behind, and can be had without root.
+//! Networks match their plan, leave nothing behind, and can be built without root.
 
 mod network_support;
 
@@ -13,7 +13,7 @@ use thalweg_plan::plan::Traces;
 use thalweg_units::Span;
 
 #[test]
-fn a_process_that_does_as_told() {
+fn the_controlled_process() {
     roles::play();
 }
 
@@ -23,7 +23,7 @@ fn run_in(network: &mut Network, namespace: &str, words: &[&str]) -> String {
 }
 
 /// Processes with one of these network namespaces.
-fn inhabitants(identities: &BTreeSet<u64>) -> Vec<String> {
+fn processes_in(identities: &BTreeSet<u64>) -> Vec<String> {
     let processes =
         fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
     processes
@@ -36,8 +36,8 @@ fn parent(pid: &str) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
 }
 
-/// What of the machine a network could have changed.
-fn surroundings() -> Vec<String> {
+/// The state of the machine that a network could change.
+fn machine_network_state() -> Vec<String> {
     let namespaces = fs::read_dir("/run/netns").map_or(0, |entries| entries.count());
     let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     vec![
@@ -53,7 +53,7 @@ fn surroundings() -> Vec<String> {
 }
 
 #[test]
-fn each_pair_of_host_and_extra_rtt_has_a_namespace_and_each_flow_one_place() {
+fn each_pair_of_host_and_extra_rtt_has_a_namespace_and_each_flow_one_sender() {
     let mut experiment = experiment_with_a_far_flow();
     let mut third = experiment.flows[0].clone();
     third.name = "third".to_owned();
@@ -65,7 +65,7 @@ fn each_pair_of_host_and_extra_rtt_has_a_namespace_and_each_flow_one_place() {
 
     let (senders, receiver) = network.relay_ports();
     assert_eq!((senders[1].interface.as_str(), receiver.interface.as_str()), ("s2", "r0"));
-    // What is told of a host is what its interface has.
+    // The reported addresses are those of the interface.
     let link = run_in(&mut network, "sender-2", &["ip", "-o", "link", "show", "eth0"]);
     let mac = senders[1].mac.map(|byte| format!("{byte:02x}")).join(":");
     assert!(link.contains(&format!("link/ether {mac}")), "{link}");
@@ -77,7 +77,7 @@ fn each_pair_of_host_and_extra_rtt_has_a_namespace_and_each_flow_one_place() {
 }
 
 #[test]
-fn packets_have_the_size_that_they_are_sent_with_unless_offloads_are_asked_for() {
+fn packets_keep_their_size_unless_offloads_are_enabled() {
     let mut experiment = experiment();
     for is_on in [false, true] {
         experiment.engine.offloads = is_on;
@@ -94,7 +94,7 @@ fn packets_have_the_size_that_they_are_sent_with_unless_offloads_are_asked_for()
 }
 
 #[test]
-fn the_log_typed_by_hand_makes_the_same_network() {
+fn running_the_logged_commands_builds_the_same_network() {
     let network = Network::build(&experiment_with_a_far_flow(), LinkKind::Relay).expect("a network");
     let commands = network.commands().to_owned();
     let live = dump::live(network);
@@ -120,26 +120,26 @@ fn the_log_shows_processes_and_notes_without_running_them() {
 }
 
 #[test]
-fn an_ordinary_user_gets_the_same_network() {
+fn an_unprivileged_user_gets_the_same_network() {
     let network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
     let commands = network.commands().to_owned();
     let ours = dump::live(network);
-    let told = as_unprivileged(&json!({ "role": "network" }));
-    assert_eq!(told["commands"], json!(commands));
-    assert_eq!(told["dump"], json!(ours));
+    let answer = as_unprivileged(&json!({ "role": "network" }));
+    assert_eq!(answer["commands"], json!(commands));
+    assert_eq!(answer["dump"], json!(ours));
 }
 
 #[test]
-fn an_ordinary_user_may_use_every_algorithm_that_the_kernel_has() {
-    let told = as_unprivileged(&json!({ "role": "algorithms" }));
-    assert!(told["has"].as_array().is_some_and(|names| names.contains(&json!("reno"))), "{told}");
-    assert_eq!(told["has"], told["usable"]);
+fn an_unprivileged_user_may_use_every_algorithm_of_the_kernel() {
+    let answer = as_unprivileged(&json!({ "role": "algorithms" }));
+    assert!(answer["has"].as_array().is_some_and(|names| names.contains(&json!("reno"))), "{answer}");
+    assert_eq!(answer["has"], answer["usable"]);
 }
 
 /// Plays a role as an unprivileged user: uid 65534, or the user of the tests.
 fn as_unprivileged(role: &Value) -> Value {
     if !rustix::process::geteuid().is_root() {
-        return roles::told(&output_of(&mut roles::command(role)));
+        return roles::report_from(&output_of(&mut roles::command(role)));
     }
     // A world-readable copy.
     let folder = tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().expect("a folder");
@@ -149,51 +149,51 @@ fn as_unprivileged(role: &Value) -> Value {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
     command.args(roles::words_with(copy.into(), role)).current_dir("/");
-    roles::told(&output_of(&mut command))
+    roles::report_from(&output_of(&mut command))
 }
 
 #[test]
-fn a_host_gets_the_buffers_of_the_scenario_and_the_machine_keeps_its_own() {
-    let before = surroundings();
+fn a_host_gets_the_configured_buffers_and_the_machine_keeps_its_own() {
+    let before = machine_network_state();
     let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
     for namespace in ["sender", "receiver"] {
         let settings = network.sysctls(namespace);
-        let made = roles::play_in(&mut network, namespace, &json!({ "role": "sysctls", "settings": settings }));
-        let send = made["net.ipv4.tcp_wmem"].as_str().expect("set");
+        let applied = roles::play_in(&mut network, namespace, &json!({ "role": "sysctls", "settings": settings }));
+        let send = applied["net.ipv4.tcp_wmem"].as_str().expect("set");
         assert!(send.ends_with(" 8000000"), "{send}");
         // The first value that the kernel would begin with is above this limit, or just the kernel's.
-        let receive = made["net.ipv4.tcp_rmem"].as_str().expect("set");
+        let receive = applied["net.ipv4.tcp_rmem"].as_str().expect("set");
         assert!(receive.ends_with(" 50000 50000"), "{receive}");
         let there = run_in(&mut network, namespace, &["cat", "/proc/sys/net/ipv4/tcp_rmem"]);
         assert_eq!(there.split_whitespace().collect::<Vec<_>>().join(" "), receive);
     }
     network.close().expect("nothing is left");
-    assert_eq!(surroundings(), before);
+    assert_eq!(machine_network_state(), before);
 }
 
 #[test]
 fn two_networks_at_once_do_not_see_each_other() {
-    let before = surroundings();
+    let before = machine_network_state();
     let mut networks: Vec<Network> = std::thread::scope(|scope| {
         let build = || Network::build(&experiment(), LinkKind::Relay).expect("a network");
         let builders: Vec<_> = (0..2).map(|_| scope.spawn(build)).collect();
         builders.into_iter().map(|builder| builder.join().expect("a network")).collect()
     });
-    assert_eq!(surroundings(), before, "while they exist");
+    assert_eq!(machine_network_state(), before, "while they exist");
     run_in(&mut networks[0], "router", &["ip", "link", "delete", "s1"]);
     let links = run_in(&mut networks[1], "router", &["ip", "-o", "link"]);
     assert!(links.contains("s1@"), "{links}");
     for network in networks {
         network.close().expect("nothing is left");
     }
-    assert_eq!(surroundings(), before, "afterwards");
+    assert_eq!(machine_network_state(), before, "afterwards");
 }
 
 #[test]
 fn a_process_killed_while_it_holds_a_network_leaves_no_process_and_no_namespace() {
     let mut command = roles::command(&json!({ "role": "hold" }));
     let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-    assert_eq!(roles::wait_for_told(&mut holder), json!("holding"));
+    assert_eq!(roles::wait_for_report(&mut holder), json!("holding"));
 
     let ours = fs::metadata("/proc/self/ns/net").expect("a namespace").ino();
     let all = fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
@@ -204,26 +204,26 @@ fn a_process_killed_while_it_holds_a_network_leaves_no_process_and_no_namespace(
 
     holder.kill().expect("it lives");
     holder.wait().expect("it ends");
-    wait_until("the namespaces have no processes", || inhabitants(&identities).is_empty());
+    wait_until("the namespaces have no processes", || processes_in(&identities).is_empty());
     // A namespace without processes stays only where it is mounted; the only such mounts were the holder's.
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
     assert!(identities.iter().all(|inode| !mounts.contains(&format!("net:[{inode}]"))), "{mounts}");
 }
 
 #[test]
-fn a_network_that_is_dropped_leaves_nothing_either() {
+fn a_dropped_network_leaves_nothing_behind() {
     let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
     let identity = run_in(&mut network, "sender", &["stat", "-L", "-c", "%i", "/proc/self/ns/net"]);
     let identities = BTreeSet::from([identity.trim().parse().expect("an inode")]);
     let host = roles::spawn_idle_host(&mut network);
-    assert_eq!(inhabitants(&identities), [host.id().to_string()]);
+    assert_eq!(processes_in(&identities), [host.id().to_string()]);
     drop(network);
     output_of_child(host);
-    assert!(inhabitants(&identities).is_empty());
+    assert!(processes_in(&identities).is_empty());
 }
 
 #[test]
-fn closing_names_a_process_that_stays_and_what_to_type() {
+fn closing_names_a_process_that_is_still_running_and_how_to_end_it() {
     let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
     // It does not care for its standard input.
     let mut host = network.spawn("sender", &["sleep".into(), "60".into()], false).expect("it starts");
@@ -238,7 +238,7 @@ fn closing_names_a_process_that_stays_and_what_to_type() {
 }
 
 #[test]
-fn namespaces_that_are_switched_off_are_told_with_the_setting() {
+fn disabled_namespaces_are_reported_with_the_sysctl() {
     assert_eq!(probe::namespaces(), Ok(()));
     for setting in ["max_user_namespaces", "max_net_namespaces"] {
         // The limits of a user namespace are its root's to set. Without capabilities that root is an ordinary user.
@@ -247,7 +247,7 @@ fn namespaces_that_are_switched_off_are_told_with_the_setting() {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "sh", "-ec", &script, "sh"]);
         command.args(roles::words(&json!({ "role": "namespaces" })));
-        let error = roles::told(&output_of(&mut command));
+        let error = roles::report_from(&output_of(&mut command));
         assert_eq!(error["code"], "no-namespaces", "{error}");
         let message = error["message"].as_str().expect("a text");
         assert!(message.contains(&format!("user.{setting} is 0")), "{message}");
@@ -257,20 +257,21 @@ fn namespaces_that_are_switched_off_are_told_with_the_setting() {
 }
 
 #[test]
-fn a_missing_tool_is_told_with_its_package() {
-    let error =
-        roles::told(&output_of(roles::command(&json!({ "role": "namespaces" })).env("PATH", "/nowhere:/usr/bin")));
+fn a_missing_tool_is_reported_with_its_package() {
+    let error = roles::report_from(&output_of(
+        roles::command(&json!({ "role": "namespaces" })).env("PATH", "/nowhere:/usr/bin"),
+    ));
     assert_eq!(error, Value::Null, "system folders are searched, too");
     let words = roles::words(&json!({ "role": "namespaces" }));
     let mut command = Command::new("/usr/bin/env");
     command.args(&words[1..2]).arg("PATH=/nowhere").args(&words[2..]);
-    let error = roles::told(&output_of(&mut command));
+    let error = roles::report_from(&output_of(&mut command));
     assert_eq!(error["code"], "no-tool", "{error}");
     assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("apt-get install util-linux")), "{error}");
 }
 
 #[test]
-fn the_kernel_is_asked_what_it_has() {
+fn kernel_features_are_probed() {
     // Every Linux with queue disciplines has these.
     let qdiscs = probe::qdiscs().unwrap();
     assert!(qdiscs.contains("pfifo") && qdiscs.contains("bfifo"), "{qdiscs:?}");
@@ -287,6 +288,6 @@ fn a_process_can_be_given_realtime_priority() {
     }
     let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
     let words = ["sh", "-c", "chrt -p $$"].map(Into::into);
-    let said = output_of_child(network.spawn("router", &words, true).expect("it starts"));
-    assert!(said.contains("SCHED_FIFO") && said.contains("priority: 50"), "{said}");
+    let output = output_of_child(network.spawn("router", &words, true).expect("it starts"));
+    assert!(output.contains("SCHED_FIFO") && output.contains("priority: 50"), "{output}");
 }

@@ -1,4 +1,4 @@
-//! Links of queue disciplines do what they are asked, on a kernel that has them: in a guest.
+//! Links built of queue disciplines match their plan, in a guest whose kernel has them.
 
 mod network_support;
 
@@ -9,11 +9,11 @@ use thalweg_plan::plan::{Aggregation, Buffer, Capacity, Emulator, Experiment, Lo
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
 #[test]
-fn a_process_that_does_as_told() {
+fn the_controlled_process() {
     roles::play();
 }
 
-/// A path that delays nothing and carries any rate that the tests send.
+/// A path without delay and without a rate limit.
 fn fast() -> Experiment {
     let mut experiment = experiment();
     experiment.forward.delay_ns = Span::ZERO;
@@ -31,7 +31,7 @@ fn chance(ratio: f64) -> Chance {
     Chance::new(ratio).expect("a ratio")
 }
 
-/// What `tc` says in the router, all of it.
+/// Returns the complete output of `tc` in the router.
 fn tc(network: &mut Network, line: &str) -> String {
     let words: Vec<_> = line.split(' ').map(Into::into).collect();
     output_of_child(network.spawn("router", &words, false).expect("it starts"))
@@ -39,9 +39,9 @@ fn tc(network: &mut Network, line: &str) -> String {
 
 /// The number before or behind a word, of a queue discipline: `dropped 12,`.
 fn dropped(network: &mut Network, device: &str, handle: &str) -> u64 {
-    let said = tc(network, &format!("tc -s qdisc show dev {device}"));
+    let output = tc(network, &format!("tc -s qdisc show dev {device}"));
     let (_, of_it) =
-        said.split_once(&format!(" {handle} ")).unwrap_or_else(|| panic!("no {handle} at {device}: {said}"));
+        output.split_once(&format!(" {handle} ")).unwrap_or_else(|| panic!("no {handle} at {device}: {output}"));
     let (_, number) = of_it.split_once("(dropped ").expect("counters");
     number.split(',').next().and_then(|number| number.parse().ok()).expect("a number")
 }
@@ -50,7 +50,7 @@ fn shortest_us(back: &[Back]) -> u64 {
     back.iter().map(|one| one.back_us - one.sent_us).min().expect("something came back")
 }
 
-/// Milliseconds that a guest may add to a round trip, at the least of many: it is a process among others.
+/// Milliseconds that a guest may add to the minimum of many round trips, because it shares the machine.
 const GUEST_MS: u64 = 15;
 
 #[test]
@@ -75,8 +75,8 @@ fn a_round_trip_takes_the_rtt_of_its_flow() {
 }
 
 #[test]
-fn packets_are_lost_in_both_directions_as_often_as_asked_and_counted() {
-    if !uml::is_in_guest("packets_are_lost_in_both_directions_as_often_as_asked_and_counted") {
+fn packets_are_lost_at_the_configured_ratio_in_both_directions_and_counted() {
+    if !uml::is_in_guest("packets_are_lost_at_the_configured_ratio_in_both_directions_and_counted") {
         return;
     }
     let mut experiment = fast();
@@ -129,8 +129,8 @@ fn a_queue_holds_its_buffer_of_ip_bytes_and_empties_at_the_rate() {
 }
 
 #[test]
-fn jitter_keeps_the_order_and_holding_back_does_not() {
-    if !uml::is_in_guest("jitter_keeps_the_order_and_holding_back_does_not") {
+fn jitter_keeps_the_order_and_reordering_does_not() {
+    if !uml::is_in_guest("jitter_keeps_the_order_and_reordering_does_not") {
         return;
     }
     let numbers = |back: &[Back]| back.iter().map(|one| one.number).collect::<Vec<_>>();
@@ -170,8 +170,8 @@ fn jitter_keeps_the_order_and_holding_back_does_not() {
 }
 
 #[test]
-fn duplicates_come_as_often_as_asked_and_a_step_changes_the_rate() {
-    if !uml::is_in_guest("duplicates_come_as_often_as_asked_and_a_step_changes_the_rate") {
+fn duplicates_occur_at_the_configured_ratio_and_a_step_changes_the_rate() {
+    if !uml::is_in_guest("duplicates_occur_at_the_configured_ratio_and_a_step_changes_the_rate") {
         return;
     }
     let mut experiment = fast();
@@ -255,8 +255,8 @@ fn disciplines() -> Vec<(Queue, &'static [&'static str])> {
 }
 
 #[test]
-fn every_discipline_is_made_with_the_parameters_of_the_plan() {
-    if !uml::is_in_guest("every_discipline_is_made_with_the_parameters_of_the_plan") {
+fn every_qdisc_is_created_with_the_parameters_of_the_plan() {
+    if !uml::is_in_guest("every_qdisc_is_created_with_the_parameters_of_the_plan") {
         return;
     }
     for (queue, shown) in disciplines() {
@@ -264,9 +264,9 @@ fn every_discipline_is_made_with_the_parameters_of_the_plan() {
         experiment.forward.buffer = Buffer::Packets { packets: Packets(200) };
         experiment.forward.queue = queue;
         let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
-        let said = tc(&mut network, "tc qdisc show dev r0").replace("Kb", "000b");
+        let output = tc(&mut network, "tc qdisc show dev r0").replace("Kb", "000b");
         for part in shown {
-            assert!(said.contains(part), "{part}: {said}");
+            assert!(output.contains(part), "{part}: {output}");
         }
         network.close().expect("nothing is left");
     }
@@ -315,8 +315,8 @@ fn packets_leave_together_at_the_end_of_an_interval() {
 }
 
 #[test]
-fn the_log_typed_by_hand_makes_the_same_queue_disciplines() {
-    if !uml::is_in_guest("the_log_typed_by_hand_makes_the_same_queue_disciplines") {
+fn running_the_logged_commands_builds_the_same_qdiscs() {
+    if !uml::is_in_guest("running_the_logged_commands_builds_the_same_qdiscs") {
         return;
     }
     let mut experiment = experiment_with_a_far_flow();
@@ -334,7 +334,7 @@ fn the_log_typed_by_hand_makes_the_same_queue_disciplines() {
 }
 
 #[test]
-fn netem_is_taken_where_it_is_asked_for_and_refused_where_the_kernel_lacks_it() {
+fn netem_is_used_on_request_and_rejected_if_the_kernel_lacks_it() {
     let mut experiment = experiment();
     experiment.engine.link = Emulator::Netem;
     if std::env::var_os("THALWEG_IN_GUEST").is_none() {
@@ -347,7 +347,7 @@ fn netem_is_taken_where_it_is_asked_for_and_refused_where_the_kernel_lacks_it() 
             }
         }
     }
-    if uml::is_in_guest("netem_is_taken_where_it_is_asked_for_and_refused_where_the_kernel_lacks_it") {
+    if uml::is_in_guest("netem_is_used_on_request_and_rejected_if_the_kernel_lacks_it") {
         let (link, why) = choose_link(&experiment, &Traces::default()).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!((link, why.as_str()), (LinkKind::Netem, "the scenario says so"));
     }

@@ -12,7 +12,8 @@ thread_local! {
 pub fn install() {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
-        let is_guarded = SAID.with_borrow_mut(|said| said.as_mut().map(|said| *said = info.to_string()).is_some());
+        let is_guarded =
+            SAID.with_borrow_mut(|message| message.as_mut().map(|message| *message = info.to_string()).is_some());
         if !is_guarded {
             default(info);
         }
@@ -25,6 +26,6 @@ pub fn install() {
 pub fn catch<T>(action: impl FnOnce() -> T) -> Result<T, String> {
     SAID.set(Some("a panic that said nothing".to_owned()));
     let outcome = panic::catch_unwind(AssertUnwindSafe(action));
-    let said = SAID.take().unwrap_or_default();
-    outcome.map_err(|_| said)
+    let message = SAID.take().unwrap_or_default();
+    outcome.map_err(|_| message)
 }

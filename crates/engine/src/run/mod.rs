@@ -70,15 +70,15 @@ fn execute(
     let pending: Vec<usize> = chosen.iter().copied().filter(is_pending).collect();
     let present = chosen.len() - pending.len();
     let begin = EngineEvent::Plan { experiments: chosen.len(), present, pending: pending.len(), threads };
-    let is_heard = output.emit(&begin).is_ok();
+    let has_reader = output.emit(&begin).is_ok();
     let work = Work::new(engine, directory, &pending, output, interrupted);
-    if is_heard {
+    if has_reader {
         work.do_all(threads);
     }
     let (finished, failed) = (work.finished(), work.failed());
     match work.into_halt() {
         Some(Halt::Store(error)) => return Err(error.into()),
-        None if is_heard && !interrupted.load(Ordering::Relaxed) => {}
+        None if has_reader && !interrupted.load(Ordering::Relaxed) => {}
         _ => {
             directory.note(&EngineEvent::Interrupted)?;
             directory.sync()?;

@@ -1,4 +1,4 @@
-//! What a run does when an experiment misbehaves: with engines that misbehave on purpose.
+//! Runs with failing experiments, using engines that fail on purpose.
 
 use super::*;
 use crate::engine::{Controller, Failure, Job, Outcome, Performance, Records};
@@ -12,7 +12,7 @@ use thalweg_store::Host;
 use thalweg_trace::{PacketRow, QueueRow, Sink};
 use thalweg_units::Span;
 
-/// An engine whose experiments do what `behaviour` says of their repetition.
+/// An engine whose experiments run `behaviour` with their repetition.
 struct Scripted<B>(B);
 
 impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scripted<B> {
@@ -59,7 +59,7 @@ impl<B: Fn(u32, &dyn Fn() -> bool) -> Result<(), Failure> + Sync> Engine for Scr
     }
 }
 
-/// An engine that does to the machine what it logs, and doubts what it measures.
+/// An engine that logs commands and reports its measurements as untrustworthy.
 struct Doubtful;
 
 impl Engine for Doubtful {
@@ -113,11 +113,11 @@ impl Engine for Doubtful {
     }
 }
 
-/// What was written to standard output.
+/// The bytes written to stdout.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<Vec<u8>>>);
+struct CapturedOutput(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Heard {
+impl Write for CapturedOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
     }
@@ -158,7 +158,7 @@ fn run_all(
 
 fn run_on(engine: &dyn Engine, directory: &RunDirectory, interrupted: &AtomicBool) -> (Exit, Vec<Value>) {
     guard::install();
-    let heard = Heard::default();
+    let heard = CapturedOutput::default();
     let output = Output::new(heard.clone());
     let all: Vec<usize> = (0..directory.run().experiments.len()).collect();
     let exit = execute(engine, directory, &all, 1, &output, interrupted).unwrap();
@@ -176,7 +176,7 @@ fn journal(directory: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_bug_in_one_experiment_fails_that_one_and_the_others_go_on() {
+fn a_panic_in_one_experiment_fails_it_and_the_others_continue() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = open(temporary.path(), 3);
     let (exit, events) = run_all(&directory, &AtomicBool::new(false), |repetition, _| {
@@ -200,7 +200,7 @@ fn a_bug_in_one_experiment_fails_that_one_and_the_others_go_on() {
 }
 
 #[test]
-fn what_failed_is_tried_again_and_what_finished_is_not() {
+fn failed_experiments_are_retried_and_finished_ones_are_not() {
     let temporary = tempfile::tempdir().unwrap();
     let (exit, events) =
         run_all(&open(temporary.path(), 3), &AtomicBool::new(false), |repetition, _| match repetition {
@@ -239,7 +239,7 @@ fn an_interruption_abandons_the_running_experiment_and_starts_no_other() {
     assert_eq!(std::fs::read_dir(temporary.path().join("flows")).unwrap().count(), 1);
 }
 
-/// A reader that dies after a number of lines.
+/// A reader that exits after a number of lines.
 struct Dies(usize);
 
 impl Write for Dies {
@@ -253,7 +253,7 @@ impl Write for Dies {
 }
 
 #[test]
-fn a_run_stops_in_order_when_its_reader_dies() {
+fn a_run_stops_cleanly_when_the_reader_of_its_output_exits() {
     for lines in 0..4 {
         let temporary = tempfile::tempdir().unwrap();
         let directory = open(temporary.path(), 100);
@@ -271,7 +271,7 @@ fn a_run_stops_in_order_when_its_reader_dies() {
 }
 
 #[test]
-fn reasons_not_to_believe_an_experiment_and_what_was_measured_are_told_and_kept() {
+fn untrustworthiness_reasons_and_measurements_are_reported_and_stored() {
     let temporary = tempfile::tempdir().unwrap();
     let (exit, events) = run_on(&Doubtful, &open(temporary.path(), 1), &AtomicBool::new(false));
     assert_eq!(exit, Exit::Finished);
@@ -284,7 +284,7 @@ fn reasons_not_to_believe_an_experiment_and_what_was_measured_are_told_and_kept(
 }
 
 #[test]
-fn an_engine_that_measures_nothing_says_nothing_of_it() {
+fn an_engine_without_measurements_reports_none() {
     let temporary = tempfile::tempdir().unwrap();
     let (_, events) = run_all(&open(temporary.path(), 1), &AtomicBool::new(false), |_, _| Ok(()));
     assert_eq!(events[2]["event"], "finished");
@@ -292,7 +292,7 @@ fn an_engine_that_measures_nothing_says_nothing_of_it() {
 }
 
 #[test]
-fn commands_log_has_what_was_done_for_each_experiment() {
+fn commands_log_lists_the_commands_of_each_experiment() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = open(temporary.path(), 2);
     run_on(&Doubtful, &directory, &AtomicBool::new(false));
@@ -302,7 +302,7 @@ fn commands_log_has_what_was_done_for_each_experiment() {
 }
 
 #[test]
-fn packets_are_recorded_where_the_scenario_asks_for_it_and_the_engine_can() {
+fn packets_are_recorded_if_the_scenario_enables_it_and_the_engine_supports_it() {
     let recorded = |engine: &dyn Engine, record: bool| -> Vec<String> {
         let temporary = tempfile::tempdir().unwrap();
         let directory = open_with(temporary.path(), 1, |experiment| experiment.engine.record = record);

@@ -17,7 +17,7 @@ pub enum Halt {
     /// The run directory cannot be written.
     Store(Error),
     /// The reader of events has closed the pipe: the parent process has died.
-    Unheard,
+    NoReader,
 }
 
 impl From<Error> for Halt {
@@ -133,7 +133,7 @@ impl<'a> Work<'a> {
             Ok(Ok(Err(Failure::Cancelled))) => Ok(()),
             Ok(Ok(Err(Failure::Failed(error)))) => self.fail(id, &error.code, &error.sentence()),
             Ok(Err(error)) => Err(Halt::Store(error)),
-            Err(said) => self.fail(id, "bug", &self.describe_bug(index, &said)),
+            Err(panic_message) => self.fail(id, "bug", &self.describe_bug(index, &panic_message)),
         }
     }
 
@@ -156,12 +156,13 @@ impl<'a> Work<'a> {
         self.say(&EngineEvent::Failed { id, code, message })
     }
 
-    fn describe_bug(&self, index: usize, said: &str) -> String {
+    fn describe_bug(&self, index: usize, panic: &str) -> String {
         let (directory, number) = (self.directory.path().display(), index + 1);
         let count = self.directory.run().experiments.len();
         format!(
-            "this is a bug in thalweg {}: {said}\nplease report it with {directory}/run.json; this command repeats it: \
-             thalweg-engine run --plan '{directory}/run.json' --out '{directory}-replay' --shard {number}/{count}",
+            "this is a bug in thalweg {}: {panic}\nplease report it with {directory}/run.json; this command repeats \
+             it: thalweg-engine run --plan '{directory}/run.json' --out '{directory}-replay' \
+             --shard {number}/{count}",
             env!("CARGO_PKG_VERSION"),
         )
     }
@@ -177,6 +178,6 @@ impl<'a> Work<'a> {
     /// Writes an event to the journal and to standard output.
     fn say(&self, event: &EngineEvent<'_>) -> Result<(), Halt> {
         self.directory.note(event)?;
-        self.output.emit(event).map_err(|_| Halt::Unheard)
+        self.output.emit(event).map_err(|_| Halt::NoReader)
     }
 }

@@ -1,4 +1,4 @@
-//! Plans to run, the binary to run them, and a look at what it leaves.
+//! Plans to run, the binary that runs them, and access to its output.
 #![allow(dead_code)]
 
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub fn plan(repetitions: u64) -> Value {
     }))
 }
 
-/// A plan of one experiment that takes far longer than anybody waits.
+/// A plan of one experiment that takes far longer than any timeout.
 pub fn endless_plan() -> Value {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(1_000_000_000_000_000_u64);
@@ -49,7 +49,7 @@ pub fn plan_of(experiments: impl IntoIterator<Item = Value>) -> Value {
     })
 }
 
-/// A place to work in, with a plan.
+/// A working directory with a plan.
 pub struct Bench {
     directory: tempfile::TempDir,
 }
@@ -73,7 +73,7 @@ impl Bench {
         command
     }
 
-    /// Runs the whole plan into `out` without trouble.
+    /// Runs the full plan into `out` and expects success.
     pub fn run_whole(&self, out: &str) -> BTreeMap<PathBuf, Vec<u8>> {
         let output = self.run(out, &[]).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
@@ -122,7 +122,7 @@ impl Running {
         Running { child, lines }
     }
 
-    /// Waits until `name` has happened `count` times.
+    /// Waits until `name` has been reported `count` times.
     pub fn wait_for(&mut self, name: &str, mut count: usize) {
         while count > 0 {
             let line = self.lines.next().unwrap_or_else(|| panic!("the engine ended before {name}")).unwrap();

@@ -1,4 +1,4 @@
-//! However a run ends, nothing is left of it.
+//! Runs leave nothing behind, however they end.
 
 use crate::common::{Bench, Running, events, journal, names};
 use crate::stage::{Outcome, as_ordinary_user, bench, children, experiment, hosts, is_available};
@@ -11,14 +11,14 @@ use std::process::Child;
 /// Sender, router and receiver.
 const HOSTS: usize = 3;
 
-/// A bench with an experiment that takes longer than anybody waits.
+/// A bench with an experiment that takes longer than any timeout.
 fn long() -> Bench {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(600_000_000_000_u64);
     bench([experiment])
 }
 
-/// Waits until packets go, as the receiver's counters show.
+/// Waits until the receiver's counters show traffic.
 fn wait_for_traffic(hosts: &[u32]) {
     wait_for("traffic", || {
         let received = hosts.iter().filter_map(|host| fs::read_to_string(format!("/proc/{host}/net/snmp")).ok());
@@ -34,13 +34,13 @@ fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(pid as i32).unwrap(), signal).unwrap();
 }
 
-/// Waits for the end, without holding the test up for ever.
+/// Waits for the exit with a timeout.
 fn wait(child: &mut Child) -> std::process::ExitStatus {
     wait_for("the engine ends", || child.try_wait().unwrap())
 }
 
 #[test]
-fn nothing_is_left_after_a_run() {
+fn a_run_leaves_nothing_behind() {
     if !is_available() {
         return;
     }
@@ -57,7 +57,7 @@ fn nothing_is_left_after_a_run() {
 }
 
 #[test]
-fn ctrl_c_ends_an_experiment_in_its_middle_and_undoes_everything() {
+fn ctrl_c_during_an_experiment_ends_it_and_removes_the_network() {
     if !is_available() {
         return;
     }
@@ -78,7 +78,7 @@ fn ctrl_c_ends_an_experiment_in_its_middle_and_undoes_everything() {
 }
 
 #[test]
-fn ctrl_c_while_the_network_is_made_ends_in_order_too() {
+fn ctrl_c_during_network_setup_ends_cleanly() {
     if !is_available() {
         return;
     }
@@ -107,7 +107,7 @@ fn kill_in_the_middle_and_go_on(bench: &Bench, start: impl Fn() -> std::process:
 }
 
 #[test]
-fn nothing_is_left_of_a_killed_run_and_the_same_command_goes_on() {
+fn a_killed_run_leaves_nothing_behind_and_the_same_command_resumes() {
     if is_available() {
         let mut experiment = experiment();
         experiment["duration_ns"] = json!(3_000_000_000_u64);
@@ -117,7 +117,7 @@ fn nothing_is_left_of_a_killed_run_and_the_same_command_goes_on() {
 }
 
 #[test]
-fn nothing_is_left_of_an_ordinary_users_killed_run_either() {
+fn a_killed_run_of_an_unprivileged_user_leaves_nothing_behind() {
     if is_available() {
         let mut experiment = experiment();
         experiment["duration_ns"] = json!(3_000_000_000_u64);
@@ -129,7 +129,7 @@ fn nothing_is_left_of_an_ordinary_users_killed_run_either() {
 }
 
 #[test]
-fn a_host_that_dies_ends_its_experiment_with_the_reason_and_the_next_one_runs() {
+fn a_host_that_dies_fails_its_experiment_with_the_reason_and_the_next_one_runs() {
     if !is_available() {
         return;
     }
@@ -156,7 +156,7 @@ fn a_host_that_dies_ends_its_experiment_with_the_reason_and_the_next_one_runs() 
 }
 
 #[test]
-fn a_duration_beyond_the_flows_end_is_not_waited_for() {
+fn an_experiment_ends_with_its_last_flow_before_its_duration() {
     if !is_available() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What flows get.
+//! Results of flows.
 
 use crate::stage::{Outcome, acked_bytes, as_ordinary_user, bench, experiment, flow, is_available, number, text};
 use parquet::record::Field;
@@ -34,13 +34,13 @@ fn check_one_cubic_flow(outcome: &Outcome) {
     assert_eq!(finished["simulated_s"], 1.5);
     assert!(finished["packets"].as_u64().unwrap() > 1000, "{finished}");
     assert!(finished["measured"]["relay_lateness_p99_us"].is_number(), "{finished}");
-    // What it thinks of itself depends on what else this machine does; both places must say the same.
+    // Trustworthiness depends on the load of this machine; the event and the table must agree.
     let reasons: Vec<&str> = outcome.events("untrustworthy").iter().map(|it| it["reason"].as_str().unwrap()).collect();
     assert_eq!(row["untrustworthy"], if reasons.is_empty() { Field::Null } else { text(&reasons.join("; ")) });
 }
 
 #[test]
-fn one_cubic_flow_gets_the_paths_rate_and_is_seen_in_every_table() {
+fn one_cubic_flow_reaches_the_path_rate_and_appears_in_every_table() {
     if is_available() {
         check_one_cubic_flow(&Outcome::of(experiment()));
     }
@@ -58,7 +58,7 @@ fn marking(asks: bool) -> Outcome {
 }
 
 #[test]
-fn the_relay_marks_packets_of_a_flow_that_asks_for_ecn_and_drops_those_of_one_that_does_not() {
+fn the_relay_marks_packets_of_ecn_flows_and_drops_those_of_others() {
     if !is_available() {
         return;
     }
@@ -78,7 +78,7 @@ fn the_relay_marks_packets_of_a_flow_that_asks_for_ecn_and_drops_those_of_one_th
 }
 
 #[test]
-fn what_a_host_sends_goes_through_its_queue_discipline() {
+fn packets_of_a_host_pass_through_its_qdisc() {
     if !is_available() {
         return;
     }
@@ -95,7 +95,7 @@ fn what_a_host_sends_goes_through_its_queue_discipline() {
 }
 
 #[test]
-fn an_ordinary_user_gets_the_same() {
+fn an_unprivileged_user_gets_the_same_results() {
     if !is_available() {
         return;
     }
@@ -106,7 +106,7 @@ fn an_ordinary_user_gets_the_same() {
 }
 
 #[test]
-fn bbr_and_cubic_share_the_path_and_bbr_shows_its_own_values() {
+fn bbr_and_cubic_share_the_path_and_bbr_reports_its_state() {
     if !is_available() {
         return;
     }
@@ -122,7 +122,7 @@ fn bbr_and_cubic_share_the_path_and_bbr_shows_its_own_values() {
 }
 
 #[test]
-fn a_flow_with_a_longer_way_has_its_own_host_and_its_rtt_is_longer_by_that() {
+fn a_flow_with_extra_rtt_has_a_separate_host_and_a_correspondingly_longer_rtt() {
     if !is_available() {
         return;
     }
@@ -137,7 +137,7 @@ fn a_flow_with_a_longer_way_has_its_own_host_and_its_rtt_is_longer_by_that() {
 }
 
 #[test]
-fn background_takes_its_share() {
+fn background_traffic_takes_its_share() {
     if !is_available() {
         return;
     }
@@ -173,7 +173,7 @@ fn poisson_arrivals_open_many_connections_that_complete() {
 }
 
 #[test]
-fn a_flow_that_goes_on_until_one_of_another_host_has_finished_ends_with_it() {
+fn a_flow_that_lasts_until_a_flow_of_another_host_ends_stops_with_it() {
     if !is_available() {
         return;
     }
@@ -213,7 +213,7 @@ fn two_engines_at_once_do_not_see_each_other() {
 }
 
 #[test]
-fn what_disturbs_an_experiment_is_told_in_the_table_and_as_an_event() {
+fn disturbances_of_an_experiment_are_reported_in_the_table_and_as_an_event() {
     if !is_available() {
         return;
     }
@@ -237,7 +237,7 @@ fn two_way() -> serde_json::Value {
 }
 
 #[test]
-fn a_flow_that_goes_up_fills_the_way_back_beside_one_that_goes_down() {
+fn an_upload_fills_the_reverse_path_alongside_a_download() {
     if !is_available() {
         return;
     }
@@ -260,7 +260,7 @@ fn a_flow_that_goes_up_fills_the_way_back_beside_one_that_goes_down() {
 }
 
 #[test]
-fn udp_that_goes_up_arrives_at_the_sending_host() {
+fn udp_uploads_arrive_at_the_sending_host() {
     if !is_available() {
         return;
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 const PAGE: &str = include_str!("../../../../docs/reference/host-protocol.md");
 
 #[test]
-fn a_host_answers_as_its_page_shows() {
+fn a_host_responds_as_documented() {
     if !is_available() {
         return;
     }

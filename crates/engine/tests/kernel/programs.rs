@@ -1,4 +1,4 @@
-//! Flows that programs make: what is measured of them, and what is left of them.
+//! Flows of external programs: their measurements and their cleanup.
 
 use crate::common::events;
 use crate::stage::{Outcome, acked_bytes, bench, experiment, flow, has, is_available, not_tested, number, text};
@@ -6,7 +6,7 @@ use parquet::record::Field;
 use serde_json::{Value, json};
 use std::fs;
 
-/// A flow of two programs on a port of its own.
+/// A flow of two programs on a separate port.
 fn programs(name: &str, port: u16, server: &[&str], client: &[&str]) -> Value {
     let mut flow = flow(name, "cubic");
     flow["program"] = json!({
@@ -76,7 +76,7 @@ fn a_download_over_http_is_measured_from_its_packets() {
 }
 
 #[test]
-fn copies_of_iperf3_upload_with_the_congestion_control_of_the_flow() {
+fn iperf3_copies_upload_with_the_congestion_control_of_the_flow() {
     if !is_available() {
         return;
     }
@@ -103,7 +103,7 @@ fn copies_of_iperf3_upload_with_the_congestion_control_of_the_flow() {
 }
 
 #[test]
-fn a_program_that_fails_is_reported_and_nothing_is_left_of_it() {
+fn a_failed_program_is_reported_and_leaves_nothing_behind() {
     if !is_available() {
         return;
     }
@@ -141,7 +141,7 @@ fn failure(server: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn a_server_that_cannot_serve_fails_the_experiment_with_the_reason() {
+fn a_server_that_fails_to_start_fails_the_experiment_with_the_reason() {
     if !is_available() {
         return;
     }
@@ -158,7 +158,7 @@ fn a_server_that_cannot_serve_fails_the_experiment_with_the_reason() {
     assert!(message.contains("/no/such/program"), "{message}");
 }
 
-/// Ten seconds are what a server is given; the machine is idle meanwhile.
+/// A server has ten seconds to listen; the machine is idle meanwhile.
 #[test]
 fn a_server_that_never_listens_fails_the_experiment() {
     if is_available() {

@@ -1,4 +1,4 @@
-//! What a run on a kernel leaves besides the four tables.
+//! Output of a run on a kernel besides the four tables.
 
 use crate::stage::{Outcome, experiment, has, is_available, not_tested, number, text};
 use serde_json::json;
@@ -42,7 +42,7 @@ fn recorded_packets_become_rows_and_a_capture() {
 }
 
 #[test]
-fn the_log_of_commands_makes_the_same_network_again() {
+fn running_the_command_log_builds_the_same_network() {
     if !is_available() {
         return;
     }
@@ -53,7 +53,7 @@ fn the_log_of_commands_makes_the_same_network_again() {
     let outcome = Outcome::of(experiment);
     let log = fs::read_to_string(outcome.bench.path("run/commands.log")).unwrap();
     assert!(log.starts_with("# experiment 0, repetition 0: ") && log.ends_with("# end\n"), "{log}");
-    // The log itself says how a part of it is taken out.
+    // The log itself documents how to extract a part of it.
     let extract = log.lines().find_map(|line| line.strip_prefix("# This part alone: ")).unwrap();
     let shell = |script: &str| {
         let mut command = Command::new("bash");

@@ -1,4 +1,4 @@
-//! What the machine cannot do is said before anything is sent, with what to do instead.
+//! Unsupported experiments are rejected before any packet is sent, with the alternative.
 
 use crate::common::{ENGINE, events};
 use crate::stage::{bench, experiment, is_available, not_tested};
@@ -26,7 +26,7 @@ fn check(failed: &Value, code: &str, words: &[&str]) {
 }
 
 #[test]
-fn an_algorithm_that_the_kernel_lacks_is_refused_with_those_that_it_has() {
+fn an_algorithm_missing_in_the_kernel_is_rejected_with_the_available_ones() {
     if is_available() {
         let mut experiment = experiment();
         experiment["flows"][0]["cc"] = json!("cubick");
@@ -35,11 +35,11 @@ fn an_algorithm_that_the_kernel_lacks_is_refused_with_those_that_it_has() {
 }
 
 #[test]
-fn without_an_algorithm_of_the_agent_the_reason_and_what_to_do_are_reported() {
+fn a_missing_agent_algorithm_is_reported_with_reason_and_remedy() {
     if !is_available() {
         return;
     }
-    // Where the agent is said to be, so that the command to type is known.
+    // The path of the agent, so that the suggested command is known.
     let place = ("THALWEG_AGENT", "/opt/thalweg-agent");
     let told = Command::new(ENGINE).args(["capabilities", "--json"]).env(place.0, place.1).output().unwrap();
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();
@@ -68,7 +68,7 @@ fn without_an_algorithm_of_the_agent_the_reason_and_what_to_do_are_reported() {
 }
 
 #[test]
-fn a_hosts_queue_discipline_that_the_kernel_lacks_is_refused_with_those_that_it_has() {
+fn a_host_qdisc_missing_in_the_kernel_is_rejected_with_the_available_ones() {
     if is_available() {
         let mut experiment = experiment();
         experiment["hosts"]["sender"]["qdisc"] = json!("nosuch");
@@ -78,7 +78,7 @@ fn a_hosts_queue_discipline_that_the_kernel_lacks_is_refused_with_those_that_it_
 }
 
 #[test]
-fn parameters_that_a_kernel_does_not_take_are_refused() {
+fn parameters_of_kernel_algorithms_are_rejected() {
     if is_available() {
         let mut experiment = experiment();
         experiment["flows"][0]["cc_params"] = json!({"beta": 0.5});
@@ -87,7 +87,7 @@ fn parameters_that_a_kernel_does_not_take_are_refused() {
 }
 
 #[test]
-fn parameters_of_what_the_agent_loads_are_refused_with_the_command_that_sets_them() {
+fn parameters_of_agent_algorithms_are_rejected_with_the_command_that_sets_them() {
     if is_available() {
         let mut experiment = experiment();
         experiment["flows"][0]["cc"] = json!("bbr_tuned");
@@ -98,7 +98,7 @@ fn parameters_of_what_the_agent_loads_are_refused_with_the_command_that_sets_the
 }
 
 #[test]
-fn a_rate_above_what_the_machine_carries_is_refused_with_what_it_carried() {
+fn a_rate_above_the_measured_capacity_of_the_machine_is_rejected() {
     if is_available() {
         let mut experiment = experiment();
         experiment["forward"]["capacity"]["steps"][0]["rate_bps"] = json!(400_000_000_000_u64);
@@ -107,7 +107,7 @@ fn a_rate_above_what_the_machine_carries_is_refused_with_what_it_carried() {
 }
 
 #[test]
-fn queue_disciplines_that_the_kernel_lacks_are_refused_with_the_alternative() {
+fn qdiscs_missing_in_the_kernel_are_rejected_with_the_alternative() {
     if !is_available() {
         return;
     }

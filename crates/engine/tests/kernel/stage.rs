@@ -1,4 +1,4 @@
-//! Experiments for a real kernel, and a look at what comes out and at what is left.
+//! Experiments for a real kernel, with access to their results and to leftovers.
 
 use crate::common::{self, Bench, ENGINE};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything may take before the test gives up.
+/// Timeout of all waits of a test.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Whether the engine runs here. Where all tests must run, it has to.
+/// Whether the engine runs here. In CI it must.
 pub fn is_available() -> bool {
     let output = Command::new(ENGINE).args(["capabilities", "--json"]).output().unwrap();
     let capabilities: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -24,7 +24,7 @@ pub fn is_available() -> bool {
     kernel["available"] == true || not_tested("the engine kernel", kernel["why_not"].as_str().unwrap_or_default())
 }
 
-/// Says that something is not tested, and why. False, so that a test can return.
+/// Reports what is not tested, and why. Returns false, so that a test can return.
 pub fn not_tested(what: &str, why: &str) -> bool {
     assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "{what} must be tested, but: {why}");
     // Not through a macro that prints: the test harness would keep that to itself.
@@ -32,7 +32,7 @@ pub fn not_tested(what: &str, why: &str) -> bool {
     false
 }
 
-/// Whether a program is there.
+/// Whether a program is installed.
 pub fn has(program: &str) -> bool {
     let found = Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {program}")]).output();
     found.unwrap().status.success()
@@ -69,14 +69,14 @@ pub fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
     Bench::with(&plan)
 }
 
-/// What came out of a plan of one experiment.
+/// The results of a plan with one experiment.
 pub struct Outcome {
     pub bench: Bench,
     pub events: Vec<Value>,
 }
 
 impl Outcome {
-    /// Runs one experiment into `run`, to its good end.
+    /// Runs one experiment into `run`, and expects success.
     pub fn of(experiment: Value) -> Outcome {
         let bench = bench([experiment]);
         let output = bench.run("run", &[]).output().unwrap();
@@ -131,12 +131,12 @@ pub fn number(field: &Field) -> f64 {
     }
 }
 
-/// What a flow's connections got in sum.
+/// Returns the bytes acknowledged on all connections of a flow.
 pub fn acked_bytes(rows: &[BTreeMap<String, Field>]) -> f64 {
     rows.iter().map(|row| number(&row["acked_bytes"])).sum()
 }
 
-/// Waits until `what` gives something.
+/// Waits until `what` returns a value.
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + PATIENCE;
     loop {
@@ -161,7 +161,7 @@ pub fn children(pid: u32) -> BTreeMap<u32, String> {
     pids.filter_map(of).collect()
 }
 
-/// Waits until `pid` has `count` hosts at work, and gives their processes.
+/// Waits until `pid` has `count` running hosts and returns their processes.
 pub fn hosts(pid: u32, count: usize) -> Vec<u32> {
     wait_for("hosts", || {
         let found: Vec<u32> = children(pid)
@@ -195,7 +195,7 @@ fn is_zombie(pid: u32) -> bool {
     stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
 }
 
-/// An ordinary user's `thalweg-engine run` of the bench's plan into `run`; nothing if this test has no ordinary user.
+/// Returns `thalweg-engine run` of the plan into `run` as an unprivileged user; `None` if there is no such user.
 pub fn as_ordinary_user(bench: &Bench) -> Option<Command> {
     if !rustix::process::geteuid().is_root() {
         return Some(bench.run("run", &[]));

@@ -1,4 +1,4 @@
-//! However a run ends, nothing is left of it: no process, no folder.
+//! Runs leave no process and no directory behind, however they end.
 
 use crate::common::{Bench, Running, names};
 use crate::stage::{as_ordinary_user, experiment, wait_for};
@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The engine in a bench of its own folder for temporary files, so that what it leaves there can be seen.
+/// The engine with a separate directory for temporary files, so that leftovers can be detected.
 fn run(bench: &Bench) -> Command {
     let folder = bench.path("tmp");
     fs::create_dir_all(&folder).unwrap();
@@ -18,7 +18,7 @@ fn run(bench: &Bench) -> Command {
     command
 }
 
-/// A bench with an experiment that takes longer than anybody waits.
+/// A bench with an experiment that takes longer than any timeout.
 fn long() -> Bench {
     let mut experiment = experiment();
     experiment["duration_ns"] = json!(600_000_000_000_000_u64);
@@ -26,7 +26,7 @@ fn long() -> Bench {
     bench([experiment])
 }
 
-/// Processes whose command line or environment names a folder: the keeper, the kernel, its programs.
+/// Processes whose command line or environment names a folder: the supervisor, the kernel, its programs.
 fn processes(folder: &Path) -> Vec<u32> {
     let name = folder.as_os_str().as_encoded_bytes();
     let has = |file: PathBuf| fs::read(file).is_ok_and(|bytes| bytes.windows(name.len()).any(|part| part == name));
@@ -36,7 +36,7 @@ fn processes(folder: &Path) -> Vec<u32> {
         .collect()
 }
 
-/// Waits until the hosts are at work, as the pulse of the guest shows.
+/// Waits until the heartbeat of the guest shows that the hosts are running.
 fn wait_for_work(folder: &Path) {
     wait_for("the guest is at work", || {
         let guests = fs::read_dir(folder).unwrap().flatten();
@@ -45,14 +45,14 @@ fn wait_for_work(folder: &Path) {
     });
 }
 
-/// Waits until nothing of a run is left.
+/// Waits until a run has left nothing behind.
 fn wait_until_gone(folder: &Path) {
     wait_for("processes are gone", || processes(folder).is_empty().then_some(()));
     wait_for("folders are gone", || fs::read_dir(folder).unwrap().next().is_none().then_some(()));
 }
 
 #[test]
-fn nothing_is_left_after_a_run() {
+fn a_run_leaves_nothing_behind() {
     if !is_available() {
         return;
     }
@@ -64,7 +64,7 @@ fn nothing_is_left_after_a_run() {
 }
 
 #[test]
-fn ctrl_c_ends_an_experiment_in_its_middle() {
+fn ctrl_c_ends_a_running_experiment() {
     if !is_available() {
         return;
     }
@@ -81,61 +81,61 @@ fn ctrl_c_ends_an_experiment_in_its_middle() {
 }
 
 #[test]
-fn nothing_is_left_of_a_killed_engine() {
+fn a_killed_engine_leaves_nothing_behind() {
     if !is_available() {
         return;
     }
     let bench = long();
     let mut running = Running::start(run(&bench));
     wait_for_work(&bench.path("tmp"));
-    assert!(processes(&bench.path("tmp")).len() > 3, "keeper, kernel, programs");
+    assert!(processes(&bench.path("tmp")).len() > 3, "supervisor, kernel, programs");
     running.child.kill().unwrap();
     running.child.wait().unwrap();
     wait_until_gone(&bench.path("tmp"));
 }
 
-/// The process that keeps the guest below `folder`: the folder's name has its id.
-fn keeper(folder: &Path) -> Pid {
+/// The supervisor of the guest below `folder`: the name of its directory contains its process id.
+fn supervisor(folder: &Path) -> Pid {
     let guest = fs::read_dir(folder).unwrap().flatten().next().unwrap().file_name().into_string().unwrap();
     let id = guest.trim_start_matches("thalweg-guest-").split('-').next().unwrap();
     Pid::from_raw(id.parse().unwrap()).unwrap()
 }
 
 #[test]
-fn nothing_is_left_of_a_killed_keeper() {
+fn a_killed_supervisor_leaves_nothing_behind() {
     if !is_available() {
         return;
     }
     let bench = long();
     let mut running = Running::start(run(&bench));
     wait_for_work(&bench.path("tmp"));
-    kill_process(keeper(&bench.path("tmp")), Signal::KILL).unwrap();
+    kill_process(supervisor(&bench.path("tmp")), Signal::KILL).unwrap();
     assert_eq!(running.child.wait().unwrap().code(), Some(1));
     wait_until_gone(&bench.path("tmp"));
 }
 
 #[test]
-fn ctrl_c_ends_an_experiment_whose_keeper_is_stopped() {
+fn ctrl_c_ends_an_experiment_whose_supervisor_is_stopped() {
     if !is_available() {
         return;
     }
     let bench = long();
     let mut running = Running::start(run(&bench));
     wait_for_work(&bench.path("tmp"));
-    kill_process(keeper(&bench.path("tmp")), Signal::STOP).unwrap();
+    kill_process(supervisor(&bench.path("tmp")), Signal::STOP).unwrap();
     kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
     wait_until_gone(&bench.path("tmp"));
 }
 
 #[test]
-fn an_ordinary_user_runs_experiments_too() {
+fn an_unprivileged_user_can_run_experiments() {
     if !is_available() {
         return;
     }
     let bench = bench([experiment()]);
     let Some(mut command) = as_ordinary_user(&bench) else { return };
-    // Whose home is not theirs: the kernel is told.
+    // HOME belongs to another user, so the path of the kernel is passed explicitly.
     let kernel = std::env::var_os("THALWEG_UML_KERNEL").map_or_else(default_kernel, PathBuf::from);
     let copy = bench.path("kernel");
     fs::create_dir(&copy).unwrap();

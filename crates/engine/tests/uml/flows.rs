@@ -1,4 +1,4 @@
-//! What flows do in virtual time.
+//! Flows in virtual time.
 
 use crate::common::{Bench, events, names, plan_of};
 use crate::stage::{Outcome, acked_bytes, experiment, flow, number, text};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Bytes that 10 Mbit/s carry in 1.5 s.
 const CAPACITY: f64 = 1_875_000.0;
 
-/// An experiment, run to its good end.
+/// Runs an experiment and expects success.
 fn outcome(experiment: Value) -> Outcome {
     let bench = bench([experiment]);
     let output = bench.run("run", &[]).output().unwrap();
@@ -23,7 +23,7 @@ fn of(cc: &str, seed: u64) -> Value {
 }
 
 #[test]
-fn a_flow_of_cubic_and_one_of_bbr_fill_the_path_and_the_queue_stays_within_its_buffer() {
+fn a_cubic_and_a_bbr_flow_fill_the_path_and_the_queue_stays_within_the_buffer() {
     if !is_available() {
         return;
     }
@@ -44,7 +44,7 @@ fn a_flow_of_cubic_and_one_of_bbr_fill_the_path_and_the_queue_stays_within_its_b
 }
 
 #[test]
-fn the_same_seed_gives_the_same_rows_and_another_seed_loses_other_packets() {
+fn the_same_seed_reproduces_all_rows_and_another_seed_loses_other_packets() {
     if !is_available() {
         return;
     }
@@ -60,7 +60,7 @@ fn the_same_seed_gives_the_same_rows_and_another_seed_loses_other_packets() {
 }
 
 #[test]
-fn several_experiments_run_at_a_time() {
+fn several_experiments_run_concurrently() {
     if !is_available() {
         return;
     }
@@ -80,7 +80,7 @@ fn several_experiments_run_at_a_time() {
 }
 
 #[test]
-fn what_a_host_sends_goes_through_its_queue_discipline() {
+fn packets_of_a_host_pass_through_its_qdisc() {
     if !is_available() {
         return;
     }
@@ -114,7 +114,7 @@ fn queue(outcome: &Outcome) -> (std::collections::BTreeMap<String, parquet::reco
 }
 
 #[test]
-fn codel_keeps_the_delay_low_where_a_fifo_fills_and_drops_before_its_limit() {
+fn codel_keeps_the_delay_below_that_of_a_fifo_and_drops_before_its_limit() {
     if !is_available() {
         return;
     }
@@ -132,7 +132,7 @@ fn codel_keeps_the_delay_low_where_a_fifo_fills_and_drops_before_its_limit() {
 }
 
 #[test]
-fn a_receiver_of_dctcp_reports_each_mark_and_another_one_every_segment_of_a_round_trip() {
+fn a_dctcp_receiver_echoes_each_mark_and_a_classic_one_for_a_full_round_trip() {
     if !is_available() {
         return;
     }
@@ -246,7 +246,7 @@ fn simulated_total(experiment: Value) -> f64 {
 }
 
 #[test]
-fn a_path_whose_conditions_change_carries_what_each_of_them_allows() {
+fn goodput_follows_changing_path_conditions() {
     if !is_available() {
         return;
     }
@@ -272,7 +272,7 @@ fn a_path_whose_conditions_change_carries_what_each_of_them_allows() {
 
 /// Behind a stage that delays, the netem with slots is a child, where Linux refuses a size table.
 #[test]
-fn packets_that_leave_together_both_ways_fill_the_path() {
+fn aggregation_in_both_directions_still_fills_the_path() {
     if !is_available() {
         return;
     }
@@ -311,7 +311,7 @@ fn applications() -> Value {
 }
 
 #[test]
-fn applications_send_what_they_send_in_the_simulator_and_see_the_same_latency() {
+fn applications_send_the_same_data_as_in_the_simulator_with_the_same_latency() {
     if !is_available() {
         return;
     }

@@ -14,7 +14,7 @@ use common::Bench;
 use serde_json::{Value, json};
 use std::process::Command;
 
-/// Whether the engine runs here. Where all tests must run, it has to.
+/// Whether the engine runs here. In CI it must.
 fn is_available() -> bool {
     let output = Command::new(common::ENGINE).args(["capabilities", "--json"]).output().unwrap();
     let capabilities: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,4 +1,4 @@
-//! What the engine cannot do is said, with what to type instead.
+//! Unsupported experiments are rejected with the command to type instead.
 
 use crate::common::{ENGINE, events};
 use crate::stage::{experiment, flow};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 
-/// What a command says of the engine where its kernel is in this folder.
+/// Returns why the engine is unavailable with the kernel in this directory.
 fn why_not(folder: &std::path::Path) -> String {
     let mut command = Command::new(ENGINE);
     let output = command.args(["capabilities", "--json"]).env("THALWEG_UML_KERNEL", folder).output().unwrap();
@@ -18,7 +18,7 @@ fn why_not(folder: &std::path::Path) -> String {
 }
 
 #[test]
-fn without_a_kernel_it_says_which_command_builds_one() {
+fn without_a_kernel_the_error_names_the_build_command() {
     let empty = tempfile::tempdir().unwrap();
     let bench = bench([experiment()]);
     let mut command = bench.run("run", &[]);
@@ -31,7 +31,7 @@ fn without_a_kernel_it_says_which_command_builds_one() {
 }
 
 #[test]
-fn a_kernel_that_is_not_what_was_built_is_not_started() {
+fn a_modified_kernel_is_not_started() {
     let folder = tempfile::tempdir().unwrap();
     let marker = folder.path().join("was-started");
     fs::write(folder.path().join("linux"), format!("#!/bin/sh\ntouch {}\n", marker.display())).unwrap();
@@ -43,7 +43,7 @@ fn a_kernel_that_is_not_what_was_built_is_not_started() {
 }
 
 #[test]
-fn a_kernel_that_does_not_boot_is_told_with_its_last_words() {
+fn a_kernel_that_does_not_boot_is_reported_with_its_last_output() {
     use sha2::Digest as _;
     use std::os::unix::fs::PermissionsExt as _;
     let folder = tempfile::tempdir().unwrap();
@@ -58,7 +58,7 @@ fn a_kernel_that_does_not_boot_is_told_with_its_last_words() {
 }
 
 #[test]
-fn the_relay_is_refused_because_it_needs_a_clock_that_goes_on() {
+fn the_relay_is_rejected_because_it_needs_a_real_time_clock() {
     if !is_available() {
         return;
     }
@@ -74,7 +74,7 @@ fn the_relay_is_refused_because_it_needs_a_clock_that_goes_on() {
 }
 
 #[test]
-fn a_discipline_that_the_kernel_lacks_is_refused_with_the_way_to_get_it() {
+fn a_qdisc_missing_in_the_kernel_is_rejected_with_how_to_enable_it() {
     if !is_available() {
         return;
     }
@@ -97,7 +97,7 @@ fn a_discipline_that_the_kernel_lacks_is_refused_with_the_way_to_get_it() {
 }
 
 #[test]
-fn flows_of_one_host_that_differ_in_ecn_are_refused_with_the_hosts_key() {
+fn flows_of_a_host_that_differ_in_ecn_are_rejected_with_the_key_of_the_host() {
     if !is_available() {
         return;
     }

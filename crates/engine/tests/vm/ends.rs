@@ -1,4 +1,4 @@
-//! However a run ends, nothing is left of its guests.
+//! Runs leave no guest behind, however they end.
 
 use crate::common::{Running, journal, names};
 use crate::stage::{children, experiment, namespaces, wait_for, wait_until_gone};
@@ -14,7 +14,7 @@ fn guest(engine: u32) -> u32 {
 }
 
 #[test]
-fn a_killed_engine_and_ctrl_c_end_the_guest_also_while_it_boots() {
+fn a_killed_engine_and_ctrl_c_end_the_guest_even_while_it_boots() {
     if !is_available() {
         return;
     }

@@ -18,7 +18,7 @@ fn outcome(experiment: Value) -> Outcome {
 }
 
 #[test]
-fn algorithms_that_only_the_guest_has_send_and_the_machine_takes_what_they_send() {
+fn algorithms_available_only_in_the_guest_send_to_the_host_machine() {
     if !is_available() {
         return;
     }
@@ -44,7 +44,7 @@ fn algorithms_that_only_the_guest_has_send_and_the_machine_takes_what_they_send(
 }
 
 #[test]
-fn a_guest_with_two_processors_sends_from_the_first_and_is_interrupted_on_the_second() {
+fn a_guest_with_two_processors_sends_on_the_first_and_handles_interrupts_on_the_second() {
     if !is_available() {
         return;
     }
@@ -64,7 +64,7 @@ fn a_guest_with_two_processors_sends_from_the_first_and_is_interrupted_on_the_se
 const SEGMENT_BYTES: f64 = 1448.0;
 
 #[test]
-fn what_a_guest_sends_goes_through_the_queue_discipline_that_only_its_kernel_has() {
+fn packets_of_a_guest_pass_through_a_qdisc_available_only_in_its_kernel() {
     if !is_available() {
         return;
     }
@@ -93,7 +93,7 @@ fn module(name: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_module_of_ones_own_is_loaded_and_one_that_registers_something_else_is_told() {
+fn a_custom_module_is_loaded_and_one_that_registers_another_name_is_reported() {
     if !is_available() {
         return;
     }
@@ -143,21 +143,21 @@ fn send_with(cc: &str, params: Value) {
 }
 
 #[test]
-fn the_agent_gives_guests_bbr_for_senders_that_share_a_cpu() {
+fn the_agent_loads_bbr_cpu_in_guests() {
     send_with("bbr_cpu", json!({"rule": 0.0}));
 }
 
 #[test]
-fn the_agent_gives_guests_version_3_of_bbr() {
+fn the_agent_loads_bbr3_in_guests() {
     send_with("bbr3", json!({}));
 }
 
 #[test]
-fn the_agent_gives_guests_version_3_of_bbr_with_a_rule() {
+fn the_agent_loads_bbr3_with_a_rule_in_guests() {
     send_with("bbr3", json!({"cpu_rule": 2.0}));
 }
 
 #[test]
-fn the_agent_gives_guests_bbr_with_parameters() {
+fn the_agent_loads_bbr_with_parameters_in_guests() {
     send_with("bbr_tuned", json!({"probe_gain": 1.5, "probe_clock": 1.0, "probe_interval_ms": 300.0}));
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What this machine's engine says of itself.
+/// The capabilities of the engine on this machine.
 fn capabilities(command: &mut Command) -> Value {
     let output = command.args(["capabilities", "--json"]).output().unwrap();
     let capabilities: Value = serde_json::from_slice(&output.stdout).unwrap();

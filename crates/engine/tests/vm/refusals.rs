@@ -1,4 +1,4 @@
-//! What the engine cannot do is said, with what to type instead.
+//! Unsupported experiments are rejected with the command to type instead.
 
 use crate::common::ENGINE;
 use crate::stage::{experiment, flow, not_tested};
@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// What the engine says where this is the image, and these its modules.
+/// Returns the error of the engine for this kernel image and these modules.
 fn why_not(image: &Path, modules: Option<&Path>) -> String {
     // The cache of such kernels is temporary.
     let cache = tempfile::tempdir().unwrap();
@@ -27,7 +27,7 @@ fn why_not(image: &Path, modules: Option<&Path>) -> String {
 }
 
 #[test]
-fn without_a_kernel_it_says_which_command_fetches_one() {
+fn without_a_kernel_the_error_names_the_download_command() {
     if !is_available() {
         return;
     }
@@ -38,7 +38,7 @@ fn without_a_kernel_it_says_which_command_fetches_one() {
 }
 
 #[test]
-fn what_is_no_kernel_is_not_booted() {
+fn a_file_that_is_not_a_kernel_is_not_booted() {
     if !is_available() {
         return;
     }
@@ -52,7 +52,7 @@ fn what_is_no_kernel_is_not_booted() {
 }
 
 #[test]
-fn a_kernel_without_virtio_is_told_with_what_it_lacks() {
+fn a_kernel_without_virtio_is_reported_with_the_missing_drivers() {
     if !is_available() {
         return;
     }
@@ -63,7 +63,7 @@ fn a_kernel_without_virtio_is_told_with_what_it_lacks() {
 }
 
 #[test]
-fn an_algorithm_that_the_guests_kernel_lacks_is_refused_before_a_guest_boots() {
+fn an_algorithm_missing_in_the_guest_kernel_is_rejected_before_a_guest_boots() {
     if !is_available() {
         return;
     }
@@ -81,7 +81,7 @@ fn an_algorithm_that_the_guests_kernel_lacks_is_refused_before_a_guest_boots() {
 }
 
 #[test]
-fn a_queue_discipline_that_the_guests_kernel_lacks_is_told_with_those_that_it_has() {
+fn a_qdisc_missing_in_the_guest_kernel_is_reported_with_the_available_ones() {
     if !is_available() {
         return;
     }
@@ -113,7 +113,7 @@ fn link_all_but(beginning: &str, from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_kernel_without_bbr_is_told_that_it_cannot_have_bbr_cpu_and_why() {
+fn a_kernel_without_bbr_cannot_load_bbr_cpu_and_the_error_says_why() {
     if !is_available() {
         return;
     }

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn where_it_could_be_loaded_the_command_is_told() {
+    fn the_load_command_is_reported_for_a_loadable_algorithm() {
         let error = explain(BBR_CPU, &machine());
         assert_eq!(error.message, "it is not loaded");
         assert_eq!(error.hint, "sudo thalweg-agent cc load bbr_cpu --keep");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_lacks_is_named() {
+    fn missing_kernel_features_are_named() {
         let lacks = |change: fn(&mut Machine)| {
             let mut machine = machine();
             change(&mut machine);
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn version_3_needs_no_bbr_of_the_kernel() {
+    fn bbr3_does_not_need_the_kernel_bbr() {
         let error = explain(BBR3, &Machine { may_have_bbr: false, ..machine() });
         assert_eq!(error.hint, "sudo thalweg-agent cc load bbr3 --keep");
     }
 
     #[test]
-    fn versions_are_read_from_releases() {
+    fn kernel_versions_are_parsed_from_release_strings() {
         assert_eq!(version("6.1.0-50-cloud-amd64"), Some((6, 1)));
         assert_eq!(version("6.18.44"), Some((6, 18)));
         assert_eq!(version("unknown"), None);

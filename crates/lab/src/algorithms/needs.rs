@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_goes_into_the_guest_if_it_is_the_one_that_was_planned() {
+    fn a_file_is_copied_into_the_guest_only_if_it_matches_the_plan() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tcp_mine.ko");
         fs::write(&path, "code").unwrap();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_agent_carries_is_loaded_with_the_parameters_of_the_flow() {
+    fn built_in_agent_algorithms_are_loaded_with_the_parameters_of_the_flow() {
         let loaded = |cc: &str, params: &[(&str, f64)]| {
             let (mut algorithms, _) = needed(&experiment(|flows| set(&mut flows[0], cc, params)), &[0]).unwrap();
             match algorithms.remove(0) {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_an_algorithm_does_not_have_or_take_are_refused() {
+    fn unsupported_parameters_of_an_algorithm_are_rejected() {
         let refused = |cc: &str, param: &str, value: f64| error(|flows| set(&mut flows[0], cc, &[(param, value)]));
         assert!(refused(BBR_CPU, "rule", 0.5).message.contains("found 0.5, expected a whole number from 0 to 1"));
         assert!(refused(BBR3, "cpu_rule", 3.0).message.contains("expected a whole number from 0 to 2"));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn one_name_means_one_thing_on_a_host() {
+    fn flows_of_a_host_cannot_load_one_algorithm_with_different_parameters() {
         let error = error(|flows| {
             for (flow, rule) in flows.iter_mut().zip([0.0, 1.0]) {
                 set(flow, BBR_CPU, &[("rule", rule)]);

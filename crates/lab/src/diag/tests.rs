@@ -46,7 +46,7 @@ fn read(bytes: &[u8]) -> Result<(Progress, Consistency, Vec<Vec<u8>>), &'static 
 }
 
 #[test]
-fn answers_are_given_until_the_dump_is_done() {
+fn responses_are_returned_until_the_dump_is_done() {
     let more = [message(20, 2, 7, b"one!"), message(20, 2, 7, b"two, padded"), vec![0]].concat();
     assert_eq!(read(&more), Ok((Progress::More, Consistency::Whole, vec![b"one!".into(), b"two, padded".into()])));
     let done = [message(20, 2, 7, b"last"), message(3, 2, 7, &[0; 4])].concat();
@@ -54,13 +54,13 @@ fn answers_are_given_until_the_dump_is_done() {
 }
 
 #[test]
-fn answers_to_an_earlier_request_are_left_out() {
+fn responses_to_an_earlier_request_are_skipped() {
     let stale = [message(20, 2, 6, b"old."), message(3, 2, 6, &[0; 4]), message(20, 2, 7, b"new.")].concat();
     assert_eq!(read(&stale), Ok((Progress::More, Consistency::Whole, vec![b"new.".into()])));
 }
 
 #[test]
-fn a_refusal_is_told_with_its_number_and_an_interruption_is_noticed() {
+fn a_netlink_error_is_reported_with_its_errno_and_an_interrupted_dump_is_detected() {
     let refused = message(2, 0, 7, &(-2i32).to_ne_bytes());
     assert_eq!(read(&refused), Ok((Progress::Refused(rustix::io::Errno::NOENT), Consistency::Whole, vec![])));
     let interrupted = message(3, 2 | 0x10, 7, &[0; 4]);
@@ -68,14 +68,14 @@ fn a_refusal_is_told_with_its_number_and_an_interruption_is_noticed() {
 }
 
 #[test]
-fn a_refusal_with_a_number_that_no_error_has_is_an_error() {
+fn a_netlink_error_with_an_invalid_errno_is_an_error() {
     for impossible in [-4096, i32::MIN] {
         assert!(read(&message(2, 0, 7, &impossible.to_ne_bytes())).is_err(), "{impossible}");
     }
 }
 
 #[test]
-fn a_message_cut_short_is_an_error() {
+fn a_truncated_message_is_an_error() {
     let whole = message(20, 2, 7, b"four");
     for length in 1..whole.len() {
         assert!(read(&whole[..length]).is_err(), "{length} bytes");
@@ -85,7 +85,7 @@ fn a_message_cut_short_is_an_error() {
 }
 
 #[test]
-fn a_connection_is_read_from_its_message() {
+fn a_connection_is_parsed_from_its_message() {
     let mut body = vec![0; 72];
     body[4..8].copy_from_slice(&[0x12, 0x34, 0x14, 0x51]);
     let numbers = [
@@ -115,7 +115,7 @@ fn a_connection_is_read_from_its_message() {
 }
 
 #[test]
-fn a_connection_that_is_over_is_known_as_such() {
+fn a_closed_connection_is_recognised() {
     let state = |state: u8| {
         let mut bytes = structure(232, &[]);
         bytes[0] = state;
@@ -134,7 +134,7 @@ fn a_connection_without_tcp_info_or_with_a_short_one_is_an_error() {
 }
 
 #[test]
-fn values_that_the_kernel_has_not_measured_are_not_there() {
+fn values_that_the_kernel_has_not_measured_are_absent() {
     let unknown = [(104, u32::MAX), (108, u32::MAX), (148, u32::MAX), (76, 0x7fff_ffff)];
     let info = TcpInfo::parse(&structure(248, &unknown)).expect("it is long enough");
     assert_eq!((info.pacing_rate_bps, info.delivery_rate_bps), (None, None));
@@ -143,7 +143,7 @@ fn values_that_the_kernel_has_not_measured_are_not_there() {
 }
 
 #[test]
-fn a_delivery_rate_that_the_application_limited_is_left_out() {
+fn an_application_limited_delivery_rate_is_omitted() {
     let mut bytes = structure(248, &[(160, 1_000_000)]);
     assert_eq!(TcpInfo::parse(&bytes).and_then(|info| info.delivery_rate_bps), Some(8_000_000));
     bytes[7] = if cfg!(target_endian = "little") { 1 } else { 0x80 };
@@ -151,7 +151,7 @@ fn a_delivery_rate_that_the_application_limited_is_left_out() {
 }
 
 #[test]
-fn every_key_that_is_reported_is_a_known_one() {
+fn every_reported_key_is_declared() {
     let bytes = [1; 20];
     for info in [CcInfo::parse_bbr(&bytes), CcInfo::parse_vegas(&bytes), CcInfo::parse_dctcp(&bytes)] {
         let mut count = 0;
@@ -173,7 +173,7 @@ fn qdisc(kind: &[u8], packets: u32, drops: u32, own: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn counters_of_32_bits_go_on_where_they_start_again() {
+fn wrapping_32_bit_counters_are_extended() {
     let mut count = Count::default();
     for (drops, dropped_packets) in [(10, 10), (u32::MAX, u64::from(u32::MAX)), (4, (1 << 32) + 4)] {
         count.follow(&QdiscMessage::parse(&qdisc(b"tbf\0", 5, drops, &[])).expect("it is whole"), 14);
@@ -194,7 +194,7 @@ fn counters_of_32_bits_go_on_where_they_start_again() {
 }
 
 #[test]
-fn marks_are_read_from_what_each_kind_tells() {
+fn marks_are_parsed_from_the_statistics_of_each_qdisc_kind() {
     let offsets = [
         (&b"codel\0"[..], 24),
         (b"codel\0", 32),
@@ -215,7 +215,7 @@ fn marks_are_read_from_what_each_kind_tells() {
 }
 
 #[test]
-fn drops_at_a_limit_are_told_apart_where_the_kernel_does() {
+fn drops_at_the_limit_are_distinguished_if_the_kernel_reports_them() {
     let early = |kind: &[u8], numbers: &[(usize, u32)]| {
         let mut count = Count::default();
         let own = structure(104, numbers);
@@ -233,7 +233,7 @@ fn drops_at_a_limit_are_told_apart_where_the_kernel_does() {
 }
 
 #[test]
-fn marks_of_cake_are_those_of_all_tins() {
+fn cake_marks_are_summed_over_all_tins() {
     let tin = |marks: u32| attribute(1, &attribute(8, &marks.to_ne_bytes()));
     let tins = attribute(10, &[tin(3), tin(4)].concat());
     let basic = structure(16, &[(8, 5)]);
@@ -254,7 +254,7 @@ fn handles_are_hexadecimal() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_the_parser_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+    fn the_parser_does_not_panic_on_arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         let _ = read(&bytes);
         let _ = Socket::parse(&bytes);
         let _ = TcpInfo::parse(&bytes);
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_behind_true_headers_make_the_parser_panic(
+    fn the_parser_does_not_panic_on_arbitrary_bytes_behind_valid_headers(
         cc in prop::collection::vec(any::<u8>(), 0..40),
         info in prop::collection::vec(any::<u8>(), 232..300),
         kind in prop::sample::select(vec![3u16, 4, 9, 16]),
@@ -281,7 +281,7 @@ proptest! {
     }
 
     #[test]
-    fn no_counters_make_the_account_panic(
+    fn counting_does_not_panic_on_arbitrary_counters(
         kind in prop::collection::vec(any::<u8>(), 0..10),
         (packets, drops, overhead) in (0..2_000_000u32, any::<u32>(), any::<i32>()),
         own in prop::collection::vec(any::<u8>(), 0..80),
@@ -293,7 +293,7 @@ proptest! {
     }
 
     #[test]
-    fn attributes_are_found_again(contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..9)) {
+    fn attributes_are_parsed_back(contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..9)) {
         let bytes: Vec<u8> = contents.iter().flat_map(|content| attribute(5, content)).collect();
         let found: Result<Vec<_>, _> = attributes(&bytes).collect();
         let expected: Vec<(u16, &[u8])> = contents.iter().map(|content| (5, content.as_slice())).collect();
@@ -301,7 +301,7 @@ proptest! {
     }
 }
 
-/// The kernel keeps the addresses alone of what a program has closed and its peer has not.
+/// For a connection closed by the program but not by its peer, the kernel keeps only the addresses.
 #[test]
 fn a_connection_without_counters_is_a_remnant() {
     let mut body = structure(72, &[]);

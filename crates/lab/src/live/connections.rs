@@ -259,14 +259,14 @@ mod tests {
     }
 
     #[test]
-    fn bbr_on_a_machine_that_is_away_for_more_than_a_fifth_of_the_time_is_short_of_cpu() {
+    fn bbr_is_short_of_cpu_if_the_machine_is_off_cpu_for_more_than_a_fifth_of_the_time() {
         assert_eq!(verdict("bbr", BDP_BYTES, &AWAY), Verdict::ShortOfCpu);
         assert_eq!(verdict("bbr", BDP_BYTES, &Machine { steal_percent: Some(19.0), ..AWAY }), Verdict::Fine);
         assert_eq!(verdict("bbr", BDP_BYTES, &Machine::default()), Verdict::Fine);
     }
 
     #[test]
-    fn less_time_away_is_enough_where_less_than_one_bdp_is_in_flight() {
+    fn less_off_cpu_time_suffices_if_less_than_one_bdp_is_in_flight() {
         let some = Machine { steal_percent: Some(10.0), ..AWAY };
         assert_eq!(verdict("bbr", BDP_BYTES - 1, &some), Verdict::ShortOfCpu);
         assert_eq!(verdict("bbr", BDP_BYTES, &some), Verdict::Fine);
@@ -274,13 +274,13 @@ mod tests {
     }
 
     #[test]
-    fn other_algorithms_and_bbr_cpu_are_left_alone() {
+    fn other_algorithms_and_bbr_cpu_are_never_short_of_cpu() {
         assert_eq!(verdict("cubic", 0, &AWAY), Verdict::NotBbr);
         assert_eq!(verdict("bbr_cpu", 0, &AWAY), Verdict::Cured);
     }
 
     #[test]
-    fn a_connection_that_something_else_bounds_is_left_alone() {
+    fn a_connection_limited_by_something_else_is_not_short_of_cpu() {
         let idle = seen("bbr", BDP_BYTES, |look, info| info.busy_us = 5_000 * look);
         assert_eq!(judged(idle, &AWAY).verdict, Verdict::HeldBack);
         let receiver = seen("bbr", BDP_BYTES, |look, info| info.rwnd_limited_us = 15_000 * look);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_of_the_time_in_which_it_was_seen() {
+    fn values_cover_the_time_in_which_the_connection_was_observed() {
         let connection = judged(seen("bbr", BDP_BYTES / 2, |_, _| {}), &AWAY);
         assert_eq!(connection.goodput_bps, 4_000_000.0);
         assert_eq!((connection.bw_bps, connection.short_percent), (Some(BW_BPS), Some(100.0)));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_sends_nothing_is_counted_and_not_shown() {
+    fn an_idle_connection_is_counted_and_not_shown() {
         let silent = seen("bbr", 0, |_, info| info.acked_bytes = 0);
         assert_eq!((silent.established(), silent.established_in(NETNS), silent.established_in(8)), (1, 1, 0));
         assert_eq!(silent.judge(&AWAY, &namespaces()), []);

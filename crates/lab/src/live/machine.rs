@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stolen_time_is_a_part_of_that_in_which_there_was_something_to_do() {
+    fn steal_is_a_share_of_the_non_idle_time() {
         let before = Times::parse("cpu  100 0 50 9000 10 0 5 20 0 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n").unwrap();
         let after = Times::parse("cpu  130 0 70 9100 10 0 15 40 0 0\n").unwrap();
         assert_eq!(after.since(before).steal_percent(), Some(25.0));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_is_what_some_task_waited() {
+    fn pressure_is_the_time_in_which_some_task_waited() {
         let text =
             "some avg10=1.00 avg60=0.50 avg300=0.00 total=123456\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n";
         assert_eq!(parse_pressure(text), Some(123_456));
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn stalls_count_only_where_no_task_of_this_machine_can_be_their_cause() {
+    fn stalls_count_only_if_no_task_of_this_machine_can_cause_them() {
         let machine = Machine { stalled_percent: 40.0, steal_percent: Some(5.0), ..Machine::default() };
         assert_eq!(machine.away_percent(), 5.0);
         assert_eq!(Machine { is_realtime: true, ..machine }.away_percent(), 40.0);
     }
 
     #[test]
-    fn this_machine_is_watched() {
+    fn off_cpu_time_of_this_machine_is_measured() {
         let watch = Watch::start();
         while watch.start.elapsed() < Duration::from_millis(20) {
             std::thread::yield_now();

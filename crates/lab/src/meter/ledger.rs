@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_later_ones_overtake_for_good_is_lost_and_its_bytes_count_when_sent_again() {
+    fn an_overtaken_packet_is_lost_and_its_bytes_count_as_retransmitted() {
         let mut ledger = Ledger::new(Span::from_millis(10));
         let packets: Vec<Seen> = (0..4).map(|number| seen(number * 1000, number as u16)).collect();
         packets.iter().for_each(|packet| ledger.enter(at_ms(0), packet));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_that_look_alike_leave_in_the_order_in_which_they_entered() {
+    fn identical_packets_are_matched_in_fifo_order() {
         let mut ledger = Ledger::new(Span::ZERO);
         let same = seen(0, 0);
         ledger.enter(at_ms(0), &same);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_leave_within_ten_seconds_is_lost_and_forgotten() {
+    fn a_packet_that_does_not_leave_within_ten_seconds_is_lost_and_evicted() {
         let mut ledger = Ledger::new(Span::ZERO);
         for _ in 0..2 {
             ledger.enter(at_ms(0), &seen(0, 0));

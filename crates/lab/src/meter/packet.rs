@@ -184,7 +184,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_segment_is_read_and_known_again_with_another_checksum_and_time_to_live() {
+    fn a_segment_is_matched_despite_a_different_checksum_and_ttl() {
         let mut ip = segment(7, 1, b"hello");
         let seen = read(&ip, 0).unwrap();
         assert_eq!((seen.payload_bytes, seen.ip_bytes, seen.packets, seen.sequence), (5, 45, 1, 7));
@@ -198,7 +198,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn udp_over_ipv6_is_read_behind_an_extension_header() {
+    fn udp_over_ipv6_is_parsed_behind_an_extension_header() {
         let mut ip = vec![0x60, 0, 0, 0, 0, 8 + 12, 60, 64];
         ip.extend("fd00::1".parse::<Ipv6Addr>().unwrap().octets());
         ip.extend("fd00::2".parse::<Ipv6Addr>().unwrap().octets());

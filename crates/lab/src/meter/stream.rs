@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_counts_once_in_whatever_order_it_passes() {
+    fn each_byte_counts_once_in_any_order_of_arrival() {
         let mut stream = Stream::default();
         stream.start(u32::MAX - 99);
         // Sequence numbers wrap after 99 bytes.
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_whose_beginning_was_not_seen_starts_with_the_first_segment() {
+    fn a_stream_without_an_observed_start_begins_at_the_first_segment() {
         let mut stream = Stream::default();
         assert_eq!(stream.pass(1000, 10), 10);
         assert_eq!(stream.pass(990, 10), 0, "from before");

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn by_itself_it_takes_the_relay_and_netem_only_where_the_relay_cannot_run() {
+    fn auto_selects_the_relay_and_netem_only_if_the_relay_cannot_run() {
         let kind = |relay, netem| chosen(Emulator::Auto, relay, netem).map(|(kind, _)| kind);
         assert_eq!(kind(true, true), Ok(LinkKind::Relay));
         assert_eq!(kind(true, false), Ok(LinkKind::Relay));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_explicit_wish_is_fulfilled_or_refused_and_never_replaced() {
+    fn an_explicit_emulator_is_used_or_rejected_and_never_replaced() {
         assert_eq!(chosen(Emulator::Netem, true, false).expect_err("no netem").code, "no-qdisc");
         let error = chosen(Emulator::Relay, false, true).expect_err("no relay");
         assert_eq!(error.code, "no-packet-sockets");

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_feature_that_is_on_is_found() {
+    fn an_enabled_offload_is_detected() {
         let told = |value: u32| -> Answer { Ok(value.to_ne_bytes().to_vec()) };
         assert_eq!(still_on(&[told(0), told(0), told(0)]), None);
         assert_eq!(still_on(&[told(0), told(0), told(1)]), Some("generic-receive-offload"));

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_plain_word_that_is_no_option() {
+    fn a_qdisc_name_is_a_single_word_that_is_not_an_option() {
         assert!(["fq", "fq_codel", "pfifo_fast", "mine-2"].into_iter().all(is_name));
         assert!(!["", "-batch", "fq limit 1", "fq;reboot", "a_name_of_16_let"].into_iter().any(is_name));
     }

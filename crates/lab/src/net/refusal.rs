@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn each_switch_is_named_with_the_command_that_turns_it() {
+    fn each_blocking_sysctl_is_named_with_the_command_that_changes_it() {
         for (name, forbids, _) in SWITCHES {
             let error = explained(name, forbids);
             assert_eq!(error.code, "no-namespaces");
@@ -89,21 +89,21 @@ mod tests {
     }
 
     #[test]
-    fn a_resource_that_is_used_up_is_not_taken_for_a_refusal() {
+    fn an_exhausted_resource_is_not_reported_as_a_permission_error() {
         let error = explain(&io::Error::from_raw_os_error(libc::EAGAIN));
         assert_eq!(error.code, "too-few-processes");
         assert!(error.hint.contains("ulimit -u") && !error.hint.contains("seccomp"), "{error}");
     }
 
     #[test]
-    fn without_a_switch_to_blame_the_advice_is_for_containers_and_root() {
+    fn without_a_blocking_sysctl_the_hint_covers_containers_and_root() {
         let error = explained("another", "0");
         assert!(error.hint.contains("seccomp") && error.hint.contains("as root"), "{error}");
         assert!(error.message.contains("No space left on device"), "{error}");
     }
 
     #[test]
-    fn a_tool_is_named_with_its_package() {
+    fn a_missing_tool_is_named_with_its_package() {
         let error = missing_tool("tc");
         assert_eq!(error.code, "no-tool");
         assert!(error.hint.contains("iproute2"), "{error}");

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_a_shell_would_change_are_quoted() {
+    fn words_with_shell_metacharacters_are_quoted() {
         assert_eq!(quote(OsStr::new("10.77.1.2/24")), "10.77.1.2/24");
         assert_eq!(quote(OsStr::new("a file")), "'a file'");
         assert_eq!(quote(OsStr::new("it's")), r"'it'\''s'");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_batch_the_command_that_failed_is_told_with_what_it_said() {
+    fn a_failed_command_of_a_batch_is_reported_with_its_output() {
         let mut shell = Shell::start().expect("namespaces");
         let lines =
             ["ip link set lo up", "ip link set no-such-link up", "ip link add late type veth"].map(str::to_owned);

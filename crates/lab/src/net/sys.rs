@@ -104,9 +104,9 @@ fn parse(mut bytes: &[u8]) -> Option<Vec<Answer>> {
     while !bytes.is_empty() {
         let (errno, rest) = bytes.split_first_chunk::<4>()?;
         let (length, rest) = rest.split_first_chunk::<4>()?;
-        let (told, rest) = rest.split_at_checked(u32::from_ne_bytes(*length) as usize)?;
+        let (answer, rest) = rest.split_at_checked(u32::from_ne_bytes(*length) as usize)?;
         answers.push(match i32::from_ne_bytes(*errno) {
-            0 => Ok(told.to_vec()),
+            0 => Ok(answer.to_vec()),
             errno => Err(errno),
         });
         bytes = rest;
@@ -115,7 +115,7 @@ fn parse(mut bytes: &[u8]) -> Option<Vec<Answer>> {
 }
 
 /// Does it; how many bytes it tells.
-fn perform(act: &Act, told: &mut [u8; ANSWER]) -> io::Result<usize> {
+fn perform(act: &Act, answer: &mut [u8; ANSWER]) -> io::Result<usize> {
     match act {
         Act::Algorithm(name) => set_algorithm(&socket(libc::AF_INET, libc::SOCK_STREAM)?, name)?,
         Act::PacketSocket => drop(socket(libc::AF_PACKET, libc::SOCK_RAW)?),
@@ -128,13 +128,13 @@ fn perform(act: &Act, told: &mut [u8; ANSWER]) -> io::Result<usize> {
         Act::Read(path) => {
             let file = open(path, libc::O_RDONLY)?;
             // SAFETY: the pointer and the length are those of a live array.
-            let read = unsafe { libc::read(file.as_raw_fd(), told.as_mut_ptr().cast(), told.len()) };
+            let read = unsafe { libc::read(file.as_raw_fd(), answer.as_mut_ptr().cast(), answer.len()) };
             return usize::try_from(read).map_err(|_| io::Error::last_os_error());
         }
         Act::Enter(namespace) => enter(namespace)?,
         Act::Ethtool(interface, command) => {
             let value = ethtool(&socket(libc::AF_INET, libc::SOCK_DGRAM)?, interface, *command)?;
-            told[..4].copy_from_slice(&value.to_ne_bytes());
+            answer[..4].copy_from_slice(&value.to_ne_bytes());
             return Ok(4);
         }
     }

@@ -209,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_beyond_the_kernels_integers_is_an_error_that_names_the_key() {
+    fn a_limit_beyond_the_kernel_integer_range_is_an_error_that_names_the_key() {
         let error = limits(KERNEL_BYTES, Bytes(1 << 31), "host.sender.sndbuf_max").expect_err("too large");
         assert!(error.message.contains("`host.sender.sndbuf_max` is 2147483648 bytes"), "{error}");
     }
 
     #[test]
-    fn a_host_asks_for_ecn_if_its_flows_do_and_flows_that_differ_are_an_error_that_names_it() {
+    fn a_host_enables_ecn_if_its_flows_do_and_flows_that_differ_are_an_error() {
         let text = include_str!("../../../sim/tests/data/one-cubic-flow.json");
         let mut experiment: Experiment = serde_json::from_str(text).expect("an experiment");
         let of_sender = |experiment: &Experiment| {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_read_with_tabs_between_them() {
+    fn tab_separated_sysctl_defaults_are_parsed() {
         let read = Defaults::parse("4096\t131072\t6291456\n4096\t16384\t4194304\n");
         assert_eq!(
             read,

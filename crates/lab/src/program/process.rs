@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_placeholder_is_filled_in_wherever_it_stands() {
+    fn every_placeholder_is_replaced_at_any_position() {
         let values = Values { server: "10.77.1.2".to_owned(), port: 4434, size: Some(1000), cc: "bbr".to_owned() };
         let word = "--url=https://{server}:{port}/{size}?cc={cc}&log={out}/x&json={\"a\":1}";
         let filled = "--url=https://10.77.1.2:4434/1000?cc=bbr&log=/o/x&json={\"a\":1}";

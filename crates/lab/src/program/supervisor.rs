@@ -180,8 +180,8 @@ fn wait_for_event(program: Pid) -> io::Result<Event> {
             Err(error) => return Err(error.into()),
         }
         if !fds[1].revents().is_empty() {
-            let mut said = [0; 16];
-            let count = rustix::io::read(&stdin, &mut said)?;
+            let mut input = [0; 16];
+            let count = rustix::io::read(&stdin, &mut input)?;
             return Ok(if count == 0 { Event::Abandoned } else { Event::Stopped });
         }
         if !fds[0].revents().is_empty() {

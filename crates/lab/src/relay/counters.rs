@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn drops_of_both_ways_are_added() {
+    fn drops_of_both_directions_are_summed() {
         let text = "Inter-|   Receive                                                |  Transmit\n \
                      face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo \
                         colls carrier compressed\n lo:  103184     782    0    0    0     0          0         0   \

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_keeps_the_checksum_of_the_header_right() {
+    fn marking_keeps_the_header_checksum_valid() {
         for codepoint in [0b01, 0b10] {
             let mut ip = segment(codepoint);
             mark_ce(&mut ip);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_is_plain_without_sack_ecn_echo_and_data() {
+    fn a_pure_ack_has_no_sack_no_ecn_echo_and_no_data() {
         let timestamps = [1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2];
         let sack = [1, 1, 5, 10, 0, 0, 0, 9, 0, 0, 0, 12];
         assert_eq!(acknowledgement(&ack(ACK, &timestamps)), Some(Acknowledgement::Plain));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_tell_flows_apart_and_a_mark_does_not() {
+    fn the_flow_key_depends_on_ports_and_not_on_the_ecn_mark() {
         let (first, mut other, mut marked) = (segment(0b10), segment(0b10), segment(0b10));
         other[21] ^= 1;
         mark_ce(&mut marked);

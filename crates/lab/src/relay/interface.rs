@@ -213,12 +213,12 @@ fn head(frame: &Frame<'_>) -> Option<Head> {
 
 /// Length of an IP packet by its header, because a short Ethernet frame is padded.
 fn ip_len(ip: &[u8]) -> usize {
-    let said = if ip[0] >> 4 == 6 {
+    let header_len = if ip[0] >> 4 == 6 {
         IPV6_HEADER + usize::from(u16::from_be_bytes([ip[4], ip[5]]))
     } else {
         usize::from(u16::from_be_bytes([ip[2], ip[3]]))
     };
-    if (IP_HEADER..=ip.len()).contains(&said) { said } else { ip.len() }
+    if (IP_HEADER..=ip.len()).contains(&header_len) { header_len } else { ip.len() }
 }
 
 /// Frames for other Ethernet addresses, too.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_for_one_host_is_shown_with_its_destination() {
+    fn a_unicast_packet_is_returned_with_its_destination() {
         for to in [libc::PACKET_HOST, libc::PACKET_OTHERHOST] {
             let head = head(&frame(&packet(), to)).expect("it is for one host");
             assert_eq!(head.to, IpAddr::from([10, 77, 0, 2]));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn multicasts_own_frames_and_what_is_not_ipv4_are_ignored() {
+    fn multicast_outgoing_and_truncated_frames_are_ignored() {
         for to in [libc::PACKET_BROADCAST, libc::PACKET_MULTICAST, libc::PACKET_OUTGOING] {
             assert!(head(&frame(&packet(), to)).is_none());
         }

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_buffer_is_used_again_by_the_next_packet_of_its_kind() {
+    fn a_buffer_is_reused_by_the_next_packet_of_its_size_class() {
         let pool = Pool::filled(0);
         let mut first = pool.packet(IP + 1500, 0);
         first.bytes_mut().fill(7);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_lives_on_when_its_original_is_gone() {
+    fn a_copy_outlives_its_original() {
         let pool = Pool::filled(1);
         let mut original = pool.packet(IP + 100, 2);
         original.bytes_mut().fill(1);

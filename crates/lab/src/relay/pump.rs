@@ -31,9 +31,9 @@ use thalweg_units::{Span, Time};
 /// Packets of each kind (received, sent) that a turn carries in a direction before it looks at the clock again.
 const TURN: usize = 4 * BATCH;
 /// How long packets may be left in the kernel's ring: 200 of them at 2.4 Gbit/s, a small part of it.
-const LONGEST_NEGLECT: Span = Span::from_millis(1);
+const MAX_RECEIVE_INTERVAL: Span = Span::from_millis(1);
 /// How long we may be busy without a look for commands.
-const LONGEST_DEAFNESS: Span = Span::from_millis(2);
+const MAX_COMMAND_INTERVAL: Span = Span::from_millis(2);
 
 /// All that carries packets.
 pub(super) struct Pump {
@@ -81,9 +81,9 @@ impl Pump {
                 return Ok(());
             }
         }
-        let neglect = self.shortest_delay.min(LONGEST_NEGLECT);
+        let receive_interval = self.shortest_delay.min(MAX_RECEIVE_INTERVAL);
         let mut rest = Rest::default();
-        let mut heard = Time::ZERO;
+        let mut checked = Time::ZERO;
         loop {
             self.stamps.refresh(monotonic_ns());
             let now = self.clock.now();
@@ -93,7 +93,7 @@ impl Pump {
                 let from = self.clock.now();
                 match wake.map(|wake| Span(wake.0.saturating_sub(from.0))) {
                     // What comes meanwhile is not due before we wake up anyway, and has its time of receipt.
-                    Some(wait) if wait <= neglect => {
+                    Some(wait) if wait <= receive_interval => {
                         if let Some(asleep) = rest.before(from, wait) {
                             sleep(&mut waits[..1], Some(asleep))?;
                             rest.woke(from, asleep, self.clock.now());
@@ -105,9 +105,9 @@ impl Pump {
                     }
                 }
             }
-            if waits[0].revents().contains(PollFlags::IN) || now.since(heard) >= LONGEST_DEAFNESS {
+            if waits[0].revents().contains(PollFlags::IN) || now.since(checked) >= MAX_COMMAND_INTERVAL {
                 waits[0].clear_revents();
-                heard = now;
+                checked = now;
                 if commands.is_stopped() {
                     return Ok(());
                 }

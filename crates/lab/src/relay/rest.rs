@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn it_wakes_up_in_time_once_it_knows_what_it_oversleeps() {
+    fn the_relay_wakes_up_in_time_after_measuring_its_oversleep() {
         let mut life = Life::default();
         assert_eq!(life.go_on((500, 10, 40), 1).1, Span(40 * US));
         let (asleep, late) = life.go_on((500, 10, 40), 500);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn where_packets_follow_closely_it_sleeps_a_third_of_the_time_and_is_a_little_late() {
+    fn with_dense_packets_the_relay_sleeps_a_third_of_the_time_and_is_slightly_late() {
         let mut life = Life::default();
         life.go_on((500, 10, 40), 500);
         let (asleep, late) = life.go_on((3, 5, 40), 50_000);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tired_one_recovers_when_packets_become_rare() {
+    fn a_relay_that_slept_too_little_is_punctual_again_when_packets_become_rare() {
         let mut life = Life::default();
         life.rest.is_tired = true;
         assert!(life.go_on((20, 10, 40), 1).1 > Span::ZERO);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_accident_changes_the_lead_a_little_only() {
+    fn a_single_oversleep_changes_the_lead_only_slightly() {
         let mut life = Life::default();
         life.go_on((500, 10, 40), 500);
         let before = life.rest.lead;

@@ -135,7 +135,7 @@ mod tests {
     };
 
     #[test]
-    fn a_relay_that_is_a_little_late_is_believed() {
+    fn slight_lateness_of_the_relay_is_accepted() {
         assert_eq!(doubts(&GOOD), [""; 0]);
         // Just within the limits: 5 % and an eighth of 40 ms, and 5 ms plus half of 40 ms.
         let edge =
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_that_the_kernel_dropped_is_told() {
+    fn a_single_packet_dropped_by_the_kernel_is_reported() {
         let doubts = doubts(&Figures { dropped: 1, ..GOOD });
         assert!(matches!(&doubts[..], [only] if only.contains("dropped 1 packet between")), "{doubts:?}");
     }
 
     #[test]
-    fn lateness_beyond_a_limit_is_told_with_figure_limit_and_cure() {
+    fn lateness_above_a_limit_is_reported_with_value_limit_and_remedy() {
         let usual = doubts(&Figures { usual_lateness_us: 2_100.0, ..GOOD });
         assert!(matches!(&usual[..], [only] if only.contains("2.1 ms late") && only.contains("2.0 ms would not")));
         let rare = doubts(&Figures { rare_lateness_us: 5_100.0, ..GOOD });
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_way_and_a_slower_link_bear_more() {
+    fn lateness_limits_grow_with_rtt_packet_time_and_queueing() {
         let late = Figures { usual_lateness_us: 4_000.0, ..GOOD };
         assert_eq!(doubts(&late).len(), 1);
         assert!(doubts(&Figures { rtt: Span::from_millis(100), ..late }).is_empty());
@@ -175,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_as_root_already_is_not_told_to() {
+    fn root_is_not_advised_to_run_as_root() {
         let doubts = doubts(&Figures { dropped: 9, is_realtime: true, ..GOOD });
         assert!(doubts[0].contains("9 packets") && !doubts[0].contains("root"), "{doubts:?}");
     }
 
     #[test]
-    fn packets_missing_in_the_capture_are_told() {
+    fn packets_missing_in_the_capture_are_reported() {
         assert!(doubts(&Figures { not_captured: 3, ..GOOD })[0].contains("3 packets are missing in the capture"));
     }
 }

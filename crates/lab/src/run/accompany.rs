@@ -1,7 +1,7 @@
 //! Hosts that carry the packets of a user's programs.
 
 use super::act::{HEADWAY, Play};
-use super::crew::unexpected;
+use super::host_processes::unexpected;
 use super::{Failure, HostSetup, Performance, Take};
 use crate::clock::{Clock, monotonic_ns};
 use crate::net::Network;
@@ -29,13 +29,13 @@ impl Play<'_> {
         take: &mut Take<'_>,
     ) -> Result<Performance, Failure> {
         let start_ns = monotonic_ns() + HEADWAY.0;
-        let hosts = self.crew.pids();
+        let hosts = self.processes.pids();
         for number in 0..hosts.len() {
-            self.crew.tell(number, &Command::Start { at_monotonic_ns: Some(start_ns) });
+            self.processes.send(number, &Command::Start { at_monotonic_ns: Some(start_ns) });
         }
         thread::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns())));
         let mut programs = Programs::start(network, session, setup.engine)?;
-        self.crew.finish_regardless();
+        self.processes.finish_regardless();
         let spared: Vec<u32> = hosts.into_iter().chain([network.holder()]).collect();
         let status = self.follow(&mut programs, session, &spared)?;
         let lasted = Clock::starting_at(start_ns).now().since(Time::ZERO);
@@ -62,9 +62,9 @@ impl Play<'_> {
             if (session.must_end)() {
                 programs.interrupt(spared)?;
             }
-            match self.crew.hear(Some(Instant::now() + PAUSE))? {
+            match self.processes.receive(Some(Instant::now() + PAUSE))? {
                 Some((_, event @ HostEvent::Status(_))) => (session.show)(event),
-                Some((number, event)) => return Err(unexpected(&self.crew, number, &event).into()),
+                Some((number, event)) => return Err(unexpected(&self.processes, number, &event).into()),
                 None => {}
             }
         }

@@ -1,7 +1,7 @@
 //! What the hosts of an experiment are told, from the first command to the last.
 
-use super::crew::{Crew, Kind, unexpected, unexpected_of};
 use super::guest::Guest;
+use super::host_processes::{HostProcesses, Kind, unexpected, unexpected_of};
 use super::{Failure, HostSetup, Job, Performance, Take, programs, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
@@ -38,7 +38,7 @@ const BOOT: Duration = Duration::from_secs(90);
 
 /// Hosts that are prepared.
 pub struct Play<'a> {
-    pub(super) crew: Crew<'a>,
+    pub(super) processes: HostProcesses<'a>,
     senders: usize,
     /// Numbers of the hosts that send flows.
     sending: Vec<usize>,
@@ -51,16 +51,16 @@ pub struct Play<'a> {
 /// Waits until every host has prepared, and notes in the log what it has set; the first `guests` hosts are guests.
 /// Router and receiver follow the senders.
 fn hear_configured(
-    crew: &mut Crew<'_>,
+    processes: &mut HostProcesses<'_>,
     network: &mut Network,
     experiment: &Experiment,
     guests: usize,
 ) -> Result<(), Failure> {
-    let mut awaited: BTreeSet<usize> = (0..crew.len()).collect();
+    let mut awaited: BTreeSet<usize> = (0..processes.len()).collect();
     let patience = if guests == 0 { PREPARE } else { BOOT };
     let until = Instant::now() + patience;
     while !awaited.is_empty() {
-        match crew.hear(Some(until))? {
+        match processes.receive(Some(until))? {
             Some((number, HostEvent::Configured { sysctls, .. })) => {
                 awaited.remove(&number);
                 if number < guests {
@@ -69,13 +69,13 @@ fn hear_configured(
                     let has_two = experiment.hosts.get(&place.host).is_some_and(|host| host.second_cpu);
                     let separate = processors::commands().into_iter().filter(|_| has_two);
                     let inside: Vec<String> = network.inside(place).into_iter().chain(qdisc).chain(separate).collect();
-                    script::note_guest(network, crew.name(number), &inside, &sysctls);
+                    script::note_guest(network, processes.name(number), &inside, &sysctls);
                 } else {
-                    script::note_sysctls(network, crew.name(number), &sysctls);
+                    script::note_sysctls(network, processes.name(number), &sysctls);
                 }
             }
-            Some((number, event)) => return Err(unexpected(crew, number, &event).into()),
-            None => return Err(crew.silence(&Vec::from_iter(awaited), "configured", patience).into()),
+            Some((number, event)) => return Err(unexpected(processes, number, &event).into()),
+            None => return Err(processes.timeout_error(&Vec::from_iter(awaited), "configured", patience).into()),
         }
     }
     Ok(())
@@ -101,7 +101,7 @@ impl<'a> Play<'a> {
             _ => false,
         };
         let sending = (0..roles.len()).filter(|number| is_sending(&roles[*number].1)).collect();
-        let mut crew = Crew::new(job.is_cancelled);
+        let mut processes = HostProcesses::new(job.is_cancelled);
         let mut machines = Vec::new();
         let mut relay = None;
         let command = [setup.engine.as_os_str().to_owned(), OsString::from("host")];
@@ -116,27 +116,27 @@ impl<'a> Play<'a> {
                     let place = network.senders()[number].clone();
                     let (child, machine) = guests.start(network, &place, job.experiment)?;
                     machines.push(machine);
-                    crew.add(&name, child, Kind::Guest)?;
+                    processes.add(&name, child, Kind::Guest)?;
                 }
                 None => {
                     let child = network.spawn(&name, &command, is_realtime)?;
                     if is_realtime && link == LinkKind::Relay {
                         relay = Some(child.id());
                     }
-                    crew.add(&name, child, Kind::Process)?;
+                    processes.add(&name, child, Kind::Process)?;
                 }
             }
             let configuration = Configuration { sysctls, experiment: job.experiment.clone(), role };
-            crew.tell(number, &Command::Configure(Box::new(configuration)));
+            processes.send(number, &Command::Configure(Box::new(configuration)));
         }
-        hear_configured(&mut crew, network, job.experiment, machines.len())?;
+        hear_configured(&mut processes, network, job.experiment, machines.len())?;
         let mut guests = Vec::new();
         for (number, machine) in machines.into_iter().enumerate() {
             let host = &job.experiment.hosts[&network.senders()[number].host];
             let name = (senders > 1).then(|| network.senders()[number].host.clone());
-            guests.push(Guest::meet(&mut crew, number, machine, host.clone(), name)?);
+            guests.push(Guest::meet(&mut processes, number, machine, host.clone(), name)?);
         }
-        Ok(Play { guests, relay, crew, senders, sending })
+        Ok(Play { guests, relay, processes, senders, sending })
     }
 
     /// Has the hosts play the experiment, and hands over what they report.
@@ -154,7 +154,7 @@ impl<'a> Play<'a> {
         self.guests.iter_mut().for_each(Guest::relieve);
         let mut report = self.end(take)?;
         for guest in &self.guests {
-            report.add(guest.leave(&mut self.crew)?);
+            report.add(guest.leave(&mut self.processes)?);
         }
         let HostReport { measured, untrustworthy } = report;
         Ok(Performance { lasted, measured, untrustworthy })
@@ -166,21 +166,21 @@ impl<'a> Play<'a> {
         let headway = if self.guests.is_empty() { HEADWAY } else { HEADWAY_OF_GUESTS };
         let start_ns = monotonic_ns() + headway.0;
         let end = experiment.duration_ns.map(|duration| Instant::now() + to_std(headway) + to_std(duration));
-        for number in 0..self.crew.len() {
+        for number in 0..self.processes.len() {
             let by_its_clock = self.guests.get(number).map_or(start_ns, |guest| guest.at(start_ns));
-            self.crew.tell(number, &Command::Start { at_monotonic_ns: Some(by_its_clock) });
+            self.processes.send(number, &Command::Start { at_monotonic_ns: Some(by_its_clock) });
         }
         let mut under_way: BTreeSet<&str> = experiment.flows.iter().map(|flow| flow.name.as_str()).collect();
         // Without flows, only the duration ends it.
         while experiment.flows.is_empty() || !under_way.is_empty() {
-            match self.crew.hear(end)? {
+            match self.processes.receive(end)? {
                 Some((number, HostEvent::Over { flow })) if self.sending.contains(&number) => {
                     under_way.remove(flow.as_str());
                     for other in self.sending.iter().filter(|other| **other != number) {
-                        self.crew.tell(*other, &Command::Over { flow: flow.clone() });
+                        self.processes.send(*other, &Command::Over { flow: flow.clone() });
                     }
                 }
-                Some((number, event)) => return Err(unexpected(&self.crew, number, &event).into()),
+                Some((number, event)) => return Err(unexpected(&self.processes, number, &event).into()),
                 None => break,
             }
         }
@@ -195,16 +195,16 @@ impl<'a> Play<'a> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
         // The meter first, while all that it has counted is on the path's clock; then programs, while there is a path.
-        let beside: Vec<usize> = (receiver + 1..self.crew.len()).collect();
+        let beside: Vec<usize> = (receiver + 1..self.processes.len()).collect();
         let (meter, programs) =
             beside.split_last().map_or((Vec::new(), Vec::new()), |(meter, rest)| (vec![*meter], rest.to_vec()));
         for together in [meter, programs, (0..self.senders).collect(), vec![router], vec![receiver]] {
             for number in &together {
-                self.crew.tell(*number, &Command::Stop);
+                self.processes.send(*number, &Command::Stop);
             }
             let mut awaited = BTreeSet::from_iter(together);
             while !awaited.is_empty() {
-                match self.crew.hear_within(TELL)? {
+                match self.processes.receive_within(TELL)? {
                     Some((number, HostEvent::Stopped { measured, untrustworthy })) => {
                         awaited.remove(&number);
                         report.add(HostReport { measured, untrustworthy });
@@ -212,10 +212,10 @@ impl<'a> Play<'a> {
                     // Flows may still end while the command to stop is on its way.
                     Some((_, HostEvent::Over { .. })) => {}
                     Some((number, event)) => {
-                        let name = self.crew.name(number);
+                        let name = self.processes.name(number);
                         take(event).map_err(|event| unexpected_of(name, &event))?;
                     }
-                    None => return Err(self.crew.silence(&Vec::from_iter(awaited), "stopped", TELL).into()),
+                    None => return Err(self.processes.timeout_error(&Vec::from_iter(awaited), "stopped", TELL).into()),
                 }
             }
         }

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_contradicts_itself_is_refused_with_the_place() {
+    fn a_contradictory_experiment_is_rejected_with_the_key_path() {
         assert_eq!(check_form(&experiment(), false), Ok(()));
         assert_eq!(place(|it| it.hosts.retain(|name, _| name != "receiver")), "hosts");
         assert_eq!(place(|it| it.flows[0].host = "router".to_owned()), "flows.large.host");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_discipline_is_a_name_and_not_for_receivers() {
+    fn a_host_qdisc_is_a_valid_name_and_is_rejected_for_receivers() {
         let mut host = experiment().hosts["sender"].clone();
         host.qdisc = Some("fq".to_owned());
         assert_eq!(check_qdisc("sender", &host, &experiment()), Ok(()));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn an_algorithm_that_cannot_be_used_is_refused_with_those_that_can() {
+    fn an_unusable_algorithm_is_rejected_with_the_usable_ones() {
         let usable = ["reno", "bbr"].map(str::to_owned);
         let error =
             check_algorithms(&experiment().flows.iter().collect::<Vec<_>>(), &usable, Path::new("thalweg-engine"))
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_not_captured_where_the_network_does_not_see_them() {
+    fn packet_capture_is_rejected_where_the_network_cannot_observe_packets() {
         assert_eq!(check_output(Path::new("/run/.tmp-1-1")).unwrap_err().code, "bad-place");
         assert_eq!(check_output(&std::env::temp_dir().join("runner.pcapng")), Ok(()));
     }

@@ -1,7 +1,7 @@
 //! A sender that is a guest: its clock is another one, and how much of a processor it got is worth telling.
 
 use super::Failure;
-use super::crew::{Crew, unexpected};
+use super::host_processes::{HostProcesses, unexpected};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
 use crate::protocol::{Command, HostEvent};
@@ -40,14 +40,14 @@ impl Guest {
     /// # Errors
     /// It does not answer.
     pub fn meet(
-        crew: &mut Crew<'_>,
+        processes: &mut HostProcesses<'_>,
         number: usize,
         machine: Machine,
         host: Host,
         name: Option<String>,
     ) -> Result<Guest, Failure> {
         let boot_s = machine.age_s();
-        let clock = compare(crew, number)?;
+        let clock = compare(processes, number)?;
         Ok(Guest { number, machine, host, name, clock, boot_s, contention: None, shares: BTreeMap::new() })
     }
 
@@ -80,16 +80,16 @@ impl Guest {
     ///
     /// # Errors
     /// It does not answer.
-    pub fn leave(&self, crew: &mut Crew<'_>) -> Result<HostReport, Failure> {
-        let drift_ppm = self.clock.drift_ppm(&compare(crew, self.number)?);
+    pub fn leave(&self, processes: &mut HostProcesses<'_>) -> Result<HostReport, Failure> {
+        let drift_ppm = self.clock.drift_ppm(&compare(processes, self.number)?);
         let measured = [
             ("guest_boot_us", self.boot_s * 1e6),
             ("guest_clock_uncertainty_us", self.clock.uncertainty().0 as f64 / 1e3),
             ("guest_clock_drift_ppm", drift_ppm),
         ];
         let is_off = drift_ppm.abs() > WORST_DRIFT_PPM;
-        let doubt =
-            is_off.then(|| format!("the clock of the guest {} is {drift_ppm:.0} ppm too fast", crew.name(self.number)));
+        let doubt = is_off
+            .then(|| format!("the clock of the guest {} is {drift_ppm:.0} ppm too fast", processes.name(self.number)));
         let measured = measured.map(|(name, value)| (name.to_owned(), value));
         Ok(HostReport {
             measured: measured.into_iter().chain(self.shares.clone()).collect(),
@@ -98,17 +98,17 @@ impl Guest {
     }
 }
 
-fn compare(crew: &mut Crew<'_>, number: usize) -> Result<Comparison, Failure> {
+fn compare(processes: &mut HostProcesses<'_>, number: usize) -> Result<Comparison, Failure> {
     let mut asked = Vec::new();
     for _ in 0..CLOCK_QUESTIONS {
         let from_ns = monotonic_ns();
-        crew.tell(number, &Command::Clock);
-        match crew.hear_within(PATIENCE)? {
+        processes.send(number, &Command::Clock);
+        match processes.receive_within(PATIENCE)? {
             Some((who, HostEvent::Clock { monotonic_ns: guest_ns })) if who == number => {
                 asked.push(Asked { from_ns, until_ns: monotonic_ns(), guest_ns });
             }
-            Some((who, event)) => return Err(unexpected(crew, who, &event).into()),
-            None => return Err(crew.silence(&[number], "clock", PATIENCE).into()),
+            Some((who, event)) => return Err(unexpected(processes, who, &event).into()),
+            None => return Err(processes.timeout_error(&[number], "clock", PATIENCE).into()),
         }
     }
     Comparison::of(asked).ok_or_else(|| Error::new("bad-host", "no clock was told", "please report it").into())

@@ -1,4 +1,4 @@
-//! An experiment that is to be run, and what comes of it: the same for every engine.
+//! An experiment to run and its outcome, the same for every engine.
 
 use crate::error::Error;
 use crate::protocol::HostEvent;

@@ -1,7 +1,7 @@
 //! One experiment on this machine's kernel, from a plan's words to rows.
 //!
 //! ```text
-//!  check ─► choose a link ─► speed ─► network ─► crew: configure … start … over … stop ─► rows ─► network gone
+//!  check ─► choose a link ─► speed ─► network ─► hosts: configure … start … over … stop ─► rows ─► network gone
 //!  what cannot be honoured    what the machine carries    the hosts, as the module protocol says
 //! ```
 //!
@@ -11,8 +11,8 @@
 mod accompany;
 mod act;
 mod check;
-mod crew;
 mod guest;
+mod host_processes;
 mod job;
 mod network;
 mod program_rows;

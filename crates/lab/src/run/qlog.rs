@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_are_read_and_events_count_from_the_reference_time() {
+    fn both_qlog_formats_are_parsed_relative_to_the_reference_time() {
         let document = br#"{"qlog_version": "0.3", "traces": [{"common_fields": {"reference_time": 1000.0}, "events": [
             {"time": 5.5, "name": "recovery:metrics_updated", "data": {"congestion_window": 12000, "smoothed_rtt": 40.5}},
             {"time": 6, "name": "transport:packet_sent", "data": {}}]}]}"#;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_event_leaves_out_stays() {
+    fn values_omitted_by_an_event_keep_their_previous_value() {
         let mut latest = Metrics { cwnd_bytes: Some(1.0), ..Metrics::default() };
         latest.update(&Metrics { t_us: 3.0, srtt_us: Some(2.0), ..Metrics::default() });
         assert_eq!((latest.cwnd_bytes, latest.srtt_us), (Some(1.0), Some(2.0)));

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_rate_of_steps_counts_wherever_it_is() {
+    fn the_peak_rate_of_steps_is_the_highest_one_at_any_position() {
         let step = |at: u64, rate| Step { at_ns: Time(at), rate_bps: Rate(rate) };
         let steps = Capacity::Steps { steps: vec![step(0, 10), step(1, 30), step(2, 20)] };
         let mut link = test("cubic", ON_HOSTS, LinkKind::Netem, false).reverse;
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_of_a_trace_is_that_of_its_busiest_tenth_of_a_second() {
+    fn the_peak_rate_of_a_trace_is_that_of_its_busiest_100_ms() {
         // One opportunity each millisecond is 12 Mbit/s; 300 within a millisecond are as many as in 100 ms at 36
         // Mbit/s.
         let steady: Vec<u64> = (1..=1000).collect();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_faster_than_the_machine_is_refused_with_what_to_do() {
+    fn a_path_faster_than_the_machine_is_rejected_with_a_remedy() {
         let carried = Rate::from_mbps(1000);
         assert_eq!(compare(Rate::from_mbps(900), carried, ON_HOSTS, LinkKind::Relay, false), Ok(()));
         let error = compare(Rate::from_mbps(901), carried, ON_HOSTS, LinkKind::Relay, false).unwrap_err();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_warm_up_does_not_count() {
+    fn the_warm_up_is_excluded() {
         let row = |link, t_us, sent_bytes| QueueRow {
             experiment: 0,
             repetition: 0,

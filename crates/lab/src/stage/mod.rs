@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_of_several_hosts_are_added_of_times_the_longest_counts_and_a_reason_is_reported_once() {
+    fn host_counts_are_summed_times_are_maximised_and_reasons_are_deduplicated() {
         let of = |measured: &[(&str, f64)], reasons: &[&str]| HostReport {
             measured: measured.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
             untrustworthy: reasons.iter().map(|reason| (*reason).to_owned()).collect(),

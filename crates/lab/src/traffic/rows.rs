@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_counts_as_often_as_segments_were_acknowledged_before_it() {
+    fn an_rtt_sample_is_weighted_by_the_segments_acknowledged_before_it() {
         // 30 segments at 20 ms, 10 at 100 ms over a time twice as long, and none at 200 ms; then none until the end.
         let samples = [sample(10, 20, 30), sample(20, 100, 35), sample(30, 100, 40), sample(40, 200, 40)];
         assert_eq!(mean_ms(ended(0, 40), &samples), (30.0 * 20.0 + 10.0 * 100.0) / 40.0);
@@ -155,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_acknowledged_before_a_transfer_is_not_its_own() {
+    fn bytes_acknowledged_before_a_transfer_are_not_counted() {
         // 20 of the first 30 segments are an earlier transfer's, and so is the sample at 1 ms.
         let samples = [sample(1, 500, 20), sample(10, 20, 30), sample(20, 100, 40)];
         assert_eq!(mean_ms(ended(20, 40), &samples), 60.0);
     }
 
     #[test]
-    fn a_connection_that_got_nothing_through_has_the_round_trip_time_of_its_handshake() {
+    fn a_connection_that_delivered_nothing_has_the_rtt_of_its_handshake() {
         assert_eq!(mean_ms(ended(0, 0), &[]), 50.0);
     }
 }

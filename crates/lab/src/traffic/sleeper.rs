@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sleeper_wakes_at_its_moment_or_when_rung() {
+    fn a_sleeper_wakes_at_its_deadline_or_on_a_wakeup() {
         let bell = Bell::new().unwrap();
         let at = monotonic_ns() + 2_000_000;
         assert!(bell.sleep_until(Some(at)));

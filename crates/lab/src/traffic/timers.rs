@@ -78,7 +78,7 @@ mod tests {
     use rustix::event::{PollFd, PollFlags, poll};
 
     #[test]
-    fn things_happen_in_order_and_not_before_their_time() {
+    fn timers_expire_in_order_and_not_early() {
         let clock = Clock::starting_at(monotonic_ns() + 20_000_000);
         let mut timers = Timers::new(clock).unwrap();
         timers.enter(Time(2_000_000), 'c');

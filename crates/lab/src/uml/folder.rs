@@ -1,7 +1,8 @@
-//! The folder of a guest: private, locked while its keeper lives, removed with it.
+//! The folder of a guest: private, locked while its supervisor lives, removed with it.
 //!
-//! A keeper that is killed with SIGKILL leaves its folder behind. The lock, which the kernel releases with the process,
-//! tells such a folder from one in use: the engine removes it if it still runs, and else the next keeper does.
+//! A supervisor that is killed with SIGKILL leaves its folder behind. The lock, which the kernel releases with the
+//! process, tells such a folder from one in use: the engine removes it if it still runs, and else the next supervisor
+//! does.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::{Pid, Signal, kill_process};
@@ -30,10 +31,10 @@ impl Folder {
         sweep(parent);
         for attempt in 0..100 {
             let path = parent.join(format!("{PREFIX}{}-{attempt}", std::process::id()));
-            let made = DirBuilder::new().mode(0o700).create(&path).and_then(|()| lock(&path));
-            match made {
+            let created = DirBuilder::new().mode(0o700).create(&path).and_then(|()| lock(&path));
+            match created {
                 Ok(lock) => return Ok(Folder { path, _lock: lock }),
-                // A process with this id left it, or another keeper swept it between creation and lock.
+                // A process with this id left it, or another supervisor swept it between creation and lock.
                 Err(error) if is_lost_race(&error) => {}
                 Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
             }
@@ -53,9 +54,9 @@ impl Drop for Folder {
     }
 }
 
-/// Ends what a killed keeper left: the guest's processes, which work in its folder, and the folder.
+/// Ends what a killed supervisor left: the guest's processes, which work in its folder, and the folder.
 ///
-/// Processes of the guest's programs can outlive its kernel's, which alone ends with the keeper.
+/// Processes of the guest's programs can outlive its kernel's, which alone ends with the supervisor.
 pub(super) fn remove_left(folder: &Path) {
     let Ok(folder_itself) = fs::metadata(folder) else { return };
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
@@ -87,7 +88,7 @@ fn lock(path: &Path) -> io::Result<OwnedFd> {
     Ok(folder)
 }
 
-/// Removes the folders of this user's guests that no keeper holds.
+/// Removes the folders of this user's guests that no supervisor holds.
 fn sweep(parent: &Path) {
     let user = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
@@ -107,14 +108,14 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn a_folder_in_use_stays_and_one_without_a_keeper_is_removed_by_the_next() {
+    fn a_directory_in_use_is_kept_and_an_orphaned_one_is_removed() {
         let parent = tempfile::tempdir().unwrap();
         let left = parent.path().join("thalweg-guest-1-0");
         fs::create_dir(&left).unwrap();
         let mut process = Command::new("sleep").arg("1000").current_dir(&left).spawn().unwrap();
         fs::write(left.join("words.jsonl"), "{}").unwrap();
         let first = Folder::make(parent.path()).unwrap();
-        assert!(!left.exists(), "no keeper held it");
+        assert!(!left.exists(), "no supervisor held it");
         assert_eq!(process.wait().unwrap().signal(), Some(libc::SIGKILL));
         let second = Folder::make(parent.path()).unwrap();
         assert!(first.path().exists() && second.path().exists());

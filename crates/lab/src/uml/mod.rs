@@ -1,7 +1,7 @@
 //! Experiments inside a user-mode Linux kernel, in virtual time.
 //!
 //! ```text
-//!  engine ── stdin ──► keeper ──► linux: a kernel as a process
+//!  engine ── stdin ──► supervisor ──► linux: a kernel as a process
 //!    ▲ job               │ folder    └► first process: this program ──► run: one experiment, with hosts in namespaces
 //!    └──── rows ◄── files in the folder ◄──────┘
 //! ```
@@ -12,15 +12,15 @@
 //! timer. So an experiment is not disturbed by the machine, however busy that is, and takes as long as its packets
 //! need.
 //!
-//! [`keeper`] starts the kernel and sees to it that nothing outlives the engine; [`inside`] is the first process of the
-//! guest; `outside` asks for an experiment and takes what comes; [`UmlKernel`] finds the kernel that was built.
+//! [`supervisor`] starts the kernel and sees to it that nothing outlives the engine; [`inside`] is the first process of
+//! the guest; `outside` asks for an experiment and takes what comes; [`UmlKernel`] finds the kernel that was built.
 
 mod folder;
 pub mod inside;
-pub mod keeper;
 mod kernel;
 mod outside;
 mod seat;
+pub mod supervisor;
 mod sys;
 
 pub use kernel::UmlKernel;

@@ -1,7 +1,7 @@
 //! What the engine does with a guest: starts it, watches it, takes what it says.
 
 use super::folder::remove_left;
-use super::keeper::{Answer, Order};
+use super::supervisor::{Answer, Order};
 use super::{Task, Traits, UmlKernel, Word, files};
 use crate::error::Error;
 use crate::net::holder::{alone, wait_for};
@@ -24,10 +24,10 @@ use thalweg_units::{Bytes, MTU, Span};
 /// network, which takes seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long a keeper may take to start its guest: milliseconds, unless it is stopped.
+/// How long a supervisor may take to start its guest: milliseconds, unless it is stopped.
 const START: Duration = Duration::from_secs(30);
 
-/// How long a keeper may take to end its guest and remove the guest's folder before it is killed.
+/// How long a supervisor may take to end its guest and remove the guest's folder before it is killed.
 const END: Duration = Duration::from_secs(5);
 
 /// Between two checks of whether the run is cancelled.
@@ -122,12 +122,12 @@ impl Output {
 /// # Errors
 /// It does not boot, or cannot say.
 pub fn probe(kernel: &UmlKernel, engine: &Path) -> Result<Traits, Error> {
-    let told = |failure| match failure {
+    let refusal = |failure| match failure {
         Failure::Failed(error) => error,
         Failure::Cancelled => Error::new("bad-guest", "the guest was stopped", "please report it"),
     };
-    let mut guest = Guest::start(kernel, engine, MIN_MEMORY_MIB, &Task::Probe, &|| false).map_err(told)?;
-    let status = guest.wait(&|| false).map_err(told)?;
+    let mut guest = Guest::start(kernel, engine, MIN_MEMORY_MIB, &Task::Probe, &|| false).map_err(refusal)?;
+    let status = guest.wait(&|| false).map_err(refusal)?;
     let last = guest.listen(&mut Some);
     match last {
         Some(Word::Traits(traits)) => Ok(traits),
@@ -136,10 +136,10 @@ pub fn probe(kernel: &UmlKernel, engine: &Path) -> Result<Traits, Error> {
     }
 }
 
-/// A guest, and its keeper. Dropping it ends both, removes the guest's folder, and takes at most [`END`].
+/// A guest, and its supervisor. Dropping it ends both, removes the guest's folder, and takes at most [`END`].
 struct Guest {
-    keeper: Child,
-    /// The keeper's standard input is open while this exists.
+    supervisor: Child,
+    /// The supervisor's standard input is open while this exists.
     input: Option<Sender<()>>,
     answers: Receiver<Answer>,
     folder: PathBuf,
@@ -154,7 +154,7 @@ impl Guest {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Guest, Failure> {
         let failed = |error: io::Error| {
-            let message = format!("a keeper of guests ({}) cannot be started: {error}", engine.display());
+            let message = format!("a supervisor of guests ({}) cannot be started: {error}", engine.display());
             Failure::from(Error::new("no-process", message, "close other programs, then try again"))
         };
         let task = serde_json::to_string(task).map_err(|error| failed(error.into()))?;
@@ -175,20 +175,20 @@ impl Guest {
             }
             Some(Answer::Ended(_)) => Err(no_word().into()),
             None => {
-                let message = format!("the keeper of a guest did not answer within {} s", START.as_secs());
+                let message = format!("the supervisor of a guest did not answer within {} s", START.as_secs());
                 Err(Error::new("no-guest", message, "close other programs, then try again").into())
             }
         }
     }
 
-    /// Starts a keeper and sends it a line. Threads serve its pipes, so that a stopped keeper does not block the
-    /// caller.
+    /// Starts a supervisor and sends it a line. Threads serve its pipes, so that a stopped supervisor does not block
+    /// the caller.
     fn of(command: &mut Command, line: Vec<u8>) -> io::Result<Guest> {
-        let mut keeper = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let pipes = (keeper.stdin.take(), keeper.stdout.take());
+        let mut supervisor = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let pipes = (supervisor.stdin.take(), supervisor.stdout.take());
         let (input, is_open) = mpsc::channel::<()>();
         let (answer, answers) = mpsc::channel();
-        let guest = Guest { keeper, input: Some(input), answers, folder: PathBuf::new() };
+        let guest = Guest { supervisor, input: Some(input), answers, folder: PathBuf::new() };
         let (Some(mut stdin), Some(stdout)) = pipes else { return Err(io::Error::other("it has no pipes")) };
         thread::Builder::new().spawn(move || {
             if stdin.write_all(&line).is_ok() {
@@ -198,7 +198,7 @@ impl Guest {
         thread::Builder::new().spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
             // A truncated line is not an answer.
-            lines.map_while(|line| serde_json::from_str(&line).ok()).all(|said| answer.send(said).is_ok())
+            lines.map_while(|line| serde_json::from_str(&line).ok()).all(|answer_line| answer.send(answer_line).is_ok())
         })?;
         Ok(guest)
     }
@@ -224,7 +224,7 @@ impl Guest {
         }
     }
 
-    /// The keeper's next answer; `None` once `is_alive` returns false.
+    /// The supervisor's next answer; `None` once `is_alive` returns false.
     fn next_answer(
         &mut self,
         is_cancelled: &dyn Fn() -> bool,
@@ -279,12 +279,12 @@ impl Drop for Guest {
     fn drop(&mut self) {
         // The end of its input is what it waits for.
         drop(self.input.take());
-        if wait_for(&mut self.keeper, END).is_none() {
+        if wait_for(&mut self.supervisor, END).is_none() {
             // It is stopped, or cannot end the guest.
-            let _ = self.keeper.kill();
-            let _ = self.keeper.wait();
+            let _ = self.supervisor.kill();
+            let _ = self.supervisor.wait();
         }
-        // A keeper that was killed has left it.
+        // A supervisor that was killed has left it.
         if !self.folder.as_os_str().is_empty() {
             remove_left(&self.folder);
         }
@@ -294,7 +294,7 @@ impl Drop for Guest {
 fn no_word() -> Error {
     Error::new(
         "no-guest",
-        "the keeper of a guest ended without a word",
+        "the supervisor of a guest ended without a word",
         "try again; if it happens again, please report it",
     )
 }
@@ -331,7 +331,7 @@ fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
 mod tests {
     use super::*;
 
-    /// A guest whose keeper is a shell script.
+    /// A guest whose supervisor is a shell script.
     fn guest_of(script: &str) -> Guest {
         Guest::of(Command::new("sh").args(["-c", script]), b"task\n".to_vec()).unwrap()
     }
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_keeper_delays_neither_a_cancelled_run_nor_its_end() {
+    fn a_stopped_supervisor_delays_neither_a_cancelled_run_nor_its_end() {
         // It does not read its order, which is longer than a pipe holds.
         let began = Instant::now();
         let mut guest = Guest::of(Command::new("sh").args(["-c", "kill -STOP $$"]), vec![b' '; 1 << 20]).unwrap();
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_a_killed_keeper_is_removed() {
+    fn the_folder_of_a_killed_supervisor_is_removed() {
         let folder = tempfile::tempdir().unwrap().keep();
         fs::write(folder.join(files::WORDS), "").unwrap();
         let mut guest = guest_of("kill -KILL $$");

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn each_guest_has_one_processor_and_no_two_the_same_until_there_are_none_left() {
+    fn each_guest_gets_a_separate_processor_while_processors_are_left() {
         let kind = format!("thalweg-test-{}", std::process::id());
         let all = processors();
         let sit_down = || thread::scope(|scope| scope.spawn(|| (Seat::take(&kind), processors())).join().unwrap());

@@ -96,8 +96,8 @@ fn insert(place: &str) -> io::Result<()> {
     match finit_module(&file, c"", 0) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => {
-            let said = last_of_kernel_log().map(|line| format!(" ({line})")).unwrap_or_default();
-            Err(io::Error::other(format!("the kernel does not take the module {place}: {error}{said}")))
+            let kernel_log = last_of_kernel_log().map(|line| format!(" ({line})")).unwrap_or_default();
+            Err(io::Error::other(format!("the kernel does not take the module {place}: {error}{kernel_log}")))
         }
     }
 }
@@ -208,8 +208,8 @@ fn load_with_agent(what: &str, settings: &[String]) -> Result<(), String> {
     agent.current_dir("/").args(["cc", "load", what, "--keep"]);
     agent.args(settings.iter().flat_map(|setting| ["--set", setting.as_str()]));
     let output = agent.output().map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() { Ok(()) } else { Err(said.split_whitespace().collect::<Vec<_>>().join(" ")) }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(()) } else { Err(stderr.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
 /// Makes the network, by the commands that would be typed.

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interrupts_of_the_card_are_found_by_their_queues() {
+    fn network_card_interrupts_are_found_by_queue_name() {
         let table = "           CPU0       CPU1\n  4:  9  0  IO-APIC  4-edge  ttyS0\n 25:  1  7  PCI-MSI 65537-edge  \
                      virtio2-input.0\n 26:  0  3  PCI-MSI 65538-edge  virtio2-output.0\nNMI:  0  0  Non-maskable \
                      interrupts\n";
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_that_cannot_be_moved_are_left() {
+    fn interrupts_that_cannot_be_moved_are_skipped() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["7", "0"] {
             fs::create_dir(folder.path().join(name)).unwrap();

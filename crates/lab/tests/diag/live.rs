@@ -1,4 +1,4 @@
-//! A real BBR connection on this machine, as a look at the running machine shows it.
+//! A real BBR connection on this machine, as sampled by `live`.
 
 use crate::namespace::{cannot_run, enter};
 use rustix::net::sockopt::set_tcp_congestion;
@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 use thalweg_lab::live::{Live, Verdict, look};
 
-/// How a look shows the connection that sends for as long.
-fn looked_at(from: IpAddr, algorithm: &str) -> (Live, String) {
+/// Returns the sample of a connection that sends throughout the sampling interval, and its local address.
+fn observe_sender(from: IpAddr, algorithm: &str) -> (Live, String) {
     let listener = TcpListener::bind((from, 0)).expect("loopback is up");
     let mut sender = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("the listener is open");
     let (mut receiver, _) = listener.accept().expect("a client has connected");
@@ -32,8 +32,8 @@ fn looked_at(from: IpAddr, algorithm: &str) -> (Live, String) {
 }
 
 #[test]
-fn a_connection_that_sends_is_seen_with_its_algorithm_and_its_rate() {
-    if !enter("live::a_connection_that_sends_is_seen_with_its_algorithm_and_its_rate") {
+fn a_sending_connection_is_listed_with_its_algorithm_and_rate() {
+    if !enter("live::a_sending_connection_is_listed_with_its_algorithm_and_rate") {
         return;
     }
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
@@ -45,7 +45,7 @@ fn a_connection_that_sends_is_seen_with_its_algorithm_and_its_rate() {
         (Ipv6Addr::LOCALHOST.into(), "bbr"),
         (Ipv4Addr::LOCALHOST.into(), "reno"),
     ] {
-        let (live, local) = looked_at(from, algorithm);
+        let (live, local) = observe_sender(from, algorithm);
         assert!(live.established >= 2, "both sides: {live:?}");
         let connection = live.connections.iter().find(|one| one.local == local).expect("it has sent");
         assert_eq!(connection.algorithm, algorithm);

@@ -1,4 +1,4 @@
-//! What the kernel tells about connections and queues, checked against what ss, tc and getsockopt say.
+//! Kernel statistics of connections and queues, compared with ss, tc and getsockopt.
 
 mod live;
 mod namespace;

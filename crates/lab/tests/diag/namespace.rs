@@ -1,4 +1,4 @@
-//! Tests in a network namespace of their own.
+//! Tests in a separate network namespace.
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
@@ -41,13 +41,13 @@ pub fn enter(test: &str) -> bool {
     false
 }
 
-/// Says that a test cannot run here; where none may be left out, that is a failure.
+/// Reports that a test is skipped on this machine; in CI that is a failure.
 pub fn cannot_run(why: &str) {
     assert!(std::env::var_os("THALWEG_CI").is_none(), "a test cannot run here: {why}");
     eprintln!("this test cannot run here: {why}");
 }
 
-/// Whether a program is there.
+/// Whether a program is installed.
 pub fn has(program: &str) -> bool {
     std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
 }
@@ -59,7 +59,7 @@ fn search_path() -> OsString {
     path
 }
 
-/// Runs a command, and gives what it printed.
+/// Runs a command and returns its output.
 pub fn run(command: &str) -> String {
     let mut words = command.split(' ');
     let output = Command::new(words.next().expect("a command has a word")).args(words).output();

@@ -1,4 +1,4 @@
-//! A router of queue disciplines, as the process that it is in an experiment.
+//! A router of queue disciplines, run as a process as in an experiment.
 
 use crate::namespace::{cannot_run, enter, has, run};
 use crate::uml::is_in_guest;
@@ -15,23 +15,23 @@ use thalweg_plan::plan::Experiment;
 use thalweg_trace::QueueRow;
 use thalweg_units::Span;
 
-/// Longest wait for what takes a moment.
+/// Timeout of short waits.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Packets that are sent, more than the queue has room for.
+/// Number of packets sent, more than the queue can hold.
 const PACKETS: u64 = 50;
 
 /// Bytes of an IP packet here, and of the Ethernet frame around it.
 const PACKET_BYTES: u64 = 1500;
 const FRAME_BYTES: u64 = 1514;
 
-/// The bits of the type of service that say that a packet may be marked (RFC 3168).
+/// The ECN-capable bits of the type of service (RFC 3168).
 const ECT_0: u8 = 2;
 
 /// Set in the process that plays the host.
 const HOST: &str = "THALWEG_TEST_HOST";
 
-/// The host: this very test, started once more, is `thalweg-engine host`.
+/// The host: this test binary, started again, acts as `thalweg-engine host`.
 struct Host {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -49,7 +49,7 @@ impl Host {
             .expect("the test binary starts");
         let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
         let mut host = Host { process, lines };
-        host.tell(&Command::Configure(Box::new(Configuration {
+        host.send_command(&Command::Configure(Box::new(Configuration {
             sysctls: BTreeMap::new(),
             experiment: experiment(),
             role: Role::Qdiscs { watch },
@@ -57,7 +57,7 @@ impl Host {
         host
     }
 
-    fn tell(&mut self, command: &Command) {
+    fn send_command(&mut self, command: &Command) {
         let mut line = serde_json::to_string(command).expect("a command is JSON");
         line.push('\n');
         self.process.stdin.as_mut().expect("it is piped").write_all(line.as_bytes()).expect("the host listens");
@@ -75,13 +75,13 @@ impl Host {
 
     fn begin(&mut self) {
         match self.next() {
-            HostEvent::Configured { .. } => self.tell(&Command::Start { at_monotonic_ns: None }),
+            HostEvent::Configured { .. } => self.send_command(&Command::Start { at_monotonic_ns: None }),
             other => panic!("expected `configured`, found {other:?}"),
         }
     }
 
     fn stop(&mut self) -> (Vec<QueueRow>, BTreeMap<String, f64>, Vec<String>) {
-        self.tell(&Command::Stop);
+        self.send_command(&Command::Stop);
         let mut rows = Vec::new();
         loop {
             match self.next() {
@@ -101,11 +101,11 @@ impl Drop for Host {
     }
 }
 
-/// Not a test of its own: the others start it as the process of a host.
+/// Not a test: the other tests start it as a host process.
 #[test]
 fn the_host_process() {
     if std::env::var_os(HOST).is_some() {
-        // An error has been told as an event, too.
+        // The error has also been reported as an event.
         let _ = host::serve();
     }
 }
@@ -160,12 +160,12 @@ fn send_packets_from(source: &str, destination: &str, count: u64) {
     set_ip_tos(&socket, ECT_0).expect("it is a socket of IPv4");
     let payload = vec![0; PACKET_BYTES as usize - 28];
     for _ in 0..count {
-        // What the queue has no room for is an error here.
+        // Packets that do not fit into the queue are an error here.
         let _ = socket.send_to(&payload, destination);
     }
 }
 
-/// What tc says of the shaper.
+/// Returns the statistics of the shaper according to tc.
 fn said() -> Value {
     let all: Value = serde_json::from_str(&run("tc -s -j qdisc show dev out")).expect("tc prints JSON");
     all[0].clone()
@@ -192,15 +192,15 @@ fn prepare(test: &str, size_table: &str) -> bool {
 }
 
 #[test]
-fn rows_say_what_tc_says_and_commands_run_when_they_are_due() {
-    if prepare("qdiscs::rows_say_what_tc_says_and_commands_run_when_they_are_due", "") {
+fn rows_match_tc_and_commands_run_at_the_scheduled_times() {
+    if prepare("qdiscs::rows_match_tc_and_commands_run_at_the_scheduled_times", "") {
         rows_agree_with_tc(FRAME_BYTES);
     }
 }
 
 #[test]
-fn bytes_are_of_packets_whatever_a_size_table_makes_of_frames() {
-    if prepare("qdiscs::bytes_are_of_packets_whatever_a_size_table_makes_of_frames", " stab overhead -14") {
+fn bytes_are_packet_sizes_even_with_a_size_table() {
+    if prepare("qdiscs::bytes_are_packet_sizes_even_with_a_size_table", " stab overhead -14") {
         rows_agree_with_tc(PACKET_BYTES);
     }
 }
@@ -252,8 +252,8 @@ fn rows_agree_with_tc(counted_bytes: u64) {
 }
 
 #[test]
-fn drops_of_the_discipline_in_front_are_random_losses() {
-    if !prepare("qdiscs::drops_of_the_discipline_in_front_are_random_losses", "") {
+fn drops_of_the_upstream_qdisc_count_as_random_losses() {
+    if !prepare("qdiscs::drops_of_the_upstream_qdisc_count_as_random_losses", "") {
         return;
     }
     // The queue of the reverse direction drops nothing; what drops in front of it is the shaper of the other interface.
@@ -273,8 +273,8 @@ fn drops_of_the_discipline_in_front_are_random_losses() {
 }
 
 #[test]
-fn marks_and_losses_are_those_that_tc_says_on_a_kernel_that_has_them() {
-    let test = "qdiscs::marks_and_losses_are_those_that_tc_says_on_a_kernel_that_has_them";
+fn marks_and_losses_match_tc_on_kernels_that_report_them() {
+    let test = "qdiscs::marks_and_losses_match_tc_on_kernels_that_report_them";
     if !is_in_guest(test) {
         return;
     }
@@ -299,7 +299,7 @@ fn marks_and_losses_are_those_that_tc_says_on_a_kernel_that_has_them() {
         until("the queue is empty", || said()["qlen"] == 0);
         let (rows, ..) = host.stop();
         let all = run("tc -s -j qdisc show");
-        let of = |handle: &str| tell(&all, handle);
+        let of = |handle: &str| statistics_of(&all, handle);
         let last = rows.last().expect("there are rows");
         assert_eq!(Some(last.marked_packets), of("10:")[key].as_u64(), "{marking}: {all}");
         assert_eq!(Some(last.lost_packets), of("2:")["drops"].as_u64());
@@ -311,15 +311,15 @@ fn marks_and_losses_are_those_that_tc_says_on_a_kernel_that_has_them() {
     }
 }
 
-/// What tc said of a queue discipline.
-fn tell(all: &str, handle: &str) -> Value {
+/// Returns the statistics of a queue discipline from the output of tc.
+fn statistics_of(all: &str, handle: &str) -> Value {
     let all: Vec<Value> = serde_json::from_str(all).expect("tc prints JSON");
     all.into_iter().find(|one| one["handle"] == handle).expect("it is there")
 }
 
 #[test]
-fn a_command_that_fails_ends_the_run_with_what_it_said() {
-    if !prepare("qdiscs::a_command_that_fails_ends_the_run_with_what_it_said", "") {
+fn a_failed_command_ends_the_run_with_its_output() {
+    if !prepare("qdiscs::a_failed_command_ends_the_run_with_its_output", "") {
         return;
     }
     let mut host = Host::start(watch(0, "tc qdisc delete dev nowhere root"));
@@ -331,8 +331,8 @@ fn a_command_that_fails_ends_the_run_with_what_it_said() {
 }
 
 #[test]
-fn a_queue_discipline_that_is_not_there_is_named() {
-    if !prepare("qdiscs::a_queue_discipline_that_is_not_there_is_named", "") {
+fn a_missing_qdisc_is_named() {
+    if !prepare("qdiscs::a_missing_qdisc_is_named", "") {
         return;
     }
     for (interface, handle) in [("out", "7:"), ("nowhere", "1:")] {

@@ -8,7 +8,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 use thalweg_lab::diag::{CcInfo, STATE_KEYS, Sampler, Socket, TcpInfo, cc_info, state_key, tcp_info};
 
-/// Longest wait for what the kernel does at once.
+/// Timeout of kernel operations that take effect immediately.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A connection with this congestion control; the first is the side that opened it.
@@ -51,7 +51,7 @@ fn find(socket: &TcpStream) -> Socket {
     dump().into_iter().find(|found| found.local_port == port).expect("it is in the dump")
 }
 
-/// The number that follows a name in what ss prints.
+/// The number that follows a name in the output of ss.
 fn number(text: &str, name: &str) -> Option<f64> {
     let rest = text.split_whitespace().find_map(|word| word.strip_prefix(name))?;
     let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
@@ -59,8 +59,8 @@ fn number(text: &str, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn a_dump_says_what_getsockopt_says() {
-    if !enter("sockets::a_dump_says_what_getsockopt_says") {
+fn a_dump_matches_getsockopt() {
+    if !enter("sockets::a_dump_matches_getsockopt") {
         return;
     }
     let (mut client, mut server) = connect("bbr");
@@ -76,8 +76,8 @@ fn a_dump_says_what_getsockopt_says() {
 }
 
 #[test]
-fn a_dump_says_what_ss_says() {
-    if !enter("sockets::a_dump_says_what_ss_says") {
+fn a_dump_matches_ss() {
+    if !enter("sockets::a_dump_matches_ss") {
         return;
     }
     if !has("ss") {
@@ -87,26 +87,26 @@ fn a_dump_says_what_ss_says() {
     transfer(&mut client, &mut server, 300_000);
     until("all is acknowledged", || info(&client).acked_bytes == 300_000);
     let port = client.local_addr().expect("it is bound").port();
-    let said = run(&format!("ss -tinHO sport = :{port}"));
+    let ss_line = run(&format!("ss -tinHO sport = :{port}"));
     let Socket { info, cc, .. } = find(&client);
-    let says = |name: &str| number(&said, name).unwrap_or_else(|| panic!("ss does not say {name} in {said}"));
-    assert_eq!(info.cwnd_packets as f64, says("cwnd:"), "{said}");
-    assert_eq!(info.bytes_sent as f64, says("bytes_sent:"), "{said}");
-    assert_eq!(info.acked_bytes as f64 + 1.0, says("bytes_acked:"), "the SYN is counted there: {said}");
-    assert_eq!(info.segments as f64, says("data_segs_out:"), "{said}");
-    assert_eq!(info.srtt_us.expect("there is one") as f64 / 1000.0, says("rtt:"), "{said}");
-    assert_eq!(info.min_rtt_us.expect("there is one") as f64 / 1000.0, says("minrtt:"), "{said}");
+    let says = |name: &str| number(&ss_line, name).unwrap_or_else(|| panic!("ss does not say {name} in {ss_line}"));
+    assert_eq!(info.cwnd_packets as f64, says("cwnd:"), "{ss_line}");
+    assert_eq!(info.bytes_sent as f64, says("bytes_sent:"), "{ss_line}");
+    assert_eq!(info.acked_bytes as f64 + 1.0, says("bytes_acked:"), "the SYN is counted there: {ss_line}");
+    assert_eq!(info.segments as f64, says("data_segs_out:"), "{ss_line}");
+    assert_eq!(info.srtt_us.expect("there is one") as f64 / 1000.0, says("rtt:"), "{ss_line}");
+    assert_eq!(info.min_rtt_us.expect("there is one") as f64 / 1000.0, says("minrtt:"), "{ss_line}");
     let CcInfo::Bbr { bw_bps, min_rtt_us, pacing_gain, .. } = cc else { panic!("{cc:?} is not BBR's") };
-    assert_eq!(bw_bps as f64, says("bbr:(bw:"), "{said}");
-    let bbr = said.split("bbr:(").nth(1).expect("it was found before").replace(',', " ");
-    assert_eq!(min_rtt_us as f64 / 1000.0, number(&bbr, "mrtt:").expect("ss says it"), "{said}");
+    assert_eq!(bw_bps as f64, says("bbr:(bw:"), "{ss_line}");
+    let bbr = ss_line.split("bbr:(").nth(1).expect("it was found before").replace(',', " ");
+    assert_eq!(min_rtt_us as f64 / 1000.0, number(&bbr, "mrtt:").expect("ss says it"), "{ss_line}");
     let gain = number(&bbr, "pacing_gain:").expect("ss says it");
     assert!((f64::from(pacing_gain) / 256.0 - gain).abs() < 1e-4, "{pacing_gain} is not {gain}");
 }
 
 #[test]
-fn acknowledged_bytes_are_the_payload_alone() {
-    if !enter("sockets::acknowledged_bytes_are_the_payload_alone") {
+fn acknowledged_bytes_count_payload_only() {
+    if !enter("sockets::acknowledged_bytes_count_payload_only") {
         return;
     }
     let (mut client, mut server) = connect("reno");
@@ -120,8 +120,8 @@ fn acknowledged_bytes_are_the_payload_alone() {
 }
 
 #[test]
-fn only_what_paces_has_a_pacing_rate() {
-    if !enter("sockets::only_what_paces_has_a_pacing_rate") {
+fn only_pacing_algorithms_have_a_pacing_rate() {
+    if !enter("sockets::only_pacing_algorithms_have_a_pacing_rate") {
         return;
     }
     for (cc, is_paced) in [("bbr", true), ("reno", false)] {
@@ -133,8 +133,8 @@ fn only_what_paces_has_a_pacing_rate() {
 }
 
 #[test]
-fn bbr_tells_of_itself_and_reno_tells_nothing() {
-    if !enter("sockets::bbr_tells_of_itself_and_reno_tells_nothing") {
+fn bbr_reports_its_state_and_reno_reports_none() {
+    if !enter("sockets::bbr_reports_its_state_and_reno_reports_none") {
         return;
     }
     let (mut client, mut server) = connect("bbr");
@@ -156,8 +156,8 @@ fn bbr_tells_of_itself_and_reno_tells_nothing() {
 }
 
 #[test]
-fn what_the_application_wrote_is_sent_or_waits() {
-    if !enter("sockets::what_the_application_wrote_is_sent_or_waits") {
+fn bytes_written_by_the_application_are_sent_or_queued() {
+    if !enter("sockets::bytes_written_by_the_application_are_sent_or_queued") {
         return;
     }
     let (mut client, server) = connect("reno");
@@ -180,8 +180,8 @@ fn what_the_application_wrote_is_sent_or_waits() {
 }
 
 #[test]
-fn a_socket_that_is_closed_but_still_sends_is_in_the_dump() {
-    if !enter("sockets::a_socket_that_is_closed_but_still_sends_is_in_the_dump") {
+fn a_closed_socket_that_still_sends_is_in_the_dump() {
+    if !enter("sockets::a_closed_socket_that_still_sends_is_in_the_dump") {
         return;
     }
     let (mut client, server) = connect("reno");

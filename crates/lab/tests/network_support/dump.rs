@@ -1,4 +1,4 @@
-//! What a network looks like from inside: interfaces, addresses, routes, neighbours, queue disciplines.
+//! The state of a network: interfaces, addresses, routes, neighbours, queue disciplines.
 
 use super::output_of_child;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use thalweg_lab::net::Network;
 const COMMANDS: &[&str] =
     &["ip -j -d link", "ip -j addr", "ip -j route", "ip -j neigh", "tc -j qdisc", "tc -j class show dev r0"];
 
-/// Keys whose values are the kernel's own affair, and differ from one network to the next.
+/// Keys whose values are assigned by the kernel and differ between networks.
 const PASSING: &[&str] = &["ifindex", "link_index", "link_netnsid", "refcnt", "operstate"];
 
-/// Flags that tell whether a cable has been found to be plugged in, which the kernel does up to a second later.
+/// Carrier flags, which the kernel updates up to a second later.
 const CARRIER: &[&str] = &["NO-CARRIER", "LOWER_UP", "linkdown"];
 
 fn script(namespace: &str) -> String {
@@ -31,7 +31,7 @@ fn namespaces(network: &Network) -> Vec<String> {
     senders.chain(["receiver".to_owned(), "router".to_owned()]).collect()
 }
 
-/// Of a network that exists; it is closed after that.
+/// Dumps an existing network and closes it.
 pub fn live(mut network: Network) -> Vec<Value> {
     let mut lines = Vec::new();
     for namespace in namespaces(&network) {
@@ -43,7 +43,7 @@ pub fn live(mut network: Network) -> Vec<Value> {
     lines
 }
 
-/// Dumps the network that results from typing these commands.
+/// Dumps the network built by running these commands in a shell.
 pub fn replayed(commands: &str, namespaces: &[&str]) -> Vec<Value> {
     let mut typed = commands.to_owned();
     for namespace in namespaces {

@@ -1,4 +1,4 @@
-//! What the tests of networks share: experiments, processes that do as they are told, and a guest with another kernel.
+//! Shared by the network tests: experiments, controlled processes, and a guest with another kernel.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 pub mod dump;
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use thalweg_plan::plan::Experiment;
 
-/// How long anything may take before a test gives up on it: far more than it takes on a busy machine.
+/// Timeout of all waits, far above their duration on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One flow at 20 Mbit/s, 40 ms, with a buffer of 100 kB.
@@ -39,7 +39,7 @@ pub fn experiment() -> Experiment {
     serde_json::from_value(experiment).expect("an experiment")
 }
 
-/// The same with a second flow whose way is 60 ms longer.
+/// The same with a second flow with 60 ms of extra RTT.
 pub fn experiment_with_a_far_flow() -> Experiment {
     let mut experiment = experiment();
     let mut far = experiment.flows[0].clone();
@@ -49,13 +49,13 @@ pub fn experiment_with_a_far_flow() -> Experiment {
     experiment
 }
 
-/// Says that a test cannot run here. In CI that is a failure.
+/// Reports that a test is skipped on this machine. In CI that is a failure.
 pub fn cannot_run(why: &str) {
     eprintln!("this test could not run: {why}");
     assert_ne!(std::env::var("THALWEG_CI").as_deref(), Ok("1"), "no test is skipped in CI: {why}");
 }
 
-/// Waits until it is true.
+/// Waits until a condition holds.
 pub fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     let give_up = Instant::now() + PATIENCE;
     while !is_true() {
@@ -64,13 +64,13 @@ pub fn wait_until(what: &str, is_true: impl Fn() -> bool) {
     }
 }
 
-/// What a command prints. It has to succeed.
+/// Returns the output of a command, which must succeed.
 pub fn output_of(command: &mut Command) -> String {
     let output = command.stdin(Stdio::null()).output().expect("it starts");
     text(&output, &format!("{command:?}"))
 }
 
-/// What a child prints until it ends. It has to succeed.
+/// Returns the output of a child until it exits. It must succeed.
 pub fn output_of_child(child: Child) -> String {
     let output = child.wait_with_output().expect("it ends");
     text(&output, "the child")

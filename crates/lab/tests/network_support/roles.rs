@@ -1,6 +1,6 @@
-//! Processes that tests need: this very test program, told by its environment to be something else.
+//! Helper processes of tests: this test program, whose environment selects another role.
 //!
-//! Each test file has a test `a_process_that_does_as_told` that calls [`play`]; run as a test it does nothing.
+//! Each test file has a test `the_controlled_process` that calls [`play`]; run as a test it does nothing.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use thalweg_lab::net::{LinkKind, Network, probe, sysctl};
 
-/// Holds the part to play, as JSON.
+/// Environment variable with the role, as JSON.
 const ROLE: &str = "THALWEG_NETWORK_ROLE";
-/// Stands before what a process has to say, because libtest talks too.
-const TOLD: &str = "told: ";
+/// Prefix of a process's report, because libtest writes to the same output.
+const REPORT_PREFIX: &str = "report: ";
 /// UDP port of [`play`]'s echo.
 const PORT: u16 = 7007;
 
-/// The words that start a role.
+/// Returns the command line that starts a role.
 pub fn words(role: &Value) -> Vec<OsString> {
     words_with(std::env::current_exe().expect("the test's own file").into(), role)
 }
@@ -26,14 +26,7 @@ pub fn words(role: &Value) -> Vec<OsString> {
 /// The same for a copy of this program.
 pub fn words_with(program: OsString, role: &Value) -> Vec<OsString> {
     let environment = format!("{ROLE}={role}").into();
-    vec![
-        "env".into(),
-        environment,
-        program,
-        "a_process_that_does_as_told".into(),
-        "--exact".into(),
-        "--nocapture".into(),
-    ]
+    vec!["env".into(), environment, program, "the_controlled_process".into(), "--exact".into(), "--nocapture".into()]
 }
 
 /// A command that plays a role.
@@ -44,43 +37,43 @@ pub fn command(role: &Value) -> Command {
     command
 }
 
-/// What a role has told in this output.
-pub fn told(output: &str) -> Value {
-    let found = output.lines().find_map(|line| line.split_once(TOLD));
-    let (_, told) = found.unwrap_or_else(|| panic!("the process told nothing: {output}"));
-    serde_json::from_str(told).expect("JSON")
+/// Returns the report of a role from its output.
+pub fn report_from(output: &str) -> Value {
+    let found = output.lines().find_map(|line| line.split_once(REPORT_PREFIX));
+    let (_, answer) = found.unwrap_or_else(|| panic!("the process reported nothing: {output}"));
+    serde_json::from_str(answer).expect("JSON")
 }
 
-/// Waits for what a running role tells first.
-pub fn wait_for_told(child: &mut Child) -> Value {
+/// Waits for the first report of a running role.
+pub fn wait_for_report(child: &mut Child) -> Value {
     let stdout = child.stdout.as_mut().expect("a pipe");
     let mut seen = String::new();
     let mut lines = BufReader::new(stdout).lines();
     while let Some(Ok(line)) = lines.next() {
         seen.push_str(&line);
-        if line.contains(TOLD) {
-            return told(&line);
+        if line.contains(REPORT_PREFIX) {
+            return report_from(&line);
         }
     }
-    panic!("the process ended without a word: {seen}");
+    panic!("the process exited without a report: {seen}");
 }
 
-/// Plays a role in a namespace to its end, and gives what it told.
+/// Plays a role in a namespace to its end and returns its report.
 pub fn play_in(network: &mut Network, namespace: &str, role: &Value) -> Value {
     let child = network.spawn(namespace, &words(role), false).expect("it starts");
-    told(&super::output_of_child(child))
+    report_from(&super::output_of_child(child))
 }
 
-/// Makes the router forward, and the receiver answer; returns who answers.
+/// Makes the router forward and starts an echo process at the receiver, which it returns.
 pub fn prepare(network: &mut Network) -> Child {
     let settings = network.sysctls("router");
     play_in(network, "router", &json!({ "role": "sysctls", "settings": settings }));
     let mut echo = network.spawn("receiver", &words(&json!({ "role": "echo" })), false).expect("it starts");
-    assert_eq!(wait_for_told(&mut echo), json!("listening"));
+    assert_eq!(wait_for_report(&mut echo), json!("listening"));
     echo
 }
 
-/// A packet that came back, in the order in which they came.
+/// A returned packet, in order of arrival.
 #[derive(Clone, Copy, Debug)]
 pub struct Back {
     pub number: u64,
@@ -88,47 +81,49 @@ pub struct Back {
     pub back_us: u64,
 }
 
-/// Sends numbered packets to the echo, `gap_us` apart, and gives those that came back. `bytes` are those of the IP
+/// Sends numbered packets to the echo, `gap_us` apart, and returns those that came back. `bytes` is the size of the IP
 /// packet.
 pub fn ping(network: &mut Network, namespace: &str, count: u64, bytes: u64, gap_us: u64) -> Vec<Back> {
     let role = json!({ "role": "ping", "count": count, "bytes": bytes, "gap_us": gap_us });
-    let told = play_in(network, namespace, &role);
+    let answer = play_in(network, namespace, &role);
     let number = |value: &Value| value.as_u64().expect("a number");
     let back = |row: &Value| Back { number: number(&row[0]), sent_us: number(&row[1]), back_us: number(&row[2]) };
-    told.as_array().expect("rows").iter().map(back).collect()
+    answer.as_array().expect("rows").iter().map(back).collect()
 }
 
-/// Does what the environment says, if it says something.
+/// Plays the role named in the environment, if any.
 pub fn play() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let role: Value = serde_json::from_str(&role).expect("JSON");
     match role["role"].as_str().expect("a name") {
         "sysctls" => {
             let settings: BTreeMap<String, String> = serde_json::from_value(role["settings"].clone()).expect("texts");
-            tell(&json!(sysctl::apply(&settings).expect("the kernel takes them")));
+            print_report(&json!(sysctl::apply(&settings).expect("the kernel takes them")));
         }
         "namespaces" => {
             let outcome = probe::namespaces().err();
-            tell(&json!(outcome));
+            print_report(&json!(outcome));
         }
         "network" => {
             let network = Network::build(&super::experiment(), LinkKind::Relay).expect("a network");
-            tell(&json!({ "commands": network.commands(), "dump": super::dump::live(network) }));
+            print_report(&json!({ "commands": network.commands(), "dump": super::dump::live(network) }));
         }
-        "algorithms" => tell(&json!({ "has": probe::algorithms(), "usable": probe::usable_algorithms().unwrap() })),
+        "algorithms" => {
+            print_report(&json!({ "has": probe::algorithms(), "usable": probe::usable_algorithms().unwrap() }))
+        }
         "hold" => hold(),
         "echo" => echo(),
-        "ping" => tell(&send_and_receive(&role)),
+        "ping" => print_report(&send_and_receive(&role)),
         other => panic!("no such role: {other}"),
     }
 }
 
-fn tell(value: &Value) {
-    println!("{TOLD}{value}");
+fn print_report(value: &Value) {
+    println!("{REPORT_PREFIX}{value}");
     std::io::stdout().flush().expect("standard output is open");
 }
 
-/// A host that is in its namespace and does nothing until its standard input ends.
+/// A host that stays in its namespace without activity until its stdin closes.
 pub fn spawn_idle_host(network: &mut Network) -> Child {
     let words = ["sh", "-c", "echo here; exec cat"].map(Into::into);
     let mut host = network.spawn("sender", &words, false).expect("it starts");
@@ -138,24 +133,24 @@ pub fn spawn_idle_host(network: &mut Network) -> Child {
     host
 }
 
-/// Holds a network with a host in it for ever.
+/// Holds a network with a host until it is killed.
 fn hold() {
     let mut network = Network::build(&super::experiment(), LinkKind::Relay).expect("a network");
     let mut host = spawn_idle_host(&mut network);
-    tell(&json!("holding"));
+    print_report(&json!("holding"));
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     drop(host.stdin.take());
     host.wait().expect("it ends");
 }
 
-/// Sends every packet back, until standard input ends.
+/// Sends every packet back until stdin closes.
 fn echo() {
     let socket = UdpSocket::bind(("0.0.0.0", PORT)).expect("a port");
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(0);
     });
-    tell(&json!("listening"));
+    print_report(&json!("listening"));
     let mut packet = [0; 2000];
     while let Ok((length, from)) = socket.recv_from(&mut packet) {
         let _ = socket.send_to(&packet[..length], from);

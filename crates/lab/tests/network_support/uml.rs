@@ -7,7 +7,7 @@ use std::process::Command;
 /// Set for the copy of a test that runs in the guest.
 const IN_GUEST: &str = "THALWEG_IN_GUEST";
 
-/// Runs the rest of the calling test, `name`, in the guest: true there. Outside it waits for that, and is false.
+/// Runs the calling test, `name`, in the guest. Returns true inside the guest; outside it waits and returns false.
 pub fn is_in_guest(name: &str) -> bool {
     if std::env::var_os(IN_GUEST).is_some() {
         return true;

@@ -1,4 +1,4 @@
-//! The relay between real hosts: what it does to packets is what the scenario says, and what it tells is what happened.
+//! The relay between real hosts treats packets as the scenario specifies and reports what it did.
 
 mod relay_path;
 
@@ -16,7 +16,7 @@ use thalweg_units::{Bytes, Span, Time};
 /// Where `echo` listens.
 const ECHO: &str = "10.77.0.2:5001";
 const MS: u64 = 1_000_000;
-/// By how much the luckiest of many packets may be late on a machine that does other things too.
+/// Maximum lateness of the earliest of many packets on a shared machine.
 const TOLERANCE_NS: u64 = 10 * MS;
 
 /// Sends packets and returns numbers and times on the way of those that arrived, in order of arrival, once `expected`
@@ -54,14 +54,14 @@ fn packets_arrive_after_the_delay_of_each_direction_and_in_order() {
     assert!(rtts_ns.iter().any(|rtt_ns| *rtt_ns < 30 * MS + TOLERANCE_NS), "{rtts_ns:?}");
     echo.end();
 
-    let (told, _) = path.stop(receiver);
-    assert_eq!(told.measured["relay_dropped_packets"], 0.0);
-    assert!(!told.untrustworthy.iter().any(|doubt| doubt.contains("dropped")), "{:?}", told.untrustworthy);
-    assert_eq!(told.measured["relay_packets"], 240.0, "200 packets, and 20 pings each way");
+    let (report, _) = path.stop(receiver);
+    assert_eq!(report.measured["relay_dropped_packets"], 0.0);
+    assert!(!report.untrustworthy.iter().any(|doubt| doubt.contains("dropped")), "{:?}", report.untrustworthy);
+    assert_eq!(report.measured["relay_packets"], 240.0, "200 packets, and 20 pings each way");
     for key in ["relay_lateness_p50_us", "relay_lateness_p99_us", "relay_lateness_p999_us", "relay_lateness_worst_us"] {
-        assert!(told.measured[key] > 0.0, "{key}: {:?}", told.measured);
+        assert!(report.measured[key] > 0.0, "{key}: {:?}", report.measured);
     }
-    for (rows, sent) in [(&told.forward, (220, 200 * 1500 + 20 * 100)), (&told.reverse, (20, 20 * 100))] {
+    for (rows, sent) in [(&report.forward, (220, 200 * 1500 + 20 * 100)), (&report.reverse, (20, 20 * 100))] {
         let last = rows.last().expect("there are rows");
         assert_eq!((last.sent_packets, last.sent_bytes), sent);
         assert_eq!(rows[0].t_us, 0);
@@ -93,22 +93,22 @@ fn the_same_packets_are_lost_as_in_the_simulator() {
 
     let Some(mut path) = Path::start(&experiment, Some(&file)) else { return };
     let (arrivals, receiver) = send(&mut path, (PACKETS, 200, 200), survivors.len());
-    let (told, more) = path.stop(receiver);
+    let (report, more) = path.stop(receiver);
     assert!(more.is_empty(), "more packets came than survive in the simulator");
     assert!(arrivals.iter().map(|(number, _)| *number).eq(survivors.iter().copied()));
-    assert_eq!((told.forward.len(), told.reverse.len()), (1, 1), "without samples there is a row at the end");
-    assert_eq!(told.forward[0].lost_packets, PACKETS - survivors.len() as u64);
+    assert_eq!((report.forward.len(), report.reverse.len()), (1, 1), "without samples there is a row at the end");
+    assert_eq!(report.forward[0].lost_packets, PACKETS - survivors.len() as u64);
 
     let mut packets = captured(&file);
     packets.retain(|packet| packet.is_forward);
     assert!(packets.iter().map(|packet| packet.number).eq(0..PACKETS));
     let queued = packets.iter().filter(|packet| packet.fate == "queued").map(|packet| packet.number);
     assert!(queued.eq(survivors));
-    assert_eq!(told.measured["relay_capture_lost_packets"], 0.0);
+    assert_eq!(report.measured["relay_capture_lost_packets"], 0.0);
 }
 
 #[test]
-fn what_does_not_fit_into_the_buffer_is_dropped_and_counted() {
+fn packets_that_do_not_fit_into_the_buffer_are_dropped_and_counted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("packets.pcapng");
     // A packet takes 60 ms, so that all 50 come while the first is being sent.
@@ -118,19 +118,19 @@ fn what_does_not_fit_into_the_buffer_is_dropped_and_counted() {
     });
     let Some(mut path) = Path::start(&experiment, Some(&file)) else { return };
     let (arrivals, receiver) = send(&mut path, (50, 1500, 0), 11);
-    let (told, more) = path.stop(receiver);
+    let (report, more) = path.stop(receiver);
     assert_eq!(more, [""; 0]);
     assert!(arrivals.iter().map(|(number, _)| *number).eq(0..11), "{arrivals:?}");
     for (number, way_ns) in &arrivals {
         // All were sent within the first one's time, and each waited for those before it.
         assert!(*way_ns >= 20 * MS + number * 60 * MS, "{arrivals:?}");
     }
-    let last = told.forward.last().expect("there are rows");
+    let last = report.forward.last().expect("there are rows");
     assert_eq!((last.dropped_packets, last.sent_packets, last.lost_packets), (39, 11, 0));
     // Time runs from the start, before the first packet came.
     let expected_bytes = last.t_us * 200_000 / 8_000_000;
     assert!(last.capacity_bytes.is_some_and(|bytes| bytes.abs_diff(expected_bytes) <= 1), "{last:?}");
-    assert_eq!(told.forward.iter().map(|row| row.backlog_bytes).max(), Some(15_000));
+    assert_eq!(report.forward.iter().map(|row| row.backlog_bytes).max(), Some(15_000));
 
     let mut forward = captured(&file);
     forward.retain(|packet| packet.is_forward);
@@ -143,7 +143,7 @@ fn what_does_not_fit_into_the_buffer_is_dropped_and_counted() {
 }
 
 #[test]
-fn extra_rtt_is_of_its_own_flows_only() {
+fn extra_rtt_affects_only_its_own_flows() {
     let experiment = experiment(|value| value["flows"] = json!([flow("near", 0), flow("far", 61 * MS)]));
     let Some(mut path) = Path::start(&experiment, None) else { return };
     let echo = path.receiver(&format!("echo {}", PORT + 1));
@@ -175,14 +175,14 @@ fn duplicates_arrive_twice() {
     let experiment = experiment(|value| value["forward"]["duplicate"] = json!(1.0));
     let Some(mut path) = Path::start(&experiment, None) else { return };
     let (arrivals, receiver) = send(&mut path, (100, 300, 100), 200);
-    let (told, more) = path.stop(receiver);
+    let (report, more) = path.stop(receiver);
     assert_eq!(more, [""; 0]);
     assert!(arrivals.iter().map(|(number, _)| *number).eq((0..100).flat_map(|number| [number, number])));
-    assert_eq!(told.forward.last().map(|row| row.sent_packets), Some(200));
+    assert_eq!(report.forward.last().map(|row| row.sent_packets), Some(200));
 }
 
 #[test]
-fn segments_pass_whole_with_offloads_and_as_packets_without() {
+fn segments_pass_unsplit_with_offloads_and_as_packets_without() {
     const TRANSFER_BYTES: u64 = 3_000_000;
     for offloads in [false, true] {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -192,8 +192,8 @@ fn segments_pass_whole_with_offloads_and_as_packets_without() {
         let sink = path.receiver(&format!("sink {PORT}"));
         path.traffic("sender", &format!("source {RECEIVER} {TRANSFER_BYTES}")).finish();
         assert_eq!(sink.line(), TRANSFER_BYTES.to_string());
-        let (told, _) = path.stop(sink);
-        assert_eq!(told.measured["relay_dropped_packets"], 0.0, "{:?}", told.measured);
+        let (report, _) = path.stop(sink);
+        assert_eq!(report.measured["relay_dropped_packets"], 0.0, "{:?}", report.measured);
         let packets = captured(&file);
         let largest = packets.iter().map(|packet| packet.size_bytes.0).max();
         let carried: u64 = packets.iter().filter(|packet| packet.is_forward).map(|packet| packet.size_bytes.0).sum();
@@ -208,7 +208,7 @@ fn segments_pass_whole_with_offloads_and_as_packets_without() {
 }
 
 #[test]
-fn packets_that_the_kernel_had_no_room_for_are_counted_and_make_the_run_untrustworthy() {
+fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
     // More than any ring of the relay holds.
     const PACKETS: u64 = 40_000;
     let experiment = experiment(|_| ());
@@ -222,22 +222,22 @@ fn packets_that_the_kernel_had_no_room_for_are_counted_and_make_the_run_untrustw
     // These come after all that were kept. The first may find no room either, if the relay has not yet had a processor.
     let back = path.traffic("sender", &format!("ping {ECHO} 20")).finish();
     let again = back.iter().filter(|line| *line == "lost").count() as u64;
-    let (told, _) = path.stop(echo);
-    let dropped = told.measured["relay_dropped_packets"];
-    assert!(dropped > 0.0, "{:?}", told.measured);
-    assert_eq!(told.forward.last().map(|row| row.sent_packets as f64 + dropped), Some((PACKETS + 40 + again) as f64));
+    let (report, _) = path.stop(echo);
+    let dropped = report.measured["relay_dropped_packets"];
+    assert!(dropped > 0.0, "{:?}", report.measured);
+    assert_eq!(report.forward.last().map(|row| row.sent_packets as f64 + dropped), Some((PACKETS + 40 + again) as f64));
     let expected = format!("the kernel dropped {dropped} packets between the hosts and the relay");
-    assert!(told.untrustworthy.iter().any(|doubt| doubt.starts_with(&expected)), "{:?}", told.untrustworthy);
-    // It was stopped for some time, and says so.
+    assert!(report.untrustworthy.iter().any(|doubt| doubt.starts_with(&expected)), "{:?}", report.untrustworthy);
+    // It was paused for some time and reports that.
     assert!(
-        told.untrustworthy.iter().any(|doubt| doubt.starts_with("the relay paused for")),
+        report.untrustworthy.iter().any(|doubt| doubt.starts_with("the relay paused for")),
         "{:?}",
-        told.untrustworthy
+        report.untrustworthy
     );
 }
 
 #[test]
-fn an_ordinary_user_gets_the_same_path() {
+fn an_unprivileged_user_gets_the_same_path() {
     if std::env::var_os("THALWEG_AS_NOBODY").is_some() || !is_root() {
         // The other tests have shown it.
         return;
@@ -262,7 +262,7 @@ fn an_ordinary_user_gets_the_same_path() {
 }
 
 #[test]
-fn without_packet_sockets_the_error_says_what_is_missing() {
+fn without_packet_sockets_the_error_names_the_missing_capability() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let host = folder.path().join("host");
     std::fs::copy(example("host"), &host).expect("there is room");
@@ -280,7 +280,7 @@ fn without_packet_sockets_the_error_says_what_is_missing() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_named() {
+fn a_missing_interface_is_named() {
     if !is_root() {
         assert!(std::env::var_os("THALWEG_CI").is_none(), "packet sockets need root here");
         eprintln!("cannot run: packet sockets outside of namespaces need root");

@@ -15,20 +15,20 @@ use thalweg_lab::protocol::{Command, Configuration, HostEvent, Role};
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::QueueRow;
 
-/// How long anything may take before a test fails. Everything takes a few seconds at most.
+/// Timeout of all waits. Every step takes a few seconds at most.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Where the receiver's programs listen.
 pub const PORT: u16 = 5000;
 /// The receiver, for programs.
 pub const RECEIVER: &str = "10.77.0.2:5000";
 
-/// A path that is up.
+/// A running path.
 pub struct Path {
     network: Network,
     relay: Program,
 }
 
-/// What a relay told at its end.
+/// The final report of a relay.
 #[derive(Debug)]
 pub struct RelayReports {
     pub forward: Vec<QueueRow>,
@@ -37,7 +37,7 @@ pub struct RelayReports {
     pub untrustworthy: Vec<String>,
 }
 
-/// A process whose lines are read as they come.
+/// A process whose output is read line by line.
 pub struct Program {
     child: Child,
     lines: Receiver<String>,
@@ -81,7 +81,7 @@ pub fn example(name: &str) -> PathBuf {
 }
 
 impl Path {
-    /// Builds the network and starts the relay; nothing if this machine cannot, which it says.
+    /// Builds the network and starts the relay. Returns `None` and reports the skip if this machine cannot.
     pub fn start(experiment: &Experiment, capture: Option<&FilePath>) -> Option<Path> {
         let mut network = match Network::build(experiment, LinkKind::Relay) {
             Ok(network) => network,
@@ -97,7 +97,7 @@ impl Path {
         let mut relay = Program::of(network.spawn("router", &[example("host").into()], false).expect("it starts"));
         relay.configure(experiment, role);
         assert!(matches!(relay.event(), HostEvent::Configured { .. }));
-        relay.tell(&Command::Start { at_monotonic_ns: Some(monotonic_ns()) });
+        relay.send_command(&Command::Start { at_monotonic_ns: Some(monotonic_ns()) });
         Some(Path { network, relay })
     }
 
@@ -108,26 +108,26 @@ impl Path {
         Program::of(self.network.spawn(namespace, &command, false).expect("it starts"))
     }
 
-    /// Starts one that says when it is ready.
+    /// Starts one that reports when it is ready.
     pub fn receiver(&mut self, arguments: &str) -> Program {
         let program = self.traffic("receiver", arguments);
         assert_eq!(program.line(), "ready");
         program
     }
 
-    /// Takes the processor away from the relay.
+    /// Suspends the relay.
     pub fn freeze(&self) {
         self.relay.signal(Signal::STOP);
     }
 
-    /// Gives it back.
+    /// Resumes the relay.
     pub fn thaw(&self) {
         self.relay.signal(Signal::CONT);
     }
 
-    /// Stops the relay, then the receiver's program, and ends the network. Returns what the program said since.
+    /// Stops the relay, then the receiver's program, and ends the network. Returns the program's output since.
     pub fn stop(mut self, receiver: Program) -> (RelayReports, Vec<String>) {
-        self.relay.tell(&Command::Stop);
+        self.relay.send_command(&Command::Stop);
         let (mut forward, mut reverse) = (Vec::new(), Vec::new());
         let (measured, untrustworthy) = loop {
             match self.relay.event() {
@@ -166,10 +166,10 @@ impl Program {
 
     pub fn configure(&mut self, experiment: &Experiment, role: Role) {
         let configuration = Configuration { sysctls: BTreeMap::new(), experiment: experiment.clone(), role };
-        self.tell(&Command::Configure(Box::new(configuration)));
+        self.send_command(&Command::Configure(Box::new(configuration)));
     }
 
-    pub fn tell(&mut self, command: &Command) {
+    pub fn send_command(&mut self, command: &Command) {
         let mut line = serde_json::to_vec(command).expect("commands are JSON");
         line.push(b'\n');
         self.child.stdin.as_mut().expect("it is a pipe").write_all(&line).expect("it listens");
@@ -186,7 +186,7 @@ impl Program {
         said
     }
 
-    /// Ends it by closing its standard input; returns what it said since.
+    /// Ends it by closing its stdin; returns its output since.
     pub fn end(mut self) -> Vec<String> {
         drop(self.child.stdin.take());
         let said = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();

@@ -1,4 +1,4 @@
-//! What cannot be done is told.
+//! Faults and unsupported requests are reported.
 
 use crate::plans::{experiment, flow, sizes};
 use crate::rig::Rig;
@@ -6,7 +6,7 @@ use thalweg_plan::plan::{Flow, Load};
 use thalweg_units::Span;
 
 #[test]
-fn an_unknown_algorithm_is_refused_with_those_that_are_there() {
+fn an_unknown_algorithm_is_rejected_with_the_available_ones() {
     let Some(rig) = Rig::new() else { return };
     let error = rig.refusal(&experiment(vec![Flow { cc: "nosuchcc".to_owned(), ..flow("f", sizes(&[1])) }]));
     assert_eq!(error.code, "unknown-cc");
@@ -14,7 +14,7 @@ fn an_unknown_algorithm_is_refused_with_those_that_are_there() {
 }
 
 #[test]
-fn more_connections_than_files_are_refused_with_what_to_type() {
+fn more_connections_than_open_files_are_rejected_with_the_command_to_raise_the_limit() {
     let Some(rig) = Rig::new() else { return };
     let error = rig.refusal(&experiment(vec![Flow { count: u32::MAX, ..flow("f", sizes(&[1])) }]));
     assert_eq!(error.code, "too-many-connections");
@@ -22,7 +22,7 @@ fn more_connections_than_files_are_refused_with_what_to_type() {
 }
 
 #[test]
-fn a_host_ends_when_its_standard_input_does() {
+fn a_host_exits_when_its_stdin_closes() {
     let Some(rig) = Rig::new() else { return };
     let plan = experiment(vec![flow("f", Load::Unlimited)]);
     let mut receiver = rig.receiver(&plan);
@@ -34,7 +34,7 @@ fn a_host_ends_when_its_standard_input_does() {
 }
 
 #[test]
-fn refused_connections_are_a_reason_for_distrust() {
+fn refused_connections_make_the_run_untrustworthy() {
     let Some(rig) = Rig::new() else { return };
     let mut plan = experiment(vec![flow("f", sizes(&[1_000]))]);
     plan.duration_ns = Some(Span::from_millis(300));
@@ -48,7 +48,7 @@ fn refused_connections_are_a_reason_for_distrust() {
 }
 
 #[test]
-fn flows_on_a_dead_path_end_with_the_experiment() {
+fn flows_on_a_dead_path_stop_with_the_experiment() {
     let Some(rig) = Rig::new() else { return };
     let mut plan = experiment(vec![Flow { count: 3, ..flow("f", sizes(&[1_000])) }]);
     plan.duration_ns = Some(Span::from_millis(300));
@@ -66,7 +66,7 @@ fn flows_on_a_dead_path_end_with_the_experiment() {
 }
 
 #[test]
-fn the_end_of_the_experiment_leaves_no_connection() {
+fn no_connection_outlives_the_experiment() {
     let Some(rig) = Rig::new() else { return };
     // What the sockets hold at the end would keep the path busy for many seconds.
     if rig.limit_rate("1mbit").is_none() {

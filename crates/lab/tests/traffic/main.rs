@@ -1,4 +1,4 @@
-//! Hosts that send and receive, as processes in namespaces of their own, over a pair of interfaces.
+//! Hosts that send and receive, as processes in separate namespaces, over a pair of interfaces.
 
 mod faults;
 mod plans;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Flow, Host, Link, Load, Loss, Queue};
 use thalweg_units::{Bytes, Chance, Span};
 
-/// What no buffer of a connection exceeds.
+/// Upper bound of the socket buffers.
 const UNBOUNDED: Bytes = Bytes(i32::MAX as u64);
 
-/// A path like that between two namespaces: nearly no delay, and room for everything.
+/// A path like that between two namespaces: almost no delay and an unlimited buffer.
 pub fn experiment(flows: Vec<Flow>) -> Experiment {
     let link = Link {
         capacity: Capacity::Unlimited,

@@ -12,17 +12,17 @@ use thalweg_lab::protocol::{self, Configuration, FlowReport, HostEvent, Outgoing
 use thalweg_lab::stage::HostReport;
 use thalweg_plan::plan::Experiment;
 
-/// Nothing here takes longer unless it is broken.
+/// Timeout of all waits.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const SENDER: &str = "10.77.1.2";
 const RECEIVER: &str = "10.77.0.2";
 pub const PORT: u16 = 5201;
 
-/// The tests share two processors, and some compare times: one at a time.
+/// Serialises tests, because some compare times and they share the processors.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Both namespaces. What is in them ends with them.
+/// Both namespaces. Their processes end with them.
 pub struct Rig {
     sender: Namespace,
     receiver: Namespace,
@@ -31,12 +31,12 @@ pub struct Rig {
 
 struct Namespace {
     holder: Child,
-    /// What leads into it, before the command.
+    /// The prefix of commands that enters it.
     enter: Vec<String>,
 }
 
 impl Rig {
-    /// Makes them; nothing, with the reason printed, where the machine does not let us.
+    /// Creates both namespaces. Returns `None` and prints the reason if the machine does not permit it.
     pub fn new() -> Option<Rig> {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let is_root = rustix::process::geteuid().is_root();
@@ -58,7 +58,7 @@ impl Rig {
         Some(rig)
     }
 
-    /// Lets the sender's interface carry no more than this.
+    /// Limits the rate of the sender's interface.
     pub fn limit_rate(&self, rate: &str) -> Option<()> {
         let limit = format!("tc qdisc add dev eth0 root tbf rate {rate} burst 3000 limit 1000000");
         if !self.sender.try_run(&limit) {
@@ -67,7 +67,7 @@ impl Rig {
         Some(())
     }
 
-    /// Lets packets in neither direction arrive.
+    /// Drops all packets in both directions.
     pub fn cut(&self) {
         self.receiver.run("ip link set eth0 down");
     }
@@ -90,7 +90,7 @@ impl Rig {
         self.sender.host(experiment, Self::role(flows, !experiment.background.is_empty()))
     }
 
-    /// Why a host will not send these flows.
+    /// Returns the error of a host that rejects these flows.
     pub fn refusal(&self, experiment: &Experiment) -> thalweg_lab::Error {
         let flows: Vec<usize> = (0..experiment.flows.len()).collect();
         let mut host = Host::spawn(&self.sender);
@@ -107,8 +107,8 @@ impl Rig {
         Role::End { host: "sender".to_owned(), sends, background: background.then_some(to), receives: None, port: PORT }
     }
 
-    /// Runs an experiment, again and again until the generator says that it was never late: what is compared with a
-    /// plan in time needs a machine that has time.
+    /// Runs an experiment repeatedly until the generator reports no lateness: comparing times with a plan needs an
+    /// idle machine.
     pub fn run_in_time(&self, experiment: &Experiment) -> Outcome {
         const ATTEMPTS: usize = 20;
         const LATE_US: f64 = 10_000.0;
@@ -190,7 +190,7 @@ fn inside(enter: &[String], words: &[&str]) -> Vec<String> {
     enter[1..].iter().cloned().chain(["--".to_owned()]).chain(words.iter().map(|word| (*word).to_owned())).collect()
 }
 
-/// Says why a test cannot run here. Where all must, that is a failure.
+/// Reports why a test is skipped on this machine. In CI that is a failure.
 pub fn skip<T>(why: &str) -> Option<T> {
     assert!(env::var("THALWEG_CI").as_deref() != Ok("1"), "this must run, but {why}");
     println!("not run: {why}");
@@ -205,7 +205,7 @@ pub struct Host {
     over: Vec<String>,
 }
 
-/// What a host told after it was stopped.
+/// The report of a host after it was stopped.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub flows: Vec<FlowReport>,
@@ -231,18 +231,18 @@ impl Host {
         Host { input: child.stdin.take(), child, events, over: Vec::new() }
     }
 
-    pub fn tell(&mut self, command: &protocol::Command) {
+    pub fn send_command(&mut self, command: &protocol::Command) {
         let line = serde_json::to_string(command).unwrap();
         writeln!(self.input.as_mut().unwrap(), "{line}").expect("the host listens");
     }
 
     fn configure(&mut self, experiment: &Experiment, role: Role) {
         let configuration = Configuration { sysctls: [].into(), experiment: experiment.clone(), role };
-        self.tell(&protocol::Command::Configure(Box::new(configuration)));
+        self.send_command(&protocol::Command::Configure(Box::new(configuration)));
     }
 
     pub fn start(&mut self) {
-        self.tell(&protocol::Command::Start { at_monotonic_ns: Some(monotonic_ns() + 20_000_000) });
+        self.send_command(&protocol::Command::Start { at_monotonic_ns: Some(monotonic_ns() + 20_000_000) });
     }
 
     fn next(&self) -> HostEvent {
@@ -279,9 +279,9 @@ impl Host {
         }
     }
 
-    /// Stops it, and takes what it tells.
+    /// Stops it and returns its report.
     pub fn stop(mut self) -> Outcome {
-        self.tell(&protocol::Command::Stop);
+        self.send_command(&protocol::Command::Stop);
         let mut outcome = Outcome::default();
         loop {
             match self.next() {
@@ -299,7 +299,7 @@ impl Host {
         }
     }
 
-    /// Lets the process stand still, or go on.
+    /// Suspends or resumes the process.
     pub fn signal(&self, signal: rustix::process::Signal) {
         rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
     }

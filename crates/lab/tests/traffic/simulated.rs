@@ -1,4 +1,4 @@
-//! The same experiment, here and in the simulator: the same connections of the same sizes at the same moments.
+//! The same experiment on a kernel and in the simulator: equal connections, sizes and times.
 
 use crate::plans::{experiment, flow, sizes};
 use crate::rig::{Outcome, Rig};
@@ -15,7 +15,7 @@ const MEDIAN_LATENESS_US: u64 = 25_000;
 /// Flow, copy, connection, transfer; and what it carried.
 type Transfers = BTreeMap<(String, u64, u64, u64), (Option<u64>, bool)>;
 
-fn alike(plan: &Experiment) -> Option<Outcome> {
+fn run_and_compare(plan: &Experiment) -> Option<Outcome> {
     let rig = Rig::new()?;
     let outcome = rig.run_in_time(plan);
     let mut simulated = Memory::default();
@@ -52,11 +52,11 @@ fn alike(plan: &Experiment) -> Option<Outcome> {
 }
 
 #[test]
-fn poisson_arrivals_come_at_the_same_random_moments() {
+fn poisson_arrivals_occur_at_the_same_times_as_in_the_simulator() {
     let repeat = Repeat::Poisson { mean_gap_ns: Span::from_millis(20), until: None, count: Some(60) };
     let plan =
         experiment(vec![Flow { repeat, count: 2, ..flow("arrivals", sizes(&[1_000, 20_000, 300_000, 1_000_000])) }]);
-    let Some(outcome) = alike(&plan) else { return };
+    let Some(outcome) = run_and_compare(&plan) else { return };
     assert_eq!(outcome.flows.len(), 120);
 }
 
@@ -66,24 +66,24 @@ fn connections_follow_one_another_after_gaps() {
     let mut plan =
         experiment(vec![Flow { repeat, start_ns: Time(50_000_000), ..flow("series", sizes(&[10_000, 20_000])) }]);
     plan.start_jitter_ns = Span::from_millis(40);
-    let Some(outcome) = alike(&plan) else { return };
+    let Some(outcome) = run_and_compare(&plan) else { return };
     for pair in outcome.flows.windows(2) {
         assert!(pair[1].start_us >= pair[0].end_us + 30_000, "{pair:?}");
     }
 }
 
 #[test]
-fn a_series_goes_on_until_another_flow_is_over() {
+fn a_series_continues_until_another_flow_ends() {
     // Ten requests with nine thoughts between them: over after 900 ms. Opened every 200 ms: five times until then.
     let requests = Load::Requests { size_bytes: Bytes(10_000), think_ns: Span::from_millis(100), count: Some(10) };
     let repeat = Repeat::Gap { gap_ns: Span::from_millis(200), until: Some("requests".to_owned()), count: None };
     let plan = experiment(vec![Flow { repeat, ..flow("series", sizes(&[5_000])) }, flow("requests", requests)]);
-    let Some(outcome) = alike(&plan) else { return };
+    let Some(outcome) = run_and_compare(&plan) else { return };
     assert_eq!(outcome.flows.iter().filter(|row| row.of.flow == 0).count(), 5);
 }
 
 #[test]
-fn a_flow_stops_when_it_should() {
+fn a_flow_stops_at_its_stop_time() {
     let requests = Load::Requests { size_bytes: Bytes(10_000), think_ns: Span::from_millis(100), count: None };
     let stop = Some(Time(450_000_000));
     let plan = experiment(vec![
@@ -110,7 +110,7 @@ fn a_flow_stops_when_it_should() {
 }
 
 #[test]
-fn a_flow_that_stops_short_is_as_in_the_simulator() {
+fn a_flow_stopped_early_matches_the_simulator() {
     let requests = Load::Requests { size_bytes: Bytes(10_000), think_ns: Span::from_millis(100), count: None };
     let stop = Some(Time(450_000_000));
     let plan = experiment(vec![
@@ -121,11 +121,11 @@ fn a_flow_that_stops_short_is_as_in_the_simulator() {
             ..flow("series", sizes(&[1_000]))
         },
     ]);
-    alike(&plan);
+    run_and_compare(&plan);
 }
 
 #[test]
-fn a_flow_of_another_host_that_is_over_ends_what_waited_for_it() {
+fn a_flow_of_another_host_that_ends_stops_the_flows_waiting_for_it() {
     let Some(rig) = Rig::new() else { return };
     let repeat = Repeat::Gap { gap_ns: Span::from_millis(1), until: Some("elsewhere".to_owned()), count: None };
     let plan = experiment(vec![Flow { repeat, ..flow("series", sizes(&[1_000])) }, flow("elsewhere", sizes(&[1_000]))]);
@@ -133,8 +133,8 @@ fn a_flow_of_another_host_that_is_over_ends_what_waited_for_it() {
     let mut sender = rig.sender(&plan, &[0]);
     receiver.start();
     sender.start();
-    sender.tell(&Command::Over { flow: "another".to_owned() });
-    sender.tell(&Command::Over { flow: "elsewhere".to_owned() });
+    sender.send_command(&Command::Over { flow: "another".to_owned() });
+    sender.send_command(&Command::Over { flow: "elsewhere".to_owned() });
     sender.wait_for("series");
     let outcome = sender.stop();
     assert!(outcome.flows.iter().all(|row| row.of.flow == 0));

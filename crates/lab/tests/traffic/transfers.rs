@@ -1,4 +1,4 @@
-//! What is sent arrives, is timed, is sampled.
+//! Transfers arrive, are timed and are sampled.
 
 use crate::plans::{experiment, flow, sizes};
 use crate::rig::Rig;
@@ -50,18 +50,22 @@ fn each_connection_has_its_own_congestion_control() {
     ]);
     plan.duration_ns = Some(Span::from_millis(300));
     let (outcome, _) = rig.run(&plan);
-    // Of the two, only BBR paces and tells of itself.
+    // Of the two, only BBR paces and reports its state.
     let paced = |flow| outcome.samples.iter().filter(move |row| row.of.flow == flow && row.pacing_rate_bps.is_some());
     assert!(paced(0).count() > 0 && paced(1).count() == 0);
-    let told = |flow| outcome.states.iter().filter(move |row| row.of.flow == flow && row.key == "bw_bps");
-    assert!(told(0).count() > 0 && told(1).count() == 0);
-    let values: Vec<f64> = told(0).map(|row| row.value).collect();
+    let bandwidth_rows = |flow| outcome.states.iter().filter(move |row| row.of.flow == flow && row.key == "bw_bps");
+    assert!(bandwidth_rows(0).count() > 0 && bandwidth_rows(1).count() == 0);
+    let values: Vec<f64> = bandwidth_rows(0).map(|row| row.value).collect();
     assert!(values.windows(2).all(|pair| pair[0] != pair[1]), "a row repeats the value before: {values:?}");
-    assert_eq!(told(0).next().map(|row| row.t_us), paced(0).next().map(|row| row.t_us), "all keys at the first sample");
+    assert_eq!(
+        bandwidth_rows(0).next().map(|row| row.t_us),
+        paced(0).next().map(|row| row.t_us),
+        "all keys at the first sample"
+    );
 }
 
 #[test]
-fn a_completion_time_does_not_depend_on_when_the_generator_looks() {
+fn completion_times_do_not_depend_on_the_polling_times_of_the_generator() {
     let Some(rig) = Rig::new() else { return };
     // 30 kB, which the socket takes at once, need 0.6 s on the wire.
     if rig.limit_rate("400kbit").is_none() {
@@ -85,7 +89,7 @@ fn a_completion_time_does_not_depend_on_when_the_generator_looks() {
 }
 
 #[test]
-fn later_requests_count_for_themselves() {
+fn later_requests_are_counted_separately() {
     let Some(rig) = Rig::new() else { return };
     let load = Load::Requests { size_bytes: Bytes(50_000), think_ns: Span::from_millis(5), count: Some(20) };
     let (outcome, receiver) = rig.run(&experiment(vec![flow("requests", load)]));
@@ -126,7 +130,7 @@ fn samples_follow_each_connection() {
 }
 
 #[test]
-fn background_has_its_rate() {
+fn background_traffic_has_the_configured_rate() {
     let Some(rig) = Rig::new() else { return };
     let mut plan = experiment(Vec::new());
     plan.background = vec![Background {

@@ -147,12 +147,12 @@ mod tests {
     }
 
     #[test]
-    fn before_its_first_value_a_profile_has_the_links() {
+    fn before_its_first_value_a_profile_uses_the_values_of_the_link() {
         assert_eq!(delays(&profile(None, &[(50, 10)]), None), Ok(vec![(0, 7), (50, 10)]));
     }
 
     #[test]
-    fn a_profile_that_repeats_for_ever_or_changes_too_often_is_refused() {
+    fn a_profile_that_repeats_forever_or_changes_too_often_is_rejected() {
         let repeated = profile(Some(10), &[(0, 10), (5, 20)]);
         assert_eq!(delays(&repeated, None), Err("repeats no profile in an experiment without a duration"));
         assert_eq!(delays(&repeated, Some(4_000)).map(|all| all.len()), Ok(800));

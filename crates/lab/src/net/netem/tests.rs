@@ -1,4 +1,4 @@
-//! Which commands follow from which experiment. That the kernel takes them, and what they do, is in
+//! The commands generated for an experiment. Their effect on a kernel is tested in
 //! tests/network_netem.rs.
 
 use super::*;
@@ -67,7 +67,7 @@ fn refused(change: impl Fn(&mut Experiment)) -> Error {
 }
 
 #[test]
-fn a_plain_path_is_a_queue_at_the_receiver_and_all_the_delay_on_the_way_back() {
+fn a_plain_path_has_its_queue_at_the_receiver_and_its_delay_on_the_reverse_path() {
     assert_eq!(
         script(&experiment()),
         "tc qdisc add dev r0 root handle 1: stab overhead -14 htb default 1\n\
@@ -78,7 +78,7 @@ fn a_plain_path_is_a_queue_at_the_receiver_and_all_the_delay_on_the_way_back() {
 }
 
 #[test]
-fn every_sender_gets_its_own_delay() {
+fn every_sender_has_a_separate_delay() {
     let mut experiment = experiment();
     let mut far = experiment.flows[0].clone();
     far.extra_rtt_ns = Span::from_millis(60);
@@ -89,7 +89,7 @@ fn every_sender_gets_its_own_delay() {
 }
 
 #[test]
-fn loss_comes_before_the_queue_and_jitter_behind_it() {
+fn loss_is_applied_before_the_queue_and_jitter_behind_it() {
     let mut experiment = experiment();
     experiment.forward.loss = Loss::Bernoulli { ratio: chance(0.01) };
     experiment.forward.jitter_ns = Span::from_millis(4);
@@ -110,7 +110,7 @@ fn loss_comes_before_the_queue_and_jitter_behind_it() {
 }
 
 #[test]
-fn steps_change_the_rate_later() {
+fn rate_steps_are_scheduled_commands() {
     let mut experiment = experiment();
     let step = |at, mbps| Step { at_ns: Time::ZERO + Span::from_secs(at), rate_bps: Rate::from_mbps(mbps) };
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, 20), step(3, 5)] };
@@ -127,7 +127,7 @@ fn steps_change_the_rate_later() {
 }
 
 #[test]
-fn where_timers_are_exact_each_packet_is_held_for_its_own_transmission() {
+fn with_exact_timers_each_packet_is_delayed_by_its_transmission_time() {
     let mut experiment = experiment();
     let step = |at, mbps| Step { at_ns: Time::ZERO + Span::from_secs(at), rate_bps: Rate::from_mbps(mbps) };
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, 20), step(3, 5)] };
@@ -142,7 +142,7 @@ fn where_timers_are_exact_each_packet_is_held_for_its_own_transmission() {
 }
 
 #[test]
-fn a_rate_on_the_way_back_adds_the_transmission_of_an_ack() {
+fn a_reverse_rate_adds_the_transmission_time_of_an_ack() {
     let mut experiment = experiment();
     experiment.reverse.capacity =
         Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate::from_mbps(1) }] };
@@ -152,7 +152,7 @@ fn a_rate_on_the_way_back_adds_the_transmission_of_an_ack() {
 }
 
 #[test]
-fn a_buffer_smaller_than_a_packet_is_made_one_and_the_log_says_so() {
+fn a_buffer_smaller_than_a_packet_is_raised_to_one_and_logged() {
     let mut experiment = experiment();
     experiment.forward.buffer = Buffer::Bytes { bytes: Bytes(0) };
     let script = script(&experiment);
@@ -161,7 +161,7 @@ fn a_buffer_smaller_than_a_packet_is_made_one_and_the_log_says_so() {
 }
 
 #[test]
-fn without_htb_there_is_tbf() {
+fn tbf_replaces_a_missing_htb() {
     let mut available = everything();
     available.remove("htb");
     let made = shaping(&experiment(), &available).expect("tbf can do it");
@@ -173,7 +173,7 @@ fn without_htb_there_is_tbf() {
 }
 
 #[test]
-fn what_the_kernel_lacks_is_named_with_the_way_out() {
+fn a_missing_kernel_feature_is_named_with_the_alternative() {
     let error = shaping(&experiment(), &BTreeSet::new()).expect_err("no netem");
     assert_eq!(error.code, "no-qdisc");
     assert!(error.message.contains("netem") && error.hint.contains("engine.link = \"relay\""), "{error}");
@@ -182,7 +182,7 @@ fn what_the_kernel_lacks_is_named_with_the_way_out() {
 }
 
 #[test]
-fn what_netem_cannot_do_is_named_with_the_way_out() {
+fn a_feature_unsupported_by_netem_is_named_with_the_alternative() {
     let trace = refused(|e| e.forward.capacity = Capacity::Trace { trace: "lte".to_owned() });
     let stop = refused(|e| {
         e.forward.capacity = Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: Rate::ZERO }] };
@@ -340,7 +340,7 @@ fn red_fq_dualpi2_and_cake_are_children_of_htb_with_all_their_parameters() {
 }
 
 #[test]
-fn a_discipline_that_the_kernel_lacks_is_named_with_the_way_to_get_it() {
+fn a_qdisc_missing_in_the_kernel_is_named_with_how_to_install_it() {
     let lacking = |name: &str, change: &dyn Fn(&mut Experiment)| {
         let mut experiment = experiment();
         change(&mut experiment);
@@ -362,7 +362,7 @@ fn a_discipline_that_the_kernel_lacks_is_named_with_the_way_to_get_it() {
 }
 
 #[test]
-fn a_policer_is_a_filter_of_htb_before_the_queue_or_behind_it() {
+fn a_policer_is_an_htb_filter_before_or_behind_the_queue() {
     let mut experiment = experiment();
     experiment.forward.policer = Some(policer());
     let filter = "tc filter add dev r0 parent 1: protocol all u32 match u32 0 0 action police rate 10000000bit burst \
@@ -387,7 +387,7 @@ fn a_policer_is_a_filter_of_htb_before_the_queue_or_behind_it() {
 }
 
 #[test]
-fn packets_that_leave_together_wait_in_a_netem_with_slots() {
+fn aggregation_is_a_netem_with_slots() {
     let mut experiment = experiment();
     let aggregation = Aggregation { interval_ns: Span::from_millis(4), max_bytes: Some(Bytes(65_535)) };
     experiment.forward.aggregation = Some(aggregation);
@@ -403,7 +403,7 @@ fn packets_that_leave_together_wait_in_a_netem_with_slots() {
 }
 
 #[test]
-fn a_profile_changes_rate_delay_and_loss_when_they_are_due() {
+fn a_profile_changes_rate_delay_and_loss_at_the_scheduled_times() {
     let mut experiment = experiment();
     experiment.forward.profile = Some("moves".to_owned());
     experiment.forward.capacity = Capacity::Profile {};
@@ -427,7 +427,7 @@ fn a_profile_changes_rate_delay_and_loss_when_they_are_due() {
 }
 
 #[test]
-fn steps_of_delay_and_loss_leave_the_rate_alone() {
+fn steps_of_delay_and_loss_do_not_change_the_rate() {
     let mut experiment = experiment();
     experiment.forward.profile = Some("moves".to_owned());
     let changes = later(&experiment);

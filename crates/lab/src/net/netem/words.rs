@@ -143,20 +143,20 @@ mod tests {
     }
 
     #[test]
-    fn jitter_is_around_its_mean_and_in_order() {
+    fn jitter_is_centred_on_its_mean_and_keeps_packets_in_order() {
         assert_eq!(delay(Span::from_millis(10), Span::ZERO, false), "delay 10000us");
         assert_eq!(delay(Span(1_000_050), Span::ZERO, false), "delay 1000.050us");
         assert_eq!(delay(Span::from_millis(10), Span::from_millis(4), false), "delay 12000us 2000us rate 100gbit");
     }
 
     #[test]
-    fn jitter_that_reorders_has_no_rate() {
+    fn reordering_jitter_is_set_without_a_rate() {
         assert_eq!(delay(Span::from_millis(10), Span::from_millis(4), true), "delay 12000us 2000us");
         assert_eq!(changing_delay(Span::from_millis(10), Span::from_millis(4), true), "delay 12000us 2000us");
     }
 
     #[test]
-    fn ratios_become_percentages_without_noise() {
+    fn ratios_are_converted_to_percentages_without_rounding_noise() {
         assert_eq!(percent(0.01), "1%");
         assert_eq!(percent(0.3), "30%");
         assert_eq!(percent(0.000_001_5), "0.00015%");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_is_half_a_packet_or_what_a_late_timer_needs() {
+    fn the_bucket_is_half_a_packet_or_the_bytes_of_a_late_timer() {
         let slack = Span::from_millis(1);
         assert_eq!(htb(Rate::from_mbps(10), slack), "rate 10000000bit burst 1250 cburst 1250 quantum 1500");
         assert_eq!(htb(Rate::from_mbps(1), slack), "rate 1000000bit burst 750 cburst 750 quantum 1500");
@@ -174,13 +174,13 @@ mod tests {
     }
 
     #[test]
-    fn where_no_timer_is_late_nothing_leaves_early() {
+    fn without_timer_lateness_no_packet_leaves_early() {
         assert_eq!(htb(Rate::from_mbps(10), Span::ZERO), "rate 10000000bit burst 1 cburst 1 quantum 1500");
         assert_eq!(tbf(Rate::from_mbps(10), Span::ZERO), "rate 10000000bit burst 1501");
     }
 
     #[test]
-    fn a_delay_that_changes_lets_no_packet_overtake_another() {
+    fn a_changing_delay_does_not_reorder_packets() {
         assert_eq!(changing_delay(Span::from_millis(10), Span::ZERO, false), "delay 10000us 0us rate 100gbit");
     }
 }

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_capture_that_ends_within_a_block_is_refused() {
+    fn a_capture_truncated_within_a_block_is_rejected() {
         let whole = a_capture();
         assert_eq!(read_bytes(&whole).expect("it is whole"), 1);
         for cut in [1, 5, 40] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_is_refused() {
+    fn a_file_that_is_not_a_capture_is_rejected() {
         for bytes in [&b""[..], b"{\"format\": 1}\n", &[0; 4096]] {
             read_bytes(bytes).expect_err("it is not a capture");
         }

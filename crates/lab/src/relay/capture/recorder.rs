@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_is_read_again() {
+    fn recorded_packets_are_read_back() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("packets.pcapng");
         capture(&path);
@@ -182,13 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told() {
+    fn a_missing_directory_is_reported() {
         let error = Recorder::create(Path::new("/nonexistent/packets.pcapng")).err().expect("it cannot be made");
         assert_eq!(error.code, "capture-not-written");
     }
 
     #[test]
-    fn packets_that_a_full_disk_has_no_room_for_are_an_error() {
+    fn packets_that_do_not_fit_on_a_full_disk_are_an_error() {
         let mut recorder = Recorder::create(Path::new("/dev/full")).expect("it can be opened");
         for packet in packets().iter().cycle().take(20_000) {
             recorder.record(*packet, &[0x45; 200]);

@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refused_connections_are_told_and_lost_ones_only_counted() {
+    fn refused_connections_are_reported_and_lost_ones_only_counted() {
         let (mut account, to) = (Account::default(), "10.77.0.2:5001".parse().unwrap());
         account.not_opened(to, Errno::TIMEDOUT);
         account.not_opened(to, Errno::CONNREFUSED);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_are_opened_an_rtt_late_are_told() {
+    fn connections_opened_an_rtt_late_are_reported() {
         let mut account = Account::default();
         (0..100).for_each(|_| account.opened(Span::from_millis(30)));
         assert!(account.doubts(Span::from_millis(40), Span::ZERO).is_empty());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_late_connection_does_not_bunch() {
+    fn a_single_late_connection_is_not_reported() {
         let mut account = Account::default();
         account.opened(Span::from_millis(30));
         account.opened(Span::from_millis(1));

@@ -242,7 +242,7 @@ impl Connections {
         Ok(())
     }
 
-    /// The experiment ends at a time: transfers under way get their rows.
+    /// The experiment ends at a time: transfers in progress get their rows.
     pub(super) fn finish(&mut self, at: Time) {
         for id in 0..self.all.len() {
             let Some(mut connection) = self.all[id].take() else { continue };
@@ -412,7 +412,7 @@ impl Connections {
         }
     }
 
-    /// Keeps the row of the transfer under way. Returns what its application makes of its end.
+    /// Keeps the row of the transfer in progress. Returns what its application makes of its end.
     fn note_end(&mut self, connection: &Connection, end: &End) -> Delivery {
         let Some(transfer) = connection.transfer else { return Delivery::default() };
         let (flow, copy) = self.agenda.copy_of(connection.series);

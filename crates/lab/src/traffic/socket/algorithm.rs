@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_algorithm_that_is_not_there_is_told_with_those_that_are() {
+    fn a_missing_algorithm_is_reported_with_the_available_ones() {
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None).unwrap();
         let error = set(&socket, "nosuchcc").unwrap_err();
         assert_eq!(error.code, "unknown-cc");
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_algorithm_that_is_not_allowed_is_told_with_what_to_type() {
+    fn a_disallowed_algorithm_is_reported_with_the_command_that_allows_it() {
         let error = refusal("bbr", Errno::PERM, "reno, cubic, bbr", "reno, cubic");
         assert_eq!(error.code, "cc-not-allowed");
         assert!(error.message.ends_with("allowed are: reno, cubic"), "{error}");

@@ -44,7 +44,7 @@ pub(in crate::traffic) struct Connection {
     pub(in crate::traffic) series: usize,
     /// Its number within the series.
     pub(in crate::traffic) number: u64,
-    /// The transfer under way; none while the application thinks.
+    /// The transfer in progress; none while the application thinks.
     pub(in crate::traffic) transfer: Option<Transfer>,
     /// Messages of its application behind that transfer, and where in the stream each ends.
     behind: VecDeque<(Message, u64)>,
@@ -172,7 +172,7 @@ impl Connection {
         self.behind.push_back((message, offset + message.size.0));
     }
 
-    /// The transfer under way has ended: the message behind it is the next one.
+    /// The transfer in progress has ended: the message behind it is the next one.
     pub(in crate::traffic) fn advance(&mut self) {
         self.transfers_ended += 1;
         let next = self.behind.pop_front();
@@ -229,8 +229,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Empties the error queue. Returns when the last byte of the transfer under way was acknowledged, if a stamp says
-    /// so: its own, or that of a later byte, since the kernel keeps one stamp for writes that it joins in a buffer.
+    /// Empties the error queue. Returns when the last byte of the transfer in progress was acknowledged, if a stamp
+    /// says so: its own, or that of a later byte, since the kernel keeps one stamp for writes that it joins in a
+    /// buffer.
     pub(in crate::traffic) fn read_stamps(&mut self, clock: &Clock) -> Option<Time> {
         while let Ok(Some(stamp)) = sys::next_ack_stamp(self.fd()) {
             self.stamps.push_back((stamp.byte, clock.at(monotonic_of(stamp.realtime_ns))));

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_has_the_connection_that_took_it_last() {
+    fn a_port_belongs_to_its_most_recent_connection() {
         let ports = Ports::default();
         assert_eq!(ports.owner(40_000), None);
         for (series, connection) in [(0, 0), (7, u32::MAX), (u32::MAX - 1, 3)] {

@@ -5,7 +5,7 @@ use crate::protocol::{self, FlowReport};
 use thalweg_traffic::{Item, Message};
 use thalweg_units::Time;
 
-/// A transfer under way.
+/// A transfer in progress.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::traffic) struct Transfer {
     /// When it began: just before connect(2), or before the first write on an open connection.
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_transfer_counts_only_what_happened_since_it_began() {
+    fn a_later_transfer_counts_only_events_since_its_start() {
         let transfer = Transfer {
             start: Time(5_000_000),
             size: Some(10_000),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_end_is_never_complete() {
+    fn an_unlimited_transfer_never_completes() {
         let transfer = Transfer { start: Time(0), size: None, offset: 0, before: None, item: None };
         let report = transfer.report(OF, 0, &End { at: Time(2_000), acked: 77, info: counted(1, 0, 0) });
         assert!(!report.completed);

@@ -53,11 +53,11 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
     if let Some(slices) = found.get(&key) {
         return Ok(*slices);
     }
-    let asked = *cpu;
+    let settings = *cpu;
     // Between two slices the thread is away for the rest of the period. Shorter pauses are the machine's own, inside of
     // a slice.
     let away = AWAY.max(Duration::from_nanos(key.1.saturating_sub(key.0) / 2));
-    let trial = thread::spawn(move || limit(0, &asked).map(|()| lengths(Instant::now, away, TRIED, LONGEST_TRIAL)));
+    let trial = thread::spawn(move || limit(0, &settings).map(|()| lengths(Instant::now, away, TRIED, LONGEST_TRIAL)));
     let mut lengths = trial.join().unwrap_or_else(|_| Ok(Vec::new()))?;
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).map_or(cpu.slice_ns, |length| Span(length.as_nanos() as u64));
@@ -178,8 +178,8 @@ fn ranges(list: &str) -> usize {
 
 /// Which setting it is that refuses.
 fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
-    let asked = format!("{} out of every {}", cpu.slice_ns, cpu.period_ns);
-    let what = format!("a guest's processor cannot be given {asked} (SCHED_DEADLINE)");
+    let runtime_and_period = format!("{} out of every {}", cpu.slice_ns, cpu.period_ns);
+    let what = format!("a guest's processor cannot be given {runtime_and_period} (SCHED_DEADLINE)");
     let (why, hint) = match error.raw_os_error() {
         Some(libc::EPERM) if !settings.may_set_priorities => (
             "that needs the right CAP_SYS_NICE, which root has".to_owned(),
@@ -236,7 +236,7 @@ mod tests {
     };
 
     #[test]
-    fn what_pauses_the_machine_within_a_slice_does_not_end_it() {
+    fn a_pause_of_the_machine_within_a_slice_does_not_end_the_slice() {
         // A clock that is looked at each 0.1 ms: slices of 20 ms in every 80, and each holds a pause of 3 ms.
         let (began, looks) = (Instant::now(), Cell::new(0_u64));
         let clock = || {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refuses_a_share_is_told_by_its_name() {
+    fn the_cause_of_a_rejected_share_is_named() {
         let able =
             || Settings { may_set_priorities: true, may_run_everywhere: true, processors: 2, ..Settings::default() };
         assert!(told(libc::EPERM, &Settings::default()).contains("CAP_SYS_NICE"));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn two_processors_that_do_not_fit_here_are_refused() {
+    fn more_processors_than_the_machine_can_allot_are_rejected() {
         let of = |processors| Settings {
             processors,
             rt_runtime_us: Some(950_000),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_processors_are_counted() {
+    fn processors_in_a_cpu_list_are_counted() {
         assert_eq!(["0", "0-3", "0-1,4,6-7\n", ""].map(ranges), [1, 4, 5, 0]);
     }
 }

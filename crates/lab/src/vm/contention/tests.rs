@@ -39,14 +39,14 @@ fn began(thread: u32, host: Host) -> Result<Contention, Error> {
     apply(vec![thread], &host)
 }
 
-/// Computes until this thread has run for so long, and says what was measured then.
+/// Computes until this thread has run for `ns` nanoseconds; returns the measurements.
 fn after_running(contention: &Contention, ns: u64) -> BTreeMap<String, f64> {
     let had = running_ns(&[me()]).unwrap();
     while running_ns(&[me()]).unwrap() < had + ns {}
     contention.measure(None)
 }
 
-/// What this machine does not let us do here is told, and a failure where everything has to be there.
+/// Reports and skips what this machine does not permit. In CI that is a failure.
 fn or_say_why<T>(outcome: Result<T, Error>) -> Option<T> {
     outcome
         .inspect_err(|error| {
@@ -57,7 +57,7 @@ fn or_say_why<T>(outcome: Result<T, Error>) -> Option<T> {
 }
 
 #[test]
-fn a_thread_that_runs_all_the_time_gets_about_all_of_a_processor_and_one_that_sleeps_nothing() {
+fn a_busy_thread_receives_about_a_full_processor_and_a_sleeping_one_none() {
     let busy = began(me(), host(None, 0)).unwrap();
     let measured = after_running(&busy, 100_000_000);
     // Others may want the processor, too; more than one is not to be had, but the kernel brings its accounts up to date
@@ -69,7 +69,7 @@ fn a_thread_that_runs_all_the_time_gets_about_all_of_a_processor_and_one_that_sl
 }
 
 #[test]
-fn a_busy_thread_gets_no_more_than_its_share_in_slices_and_all_when_that_is_over() {
+fn a_busy_thread_is_limited_to_its_share_in_slices_until_the_limit_is_removed() {
     let spinning = || {
         let Some(shared) = or_say_why(began(me(), host(Some(cpu(20, 80)), 0))) else { return };
         let measured = after_running(&shared, 120_000_000);
@@ -88,20 +88,20 @@ fn a_busy_thread_gets_no_more_than_its_share_in_slices_and_all_when_that_is_over
 }
 
 #[test]
-fn shares_of_several_hosts_have_their_names() {
+fn measured_shares_of_several_hosts_are_suffixed_with_the_host_name() {
     let shared = began(me(), host(None, 0)).unwrap();
     assert_eq!(shared.measure(Some("left")).keys().collect::<Vec<_>>(), ["cpu_share_received_of_left"]);
 }
 
 #[test]
-fn a_whole_processor_is_nothing_to_ask_the_system_for() {
+fn a_full_processor_needs_no_commands() {
     let whole = began(me(), host(Some(cpu(10, 10)), 0)).unwrap();
     assert_eq!(whole.commands(), &[] as &[String]);
     assert!((whole.measure(None)["cpu_share_asked"] - 1.0).abs() < 1e-9);
 }
 
 #[test]
-fn a_period_that_the_system_does_not_have_is_refused_with_its_limits() {
+fn an_unsupported_period_is_rejected_with_the_limits_of_the_system() {
     let Err(error) = check(&host(Some(cpu(1, 50_000)), 0)) else {
         panic!("50 s are more than sched_deadline_period_max_us")
     };
@@ -113,7 +113,7 @@ fn a_period_that_the_system_does_not_have_is_refused_with_its_limits() {
 }
 
 #[test]
-fn co_tenants_take_their_part_of_the_processor_and_are_gone_afterwards() {
+fn co_tenants_use_their_share_of_the_processor_and_exit_afterwards() {
     let squeezed = || {
         let shared = began(me(), host(None, 3)).unwrap();
         let children = shared.tenants.as_ref().unwrap().children().to_vec();
@@ -129,9 +129,9 @@ fn co_tenants_take_their_part_of_the_processor_and_are_gone_afterwards() {
     thread::spawn(squeezed).join().unwrap();
 }
 
-/// Not a test: the process that the next one kills.
+/// Not a test: the process that the next test kills.
 #[test]
-fn plays_an_engine_that_is_killed() {
+fn the_engine_process_to_be_killed() {
     if std::env::var_os("THALWEG_TEST_KILLED").is_none() {
         return;
     }
@@ -146,9 +146,9 @@ fn plays_an_engine_that_is_killed() {
 }
 
 #[test]
-fn nothing_is_left_of_co_tenants_when_the_engine_is_killed() {
+fn co_tenants_exit_when_the_engine_is_killed() {
     use std::io::{BufRead, BufReader};
-    let name = "vm::contention::tests::plays_an_engine_that_is_killed";
+    let name = "vm::contention::tests::the_engine_process_to_be_killed";
     let mut engine = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .env("THALWEG_TEST_KILLED", "1")

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_come_before_what_is_in_them_and_only_once() {
+    fn directories_precede_their_contents_and_appear_once() {
         let mut archive = Archive::default();
         archive.program("bin/deep/ip", b"12345");
         archive.file("bin/deep/x", b"");

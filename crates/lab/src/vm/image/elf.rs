@@ -82,8 +82,8 @@ pub(super) fn libraries(loader: &str, program: &Path) -> io::Result<Vec<String>>
     let answer = Command::new(loader).arg("--list").arg(program).env("LC_ALL", "C").output()?;
     let text = String::from_utf8_lossy(&answer.stdout);
     if !answer.status.success() || text.contains("not found") {
-        let said = String::from_utf8_lossy(&answer.stderr);
-        return Err(io::Error::other(format!("{}: {text}{said}", program.display())));
+        let stderr = String::from_utf8_lossy(&answer.stderr);
+        return Err(io::Error::other(format!("{}: {text}{stderr}", program.display())));
     }
     Ok(text.lines().filter_map(place_of).map(str::to_owned).collect())
 }
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_program_still_runs_when_only_what_is_loaded_is_left_of_it() {
+    fn a_program_stripped_to_its_loaded_segments_still_runs() {
         let ours = std::env::current_exe().unwrap();
         let loaded = read(&ours).unwrap();
         assert!(loaded.bytes.len() < std::fs::metadata(&ours).unwrap().len() as usize);
@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_program_is_refused_by_name() {
+    fn a_file_that_is_not_a_program_is_rejected_by_name() {
         let error = read(Path::new("/etc/passwd")).unwrap_err().to_string();
         assert!(error.contains("/etc/passwd") && error.contains("no ELF file"), "{error}");
         assert_eq!(loaded(b"\x7fELF\x02\x01 and no more".to_vec()), None);
     }
 
     #[test]
-    fn the_loaders_answer_is_read_with_and_without_arrows() {
+    fn ldd_output_is_parsed_with_and_without_arrows() {
         assert_eq!(place_of("\tlibm.so.6 => /lib/libm.so.6 (0x00007f)"), Some("/lib/libm.so.6"));
         assert_eq!(place_of("\t/lib64/ld-linux-x86-64.so.2 (0x00007f)"), Some("/lib64/ld-linux-x86-64.so.2"));
         assert_eq!(place_of("\tlinux-vdso.so.1 (0x00007f)"), None);

@@ -115,7 +115,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_has_just_changed_is_read_each_time() {
+    fn a_recently_modified_file_is_hashed_every_time() {
         let folder = tempfile::tempdir().unwrap();
         let (file, kept) = (folder.path().join("bzImage"), folder.path().join("kept"));
         let read = || Identity::of(&file, &Modules::default(), Some(&kept)).unwrap();
@@ -130,7 +130,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_kept_is_that_of_the_same_files_alone() {
+    fn a_cached_identity_is_used_only_for_the_same_files() {
         let folder = tempfile::tempdir().unwrap();
         let image = Path::new("/proc/self/exe");
         let key = key(image, &Modules::default()).unwrap();

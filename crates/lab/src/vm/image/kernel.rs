@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_tells_its_release_and_another_module_makes_another_kernel() {
+    fn the_release_is_read_from_the_image_and_modules_are_part_of_the_version() {
         let folder = tempfile::tempdir().unwrap();
         let (file, modules) = (folder.path().join("bzImage"), folder.path().join("modules"));
         fs::write(&file, image("6.1.0-mine (me@here) #1")).unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_refused_with_what_would_be_one() {
+    fn a_file_that_is_not_a_kernel_image_is_rejected_with_the_expected_format() {
         let error = VmKernel::open(Path::new("/etc/passwd"), None).unwrap_err();
         assert_eq!(error.code, "bad-kernel");
         assert!(error.message.contains("/etc/passwd: it is not an image") && error.hint.contains("bzImage"), "{error}");

@@ -100,8 +100,8 @@ impl Modules {
 /// What a module needs, by its own word.
 pub(in crate::vm) fn needs(module: &[u8]) -> Vec<String> {
     let mut entries = module.split(|byte| *byte == 0);
-    let told = entries.find_map(|entry| entry.strip_prefix(b"depends=")).unwrap_or_default();
-    let names = String::from_utf8_lossy(told);
+    let dependencies = entries.find_map(|entry| entry.strip_prefix(b"depends=")).unwrap_or_default();
+    let names = String::from_utf8_lossy(dependencies);
     names.split(',').filter(|name| !name.is_empty()).map(plain).collect()
 }
 
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_modules_need_comes_with_them_and_what_is_missing_is_built_in() {
+    fn module_dependencies_are_included_and_missing_modules_count_as_built_in() {
         let folder = tempfile::tempdir().unwrap();
         let deep = folder.path().join("kernel/net");
         fs::create_dir_all(&deep).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn queue_disciplines_are_no_part_of_every_guest_and_yet_tell_kernels_apart() {
+    fn qdisc_modules_are_not_loaded_by_default_but_identify_the_kernel() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["sch_fq.ko", "sch_my-own.ko", "tcp_mine.ko", "snd.ko"] {
             fs::write(folder.path().join(name), module("")).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_modules_is_refused() {
+    fn a_directory_without_modules_is_rejected() {
         let error = Modules::find(tempfile::tempdir().unwrap().path()).unwrap_err();
         assert!(error.message.contains("no kernel modules") && error.hint.contains("--modules"), "{error}");
     }

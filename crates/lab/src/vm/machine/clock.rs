@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quickest_answer_counts_and_the_middle_of_its_way() {
+    fn the_clock_offset_is_the_midpoint_of_the_fastest_round_trip() {
         let slow = asked(1_000_000, 9_000_000, 77);
         let comparison = Comparison::of([slow, asked(10_000_000, 10_400_000, 200_000), slow]).unwrap();
         assert_eq!(comparison.guest_ns(10_200_000), 200_000);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_runs_too_fast_is_noticed() {
+    fn a_clock_that_runs_too_fast_is_detected() {
         let before = Comparison::of([asked(1_000, 3_000, 500)]).unwrap();
         let after = Comparison::of([asked(1_000_001_000, 1_000_003_000, 1_000_100_500)]).unwrap();
         assert!((before.drift_ppm(&after) - 100.0).abs() < 0.01, "{}", before.drift_ppm(&after));

@@ -66,9 +66,9 @@ impl Guests {
         if !self.base.has_agent {
             return Some(algorithms::no_agent());
         }
-        let said = self.found.traits.agent_fails.get(name)?;
+        let failure = self.found.traits.agent_fails.get(name)?;
         // What the agent advises is for a machine, not for a guest.
-        let why = said.split(" hint: ").next().unwrap_or(said).trim_start_matches("thalweg-agent: ");
+        let why = failure.split(" hint: ").next().unwrap_or(failure).trim_start_matches("thalweg-agent: ");
         Some(Error::new("unknown-cc", why, "thalweg kernel fetch gets a kernel that can have it"))
     }
 

@@ -159,12 +159,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_panic_the_reason_is_told_and_not_the_trace() {
+    fn a_guest_panic_is_reported_with_its_reason_and_without_the_trace() {
         let console = "booting\n[1.6] /dev/root: Can't open blockdev\n[1.6] Kernel panic - not syncing: VFS: no root\n\
                        [1.6] CPU: 0 PID: 1\n[1.6] Call Trace:\n[1.6]  panic+0x118\n[1.6]  ? rest_init+0xd0\n";
-        let told = last_lines(console);
-        assert!(told.contains("Can't open blockdev") && told.contains("VFS: no root"), "{told}");
-        assert!(!told.contains("Call Trace"), "{told}");
+        let lines = last_lines(console);
+        assert!(lines.contains("Can't open blockdev") && lines.contains("VFS: no root"), "{lines}");
+        assert!(!lines.contains("Call Trace"), "{lines}");
         assert_eq!(last_lines("\n"), "it printed nothing");
         assert_eq!(last_lines("one\ntwo\n"), "its last lines: one | two");
     }

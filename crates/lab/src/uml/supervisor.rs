@@ -2,8 +2,8 @@
 //!
 //! A user-mode Linux kernel is several processes. Those that run the guest's programs are traced by the kernel's
 //! process, and would continue if that one alone were killed. So the whole process group must be killed, which an
-//! engine that is killed cannot do. The keeper can: it has its own process group. It kills the guest and removes the
-//! guest's folder when its standard input ends, which is when the engine exits or closes it.
+//! engine that is killed cannot do. The supervisor can: it has its own process group. It kills the guest and removes
+//! the guest's folder when its standard input ends, which is when the engine exits or closes it.
 //!
 //! On standard input comes one line with an [`Order`]; on standard output two lines with an [`Answer`] each.
 
@@ -19,7 +19,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What a keeper is to start.
+/// What a supervisor is to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// The kernel.
@@ -30,7 +30,7 @@ pub(crate) struct Order {
     pub task: String,
 }
 
-/// What a keeper says.
+/// What a supervisor says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// The guest has been started, and this is its folder.
@@ -64,10 +64,10 @@ pub fn keep() -> io::Result<()> {
         }
     };
     // Whatever goes wrong from here on, the guest ends first.
-    let told = say(&Answer::Started(folder.path().to_owned())).and_then(|()| wait(&child));
+    let outcome = say(&Answer::Started(folder.path().to_owned())).and_then(|()| wait(&child));
     let status = end(&mut child)?;
     drop(seat);
-    if told? {
+    if outcome? {
         say(&Answer::Ended(status))?;
         wait_for_end_of_input();
     }

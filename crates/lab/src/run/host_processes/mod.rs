@@ -1,0 +1,317 @@
+//! The host processes of an experiment, which receive commands and report events.
+//!
+//! Every wait has a timeout: a host that reports nothing, exits, or does not read its commands stops the experiment,
+//! and the error quotes the end of its standard error. Threads serve the pipes, so that a host that does not read
+//! cannot block the engine. Dropping the value closes every standard input, on which hosts exit; those that have not
+//! exited after [`EXIT_TIMEOUT`] are killed with their process group.
+
+use super::Failure;
+use crate::error::Error;
+use crate::net::holder::wait_for;
+use crate::protocol::{Command, HostEvent};
+use crate::vm;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Interval between checks for an interruption.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Maximum number of queued events that are received between two checks for an interruption.
+const MAX_EVENTS_PER_CHECK: usize = 1024;
+
+/// Timeout for a host to exit when it is no longer needed.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Number of lines of a host's standard error that are kept for its error.
+const MAX_ERROR_LINES: usize = 10;
+
+/// The same for a guest's console, where a kernel prints the reason of a panic before its trace.
+const MAX_CONSOLE_LINES: usize = 100;
+
+/// The processes of all hosts.
+pub struct HostProcesses<'a> {
+    hosts: Vec<Host>,
+    output: Receiver<(usize, Output)>,
+    output_sender: Sender<(usize, Output)>,
+    is_cancelled: &'a dyn Fn() -> bool,
+    /// Messages received since the last check for an interruption.
+    events_since_check: usize,
+}
+
+/// How a host runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A process, whose standard error is its own.
+    Process,
+    /// A guest, whose standard error is its console.
+    Guest,
+}
+
+struct Host {
+    name: String,
+    kind: Kind,
+    child: Child,
+    /// Lines for its standard input; without it, standard input is closed.
+    input: Option<Sender<String>>,
+    errors: Arc<Mutex<VecDeque<String>>>,
+    /// Ends when standard error does.
+    errors_end: Receiver<()>,
+}
+
+enum Output {
+    Event(HostEvent),
+    /// A line that is not an event.
+    Invalid(String),
+    /// Standard output was closed.
+    End,
+}
+
+impl Host {
+    /// Returns the last lines of a guest's console.
+    fn console(&self) -> String {
+        let lines: Vec<String> = self.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        vm::last_lines(&lines.join("\n"))
+    }
+}
+
+impl<'a> HostProcesses<'a> {
+    /// Returns an empty group. Every wait checks `is_cancelled` once per [`CHECK_INTERVAL`].
+    pub fn new(is_cancelled: &'a dyn Fn() -> bool) -> HostProcesses<'a> {
+        let (output_sender, output) = mpsc::channel();
+        HostProcesses { hosts: Vec::new(), output, output_sender, is_cancelled, events_since_check: 0 }
+    }
+
+    /// Adds a host; its number is the count of those before. `child` has pipes for input and output.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn add(&mut self, name: &str, mut child: Child, kind: Kind) -> Result<(), Error> {
+        let number = self.hosts.len();
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (input, lines) = mpsc::channel();
+        let (errors_open, errors_end) = mpsc::channel();
+        let errors = Arc::new(Mutex::new(VecDeque::new()));
+        // First of all, so that it ends with the others should a thread be refused.
+        let errors_of = Arc::clone(&errors);
+        let host = Host { name: name.to_owned(), kind, child, input: Some(input), errors: errors_of, errors_end };
+        self.hosts.push(host);
+        let (Some(stdin), Some(stdout), stderr) = pipes else {
+            return Err(Error::new("bug", format!("the host `{name}` was started without pipes"), "please report it"));
+        };
+        let output_sender = self.output_sender.clone();
+        start_thread(name, move || write_lines(stdin, &lines))?;
+        start_thread(name, move || read_events(stdout, |output| output_sender.send((number, output)).is_ok()))?;
+        start_thread(name, move || {
+            let max_lines = if kind == Kind::Guest { MAX_CONSOLE_LINES } else { MAX_ERROR_LINES };
+            keep_last_lines(stderr, max_lines, &errors);
+            drop(errors_open);
+        })
+    }
+
+    /// Sends a command to a host. If it no longer reads, [`HostProcesses::receive`] returns the reason.
+    pub fn send(&self, number: usize, command: &Command) {
+        let mut line = serde_json::to_string(command).expect("commands are plain data");
+        line.push('\n');
+        if let Some(input) = &self.hosts[number].input {
+            let _ = input.send(line);
+        }
+    }
+
+    /// The number of hosts.
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Process ids of all hosts.
+    pub fn pids(&self) -> Vec<u32> {
+        self.hosts.iter().map(|host| host.child.id()).collect()
+    }
+
+    /// Waits no longer check for an interruption.
+    pub fn finish_regardless(&mut self) {
+        self.is_cancelled = &|| false;
+    }
+
+    /// The name of a host.
+    pub fn name(&self, number: usize) -> &str {
+        &self.hosts[number].name
+    }
+
+    /// Returns the next event of any host with the host's number, or `None` at `until`.
+    ///
+    /// # Errors
+    /// If a host cannot continue, or the user asked to stop.
+    pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<(usize, HostEvent)>, Failure> {
+        match self.try_receive()? {
+            Some((number, output)) => self.event_of(number, output).map(Some),
+            None => self.wait(until),
+        }
+    }
+
+    /// The same for at most this long.
+    ///
+    /// # Errors
+    /// As [`HostProcesses::receive`].
+    pub fn receive_within(&mut self, patience: Duration) -> Result<Option<(usize, HostEvent)>, Failure> {
+        match self.try_receive()? {
+            Some((number, output)) => self.event_of(number, output).map(Some),
+            None => self.wait(Some(Instant::now() + patience)),
+        }
+    }
+
+    /// Returns output that is queued already. Hosts report rows by the ten thousand, so the clock and the interruption
+    /// are not checked for each: inside a guest either takes longer than the row.
+    fn try_receive(&mut self) -> Result<Option<(usize, Output)>, Failure> {
+        self.events_since_check += 1;
+        if self.events_since_check > MAX_EVENTS_PER_CHECK {
+            self.check_cancelled()?;
+        }
+        match self.output.try_recv() {
+            Ok(output) => Ok(Some(output)),
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => unreachable!("we hold a sender ourselves"),
+        }
+    }
+
+    fn check_cancelled(&mut self) -> Result<(), Failure> {
+        self.events_since_check = 0;
+        if (self.is_cancelled)() { Err(Failure::Cancelled) } else { Ok(()) }
+    }
+
+    fn wait(&mut self, until: Option<Instant>) -> Result<Option<(usize, HostEvent)>, Failure> {
+        loop {
+            self.check_cancelled()?;
+            let left = until.map_or(CHECK_INTERVAL, |until| until.saturating_duration_since(Instant::now()));
+            match self.output.recv_timeout(left.min(CHECK_INTERVAL)) {
+                Ok((number, output)) => return self.event_of(number, output).map(Some),
+                Err(RecvTimeoutError::Timeout) if left <= CHECK_INTERVAL && until.is_some() => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => unreachable!("we hold a sender ourselves"),
+            }
+        }
+    }
+
+    fn event_of(&mut self, number: usize, output: Output) -> Result<(usize, HostEvent), Failure> {
+        match output {
+            Output::Event(HostEvent::Failed(error)) => Err(error.into()),
+            Output::Event(event) => Ok((number, event)),
+            Output::Invalid(line) => Err(self.invalid_event_error(number, &line).into()),
+            Output::End => Err(self.died_error(number).into()),
+        }
+    }
+
+    /// The error of hosts that output_sender nothing although they should.
+    pub fn timeout_error(&self, numbers: &[usize], awaited: &str, patience: Duration) -> Error {
+        let names: Vec<&str> = numbers.iter().map(|number| self.name(*number)).collect();
+        let mut message = format!("no `{awaited}` from the host {} within {} s", names.join(", "), patience.as_secs());
+        let guests = numbers.iter().map(|number| &self.hosts[*number]).filter(|host| host.kind == Kind::Guest);
+        for guest in guests {
+            message.push_str(&format!("; of the guest {}, {}", guest.name, guest.console()));
+        }
+        Error::new("host-silent", message, "close other programs, or run fewer experiments at a time (--threads 1)")
+    }
+
+    /// Returns the error for a host that sends an invalid event.
+    fn invalid_event_error(&self, number: usize, line: &str) -> Error {
+        let name = self.name(number);
+        let hint = "thalweg-engine was replaced while it ran? Give the same command again; else, please report it";
+        Error::new("bad-host", format!("the host `{name}` sent an invalid event: {line}"), hint)
+    }
+
+    /// Returns the error for a host that exited too early.
+    fn died_error(&mut self, number: usize) -> Error {
+        let host = &mut self.hosts[number];
+        // Its last lines may still be in the pipe.
+        let _ = host.errors_end.recv_timeout(EXIT_TIMEOUT);
+        if host.kind == Kind::Guest {
+            let message = format!("the guest that plays the host `{}` ended; {}", host.name, host.console());
+            return Error::new(
+                "guest-died",
+                message,
+                "give the same command again; if it happens again, please report it",
+            );
+        }
+        let words: Vec<String> = host.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
+        let words = if words.is_empty() { "nothing".to_owned() } else { words.join(" | ") };
+        let end = wait_for(&mut host.child, EXIT_TIMEOUT)
+            .map_or_else(|| "no exit code yet".to_owned(), |status| status.to_string());
+        let hint = "look for messages of the kernel (dmesg) that fit, then give the same command again";
+        Error::new("host-died", format!("the host `{}` died ({end}); its last words: {words}", host.name), hint)
+    }
+}
+
+impl Drop for HostProcesses<'_> {
+    fn drop(&mut self) {
+        // All at once, then one after another.
+        self.hosts.iter_mut().for_each(|host| drop(host.input.take()));
+        let until = Instant::now() + EXIT_TIMEOUT;
+        for host in &mut self.hosts {
+            if wait_for(&mut host.child, until.saturating_duration_since(Instant::now())).is_none() {
+                // With its child processes; each call fails if the process has exited.
+                let _ = kill_process_group(Pid::from_child(&host.child), Signal::KILL);
+                let _ = host.child.kill();
+                let _ = host.child.wait();
+            }
+        }
+    }
+}
+
+/// Returns the error for an event that a host reports at the wrong time.
+pub fn unexpected(processes: &HostProcesses<'_>, number: usize, event: &HostEvent) -> Error {
+    unexpected_of(processes.name(number), event)
+}
+
+/// The same for the host of this name.
+pub fn unexpected_of(name: &str, event: &HostEvent) -> Error {
+    Error::new("bad-host", format!("the host `{name}` said at the wrong time: {event:?}"), "please report it")
+}
+
+fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let started = thread::Builder::new().name(format!("host {host}")).spawn(work);
+    started.map(drop).map_err(|error| {
+        let message = format!("the system refuses a thread for the host `{host}`: {error}");
+        Error::new("no-resources", message, "close other programs, or raise ulimit -u")
+    })
+}
+
+/// Ends when there are no more lines, or the reader has closed the pipe.
+fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
+    for line in lines {
+        if stdin.write_all(line.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Ends when standard output does, or the receiver is closed.
+fn read_events(stdout: ChildStdout, mut output_sender: impl FnMut(Output) -> bool) {
+    for line in BufReader::with_capacity(1 << 16, stdout).lines() {
+        let Ok(line) = line else { break };
+        let output = serde_json::from_str(&line).map_or_else(|_| Output::Invalid(line), Output::Event);
+        if !output_sender(output) {
+            return;
+        }
+    }
+    output_sender(Output::End);
+}
+
+fn keep_last_lines(stderr: Option<ChildStderr>, max_lines: usize, kept: &Mutex<VecDeque<String>>) {
+    let Some(stderr) = stderr else { return };
+    for line in BufReader::new(stderr).split(b'\n') {
+        let Ok(line) = line else { return };
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == max_lines {
+            kept.pop_front();
+        }
+        kept.push_back(String::from_utf8_lossy(&line).trim().to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests;
