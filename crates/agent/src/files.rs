@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_other_users_are_not_followed() {
+    fn symlinks_of_other_users_are_not_followed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("real")).unwrap();

@@ -68,12 +68,12 @@ fn fuzz_requests_for_metrics() {
 }
 
 #[test]
-fn fuzz_questions_on_the_socket() {
+fn fuzz_requests_on_the_socket() {
     fuzz(QUESTIONS, show::question);
 }
 
 #[test]
-fn fuzz_names_of_files_of_records() {
+fn fuzz_record_file_names() {
     fuzz(NAMES, record::name);
 }
 
@@ -93,7 +93,7 @@ fn fuzz_policies() {
 }
 
 #[test]
-fn fuzz_tables_of_networks() {
+fn fuzz_prefix_tables() {
     fuzz_file(TABLES, "table.csv", tune::table);
 }
 

@@ -93,9 +93,9 @@ impl Drop for Keeper {
 /// If that signal cannot be caught.
 pub fn keep(grace: Duration) -> Result<(), Problem> {
     Signals::ignore_reload()?;
-    let mut said = Vec::new();
-    let _ = std::io::stdin().read_to_end(&mut said);
-    if said != WORD {
+    let mut input = Vec::new();
+    let _ = std::io::stdin().read_to_end(&mut input);
+    if input != WORD {
         thread::sleep(grace);
     }
     Ok(())

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn any_bytes_are_kept_as_text_and_no_more_than_there_is_room_for() {
+    fn log_bytes_are_kept_as_text_up_to_the_buffer_size() {
         add(b"[3] STRUCT \xff\xfe size\n");
         assert_eq!(last(1).unwrap(), "[3] STRUCT \u{fffd}\u{fffd} size");
         for _ in 0..2 * KEPT_MESSAGES {

@@ -20,8 +20,8 @@ pub fn open(bytes: &[u8], place: &str) -> Result<OpenObject, Problem> {
         .name(name.as_ref())
         .map_err(|error| Problem::refused("bad-path", place, error, "a path without NUL", "rename the file"))?;
     builder.open_memory(bytes).map_err(|error| {
-        let said = libbpf_log::last(1).map(|said| format!("{said}: ")).unwrap_or_default();
-        broken(place, format!("something else ({said}{error:#})"))
+        let message = libbpf_log::last(1).map(|message| format!("{message}: ")).unwrap_or_default();
+        broken(place, format!("something else ({message}{error:#})"))
     })
 }
 
@@ -43,7 +43,7 @@ pub fn broken(place: &str, found: String) -> Problem {
 pub fn load(open: OpenObject, place: &str) -> Result<Object, Problem> {
     open.load().map_err(|error| {
         let tail = libbpf_log::last(SHOWN_LINES)
-            .map(|said| format!("; the last that was said:\n    {said}\n "))
+            .map(|message| format!("; the last that was said:\n    {message}\n "))
             .unwrap_or_default();
         Problem::failed(
             "kernel-refuses",
@@ -63,7 +63,7 @@ mod tests {
     use thalweg_store::Exit;
 
     #[test]
-    fn the_cause_of_an_error_of_libbpf_counts() {
+    fn a_libbpf_error_is_classified_by_its_underlying_cause() {
         let error = libbpf_rs::Error::from_raw_os_error(Errno::MFILE.raw_os_error()).context("failed to open object");
         let problem = Problem::missing("no-btf", "this kernel", error, "type information", "boot another kernel");
         assert_eq!((problem.exit, problem.code), (Exit::Exhausted, "too-few-descriptors"), "{problem}");

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_from_releases() {
+    fn kernel_versions_are_parsed_from_release_strings() {
         assert_eq!(version("6.1.0-50-cloud-amd64"), Some((6, 1)));
         assert_eq!(version("6.18.44"), Some((6, 18)));
         assert_eq!(version("7.0-rc1"), Some((7, 0)));

@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_shown_and_not_obeyed() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("a b\nc"), "a b\nc");
         assert_eq!(printable("\u{1b}]0;x\u{7}\u{9b}2J\r"), "\\u001b]0;x\\u0007\\u009b2J\\u000d");
         assert_eq!(on_one_line("a\nb"), "a\\nb");

@@ -47,17 +47,17 @@ fn check(name: &str) {
 }
 
 #[test]
-fn arithmetic_is_that_of_the_vectors() {
+fn arithmetic_matches_the_vectors() {
     check("fixed_point.txt");
 }
 
 #[test]
-fn the_bandwidth_filter_forgets_after_two_cycles() {
+fn the_bandwidth_filter_expires_samples_after_two_cycles() {
     check("max_bw.txt");
 }
 
 #[test]
-fn what_was_in_flight_is_found_by_the_time_of_sending() {
+fn inflight_is_looked_up_by_send_time() {
     check("inflight_ring.txt");
 }
 

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use waiting::wait_until;
 
-/// An agent that knows two connections, and what it was asked.
+/// A fake agent with two connections, which records the requests.
 struct FakeAgent {
     folder: tempfile::TempDir,
     asked: Arc<Mutex<Vec<Value>>>,
@@ -81,7 +81,7 @@ fn text(bytes: &[u8]) -> &str {
 }
 
 #[test]
-fn the_status_is_shown_and_as_json_whole() {
+fn the_status_is_shown_as_text_and_complete_as_json() {
     let fake = FakeAgent::start();
     let shown = run(&["status"], &fake.socket());
     assert_eq!(shown.status.code(), Some(0));
@@ -98,7 +98,7 @@ fn the_status_is_shown_and_as_json_whole() {
 }
 
 #[test]
-fn what_the_commands_need_is_checked_for_any_user() {
+fn requirements_of_the_commands_are_checked_for_any_user() {
     let check = |options: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg-agent"));
         command.arg("check").args(options).stdin(Stdio::null()).output().expect("it starts")
@@ -125,7 +125,7 @@ fn what_the_commands_need_is_checked_for_any_user() {
 }
 
 #[test]
-fn a_machine_that_lacks_something_is_told_so_by_the_exit_code() {
+fn a_missing_requirement_sets_the_exit_code() {
     // Without /proc there is no setting of eBPF, no cgroup, and there are no algorithms.
     let script = "mount -t tmpfs none /proc && exec \"$0\" check";
     let command = ["--user", "--map-root-user", "--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_thalweg-agent")];
@@ -142,18 +142,18 @@ fn a_machine_that_lacks_something_is_told_so_by_the_exit_code() {
 }
 
 #[test]
-fn without_an_agent_both_say_how_to_start_one() {
+fn without_an_agent_both_commands_report_how_to_start_one() {
     let folder = tempfile::tempdir().unwrap();
     for command in [&["status"][..], &["status", "--json"], &["top"], &["top", "--once"]] {
         let done = run(command, &folder.path().join("agent.sock"));
         assert_eq!((done.status.code(), text(&done.stdout)), (Some(1), ""), "{command:?}");
-        let said = text(&done.stderr);
-        assert!(said.contains("[not-recording]") && said.contains("systemctl start thalweg-agent"), "{said}");
+        let stderr = text(&done.stderr);
+        assert!(stderr.contains("[not-recording]") && stderr.contains("systemctl start thalweg-agent"), "{stderr}");
     }
 }
 
 #[test]
-fn the_table_is_printed_once_in_the_order_that_was_asked_for() {
+fn the_table_is_printed_once_in_the_requested_order() {
     let fake = FakeAgent::start();
     let done = run(&["top", "--once", "--sort", "retransmit-ratio"], &fake.socket());
     assert_eq!(done.status.code(), Some(0));
@@ -168,7 +168,7 @@ fn the_table_is_printed_once_in_the_order_that_was_asked_for() {
 }
 
 #[test]
-fn a_live_table_wants_a_terminal() {
+fn a_live_table_requires_a_terminal() {
     let fake = FakeAgent::start();
     let done = run(&["top"], &fake.socket());
     assert_eq!(done.status.code(), Some(2));
@@ -221,7 +221,7 @@ impl Screen {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
-    /// Waits for the end: the exit code and what was said. The terminal has to be as it was.
+    /// Waits for the exit: returns the exit code and the output. The terminal settings must be restored.
     fn end(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().unwrap().code();
         assert!(self.takes_lines(), "the terminal was not put back");
@@ -233,7 +233,7 @@ impl Screen {
 }
 
 #[test]
-fn a_key_sorts_the_live_table_and_q_puts_the_terminal_back() {
+fn a_key_sorts_the_live_table_and_q_restores_the_terminal() {
     let fake = FakeAgent::start();
     let mut screen = Screen::start(&fake);
     screen.wait_for("sorted by GOODPUT");
@@ -247,7 +247,7 @@ fn a_key_sorts_the_live_table_and_q_puts_the_terminal_back() {
 }
 
 #[test]
-fn ctrl_c_and_a_signal_put_the_terminal_back() {
+fn ctrl_c_and_a_signal_restore_the_terminal() {
     let fake = FakeAgent::start();
     let mut screen = Screen::start(&fake);
     screen.wait_for("sorted by GOODPUT");
@@ -262,7 +262,7 @@ fn ctrl_c_and_a_signal_put_the_terminal_back() {
 }
 
 #[test]
-fn an_agent_that_goes_away_ends_the_live_table_with_the_reason() {
+fn the_live_table_exits_with_the_reason_when_the_agent_stops() {
     let fake = FakeAgent::start();
     let screen = Screen::start(&fake);
     screen.wait_for("sorted by GOODPUT");

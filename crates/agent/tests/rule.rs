@@ -1,4 +1,4 @@
-//! The rules of `bbr_cpu` and `bbr3` in C do what the shared vectors say. The rule in Rust is held to the same file by
+//! The rules of `bbr_cpu` and `bbr3` in C match the shared vectors. The rule in Rust is tested against the same file by
 //! crates/cc.
 
 use serde_json::{Map, Value};
@@ -32,7 +32,7 @@ fn lines(object: &Map<String, Value>) -> String {
 }
 
 #[test]
-fn the_rule_in_c_does_what_the_vectors_say() {
+fn the_c_rule_matches_the_vectors() {
     let vectors: Value =
         serde_json::from_slice(&std::fs::read(root().join("tests/vectors/bbr_cpu.json")).unwrap()).unwrap();
     let mut input = String::new();
@@ -54,9 +54,9 @@ fn the_rule_in_c_does_what_the_vectors_say() {
     }
 
     let folder = tempfile::tempdir().unwrap();
-    let asked = folder.path().join("input");
-    std::fs::write(&asked, input).unwrap();
-    let output = Command::new(driver(folder.path())).stdin(File::open(asked).unwrap()).output().unwrap();
+    let input_file = folder.path().join("input");
+    std::fs::write(&input_file, input).unwrap();
+    let output = Command::new(driver(folder.path())).stdin(File::open(input_file).unwrap()).output().unwrap();
     assert!(output.status.success(), "the rule has failed");
 
     let output = String::from_utf8(output.stdout).unwrap();

@@ -12,7 +12,7 @@ use thalweg_cc::Word;
 
 type Values = BTreeMap<String, u64>;
 
-/// A time that is not there.
+/// A missing time.
 const NONE: u64 = u64::MAX;
 
 const PROBE_RTT: u64 = 3;
@@ -71,14 +71,14 @@ fn model(prefix: &str, words: &Values) -> String {
     members.map(|(member, word)| format!("{prefix}.{member} {}\n", words.get(word).unwrap_or(&0))).concat()
 }
 
-/// What the decisions are given at a call. `before` is the state of BBR before it, `given` and `after` are the
+/// The inputs of the decisions at a call. `before` is the state of BBR before it, `given` and `after` are the
 /// vectors'.
-fn input(before: &Values, given: &Values, after: &Values) -> String {
-    let time = |name: &str| given.get(name).filter(|value| **value != NONE).map_or(0, |value| value / 1000);
-    let get = |name: &str| given.get(name).copied().unwrap_or(0);
+fn input(before: &Values, arguments: &Values, after: &Values) -> String {
+    let time = |name: &str| arguments.get(name).filter(|value| **value != NONE).map_or(0, |value| value / 1000);
+    let get = |name: &str| arguments.get(name).copied().unwrap_or(0);
     let word = |name: &str| after[name];
     let clock = get("now") / 1_000_000;
-    let rtt_us = given.get("rtt").filter(|value| **value != NONE).map_or(u64::from(u32::MAX), |value| value / 1000);
+    let rtt_us = arguments.get("rtt").filter(|value| **value != NONE).map_or(u64::from(u32::MAX), |value| value / 1000);
     let bw = if word("lt_use_bw") == 1 { word("lt_bw") } else { word("bw_s_0_v") };
     let members = [
         ("now_us", time("delivered_at")),
@@ -115,7 +115,7 @@ fn input(before: &Values, given: &Values, after: &Values) -> String {
         + &members.map(|(name, value)| format!("{name} {value}\n")).concat()
 }
 
-/// What is expected of a call.
+/// The expected result of a call.
 struct Expected {
     place: String,
     call: String,
@@ -153,7 +153,7 @@ impl Expected {
 /// The program's input, and what is expected of its output.
 fn script(vectors: &str) -> (String, Vec<Expected>) {
     let (mut input_text, mut expected) = (String::new(), Vec::new());
-    let (mut case, mut cc, mut given, mut before) = (String::new(), "", Values::new(), Values::new());
+    let (mut case, mut cc, mut arguments, mut before) = (String::new(), "", Values::new(), Values::new());
     for (line, number) in vectors.lines().zip(1..) {
         let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
         match name {
@@ -161,14 +161,14 @@ fn script(vectors: &str) -> (String, Vec<Expected>) {
             "cc" => cc = rest,
             "params" => {
                 input_text += &params(cc, rest);
-                (given, before) = (Values::new(), Values::new());
+                (arguments, before) = (Values::new(), Values::new());
             }
             _ => {
-                let (words, results) = rest.split_once('>').expect("what came of it");
-                set(&mut given, words);
-                let mut after = given.clone();
+                let (words, results) = rest.split_once('>').expect("results after >");
+                set(&mut arguments, words);
+                let mut after = arguments.clone();
                 set(&mut after, results);
-                input_text += &input(&before, &given, &after);
+                input_text += &input(&before, &arguments, &after);
                 let command = match name {
                     "init" => "begin\n",
                     "ack" => "ack\n",
@@ -177,7 +177,7 @@ fn script(vectors: &str) -> (String, Vec<Expected>) {
                 input_text += command;
                 let place = format!("line {number} of {case}");
                 expected.push(Expected { place, call: name.to_owned(), before, after: after.clone() });
-                (given, before) = (after.clone(), after);
+                (arguments, before) = (after.clone(), after);
             }
         }
     }
@@ -185,12 +185,12 @@ fn script(vectors: &str) -> (String, Vec<Expected>) {
 }
 
 #[test]
-fn the_decisions_in_c_are_those_of_the_vectors() {
+fn c_decisions_match_the_vectors() {
     let (input, expected) = script(&vectors());
     let folder = tempfile::tempdir().unwrap();
-    let asked = folder.path().join("input");
-    std::fs::write(&asked, input).unwrap();
-    let output = Command::new(driver(folder.path())).stdin(File::open(asked).unwrap()).output().unwrap();
+    let input_file = folder.path().join("input");
+    std::fs::write(&input_file, input).unwrap();
+    let output = Command::new(driver(folder.path())).stdin(File::open(input_file).unwrap()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let output = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.lines().count(), expected.len());

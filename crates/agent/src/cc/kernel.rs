@@ -151,6 +151,6 @@ fn modprobe(module: &str) -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().next().unwrap_or("modprobe has failed").to_owned())
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    Err(stderr.lines().next().unwrap_or("modprobe has failed").to_owned())
 }

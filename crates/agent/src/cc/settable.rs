@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_set_is_what_is_read() {
+    fn parameters_read_back_as_set() {
         let set = settings(&["probe_gain=1.5", "probe_clock=time", "probe_interval_ms=700", "loss_threshold=0.5"]);
         let bytes = TUNED.bytes(&set, "bbr_tuned").unwrap();
         assert_eq!(bytes.len(), TUNED.size());
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_of_bbr_auto_has_parameters_that_bbr_tuned_does_not_have() {
+    fn bbr_auto_has_parameters_that_bbr_tuned_lacks() {
         let set = settings(&["auto_max_gain=1.5", "cruise_gain=0.9375"]);
         assert_eq!(AUTO.read(&AUTO.bytes(&set, "bbr_auto").unwrap()), set);
         assert_eq!(AUTO.read(&AUTO.bytes(&Settings::new(), "bbr_auto").unwrap()), Settings::new());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_refused_with_what_exists() {
+    fn invalid_parameters_are_rejected_with_the_existing_ones() {
         let unknown = error(&TUNED, &["gain=1"]);
         assert!(unknown.found.contains("this does not have") && unknown.expected.contains("probe_gain"), "{unknown}");
         let range = error(&TUNED, &["probe_gain=5"]);

@@ -60,14 +60,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_for_as_many_connections_as_a_hundredth_of_the_memory_holds() {
+    fn default_capacity_is_the_number_of_connections_that_fit_into_1_percent_of_memory() {
         assert_eq!(Capacity::on_machine(512_000_000).places(), LEAST);
         assert_eq!(Capacity::on_machine(4_480_000_000).places(), 65_536, "100,000 would fit");
         assert_eq!(Capacity::on_machine(1 << 40).places(), MOST);
     }
 
     #[test]
-    fn there_is_room_for_as_many_as_are_asked_for() {
+    fn configured_capacity_is_used() {
         let capacity = |count| Capacity::for_connections(count);
         assert_eq!((capacity(1).places(), capacity(1).more(), capacity(1).set_mask()), (8, 1, 0));
         assert_eq!((capacity(9).places(), capacity(100_000).places()), (16, 131_072));

@@ -116,7 +116,7 @@ pub enum Fate {
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
 
 impl Recorded {
-    /// What has become of it since it was found.
+    /// Returns its state since it was found.
     pub fn fate(&self, mount: &Path) -> Fate {
         let found = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.ino() == self.number => return Fate::Same,
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mount_of_version_2_is_found_among_those_of_version_1() {
+    fn the_cgroup_v2_mount_is_found_among_v1_mounts() {
         let mounts = "24 30 0:22 / /proc rw - proc proc rw\n\
                       31 30 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       32 30 0:27 / /sys/fs/my\\040cgroups rw,nosuid shared:5 - cgroup2 cgroup2 rw\n";
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_lead_to_paths_also_when_the_cgroup_is_gone() {
+    fn cgroup_ids_resolve_to_paths_after_the_cgroup_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("a.slice/b.service");
         fs::create_dir_all(&inner).unwrap();

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_is_counted_and_followed_and_slewing_is_not_one() {
+    fn a_clock_step_is_counted_and_applied_and_slewing_is_not_a_step() {
         let mut clock = Clock { offset_us: 1_000_000, steps: 0 };
         assert_eq!(clock.unix_us(500), 1_000_500);
         clock.set(10_000_000, 11_005_000);
@@ -101,11 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn now_is_now() {
+    fn the_converted_time_matches_the_system_clock() {
         let clock = Clock::now();
         let unix_us = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_micros();
-        let told = u128::from(clock.unix_us(monotonic_us()));
-        assert!(told.abs_diff(unix_us) < 60_000_000, "{told} {unix_us}");
+        let converted_us = u128::from(clock.unix_us(monotonic_us()));
+        assert!(converted_us.abs_diff(unix_us) < 60_000_000, "{converted_us} {unix_us}");
     }
 
     #[test]

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_as_the_header_says() {
+    fn queue_slots_match_the_c_header() {
         assert!(HEADER.contains(&format!("#define RECORD_SLOTS {SLOTS}\n")));
         let members = |structure: &str| {
             let (_, body) = HEADER.split_once(&format!("struct {structure} {{\n")).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_taken_in_their_order_round_after_round() {
+    fn events_are_drained_in_order_across_wraparounds() {
         let (mut writer, mut events) = both();
         assert!(taken(&mut events).is_empty());
         let lengths = [RecordEvent::BYTES, RecordEvent::SHORT_BYTES, RecordEvent::TRANSFER_BYTES];
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_slots_are_full_there_is_room_again_once_they_were_read() {
+    fn a_full_queue_accepts_events_again_after_it_is_drained() {
         let (mut writer, mut events) = both();
         let fit = (0..SLOTS + 9).filter(|number| writer.write(*number, RecordEvent::SHORT_BYTES)).count();
         assert_eq!(fit as u64, SLOTS);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_is_still_being_written_holds_up_those_behind_it() {
+    fn an_incomplete_event_blocks_the_events_behind_it() {
         let (mut writer, mut events) = both();
         let first = writer.take(1, RecordEvent::SHORT_BYTES).unwrap();
         assert!(writer.write(2, RecordEvent::SHORT_BYTES));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_another_length_is_none_and_holds_up_nothing() {
+    fn an_event_of_unexpected_length_is_skipped_and_does_not_block_the_queue() {
         let (mut writer, mut events) = both();
         for (connection, length) in
             [(1, RecordEvent::BYTES - 8), (2, RecordEvent::BYTES + 8), (3, usize::MAX), (4, RecordEvent::BYTES)]

@@ -197,7 +197,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn the_share_is_that_of_the_time_between() {
+    fn the_off_cpu_share_covers_the_requested_interval() {
         let off_cpu = OffCpu::default();
         for number in 0..3_000u64 {
             // Away for half of the second 10 s of 30 s.
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_is_remembered_and_not_more() {
+    fn off_cpu_history_is_limited_to_one_hour() {
         let off_cpu = OffCpu::default();
         for number in 0..2 * 360_000u64 {
             off_cpu.alarm(10_000 * (number + 1), number < 360_000);
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_other_tasks_is_not_away() {
+    fn waiting_for_other_tasks_does_not_count_as_off_cpu() {
         let ms = Duration::from_millis;
         assert!(is_away(ms(10), ms(0)) && is_away(ms(10), ms(8)));
         assert!(!is_away(ms(10), ms(9)) && !is_away(ms(10), ms(11)) && !is_away(ms(1), ms(0)));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_watched_until_it_is_over() {
+    fn the_off_cpu_watch_runs_on_this_machine_until_it_is_dropped() {
         let off_cpu = Arc::new(OffCpu::default());
         let watch = Watch::start(&off_cpu).unwrap();
         while off_cpu.points().back().is_none_or(|point| point.alarms < MIN_ALARMS + 1) {

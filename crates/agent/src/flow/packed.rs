@@ -60,7 +60,7 @@ mod tests {
     use crate::flow::record_event::flag;
 
     #[test]
-    fn an_event_comes_out_as_it_went_in() {
+    fn an_event_survives_packing_and_unpacking() {
         let mut chance = 1u64;
         let numbers: Vec<u64> = (0..RecordEvent::NUMBERS as u64)
             .map(|at| {
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_at_a_busy_connection_takes_little() {
+    fn a_packed_sample_of_a_busy_connection_is_small() {
         let look = RecordEvent {
             kind: 2,
             flags: flag::JOINED | flag::BLIND,

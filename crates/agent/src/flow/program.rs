@@ -259,13 +259,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cgroup_is_within_those_above_it() {
+    fn a_cgroup_is_contained_in_its_ancestors() {
         assert!(is_within("/a/b", "/a") && is_within("/a", "/a") && is_within("/a", "/"));
         assert!(!is_within("/ab", "/a") && !is_within("/a", "/a/b"));
     }
 
     #[test]
-    fn what_the_kernel_says_of_a_file_is_understood() {
+    fn kernel_fdinfo_of_a_program_is_parsed() {
         let text = "pos:\t0\nprog_type:\t13\nmemlock:\t8192\nrun_time_ns:\t4711\nrun_cnt:\t42\n";
         assert_eq!(field(text, "run_cnt"), Some(42));
         assert_eq!(field(text, "memlock"), Some(8192));

@@ -110,7 +110,7 @@ mod tests {
     const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
 
     #[test]
-    fn the_mirror_has_the_reasons_and_bits_of_the_header() {
+    fn reasons_and_bits_match_the_c_header() {
         let (_, reasons) = HEADER.split_once("enum record_reason {").unwrap();
         let reasons = reasons.lines().skip(1).map_while(|line| line.trim().strip_prefix("RECORD_")?.split(',').next());
         let mirrored = Reason::ALL.map(|reason| reason.name().to_uppercase());
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_override_and_a_refusal_are_not_part_of_the_comparison() {
+    fn an_override_is_recorded_as_untouched_and_only_a_refusal_as_left_alone() {
         assert_eq!(Reason::Override.assignment(), Some("untouched"));
         assert!(
             Reason::Refused.is_left_alone() && !Reason::Override.is_left_alone() && !Reason::HeldOut.is_left_alone()

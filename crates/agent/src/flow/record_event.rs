@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mirror_has_the_members_of_the_header_in_their_order() {
+    fn struct_members_match_the_c_header_in_order() {
         let mirrored: Vec<(String, String, usize)> = RecordEvent::MEMBERS
             .iter()
             .map(|(name, word, bytes)| ((*name).to_owned(), (*word).to_owned(), *bytes))
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_filled_up_between_the_members() {
+    fn there_is_no_padding_between_members() {
         assert_eq!(RecordEvent::MEMBERS.iter().map(|(.., bytes)| bytes).sum::<usize>(), RecordEvent::BYTES);
         assert!(
             [RecordEvent::BYTES, RecordEvent::SHORT_BYTES, RecordEvent::TRANSFER_BYTES]
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_read_from_where_it_stands() {
+    fn a_member_is_read_at_its_offset() {
         let mut bytes = vec![0; RecordEvent::BYTES];
         bytes[8..16].copy_from_slice(&7u64.to_ne_bytes());
         let at = std::mem::offset_of!(RecordEvent, last_app_limited_samples);
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mirror_has_the_kinds_and_flags_of_the_header() {
+    fn kinds_and_flags_match_the_c_header() {
         let (_, kinds) = HEADER.split_once("enum record_kind {").unwrap();
         let kinds: Vec<&str> = kinds.lines().skip(1).map_while(|line| line.trim().strip_prefix("RECORD_")).collect();
         let kinds: Vec<String> = kinds.iter().map(|line| line.split(',').next().unwrap().to_lowercase()).collect();
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_read_from_the_flags() {
+    fn the_assigned_algorithm_is_decoded_from_the_flags() {
         let event = |flags| RecordEvent { flags, ..RecordEvent::default() };
         let chosen = event(flag::OUTGOING | reason::flags(Reason::Treated, Some(3)) | reason::SHARED);
         assert_eq!((chosen.reason(), chosen.slot(), chosen.is(reason::SHARED)), (Reason::Treated, Some(3), true));
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_another_length_is_refused() {
+    fn an_event_of_unexpected_length_is_rejected() {
         assert!(RecordEvent::parse(&[0; RecordEvent::BYTES]).is_some());
         assert!(RecordEvent::parse(&[0; RecordEvent::SHORT_BYTES]).is_some());
         assert!(RecordEvent::parse(&[0; RecordEvent::TRANSFER_BYTES]).is_some());
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_transfer_of_a_connection_is_an_event_of_its_own() {
+    fn the_last_transfer_of_a_connection_is_a_separate_event() {
         let close = RecordEvent {
             flags: flag::OUTGOING,
             connection: 7,
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_as_long_as_the_header_says() {
+    fn settings_have_the_size_of_the_c_struct() {
         let settings = Settings {
             jiffy_us: 1,
             idle_gap_us: 2,
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_of_all_cpus_are_added_up() {
+    fn per_cpu_counters_are_summed() {
         let cpu = |first: u64| [first, 1, 2, 3, 4, 5].into_iter().flat_map(u64::to_ne_bytes).collect::<Vec<u8>>();
         let counters = Counters::sum(&[cpu(10), cpu(20)]);
         assert_eq!((counters.opened, counters.joined, counters.lost_connections), (30, 2, 10));

@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn middles_are_within_6_percent_of_what_is_counted_there() {
+    fn bucket_midpoints_are_within_6_percent_of_every_value_in_the_bucket() {
         for rtt_us in (32..2000).chain([10_000, 123_456, 999_999, 8_000_000]) {
             let middle = middle_us(bucket(rtt_us) as u32);
             assert!(middle.abs_diff(rtt_us) * 16 <= rtt_us, "{rtt_us} {middle}");
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_lies_where_so_many_samples_are_below() {
+    fn a_percentile_has_the_corresponding_fraction_of_samples_below_it() {
         let histogram = histogram(&[(1_000, 95), (50_000, 5)]);
         let at = |percent| percentile_us(&histogram, percent, 900, 51_000).unwrap();
         assert!(at(95).abs_diff(1_000) < 60, "{}", at(95));
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn it_never_leaves_the_range_of_the_samples() {
+    fn a_percentile_stays_within_the_range_of_the_samples() {
         assert_eq!(percentile_us(&histogram(&[(1_000, 3)]), 95, 1_000, 1_000), Some(1_000));
         assert_eq!(percentile_us(&[0; RTT_OCTAVES], 95, 0, 0), None);
     }

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_look_at_a_connection_is_kept_until_it_has_ended() {
+    fn the_last_sample_of_a_connection_is_kept_until_it_closes() {
         let look = |connection: u64, end_us: u64| RecordEvent { connection, end_us, ..RecordEvent::default() };
         let mut untracked = Untracked::default();
         untracked.take(&look(1, 10));

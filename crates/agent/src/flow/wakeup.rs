@@ -97,7 +97,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_client_waits_for_a_complete_round_of_the_daemon() {
+    fn a_client_waits_for_a_complete_poll_cycle_of_the_daemon() {
         let (wakeup, is_over, rounds) = (Wakeup::new().unwrap(), AtomicBool::new(false), AtomicU64::new(0));
         wakeup.set_serving(true);
         thread::scope(|scope| {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn no_client_waits_for_a_daemon_that_does_not_serve() {
+    fn no_client_waits_for_a_daemon_that_has_stopped_serving() {
         let wakeup = Wakeup::new().unwrap();
         wakeup.wake();
         wakeup.set_serving(true);

@@ -77,7 +77,7 @@ mod tests {
     const REPLACED: &str = "rtt_p95_us";
 
     #[test]
-    fn low_detail_keeps_the_columns_that_advise_reads() {
+    fn low_detail_keeps_the_columns_used_by_advise() {
         let (_, columns) = ADVISE.split_once("COLUMNS: dict[str, str] = {").unwrap();
         let (columns, _) = columns.split_once('}').unwrap();
         let read: Vec<&str> = columns.split('"').skip(1).step_by(2).collect();

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_and_times_are_read() {
+    fn sampling_ratios_and_durations_are_parsed() {
         assert_eq!(one_in("1/1"), Ok(1));
         assert_eq!(one_in("1/1000"), Ok(1000));
         for wrong in ["1/0", "2/3", "0.1", "1/-5", "1/", "1/5000000000"] {

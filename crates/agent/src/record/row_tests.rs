@@ -5,7 +5,7 @@ use crate::flow::measures::AF_INET;
 /// Jiffies of 4 ms.
 const JIFFY_NS: u64 = 4_000_000;
 
-/// Of a machine that is never off CPU.
+/// A row builder for a machine that is never off CPU.
 fn row_builder(addresses: Addresses) -> RowBuilder {
     assembler_with(addresses, OffCpu::with_share(0.0))
 }
@@ -70,7 +70,7 @@ fn close() -> RecordEvent {
 }
 
 #[test]
-fn a_connection_that_has_closed_is_told_with_what_follows_from_its_numbers() {
+fn a_row_of_a_closed_connection_has_the_derived_columns() {
     let row = row(&close());
     assert_eq!((row.kind, row.transfer, row.close, row.direction), ("close", None, Some("remote_fin"), Some("in")));
     assert_eq!((row.duration_us, row.end_us - row.start_us.unwrap()), (Some(2_000_000), 2_000_000));
@@ -87,7 +87,7 @@ fn a_connection_that_has_closed_is_told_with_what_follows_from_its_numbers() {
 }
 
 #[test]
-fn how_it_has_closed_follows_from_the_error_and_the_last_state() {
+fn the_close_reason_follows_from_the_socket_error_and_the_last_state() {
     const ESTABLISHED: u32 = 1;
     for (error, state, expected) in [
         (0, state::LAST_ACK, "remote_fin"),
@@ -126,7 +126,7 @@ fn transfer() -> RecordEvent {
 }
 
 #[test]
-fn a_transfer_has_a_completion_time_if_it_has_ended_and_the_network_has_set_the_pace() {
+fn a_transfer_has_a_completion_time_if_it_ended_and_was_limited_by_the_network() {
     let done = row(&transfer());
     assert_eq!((done.kind, done.transfer), ("transfer", Some(3)));
     assert_eq!((done.fct_us, done.goodput_bps), (Some(80_000), Some(10e6)));
@@ -142,7 +142,7 @@ fn a_transfer_has_a_completion_time_if_it_has_ended_and_the_network_has_set_the_
 }
 
 #[test]
-fn addresses_and_ports_are_kept_as_the_operator_wants() {
+fn addresses_and_ports_are_recorded_as_configured() {
     let truncated = |event: &RecordEvent| row_builder(Addresses::Truncated).row(event, &Clock::now(), false);
     let incoming = truncated(&close());
     assert_eq!((incoming.remote_address.as_deref(), incoming.remote_port), (Some("198.51.100.0/24"), None));
@@ -151,18 +151,18 @@ fn addresses_and_ports_are_kept_as_the_operator_wants() {
 }
 
 #[test]
-fn ipv4_on_a_socket_of_ipv6_is_ipv4() {
+fn ipv4_mapped_addresses_are_recorded_as_ipv4() {
     let mapped = |last: u8| ip(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, last]);
     let event = RecordEvent { family: 10, local_address: mapped(1), remote_address: mapped(2), ..close() };
-    let told = row(&event);
-    assert_eq!((told.ip_version, told.remote_address.as_deref()), (Some(4), Some("192.0.2.2")));
+    let row_of_event = row(&event);
+    assert_eq!((row_of_event.ip_version, row_of_event.remote_address.as_deref()), (Some(4), Some("192.0.2.2")));
     let real = ip(&[0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
-    let told = row(&RecordEvent { family: 10, local_address: real, remote_address: real, ..close() });
-    assert_eq!((told.ip_version, told.local_address.as_deref()), (Some(6), Some("2001:db8::1")));
+    let row_of_event = row(&RecordEvent { family: 10, local_address: real, remote_address: real, ..close() });
+    assert_eq!((row_of_event.ip_version, row_of_event.local_address.as_deref()), (Some(6), Some("2001:db8::1")));
 }
 
 #[test]
-fn what_is_not_known_of_a_joined_connection_is_empty() {
+fn unknown_columns_of_a_connection_opened_before_recording_are_empty() {
     let joined = RecordEvent {
         kind: Kind::Interim as u32,
         flags: flag::JOINED | flag::BLIND,
@@ -180,24 +180,24 @@ fn what_is_not_known_of_a_joined_connection_is_empty() {
     assert_eq!(row.acked_bytes, Some(1_000_000), "the kernel counts from the opening");
 }
 
-/// BBR, with less than a BDP in flight at all looks.
+/// A BBR connection with less than one BDP in flight in all samples.
 fn bbr() -> RecordEvent {
     // One packet in 100 us, rounded down by less than 2^-24 packets per us.
     RecordEvent { bbr_bw: (1 << 24) / 100, bbr_min_rtt_us: 20_000, bbr_looks: 10, bbr_short_looks: 10, ..close() }
 }
 
 #[test]
-fn bbr_is_told_of_where_it_runs() {
-    let told = row(&bbr());
-    assert!(told.bbr_bw_bps.unwrap().abs_diff(115_840_000) < 1_000, "{:?}", told.bbr_bw_bps);
-    assert_eq!(told.bbr_min_rtt_us, Some(20_000));
+fn bbr_state_is_recorded_for_bbr_connections() {
+    let bbr_row = row(&bbr());
+    assert!(bbr_row.bbr_bw_bps.unwrap().abs_diff(115_840_000) < 1_000, "{:?}", bbr_row.bbr_bw_bps);
+    assert_eq!(bbr_row.bbr_min_rtt_us, Some(20_000));
     assert_eq!(row(&RecordEvent { bbr_min_rtt_us: u32::MAX, ..bbr() }).bbr_min_rtt_us, None);
     let other = row(&close());
     assert_eq!((other.bbr_bw_bps, other.bbr_min_rtt_us, other.cpu_limited), (None, None, None));
 }
 
 #[test]
-fn bbr_is_short_of_cpu_where_its_machine_was_off_cpu() {
+fn bbr_is_reported_short_of_cpu_if_its_machine_was_off_cpu() {
     let judged = |event: &RecordEvent, off_cpu| {
         assembler_with(Addresses::Whole, OffCpu::with_share(off_cpu)).row(event, &Clock::now(), false).cpu_limited
     };
@@ -213,18 +213,18 @@ fn bbr_is_short_of_cpu_where_its_machine_was_off_cpu() {
 }
 
 #[test]
-fn the_95th_percentile_of_few_round_trips_is_the_largest() {
+fn the_95th_percentile_of_few_rtt_samples_is_the_largest() {
     let mut event = RecordEvent { rtt_samples: 19, ..close() };
     assert_eq!(row(&event).rtt_p95_us, Some(50_000));
     // All in the bucket around 30 ms.
     event.rtt_histogram[9] = u64::from_ne_bytes([0, 0, 0, 0, 0, 0, 20, 0]);
     event.rtt_samples = 20;
-    let told = row(&event).rtt_p95_us.unwrap();
-    assert!((28_000..32_000).contains(&told), "{told}");
+    let p95_us = row(&event).rtt_p95_us.unwrap();
+    assert!((28_000..32_000).contains(&p95_us), "{p95_us}");
 }
 
 #[test]
-fn an_unreported_close_has_a_row_of_the_stored_state() {
+fn an_unreported_close_produces_a_row_from_the_stored_state() {
     let gone = RecordEvent {
         kind: Kind::Gone as u32,
         family: 0,

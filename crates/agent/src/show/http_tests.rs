@@ -17,7 +17,7 @@ fn send(server: &Server, request: &str) -> String {
 }
 
 #[test]
-fn the_metrics_are_served_in_prometheus_own_format() {
+fn metrics_are_served_in_the_prometheus_text_format() {
     let answer = send(&start(), "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
@@ -26,7 +26,7 @@ fn the_metrics_are_served_in_prometheus_own_format() {
 }
 
 #[test]
-fn what_is_not_the_metrics_is_told_where_they_are() {
+fn invalid_requests_get_an_http_error_status() {
     let server = start();
     assert!(send(&server, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(send(&server, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
@@ -38,7 +38,7 @@ fn what_is_not_the_metrics_is_told_where_they_are() {
 }
 
 #[test]
-fn a_client_that_never_asks_does_not_block_others() {
+fn a_client_that_sends_no_request_does_not_block_others() {
     let server = start();
     let silent = TcpStream::connect(server.address()).unwrap();
     assert!(send(&server, "GET /metrics HTTP/1.0\r\n\r\n").starts_with("HTTP/1.1 200 "));
@@ -46,7 +46,7 @@ fn a_client_that_never_asks_does_not_block_others() {
 }
 
 #[test]
-fn addresses_that_other_machines_reach_are_refused() {
+fn non_loopback_addresses_are_rejected() {
     for listen in ["0.0.0.0:9477", "192.0.2.7:9477", "[::]:9477", "[2001:db8::1]:80", "[::ffff:192.0.2.7]:80"] {
         let problem = address(listen).unwrap_err();
         assert_eq!((problem.exit, problem.code), (Exit::Refused, "listen-not-loopback"), "{listen}");
@@ -61,7 +61,7 @@ fn addresses_that_other_machines_reach_are_refused() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_said_with_how_to_find_who_has_it() {
+fn a_port_in_use_is_reported_with_the_command_to_find_its_owner() {
     let server = start();
     let listen = server.address().to_string();
     let problem = Server::start(&listen, Arc::new(Metrics::new()), Arc::new(fixture::agent())).unwrap_err();

@@ -179,8 +179,8 @@ fn programs(registry: &Registry, programs: &[Program]) {
 }
 
 /// Registers a metric. Names and labels are constants, each used once; an invalid one fails in every test.
-fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
-    let collector = made.expect("valid names");
+fn registered<C: Collector + Clone + 'static>(registry: &Registry, created: prometheus::Result<C>) -> C {
+    let collector = created.expect("valid names");
     registry.register(Box::new(collector.clone())).expect("a name of its own");
     collector
 }

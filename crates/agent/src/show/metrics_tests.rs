@@ -44,7 +44,7 @@ fn transfer() -> RecordRow {
 fn page(rows: &[RecordRow]) -> String {
     let metrics = Arc::new(Metrics::new());
     let mut tally = Tally::new(Arc::clone(&metrics));
-    // What was published once is not published again.
+    // Published rows are not published again.
     rows.iter().for_each(|row| {
         tally.take(row);
         tally.publish();
@@ -80,7 +80,7 @@ fn a_transfer_counts_in_its_size_and_in_bytes_per_second() {
 }
 
 #[test]
-fn what_a_row_does_not_know_counts_nowhere() {
+fn unknown_values_of_a_row_are_not_counted() {
     let idle = RecordRow { segments: Some(0), retransmits: Some(0), rtt_min_us: None, cpu_limited: None, ..close() };
     let unfinished = RecordRow { fct_us: None, goodput_bps: None, ..transfer() };
     let page = page(&[idle, unfinished, RecordRow { kind: "interim", ..close() }]);
@@ -92,14 +92,14 @@ fn what_a_row_does_not_know_counts_nowhere() {
 }
 
 #[test]
-fn a_ratio_of_zero_has_a_bucket_of_its_own() {
+fn a_ratio_of_zero_has_a_separate_bucket() {
     let clean = RecordRow { retransmits: Some(0), ..close() };
     let page = page(&[clean, close()]);
     assert_eq!(sample(&page, "thalweg_connection_retransmit_ratio_bucket{cc=\"bbr\",le=\"0\"}"), Some(1.0));
 }
 
 #[test]
-fn how_recording_goes_is_shown() {
+fn the_state_of_recording_is_exported() {
     let mut agent = fixture::agent().snapshot;
     let page = Metrics::new().render(&agent, Vec::new());
     let value = |name: &str| sample(&page, name);
@@ -121,7 +121,7 @@ fn how_recording_goes_is_shown() {
 }
 
 #[test]
-fn algorithms_are_counted_apart() {
+fn algorithms_are_counted_separately() {
     let other = RecordRow { cc: Some("cubic".into()), ..close() };
     let nameless = RecordRow { cc: None, close: None, ..close() };
     let page = page(&[close(), other.clone(), other, nameless]);
@@ -132,7 +132,7 @@ fn algorithms_are_counted_apart() {
 }
 
 #[test]
-fn bounds_are_round_numbers() {
+fn bucket_bounds_are_round_numbers() {
     assert_eq!(steps(-4, -3), [0.0001, 0.0002, 0.0005, 0.001]);
 }
 
@@ -144,7 +144,7 @@ fn the_reference_page_names_every_metric_and_no_other() {
     let reference = include_str!("../../../../docs/reference/agent.md");
     let (_, section) = reference.split_once("\n## Metrics\n").expect("a section on metrics");
     let (section, _) = section.split_once("\n## ").expect("another section");
-    // What choosing comes to is the part of tune/metrics.rs.
+    // tune/metrics.rs tests the metrics of selection.
     let is_metric = |word: &&str| {
         (word.starts_with("thalweg_") || word.starts_with("process_")) && !word.starts_with("thalweg_tune_")
     };

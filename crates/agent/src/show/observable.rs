@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_the_json_lines_that_are_documented() {
+    fn requests_are_the_documented_json_lines() {
         let read = |line: &str| serde_json::from_str::<Request>(line).unwrap();
         assert_eq!(read(r#"{"get":"status"}"#), Request::Status);
         assert_eq!(read(r#"{"get":"open"}"#), Request::Open { sort: SortBy::Goodput, limit: 1000 });

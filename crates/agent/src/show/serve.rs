@@ -72,7 +72,7 @@ struct Client {
 }
 
 enum State {
-    /// What has come of its request.
+    /// State of its request.
     Asking(Vec<u8>),
     /// The answer, and how much of it is sent.
     Answered(Vec<u8>, usize),

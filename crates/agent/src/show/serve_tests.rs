@@ -2,7 +2,7 @@ use super::*;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// Far less than what silent clients are waited for, and far more than an answer takes on a busy machine.
+/// Far below the timeout of silent clients, and far above the duration of a response on a busy machine.
 const SOON: Duration = Duration::from_millis(1500);
 
 /// Answers a line with the number of bytes that it names.
@@ -33,7 +33,7 @@ fn serve() -> SocketAddr {
     address
 }
 
-/// Asks, and returns the number of bytes answered.
+/// Sends a request and returns the number of bytes of the response.
 fn ask(address: SocketAddr, request: &str) -> usize {
     let mut client = TcpStream::connect(address).unwrap();
     client.write_all(request.as_bytes()).unwrap();
@@ -68,7 +68,7 @@ fn slow_clients_do_not_delay_others() {
 }
 
 #[test]
-fn a_large_answer_arrives_whole_beside_others() {
+fn a_large_response_arrives_complete_alongside_others() {
     let address = serve();
     let mut large = TcpStream::connect(address).unwrap();
     large.write_all(b"9000000\n").unwrap();
@@ -79,7 +79,7 @@ fn a_large_answer_arrives_whole_beside_others() {
 }
 
 #[test]
-fn the_end_of_a_request_and_what_follows_it_do_no_harm() {
+fn data_after_the_end_of_a_request_is_ignored() {
     let address = serve();
     let mut half = TcpStream::connect(address).unwrap();
     half.write_all(b"5").unwrap();
@@ -87,7 +87,7 @@ fn the_end_of_a_request_and_what_follows_it_do_no_harm() {
     let mut answer = Vec::new();
     half.read_to_end(&mut answer).unwrap();
     assert_eq!(answer.len(), 5, "half closed");
-    // What is not read would reset the connection, and the answer with it.
+    // Unread data would reset the connection and lose the response.
     assert_eq!(ask(address, &format!("9\n{}", "1\n".repeat(10_000))), 9, "one answer to many requests");
     let mut silent = TcpStream::connect(address).unwrap();
     silent.shutdown(std::net::Shutdown::Write).unwrap();
@@ -95,7 +95,7 @@ fn the_end_of_a_request_and_what_follows_it_do_no_harm() {
 }
 
 #[test]
-fn a_silent_client_is_dropped_in_time() {
+fn a_silent_client_is_disconnected_after_the_timeout() {
     let mut silent = TcpStream::connect(serve()).unwrap();
     let begun = Instant::now();
     assert_eq!(silent.read(&mut [0]).unwrap_or(0), 0);

@@ -197,7 +197,7 @@ mod tests {
     use serde_json::Value;
 
     #[test]
-    fn an_answer_of_another_version_is_understood() {
+    fn a_response_of_another_version_is_parsed() {
         let answer = r#"{"version":"9.9","counters":{"opened":3,"teleported":1},"colour":"blue"}"#;
         let snapshot: Snapshot = serde_json::from_str(answer).unwrap();
         assert_eq!((snapshot.version.as_str(), snapshot.counters.opened, snapshot.pid), ("9.9", 3, 0));

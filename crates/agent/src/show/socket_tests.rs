@@ -13,19 +13,19 @@ fn start(path: &Path) -> Result<Server, Problem> {
 }
 
 #[test]
-fn an_agent_answers_both_questions() {
+fn an_agent_answers_both_request_types() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run").join("agent.sock");
     let _server = start(&path).unwrap();
     let status: Snapshot = serde_json::from_value(ask(&path, &Request::Status).unwrap()).unwrap();
     assert_eq!(status, fixture::agent().snapshot);
-    let asked = Request::Open { sort: SortBy::Cc, limit: 1 };
-    let open: OpenConnections = serde_json::from_value(ask(&path, &asked).unwrap()).unwrap();
+    let request = Request::Open { sort: SortBy::Cc, limit: 1 };
+    let open: OpenConnections = serde_json::from_value(ask(&path, &request).unwrap()).unwrap();
     assert_eq!((open.total, open.connections), (2, vec![fixture::download()]));
 }
 
 #[test]
-fn the_socket_is_its_owners_only_and_goes_with_the_agent() {
+fn the_socket_is_owner_only_and_removed_with_the_agent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     let server = start(&path).unwrap();
@@ -35,7 +35,7 @@ fn the_socket_is_its_owners_only_and_goes_with_the_agent() {
 }
 
 #[test]
-fn what_a_killed_agent_left_is_taken_over_and_a_live_one_is_not() {
+fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     // Closed, but the file stays: so it is after a kill.
@@ -50,7 +50,7 @@ fn what_a_killed_agent_left_is_taken_over_and_a_live_one_is_not() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_refused_and_stays() {
+fn a_file_that_is_not_a_socket_is_rejected_and_kept() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notes.txt");
     fs::write(&path, "mine").unwrap();
@@ -66,9 +66,9 @@ fn an_invalid_or_missing_request_does_not_block_other_clients() {
     let silent = UnixStream::connect(&path).unwrap();
     let mut odd = UnixStream::connect(&path).unwrap();
     odd.write_all(b"{\"get\":\"out\"}\n").unwrap();
-    let mut said = String::new();
-    odd.read_to_string(&mut said).unwrap();
-    assert!(said.contains("error") && said.contains("status"), "{said}");
+    let mut answer = String::new();
+    odd.read_to_string(&mut answer).unwrap();
+    assert!(answer.contains("error") && answer.contains("status"), "{answer}");
     assert!(ask(&path, &Request::Status).is_ok());
     drop(silent);
 }
@@ -80,7 +80,7 @@ fn a_missing_agent_is_reported_with_a_hint() {
     assert!(problem.hint.contains("systemctl start thalweg-agent"), "{problem}");
 }
 
-/// Notes how many connections it is asked for.
+/// Records the requested number of connections.
 struct Asked(Mutex<Vec<usize>>);
 
 impl Observable for Asked {
@@ -95,7 +95,7 @@ impl Observable for Asked {
 }
 
 #[test]
-fn no_answer_takes_memory_for_more_connections_than_anybody_reads() {
+fn the_requested_number_of_connections_is_capped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
     let asked = Arc::new(Asked(Mutex::default()));
@@ -116,7 +116,7 @@ fn wait_for_answer(path: &Path) {
 }
 
 #[test]
-fn a_socket_that_is_removed_under_the_agent_is_made_again() {
+fn a_removed_socket_file_is_created_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run").join("agent.sock");
     let server = start(&path).unwrap();

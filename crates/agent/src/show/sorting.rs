@@ -106,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_fall_and_what_is_not_known_stands_last() {
+    fn numbers_sort_descending_with_unknown_values_last() {
         let with = |connection, goodput_bps| Open { goodput_bps, ..open(connection) };
         let all = vec![with(1, None), with(2, Some(5.0)), with(3, Some(50.0)), with(4, Some(0.0))];
         assert_eq!(sorted(SortBy::Goodput, all), [3, 2, 4, 1]);
     }
 
     #[test]
-    fn a_ratio_counts_what_was_sent_and_equals_keep_their_order() {
+    fn ratios_sort_by_their_value_and_the_sort_is_stable() {
         let with = |connection, retransmits, segments| Open { retransmits, segments, ..open(connection) };
         let all = vec![with(3, 1, 100), with(2, 5, 1000), with(1, 0, 0), with(4, 1, 100)];
         assert_eq!(sorted(SortBy::RetransmitRatio, all.clone()), [3, 4, 2, 1]);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_rise_and_those_from_before_recording_are_the_oldest() {
+    fn texts_sort_ascending_and_connections_opened_before_recording_are_the_oldest() {
         let with = |connection, cc: &str, age_us| Open { cc: cc.to_owned(), age_us, ..open(connection) };
         let all = vec![with(1, "reno", Some(5)), with(2, "bbr", None), with(3, "cubic", Some(9))];
         assert_eq!(sorted(SortBy::Cc, all.clone()), [2, 3, 1]);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_very_many_are_those_of_all_sorted() {
+    fn the_top_rows_equal_those_of_a_full_sort() {
         let with = |connection| Open { acked_bytes: connection * 7919 % 10_007, ..open(connection) };
         let mut all: Vec<Open> = (0..10_000).map(with).collect();
         let picked = Selection { sort: SortBy::Acked, limit: 25 }.pick(all.iter().cloned());

@@ -108,7 +108,7 @@ mod tests {
     use crate::show::fixture;
 
     #[test]
-    fn an_agent_at_work_is_shown_in_a_screenful() {
+    fn the_status_of_a_running_agent_fits_one_screen() {
         let expected = "\
 recording
   since         2023-11-14 22:13:20 UTC (27h01m)
@@ -128,7 +128,7 @@ recording
     }
 
     #[test]
-    fn what_goes_wrong_stands_first_or_is_counted() {
+    fn problems_are_listed_first_or_counted() {
         let mut snapshot = fixture::agent().snapshot;
         snapshot.writer.trouble = Some("/var/lib/thalweg/records: no space left on device".to_owned());
         snapshot.writer.rows_lost = 1_024;
@@ -154,7 +154,7 @@ recording
     }
 
     #[test]
-    fn an_agent_whose_cgroup_is_removed_says_so_first() {
+    fn a_removed_cgroup_is_the_first_line_of_the_status() {
         let mut snapshot = fixture::agent().snapshot;
         snapshot.not_attached = Some("cgroup /a is removed".to_owned());
         assert!(text(&snapshot).starts_with("not recording: cgroup /a is removed\n  since "), "{}", text(&snapshot));

@@ -89,7 +89,7 @@ mod tests {
     use clap::ValueEnum;
 
     #[test]
-    fn connections_stand_under_their_headings() {
+    fn connection_columns_align_with_their_headings() {
         let open =
             OpenConnections { looked_us: 0, total: 2, connections: vec![fixture::download(), fixture::upload()] };
         let expected = "\
@@ -108,7 +108,7 @@ LOCAL             REMOTE                CC     GOODPUT   RATE    SRTT  MINRTT  C
     }
 
     #[test]
-    fn every_order_has_a_column_and_every_key_one_order() {
+    fn every_sort_order_has_a_column_and_every_key_one_sort_order() {
         for by in SortBy::value_variants() {
             assert_ne!(heading(*by), "", "{by:?}");
         }

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_size_falls_into_the_class_that_names_it() {
+    fn every_size_falls_into_the_matching_size_class() {
         let of =
             [99_999, 100_000, 999_999, 1_000_000, 9_999_999, 10_000_000, u64::MAX].map(|bytes| SIZES[size(bytes)].1);
         assert_eq!(of, ["<100kB", "100kB-1MB", "100kB-1MB", "1MB-10MB", "1MB-10MB", ">=10MB", ">=10MB"]);

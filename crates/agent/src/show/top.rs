@@ -101,7 +101,7 @@ mod tests {
     use crate::show::fixture;
 
     #[test]
-    fn a_screen_says_what_it_shows_and_which_keys_there_are() {
+    fn a_screen_names_its_contents_and_the_available_keys() {
         let open =
             OpenConnections { looked_us: 0, total: 1_234, connections: vec![fixture::download(), fixture::upload()] };
         let lines = screen(&open, SortBy::MinRtt, 4);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_ask_for_orders() {
+    fn keys_select_sort_orders() {
         assert_eq!([order('g'), order('m'), order('?')], [Some(SortBy::Goodput), Some(SortBy::MinRtt), None]);
     }
 }

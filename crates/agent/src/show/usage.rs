@@ -39,14 +39,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_kernel_writes_is_understood() {
+    fn proc_usage_files_are_parsed() {
         assert_eq!(resident_bytes("VmHWM:\t  9000 kB\nVmRSS:\t    8124 kB\nThreads:\t3\n"), Some(8124 * 1024));
         let stat = "77 (a ) b) S 1 77 77 0 -1 4194304 99 0 0 0 250 31 0 0 20 0 3 0 100 0 0";
         assert_eq!(cpu_us(stat), Some(2_810_000));
     }
 
     #[test]
-    fn this_process_uses_memory() {
+    fn memory_usage_of_this_process_is_read() {
         let usage = Usage::of_this_process();
         assert!(usage.process_bytes > 100_000 && usage.process_bytes < 1 << 40, "{usage:?}");
     }

@@ -68,12 +68,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_have_their_thousands_apart() {
+    fn counts_have_thousands_separators() {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
     }
 
     #[test]
-    fn quantities_have_three_digits() {
+    fn quantities_have_three_significant_digits() {
         let texts = [0.0, 12.0, 0.5, 999.0, 999.7, 1000.0, 9_460.0, 99_960.0, 73_234_567.0, 1.05e9, 2e17];
         let expected = ["0", "12", "0.50", "999", "1.00k", "1.00k", "9.46k", "100k", "73.2M", "1.05G", "200P"];
         assert_eq!(texts.map(short), expected);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn times_have_the_unit_that_fits() {
+    fn times_use_the_best_fitting_unit() {
         assert_eq!([0, 212, 48_210, 999_999, 1_200_000].map(time), ["0us", "212us", "48.2ms", "1.00s", "1.20s"]);
         let seconds = [12, 185, 97_260, 4 * 86_400 + 3 * 3600].map(|seconds| age(seconds * 1_000_000));
         assert_eq!(seconds, ["12s", "3m05s", "27h01m", "4d03h"]);

@@ -78,14 +78,14 @@ mod tests {
     }
 
     #[test]
-    fn the_ranges_are_those_of_the_header() {
+    fn address_ranges_match_the_c_header() {
         let listed: Vec<_> = ["TUNE_RANGES_V4", "TUNE_RANGES_V6"].into_iter().flat_map(listed).collect();
         let mirrored = ranges().map(|range| (range.prefix, range.reason.name().to_owned()));
         assert_eq!(listed, mirrored.collect::<Vec<_>>());
     }
 
     #[test]
-    fn an_address_is_in_the_range_that_has_it_and_a_prefix_in_one_that_has_all_of_it() {
+    fn a_prefix_is_in_a_range_only_if_the_range_covers_it_completely() {
         let reason = |text: &str| {
             let prefix =
                 text.parse::<IpAddr>().map_or_else(|_| text.parse().unwrap(), |address| Prefix::of(address, 128));

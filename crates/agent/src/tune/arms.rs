@@ -114,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn arms_are_those_that_are_allowed_and_dctcp_is_for_data_centres() {
+    fn arms_are_the_allowed_algorithms_and_dctcp_is_limited_to_data_centres() {
         assert_eq!(offer().arms(None, false).unwrap(), ["cubic", "reno", "bbr"]);
         assert_eq!(offer().arms(None, true).unwrap(), ["cubic", "reno", "bbr", "dctcp"]);
     }
 
     #[test]
-    fn what_is_left_out_has_a_reason() {
+    fn every_excluded_algorithm_has_a_reason() {
         let arms = offer().arms(None, false).unwrap();
         let left_out = offer().left_out(&arms, false);
         assert!(
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_cannot_be_are_refused_with_what_can() {
+    fn invalid_arms_are_rejected_and_valid_ones_listed() {
         let unknown = refusal(&["cubic", "vegas"]);
         assert_eq!((unknown.code, unknown.found.as_str()), ("unknown-arm", "`vegas`"));
         assert!(unknown.expected.contains("reno, bbr, cubic, dctcp, htcp"), "{unknown}");

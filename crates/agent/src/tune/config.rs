@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_sizes_have_units_and_all_keys_may_be_left_out() {
+    fn times_and_sizes_have_units_and_all_keys_are_optional() {
         let config = config("grace = \"2min\"\n[objective]\nlong_from = \"1MB\"\n[ucb]\nwidth = 0.2\n").unwrap();
         assert_eq!(config.grace, Some(Duration::from_secs(120)));
         assert_eq!(config.objective.long_from, Some(Bytes(1_000_000)));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_none_is_refused_with_its_line() {
+    fn an_unknown_key_is_rejected_with_its_line() {
         let error = config("policy = \"bayes\"\n[guard]\nalhpa = 0.05\n").unwrap_err();
         assert_eq!(error.code, "bad-config");
         assert!(error.place.ends_with("tune.toml, line 3"), "{error}");
@@ -286,19 +286,19 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_file_in_its_place_is_recognised() {
+    fn a_policy_file_given_as_the_config_file_is_recognised() {
         let error = config("format = 1\ndefault = \"cubic\"\n").unwrap_err();
         assert!(error.hint.contains("--policy"), "{error}");
     }
 
     #[test]
-    fn overrides_say_one_thing_about_a_prefix_of_its_family() {
+    fn overrides_have_one_action_per_prefix_of_one_address_family() {
         let read = |text: &str| config(text).unwrap().overrides(&arms(), "f");
         let good = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \"::/0\"\ncc = \
                     \"bbr\"\n";
-        let told = read(good).unwrap();
-        assert_eq!(told[0], ("10.0.0.0/8".parse().unwrap(), Override::DataCenter));
-        assert_eq!(told[1].1, Override::Arm(thalweg_policy::ArmId(1)));
+        let overrides = read(good).unwrap();
+        assert_eq!(overrides[0], ("10.0.0.0/8".parse().unwrap(), Override::DataCenter));
+        assert_eq!(overrides[1].1, Override::Arm(thalweg_policy::ArmId(1)));
         for (text, code, part) in [
             ("prefix = \"192.0.2.0/48\"\nkeep = true", "bad-prefix", "its length is more than the address has"),
             ("prefix = \"2001:db8::1/48\"\nkeep = true", "bad-prefix", "bits behind its length"),

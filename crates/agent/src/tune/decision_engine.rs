@@ -250,10 +250,10 @@ impl DecisionEngine {
     /// These namespaces are there: their connections are chosen for from the first one on.
     pub fn scan_namespaces(&mut self, found: BTreeMap<u32, String>, now: Time) {
         self.names = found;
-        let strangers: Vec<u32> =
+        let unregistered: Vec<u32> =
             self.names.keys().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
-        let room = MAX_NAMESPACES.saturating_sub(self.namespaces.len());
-        strangers.into_iter().take(room).for_each(|netns| self.register(netns, now));
+        let capacity = MAX_NAMESPACES.saturating_sub(self.namespaces.len());
+        unregistered.into_iter().take(capacity).for_each(|netns| self.register(netns, now));
     }
 
     /// Registers activity of a namespace.

@@ -22,13 +22,13 @@ pub fn setup(arguments: &[&str], config: &str) -> Result<Setup, Problem> {
     with_options(arguments, config, Setup::new)
 }
 
-/// What a machine offers.
+/// The available, allowed and default algorithms of a machine.
 pub fn offer() -> Offer {
     let names = |text: &str| text.split(' ').map(str::to_owned).collect();
     Offer { available: names("reno cubic bbr dctcp"), allowed: names("cubic bbr dctcp"), default: "cubic".to_owned() }
 }
 
-/// Calls with the options of a command line and a file, and with what a machine offers.
+/// Calls `work` with command-line options, a configuration file and the algorithms of a machine.
 pub fn with_options<T>(arguments: &[&str], config: &str, work: impl FnOnce(&Options, &Offer) -> T) -> T {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tune.toml");
@@ -56,7 +56,7 @@ pub fn prefix(text: &str) -> Prefix {
     text.parse().unwrap()
 }
 
-/// 300 kB that took so long.
+/// The outcome of 300 kB with this completion time.
 pub fn outcome(to: &str, arm: ArmId, group: Group, ms: f64) -> Outcome {
     let span = Span((ms * 1e6) as u64);
     Outcome {
@@ -97,7 +97,7 @@ pub fn learn(engine: &mut DecisionEngine, kernel: &mut FakeKernel, to: &str, n: 
 }
 
 #[test]
-fn what_a_destination_teaches_is_its_row_at_the_next_tick() {
+fn outcomes_of_a_destination_update_its_row_at_the_next_tick() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     assert!(row(&kernel, "192.0.2.0/24").is_none());
@@ -109,7 +109,7 @@ fn what_a_destination_teaches_is_its_row_at_the_next_tick() {
 }
 
 #[test]
-fn neighbours_and_then_all_others_begin_with_what_was_learned() {
+fn new_destinations_inherit_from_their_neighbours_and_then_from_the_root() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     let before = bbr_elsewhere(&kernel);
@@ -123,7 +123,7 @@ fn neighbours_and_then_all_others_begin_with_what_was_learned() {
 }
 
 #[test]
-fn every_namespace_learns_for_itself_and_keeps_its_own_default() {
+fn namespaces_learn_separately_and_keep_their_own_default() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
@@ -139,7 +139,7 @@ fn every_namespace_learns_for_itself_and_keeps_its_own_default() {
 }
 
 #[test]
-fn nothing_is_chosen_where_the_default_is_none_of_the_arms_or_not_known() {
+fn selection_is_inactive_if_the_default_is_unknown_or_not_an_arm() {
     for netns in [9, 10] {
         let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
         engine.begin(at(0.0), &mut kernel).unwrap();
@@ -151,7 +151,7 @@ fn nothing_is_chosen_where_the_default_is_none_of_the_arms_or_not_known() {
 }
 
 #[test]
-fn a_host_that_is_short_of_cpu_leaves_stock_bbr_out_everywhere_until_it_has_its_cpu_again() {
+fn stock_bbr_is_excluded_everywhere_while_the_host_is_short_of_cpu() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
@@ -167,7 +167,7 @@ fn a_host_that_is_short_of_cpu_leaves_stock_bbr_out_everywhere_until_it_has_its_
 }
 
 #[test]
-fn an_arm_that_cannot_be_set_is_left_out_and_said() {
+fn an_arm_that_cannot_be_set_is_excluded_and_reported() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
@@ -181,7 +181,7 @@ fn an_arm_that_cannot_be_set_is_left_out_and_said() {
 }
 
 #[test]
-fn where_a_choice_does_harm_the_default_is_back_on_the_whole_network_and_comes_to_an_end() {
+fn harm_restores_the_default_on_the_whole_network_for_a_limited_time() {
     let arguments = ["--policy", "static", "--holdout", "0.5"];
     let (mut engine, mut kernel) =
         (engine(&arguments, "[static]\nbbr = 1\n[guard]\nwithdraw_for = \"1h\"\n"), FakeKernel::default());
@@ -200,7 +200,7 @@ fn where_a_choice_does_harm_the_default_is_back_on_the_whole_network_and_comes_t
 }
 
 #[test]
-fn rows_of_destinations_that_are_forgotten_go() {
+fn rows_of_evicted_destinations_are_deleted() {
     let (mut engine, mut kernel) = (engine(&[], "destinations = 8\n"), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     for number in 0..40u32 {
@@ -218,7 +218,7 @@ fn rows_of_destinations_that_are_forgotten_go() {
 }
 
 #[test]
-fn the_operators_words_are_told_and_dctcp_is_for_data_centres_alone() {
+fn overrides_are_reported_and_dctcp_is_limited_to_data_centres() {
     let config = "[[override]]\nprefix = \"10.0.0.0/8\"\ndata_center = true\n[[override]]\nprefix = \
                   \"192.0.2.0/24\"\nkeep = true\n";
     let (mut engine, mut kernel) = (engine(&[], config), FakeKernel::default());
@@ -240,7 +240,7 @@ fn the_operators_words_are_told_and_dctcp_is_for_data_centres_alone() {
 }
 
 #[test]
-fn what_was_learned_is_told_again_after_a_restart_and_something_else_is_not_taken() {
+fn learned_state_is_restored_after_a_restart_and_foreign_state_is_rejected() {
     let (mut before, mut kernel) = (engine(&[], ""), FakeKernel::default());
     before.begin(at(0.0), &mut kernel).unwrap();
     learn(&mut before, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
@@ -254,7 +254,7 @@ fn what_was_learned_is_told_again_after_a_restart_and_something_else_is_not_take
 }
 
 #[test]
-fn of_very_many_urgent_rows_none_waits_for_ever() {
+fn no_urgent_row_starves_when_there_are_very_many() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     // More destinations have news at every tick than are written.
@@ -270,7 +270,7 @@ fn of_very_many_urgent_rows_none_waits_for_ever() {
 }
 
 #[test]
-fn an_unknown_namespace_has_no_choice_and_a_new_one_its_own_default() {
+fn an_unknown_namespace_has_no_selection_and_a_new_one_uses_its_own_default() {
     let (mut engine, mut kernel) = (engine(&["--policy", "bpftune"], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     assert!(!kernel.netns_rows.contains_key(&8));

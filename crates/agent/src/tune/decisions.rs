@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn destinations_that_were_not_updated_for_longest_go() {
+    fn the_least_recently_updated_destinations_are_evicted() {
         let mut all = ByDestination::new(8);
         let cc: Arc<str> = Arc::from("cubic");
         let to = |number: u64| format!("192.0.{number}.0/24").parse::<Prefix>().unwrap();

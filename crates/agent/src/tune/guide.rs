@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stock_machine_is_told_what_matters_and_what_to_type() {
+    fn guidance_for_a_stock_machine_names_the_problems_and_the_commands() {
         let expected = [
             "algorithms",
             "net.ipv4.tcp_wmem",
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_in_good_order_is_told_so() {
+    fn guidance_for_a_well_configured_machine_reports_no_problems() {
         let mut machine = stock();
         machine.available = "reno cubic bbr bbr_cpu";
         machine.disciplines = Some("qdisc mq 0: dev eth0 root\nqdisc fq 0: dev eth0 parent :1 limit 10000p\n");

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn every_change_is_a_line_with_its_reason() {
+    fn every_change_is_logged_with_its_reason() {
         let mut log = Log::default();
         log.add(Some(7), None, true, event(1, preferred()));
         log.add(Some(8), None, false, event(1, Change::PathChanged));
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn preferences_of_very_many_destinations_do_not_fill_the_journal_but_withdrawals_are_told() {
+    fn preference_changes_are_rate_limited_in_the_log_and_withdrawals_are_not() {
         let mut log = Log::default();
         for _ in 0..5_000 {
             log.add(Some(7), None, true, event(3, preferred()));

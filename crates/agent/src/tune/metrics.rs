@@ -93,8 +93,8 @@ fn differences(engine: &DecisionEngine, registry: &Registry) {
 }
 
 /// Registers a metric. Names and labels are constants, each used once; an invalid one fails in every test.
-fn registered<C: Collector + Clone + 'static>(registry: &Registry, made: prometheus::Result<C>) -> C {
-    let collector = made.expect("valid names");
+fn registered<C: Collector + Clone + 'static>(registry: &Registry, created: prometheus::Result<C>) -> C {
+    let collector = created.expect("valid names");
     registry.register(Box::new(collector.clone())).expect("a name of its own");
     collector
 }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_chosen_and_what_it_brings_is_counted() {
+    fn selections_and_their_effect_are_counted() {
         let page = page();
         for line in [
             "thalweg_tune_connections_total{assignment=\"treated\",cc=\"bbr\"} 40",

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_numbers_or_per_cent() {
+    fn shares_are_parsed_as_numbers_or_percentages() {
         assert_eq!((share("0.05"), share("5%"), share("0")), (Ok(0.05), Ok(0.05), Ok(0.0)));
         for wrong in ["5", "-1%", "NaN", "all", "101 %"] {
             assert!(share(wrong).is_err(), "{wrong}");

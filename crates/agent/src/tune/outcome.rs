@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_has_closed_tells_how_it_went() {
+    fn a_closed_connection_yields_an_outcome() {
         let (netns, outcome) = outcomes().take(&closed(1_000, 31_000), &OffCpu::default()).unwrap();
         assert_eq!(netns, 5);
         let expected = Outcome {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn several_transfers_have_no_completion_time() {
+    fn a_connection_with_several_transfers_has_no_completion_time() {
         let event = RecordEvent { transfer: 1, ..closed(1_000, 31_000) };
         assert_eq!(outcomes().take(&event, &OffCpu::default()).unwrap().1.completion, None);
         let event = RecordEvent { last_is_complete: 0, ..closed(1_000, 31_000) };
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_left_alone_or_changed_its_algorithm_teaches_nothing() {
+    fn unassigned_connections_and_those_that_changed_algorithm_yield_no_outcome() {
         let mut outcomes = outcomes();
         let changed = RecordEvent { cc: words("cubic"), ..closed(1_000, 31_000) };
         assert_eq!(group_of(&mut outcomes, &changed), Some(Group::Untouched));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_peers_connections_that_overlap_one_is_counted() {
+    fn one_of_several_overlapping_connections_of_a_peer_is_counted() {
         let mut outcomes = outcomes();
         let tiny = RecordEvent { acked_bytes: 500, ..closed(1_000, 20_000) };
         assert_eq!(group_of(&mut outcomes, &tiny), Some(Group::Treated), "it is too small to matter to anybody");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_of_long_ago_are_forgotten() {
+    fn stale_peers_are_evicted() {
         let mut outcomes = outcomes();
         for number in 0..2 * PEERS as u64 {
             let address = u64::from_ne_bytes([10, 9, (number >> 8) as u8, number as u8, 0, 0, 0, 0]);

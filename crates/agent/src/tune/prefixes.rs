@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn routeviews_lines_maxmind_places_and_folders_are_read() {
+    fn routeviews_lines_maxmind_locations_and_directories_are_read() {
         let routes = "198.51.100.0\t24\t64500_64501\n203.0.113.0\t25\t64502\n";
         let blocks = "network,geoname_id\n192.0.2.0/24,77\n";
         let locations = "geoname_id,locale_code,country_iso_code\n77,en,NL\n";
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused_with_its_line() {
+    fn a_malformed_prefix_table_is_rejected_with_its_line() {
         let refusal = |text: &str| table(&[("t.csv", text)], "t.csv", &["as"]).unwrap_err().to_string();
         assert!(refusal("net,as\n").contains("t.csv, line 1: found its heading names no `network`"));
         assert!(

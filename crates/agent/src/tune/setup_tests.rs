@@ -8,7 +8,7 @@ fn refusal(arguments: &[&str], config: &str) -> Problem {
 }
 
 #[test]
-fn the_command_line_goes_before_the_file() {
+fn command_line_options_take_precedence_over_the_file() {
     let both =
         setup(&["--holdout", "10%", "--grace", "1min"], "holdout = 0.2\ngrace = \"2min\"\nprivate = true\n").unwrap();
     assert_eq!((both.guard.holdout, both.grace, both.has_private), (0.1, Duration::from_secs(60), true));
@@ -17,7 +17,7 @@ fn the_command_line_goes_before_the_file() {
 }
 
 #[test]
-fn settings_that_cannot_be_are_refused_with_what_can() {
+fn invalid_settings_are_rejected_with_the_valid_values() {
     for (config, place) in [
         ("holdout = 5\n", "holdout"),
         ("destinations = 100000\n", "destinations"),
@@ -41,7 +41,7 @@ fn settings_that_cannot_be_are_refused_with_what_can() {
 }
 
 #[test]
-fn every_policy_that_has_a_name_can_be_chosen() {
+fn every_named_policy_can_be_selected() {
     let configs = [("static", "[static]\nbbr = 1\n"), ("bpftune", "[bpftune]\nkey = \"destination\"\n")];
     for name in POLICIES {
         let config = configs.iter().find(|(of, _)| *of == name).map_or("", |(_, config)| config);
@@ -53,7 +53,7 @@ fn every_policy_that_has_a_name_can_be_chosen() {
 }
 
 #[test]
-fn a_pilot_ends_when_its_file_says() {
+fn a_pilot_ends_at_the_time_in_its_file() {
     let config = "[ab]\nshare = 0.1\npilot_until = \"2023-11-14T22:13:30Z\"\n";
     let guard = setup(&["--policy", "ab"], config).unwrap().guard("cubic").unwrap();
     let share = |second: f64| {
@@ -64,7 +64,7 @@ fn a_pilot_ends_when_its_file_says() {
 }
 
 #[test]
-fn of_two_algorithms_the_other_one_is_compared_whatever_a_namespace_takes_by_itself() {
+fn an_ab_test_of_two_algorithms_treats_with_the_one_that_is_not_the_default() {
     let setup = setup(&["--policy", "ab", "--arms", "cubic,bbr"], "").unwrap();
     for (default, other) in [("cubic", 1), ("bbr", 0)] {
         let guard = setup.guard(default).unwrap();
@@ -74,7 +74,7 @@ fn of_two_algorithms_the_other_one_is_compared_whatever_a_namespace_takes_by_its
 }
 
 #[test]
-fn a_policy_file_is_obeyed_with_what_the_operator_tells_of_networks_and_of_this_host() {
+fn a_policy_file_is_applied_with_the_configured_networks_and_host_labels() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
     let policy = "format = 1\nsource = \"x\"\ndefault = \"cubic\"\n\n[[rules]]\nname = \"far\"\nalgorithm = \"bbr\"\n\
@@ -99,7 +99,7 @@ fn a_policy_file_is_obeyed_with_what_the_operator_tells_of_networks_and_of_this_
 }
 
 #[test]
-fn what_cannot_change_at_work_stays_and_is_named() {
+fn settings_that_need_a_restart_keep_their_value_and_are_named() {
     let before = setup(&["--arms", "cubic,bbr"], "").unwrap();
     let again = |arguments: &[&str], config: &str| {
         crate::tune::decision_engine::tests::with_options(arguments, config, |options, offer| {
@@ -118,7 +118,7 @@ fn what_cannot_change_at_work_stays_and_is_named() {
 }
 
 #[test]
-fn settings_that_fit_other_arms_alone_ask_for_a_restart() {
+fn settings_that_are_valid_only_for_other_arms_require_a_restart() {
     let before = setup(&["--policy", "static", "--arms", "cubic,bbr"], "[static]\nbbr = 1.0\n").unwrap();
     let again = |config: &str| {
         let arguments = ["--policy", "static", "--arms", "cubic,reno"];
@@ -134,7 +134,7 @@ fn settings_that_fit_other_arms_alone_ask_for_a_restart() {
 }
 
 #[test]
-fn the_first_lines_name_the_policy_the_arms_and_what_is_left_out() {
+fn the_startup_log_names_the_policy_the_arms_and_excluded_algorithms() {
     let lines = setup(&[], "").unwrap().lines();
     assert_eq!(
         lines[..2],

@@ -5,7 +5,7 @@ use thalweg_policy::{ArmId, Group};
 
 const BEFORE: &str = "an earlier boot";
 
-/// A engine that has learned of its own namespace and of another one.
+/// An engine with learned state of its own namespace and of another one.
 fn learned() -> DecisionEngine {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
@@ -14,7 +14,7 @@ fn learned() -> DecisionEngine {
 }
 
 #[test]
-fn what_was_learned_is_there_after_a_stop() {
+fn learned_state_is_restored_after_a_stop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("deep/tune.json");
     let engine = learned();
@@ -30,7 +30,7 @@ fn what_was_learned_is_there_after_a_stop() {
 }
 
 #[test]
-fn other_namespaces_are_forgotten_with_the_boot() {
+fn state_of_other_namespaces_is_discarded_after_a_reboot() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune.json");
     write(&path, BEFORE, namespaces(&learned())).unwrap();
@@ -40,7 +40,7 @@ fn other_namespaces_are_forgotten_with_the_boot() {
 }
 
 #[test]
-fn a_damaged_file_is_an_error_and_stays_as_it_is() {
+fn a_damaged_state_file_is_an_error_and_is_not_modified() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune.json");
     write(&path, BEFORE, namespaces(&learned())).unwrap();
@@ -63,7 +63,7 @@ fn a_damaged_file_is_an_error_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_file_is_one_agents_alone() {
+fn a_state_file_is_locked_by_one_agent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune.json");
     let first = State::open(&path).unwrap();
@@ -73,7 +73,7 @@ fn a_file_is_one_agents_alone() {
 }
 
 #[test]
-fn it_is_written_when_due_and_a_write_that_fails_is_told() {
+fn state_is_written_when_due_and_a_failed_write_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune.json");
     let engine = learned();
@@ -98,7 +98,7 @@ fn it_is_written_when_due_and_a_write_that_fails_is_told() {
 }
 
 #[test]
-fn what_is_moved_aside_is_still_there() {
+fn a_state_file_moved_aside_is_preserved() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune.json");
     write(&path, BEFORE, namespaces(&learned())).unwrap();

@@ -30,7 +30,7 @@ fn learned(config: &str) -> DecisionEngine {
 }
 
 #[test]
-fn the_status_tells_what_is_chosen_for_whom_and_what_that_brings() {
+fn the_status_shows_the_selection_per_destination_and_its_effect() {
     let engine = learned("[[override]]\nprefix = \"10.0.0.0/8\"\nkeep = true\n");
     let status = engine.status(20, at(200.0));
     assert_eq!(status.destinations[0].prefix, "198.51.100.0/24", "the latest stands first");
@@ -66,8 +66,8 @@ fn explain_covers_known_and_unseen_destinations() {
     assert_eq!(explained.explained.len(), 1);
     let text = explained.text();
     assert!(text.starts_with("192.0.2.0/24: bbr gets ") && text.contains("times as good as cubic"), "{text}");
-    let stranger = engine.explain(prefix("192.0.77.1/32"), at(200.0)).text();
-    assert!(stranger.contains("no connection to 192.0.77.0/24 has closed yet"), "{stranger}");
+    let unseen = engine.explain(prefix("192.0.77.1/32"), at(200.0)).text();
+    assert!(unseen.contains("no connection to 192.0.77.0/24 has closed yet"), "{unseen}");
     let network = engine.explain(prefix("192.0.0.0/16"), at(200.0)).text();
     assert!(network.contains("in ") && network.contains("pairs"), "{network}");
     let elsewhere = engine.explain(prefix("198.51.100.0/24"), at(200.0));
@@ -75,7 +75,7 @@ fn explain_covers_known_and_unseen_destinations() {
 }
 
 #[test]
-fn the_operators_word_goes_before_the_policys_reason() {
+fn an_override_takes_precedence_over_the_policy_reason() {
     let config = "dry_run = true\n[[override]]\nprefix = \"192.0.2.0/24\"\ncc = \"bbr\"\n";
     let engine = learned(config);
     let sentence = |to: &str| engine.explain(prefix(to), at(200.0)).explained[0].sentence.clone();
@@ -84,7 +84,7 @@ fn the_operators_word_goes_before_the_policys_reason() {
     assert!(engine.status(1, at(200.0)).text().starts_with("tuning, but in a dry run: nothing is set\n"));
 }
 
-/// What is explained of an address, in the agent's own namespace.
+/// Returns the explanation of an address in the agent's own namespace.
 fn explained(config: &str, to: &str) -> (String, String) {
     let (mut engine, mut kernel) = (engine(&["--policy", "static"], config), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
@@ -98,7 +98,7 @@ fn explained(config: &str, to: &str) -> (String, String) {
 const STATIC: &str = "[static]\nbbr = 1\n";
 
 #[test]
-fn an_address_that_the_kernels_side_leaves_alone_is_explained_so_whether_it_was_seen_or_not() {
+fn explain_reports_addresses_excluded_in_the_kernel_whether_seen_or_not() {
     for (to, decision, part) in [
         (
             "10.9.9.9",
@@ -126,7 +126,7 @@ fn an_address_that_the_kernels_side_leaves_alone_is_explained_so_whether_it_was_
 }
 
 #[test]
-fn an_override_is_explained_for_the_address_that_was_asked_and_shown_where_it_is_a_part() {
+fn overrides_are_explained_per_address_and_listed_as_exceptions_of_a_prefix() {
     let config = "holdout = 0.0\n[static]\nbbr = 1\n\
                   [[override]]\nprefix = \"10.0.0.0/8\"\ncc = \"cubic\"\n\
                   [[override]]\nprefix = \"192.0.2.7/32\"\ncc = \"cubic\"\n\
@@ -146,7 +146,7 @@ fn an_override_is_explained_for_the_address_that_was_asked_and_shown_where_it_is
 }
 
 #[test]
-fn where_an_algorithm_is_left_out_the_one_that_is_set_instead_is_named() {
+fn the_substitute_of_an_excluded_algorithm_is_named() {
     let (mut engine, mut kernel) = (engine(&["--policy", "static"], STATIC), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     kernel.decisions = [((Reason::Refused, Some(ArmId(1))), 3)].into();
@@ -160,7 +160,7 @@ fn where_an_algorithm_is_left_out_the_one_that_is_set_instead_is_named() {
 }
 
 #[test]
-fn a_namespace_in_which_nothing_is_chosen_and_closed_connections_are_explained() {
+fn explain_covers_inactive_namespaces_and_closed_connections() {
     let mut engine = learned("");
     engine.count(9, "192.0.2.9".parse().ok(), Reason::NoChances, &"reno".into(), at(90.0));
     let text = engine.explain(prefix("192.0.2.9/32"), at(100.0)).text();
@@ -178,7 +178,7 @@ fn a_namespace_in_which_nothing_is_chosen_and_closed_connections_are_explained()
 }
 
 #[test]
-fn an_answer_survives_the_socket_and_another_versions_is_understood() {
+fn a_response_survives_the_socket_and_other_versions_are_parsed() {
     let status = learned("").status(20, at(200.0));
     let value = serde_json::to_value(&status).unwrap();
     assert_eq!(serde_json::from_value::<Status>(value).unwrap(), status);

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_as_long_as_the_header_says() {
+    fn written_structs_have_the_size_of_the_c_structs() {
         let choice = choice(&["cubic", "bbr"]);
         let slots = Slots::of(&choice.arms);
         let weights = Weights::of(&[1.0, 1.0]);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn decisions_of_all_cpus_are_added_up_by_reason_and_arm() {
+    fn per_cpu_decision_counts_are_summed_by_reason_and_arm() {
         let slots = Slots::of(&choice(&["cubic", "dctcp", "bbr"]).arms);
         let cpu = |counts: &[(Reason, usize, u64)]| {
             let mut words = [0u64; DECISIONS];
@@ -314,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_choosing_is_read_from_what_was_written() {
+    fn the_expiry_of_the_heartbeat_is_parsed() {
         assert_eq!(Heartbeat::parse(&heart(5, 7, 3)).map(Heartbeat::end_us), Some(12));
         assert_eq!(Heartbeat::parse(&[0; 8]), None);
     }
 
     #[test]
-    fn a_clients_number_fits_into_a_flows_flags() {
+    fn a_client_number_fits_into_the_flow_flags() {
         let flow = include_str!("../../../../bpf/flow/flow.h");
         let shift = flow.split_once("#define FLOW_CLIENT_SHIFT ").expect("the shift").1;
         let shift: u32 = shift.lines().next().expect("a line").parse().expect("a number");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn arms_that_need_ecn_are_the_last_and_have_their_own_chances() {
+    fn arms_that_need_ecn_come_last_and_have_separate_probabilities() {
         let choice = choice(&["cubic", "dctcp", "bbr"]);
         let slots = Slots::of(&choice.arms);
         assert_eq!(slots.iter().collect::<Vec<ArmId>>(), [ArmId(0), ArmId(2), ArmId(1)]);
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_all_held_out_and_who_is_certain_has_the_largest_number() {
+    fn probability_one_is_encoded_as_the_largest_integer() {
         let arms = Arms::named(&["cubic", "bbr"], "cubic").unwrap();
         let weights = Weights::only(&arms, ArmId(0)).holding_out(1.0);
         let one = Row { incoming: weights.clone(), outgoing: weights };

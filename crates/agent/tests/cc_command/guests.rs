@@ -1,4 +1,4 @@
-//! What the agent loads inside guests of the engine `vm`.
+//! Algorithms that the agent loads inside guests of the engine `vm`.
 
 use crate::engine::{engine, experiment, run, with_engine};
 use parquet::record::{Field, Row};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fs;
 
-/// The congestion window that bpf/cc/test/fixed_window.bpf.c gives every connection.
+/// The congestion window that bpf/cc/test/fixed_window.bpf.c sets for every connection.
 const WINDOW_PACKETS: u64 = 10;
 
 /// One flow without end, of an algorithm that is loaded from a file, over 10 Mbit/s and 20 ms.
@@ -29,7 +29,7 @@ fn plan(name: &str, object: &str) -> Value {
 }
 
 #[test]
-fn a_users_own_algorithm_sends_from_a_guest() {
+fn a_user_supplied_algorithm_sends_from_a_guest() {
     let Some(engine) = engine("vm", "eBPF in guests") else { return };
     let run = run(&engine, &plan("fixed_window", concat!(env!("OUT_DIR"), "/fixed_window.bpf.o")));
     let windows: Vec<u64> = run.table("samples").iter().map(window).collect();

@@ -1,4 +1,4 @@
-//! How long a registration lasts.
+//! Lifetime of a registration.
 
 use crate::common::{Namespace, assert_refused, wait_until};
 use crate::stage::Stage;
@@ -22,7 +22,7 @@ fn a_kept_registration_outlives_its_loader_until_it_is_unloaded() {
 }
 
 #[test]
-fn what_an_earlier_loader_has_left_is_replaced() {
+fn leftovers_of_an_earlier_loader_are_replaced() {
     let Some(stage) = Stage::new() else { return };
     assert_eq!(stage.agent(&["cc", "load", "bbr_cpu", "--keep"]).code, Some(0));
     let loader = stage.load("bbr_cpu");
@@ -35,7 +35,7 @@ fn what_an_earlier_loader_has_left_is_replaced() {
 }
 
 #[test]
-fn a_second_loader_is_refused_and_the_first_stays() {
+fn a_second_loader_is_rejected_and_the_first_stays() {
     let Some(stage) = Stage::new() else { return };
     let loader = stage.load("bbr_cpu");
     for keep in [&["cc", "load", "bbr_cpu"][..], &["cc", "load", "bbr_cpu", "--keep"]] {
@@ -48,8 +48,8 @@ fn a_second_loader_is_refused_and_the_first_stays() {
     assert_eq!(stage.registered("bbr_cpu").expect("the first stays")["held_by"][0], loader.pid());
 }
 
-/// Kills a loader of `bbr_cpu`. Whether the kernel takes its algorithm back then, which it does from 6.4 on; the loader
-/// has said it.
+/// Kills a loader of `bbr_cpu`. Returns whether the kernel unregisters its algorithm, as Linux 6.4 and later do; the
+/// loader has reported it.
 fn kill_a_loader(stage: &Stage) -> bool {
     let loader = stage.load("bbr_cpu");
     let takes_back = stage.kernel() >= (6, 4);
@@ -68,17 +68,17 @@ fn kill_a_loader(stage: &Stage) -> bool {
 }
 
 #[test]
-fn a_killed_loader_leaves_nothing_or_what_the_next_one_removes() {
+fn leftovers_of_a_killed_loader_are_removed_by_the_next_loader() {
     let Some(stage) = Stage::new() else { return };
     let is_gone = kill_a_loader(&stage);
-    let (code, said) = stage.load("bbr_cpu").end(Signal::TERM);
-    assert_eq!(said.contains("unregistered the algorithm that an earlier `cc load` had left"), !is_gone, "{said}");
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = stage.load("bbr_cpu").end(Signal::TERM);
+    assert_eq!(output.contains("unregistered the algorithm that an earlier `cc load` had left"), !is_gone, "{output}");
+    assert_eq!(code, Some(0), "{output}");
     assert_eq!(stage.listed("bbr_cpu"), None);
 }
 
 #[test]
-fn a_killed_loader_leaves_nothing_or_what_unload_removes() {
+fn leftovers_of_a_killed_loader_are_removed_by_unload() {
     let Some(stage) = Stage::new() else { return };
     let is_gone = kill_a_loader(&stage);
     let done = stage.agent(&["cc", "unload", "bbr_cpu"]);
@@ -91,7 +91,7 @@ fn a_killed_loader_leaves_nothing_or_what_unload_removes() {
 }
 
 #[test]
-fn a_default_that_names_what_was_taken_back_is_reported_with_how_to_end_that() {
+fn a_default_that_names_an_unloaded_algorithm_is_reported_with_the_fix() {
     let Some(stage) = Stage::new() else { return };
     if stage.kernel() < (6, 4) {
         return; // A killed loader's algorithm stays registered.
@@ -118,22 +118,22 @@ fn a_default_that_names_what_was_taken_back_is_reported_with_how_to_end_that() {
 }
 
 #[test]
-fn a_hang_up_does_not_end_a_loader() {
+fn sighup_does_not_stop_a_loader() {
     let Some(stage) = Stage::new() else { return };
     let loader = stage.load("bbr_cpu");
     let pid = rustix::process::Pid::from_raw(loader.pid().try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, Signal::HUP).unwrap();
-    let (code, said) = loader.end(Signal::TERM);
+    let (code, output) = loader.end(Signal::TERM);
     assert_eq!(code, Some(0));
-    assert!(said.contains("bbr_cpu: SIGHUP") && said.contains("bbr_cpu: unregistered"), "{said}");
+    assert!(output.contains("bbr_cpu: SIGHUP") && output.contains("bbr_cpu: unregistered"), "{output}");
 }
 
 #[test]
-fn a_users_own_algorithm_is_loaded_from_its_file() {
+fn a_user_supplied_algorithm_is_loaded_from_its_file() {
     let Some(stage) = Stage::new() else { return };
     let done = stage.agent(&["cc", "load", &stage.object("fixed_window"), "--keep"]);
     assert_eq!(done.code, Some(0), "{done:?}");
-    // It does not say that anyone may use it, as bbr_cpu does.
+    // Unlike bbr_cpu, it does not allow unprivileged users to select it.
     assert!(done.out.contains("tcp_allowed_congestion_control=\""), "{}", done.out);
     let registered = stage.registered("fixed_window").expect("it is there");
     assert!(registered["counters"].is_null() && registered["rule"].is_null(), "{registered}");

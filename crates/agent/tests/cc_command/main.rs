@@ -1,4 +1,4 @@
-//! `thalweg-agent cc` on this machine's own kernel: what is registered, what connections get, what is left.
+//! `thalweg-agent cc` on this machine's own kernel: registrations, the algorithms of connections, and cleanup.
 
 #[path = "../common/mod.rs"]
 mod common;

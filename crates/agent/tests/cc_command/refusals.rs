@@ -1,10 +1,10 @@
-//! What cannot be done is refused with a reason, a stable name and a code, and leaves nothing behind.
+//! Invalid requests are rejected with a reason, a stable name and an exit code, and leave nothing behind.
 
 use crate::common::assert_refused;
 use crate::stage::Stage;
 
 #[test]
-fn an_ordinary_user_is_told_to_use_sudo() {
+fn an_unprivileged_user_is_advised_to_use_sudo() {
     let Some(stage) = Stage::new() else { return };
     for command in [&["cc", "load", "bbr_cpu"][..], &["cc", "unload", "bbr_cpu"], &["cc", "status"]] {
         assert_refused(&stage.agent_as_unprivileged(command), 4, "no-right", "sudo");
@@ -15,7 +15,7 @@ fn an_ordinary_user_is_told_to_use_sudo() {
 }
 
 #[test]
-fn names_and_files_that_are_no_algorithm_are_refused() {
+fn names_and_files_that_are_not_algorithms_are_rejected() {
     let Some(stage) = Stage::new() else { return };
     let load = |what: &str| stage.agent(&["cc", "load", what]);
     assert_refused(&load("bbr_cpuu"), 2, "unknown-algorithm", "cc load bbr_cpu");
@@ -31,7 +31,7 @@ fn names_and_files_that_are_no_algorithm_are_refused() {
 }
 
 #[test]
-fn parameters_that_an_algorithm_does_not_take_are_refused_with_those_that_it_does() {
+fn unsupported_parameters_are_rejected_with_the_supported_ones() {
     let Some(stage) = Stage::new() else { return };
     let cases = [
         ("bbr_tuned", "gain=2", "one of probe_gain, "),
@@ -51,7 +51,7 @@ fn parameters_that_an_algorithm_does_not_take_are_refused_with_those_that_it_doe
 }
 
 #[test]
-fn half_an_object_is_refused() {
+fn a_truncated_object_is_rejected() {
     let Some(stage) = Stage::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let half = folder.path().join("half.bpf.o");
@@ -61,7 +61,7 @@ fn half_an_object_is_refused() {
 }
 
 #[test]
-fn a_damaged_object_is_refused_and_crashes_nothing() {
+fn a_damaged_object_is_rejected_without_a_crash() {
     let Some(stage) = Stage::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let damaged = folder.path().join("damaged.bpf.o");
@@ -91,7 +91,7 @@ fn a_damaged_object_is_refused_and_crashes_nothing() {
 }
 
 #[test]
-fn what_is_not_a_regular_file_is_refused_at_once() {
+fn a_file_that_is_not_regular_is_rejected_immediately() {
     let Some(stage) = Stage::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo.bpf.o");
@@ -104,7 +104,7 @@ fn what_is_not_a_regular_file_is_refused_at_once() {
 }
 
 #[test]
-fn a_program_that_the_verifier_refuses_is_shown_with_its_words() {
+fn a_verifier_rejection_is_shown_with_the_verifier_log() {
     let Some(stage) = Stage::new() else { return };
     let done = stage.agent(&["cc", "load", &stage.object("rejected"), "--keep"]);
     assert_refused(&done, 1, "kernel-refuses", "the last that was said");

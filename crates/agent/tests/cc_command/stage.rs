@@ -10,16 +10,16 @@ use std::process::Command;
 /// The algorithms that the agent carries.
 const BUILT_IN: [&str; 4] = ["bbr_cpu", "bbr3", "bbr_tuned", "bbr_auto"];
 
-/// The agent, and the sole right to register algorithms: names are the whole machine's, tests run at the same time.
+/// The agent, with a lock on registrations: algorithm names are global to the machine, and tests run in parallel.
 pub struct Stage {
     _lock: File,
     folder: tempfile::TempDir,
-    /// Whether what is registered is ours; otherwise it stays.
+    /// Whether the test registered the algorithms; others are kept.
     is_ours: bool,
 }
 
 impl Stage {
-    /// The stage, or nothing where algorithms cannot be registered: a test says so and ends. In CI that is a failure.
+    /// Returns `None` and reports the skip if algorithms cannot be registered. In CI that is a failure.
     pub fn new() -> Option<Stage> {
         let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
@@ -92,12 +92,12 @@ impl Stage {
         Running::start(&mut namespace.command(&[self.agent_file().to_str().unwrap(), "cc", "load", what]))
     }
 
-    /// An algorithm in eBPF that new connections get, as `cc status` shows it.
+    /// Returns an eBPF algorithm available to new connections, as `cc status` shows it.
     pub fn registered(&self, name: &str) -> Option<Value> {
         self.status().into_iter().find(|one| one["name"] == name && one["state"] != "leaving")
     }
 
-    /// One that was taken back, and is still used.
+    /// Returns an unregistered algorithm that is still in use.
     pub fn leaving(&self, name: &str) -> Option<Value> {
         self.status().into_iter().find(|one| one["name"] == name && one["state"] == "leaving")
     }
@@ -109,7 +109,7 @@ impl Stage {
         status["algorithms"].as_array().expect("a list").clone()
     }
 
-    /// How `cc list` shows an algorithm.
+    /// Returns the entry of an algorithm in `cc list`.
     pub fn listed(&self, name: &str) -> Option<Value> {
         let done = self.agent(&["cc", "list", "--json"]);
         let list: Value = serde_json::from_str(&done.out).expect("JSON");

@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 
-/// A receiver, and a sender in the works. Both end with the test.
+/// A receiver and a running sender. Both end with the test.
 struct Transfer {
     receiver: Child,
     sender: Child,
@@ -16,7 +16,7 @@ struct Transfer {
 const ORDINARY_USER: [&str; 4] = ["setpriv", "--reuid", "65534", "--clear-groups"];
 
 impl Transfer {
-    /// An ordinary user sends for as long as the test wants, with an algorithm of their choice.
+    /// Starts an unprivileged sender with an algorithm, which sends until the test ends.
     fn start(from: &Namespace, to: &Namespace, algorithm: &str) -> Transfer {
         let receiver = to.command(&["iperf3", "--server", "--one-off"]).stdout(Stdio::null()).spawn().expect("iperf3");
         wait_until("the receiver listens", || to.output(&["ss", "-Hltn", "sport", "=", "5201"]).contains("LISTEN"));
@@ -40,7 +40,7 @@ fn count(algorithm: Option<&Value>, name: &str) -> u64 {
     algorithm.and_then(|one| one["counters"][name].as_u64()).unwrap_or_default()
 }
 
-/// What a new socket gets that asks for an algorithm.
+/// Selects an algorithm for a new socket.
 fn choose(algorithm: &str) -> rustix::io::Result<()> {
     let socket = TcpListener::bind("127.0.0.1:0").expect("a socket");
     rustix::net::sockopt::set_tcp_congestion(&socket, algorithm)
@@ -50,7 +50,7 @@ fn socket_algorithms(namespace: &Namespace) -> String {
     namespace.output(&["ss", "-Htin", "state", "established", "dport", "=", "5201"])
 }
 
-/// Loads an algorithm, sends with it, and takes it back. Returns what `cc status` reports while it sends.
+/// Loads an algorithm, sends with it, and unloads it. Returns its entry in `cc status` during the transfer.
 fn send_and_unload(algorithm: &str, settings: &[&str]) -> Option<Value> {
     let stage = Stage::new()?;
     let (sender, receiver) = Namespace::pair();
@@ -70,22 +70,22 @@ fn send_and_unload(algorithm: &str, settings: &[&str]) -> Option<Value> {
         let now = stage.registered(algorithm);
         count(now.as_ref(), "flows_ended") == count(now.as_ref(), "flows_begun")
     });
-    let (code, said) = loader.end(Signal::TERM);
+    let (code, output) = loader.end(Signal::TERM);
     assert_eq!(code, Some(0));
-    assert!(said.contains("unregistered"), "{said}");
+    assert!(output.contains("unregistered"), "{output}");
     assert_eq!(stage.listed(algorithm), None);
     registered
 }
 
 #[test]
-fn an_ordinary_users_transfer_is_handled_and_counted() {
+fn a_transfer_of_an_unprivileged_user_is_handled_and_counted() {
     if let Some(registered) = send_and_unload("bbr_cpu", &[]) {
         assert!(registered["counters"]["boosted_acks"].is_u64(), "{registered:?}");
     }
 }
 
 #[test]
-fn version_3_of_bbr_handles_and_counts_a_transfer() {
+fn bbr3_handles_and_counts_a_transfer() {
     if let Some(registered) = send_and_unload("bbr3", &[]) {
         assert!(registered["counters"]["boosted_acks"].is_null(), "it has no rule that could step in: {registered:?}");
         assert!(registered["rule"].is_null(), "{registered:?}");
@@ -93,7 +93,7 @@ fn version_3_of_bbr_handles_and_counts_a_transfer() {
 }
 
 #[test]
-fn version_3_of_bbr_takes_a_rule_for_senders_that_share_a_cpu() {
+fn bbr3_accepts_the_rule_for_senders_on_a_shared_cpu() {
     for rule in ["paper", "schedule"] {
         if let Some(registered) = send_and_unload("bbr3", &[&format!("rule={rule}")]) {
             assert!(registered["counters"]["boosted_acks"].is_u64(), "{registered:?}");
@@ -117,14 +117,14 @@ fn bbr_with_parameters_handles_a_transfer_and_shows_them() {
 }
 
 #[test]
-fn bbr_with_its_own_parameters_handles_a_transfer() {
+fn bbr_with_default_parameters_handles_a_transfer() {
     if let Some(registered) = send_and_unload("bbr_tuned", &[]) {
         assert_eq!(registered["parameters"], serde_json::json!({}));
     }
 }
 
 #[test]
-fn a_live_transfer_goes_on_when_its_algorithm_is_taken_back() {
+fn a_live_transfer_continues_when_its_algorithm_is_unloaded() {
     let Some(stage) = Stage::new() else { return };
     let (sender, receiver) = Namespace::pair();
     let mut loader = stage.load("bbr_cpu");
@@ -148,17 +148,17 @@ fn a_live_transfer_goes_on_when_its_algorithm_is_taken_back() {
 }
 
 #[test]
-fn the_default_of_connections_does_not_stay_with_an_algorithm_that_is_gone() {
+fn the_system_default_does_not_keep_an_unloaded_algorithm() {
     let Some(stage) = Stage::new() else { return };
     let (here, _) = Namespace::pair();
     let before = setting(&here);
     let loader = stage.load_in(&here, "bbr_cpu");
     here.output(&["sysctl", "--write", "net.ipv4.tcp_congestion_control=bbr_cpu"]);
     assert_eq!(setting(&here), "bbr_cpu");
-    let (code, said) = loader.end(Signal::INT);
-    assert_eq!(code, Some(0), "{said}");
-    assert_eq!(setting(&here), before, "{said}");
-    assert!(said.contains(&format!("net.ipv4.tcp_congestion_control was bbr_cpu: now {before}")), "{said}");
+    let (code, output) = loader.end(Signal::INT);
+    assert_eq!(code, Some(0), "{output}");
+    assert_eq!(setting(&here), before, "{output}");
+    assert!(output.contains(&format!("net.ipv4.tcp_congestion_control was bbr_cpu: now {before}")), "{output}");
 }
 
 fn setting(namespace: &Namespace) -> String {

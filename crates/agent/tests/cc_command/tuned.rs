@@ -1,4 +1,4 @@
-//! `bbr_tuned` on this machine's kernel does what its parameters say.
+//! `bbr_tuned` on the kernel of this machine follows its parameters.
 
 use crate::engine::{bulk_flow, engine, run, with_engine};
 use crate::stage::Stage;
@@ -26,7 +26,7 @@ fn number(row: &Row, wanted: &str) -> u64 {
 
 /// Startup, and a dozen probes: six seconds.
 #[test]
-fn the_kernel_probes_at_the_interval_and_gain_that_are_set() {
+fn the_kernel_probes_at_the_configured_interval_and_gain() {
     let Some(stage) = Stage::new() else { return };
     let Some(engine) = engine("kernel", "bbr_tuned on a path") else { return };
     let interval = format!("probe_interval_ms={}", INTERVAL_US / 1000);

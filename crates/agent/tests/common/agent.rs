@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// What a command has printed.
+/// The output and the exit code of a command.
 #[derive(Debug)]
 pub struct Done {
     pub code: Option<i32>,
@@ -19,7 +19,7 @@ pub fn run(command: &mut Command) -> Done {
     Done { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
 }
 
-/// The exit code, the name of the problem, and a part of the text that says what to do.
+/// Checks the exit code, the problem code and a part of the hint.
 pub fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
     assert_eq!(done.code, Some(code), "{done:?}");
     assert!(done.error.contains(&format!("[{name}]")), "{}", done.error);
@@ -27,17 +27,17 @@ pub fn assert_refused(done: &Done, code: i32, name: &str, hint: &str) {
     assert_eq!(done.out, "");
 }
 
-/// A test cannot be made here: it says so and ends. In CI that is a failure.
+/// Reports that a test is skipped on this machine. In CI that is a failure.
 pub fn left_out(what: &str, why: &str) {
     assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "this must be tested, but: {why}");
     eprintln!("left out: {what}: {why}");
 }
 
-/// An agent at work, until it is told to end.
+/// A running agent, until it is stopped.
 pub struct Running {
     child: Child,
     out: BufReader<ChildStdout>,
-    /// What it said when it was ready.
+    /// Its first line of output, written when it is ready.
     pub said: String,
 }
 
@@ -55,7 +55,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Ends it with a signal; returns its code and all that it has said.
+    /// Stops it with a signal; returns its exit code and its complete output.
     pub fn end(mut self, signal: Signal) -> (Option<i32>, String) {
         let pid = Pid::from_raw(self.pid().try_into().expect("a process")).expect("a process");
         kill_process(pid, signal).expect("it lives");

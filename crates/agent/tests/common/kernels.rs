@@ -10,20 +10,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What runs in each guest.
+/// The tests to run in each guest.
 pub struct Tests<'a> {
-    /// The tests by their whole names.
+    /// Full names of the tests.
     pub names: &'a [&'a str],
-    /// What they call, besides what is always there.
+    /// Programs that they call, besides `TOOLS`.
     pub tools: &'a [&'a str],
-    /// What else they read; it has the same place in the guest.
+    /// Other files that they read; the path in the guest is the same.
     pub files: &'a [&'a str],
 }
 
-/// What all tests call.
+/// Programs that all tests call.
 const TOOLS: [&str; 5] = ["ip", "ss", "unshare", "nsenter", "busybox"];
 
-/// What cables and `ss` want of the kernel, BBR and DCTCP, in an order in which it takes them by their names.
+/// Kernel modules for veth, `ss`, BBR and DCTCP, in loading order.
 const MODULES: [&str; 5] = [
     "drivers/net/veth.ko",
     "net/ipv4/inet_diag.ko",
@@ -38,17 +38,17 @@ const AGENT: &str = env!("CARGO_BIN_EXE_thalweg-agent");
 /// A guest computes some twenty times slower than this machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// The kernel that `thalweg kernel fetch` fetches where Debian 12 runs; there has to be this one at least.
+/// The kernel that `thalweg kernel fetch` downloads on Debian 12; this one is required.
 const LEAST: (u32, u32) = (6, 1);
 
-/// The one that Debian 12 offers beside it. Mirrors need not have it, so that it may be missing.
+/// The backports kernel of Debian 12. Mirrors may lack it, so it is optional.
 const NEWER: (u32, u32) = (6, 12);
 const FETCH_NEWER: &str = "thalweg kernel fetch linux-image-cloud-amd64 --suite bookworm-backports";
 
-/// What is set in the environment of tests in a guest.
+/// Environment variable that is set for tests in a guest.
 pub const IS_GUEST: &str = "THALWEG_GUEST";
 
-/// What the guest says when all tests have passed.
+/// The line that the guest prints when all tests have passed.
 const ALL_IS_WELL: &str = "guest: all is well";
 
 const INIT: &str = r#"#!/bin/busybox sh
@@ -64,7 +64,7 @@ if /bin/tests --test-threads=1 --exact @TESTS@; then echo "@ALL_IS_WELL@"; fi
 poweroff -f
 "#;
 
-/// Runs tests on every kernel that is here, and says on which.
+/// Runs tests on every available kernel and reports which ones.
 pub fn run_on_all(tests: &Tests<'_>) {
     let tools: Vec<&str> = TOOLS.into_iter().chain(tests.tools.iter().copied()).collect();
     let wanted = tools.iter().copied().chain(["qemu-system-x86_64", "ldd"]);
@@ -83,15 +83,15 @@ pub fn run_on_all(tests: &Tests<'_>) {
     for kernel in kernels {
         let folder = tempfile::tempdir().expect("a folder");
         let initramfs = initramfs(folder.path(), &kernel, &tools, tests);
-        let said = boot(&kernel.join("vmlinuz"), &initramfs);
-        assert!(said.contains(ALL_IS_WELL), "{}: {said}", kernel.display());
+        let console = boot(&kernel.join("vmlinuz"), &initramfs);
+        assert!(console.contains(ALL_IS_WELL), "{}: {console}", kernel.display());
         let passed = format!("{} passed; 0 failed", tests.names.len());
-        assert!(said.contains(&passed), "a test has another name: {said}");
+        assert!(console.contains(&passed), "a test has another name: {console}");
         say(&format!("on Linux {}: {passed}", name(&kernel)));
     }
 }
 
-/// Not through a macro that prints: the test harness would keep that to itself.
+/// Writes directly to stderr, because the test harness captures the output of print macros.
 fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "\n{what}");
 }
@@ -119,7 +119,7 @@ fn version(release: &str) -> (u32, u32) {
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
-/// Where a tool is.
+/// Returns the path of a tool.
 fn find(tool: &str) -> Option<PathBuf> {
     let paths = std::env::var_os("PATH")?;
     std::env::split_paths(&paths)
@@ -131,8 +131,8 @@ fn find(tool: &str) -> Option<PathBuf> {
 /// Programs, libraries and modules as an archive that the kernel unpacks.
 fn initramfs(folder: &Path, kernel: &Path, tools: &[&str], tests: &Tests<'_>) -> PathBuf {
     let root = folder.join("root");
-    for made in ["bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc"] {
-        fs::create_dir_all(root.join(made)).expect("a folder");
+    for directory in ["bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc"] {
+        fs::create_dir_all(root.join(directory)).expect("a folder");
     }
     let ours = std::env::current_exe().expect("this program");
     let tools = tools.iter().map(|tool| (find(tool).expect("it is there"), Path::new("/bin").join(tool)));
@@ -161,7 +161,7 @@ fn initramfs(folder: &Path, kernel: &Path, tools: &[&str], tests: &Tests<'_>) ->
     archive
 }
 
-/// A path of the guest, as it is here.
+/// Returns the path on this machine of a path in the guest.
 fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").expect("a whole path"))
 }
@@ -190,7 +190,7 @@ fn unpack(module: &Path, folder: &Path) {
     fs::write(file, output.stdout).expect("a file");
 }
 
-/// What a guest says until it has ended.
+/// Returns the console output of a guest until it powers off.
 fn boot(image: &Path, initramfs: &Path) -> String {
     let mut command = Command::new("qemu-system-x86_64");
     // Instructions are translated, which works everywhere. QEMU 7.2 miscomputes CMPXCHG16B, and newer kernels do

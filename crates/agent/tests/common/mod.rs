@@ -1,4 +1,4 @@
-//! What tests of the agent share: its processes, waiting, and network namespaces.
+//! Shared by the agent's tests: its processes, waiting, and network namespaces.
 
 mod agent;
 mod waiting;
@@ -9,7 +9,7 @@ pub use waiting::wait_until;
 
 /// A network namespace that ends with the test.
 pub struct Namespace {
-    /// The process that keeps it.
+    /// The process that holds the namespace open.
     pub keeper: Child,
 }
 
@@ -58,7 +58,7 @@ impl Namespace {
         command
     }
 
-    /// What a command within prints; it has to succeed.
+    /// Returns the output of a command inside the namespace; the command must succeed.
     pub fn output(&self, line: &[&str]) -> String {
         let output = self.command(line).output().expect("it starts");
         assert!(output.status.success(), "{line:?}: {output:?}");

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// How long anything may take on a busy machine.
+/// Timeout of all waits, for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const POLL: Duration = Duration::from_millis(20);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {

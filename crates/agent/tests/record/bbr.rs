@@ -1,4 +1,4 @@
-//! What is told of BBR.
+//! Rows of BBR connections.
 
 use crate::common::{Namespace, left_out};
 use crate::stage::Stage;
@@ -6,11 +6,11 @@ use crate::traffic::connect;
 use rustix::net::sockopt;
 use std::time::{Duration, Instant};
 
-/// Enough round trips, and enough time to say whether the machine was off CPU.
+/// Enough round trips, and enough time to measure the off-CPU share of the machine.
 const LASTING: Duration = Duration::from_secs(2);
 
 #[test]
-fn bbr_on_a_short_path_is_not_short_of_cpu_unless_its_machine_was_off_cpu() {
+fn bbr_on_a_short_path_is_short_of_cpu_only_if_its_machine_was_off_cpu() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);

@@ -11,7 +11,7 @@ fn of_port<'a>(rows: &'a [Row], kind: &str, column: &str, port: u64) -> Vec<&'a 
 }
 
 #[test]
-fn connections_in_all_namespaces_that_were_open_before_are_joined() {
+fn connections_opened_before_recording_are_recorded_in_all_namespaces() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let mut pair = connect(&namespaces, "10.9.8.1");
@@ -31,8 +31,8 @@ fn connections_in_all_namespaces_that_were_open_before_are_joined() {
     let [server] = server[..] else { panic!("{rows:#?}") };
     assert_eq!((server.flag("joined"), server.text("direction"), server.text("cc_at_open")), (Some(true), "", ""));
     assert_eq!(server.number("netns"), namespaces.0.number());
-    // The kernel counts from the opening, FIN and SYN left out as far as one can know. Where a walk may not ask it to
-    // tell of the end (6.1), there is what the last walk has seen.
+    // The kernel counts from the opening, without FIN and SYN where they are known. Where a scan cannot make the kernel
+    // report the close (6.1), the row holds the state of the last scan.
     let is_unseen = server.text("close") == "unseen";
     let least = if is_unseen { 40_000 } else { 100_000 };
     assert!((least..=100_000).contains(&server.number("acked_bytes")), "{server:?}");
@@ -41,7 +41,7 @@ fn connections_in_all_namespaces_that_were_open_before_are_joined() {
 }
 
 #[test]
-fn a_connection_that_stays_open_has_interim_rows_and_a_last_one() {
+fn a_long_connection_has_interim_rows_and_a_final_one() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&["--interim", "1s"]);
@@ -85,7 +85,7 @@ fn open_connections_are_shown() {
 }
 
 #[test]
-fn what_has_ended_before_the_status_was_asked_for_is_in_it() {
+fn connections_closed_before_the_status_request_are_included() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -107,7 +107,7 @@ fn what_has_ended_before_the_status_was_asked_for_is_in_it() {
 }
 
 #[test]
-fn a_socket_that_is_connected_again_is_another_connection() {
+fn a_reconnected_socket_is_a_new_connection() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const HOUR_S: i64 = 3600;
 
-/// A time is told to the microsecond, but a guest may stop between two readings. A step is far longer.
+/// Timestamps have microsecond resolution, but a guest may stop between two readings. A step is far longer.
 const SLACK_US: u64 = 1_000_000;
 
 fn now_us() -> u64 {
@@ -45,7 +45,7 @@ fn flushed(agent: &Agent, folder: &Path) -> u64 {
 }
 
 #[test]
-fn times_follow_a_clock_that_is_set_and_durations_do_not() {
+fn timestamps_follow_clock_changes_and_durations_do_not() {
     if std::env::var_os(IS_GUEST).is_none() {
         return eprintln!("this machine's clock is not set: guests run this");
     }

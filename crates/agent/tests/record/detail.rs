@@ -113,7 +113,7 @@ fn low_detail_has_no_rows_of_open_connections() {
     let agent = stage.record(&["--detail", "low", "--interim", "1s"]);
     let mut pair = connect(&namespaces, "10.9.8.1");
     pair.download(100_000);
-    // A walk comes every second, and with full detail each has a row.
+    // There is a scan every second, and with full detail each scan writes a row.
     sleep(Duration::from_millis(2_500));
     assert!(agent.process.said.contains("detail low"), "{}", agent.process.said);
     assert!(agent.top().contains("10.9.8.1"), "open connections are shown all the same");

@@ -19,7 +19,7 @@ fn closed<'a>(rows: &'a [Row], direction: &str, client_port: u64) -> &'a Row {
 }
 
 #[test]
-fn whose_fin_came_first_is_told_by_both_ends() {
+fn both_ends_record_which_side_sent_the_first_fin() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -48,7 +48,7 @@ fn whose_fin_came_first_is_told_by_both_ends() {
 }
 
 #[test]
-fn a_reset_is_told_by_both_ends() {
+fn both_ends_record_a_reset() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -69,7 +69,7 @@ fn a_reset_is_told_by_both_ends() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_is_a_timeout() {
+fn an_unresponsive_peer_is_recorded_as_a_timeout() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -124,7 +124,7 @@ fn endpoints_namespaces_and_cgroups_are_those_of_the_socket() {
 }
 
 #[test]
-fn connections_of_other_cgroups_are_left_alone() {
+fn connections_of_other_cgroups_are_not_recorded() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -141,7 +141,7 @@ fn connections_of_other_cgroups_are_left_alone() {
 }
 
 #[test]
-fn the_algorithm_is_told_as_it_was_at_the_opening_and_at_the_end() {
+fn the_algorithms_at_open_and_at_close_are_recorded() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);

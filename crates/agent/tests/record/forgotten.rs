@@ -1,4 +1,4 @@
-//! Beside a program that takes away what others want to be called for.
+//! Recording beside a program that clears the callback flags of other programs.
 
 use crate::common::{Namespace, wait_until};
 use crate::rows::Row;
@@ -40,7 +40,7 @@ fn closed(rows: &[Row]) -> Vec<&Row> {
 fn unreported_closes_are_found_by_a_scan_and_leave_no_trace() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
-    // A walk each second.
+    // One scan per second.
     let agent = stage.record(&["--interim", "1s"]);
     let forgetful = Forgetful::of(&stage.cgroup);
     let of_server = namespaces.0.number();
@@ -57,7 +57,7 @@ fn unreported_closes_are_found_by_a_scan_and_leave_no_trace() {
 
     let closed = closed(&rows);
     assert_eq!(closed.len(), 6);
-    // A walk that comes just then has the kernel tell.
+    // A scan that runs at that moment makes the kernel report the close.
     let unseen: Vec<&&Row> = closed.iter().filter(|row| row.text("close") == "unseen").collect();
     assert!(unseen.len() >= 4, "{closed:?}");
     for row in unseen {
@@ -68,14 +68,14 @@ fn unreported_closes_are_found_by_a_scan_and_leave_no_trace() {
 }
 
 #[test]
-fn a_connection_that_is_open_when_a_walk_comes_is_told_of_again() {
+fn a_connection_that_is_still_open_at_a_scan_is_reported_again() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&["--interim", "1s"]);
     let forgetful = Forgetful::of(&stage.cgroup);
     let mut pair = connect(&namespaces, "10.9.8.1");
     drop(forgetful);
-    wait_until("a walk has come, and another", || agent.counter("interim_rows") >= 4);
+    wait_until("two scans have completed", || agent.counter("interim_rows") >= 4);
     pair.download(5_000);
     pair.close_by_client();
     wait_until("both ends have closed", || agent.counter("close_rows") == 2);
@@ -83,7 +83,7 @@ fn a_connection_that_is_open_when_a_walk_comes_is_told_of_again() {
     let server = closed(&rows).into_iter().find(|row| row.text("direction") == "in").expect("its row");
     match server.text("close") {
         "remote_fin" => assert_eq!(server.number("acked_bytes"), 5_000),
-        // Where the kernel does not let a walk ask (6.1), only walks tell.
+        // Where the kernel does not let a scan request it (6.1), only scans find the close.
         close => assert_eq!((close, server.flag("joined")), ("unseen", Some(false)), "{server:?}"),
     }
     assert_eq!(server.text("local_address"), "10.9.8.1");

@@ -2,31 +2,31 @@
 
 use crate::on_kernels::{Tests, run_on_all};
 
-/// What stdbuf has the dynamic linker load.
+/// The library that stdbuf preloads.
 const STDBUF: &str = "/usr/libexec/coreutils/libstdbuf.so";
 
 #[test]
-fn on_other_kernels_it_does_the_same() {
+fn other_kernels_behave_the_same() {
     run_on_all(&Tests {
-        // Not what takes nftables, or a machine that is quick.
+        // Without tests that need nftables or a fast machine.
         names: &[
-            "bbr::bbr_on_a_short_path_is_not_short_of_cpu_unless_its_machine_was_off_cpu",
-            "beginnings::connections_in_all_namespaces_that_were_open_before_are_joined",
-            "beginnings::a_connection_that_stays_open_has_interim_rows_and_a_last_one",
+            "bbr::bbr_on_a_short_path_is_short_of_cpu_only_if_its_machine_was_off_cpu",
+            "beginnings::connections_opened_before_recording_are_recorded_in_all_namespaces",
+            "beginnings::a_long_connection_has_interim_rows_and_a_final_one",
             "beginnings::open_connections_are_shown",
-            "beginnings::a_socket_that_is_connected_again_is_another_connection",
-            "clock::times_follow_a_clock_that_is_set_and_durations_do_not",
+            "beginnings::a_reconnected_socket_is_a_new_connection",
+            "clock::timestamps_follow_clock_changes_and_durations_do_not",
             "detail::low_detail_has_the_rows_of_full_detail_without_the_other_columns",
-            "endings::whose_fin_came_first_is_told_by_both_ends",
-            "endings::a_reset_is_told_by_both_ends",
+            "endings::both_ends_record_which_side_sent_the_first_fin",
+            "endings::both_ends_record_a_reset",
             "endings::endpoints_namespaces_and_cgroups_are_those_of_the_socket",
-            "endings::the_algorithm_is_told_as_it_was_at_the_opening_and_at_the_end",
+            "endings::the_algorithms_at_open_and_at_close_are_recorded",
             "forgotten::unreported_closes_are_found_by_a_scan_and_leave_no_trace",
-            "forgotten::a_connection_that_is_open_when_a_walk_comes_is_told_of_again",
-            "many::more_connections_than_there_is_room_for_are_counted",
-            "refusals::a_killed_recorder_leaves_nothing_that_stops_the_next",
-            "refusals::every_signal_that_asks_for_an_end_is_one_with_code_0",
-            "ss::the_numbers_are_those_of_ss",
+            "forgotten::a_connection_that_is_still_open_at_a_scan_is_reported_again",
+            "many::connections_beyond_the_capacity_are_counted",
+            "refusals::a_killed_recorder_leaves_nothing_that_blocks_the_next",
+            "refusals::every_termination_signal_exits_with_code_0",
+            "ss::recorded_values_match_ss",
         ],
         tools: &["stdbuf"],
         files: &[STDBUF],

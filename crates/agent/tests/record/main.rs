@@ -1,4 +1,4 @@
-//! `thalweg-agent record` on this machine's own kernel: connections whose outcome is known, and what is written down of
+//! `thalweg-agent record` on this machine's own kernel: connections with a known outcome, and the rows recorded of
 //! them.
 
 mod bbr;

@@ -1,4 +1,4 @@
-//! Very many connections, and a part of many.
+//! Large numbers of connections, and sampling.
 
 use crate::common::Namespace;
 use crate::common::wait_until;
@@ -14,7 +14,7 @@ const PAIRS: usize = 5_000;
 const OVERFLOWING: usize = 7_000;
 
 #[test]
-fn ten_thousand_at_once_are_all_there_when_they_close_together() {
+fn ten_thousand_concurrent_connections_are_all_recorded_when_they_close_together() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -28,7 +28,7 @@ fn ten_thousand_at_once_are_all_there_when_they_close_together() {
     }
     assert_eq!(agent.status()["connections_open"], 2 * PAIRS as u64);
     for pair in &pairs {
-        // The clients close first, all at once.
+        // The clients close first, all at the same time.
         pair.client.shutdown(std::net::Shutdown::Both).unwrap();
     }
     drop(pairs);
@@ -49,7 +49,7 @@ fn ten_thousand_at_once_are_all_there_when_they_close_together() {
 }
 
 #[test]
-fn one_in_so_many_is_recorded_and_the_others_are_counted() {
+fn one_in_n_connections_is_recorded_and_the_others_are_counted() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let listener = listen(&namespaces.0, "10.9.8.1");
@@ -76,7 +76,7 @@ fn one_in_so_many_is_recorded_and_the_others_are_counted() {
 }
 
 #[test]
-fn more_connections_than_there_is_room_for_are_counted() {
+fn connections_beyond_the_capacity_are_counted() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&["--max-open", "8"]);
@@ -86,7 +86,7 @@ fn more_connections_than_there_is_room_for_are_counted() {
     assert_eq!((agent.counter("opened"), agent.counter("lost_connections")), (9, 3));
     drop(pairs);
     agent.wait_for_closed(9);
-    // There is room again.
+    // There is free capacity again.
     connect_to(&namespaces.1, &listener, "10.9.8.1").close_by_client();
     agent.wait_for_closed(11);
     assert_eq!(agent.counter("lost_connections"), 3);
@@ -110,7 +110,7 @@ fn lost_events_are_counted_and_shown() {
     assert_eq!(lost + rows, 2 * OVERFLOWING as u64, "each is a row, or counted as lost");
     let shown = agent.status_text();
     assert!(shown.contains("events that the kernel could not hand over"), "{shown}");
-    // It goes on.
+    // Recording continues.
     connect_to(&namespaces.1, &listener, "10.9.8.1").close_by_client();
     agent.wait_for_closed(rows + 2);
     assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count() as u64, rows + 2);

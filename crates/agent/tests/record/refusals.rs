@@ -1,4 +1,4 @@
-//! What cannot be done is refused with a reason, a stable name and a code, and leaves nothing behind.
+//! Invalid requests are rejected with a reason, a stable name and an exit code, and leave nothing behind.
 
 use crate::common::{Done, Namespace, assert_refused, run, wait_until};
 use crate::stage::Stage;
@@ -13,14 +13,14 @@ fn record_behind(stage: &Stage, behind: &[&str], options: &[&str]) -> Done {
     run(Command::new(line[0]).args(&line[1..]))
 }
 
-/// The same in a mount namespace in which something was done before.
+/// The same in a mount namespace prepared by a script.
 fn record_after(stage: &Stage, preparation: &str) -> Done {
     let script = format!("{preparation} && exec \"$@\"");
     record_behind(stage, &["unshare", "--mount", "sh", "-c", &script, "sh"], &[])
 }
 
 #[test]
-fn an_ordinary_user_is_told_to_use_sudo() {
+fn an_unprivileged_user_is_advised_to_use_sudo() {
     let Some(stage) = Stage::new() else { return };
     let done = record_behind(&stage, &["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"], &[]);
     assert_refused(&done, 4, "no-right", "sudo");
@@ -28,7 +28,7 @@ fn an_ordinary_user_is_told_to_use_sudo() {
 }
 
 #[test]
-fn root_without_the_rights_is_told_which() {
+fn root_without_capabilities_gets_the_missing_ones_listed() {
     let Some(stage) = Stage::new() else { return };
     let without = "-net_admin,-sys_admin";
     let done = record_behind(&stage, &["setpriv", "--bounding-set", without, "--inh-caps", without], &[]);
@@ -37,7 +37,7 @@ fn root_without_the_rights_is_told_which() {
 }
 
 #[test]
-fn a_machine_that_lacks_something_is_told_what() {
+fn missing_requirements_are_listed() {
     let Some(stage) = Stage::new() else { return };
     let done = record_after(&stage, "mount -t tmpfs none /sys/kernel/btf");
     assert_refused(&done, 4, "no-btf", "distribution's own kernel");
@@ -47,9 +47,9 @@ fn a_machine_that_lacks_something_is_told_what() {
 }
 
 #[test]
-fn a_kernel_that_is_too_old_is_refused_with_the_oldest_that_will_do() {
+fn an_old_kernel_is_rejected_with_the_minimum_version() {
     let Some(stage) = Stage::new() else { return };
-    // The kernel tells such a process that it is 2.6 (personality(2)).
+    // The kernel reports release 2.6 to such a process (personality(2)).
     let done = record_behind(&stage, &["setarch", "--uname-2.6"], &[]);
     assert_refused(&done, 4, "old-kernel", "newer kernel");
     assert!(done.error.contains("found Linux 2.6.") && done.error.contains("6.1 or newer"), "{}", done.error);
@@ -57,7 +57,7 @@ fn a_kernel_that_is_too_old_is_refused_with_the_oldest_that_will_do() {
 }
 
 #[test]
-fn options_that_cannot_be_are_refused() {
+fn invalid_options_are_rejected() {
     let Some(stage) = Stage::new() else { return };
     let refused = |options: &[&str]| record_behind(&stage, &[], options);
     assert_refused(&refused(&["--cgroup", "/no/such.slice"]), 2, "no-cgroup", "systemctl show");
@@ -78,7 +78,7 @@ fn options_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_second_recorder_of_the_same_connections_is_refused_and_the_first_goes_on() {
+fn a_second_recorder_of_the_same_connections_is_rejected_and_the_first_continues() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -93,7 +93,7 @@ fn a_second_recorder_of_the_same_connections_is_refused_and_the_first_goes_on() 
 }
 
 #[test]
-fn a_second_recorder_into_the_same_folder_or_onto_the_same_socket_is_refused() {
+fn a_second_recorder_with_the_same_directory_or_socket_is_rejected() {
     let Some(stage) = Stage::new() else { return };
     let agent = stage.record(&[]);
     // Of other connections: it would not be in the way otherwise.
@@ -109,7 +109,7 @@ fn a_second_recorder_into_the_same_folder_or_onto_the_same_socket_is_refused() {
 }
 
 #[test]
-fn a_killed_recorder_leaves_nothing_that_stops_the_next() {
+fn a_killed_recorder_leaves_nothing_that_blocks_the_next() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let killed = stage.record(&[]);
@@ -124,19 +124,19 @@ fn a_killed_recorder_leaves_nothing_that_stops_the_next() {
 }
 
 #[test]
-fn every_signal_that_asks_for_an_end_is_one_with_code_0() {
+fn every_termination_signal_exits_with_code_0() {
     let Some(stage) = Stage::new() else { return };
     for signal in [Signal::INT, Signal::TERM] {
         let agent = stage.record(&[]);
-        let (code, said) = agent.process.end(signal);
+        let (code, output) = agent.process.end(signal);
         assert_eq!(code, Some(0), "{signal:?}");
-        assert!(said.contains("recording has ended"), "{said}");
+        assert!(output.contains("recording has ended"), "{output}");
         assert!(!stage.path("agent.sock").exists(), "the socket is gone");
     }
 }
 
 #[test]
-fn a_hang_up_ends_nothing_and_has_settings_read_again() {
+fn sighup_rereads_settings_and_does_not_stop_recording() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let key = stage.path("key");
@@ -156,13 +156,13 @@ fn a_hang_up_ends_nothing_and_has_settings_read_again() {
     agent.wait_for_closed(2);
     hang_up();
     wait_until("rows are written", || agent.status()["writer"]["rows_waiting"] == 0);
-    let (code, said) = agent.process.end(Signal::TERM);
+    let (code, output) = agent.process.end(Signal::TERM);
     assert_eq!(code, Some(0));
-    assert_eq!(said.matches("SIGHUP: settings are read again").count(), 3, "{said}");
+    assert_eq!(output.matches("SIGHUP: settings are read again").count(), 3, "{output}");
 }
 
 #[test]
-fn too_few_open_files_are_named_with_a_code_after_which_it_is_tried_again() {
+fn a_low_open_file_limit_is_reported_with_a_retryable_exit_code() {
     let Some(stage) = Stage::new() else { return };
     for limit in ["8", "20", "32"] {
         let done = record_behind(&stage, &["prlimit", &format!("--nofile={limit}")], &[]);

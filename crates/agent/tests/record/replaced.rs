@@ -1,4 +1,4 @@
-//! What is removed and made again under a recording agent: it goes on with the new one, and reports what it can have
+//! Cgroups removed and recreated under a recording agent: it continues with the new one and reports what it may have
 //! missed.
 
 use crate::common::{Namespace, wait_until};
@@ -23,13 +23,13 @@ fn record(stage: &Stage, cgroup: &Path) -> Agent {
     stage.record(&["--cgroup", cgroup.to_str().unwrap()])
 }
 
-/// Removes cgroups, the inner ones first. Sockets that are about to close keep none of them.
+/// Removes cgroups, the inner ones first. Closing sockets do not hold them open.
 fn remove(cgroups: &[&Path]) {
     cgroups.iter().for_each(|cgroup| fs::remove_dir(cgroup).unwrap());
 }
 
 #[test]
-fn a_cgroup_that_is_removed_and_made_again_is_recorded_again() {
+fn a_recreated_cgroup_is_recorded_again() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let service: PathBuf = stage.cgroup.join("service");
@@ -52,7 +52,7 @@ fn a_cgroup_that_is_removed_and_made_again_is_recorded_again() {
 }
 
 #[test]
-fn a_cgroup_that_is_gone_is_reported_until_it_and_those_above_it_are_made_again() {
+fn a_removed_cgroup_is_reported_until_it_and_its_parents_are_recreated() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let slice = stage.cgroup.join("slice");

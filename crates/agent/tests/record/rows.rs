@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 
-/// A row: what is empty is not there.
+/// A row without its empty values.
 #[derive(Clone, Debug)]
 pub struct Row(BTreeMap<String, Field>);
 
@@ -21,12 +21,12 @@ impl Row {
         self.0.get(column)
     }
 
-    /// A number that has to be there.
+    /// Returns a number. Panics if it is missing.
     pub fn number(&self, column: &str) -> u64 {
         self.maybe(column).unwrap_or_else(|| panic!("{column} is empty: {self:?}"))
     }
 
-    /// A number, or nothing.
+    /// Returns a number, or `None` if it is empty.
     pub fn maybe(&self, column: &str) -> Option<u64> {
         match self.0.get(column)? {
             Field::ULong(value) => Some(*value),
@@ -52,7 +52,7 @@ impl Row {
         }
     }
 
-    /// Yes or no; nothing if it is empty.
+    /// Returns a boolean, or `None` if it is empty.
     pub fn flag(&self, column: &str) -> Option<bool> {
         match self.0.get(column)? {
             Field::Bool(value) => Some(*value),

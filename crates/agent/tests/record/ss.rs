@@ -1,4 +1,4 @@
-//! What `ss` says of the same connections when they are destroyed (`ss -E`): field by field.
+//! Compares rows field by field with the output of `ss -E` for the same connections when they are destroyed.
 
 use crate::common::{Namespace, wait_until};
 use crate::rows::Row;
@@ -16,7 +16,7 @@ struct Witness {
 }
 
 impl Witness {
-    /// Returns when it sees what happens.
+    /// Starts it and returns when it receives events.
     fn start(stage: &Stage, namespace: &Namespace) -> Witness {
         let file = stage.path(&format!("ss-{}.txt", namespace.keeper.id()));
         let out = File::create(&file).expect("a file");
@@ -42,7 +42,7 @@ impl Witness {
         std::fs::read_to_string(&self.file).expect("its text")
     }
 
-    /// What it has said of the socket with this local port: names and values, as `ss` prints them.
+    /// Returns the names and values printed by `ss` for the socket with this local port.
     fn fields(&self, port: u64) -> Option<HashMap<String, String>> {
         let text = self.text();
         let line = text.lines().find(|line| {
@@ -61,7 +61,7 @@ impl Drop for Witness {
     }
 }
 
-/// A number that `ss` leaves out when it is zero.
+/// A number that `ss` omits when it is zero.
 fn number(fields: &HashMap<String, String>, name: &str) -> u64 {
     fields.get(name).map_or(0, |value| value.parse().unwrap_or_else(|_| panic!("{name}: {value}")))
 }
@@ -103,7 +103,7 @@ fn close_row<'a>(rows: &'a [Row], direction: &str) -> &'a Row {
 }
 
 #[test]
-fn the_numbers_are_those_of_ss() {
+fn recorded_values_match_ss() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let witnesses = [Witness::start(&stage, &namespaces.0), Witness::start(&stage, &namespaces.1)];
@@ -126,7 +126,7 @@ fn the_numbers_are_those_of_ss() {
 }
 
 #[test]
-fn losses_are_those_of_ss_and_of_the_filter_that_made_them() {
+fn losses_match_ss_and_the_filter_that_caused_them() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     // Of the packets that carry data to the client every 50th is dropped; one at a time: no offloads.

@@ -1,4 +1,4 @@
-//! The agent at work on connections of this process alone.
+//! An agent that records only the connections of this process.
 
 use crate::common::{Namespace, Running, left_out, wait_until};
 use crate::rows::{self, Row};
@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The process is in one cgroup at a time, and so are its tests.
+/// Serialises tests, because the process can be in only one cgroup at a time.
 static ONE: Mutex<()> = Mutex::new(());
 
 /// A cgroup of this process, and a folder for records.
 pub struct Stage {
     _one: MutexGuard<'static, ()>,
     folder: tempfile::TempDir,
-    /// The cgroup in which this process is for the time of the test.
+    /// The cgroup of this process during the test.
     pub cgroup: PathBuf,
     before: PathBuf,
 }
 
 impl Stage {
-    /// The stage, or nothing where nothing can be recorded: a test says so and ends. In CI that is a failure.
+    /// Returns `None` and reports the skip if recording is not possible. In CI that is a failure.
     pub fn new() -> Option<Stage> {
         let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         match Stage::build(one) {
@@ -70,7 +70,7 @@ impl Stage {
         self.line("record", options)
     }
 
-    /// A command that does, and perhaps more.
+    /// Builds the agent command with a subcommand and options.
     pub fn line(&self, command: &str, options: &[&str]) -> Vec<String> {
         let path = |name: &str| self.path(name).display().to_string();
         let mut line: Vec<String> = vec![path("thalweg-agent"), command.to_owned()];
@@ -90,26 +90,26 @@ impl Stage {
         line
     }
 
-    /// Begins to record.
+    /// Starts recording.
     pub fn record(&self, options: &[&str]) -> Agent {
         self.record_behind(&[], options)
     }
 
-    /// Begins to record, behind a command that starts another.
+    /// Starts recording through a wrapper command.
     pub fn record_behind(&self, behind: &[&str], options: &[&str]) -> Agent {
         let line = self.command(options);
         let line: Vec<&str> = behind.iter().copied().chain(line.iter().map(String::as_str)).collect();
         self.started(&line, "recording ")
     }
 
-    /// Starts an agent, and waits until it says that it is at work.
+    /// Starts an agent and waits until it reports that it is ready.
     pub fn started(&self, line: &[&str], word: &str) -> Agent {
         let process = Running::start(Command::new(line[0]).args(&line[1..]));
         assert!(process.said.starts_with(word), "{:?}", process.said);
         Agent { process, records: self.path("records"), socket: self.path("agent.sock") }
     }
 
-    /// Makes this process leave the cgroup for a time: what is opened then is not the test's.
+    /// Moves this process out of the cgroup during a call: connections opened then are not recorded.
     pub fn outside<T>(&self, work: impl FnOnce() -> T) -> T {
         move_to(&self.before).expect("back to where it was");
         let result = work();
@@ -133,20 +133,20 @@ fn move_to(cgroup: &Path) -> std::io::Result<()> {
 
 /// An agent that records.
 pub struct Agent {
-    /// It.
+    /// The agent process.
     pub process: Running,
     records: PathBuf,
     socket: PathBuf,
 }
 
 impl Agent {
-    /// What it answers to `status --json`.
+    /// Returns the output of `status --json`.
     pub fn status(&self) -> Value {
         let said = self.said(&["status", "--json"]);
         serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
     }
 
-    /// What `status` shows.
+    /// Returns the output of `status`.
     pub fn status_text(&self) -> String {
         self.said(&["status"])
     }
@@ -176,14 +176,14 @@ impl Agent {
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// Ends it as an administrator does, and returns all that it has written.
+    /// Stops it with SIGTERM and returns all rows that it has written.
     pub fn end(self) -> Vec<Row> {
         assert_eq!(self.process.end(Signal::TERM).0, Some(0));
         rows::read(&self.records)
     }
 }
 
-/// Works in a network namespace: sockets that are made there belong to it.
+/// Runs a function in a network namespace: sockets created there belong to it.
 pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
     let file = File::open(format!("/proc/{}/ns/net", namespace.keeper.id())).expect("a namespace");
     std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Connections between two network namespaces, made by this process: both ends are in its hands.
+//! Connections between two network namespaces; this process controls both ends.
 
 use crate::common::Namespace;
 use crate::common::wait_until;
@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// A connection.
 pub struct Pair {
-    /// The end that has opened it, in the second namespace.
+    /// The end that opened it, in the second namespace.
     pub client: TcpStream,
-    /// The end that has accepted it, in the first.
+    /// The end that accepted it, in the first namespace.
     pub server: TcpStream,
 }
 
@@ -37,17 +37,17 @@ pub fn connect_to(from: &Namespace, listener: &TcpListener, to: &str) -> Pair {
 }
 
 impl Pair {
-    /// The port by which the client's end is known.
+    /// The port of the client.
     pub fn client_port(&self) -> u64 {
         self.client.local_addr().expect("an address").port().into()
     }
 
-    /// The server sends, and the client has it all.
+    /// The server sends, and the client receives everything.
     pub fn download(&mut self, bytes: usize) {
         send(&mut self.server, &mut self.client, bytes);
     }
 
-    /// The client sends, and the server has it all.
+    /// The client sends, and the server receives everything.
     pub fn upload(&mut self, bytes: usize) {
         send(&mut self.client, &mut self.server, bytes);
     }

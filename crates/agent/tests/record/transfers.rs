@@ -1,4 +1,4 @@
-//! A connection is not an object: transfers within it, and what was acknowledged when.
+//! Transfers within a connection, and the bytes acknowledged at given times.
 
 use crate::common::Namespace;
 use crate::rows::Row;
@@ -20,7 +20,7 @@ fn sent_by_server(rows: &[Row]) -> Vec<&Row> {
 }
 
 #[test]
-fn objects_with_idle_time_between_them_are_transfers_with_their_own_sizes_and_times() {
+fn objects_separated_by_idle_time_are_separate_transfers() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -56,7 +56,7 @@ fn objects_with_idle_time_between_them_are_transfers_with_their_own_sizes_and_ti
 }
 
 #[test]
-fn less_idle_time_than_the_gap_ends_no_transfer() {
+fn idle_time_below_the_gap_does_not_end_a_transfer() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&["--idle-gap", "30s"]);
@@ -74,7 +74,7 @@ fn less_idle_time_than_the_gap_ends_no_transfer() {
 }
 
 #[test]
-fn what_an_application_paces_has_no_completion_time() {
+fn an_application_paced_transfer_has_no_completion_time() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -95,7 +95,7 @@ fn what_an_application_paces_has_no_completion_time() {
 }
 
 #[test]
-fn bytes_acknowledged_after_one_and_three_seconds_are_those_of_then() {
+fn bytes_acknowledged_after_1_s_and_3_s_are_recorded() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);

@@ -1,4 +1,4 @@
-//! What goes wrong while it records: it is said where people look, nothing stops, and it is over when the cause is.
+//! Faults during recording: they are reported, recording continues, and they end with their cause.
 
 use crate::common::{Namespace, wait_until};
 use crate::rows;
@@ -25,7 +25,7 @@ fn closed(folder: &Path) -> usize {
 }
 
 #[test]
-fn rows_wait_for_a_folder_that_is_away_and_the_status_says_so_first() {
+fn rows_are_buffered_while_the_directory_is_missing_and_the_status_reports_it_first() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let agent = stage.record(&[]);
@@ -48,7 +48,7 @@ fn rows_wait_for_a_folder_that_is_away_and_the_status_says_so_first() {
     assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count(), 6);
 }
 
-/// A disk of a megabyte that the agent alone has, as others see it.
+/// A disk of one megabyte mounted only for the agent, as seen from outside its mount namespace.
 fn on_a_small_disk(stage: &Stage) -> (Agent, PathBuf) {
     let disk = stage.path("disk");
     fs::create_dir(&disk).unwrap();
@@ -60,7 +60,7 @@ fn on_a_small_disk(stage: &Stage) -> (Agent, PathBuf) {
     (agent, seen.join(disk.strip_prefix("/").unwrap()))
 }
 
-/// Leaves no room on a disk.
+/// Fills a disk.
 fn fill(path: &Path) {
     let mut ballast = File::create(path).unwrap();
     for size in [1 << 16, 1 << 12, 1] {
@@ -69,7 +69,7 @@ fn fill(path: &Path) {
 }
 
 #[test]
-fn rows_wait_for_a_full_disk_and_are_written_when_it_has_room() {
+fn rows_are_buffered_while_the_disk_is_full_and_written_afterwards() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let (agent, disk) = on_a_small_disk(&stage);
@@ -87,7 +87,7 @@ fn rows_wait_for_a_full_disk_and_are_written_when_it_has_room() {
 }
 
 #[test]
-fn rows_that_cannot_be_written_in_the_end_are_an_error_and_nothing_stays_in_the_kernel() {
+fn failing_to_write_rows_at_shutdown_is_an_error_and_the_kernel_side_is_removed() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
     let (agent, disk) = on_a_small_disk(&stage);

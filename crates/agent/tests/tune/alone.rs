@@ -1,4 +1,4 @@
-//! What is left when the agent ends or is killed, and who else may be at work.
+//! The state left when the agent stops or is killed, and other tuners on the same connections.
 
 use crate::common::{assert_refused, run, wait_until};
 use crate::stage::Stage;
@@ -24,8 +24,8 @@ fn attached(stage: &Stage) -> usize {
     LinkInfoIter::default().filter(|link| is_ours(&link.info)).count()
 }
 
-/// Keepers that run the test's own copy of the agent.
-fn keepers(stage: &Stage) -> Vec<u32> {
+/// Returns the watchdog processes that run the test's own copy of the agent.
+fn watchdog_pids(stage: &Stage) -> Vec<u32> {
     let ours = stage.agent_file();
     let is_keeper = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -37,21 +37,21 @@ fn keepers(stage: &Stage) -> Vec<u32> {
 }
 
 #[test]
-fn one_that_ends_leaves_nothing() {
+fn a_stopped_tuner_leaves_nothing_behind() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     for signal in [Signal::TERM, Signal::INT] {
         let agent = tune(&stage, ALL_CUBIC, &["--grace", "1h"]);
         assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"]);
-        assert_eq!((attached(&stage), keepers(&stage).len()), (1, 1));
+        assert_eq!((attached(&stage), watchdog_pids(&stage).len()), (1, 1));
         assert_eq!(agent.process.end(signal).0, Some(0));
-        assert_eq!((attached(&stage), keepers(&stage)), (0, vec![]));
+        assert_eq!((attached(&stage), watchdog_pids(&stage)), (0, vec![]));
         assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"]);
     }
 }
 
 #[test]
-fn what_was_learned_and_cannot_be_written_in_the_end_is_an_error() {
+fn failing_to_write_learned_state_at_shutdown_is_an_error() {
     let Some(stage) = Stage::new() else { return };
     let folder = stage.path("learned");
     fs::create_dir(&folder).expect("a folder");
@@ -63,18 +63,18 @@ fn what_was_learned_and_cannot_be_written_in_the_end_is_an_error() {
 }
 
 #[test]
-fn the_kernel_goes_on_for_the_grace_time_if_it_is_killed_and_then_nothing_is_left() {
+fn after_a_kill_the_kernel_side_continues_for_the_grace_time_and_is_then_removed() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &["--grace", "3s"]);
     agent.process.end(Signal::KILL);
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"], "the last probabilities are still there");
     wait_until("the default is back", || ccs(&connect(&hosts, "10.9.8.1")) == ["reno", "reno"]);
-    wait_until("nothing is left", || attached(&stage) == 0 && keepers(&stage).is_empty());
+    wait_until("nothing is left", || attached(&stage) == 0 && watchdog_pids(&stage).is_empty());
 }
 
 #[test]
-fn after_it_was_killed_the_status_reports_the_watchdog_until_it_has_ended() {
+fn after_a_kill_the_status_reports_the_watchdog_until_it_exits() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let status = |options: &[&str]| {
@@ -90,7 +90,7 @@ fn after_it_was_killed_the_status_reports_the_watchdog_until_it_has_ended() {
     for part in ["the kernel still chooses, with the last probabilities, for another 59m", "opened        2 chosen"] {
         assert!(done.out.contains(part), "{done:?}");
     }
-    let watchdog = keepers(&stage)[0];
+    let watchdog = watchdog_pids(&stage)[0];
     assert!(done.out.contains(&format!("process {watchdog} ")) && done.error.contains("[not-recording]"), "{done:?}");
     let json: Value = serde_json::from_str(&status(&["--json"]).out).expect("JSON");
     assert_eq!(json["watchdog"]["pid"], watchdog);
@@ -103,18 +103,21 @@ fn after_it_was_killed_the_status_reports_the_watchdog_until_it_has_ended() {
 }
 
 #[test]
-fn without_a_grace_time_the_default_is_back_at_once() {
+fn without_a_grace_time_a_kill_restores_the_default_immediately() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &["--grace", "0s"]);
-    assert_eq!((ccs(&connect(&hosts, "10.9.8.1")), keepers(&stage)), (["cubic", "cubic"].map(str::to_owned), vec![]));
+    assert_eq!(
+        (ccs(&connect(&hosts, "10.9.8.1")), watchdog_pids(&stage)),
+        (["cubic", "cubic"].map(str::to_owned), vec![])
+    );
     agent.process.end(Signal::KILL);
     wait_until("nothing is left", || attached(&stage) == 0);
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"]);
 }
 
 #[test]
-fn one_that_hangs_is_as_good_as_dead() {
+fn a_hung_tuner_is_treated_as_dead() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &["--grace", "1s"]);
@@ -126,27 +129,27 @@ fn one_that_hangs_is_as_good_as_dead() {
 }
 
 #[test]
-fn a_new_one_takes_the_place_of_one_that_was_killed() {
+fn a_new_tuner_replaces_a_killed_one() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &["--grace", "1h"]);
     agent.process.end(Signal::KILL);
-    let before = keepers(&stage);
+    let before = watchdog_pids(&stage);
     let next = tune(&stage, ALL_CUBIC, &["--grace", "1h"]);
-    let after = keepers(&stage);
+    let after = watchdog_pids(&stage);
     assert_eq!((before.len(), after.len(), attached(&stage)), (1, 1, 1));
     assert_ne!(before, after);
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["cubic", "cubic"]);
     next.process.end(Signal::KILL);
     // A recorder is not stopped by it either.
     let recorder = stage.record(&[]);
-    assert_eq!((keepers(&stage), attached(&stage)), (vec![], 1));
+    assert_eq!((watchdog_pids(&stage), attached(&stage)), (vec![], 1));
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"]);
     recorder.end();
 }
 
 #[test]
-fn two_do_not_work_on_the_same_connections() {
+fn a_second_agent_on_the_same_connections_is_rejected() {
     let Some(stage) = Stage::new() else { return };
     let agent = tune(&stage, ALL_CUBIC, &[]);
     let second = |command: &str| {
@@ -167,7 +170,7 @@ fn two_do_not_work_on_the_same_connections() {
 const CONN_TUNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/conn_tuner.bpf.o"));
 
 #[test]
-fn it_does_not_choose_where_bpftune_does_and_a_dry_run_does_no_harm_there() {
+fn tuning_is_rejected_beside_bpftune_and_a_dry_run_is_allowed() {
     let Some(stage) = Stage::new() else { return };
     let object = ObjectBuilder::default().open_memory(CONN_TUNER).and_then(|object| object.load());
     let object = object.expect("it is loaded");

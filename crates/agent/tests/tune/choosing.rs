@@ -1,16 +1,16 @@
-//! What a connection gets.
+//! The algorithms that connections get.
 
 use crate::common::{Namespace, wait_until};
 use crate::stage::{Agent, Stage, inside};
 use crate::traffic::{Pair, connect, connect_to, listen};
-use crate::tuning::{ALL_CUBIC, asked, cc, choice, closed, hosts, tune};
+use crate::tuning::{ALL_CUBIC, cc, choice, closed, hosts, query_json, tune};
 use std::net::TcpListener;
 
 fn ccs(pair: &Pair) -> [String; 2] {
     [cc(&pair.server), cc(&pair.client)]
 }
 
-/// Carries something, ends, and gives what its rows say, of the server's end and the client's.
+/// Transfers data, closes and stops the agent; returns the selection columns of the server's and the client's row.
 fn rows_of(agent: Agent, mut pair: Pair) -> [[String; 4]; 2] {
     pair.download(50_000);
     pair.upload(50_000);
@@ -21,7 +21,7 @@ fn rows_of(agent: Agent, mut pair: Pair) -> [[String; 4]; 2] {
 }
 
 #[test]
-fn both_ends_get_what_is_drawn_and_their_rows_say_so() {
+fn both_ends_use_the_drawn_algorithm_and_their_rows_record_it() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     assert_eq!(ccs(&connect(&hosts, "10.9.8.1")), ["reno", "reno"], "without it");
@@ -35,7 +35,7 @@ fn both_ends_get_what_is_drawn_and_their_rows_say_so() {
 }
 
 #[test]
-fn low_detail_teaches_as_much_and_leaves_columns_empty() {
+fn low_detail_learns_the_same_and_leaves_columns_empty() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, &format!("detail = \"low\"\n{ALL_CUBIC}"), &[]);
@@ -44,12 +44,12 @@ fn low_detail_teaches_as_much_and_leaves_columns_empty() {
     pair.close_by_client();
     agent.wait_for_closed(2);
     wait_until("both are learned from", || {
-        let status = asked(&stage, &["status"]);
+        let status = query_json(&stage, &["status"]);
         let learned = status["closed"].as_array().expect("a list").iter().filter(|one| one["cc"] == "cubic");
         learned.map(|one| one["treated"].as_u64().expect("a count")).sum::<u64>() == 2
     });
     // Of both namespaces, which know the same network: the client has sent too little to be learned from.
-    let explained = asked(&stage, &["explain", "10.9.8.2"])["explained"].clone();
+    let explained = query_json(&stage, &["explain", "10.9.8.2"])["explained"].clone();
     let arms = explained.as_array().expect("a list").iter().filter_map(|one| one["arms"].as_array()).flatten();
     let mut learned = arms.filter(|arm| arm["cc"] == "cubic" && arm["connections"] == 1);
     let cubic = learned.next().unwrap_or_else(|| panic!("{explained}"));
@@ -72,7 +72,7 @@ fn an_option_takes_precedence_over_the_key_for_detail() {
 }
 
 #[test]
-fn who_is_held_out_keeps_the_default() {
+fn held_out_connections_keep_the_default() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &["--holdout", "1"]);
@@ -96,7 +96,7 @@ fn a_dry_run_decides_and_sets_nothing() {
 }
 
 #[test]
-fn chances_are_those_of_the_settings() {
+fn draw_frequencies_match_the_configured_probabilities() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let settings = "policy = \"static\"\nholdout = 0.25\nprivate = true\n[static]\ncubic = 2.0\nreno = 1.0\n";
@@ -123,7 +123,7 @@ fn chances_are_those_of_the_settings() {
 }
 
 #[test]
-fn addresses_of_version_6_and_those_of_version_4_on_its_sockets_are_chosen_for() {
+fn ipv6_and_ipv4_mapped_connections_are_tuned() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let settings = format!("{ALL_CUBIC}[[override]]\nprefix = \"10.9.8.2/32\"\nkeep = true\n");
@@ -137,7 +137,7 @@ fn addresses_of_version_6_and_those_of_version_4_on_its_sockets_are_chosen_for()
 }
 
 #[test]
-fn what_needs_ecn_is_chosen_in_a_data_centre_alone() {
+fn algorithms_that_need_ecn_are_selected_only_in_data_centres() {
     let available = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     if !available.split_whitespace().any(|name| name == "dctcp") {
         // A guest has it.
@@ -163,7 +163,7 @@ fn what_needs_ecn_is_chosen_in_a_data_centre_alone() {
 }
 
 #[test]
-fn each_namespace_keeps_its_own_default_for_those_held_out() {
+fn held_out_connections_keep_the_default_of_their_namespace() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     hosts.1.output(&["sysctl", "-qw", "net.ipv4.tcp_congestion_control=bbr"]);
@@ -190,7 +190,7 @@ pub fn lose(hosts: &(Namespace, Namespace), rule: &str) {
 }
 
 #[test]
-fn the_peers_rule_moves_who_loses_much_to_bbr() {
+fn the_bpftune_rule_moves_lossy_connections_to_bbr() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     // The first choices are reno alone: there are too few connections to choose by.

@@ -1,4 +1,4 @@
-//! `thalweg-agent tune` on this machine's own kernel: what connections get, and what is left when it has gone.
+//! `thalweg-agent tune` on this machine's own kernel: the algorithms of connections, and the state left when it stops.
 
 mod alone;
 mod choosing;

@@ -10,17 +10,17 @@ use serde_json::Value;
 use std::fs::File;
 use std::process::Command;
 
-/// An algorithm in eBPF, which can go while it is chosen.
+/// An eBPF algorithm, which can be unloaded while it is selected.
 pub const OBJECT: &str = concat!(env!("OUT_DIR"), "/fixed_window.bpf.o");
 
-/// Names of algorithms are the whole machine's: other tests wait, as for one another in tests/cc_command.
-fn the_right_to_register() -> File {
+/// Locks registrations: algorithm names are global to the machine. tests/cc_command uses the same lock.
+fn lock_registration() -> File {
     let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
     lock
 }
 
-/// What the agent has left out.
+/// Returns the algorithms that the agent has excluded.
 fn left_out(stage: &Stage) -> Value {
     let socket = stage.path("agent.sock");
     let output = Command::new(stage.agent_file()).args(["tune", "status", "--json", "--socket"]).arg(socket).output();
@@ -29,9 +29,9 @@ fn left_out(stage: &Stage) -> Value {
 }
 
 #[test]
-fn an_algorithm_that_goes_is_left_out_and_said_and_the_others_are_chosen() {
+fn a_removed_algorithm_is_reported_and_left_out_of_the_choice() {
     let Some(stage) = Stage::new() else { return };
-    let _right = the_right_to_register();
+    let _right = lock_registration();
     let hosts = hosts();
     let loader = Running::start(Command::new(stage.agent_file()).args(["cc", "load", OBJECT]));
     assert!(loader.said.contains("fixed_window: registered"), "{}", loader.said);
@@ -54,12 +54,12 @@ fn an_algorithm_that_goes_is_left_out_and_said_and_the_others_are_chosen() {
         assert!(next().iter().all(|cc| cc == "cubic" || cc == "reno"));
         left_out(&stage) == serde_json::json!(["fixed_window"])
     });
-    // That all of them draw the other one by chance alone has a probability of 2^-40.
+    // The probability that all of them draw the other one is 2^-40.
     (0..20).for_each(|_| assert_eq!(next(), ["cubic", "cubic"]));
     assert!(decided(&stage, "refused", Some("fixed_window")) > 0);
-    let (code, said) = agent.process.end(Signal::TERM);
+    let (code, output) = agent.process.end(Signal::TERM);
     assert_eq!(code, Some(0));
-    assert_eq!(said.matches("leaves out fixed_window: the kernel did not let it be set").count(), 1, "{said}");
+    assert_eq!(output.matches("leaves out fixed_window: the kernel did not let it be set").count(), 1, "{output}");
     let rows = rows::read(&stage.path("records"));
     let drawn =
         rows.iter().find(|row| choice(row) == ["untouched", "", "reno", "reno"]).expect("one that has drawn it");

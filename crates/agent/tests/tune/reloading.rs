@@ -1,4 +1,4 @@
-//! Settings that are read again while the agent is at work.
+//! Settings reloaded while the agent is running.
 
 use crate::common::wait_until;
 use crate::stage::{Agent, Stage};
@@ -13,7 +13,7 @@ fn hang_up(agent: &Agent, stage: &Stage, settings: &str) {
 }
 
 #[test]
-fn a_hang_up_applies_new_settings_and_keeps_the_earlier_ones_if_they_are_broken() {
+fn sighup_applies_new_settings_and_keeps_the_old_ones_if_they_are_invalid() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &[]);
@@ -33,9 +33,9 @@ fn a_hang_up_applies_new_settings_and_keeps_the_earlier_ones_if_they_are_broken(
     wait_until("it is taken back", || gets() == "cubic");
     hang_up(&agent, &stage, &ALL_CUBIC.replace("holdout = 0.0", "holdout = 1.0"));
     wait_until("all are held out", || gets() == "reno");
-    let (code, said) = agent.process.end(Signal::TERM);
+    let (code, output) = agent.process.end(Signal::TERM);
     assert_eq!(code, Some(0));
-    let lines: Vec<&str> = said.lines().collect();
-    assert!(lines[1..4].contains(&"policy: static"), "{said}");
-    assert!(lines.iter().any(|line| line.starts_with("arms: reno, ") && line.contains("(the default)")), "{said}");
+    let lines: Vec<&str> = output.lines().collect();
+    assert!(lines[1..4].contains(&"policy: static"), "{output}");
+    assert!(lines.iter().any(|line| line.starts_with("arms: reno, ") && line.contains("(the default)")), "{output}");
 }

@@ -1,4 +1,4 @@
-//! A client's connections.
+//! Concurrent and successive connections of a client.
 
 use crate::stage::Stage;
 use crate::traffic::{Pair, connect_to, listen};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 const EVEN: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ncubic = 1.0\nreno = 1.0\n";
 
 #[test]
-fn connections_that_are_open_at_the_same_time_get_the_same_and_later_ones_are_drawn_anew() {
+fn concurrent_connections_of_a_client_share_an_algorithm_and_later_ones_are_drawn_anew() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let _agent = tune(&stage, EVEN, &[]);
@@ -18,7 +18,7 @@ fn connections_that_are_open_at_the_same_time_get_the_same_and_later_ones_are_dr
     for _ in 0..20 {
         let mut parallel: Vec<Pair> = (0..4).map(|_| connect_to(&hosts.1, &listener, "10.9.8.1")).collect();
         parallel[0].download(10_000);
-        // One that comes when some have gone still has company.
+        // A connection opened after some have closed still overlaps with others.
         parallel.remove(1).close_by_server();
         parallel.push(connect_to(&hosts.1, &listener, "10.9.8.1"));
         let ccs: BTreeSet<String> = parallel.iter().map(|pair| cc(&pair.server)).collect();

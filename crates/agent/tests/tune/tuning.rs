@@ -1,4 +1,4 @@
-//! The agent that tunes, on a stage, between two hosts whose default is reno.
+//! A tuning agent between two hosts whose default is reno.
 
 use crate::common::Namespace;
 use crate::rows::Row;
@@ -12,7 +12,7 @@ use std::process::Command;
 /// CUBIC for all connections, also to private addresses. BBR is excluded where CPU is short, as in guests.
 pub const ALL_CUBIC: &str = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ncubic = 1.0\n";
 
-/// Two hosts with a cable between, on which no application sets anything.
+/// Two connected hosts whose applications do not set an algorithm.
 pub fn hosts() -> (Namespace, Namespace) {
     let hosts = Namespace::pair();
     for host in [&hosts.0, &hosts.1] {
@@ -42,7 +42,7 @@ pub fn command(stage: &Stage, settings: &str, options: &[&str]) -> Vec<String> {
     stage.line("tune", &all)
 }
 
-/// Begins to tune.
+/// Starts tuning.
 pub fn tune(stage: &Stage, settings: &str, options: &[&str]) -> Agent {
     let line = command(stage, settings, options);
     let line: Vec<&str> = line.iter().map(String::as_str).collect();
@@ -65,8 +65,8 @@ pub fn because(row: &Row) -> &str {
     row.text("untouched_because")
 }
 
-/// What `tune status --json` or `tune explain --json` prints.
-pub fn asked(stage: &Stage, question: &[&str]) -> Value {
+/// Returns the output of `tune status --json` or `tune explain --json`.
+pub fn query_json(stage: &Stage, question: &[&str]) -> Value {
     let line = ["tune"].iter().chain(question).chain(&["--json", "--socket"]);
     let output = Command::new(stage.agent_file()).args(line).arg(stage.path("agent.sock")).output().expect("it starts");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
@@ -74,14 +74,14 @@ pub fn asked(stage: &Stage, question: &[&str]) -> Value {
 
 /// Connections that were opened, by the decision and the algorithm that was chosen.
 pub fn decided(stage: &Stage, reason: &str, cc: Option<&str>) -> u64 {
-    let status = asked(stage, &["status"]);
+    let status = query_json(stage, &["status"]);
     let all = status["decided"].as_array().expect("a list").iter();
     all.filter(|one| one["reason"] == reason && one["cc"].as_str() == cc)
         .map(|one| one["connections"].as_u64().expect("a count"))
         .sum()
 }
 
-/// What a row says of a choice: the group, what was chosen, what the connection began with, and what it ended with.
+/// The selection columns of a row: the group, the selected algorithm, and those at open and at close.
 pub fn choice(row: &Row) -> [&str; 4] {
     ["assignment", "assigned_cc", "cc_at_open", "cc"].map(|column| row.text(column))
 }

@@ -1,10 +1,10 @@
-//! What is left alone.
+//! Connections that are not tuned.
 
 use crate::common::Namespace;
 use crate::common::wait_until;
 use crate::stage::{Stage, inside};
 use crate::traffic::{Pair, connect, connect_to, listen};
-use crate::tuning::{ALL_CUBIC, asked, because, cc, choice, closed, decided, hosts, tune};
+use crate::tuning::{ALL_CUBIC, because, cc, choice, closed, decided, hosts, query_json, tune};
 use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, bind, connect as open, listen as await_connections, socket};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ fn ccs(pair: &Pair) -> [String; 2] {
     [cc(&pair.server), cc(&pair.client)]
 }
 
-/// Ends, and gives what its rows say, of the server's end and the client's.
+/// Closes and stops the agent; returns the selection columns of the server's and the client's row.
 fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
     pair.close_by_client();
     agent.wait_for_closed(2);
@@ -23,7 +23,7 @@ fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
 }
 
 /// A connection of which each end's application has chosen bbr, the server's by its listener.
-fn choosy(hosts: &(Namespace, Namespace), name: &str) -> Pair {
+fn connect_with_algorithm(hosts: &(Namespace, Namespace), name: &str) -> Pair {
     let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     let listener = inside(&hosts.0, || {
         let listener = tcp();
@@ -44,13 +44,13 @@ fn choosy(hosts: &(Namespace, Namespace), name: &str) -> Pair {
 }
 
 #[test]
-fn what_an_application_has_chosen_stays() {
+fn an_algorithm_set_by_the_application_is_kept() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &[]);
     // One that has chosen the default by name has chosen as well.
-    assert_eq!(ccs(&choosy(&hosts, "reno")), ["reno", "reno"]);
-    let pair = choosy(&hosts, "bbr");
+    assert_eq!(ccs(&connect_with_algorithm(&hosts, "reno")), ["reno", "reno"]);
+    let pair = connect_with_algorithm(&hosts, "bbr");
     assert_eq!(ccs(&pair), ["bbr", "bbr"]);
     let port = pair.client_port();
     drop(pair);
@@ -64,7 +64,7 @@ fn what_an_application_has_chosen_stays() {
 }
 
 #[test]
-fn what_an_application_chooses_later_stays_and_is_told() {
+fn an_algorithm_set_later_by_the_application_is_kept_and_recorded() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &[]);
@@ -76,7 +76,7 @@ fn what_an_application_chooses_later_stays_and_is_told() {
 }
 
 #[test]
-fn what_a_route_says_stays() {
+fn an_algorithm_set_by_a_route_is_kept() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &[]);
@@ -89,7 +89,7 @@ fn what_a_route_says_stays() {
     pair.close_by_client();
     agent.wait_for_closed(2);
     wait_until("both are counted", || decided(&stage, "route", None) == 2);
-    let explained = asked(&stage, &["explain", "10.9.8.1"]);
+    let explained = query_json(&stage, &["explain", "10.9.8.1"]);
     let all = explained["explained"].as_array().unwrap().iter().flat_map(|one| one["closed"].as_array().unwrap());
     let mut shown: Vec<(&Value, &Value)> = all.map(|one| (&one["cc"], &one["reason"])).collect();
     shown.sort_by_key(|(cc, _)| cc.as_str());
@@ -101,7 +101,7 @@ fn what_a_route_says_stays() {
 }
 
 #[test]
-fn the_operators_word_goes_first() {
+fn overrides_take_precedence() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nreno = 1.0\n\
@@ -119,7 +119,7 @@ fn the_operators_word_goes_first() {
     wait_until("all are counted", || {
         decided(&stage, "override", Some("cubic")) == 3 && decided(&stage, "keep", None) == 1
     });
-    let shown = asked(&stage, &["explain", "10.9.8.1"])["explained"][0].clone();
+    let shown = query_json(&stage, &["explain", "10.9.8.1"])["explained"][0].clone();
     assert_eq!((&shown["decision"], &shown["said"]), (&json!("override"), &json!("cubic")));
     let rows = agent.end();
     let of_v4 = |direction: &str| {
@@ -132,7 +132,7 @@ fn the_operators_word_goes_first() {
 }
 
 #[test]
-fn private_addresses_are_left_alone_unless_asked_and_others_are_not() {
+fn private_addresses_are_excluded_unless_enabled_and_public_ones_are_not() {
     let Some(stage) = Stage::new() else { return };
     let hosts = hosts();
     for (host, v4, v6) in
@@ -169,8 +169,8 @@ fn private_addresses_are_left_alone_unless_asked_and_others_are_not() {
         (left_alone, decided(&stage, "treated", Some("cubic")))
     };
     wait_until("each is counted with its reason", || counts() == ([8, 2, 4], 4));
-    // What is explained is what was done, of addresses that were seen and of others.
-    let decision = |address: &str| asked(&stage, &["explain", address])["explained"][0]["decision"].clone();
+    // The explanation matches the decision, for seen and unseen addresses.
+    let decision = |address: &str| query_json(&stage, &["explain", address])["explained"][0]["decision"].clone();
     for (address, expected) in [
         ("10.9.8.1", "private"),
         ("::ffff:10.200.0.1", "private"),

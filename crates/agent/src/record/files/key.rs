@@ -108,14 +108,14 @@ fn make(path: &Path) -> io::Result<()> {
     let unfinished = folder.join(format!(".key-{}", std::process::id()));
     let _ = fs::remove_file(&unfinished);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&unfinished)?;
-    let made = writeln!(file, "{digits}").and_then(|()| file.sync_all()).and_then(|()| {
+    let written = writeln!(file, "{digits}").and_then(|()| file.sync_all()).and_then(|()| {
         match fs::hard_link(&unfinished, path) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
             _ => Ok(()),
         }
     });
     let removed = fs::remove_file(&unfinished);
-    made.and(removed).and_then(|()| File::open(folder)?.sync_all())
+    written.and(removed).and_then(|()| File::open(folder)?.sync_all())
 }
 
 fn bytes(digits: &str) -> Option<Vec<u8>> {

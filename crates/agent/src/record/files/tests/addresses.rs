@@ -6,14 +6,14 @@ fn text(addresses: &Addresses, address: &str) -> String {
 }
 
 #[test]
-fn whole_addresses_are_written_as_they_are() {
+fn full_addresses_are_written_unchanged() {
     assert_eq!(text(&Addresses::Whole, "192.0.2.7"), "192.0.2.7");
     assert_eq!(text(&Addresses::Whole, "2001:db8:1:2::7"), "2001:db8:1:2::7");
     assert_eq!(text(&Addresses::Whole, "::ffff:192.0.2.7"), "192.0.2.7");
 }
 
 #[test]
-fn truncated_addresses_keep_the_network_and_nothing_of_the_host() {
+fn truncated_addresses_keep_the_network_and_clear_the_host_bits() {
     assert_eq!(text(&Addresses::Truncated, "192.0.2.7"), "192.0.2.0/24");
     assert_eq!(text(&Addresses::Truncated, "::ffff:192.0.2.7"), "192.0.2.0/24");
     assert_eq!(text(&Addresses::Truncated, "2001:db8:1:2::7"), "2001:db8:1::/48");
@@ -21,7 +21,7 @@ fn truncated_addresses_keep_the_network_and_nothing_of_the_host() {
 }
 
 #[test]
-fn what_is_kept_of_two_addresses_is_the_same_where_their_texts_are() {
+fn stored_addresses_are_equal_exactly_when_their_texts_are() {
     let key = Addresses::Hashed(Key::of(&[0; 32]));
     let all =
         ["192.0.2.7", "192.0.2.8", "::ffff:192.0.2.7", "198.51.100.7", "2001:db8:1:2::7", "2001:db8:1:3::7", "::1"];
@@ -46,7 +46,7 @@ fn hashed_addresses_are_the_first_64_bits_of_hmac_sha_256() {
 }
 
 #[test]
-fn ports_of_peers_go_with_whole_addresses_only() {
+fn peer_ports_are_recorded_only_with_full_addresses() {
     let hashed = Addresses::Hashed(Key::of(&[0; 32]));
     let kept = [&Addresses::Whole, &Addresses::Truncated, &hashed].map(Addresses::keep_remote_ports);
     assert_eq!(kept, [true, false, false]);

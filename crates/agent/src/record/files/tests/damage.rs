@@ -5,7 +5,7 @@ use super::merging::{at, merge_due};
 use super::*;
 
 #[test]
-fn the_next_start_removes_what_a_kill_has_left_and_nothing_else() {
+fn the_next_start_removes_only_leftovers_of_a_kill() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
     (0..3).for_each(|flush| disk.write(&[rows(flush..flush + 1)], at(flush)).unwrap());
@@ -25,7 +25,7 @@ fn the_next_start_removes_what_a_kill_has_left_and_nothing_else() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_stays_and_the_others_are_merged_around_it() {
+fn an_unreadable_file_is_kept_and_the_others_are_merged_around_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
     (0..5).for_each(|flush| disk.write(&[rows(flush..flush + 1)], at(flush)).unwrap());
@@ -48,7 +48,7 @@ fn a_file_that_cannot_be_read_stays_and_the_others_are_merged_around_it() {
 }
 
 #[test]
-fn files_that_are_removed_during_a_merge_do_not_fail_it() {
+fn files_removed_during_a_merge_do_not_fail_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
     (0..3).for_each(|flush| disk.write(&[rows(flush..flush + 1)], at(flush)).unwrap());

@@ -21,7 +21,7 @@ fn on_a_small_disk(test: &str) {
     left_out("a full disk", "this system forbids to mount a tmpfs in a namespace of one's own (unshare -Urm)");
 }
 
-/// Leaves no room on a disk.
+/// Fills a disk.
 fn fill(path: &Path) {
     let mut ballast = File::options().append(true).create(true).open(path).unwrap();
     for size in [1 << 16, 1 << 12, 1] {
@@ -30,9 +30,9 @@ fn fill(path: &Path) {
 }
 
 #[test]
-fn rows_wait_for_a_full_disk_and_are_all_there_when_it_has_room_again() {
+fn rows_are_buffered_while_the_disk_is_full_and_all_written_afterwards() {
     let Some(disk) = std::env::var_os(FOLDER) else {
-        return on_a_small_disk("rows_wait_for_a_full_disk_and_are_all_there_when_it_has_room_again");
+        return on_a_small_disk("rows_are_buffered_while_the_disk_is_full_and_all_written_afterwards");
     };
     let (ballast, out) = (Path::new(&disk).join("ballast"), Path::new(&disk).join("records"));
     let mut writer = open(Writer::open, &settings(&out));
@@ -60,9 +60,9 @@ fn rows_wait_for_a_full_disk_and_are_all_there_when_it_has_room_again() {
 }
 
 #[test]
-fn files_that_cannot_be_merged_for_want_of_room_stay_as_they_are() {
+fn files_that_cannot_be_merged_for_lack_of_disk_space_are_unchanged() {
     let Some(disk) = std::env::var_os(FOLDER) else {
-        return on_a_small_disk("files_that_cannot_be_merged_for_want_of_room_stay_as_they_are");
+        return on_a_small_disk("files_that_cannot_be_merged_for_lack_of_disk_space_are_unchanged");
     };
     let (ballast, out) = (Path::new(&disk).join("ballast"), Path::new(&disk).join("records"));
     let mut writer = open(Writer::open, &settings(&out));

@@ -4,20 +4,20 @@ use std::os::unix::fs::PermissionsExt;
 use thalweg_store::Exit;
 
 #[test]
-fn a_key_is_made_once_for_its_owner_alone_and_found_again() {
+fn a_key_is_created_once_readable_by_its_owner_only_and_reused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("new/address.key");
-    let made = Key::open(&path).unwrap().hash(b"192.0.2.7");
+    let hash = Key::open(&path).unwrap().hash(b"192.0.2.7");
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     assert_eq!(fs::read_to_string(&path).unwrap().trim().len(), 64);
     assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "something unfinished is left");
-    assert_eq!(Key::open(&path).unwrap().hash(b"192.0.2.7"), made);
+    assert_eq!(Key::open(&path).unwrap().hash(b"192.0.2.7"), hash);
     let other = Key::open(&folder.path().join("other.key")).unwrap().hash(b"192.0.2.7");
-    assert_ne!(other, made);
+    assert_ne!(other, hash);
 }
 
 #[test]
-fn a_key_that_others_may_read_is_refused() {
+fn a_key_readable_by_others_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("address.key");
     Key::open(&path).unwrap();
@@ -29,7 +29,7 @@ fn a_key_that_others_may_read_is_refused() {
 }
 
 #[test]
-fn what_is_no_key_is_refused_and_stays_as_it_is() {
+fn an_invalid_key_file_is_rejected_and_not_modified() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("address.key");
     for text in ["", "secret", &"0".repeat(31), &"0".repeat(30), &"é".repeat(32)] {
@@ -44,7 +44,7 @@ fn what_is_no_key_is_refused_and_stays_as_it_is() {
 }
 
 #[test]
-fn a_place_where_no_key_can_be_is_named() {
+fn an_unusable_key_path_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     let problem = Key::open(&folder.path().join("file/address.key")).unwrap_err();

@@ -7,9 +7,9 @@ use super::*;
 
 /// Rows of a flush.
 const ROWS: u64 = 3;
-/// Flushes that are in the folder before the process begins that is killed.
+/// Number of flushes in the directory before the killed process starts.
 const BEFORE: u64 = 3;
-/// Flushes of that process. The third of them makes files due for a merge.
+/// Number of flushes of that process. The third one makes files due for a merge.
 const FLUSHES: u64 = 5;
 
 /// System calls that change what readers may see, and the distance between kills: a file takes dozens of writes, and is
@@ -30,7 +30,7 @@ fn numbers(flush: u64) -> std::ops::Range<u64> {
     ROWS * flush..ROWS * (flush + 1)
 }
 
-/// A folder that an agent has left which was killed just after it had merged three flushes.
+/// A directory left by an agent that was killed directly after merging three flushes.
 fn prepare(folder: &Path) {
     let settings = limits(folder);
     let mut disk = open(Disk::open, &settings);
@@ -54,7 +54,7 @@ fn live(folder: &Path) {
     }
 }
 
-/// Are all flushed rows there, and none twice? The interrupted flush may be there, but then all of it.
+/// Checks that every flushed row exists once. The interrupted flush is either complete or absent.
 fn check(folder: &Path, when: &str) {
     let flushed = BEFORE + fs::read_dir(folder.join("marks")).unwrap().count() as u64;
     let found = found(&folder.join("records"));
@@ -63,11 +63,11 @@ fn check(folder: &Path, when: &str) {
 }
 
 #[test]
-fn a_kill_at_any_moment_loses_no_flushed_row_and_shows_none_twice() {
+fn a_kill_at_any_point_neither_loses_nor_duplicates_flushed_rows() {
     if let Some(folder) = std::env::var_os(FOLDER) {
         return live(Path::new(&folder));
     }
-    let this = "a_kill_at_any_moment_loses_no_flushed_row_and_shows_none_twice";
+    let this = "a_kill_at_any_point_neither_loses_nor_duplicates_flushed_rows";
     let tracer = ["strace", "-f", "-qq", "-o", "/dev/null"];
     let probe = Command::new(tracer[0]).args(&tracer[1..]).arg("true").output();
     if !probe.as_ref().is_ok_and(|probe| probe.status.success()) {

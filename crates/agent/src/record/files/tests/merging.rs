@@ -31,7 +31,7 @@ fn due(files: &[Listed], now_s: u64) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn files_are_merged_once_their_time_has_passed() {
+fn files_are_merged_after_the_merge_interval() {
     let files = [single(100, 1), single(110, 1), single(159, 1), single(160, 1), single(170, 1)];
     assert_eq!(due(&files[..3], 159), [[0; 0]; 0]);
     assert_eq!(due(&files[..3], 160), [[100, 110, 159]]);
@@ -41,19 +41,19 @@ fn files_are_merged_once_their_time_has_passed() {
 }
 
 #[test]
-fn files_are_merged_earlier_when_they_are_large_together() {
+fn files_are_merged_earlier_when_their_total_size_is_large() {
     let files = [single(100, 50), single(101, 49), single(102, 1), single(103, 100), single(104, 1)];
     assert_eq!(due(&files, 105), [[100, 101, 102]]);
     assert_eq!(due(&files[..2], 105), [[0; 0]; 0]);
 }
 
 #[test]
-fn a_file_alone_stays_as_it_is() {
+fn a_single_file_is_not_rewritten_by_merging() {
     assert_eq!(due(&[single(100, 1), single(200, 1)], 1000), [[0; 0]; 0]);
 }
 
 #[test]
-fn numbers_of_a_merged_file_never_span_another_file() {
+fn the_number_range_of_a_merged_file_never_spans_another_file() {
     let merged = Listed { name: Name { first: 102, last: 103, at_s: 102 }, bytes: 1 };
     let files = [single(100, 1), single(101, 1), merged, single(104, 1), single(105, 1)];
     assert_eq!(due(&files, 1000), [[100, 101], [104, 105]]);
@@ -63,12 +63,12 @@ fn numbers_of_a_merged_file_never_span_another_file() {
 }
 
 #[test]
-fn a_clock_that_was_set_back_does_not_keep_files_from_being_merged() {
+fn files_are_merged_after_the_clock_was_set_back() {
     assert_eq!(due(&[single(5000, 1), single(5010, 1)], 100), [[5000, 5010]]);
 }
 
 #[test]
-fn merged_files_have_every_row_with_every_value() {
+fn merged_files_preserve_every_row_and_value() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
     // More than a row group, of files with several row groups.
@@ -92,7 +92,7 @@ fn merged_files_have_every_row_with_every_value() {
 }
 
 #[test]
-fn transfers_have_row_groups_of_their_own_also_when_files_are_merged() {
+fn transfers_keep_separate_row_groups_after_a_merge() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = open(Writer::open, &settings(folder.path()));
     let transfer = |number| RecordRow { kind: "transfer", transfer: Some(0), ..row(number) };
@@ -134,7 +134,7 @@ fn a_transfer_and_its_connection_that_end_together_are_sorted_by_their_keys() {
 }
 
 #[test]
-fn files_of_the_time_before_a_restart_are_merged_with_those_after_it() {
+fn files_from_before_a_restart_are_merged_with_those_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
     disk.write(&[rows(0..3)], at(0)).unwrap();
@@ -147,7 +147,7 @@ fn files_of_the_time_before_a_restart_are_merged_with_those_after_it() {
 }
 
 #[test]
-fn a_merge_that_is_given_up_leaves_all_as_it_was() {
+fn an_abandoned_merge_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
     disk.write(&[rows(0..3)], at(0)).unwrap();
@@ -160,7 +160,7 @@ fn a_merge_that_is_given_up_leaves_all_as_it_was() {
 }
 
 #[test]
-fn numbers_grow_though_the_clock_is_set_back_and_though_the_folder_is_emptied() {
+fn flush_numbers_increase_even_if_the_clock_is_set_back_or_the_directory_emptied() {
     let folder = tempfile::tempdir().unwrap();
     let mut disk = open(Disk::open, &settings(folder.path()));
     disk.write(&[rows(0..1)], at(100)).unwrap();

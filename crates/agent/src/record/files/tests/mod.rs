@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 use thalweg_trace::{RecordRow, Row, Value};
 
-/// How long anything may take on a busy machine.
+/// Timeout of all waits, for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Environment variable with the folder of a test that runs itself again in another environment.
@@ -48,8 +48,8 @@ fn row(number: u64) -> RecordRow {
     }
 }
 
-/// Opens a folder that may have been let go of just now. Other tests start processes meanwhile, and between fork and
-/// exec a child has all that its parent has open: the lock, too.
+/// Opens a directory that may just have been unlocked. Other tests start processes meanwhile, and between fork and
+/// exec a child holds all open files of its parent, including the lock.
 fn open<T>(open: impl Fn(Settings) -> Result<T, Problem>, settings: &Settings) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -69,7 +69,7 @@ fn rows(numbers: std::ops::Range<u64>) -> Rows {
     rows
 }
 
-/// Settings with which nothing is flushed, merged or removed, but what a test asks for.
+/// Settings with which nothing is flushed, merged or removed unless a test requests it.
 fn settings(folder: &Path) -> Settings {
     Settings { flush: Duration::from_secs(3600), ..Settings::of(folder.to_owned()) }
 }
@@ -89,7 +89,7 @@ fn files(folder: &Path) -> Vec<(u64, u64, PathBuf)> {
     files
 }
 
-/// What a reader finds who follows the rule for readers.
+/// The rows found by a reader that follows the rule for readers.
 fn stored(folder: &Path) -> Vec<Stored> {
     loop {
         let all = files(folder);
@@ -100,7 +100,7 @@ fn stored(folder: &Path) -> Vec<Stored> {
             let reader = SerializedFileReader::new(File::open(path).ok()?).expect("Parquet");
             Some(reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect::<Vec<_>>())
         };
-        // A file that is gone since the folder was listed: to be listed again.
+        // A file was removed since the directory was listed: list it again.
         if let Some(rows) = all.iter().filter(|file| !is_part(file)).map(read).collect::<Option<Vec<_>>>() {
             return rows.concat();
         }
@@ -139,7 +139,7 @@ fn is_stored_as(row: &RecordRow, stored: &Stored) -> bool {
     stored.get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect::<Vec<_>>() == expected
 }
 
-/// Waits until something is so with a writer.
+/// Waits until a condition on a writer holds.
 fn wait_until(what: &str, writer: &Writer, is_so: impl Fn(&super::Health) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so(&writer.health()) {
@@ -148,14 +148,14 @@ fn wait_until(what: &str, writer: &Writer, is_so: impl Fn(&super::Health) -> boo
     }
 }
 
-/// Triggers a flush, whatever the time.
+/// Triggers a flush immediately.
 fn flush(writer: &mut Writer) {
     static HOURS: AtomicU64 = AtomicU64::new(0);
     let hours = HOURS.fetch_add(2, Ordering::Relaxed) + 2;
     writer.tick(Instant::now() + Duration::from_secs(3600 * hours));
 }
 
-/// Takes rows, and waits until they are in a file.
+/// Adds rows and waits until they are in a file.
 fn take(writer: &mut Writer, numbers: std::ops::Range<u64>) {
     let before = writer.health().rows_written;
     let many = numbers.end - numbers.start;
@@ -173,7 +173,7 @@ fn again(before: &[&str], module: &str, test: &str, folder: &Path) -> Output {
     command.arg("--nocapture").env(FOLDER, folder).output().expect("it starts")
 }
 
-/// Says that something cannot be tested here; in CI that is a failure.
+/// Reports that a test is skipped on this machine; in CI that is a failure.
 fn left_out(what: &str, why: &str) {
     assert!(std::env::var("THALWEG_CI").as_deref() != Ok("1"), "{what} must be tested, but: {why}");
     eprintln!("left out: {what}: {why}");

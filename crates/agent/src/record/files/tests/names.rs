@@ -5,14 +5,14 @@ fn listed(first: u64, last: u64) -> Listed {
 }
 
 #[test]
-fn a_name_says_when_the_first_flush_was_and_which_flushes_are_in_the_file() {
+fn a_file_name_holds_the_time_of_the_first_flush_and_the_range_of_flushes() {
     let name = Name { first: 1_769_860_800, last: 1_769_864_390, at_s: 1_769_860_800 };
     assert_eq!(name.text(), "20260131T120000Z-1769860800-1769864390.parquet");
     assert_eq!(Name::parse(&name.text()), Some(name));
 }
 
 #[test]
-fn other_files_are_none_of_ours() {
+fn other_file_names_are_ignored() {
     for text in [
         ".lock",
         "records.parquet",
@@ -31,7 +31,7 @@ fn other_files_are_none_of_ours() {
 }
 
 #[test]
-fn a_file_whose_numbers_lie_within_those_of_another_is_a_part_of_it() {
+fn a_file_whose_flush_range_lies_within_another_is_part_of_it() {
     let listing = Listing::sorted(vec![
         listed(7, 7),
         listed(5, 5),

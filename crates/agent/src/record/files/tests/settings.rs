@@ -4,7 +4,7 @@ use std::time::Duration;
 use thalweg_store::Exit;
 
 #[test]
-fn settings_that_make_no_sense_are_refused_and_leave_nothing_behind() {
+fn invalid_settings_are_rejected_without_creating_files() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("records");
     let usual = Settings::of(out.clone());
@@ -21,7 +21,7 @@ fn settings_that_make_no_sense_are_refused_and_leave_nothing_behind() {
 }
 
 #[test]
-fn a_place_that_is_no_folder_is_named() {
+fn a_path_that_is_not_a_directory_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();

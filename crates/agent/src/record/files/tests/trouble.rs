@@ -4,7 +4,7 @@ use super::*;
 use std::time::SystemTime;
 
 #[test]
-fn rows_wait_for_a_folder_that_is_away() {
+fn rows_are_buffered_while_the_directory_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let (out, away) = (folder.path().join("records"), folder.path().join("away"));
     let mut writer = Writer::open(settings(&out)).unwrap();
@@ -26,7 +26,7 @@ fn rows_wait_for_a_folder_that_is_away() {
 }
 
 #[test]
-fn of_too_many_rows_the_oldest_are_dropped() {
+fn the_oldest_rows_are_dropped_when_the_buffer_is_full() {
     let waiting = Waiting::default();
     let chunk = MAX_ROWS as u64 / 4;
     (0..6).for_each(|number| waiting.add(rows(number * chunk..number * chunk + chunk)));
@@ -44,14 +44,14 @@ fn of_too_many_rows_the_oldest_are_dropped() {
 }
 
 #[test]
-fn it_is_crowded_until_what_waits_is_written_and_not_while_that_is_no_use() {
+fn the_buffer_is_crowded_until_written_unless_a_retry_is_pending() {
     let waiting = Waiting::default();
     let group = MAX_ROWS as u64 / 8;
     waiting.add(rows(0..group));
     assert!(!waiting.is_crowded());
     waiting.add(rows(group..2 * group));
     assert!(waiting.is_crowded());
-    // What is in hand takes memory as well.
+    // Rows handed to the writer occupy memory as well.
     let (handed, _) = waiting.wait();
     assert!(waiting.is_crowded());
     waiting.written(Vec::new());
@@ -63,7 +63,7 @@ fn it_is_crowded_until_what_waits_is_written_and_not_while_that_is_no_use() {
 }
 
 #[test]
-fn rows_that_are_dropped_are_counted() {
+fn dropped_rows_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let (out, away) = (folder.path().join("records"), folder.path().join("away"));
     let mut writer = Writer::open(settings(&out)).unwrap();
@@ -86,7 +86,7 @@ fn rows_that_are_dropped_are_counted() {
 }
 
 #[test]
-fn a_folder_that_was_made_anew_is_locked_anew() {
+fn a_recreated_directory_is_locked_again() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("records");
     let mut writer = Writer::open(settings(&out)).unwrap();
@@ -99,7 +99,7 @@ fn a_folder_that_was_made_anew_is_locked_anew() {
 }
 
 #[test]
-fn a_folder_that_was_made_anew_for_another_agent_is_left_to_it() {
+fn a_recreated_directory_locked_by_another_agent_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("records");
     let mut writer = Writer::open(settings(&out)).unwrap();

@@ -2,7 +2,7 @@ use super::*;
 use std::os::unix::fs::PermissionsExt;
 
 #[test]
-fn rows_are_in_a_complete_file_after_a_flush_and_not_before() {
+fn rows_appear_in_a_complete_file_only_after_a_flush() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("new/records");
     let mut writer = open(Writer::open, &settings(&out));
@@ -22,7 +22,7 @@ fn rows_are_in_a_complete_file_after_a_flush_and_not_before() {
 }
 
 #[test]
-fn the_last_rows_are_written_at_the_end() {
+fn the_last_rows_are_written_at_shutdown() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = open(Writer::open, &settings(folder.path()));
     (0..3).for_each(|number| writer.take(row(number)));
@@ -31,7 +31,7 @@ fn the_last_rows_are_written_at_the_end() {
 }
 
 #[test]
-fn many_rows_do_not_wait_for_their_flush() {
+fn many_rows_trigger_an_early_flush() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = open(Writer::open, &settings(folder.path()));
     (0..20_000).for_each(|number| writer.take(row(number)));
@@ -41,7 +41,7 @@ fn many_rows_do_not_wait_for_their_flush() {
 }
 
 #[test]
-fn files_of_flushes_become_larger_ones_while_rows_come() {
+fn flushed_files_are_merged_while_recording_continues() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = open(Writer::open, &settings(folder.path()));
     take(&mut writer, 0..10);
@@ -50,7 +50,7 @@ fn files_of_flushes_become_larger_ones_while_rows_come() {
     let limits = Settings { rotate_bytes: 3 * bytes, ..settings(folder.path()) };
     let mut writer = open(Writer::open, &limits);
     (1..20).for_each(|flush| take(&mut writer, 10 * flush..10 * flush + 10));
-    // What becomes due during a merge is merged at the next flush.
+    // Files that become due during a merge are merged at the next flush.
     let deadline = Instant::now() + PATIENCE;
     while writer.health().files >= 10 {
         assert!(Instant::now() < deadline, "waited too long until files are merged: {:?}", writer.health());
@@ -63,7 +63,7 @@ fn files_of_flushes_become_larger_ones_while_rows_come() {
 }
 
 #[test]
-fn the_oldest_files_go_before_the_folder_is_too_large() {
+fn the_oldest_files_are_deleted_before_the_size_limit_is_exceeded() {
     let folder = tempfile::tempdir().unwrap();
     let mut writer = open(Writer::open, &settings(folder.path()));
     take(&mut writer, 0..10);
@@ -86,7 +86,7 @@ fn the_oldest_files_go_before_the_folder_is_too_large() {
 }
 
 #[test]
-fn a_second_agent_is_told_who_writes() {
+fn a_second_agent_reports_the_process_that_holds_the_directory() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = open(Writer::open, &settings(folder.path()));
     let problem = Writer::open(settings(folder.path())).unwrap_err();
