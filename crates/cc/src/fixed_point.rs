@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bandwidth_gives_back_the_packets_it_was_made_of() {
+    fn a_bandwidth_converts_back_to_its_packets() {
         let span = Span::from_millis(40);
         for packets in [1, 7, 173, 90_000] {
             let bw = Bandwidth::of(Packets(packets), span);

@@ -91,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_peak_counts_for_the_length_of_the_window_and_then_the_best_since() {
+    fn a_peak_expires_after_the_window_and_the_maximum_since_then_replaces_it() {
         let mut filter = MaxFilter::new(10, 0);
         filter.update(1, 100);
         for at in 2..=11 {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_silence_longer_than_the_window_the_newest_sample_counts() {
+    fn after_a_gap_longer_than_the_window_the_newest_sample_is_the_maximum() {
         let mut filter = MaxFilter::new(10, 0);
         filter.update(1, 100);
         filter.update(30, 5);
@@ -113,7 +113,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_answer_lies_between_the_newest_sample_and_the_maximum_of_the_window(
+        fn the_result_lies_between_the_newest_sample_and_the_maximum_of_the_window(
             samples in prop::collection::vec((0..4u64, 0..1000u32), 1..100),
         ) {
             let mut filter = MaxFilter::new(10, 0);

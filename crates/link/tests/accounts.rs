@@ -66,7 +66,7 @@ fn queues() -> impl Strategy<Value = plan::Queue> {
     ]
 }
 
-/// What is rarely there: a discipline, a policer, aggregation.
+/// Rare features: a discipline, a policer, aggregation.
 fn stages() -> impl Strategy<Value = (plan::Queue, Option<plan::Policer>, Option<plan::Aggregation>)> {
     let policers =
         prop::option::weighted(0.2, (0..1_000_000_000u64, 0..50_000u64, prop::bool::ANY)).prop_map(|policer| {
@@ -186,7 +186,7 @@ proptest! {
         let stats = link.stats(Time::MAX);
         prop_assert!(stats.is_balanced());
         prop_assert_eq!(stats.delivered.0, delivered + arrivals.len() as u64);
-        // What is still here was stopped by a rate that stays 0.
+        // The remaining packets are blocked by a rate that stays 0.
         let stands_still = matches!(&config.capacity, plan::Capacity::Steps { steps } if steps.last().unwrap().rate_bps.0 == 0);
         prop_assert!(stands_still || stats.in_flight + stats.backlog_packets == Packets::ZERO, "{:?}", stats);
     }
@@ -217,7 +217,7 @@ proptest! {
     }
 }
 
-/// Everything random at once.
+/// All random features enabled.
 fn rough() -> plan::Link {
     plan::Link {
         capacity: rate(12_000_000),
@@ -247,7 +247,7 @@ fn the_seed_decides_everything() {
 }
 
 #[test]
-fn a_smaller_buffer_moves_no_random_number() {
+fn a_smaller_buffer_does_not_shift_the_random_sequence() {
     let offers = full_sized((0..2_000).map(|number| number * 900_000));
     let small = plan::Link { buffer: plan::Buffer::Packets { packets: Packets(1) }, ..rough() };
     let (large, small) = (carry(&rough(), None, 1, &offers), carry(&small, None, 1, &offers));
@@ -257,7 +257,7 @@ fn a_smaller_buffer_moves_no_random_number() {
 }
 
 #[test]
-fn a_link_draws_only_for_what_is_on() {
+fn a_link_draws_random_numbers_only_for_enabled_features() {
     let draws = |config: &plan::Link| {
         let mut link = common::link(config, None).unwrap();
         let mut used = rng(1);

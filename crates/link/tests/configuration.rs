@@ -1,4 +1,4 @@
-//! Configurations that are refused, and what the refusal says.
+//! Invalid configurations and their error messages.
 
 mod common;
 
@@ -11,13 +11,13 @@ fn refusal(config: &plan::Link, trace_ms: Option<&[u64]>) -> LinkError {
     common::link(config, trace_ms).expect_err("this cannot be")
 }
 
-/// A chance as it may come out of a file: its type does not check it there.
+/// A probability as read from a file, which its type does not check.
 fn unchecked(text: &str) -> Chance {
     serde_json::from_str(text).unwrap()
 }
 
 #[test]
-fn steps_that_cannot_be_are_refused() {
+fn invalid_rate_steps_are_rejected() {
     let refused = |phases: &[(u64, u64)]| refusal(&plan::Link { capacity: steps(phases), ..plain() }, None);
     assert_eq!(refused(&[]).code, "steps-empty");
     assert_eq!(refused(&[(1, 1_000)]).code, "first-step-not-at-0");
@@ -28,7 +28,7 @@ fn steps_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn traces_that_cannot_be_are_refused() {
+fn invalid_traces_are_rejected() {
     let config = plan::Link { capacity: trace(), ..plain() };
     assert_eq!(refusal(&config, None).code, "trace-missing");
     assert_eq!(refusal(&config, Some(&[])).code, "trace-empty");
@@ -42,7 +42,7 @@ fn traces_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn probabilities_out_of_range_are_refused_with_their_key() {
+fn probabilities_out_of_range_are_rejected_with_their_key() {
     let place = |config: plan::Link| {
         let error = refusal(&config, None);
         assert_eq!(error.code, "not-a-probability");

@@ -14,7 +14,7 @@ fn spaced(gap_ns: u64) -> Vec<Offer> {
 }
 
 #[test]
-fn jitter_is_uniform_where_packets_are_far_apart() {
+fn jitter_is_uniform_for_widely_spaced_packets() {
     let config = plan::Link { delay_ns: Span(ms(20)), jitter_ns: Span(ms(4)), ..plain() };
     let offers = spaced(ms(5));
     let outcome = carry(&config, None, 1, &offers);
@@ -29,7 +29,7 @@ fn jitter_is_uniform_where_packets_are_far_apart() {
 }
 
 #[test]
-fn jitter_keeps_the_order_where_packets_are_close() {
+fn jitter_keeps_the_order_of_closely_spaced_packets() {
     let config = plan::Link { delay_ns: Span(ms(20)), jitter_ns: Span(ms(4)), ..plain() };
     let offers = spaced(10_000);
     let outcome = carry(&config, None, 1, &offers);
@@ -40,7 +40,7 @@ fn jitter_keeps_the_order_where_packets_are_close() {
 }
 
 #[test]
-fn jitter_reorders_where_that_is_allowed_and_every_packet_arrives_at_its_own_time() {
+fn reordering_jitter_delivers_every_packet_at_its_own_time() {
     let config = plan::Link { delay_ns: Span(ms(20)), jitter_ns: Span(ms(4)), allow_reordering: true, ..plain() };
     let offers = spaced(10_000);
     let outcome = carry(&config, None, 1, &offers);
@@ -56,7 +56,7 @@ fn jitter_reorders_where_that_is_allowed_and_every_packet_arrives_at_its_own_tim
 }
 
 #[test]
-fn a_late_poll_says_when_each_packet_arrived() {
+fn a_late_poll_reports_the_arrival_time_of_each_packet() {
     let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(20)), ..plain() };
     let mut link = common::link(&config, None).expect("a configuration that can be");
     for number in 0..3 {
@@ -76,7 +76,7 @@ fn a_held_back_packet_arrives_later_by_exactly_the_reorder_delay() {
 }
 
 #[test]
-fn others_overtake_held_back_packets_and_stay_in_order_themselves() {
+fn packets_overtaking_a_held_back_packet_stay_in_order() {
     let config = plan::Link { delay_ns: Span(ms(20)), reorder: chance(0.1), reorder_delay_ns: Span(ms(2)), ..plain() };
     let outcome = carry(&config, None, 1, &spaced(ms(1)));
     let is_held = |&(at_ns, number): &(u64, u64)| at_ns == ms(number) + ms(22);
@@ -92,20 +92,20 @@ fn others_overtake_held_back_packets_and_stay_in_order_themselves() {
 }
 
 #[test]
-fn without_reordering_nothing_overtakes() {
+fn without_reordering_no_packet_overtakes() {
     let config = plan::Link { delay_ns: Span(ms(20)), reorder_delay_ns: Span(ms(2)), ..plain() };
     assert!(carry(&config, None, 1, &spaced(ms(1))).order().is_sorted());
 }
 
 #[test]
-fn holding_back_for_no_time_changes_nothing() {
+fn a_reorder_delay_of_zero_changes_nothing() {
     let plain = plan::Link { delay_ns: Span(ms(20)), ..plain() };
     let config = plan::Link { reorder: chance(0.5), ..plain.clone() };
     assert_eq!(carry(&config, None, 1, &spaced(1_000)), carry(&plain, None, 1, &spaced(1_000)));
 }
 
 #[test]
-fn flows_with_extra_delay_arrive_later_and_in_order_within_each() {
+fn flows_with_extra_delay_arrive_later_and_in_order_within_each_flow() {
     let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(10)), jitter_ns: Span(500_000), ..plain() };
     let extra_ns = [0, ms(5), ms(30)];
     let offers: Vec<Offer> =
@@ -124,7 +124,7 @@ fn flows_with_extra_delay_arrive_later_and_in_order_within_each() {
 }
 
 #[test]
-fn extra_delay_comes_on_top_of_one_order_for_all_flows() {
+fn extra_delay_is_added_after_the_common_order_of_all_flows() {
     let config = plan::Link { delay_ns: Span(ms(10)), jitter_ns: Span(ms(4)), ..plain() };
     let extra_ns = |number: u64| number % 2 * ms(5);
     let offers: Vec<Offer> =
@@ -136,7 +136,7 @@ fn extra_delay_comes_on_top_of_one_order_for_all_flows() {
 }
 
 #[test]
-fn packets_that_arrive_at_one_instant_come_in_the_order_in_which_they_left() {
+fn simultaneous_arrivals_keep_the_order_of_departure() {
     let offers = [(0, ms(3)), (ms(1), ms(2)), (ms(1), 0), (ms(3), 0), (ms(3), 0)].map(|(at_ns, extra_ns)| Offer {
         at_ns,
         size: 1500,
@@ -149,7 +149,7 @@ fn packets_that_arrive_at_one_instant_come_in_the_order_in_which_they_left() {
 }
 
 #[test]
-fn a_wake_is_asked_for_per_packet_not_per_departure() {
+fn one_wakeup_is_scheduled_per_packet_not_per_departure() {
     let config = plan::Link { capacity: rate(12_000_000), delay_ns: Span(ms(20)), ..plain() };
     let mut link = common::link(&config, None).unwrap();
     let mut rng = common::rng(1);
@@ -166,7 +166,7 @@ fn a_wake_is_asked_for_per_packet_not_per_departure() {
 
 #[test]
 #[should_panic(expected = "time went back from 2ms to 1ms")]
-fn time_that_goes_back_is_refused() {
+fn time_that_moves_backwards_is_rejected() {
     let mut link: Link<u64> = common::link(&plain(), None).unwrap();
     link.poll(Time(ms(2)));
     link.poll(Time(ms(1)));

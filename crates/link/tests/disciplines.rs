@@ -88,7 +88,7 @@ struct Source {
     gap_ns: u64,
 }
 
-/// What came of a number of flows.
+/// The outcome of a number of flows.
 #[derive(Default)]
 struct Result {
     /// Delays of the packets of each flow that arrived, in order.
@@ -145,7 +145,7 @@ fn overload(queue: Queue, ecn: Ecn, factor: f64, seconds: u64) -> Result {
 }
 
 #[test]
-fn codel_waits_an_interval_and_then_drops_ever_more_often() {
+fn codel_waits_one_interval_and_then_drops_at_a_rising_rate() {
     let result = overload(codel(false), Ecn::NotEct, 1.1, 20);
     let gaps: Vec<f64> = result.drops.windows(2).map(|pair| pair[1].since(pair[0]).as_secs_f64() * 1e3).collect();
     // The delay reaches the target after some 50 ms, and stays above it for an interval of 100 ms.
@@ -172,11 +172,11 @@ fn codel_marks_packets_that_are_ecn_capable_instead_of_dropping_them() {
 }
 
 #[test]
-fn pie_settles_at_its_target() {
+fn pie_converges_to_its_target() {
     let result = overload(pie(false), Ecn::NotEct, 1.2, 40);
     let delay = result.mean_delay_ms(1);
     assert!((12.0..18.0).contains(&delay), "mean delay {delay} ms");
-    // What exceeds the rate must be dropped: one packet in six.
+    // The excess over the rate must be dropped: one packet in six.
     let ratio = result.stats.dropped.0 as f64 / result.stats.offered.0 as f64;
     assert!((0.155..0.18).contains(&ratio), "drops {ratio}");
     let control = overload(Queue::Fifo {}, Ecn::NotEct, 1.2, 40);
@@ -184,7 +184,7 @@ fn pie_settles_at_its_target() {
 }
 
 #[test]
-fn pie_marks_up_to_a_tenth_and_drops_beyond() {
+fn pie_marks_up_to_a_drop_probability_of_a_tenth_and_drops_above_it() {
     let mild = overload(pie(true), Ecn::Ect0, 1.05, 20);
     assert!(mild.mark_count(1) > 0);
     let heavy = overload(pie(true), Ecn::Ect0, 1.5, 20);
@@ -259,7 +259,7 @@ fn dualpi2_serves_the_low_latency_queue_first_and_couples_its_marks() {
 }
 
 #[test]
-fn a_policer_passes_its_rate_after_its_burst() {
+fn a_policer_passes_its_burst_and_then_its_rate() {
     let policer = plan::Policer { rate_bps: Rate(RATE / 4), burst_bytes: Bytes(30_000), after: false };
     for after in [false, true] {
         let policer = plan::Policer { after, ..policer };
@@ -274,7 +274,7 @@ fn a_policer_passes_its_rate_after_its_burst() {
 }
 
 #[test]
-fn packets_that_are_aggregated_leave_together() {
+fn aggregated_packets_leave_together() {
     let aggregation = plan::Aggregation { interval_ns: Span(ms(10)), max_bytes: Some(Bytes(6000)) };
     let config = plan::Link { aggregation: Some(aggregation), ..plain() };
     let offers = common::full_sized([0, ms(1), ms(2), ms(3), ms(4), ms(30)]);
@@ -304,7 +304,7 @@ impl Packet for Ack {
 }
 
 #[test]
-fn thinned_acknowledgements_are_the_latest_and_the_last_one_arrives() {
+fn ack_thinning_keeps_the_latest_ack_and_the_last_one_arrives() {
     let config = plan::Link { ack_thinning: Some(4), ..plain() };
     let mut link: Link<Ack> = Link::new(&config, &plan::Traces::default(), 1).expect("a link that can be");
     let mut rng = rng(1);
@@ -332,7 +332,7 @@ fn thinned_acknowledgements_are_the_latest_and_the_last_one_arrives() {
 }
 
 #[test]
-fn a_delay_that_falls_does_not_reorder_and_one_that_rises_applies_at_once() {
+fn a_falling_delay_does_not_reorder_and_a_rising_one_applies_immediately() {
     let point = |at_ms, delay_ms| plan::ProfilePoint {
         at_ns: Time(ms(at_ms)),
         rate_bps: None,
@@ -354,7 +354,7 @@ fn a_delay_that_falls_does_not_reorder_and_one_that_rises_applies_at_once() {
 }
 
 #[test]
-fn loss_and_rate_follow_a_profile_that_repeats() {
+fn loss_and_rate_follow_a_repeating_profile() {
     let point = |at_ms, rate_bps, loss| plan::ProfilePoint {
         at_ns: Time(ms(at_ms)),
         rate_bps: Some(Rate(rate_bps)),

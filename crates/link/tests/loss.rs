@@ -39,7 +39,7 @@ fn loss_ratio(outcome: &Outcome) -> f64 {
 }
 
 #[test]
-fn bernoulli_loses_its_ratio_and_no_packet_knows_of_another() {
+fn bernoulli_losses_have_the_configured_ratio_and_are_independent() {
     let ratio = 0.1;
     for seed in 1..4 {
         let outcome = lossy(bernoulli(ratio), seed);
@@ -90,7 +90,7 @@ fn the_state_changes_before_the_packet_it_applies_to() {
 }
 
 #[test]
-fn lost_packets_take_no_room_in_the_queue() {
+fn lost_packets_do_not_occupy_the_queue() {
     let config = plan::Link {
         capacity: rate(12_000_000),
         buffer: plan::Buffer::Packets { packets: Packets(1) },
@@ -102,14 +102,14 @@ fn lost_packets_take_no_room_in_the_queue() {
 }
 
 #[test]
-fn a_copy_follows_its_original_through_the_bottleneck() {
+fn a_duplicate_follows_its_original_through_the_bottleneck() {
     let config = plan::Link { capacity: rate(12_000_000), duplicate: Chance::ALWAYS, ..plain() };
     let outcome = carry(&config, None, 1, &full_sized([0, 0]));
     assert_eq!(outcome.arrivals, [(ms(1), 0), (ms(2), 0), (ms(3), 1), (ms(4), 1)]);
 }
 
 #[test]
-fn a_copy_may_be_dropped_where_its_original_was_not() {
+fn a_duplicate_may_be_dropped_when_its_original_was_not() {
     let config = plan::Link {
         capacity: rate(12_000_000),
         buffer: plan::Buffer::Bytes { bytes: Bytes(1500) },
@@ -123,14 +123,14 @@ fn a_copy_may_be_dropped_where_its_original_was_not() {
 }
 
 #[test]
-fn copies_leave_an_unlimited_link_without_buffer() {
+fn duplicates_pass_an_unlimited_link_without_a_buffer() {
     let buffer = plan::Buffer::Packets { packets: Packets::ZERO };
     let config = plan::Link { buffer, duplicate: Chance::ALWAYS, ..plain() };
     assert_eq!(carry(&config, None, 1, &full_sized([5])).arrivals, [(5, 0), (5, 0)]);
 }
 
 #[test]
-fn duplication_doubles_its_ratio_of_packets() {
+fn duplication_duplicates_the_configured_ratio_of_packets() {
     let config = plan::Link { duplicate: chance(0.25), ..plain() };
     let copies = carry(&config, None, 1, &full_sized(0..PACKETS as u64)).arrivals.len() - PACKETS;
     let deviation = (0.25 * 0.75 / PACKETS as f64).sqrt();

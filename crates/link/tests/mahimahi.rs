@@ -37,7 +37,7 @@ fn small_packets_share_an_opportunity() {
 }
 
 #[test]
-fn a_packet_that_does_not_fit_goes_on_at_the_next_opportunity() {
+fn a_packet_that_does_not_fit_is_continued_at_the_next_opportunity() {
     // 1000 + 500 of the second; the other 1000 of the second, and 500 of the third.
     let outcome = carry(&traced(), Some(&[3, 5, 9, 10]), 1, &sizes(0, &[1000, 1500, 500, 1500]));
     assert_eq!(outcome.arrival_times(), [ms(3), ms(5), ms(5), ms(9)]);
@@ -46,14 +46,14 @@ fn a_packet_that_does_not_fit_goes_on_at_the_next_opportunity() {
 }
 
 #[test]
-fn what_an_opportunity_has_left_is_lost_when_nothing_waits() {
+fn unused_bytes_of_an_opportunity_expire_when_the_queue_is_empty() {
     let mut offers = sizes(0, &[100]);
     offers.extend(sizes(ms(3) + 1, &[100]));
     assert_eq!(carry(&traced(), Some(&[3, 10]), 1, &offers).arrival_times(), [ms(3), ms(10)]);
 }
 
 #[test]
-fn a_packet_at_the_instant_of_an_opportunity_is_too_late_for_it() {
+fn a_packet_arriving_at_the_time_of_an_opportunity_misses_it() {
     let outcome = carry(&traced(), Some(&[0, 3, 10]), 1, &full_sized([0, ms(3), ms(10)]));
     assert_eq!(outcome.arrival_times(), [ms(3), ms(10), ms(13)]);
     // 10 is the end of one period and, with an opportunity at 0, the start of the next: both have passed.
@@ -61,7 +61,7 @@ fn a_packet_at_the_instant_of_an_opportunity_is_too_late_for_it() {
 }
 
 #[test]
-fn the_packet_that_waits_for_its_opportunity_needs_no_room() {
+fn the_packet_at_the_head_waiting_for_an_opportunity_does_not_count_against_the_buffer() {
     let config = plan::Link { buffer: plan::Buffer::Packets { packets: Packets(1) }, ..traced() };
     let outcome = carry(&config, Some(&[3, 10]), 1, &full_sized([0, 0, 0, ms(3), ms(3)]));
     assert_eq!(outcome.sent, [Sent::Queued, Sent::Queued, Sent::Dropped, Sent::Queued, Sent::Dropped]);
@@ -109,7 +109,7 @@ fn opportunity_by_opportunity(trace_ms: &[u64], offers: &[Offer]) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn packets_leave_as_the_opportunities_say(
+    fn departure_times_match_the_opportunities(
         mut trace_ms in prop::collection::vec(0..40u64, 1..12),
         length_ms in 1..60u64,
         packets in prop::collection::vec((prop_oneof![Just(0), 0..ms(8), Just(ms(1))], prop_oneof![1..200u64, Just(1500), 1501..5000u64]), 1..60),

@@ -1,4 +1,4 @@
-//! The buffer: what fits and what is dropped.
+//! Buffer limits and drops.
 
 mod common;
 
@@ -21,8 +21,8 @@ fn in_packets(packets: u64) -> plan::Link {
 }
 
 #[test]
-fn a_buffer_in_bytes_takes_packets_up_to_its_last_byte() {
-    // The first is being sent and takes no room.
+fn a_buffer_in_bytes_accepts_packets_up_to_its_last_byte() {
+    // The first packet is in transmission and occupies no buffer.
     let exact = carry(&in_bytes(3000), None, 1, &full_sized([0; 4]));
     assert_eq!(exact.sent, [Sent::Queued, Sent::Queued, Sent::Queued, Sent::Dropped]);
     let one_less = carry(&in_bytes(2999), None, 1, &full_sized([0; 4]));
@@ -30,7 +30,7 @@ fn a_buffer_in_bytes_takes_packets_up_to_its_last_byte() {
 }
 
 #[test]
-fn a_smaller_packet_takes_the_room_that_a_larger_one_was_refused() {
+fn a_smaller_packet_fits_where_a_larger_one_was_dropped() {
     let offers = [1500, 1500, 1000, 999, 1].map(|size| Offer { at_ns: 0, size, extra_ns: 0 });
     let outcome = carry(&in_bytes(2500), None, 1, &offers);
     assert_eq!(outcome.sent, [Sent::Queued, Sent::Queued, Sent::Queued, Sent::Dropped, Sent::Dropped]);
@@ -55,7 +55,7 @@ fn a_link_without_buffer_sends_one_packet_at_a_time() {
 }
 
 #[test]
-fn room_is_free_again_at_the_instant_a_packet_begins_to_be_sent() {
+fn buffer_space_is_released_when_the_transmission_of_a_packet_begins() {
     let outcome = carry(&in_packets(1), None, 1, &full_sized([0, 0, ms(1) - 1, ms(1), ms(1)]));
     assert_eq!(outcome.sent, [Sent::Queued, Sent::Queued, Sent::Dropped, Sent::Queued, Sent::Dropped]);
     assert_eq!(outcome.arrivals, [(ms(1), 0), (ms(2), 1), (ms(3), 3)]);
@@ -69,7 +69,7 @@ fn the_tail_is_dropped_and_the_rest_keeps_its_order() {
 }
 
 #[test]
-fn the_backlog_leaves_out_the_packet_being_sent() {
+fn the_backlog_excludes_the_packet_in_transmission() {
     let mut link = common::link(&in_packets(2), None).unwrap();
     let mut rng = rng(1);
     for number in 0..4u64 {

@@ -31,7 +31,7 @@ fn an_unlimited_link_only_delays() {
 
 /// 12 000 bits at 7 Mbit/s are 1 714 285.714... ns: rounding each would be 0.3 s late in the end.
 #[test]
-fn rounding_does_not_add_up_over_a_million_packets() {
+fn rounding_errors_do_not_accumulate_over_a_million_packets() {
     const PACKETS: u64 = 1_000_000;
     let config = plan::Link { capacity: rate(7_000_000), ..plain() };
     let mut link = common::link(&config, None).unwrap();
@@ -49,7 +49,7 @@ fn rounding_does_not_add_up_over_a_million_packets() {
 }
 
 #[test]
-fn idle_time_is_not_saved_up() {
+fn idle_time_does_not_accumulate_capacity() {
     let config = plan::Link { capacity: rate(7_000_000), ..plain() };
     let outcome = carry(&config, None, 1, &full_sized([0, ms(100)]));
     assert_eq!(outcome.arrival_times(), [1_714_286, ms(100) + 1_714_286]);
@@ -71,7 +71,7 @@ fn rate_zero_stops_the_link_until_the_next_step() {
 }
 
 #[test]
-fn rate_zero_for_ever_keeps_packets_and_asks_for_no_wake() {
+fn a_permanent_rate_of_zero_keeps_packets_and_schedules_no_wakeup() {
     let config = plan::Link { capacity: steps(&[(0, 12_000_000), (ms(1), 0)]), ..plain() };
     let mut link = common::link(&config, None).unwrap();
     for number in 0..3 {
@@ -127,7 +127,7 @@ fn fluid(phases: &[(u64, u64)], offers: &[Offer]) -> Vec<u64> {
 
 proptest! {
     #[test]
-    fn packets_leave_as_the_fluid_model_says(
+    fn departure_times_match_the_fluid_model(
         phases in prop::collection::vec(
             (1..ms(3), prop_oneof![Just(0), 1_000..50_000_000u64, Just(100_000_000_007)]), 1..6),
         packets in prop::collection::vec((0..ms(1), prop_oneof![1..100u64, 1400..1501u64]), 1..60),

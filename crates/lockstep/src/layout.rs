@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_is_read_from_its_bits() {
+    fn a_member_is_decoded_from_its_bit_range() {
         let mut state = [0; PRIV_WORDS];
         state[1] = 0xFEDC_BA98_7654_3210;
         let read = |bit, bits| Member { name: String::new(), bit, bits }.read(&state);

@@ -157,7 +157,7 @@ mod tests {
     const HEADER: &str = include_str!("../../../bpf/include/lockstep_event.h");
 
     #[test]
-    fn the_mirror_has_the_members_of_the_header_in_their_order() {
+    fn struct_members_match_the_c_header_in_order() {
         let members: Vec<&str> = HEADER
             .lines()
             .filter_map(|line| line.trim().strip_prefix("u64 ")?.strip_suffix(';'))
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_another_length_is_refused() {
+    fn an_event_of_unexpected_length_is_rejected() {
         assert!(LockstepEvent::parse(&[0; LockstepEvent::BYTES]).is_some());
         assert_eq!(LockstepEvent::parse(&[0; LockstepEvent::BYTES - 8]), None);
         assert_eq!(LockstepEvent::parse(&[0; LockstepEvent::BYTES + 8]), None);

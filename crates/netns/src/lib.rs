@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_namespace_is_not_among_the_others_and_none_is_there_twice() {
+    fn other_namespaces_exclude_the_own_one_and_contain_no_duplicates() {
         let others: Vec<u64> = others().found.iter().map(Namespace::number).collect();
         let different: HashSet<u64> = others.iter().copied().collect();
         assert_eq!(different.len(), others.len());

@@ -133,7 +133,7 @@ mod tests {
     const ID: &str = "3f2a9b0c1d2e4f5061728394a5b6c7d8e9f0011223344556677889900aabbccd";
 
     #[test]
-    fn containers_and_units_are_read_from_cgroups() {
+    fn container_and_unit_names_are_parsed_from_cgroups() {
         for (path, name) in [
             (format!("/docker/{ID}"), "docker 3f2a9b0c1d2e"),
             (format!("/system.slice/docker-{ID}.scope"), "docker 3f2a9b0c1d2e"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_without_another_name_has_that_of_its_first_process() {
+    fn an_unnamed_namespace_is_named_after_its_first_process() {
         let child =
             Command::new("unshare").args(["--user", "--map-root-user", "--net", "cat"]).stdin(Stdio::piped()).spawn();
         let Ok(mut child) = child else { return eprintln!("left out: there is no unshare") };

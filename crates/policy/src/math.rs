@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_tables() {
+    fn quantiles_match_published_tables() {
         for (p, z) in [(0.5, 0.0), (0.975, Z95), (0.01, -2.326_347_874), (0.999, 3.090_232_306), (1e-6, -4.753_424_309)]
         {
             assert!((normal_quantile(p) - z).abs() < 1e-8, "{p}: {}", normal_quantile(p));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_those_of_the_numbers() {
+    fn moments_match_those_of_the_samples() {
         let mut moments = Moments::default();
         [1.0, 2.0, 4.0, 9.0].into_iter().for_each(|x| moments.add(x));
         assert_eq!((moments.n, moments.mean), (4.0, 4.0));

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_of_one_instant_keep_their_order() {
+    fn simultaneous_events_keep_their_order() {
         let mut calendar = Calendar::default();
         for source in [3, 1, 2] {
             calendar.enter(Time(5), SimEvent::Background { source });
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn an_alarm_enters_only_what_is_earlier_than_what_it_has() {
+    fn an_alarm_is_scheduled_only_if_earlier_than_the_pending_one() {
         let mut calendar = Calendar::default();
         let mut alarm = Alarm::default();
         let event = SimEvent::SenderTimer { connection: 0 };

@@ -29,7 +29,7 @@ pub(crate) struct Connection {
     pub(crate) wakes: Wakes,
     /// For its congestion controller.
     pub(crate) stream: Stream,
-    /// The transfer under way; none while the application thinks.
+    /// The transfer in progress; none while the application thinks.
     pub(crate) transfer: Option<Transfer>,
     /// Messages of its application that were written behind that transfer.
     pub(crate) behind: VecDeque<Message>,
@@ -90,7 +90,7 @@ impl Connection {
         }
     }
 
-    /// The transfer under way has ended: the message behind it is the next one.
+    /// The transfer in progress has ended: the message behind it is the next one.
     pub(crate) fn advance(&mut self, now: Time) {
         let ended = self.transfer.take();
         self.transfers_ended += 1;
@@ -116,7 +116,7 @@ impl Connection {
         self.is_transfer_over() || (self.is_stopped && self.transfer.is_none())
     }
 
-    /// Whether the transfer under way is over: all of it acknowledged, or as much as was sent before the stop.
+    /// Whether the transfer in progress is over: all of it acknowledged, or as much as was sent before the stop.
     pub(crate) fn is_transfer_over(&self) -> bool {
         let acked = self.sender.acked();
         let is_drained = self.is_stopped && acked == self.sender.written();

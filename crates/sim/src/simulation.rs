@@ -38,7 +38,7 @@ struct Direction {
     recording: Option<Recording>,
 }
 
-/// An experiment under way.
+/// An experiment in progress.
 #[derive(Debug)]
 pub struct Simulation {
     pub(crate) experiment: Experiment,
@@ -184,7 +184,7 @@ impl Simulation {
         self.open.len()
     }
 
-    /// Ends the experiment where it is: transfers under way get their rows, the links their last.
+    /// Ends the experiment where it is: transfers in progress get their rows, the links their last.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Summary {
         for (id, _) in std::mem::take(&mut self.open) {
             let mut connection = self.connections[id].take().expect("an open connection is there");
@@ -689,7 +689,7 @@ impl Simulation {
         }
     }
 
-    /// Emits the transfer under way as one that ends now. Returns what its application makes of that.
+    /// Emits the transfer in progress as one that ends now. Returns what its application makes of that.
     fn emit_transfer(&mut self, connection: &Connection, sink: &mut dyn Sink) -> Delivery {
         let mut delivery = Delivery::default();
         if let Some(transfer) = &connection.transfer {

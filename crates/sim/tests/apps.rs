@@ -1,4 +1,4 @@
-//! What users of applications notice, end to end.
+//! Application metrics, end to end.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn completion_ms(rows: &[&FlowRow]) -> Vec<u64> {
 }
 
 #[test]
-fn a_video_stalls_below_its_lowest_bitrate_and_not_above_its_highest() {
+fn a_video_stalls_below_its_lowest_bitrate_and_not_above_its_highest_one() {
     let slow = run(&alone(video(), Rate(500_000)));
     let stalled: u64 = of(&slow, "app").iter().map(|row| row.stall_us.expect("it plays")).sum();
     // The path carries half of what is played, so that the picture moves half of the time.
@@ -51,7 +51,7 @@ fn a_video_stalls_below_its_lowest_bitrate_and_not_above_its_highest() {
 }
 
 #[test]
-fn a_probe_on_an_empty_path_takes_a_round_trip() {
+fn a_probe_on_an_idle_path_takes_one_rtt() {
     let app = App::Probe { size_bytes: Bytes(64), interval_ns: Span::from_millis(200) };
     let rows = run(&alone(app, Rate::from_mbps(10)));
     let probes = of(&rows, "app");
@@ -76,9 +76,9 @@ fn frames_of_a_call_leave_on_time_and_share_no_segment_counts() {
 }
 
 #[test]
-fn a_path_that_stands_still_freezes_a_call_once() {
+fn a_path_outage_freezes_a_call_once() {
     let mut experiment = alone(call(), Rate::from_mbps(10));
-    stand_still(&mut experiment);
+    add_outage(&mut experiment);
     let rows = run(&experiment);
     let stalls: Vec<u64> = of(&rows, "app").iter().filter_map(|row| row.stall_us).filter(|us| *us > 0).collect();
     assert!(!stalls.is_empty() && stalls.len() <= 2, "{stalls:?}");
@@ -86,10 +86,10 @@ fn a_path_that_stands_still_freezes_a_call_once() {
 }
 
 #[test]
-fn calls_that_arrive_while_the_path_stands_still_are_measured_from_their_arrival() {
+fn rpcs_issued_during_a_path_outage_are_measured_from_their_arrival() {
     let app = App::Rpc { mean_gap_ns: Span::from_millis(10), sizes_bytes: vec![Bytes(1_000)], connections: 2 };
     let mut experiment = alone(app, Rate::from_mbps(10));
-    stand_still(&mut experiment);
+    add_outage(&mut experiment);
     let rows = run(&experiment);
     let completion = completion_ms(&of(&rows, "app"));
     // 100 arrive in a second. Those of the first second and a half of the outage wait for more than half a second.
@@ -101,14 +101,14 @@ fn calls_that_arrive_while_the_path_stands_still_are_measured_from_their_arrival
 }
 
 /// From 10 s to 12 s.
-fn stand_still(experiment: &mut Experiment) {
+fn add_outage(experiment: &mut Experiment) {
     let step = |at: u64, rate_bps| Step { at_ns: Time(at * 1_000_000_000), rate_bps };
     let rate = Rate::from_mbps(10);
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, rate), step(10, Rate::ZERO), step(12, rate)] };
 }
 
 #[test]
-fn a_page_ends_with_its_last_object_and_each_waits_for_the_one_that_names_it() {
+fn a_page_load_ends_with_its_last_object_and_objects_wait_for_their_parent() {
     let app = App::Web {
         objects: 20,
         depth: 3,
@@ -132,7 +132,7 @@ fn a_page_ends_with_its_last_object_and_each_waits_for_the_one_that_names_it() {
 }
 
 #[test]
-fn an_application_that_stops_leaves_rows_of_what_was_in_flight() {
+fn a_stopped_application_leaves_rows_of_its_pending_requests() {
     let mut experiment = alone(call(), Rate(750_000));
     experiment.flows[0].stop_ns = Some(Time(5_000_000_000));
     experiment.duration_ns = None;

@@ -228,7 +228,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_packet_is_somewhere_at_every_step(experiment in experiment()) {
+    fn every_packet_is_accounted_for_at_every_step(experiment in experiment()) {
         let mut simulation = Simulation::new(&experiment, &traces()).expect("the experiment is sound");
         let mut rows = Memory::default();
         while simulation.step(&mut rows) {
@@ -246,7 +246,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_experiment_gives_the_same_rows(experiment in experiment()) {
+    fn the_same_experiment_yields_the_same_rows(experiment in experiment()) {
         let traces = traces();
         let first = support::run_with_traces(&experiment, &traces);
         prop_assert_eq!(first, support::run_with_traces(&experiment, &traces));
@@ -254,7 +254,7 @@ proptest! {
 }
 
 #[test]
-fn another_seed_gives_other_rows() {
+fn another_seed_yields_other_rows() {
     let mut experiment = support::experiment();
     experiment.forward.loss = support::loss(0.01);
     let first = support::run(&experiment);
@@ -263,7 +263,7 @@ fn another_seed_gives_other_rows() {
 }
 
 #[test]
-fn the_books_notice_a_packet_from_nowhere() {
+fn the_accounting_detects_an_injected_packet() {
     let mut side = thalweg_sim::Ledger::default();
     side.forward.delivered = 1;
     assert!(!side.balances());

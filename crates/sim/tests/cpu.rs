@@ -1,4 +1,4 @@
-//! Hosts that share a CPU: what is known of BBR and CUBIC there, and that it comes out the same each time.
+//! Hosts that share a CPU: known results for BBR and CUBIC, and reproducibility.
 //!
 //! Elmenhorst and Aschenbruck, "2BRobust" (2026): on 100 Mbit/s with 10 ms, a BBR sender that has its CPU for 10 ms out
 //! of 20 ms sinks towards 10 Mbit/s; CUBIC, which sends a window at once when it is on CPU, does not; CUBIC behind
@@ -43,7 +43,7 @@ fn bbr_collapses_on_half_a_cpu_and_cubic_does_not() {
 }
 
 #[test]
-fn it_is_pacing_that_suffers_cubic_falls_as_soon_as_it_is_paced() {
+fn cubic_with_pacing_also_collapses_on_a_cpu_share() {
     let free = on_a_share("cubic", Span::from_millis(10), Span::from_millis(40));
     let mut paced = free.clone();
     paced.flows[0].paced = true;
@@ -52,14 +52,14 @@ fn it_is_pacing_that_suffers_cubic_falls_as_soon_as_it_is_paced() {
 }
 
 #[test]
-fn short_slices_hurt_less_than_long_ones_at_the_same_share() {
+fn short_slices_cost_less_goodput_than_long_ones_at_the_same_share() {
     let share = |slice: u64| on_a_share("bbr", Span::from_millis(slice), Span::from_millis(4 * slice));
     let [short, long] = [1, 20].map(|slice| mbps(&share(slice)));
     assert!(short > 2.0 * long, "slices of 1 ms: {short} Mbit/s, of 20 ms: {long}");
 }
 
 #[test]
-fn a_host_that_needs_longer_for_each_packet_than_its_share_gives_is_limited_by_that() {
+fn a_host_is_limited_by_its_cpu_time_per_packet() {
     let mut experiment = on_a_share("cubic", Span::from_millis(1), Span::from_millis(2));
     let cpu = experiment.hosts.get_mut("sender").expect("there is one").cpu.as_mut().expect("it was given");
     // 100 us of half a CPU: 5000 packets of 1448 bytes of payload in a second, 57.9 Mbit/s.
@@ -69,7 +69,7 @@ fn a_host_that_needs_longer_for_each_packet_than_its_share_gives_is_limited_by_t
 }
 
 #[test]
-fn slices_are_where_the_seed_puts_them() {
+fn the_seed_determines_the_position_of_slices() {
     let flows = |seed: u64, is_shared: bool| {
         let mut experiment = on_a_share("cubic", Span::from_millis(10), Span::from_millis(40));
         (experiment.seed, experiment.start_jitter_ns) = (seed, Span::ZERO);
@@ -84,7 +84,7 @@ fn slices_are_where_the_seed_puts_them() {
 }
 
 #[test]
-fn a_second_cpu_that_handles_interrupts_does_not_save_bbr() {
+fn a_second_cpu_for_interrupts_does_not_prevent_the_collapse_of_bbr() {
     let (slice, period) = (Span::from_millis(10), Span::from_millis(20));
     let two = |cc: &str| {
         let mut experiment = on_a_share(cc, slice, period);
@@ -98,7 +98,7 @@ fn a_second_cpu_that_handles_interrupts_does_not_save_bbr() {
 }
 
 #[test]
-fn the_papers_rule_starts_where_slices_differ_in_length() {
+fn the_rule_of_the_paper_activates_when_slices_differ_in_length() {
     let with_jitter = |jitter_ppm: u32| {
         let mut experiment = on_a_share("bbr_cpu", Span::from_millis(2), Span::from_millis(8));
         experiment.flows[0].cc_params.insert("rule".to_owned(), 0.0);
@@ -111,7 +111,7 @@ fn the_papers_rule_starts_where_slices_differ_in_length() {
 }
 
 #[test]
-fn what_a_scarce_cpu_cannot_be_is_refused_with_its_place() {
+fn invalid_cpu_settings_are_rejected_with_the_key_path() {
     let refused = |change: &dyn Fn(&mut Experiment, &mut Cpu)| {
         let mut experiment = on_a_share("cubic", Span::from_millis(8), Span::from_millis(10));
         let mut cpu = experiment.hosts["sender"].cpu.expect("it was given");
@@ -147,7 +147,7 @@ fn mbps_between(rows: &thalweg_trace::Memory, from_s: u64, to_s: u64) -> f64 {
 }
 
 #[test]
-fn goodput_falls_when_the_credit_of_a_loaded_host_is_used_up_and_bbrs_to_almost_nothing() {
+fn exhausted_cpu_credit_lowers_goodput_and_that_of_bbr_to_almost_zero() {
     let with_credit = |cc: &str, initial: Span| {
         let mut experiment = on_a_share(cc, Span::from_millis(3), Span::from_millis(30));
         experiment.sample_interval_ns = Span::from_millis(50);

@@ -1,4 +1,4 @@
-//! ECN end to end: what a queue marks arrives as a smaller window, and not as a loss.
+//! ECN end to end: marks of a queue reduce the window without a loss.
 
 mod support;
 
@@ -57,7 +57,7 @@ fn counts(rows: &Memory) -> (u64, u64, u64, u64) {
 }
 
 #[test]
-fn with_ecn_a_managed_queue_drops_nothing_and_nothing_is_retransmitted() {
+fn with_ecn_an_aqm_drops_nothing_and_nothing_is_retransmitted() {
     for queue in queues() {
         let name = queue.name();
         let rows = run(&path("cubic", &queue, true));
@@ -98,7 +98,7 @@ fn step() -> Queue {
 }
 
 #[test]
-fn dctcp_negotiates_ecn_in_any_case_and_reports_the_marks_of_the_queue_one_for_one() {
+fn dctcp_always_negotiates_ecn_and_reports_each_mark_of_the_queue_once() {
     let rows = run(&path("dctcp", &step(), false));
     let (dropped, marked, retransmits, reported) = counts(&rows);
     assert_eq!((dropped, retransmits), (0, 0));
@@ -110,7 +110,7 @@ fn dctcp_negotiates_ecn_in_any_case_and_reports_the_marks_of_the_queue_one_for_o
 
 /// At a step, DCTCP's window varies by some segments about the BDP, and Reno's by half of it.
 #[test]
-fn over_a_queue_that_marks_at_a_step_dctcp_keeps_the_link_full_and_reno_does_not() {
+fn dctcp_fills_the_link_with_a_step_marking_queue_and_reno_does_not() {
     let share = |cc: &str| {
         let rows = run(&path(cc, &step(), true));
         // The second half: DCTCP starts with the reaction of Reno.
@@ -124,7 +124,7 @@ fn over_a_queue_that_marks_at_a_step_dctcp_keeps_the_link_full_and_reno_does_not
 }
 
 #[test]
-fn beta_ecn_of_rfc_8511_carries_more_over_a_short_queue() {
+fn beta_ecn_of_rfc_8511_increases_goodput_with_a_short_queue() {
     let share = |beta_ecn: Option<f64>| {
         let mut experiment = path("cubic", &queues()[0], true);
         experiment.flows[0].cc_params.extend(beta_ecn.map(|beta| ("beta_ecn".to_owned(), beta)));

@@ -1,4 +1,4 @@
-//! Any plan that can be read runs or is refused: no number in it makes the simulator panic.
+//! Every readable plan runs or is rejected: no number in it makes the simulator panic.
 //!
 //! Each case changes a few values of an experiment to extremes. It runs for about a second, or for
 //! `THALWEG_FUZZ_SECONDS` (`make fuzz`); a failure names the seed, and `THALWEG_FUZZ_SEED` begins with it.

@@ -17,7 +17,7 @@ use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 const RATE: Rate = Rate::from_mbps(50);
 const RTT: Span = Span::from_millis(30);
 
-/// An experiment, what it is about, and the change that takes that away.
+/// An experiment, its subject, and the change that removes the subject.
 struct Case {
     about: &'static str,
     experiment: Experiment,
@@ -138,7 +138,7 @@ fn two_way() -> Experiment {
     experiment
 }
 
-/// Goodput, retransmissions and median round-trip time of each flow, and what the queue dropped.
+/// Goodput, retransmissions and median round-trip time of each flow, and the drops of the queue.
 fn outcome(rows: &Memory) -> String {
     let mut line = String::new();
     for row in &rows.flows {
@@ -153,7 +153,7 @@ fn outcome(rows: &Memory) -> String {
 }
 
 #[test]
-fn outcomes_are_those_in_git_and_every_control_differs() {
+fn outcomes_match_the_snapshot_and_every_control_differs() {
     let mut table = String::new();
     for Case { about, mut experiment, control } in cases() {
         let with = outcome(&run(&experiment));

@@ -36,7 +36,7 @@ fn segments_per_ack(rows: &Memory) -> f64 {
 }
 
 #[test]
-fn a_router_that_merges_drops_whole_bursts_and_a_shallow_buffer_fills_less_of_the_link() {
+fn receive_offload_at_the_router_drops_full_bursts_and_lowers_goodput_at_a_shallow_buffer() {
     let plain = run(&shallow());
     let mut merging = shallow();
     merging.forward.offloads = true;
@@ -51,7 +51,7 @@ fn a_router_that_merges_drops_whole_bursts_and_a_shallow_buffer_fills_less_of_th
 }
 
 #[test]
-fn one_acknowledgement_answers_the_segments_that_receive_offload_has_merged() {
+fn segments_merged_by_receive_offload_are_acknowledged_by_one_ack() {
     let mut routed = shallow();
     routed.forward.offloads = true;
     let alone = segments_per_ack(&run(&routed));

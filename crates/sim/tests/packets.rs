@@ -1,4 +1,4 @@
-//! The table `packets`: what became of each packet adds up to what the table `queue` counts.
+//! The table `packets`: the outcomes of packets sum to the counters of the table `queue`.
 
 mod support;
 
@@ -31,7 +31,7 @@ fn forward(rows: &Memory) -> (Vec<&PacketRow>, &QueueRow) {
     (packets, rows.queue.iter().rfind(|row| row.link == "forward").expect("there are samples of it"))
 }
 
-/// Packets with a fate and a cause.
+/// Packets by outcome and cause.
 fn count(packets: &[&PacketRow], fate: &str, cause: Option<&str>) -> u64 {
     packets.iter().filter(|row| row.fate == fate && row.cause == cause).count() as u64
 }
@@ -48,7 +48,7 @@ fn without_record_there_are_no_rows_and_the_other_tables_are_the_same() {
 }
 
 #[test]
-fn each_packet_has_a_row_and_the_time_that_it_waited() {
+fn each_packet_has_a_row_with_its_queueing_delay() {
     let rows = run(&recorded(Queue::Fifo {}));
     let (packets, queue) = forward(&rows);
     let mut numbers: Vec<u64> = packets.iter().map(|row| row.number).collect();
@@ -63,7 +63,7 @@ fn each_packet_has_a_row_and_the_time_that_it_waited() {
 }
 
 #[test]
-fn drops_of_a_managed_queue_are_early_or_full_and_its_marks_are_seen() {
+fn drops_of_an_aqm_are_recorded_as_early_or_full_and_its_marks_are_recorded() {
     let rows = run(&codel(false));
     let (packets, queue) = forward(&rows);
     let early = count(&packets, "dropped", Some("early"));
@@ -79,7 +79,7 @@ fn drops_of_a_managed_queue_are_early_or_full_and_its_marks_are_seen() {
 }
 
 #[test]
-fn losses_at_random_and_drops_of_a_policer_on_either_side_have_their_causes() {
+fn random_losses_and_policer_drops_are_recorded_with_their_cause() {
     for after in [false, true] {
         let mut experiment = recorded(Queue::Fifo {});
         experiment.forward.loss = loss(0.01);
@@ -94,7 +94,7 @@ fn losses_at_random_and_drops_of_a_policer_on_either_side_have_their_causes() {
 }
 
 #[test]
-fn a_router_that_merges_is_offered_bursts() {
+fn a_router_with_receive_offload_receives_bursts() {
     let largest = |offloads| {
         let mut experiment = recorded(Queue::Fifo {});
         experiment.forward.offloads = offloads;

@@ -1,4 +1,4 @@
-//! What a scenario says happens: flows start, repeat, stop and share as written.
+//! Scenarios are executed as written: flows start, repeat, stop and share.
 
 mod support;
 
@@ -72,7 +72,7 @@ fn copies_run_side_by_side() {
 }
 
 #[test]
-fn poisson_arrivals_come_at_their_rate_whether_or_not_others_have_finished() {
+fn poisson_arrivals_keep_their_rate_regardless_of_unfinished_flows() {
     let mut experiment = support::experiment();
     experiment.duration_ns = Some(Span::from_secs(60));
     experiment.sample_interval_ns = Span::ZERO;
@@ -88,7 +88,7 @@ fn poisson_arrivals_come_at_their_rate_whether_or_not_others_have_finished() {
 }
 
 #[test]
-fn requests_share_a_connection_and_think_in_between() {
+fn requests_share_a_connection_with_think_time_between_them() {
     let mut experiment = support::experiment();
     experiment.flows[0].load =
         Load::Requests { size_bytes: Bytes(100_000), think_ns: Span::from_millis(50), count: Some(20) };
@@ -104,7 +104,7 @@ fn requests_share_a_connection_and_think_in_between() {
 }
 
 #[test]
-fn a_stopped_flow_sends_no_more_but_what_was_sent_arrives() {
+fn a_stopped_flow_sends_nothing_more_and_its_data_in_flight_arrives() {
     let mut experiment = bulk(MBPS_20, MS_40, 1.0, &["cubic", "cubic"], 6);
     experiment.flows[0].stop_ns = Some(Time(2_000_000_000));
     let rows = run(&experiment);
@@ -130,7 +130,7 @@ fn start_jitter_moves_starts_within_its_bound_and_differs_between_seeds() {
 }
 
 #[test]
-fn extra_rtt_shows_in_the_flows_rtt_alone() {
+fn extra_rtt_affects_only_the_rtt_of_its_flow() {
     let mut experiment = bulk(MBPS_20, MS_40, 0.5, &["cubic", "cubic"], 5);
     experiment.flows[1].extra_rtt_ns = Span::from_millis(30);
     let rows = run(&experiment);
@@ -140,7 +140,7 @@ fn extra_rtt_shows_in_the_flows_rtt_alone() {
 }
 
 #[test]
-fn udp_takes_its_rate_and_leaves_the_rest() {
+fn udp_uses_its_rate_and_tcp_the_remaining_capacity() {
     let mut experiment = bulk(MBPS_20, MS_40, 1.0, &["cubic"], 20);
     let alone = share(&run(&experiment).flows[0], MBPS_20);
     experiment.background =
@@ -150,7 +150,7 @@ fn udp_takes_its_rate_and_leaves_the_rest() {
 }
 
 #[test]
-fn udp_at_the_rate_of_the_path_leaves_tcp_a_little() {
+fn udp_at_the_path_rate_leaves_little_to_tcp() {
     // Exactly in step with the bottleneck, UDP would take every place in the queue, and TCP a hundredth of this.
     let rate = Rate::from_mbps(10);
     let mut experiment = bulk(rate, MS_40, 0.6, &["cubic"], 30);
@@ -173,7 +173,7 @@ fn a_rate_step_is_followed() {
 }
 
 #[test]
-fn a_trace_gives_the_capacity_that_it_lists() {
+fn a_trace_yields_the_capacity_that_it_lists() {
     let mut experiment = bulk(MBPS_20, MS_40, 2.0, &["bbr"], 20);
     experiment.forward.capacity = Capacity::Trace { trace: "t".to_owned() };
     // Two packets a millisecond: 24 Mbit/s.
@@ -203,7 +203,7 @@ fn the_receive_buffer_limits_the_rate_to_a_window_per_round_trip() {
 }
 
 #[test]
-fn the_send_buffer_limits_the_rate_too() {
+fn the_send_buffer_limits_the_rate() {
     let mut experiment = bulk(Rate::from_mbps(100), Span::from_millis(100), 1.0, &["cubic"], 20);
     experiment.hosts.get_mut("sender").expect("there is one").sndbuf_max_bytes = Bytes(400_000);
     let limited = run(&experiment).flows[0].goodput_bps / 1e6;
@@ -211,7 +211,7 @@ fn the_send_buffer_limits_the_rate_too() {
 }
 
 #[test]
-fn samples_come_at_their_interval_and_counters_never_fall() {
+fn samples_have_the_configured_interval_and_counters_never_decrease() {
     let rows = run(&bulk(MBPS_20, MS_40, 1.0, &["bbr"], 3));
     let times: Vec<u64> = rows.samples.iter().map(|row| row.t_us).collect();
     assert!(times.windows(2).all(|pair| pair[1] - pair[0] == 100_000));
@@ -238,7 +238,7 @@ fn a_value_of_one_algorithm_has_a_row_at_the_first_sample_and_where_it_changes()
 }
 
 #[test]
-fn no_samples_are_taken_when_none_are_asked_for() {
+fn no_samples_are_taken_unless_enabled() {
     let mut experiment = support::experiment();
     experiment.sample_interval_ns = Span::ZERO;
     let rows = run(&experiment);
@@ -254,7 +254,7 @@ fn cancelling_stops_a_long_experiment() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_place() {
+fn an_impossible_experiment_is_rejected_with_the_key_path() {
     let refused = |change: &dyn Fn(&mut Experiment)| {
         let mut experiment = support::experiment();
         change(&mut experiment);

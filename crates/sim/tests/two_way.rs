@@ -37,7 +37,7 @@ fn one<'a>(rows: &'a Memory, flow: &str) -> &'a FlowRow {
     of(rows, flow)[0]
 }
 
-/// The same path and flow the other way round.
+/// The same path and flow in the opposite direction.
 fn mirrored(experiment: &Experiment) -> Experiment {
     let mut mirrored = experiment.clone();
     std::mem::swap(&mut mirrored.forward, &mut mirrored.reverse);
@@ -52,7 +52,7 @@ fn mirrored(experiment: &Experiment) -> Experiment {
 
 /// Which of the two flows starts first decides much, so the mean of some orders is compared.
 #[test]
-fn an_uploads_queue_delays_acknowledgements_and_the_download_falls_to_a_third() {
+fn the_queue_of_an_upload_delays_acks_and_reduces_a_download_to_a_third() {
     let seeds = 1..=8;
     let mut shares = Vec::new();
     for seed in seeds {
@@ -73,7 +73,7 @@ fn an_uploads_queue_delays_acknowledgements_and_the_download_falls_to_a_third() 
 }
 
 #[test]
-fn a_flow_that_goes_up_is_the_mirror_image_of_one_that_goes_down() {
+fn an_upload_mirrors_a_download() {
     for cc in ["cubic", "bbr"] {
         let down = bulk(DOWN, RTT, 1.0, &[cc], 10);
         let (of_down, of_up) = (run(&down), run(&mirrored(&down)));
@@ -86,14 +86,14 @@ fn a_flow_that_goes_up_is_the_mirror_image_of_one_that_goes_down() {
 }
 
 #[test]
-fn rows_name_the_direction_as_soon_as_one_flow_goes_up() {
+fn rows_have_a_direction_if_any_flow_is_an_upload() {
     let rows = run(&access_line("cubic", true));
     let directions = ["download", "upload"].map(|flow| one(&rows, flow).direction);
     assert_eq!(directions, [Some("down"), Some("up")]);
 }
 
 #[test]
-fn the_reverse_queue_is_the_uploads() {
+fn the_reverse_queue_belongs_to_uploads() {
     let rows = run(&access_line("cubic", true));
     let full = |link| rows.queue.iter().filter(|row| row.link == link).map(|row| row.backlog_packets).max();
     assert_eq!(full("reverse"), Some(100));
@@ -104,7 +104,7 @@ fn the_reverse_queue_is_the_uploads() {
 }
 
 #[test]
-fn buffers_limit_a_flow_at_the_end_where_they_are() {
+fn socket_buffers_limit_a_flow_at_their_own_host() {
     let limited = |host: &str, change: fn(&mut thalweg_plan::plan::Host)| {
         let mut experiment = mirrored(&bulk(Rate::from_mbps(100), Span::from_millis(100), 1.0, &["cubic"], 10));
         change(experiment.hosts.get_mut(host).expect("there is one"));
@@ -118,7 +118,7 @@ fn buffers_limit_a_flow_at_the_end_where_they_are() {
 }
 
 #[test]
-fn extra_rtt_and_jitter_of_hosts_reach_both_directions() {
+fn extra_rtt_and_host_jitter_apply_to_both_directions() {
     let mut experiment = access_line("cubic", true);
     experiment.flows[1].extra_rtt_ns = Span::from_millis(30);
     let rows = run(&experiment);
@@ -133,7 +133,7 @@ fn extra_rtt_and_jitter_of_hosts_reach_both_directions() {
 }
 
 #[test]
-fn udp_that_goes_up_takes_the_rate_of_the_reverse_link() {
+fn udp_uploads_use_the_rate_of_the_reverse_link() {
     let mut experiment = access_line("cubic", true);
     experiment.background = vec![Background { rate_bps: Rate(400_000), start_ns: Time::ZERO, stop_ns: None, up: true }];
     let rows = run(&experiment);
@@ -146,7 +146,7 @@ fn udp_that_goes_up_takes_the_rate_of_the_reverse_link() {
 }
 
 #[test]
-fn a_host_on_a_share_of_a_cpu_acknowledges_an_upload_when_it_has_its_cpu() {
+fn a_host_with_a_cpu_share_acknowledges_an_upload_only_while_on_cpu() {
     let mut experiment = mirrored(&bulk(Rate::from_mbps(100), Span::from_millis(10), 2.0, &["cubic"], 4));
     let cpu = |cost| Cpu {
         slice_ns: Span::from_millis(1),
@@ -167,7 +167,7 @@ fn a_host_on_a_share_of_a_cpu_acknowledges_an_upload_when_it_has_its_cpu() {
 }
 
 #[test]
-fn an_unlimited_upload_needs_something_that_limits_it() {
+fn an_unlimited_upload_over_an_unlimited_link_is_rejected() {
     let mut experiment = access_line("cubic", true);
     experiment.reverse.capacity = Capacity::Unlimited;
     let result = |experiment: &Experiment| {

@@ -136,7 +136,7 @@ mod tests {
     use thalweg_trace::{Kind, Value};
 
     #[test]
-    fn bytes_are_those_of_a_compressor_for_each_column() {
+    fn sharing_a_compressor_produces_the_bytes_of_one_compressor_per_column() {
         let mut columns: Vec<Column> =
             [Kind::U64, Kind::F64, Kind::Text].iter().map(|&kind| Column::new("column", kind, true)).collect();
         for number in 0..5_000 {

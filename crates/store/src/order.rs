@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_any_width_sort_as_their_values_do() {
+    fn keys_of_any_width_sort_like_their_values() {
         const TEXTS: [&str; 3] = ["queued", "dropped", "lost"];
         let narrow = |mixed: u64| mixed % 5;
         let wide = |mixed: u64| if mixed % 3 == 0 { u64::MAX - mixed } else { mixed };
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_and_one_row_are_in_order() {
+    fn empty_and_single_row_groups_are_sorted() {
         let empty = Column::new("key", Kind::U64, false);
         let mut one = Column::new("key", Kind::Text, false);
         one.push(Value::Text("forward"));

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_is_named_as_what_it_is_and_may_be_tried_again() {
+    fn a_resource_shortage_is_named_and_retryable() {
         for (errno, code, hint) in [
             (Errno::MFILE, "too-few-descriptors", "LimitNOFILE="),
             (Errno::NFILE, "too-few-descriptors", "fs.file-max"),

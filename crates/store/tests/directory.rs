@@ -1,4 +1,4 @@
-//! What interruptions, other runs and other writers do to a run directory.
+//! Run directories under interruptions, other runs and concurrent writers.
 
 mod common;
 
@@ -19,7 +19,7 @@ fn ids(run: &RunFile) -> Vec<Id> {
 }
 
 #[test]
-fn what_is_complete_is_there_when_the_same_run_is_opened_again() {
+fn complete_experiments_are_present_when_the_same_run_is_reopened() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(2));
     let ids = ids(&run);
@@ -44,7 +44,7 @@ fn run_json_is_written_once() {
 }
 
 #[test]
-fn a_directory_of_another_run_is_refused_and_left_as_it_was() {
+fn a_directory_of_another_run_is_rejected_and_not_modified() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(1));
     drop(open(temporary.path(), &run));
@@ -66,7 +66,7 @@ fn a_directory_of_another_run_is_refused_and_left_as_it_was() {
 }
 
 #[test]
-fn fractions_in_a_plan_do_not_make_it_another_plan_when_it_is_read_back() {
+fn a_plan_with_fractions_equals_itself_after_a_round_trip() {
     let temporary = tempfile::tempdir().unwrap();
     let mut fractions = plan(1);
     // Long fractions of many sizes: a parser that does not round correctly reads some back as their neighbours.
@@ -78,7 +78,7 @@ fn fractions_in_a_plan_do_not_make_it_another_plan_when_it_is_read_back() {
 }
 
 #[test]
-fn a_second_writer_is_told_who_is_writing() {
+fn a_second_writer_reports_the_process_that_holds_the_lock() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(1));
     let first = open(temporary.path(), &run);
@@ -90,7 +90,7 @@ fn a_second_writer_is_told_who_is_writing() {
 }
 
 #[test]
-fn a_directory_with_files_of_something_else_is_refused() {
+fn a_directory_with_foreign_files_is_rejected() {
     let temporary = tempfile::tempdir().unwrap();
     fs::write(temporary.path().join("thesis.tex"), "mine").unwrap();
     let error = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap_err();
@@ -100,7 +100,7 @@ fn a_directory_with_files_of_something_else_is_refused() {
 }
 
 #[test]
-fn what_dead_processes_left_unfinished_is_removed() {
+fn unfinished_files_of_dead_processes_are_removed() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(2));
     let ids = ids(&run);
@@ -116,7 +116,7 @@ fn what_dead_processes_left_unfinished_is_removed() {
 }
 
 #[test]
-fn an_experiment_whose_last_file_cannot_be_written_leaves_no_file() {
+fn an_experiment_whose_last_file_cannot_be_written_leaves_no_files() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(1));
     let id = &ids(&run)[0];
@@ -134,7 +134,7 @@ fn an_experiment_whose_last_file_cannot_be_written_leaves_no_file() {
 }
 
 #[test]
-fn an_experiment_that_does_not_end_leaves_no_file_whatever_it_has_written() {
+fn an_unfinished_experiment_leaves_no_files() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(1));
     let id = &ids(&run)[0];
@@ -159,7 +159,7 @@ fn an_experiment_that_does_not_end_leaves_no_file_whatever_it_has_written() {
 }
 
 #[test]
-fn recorded_packets_become_a_table_and_a_capture_or_nothing() {
+fn recorded_packets_are_written_as_table_and_capture_or_not_at_all() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(1));
     let id = &ids(&run)[0];
@@ -188,7 +188,7 @@ fn recorded_packets_become_a_table_and_a_capture_or_nothing() {
 }
 
 #[test]
-fn a_run_that_records_no_packets_has_no_place_for_them() {
+fn a_run_without_packet_recording_has_no_packets_directory() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(1));
     commit(&open(temporary.path(), &run), &ids(&run)[0], some_rows).unwrap();
@@ -196,7 +196,7 @@ fn a_run_that_records_no_packets_has_no_place_for_them() {
 }
 
 #[test]
-fn what_dead_processes_left_of_recorded_packets_is_removed_and_what_is_complete_stays() {
+fn unfinished_packet_files_of_dead_processes_are_removed_and_complete_ones_kept() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(2));
     let ids = ids(&run);
@@ -210,7 +210,7 @@ fn what_dead_processes_left_of_recorded_packets_is_removed_and_what_is_complete_
 }
 
 #[test]
-fn commands_of_several_starts_are_kept_in_their_order() {
+fn commands_of_several_starts_are_logged_in_order() {
     let temporary = tempfile::tempdir().unwrap();
     let run = run_of(plan(1));
     for lines in ["ip link add a\n", "ip link add b\nip link add c\n"] {
@@ -230,7 +230,7 @@ fn a_damaged_run_json_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_torn_last_line_of_the_journal_is_removed_and_whole_ones_stay() {
+fn an_incomplete_last_line_of_the_journal_is_removed_and_complete_ones_are_kept() {
     let whole = "{\"at\":\"2026-01-31T12:00:00.000Z\",\"event\":\"interrupted\"}\n";
     let long_line = format!("{{\"at\":\"2026\",\"event\":\"failed\",\"message\":\"{}\"}}\n", "x".repeat(10_000));
     let torn_after = [String::new(), whole.to_owned(), whole.repeat(3), long_line];
@@ -253,7 +253,7 @@ fn a_torn_last_line_of_the_journal_is_removed_and_whole_ones_stay() {
 }
 
 #[test]
-fn an_error_says_what_to_do_next() {
+fn an_error_names_the_next_step() {
     let short_of = |shortage, errno| Error::Shortage {
         directory: PathBuf::from("runs/a b"),
         shortage,

@@ -1,4 +1,4 @@
-//! Ids stand for everything that decides a result, and for nothing else.
+//! Ids depend on everything that determines a result, and on nothing else.
 
 mod common;
 
@@ -18,7 +18,7 @@ fn the_id_of_an_experiment_stays_the_same_from_version_to_version() {
 }
 
 #[test]
-fn engine_version_seed_and_used_traces_make_another_id() {
+fn engine_version_seed_and_used_traces_change_the_id() {
     let traces = BTreeMap::from([("lte".to_owned(), vec![1, 2, 3]), ("unused".to_owned(), vec![9])]);
     let mut traced = experiment(0);
     traced.forward = link(Capacity::Trace { trace: "lte".to_owned() });

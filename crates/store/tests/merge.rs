@@ -41,7 +41,7 @@ fn merged_shards_hold_every_experiment_once_and_a_second_merge_changes_nothing()
 }
 
 #[test]
-fn a_shard_of_another_plan_is_refused_before_anything_is_written() {
+fn a_shard_of_another_plan_is_rejected_before_any_write() {
     let temporary = tempfile::tempdir().unwrap();
     let parts = [temporary.path().join("a"), temporary.path().join("b")];
     shard(&parts[0], &[0]);
@@ -54,14 +54,14 @@ fn a_shard_of_another_plan_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn something_that_is_no_run_directory_is_refused() {
+fn a_directory_that_is_not_a_run_directory_is_rejected() {
     let temporary = tempfile::tempdir().unwrap();
     let error = merge(&temporary.path().join("out"), &[temporary.path().join("a")], "0.1.0", Host::default(), None);
     assert_eq!(error.unwrap_err().code(), "bad-run-file");
 }
 
 #[test]
-fn what_engines_did_to_their_machines_and_recorded_there_is_merged_once() {
+fn command_logs_and_recorded_packets_are_merged_once() {
     let temporary = tempfile::tempdir().unwrap();
     let parts = [temporary.path().join("a"), temporary.path().join("b"), temporary.path().join("c")];
     let out = temporary.path().join("out");
@@ -85,7 +85,7 @@ fn what_engines_did_to_their_machines_and_recorded_there_is_merged_once() {
 }
 
 #[test]
-fn merged_shards_without_recorded_packets_have_no_place_for_them() {
+fn merged_shards_without_recorded_packets_have_no_packets_directory() {
     let temporary = tempfile::tempdir().unwrap();
     let part = temporary.path().join("a");
     shard(&part, &[0]);

@@ -22,7 +22,7 @@ fn read(path: &Path) -> std::io::Result<Rows<RecordRow>> {
 }
 
 #[test]
-fn rows_that_were_read_are_written_as_the_same_bytes() {
+fn rows_read_from_a_file_are_written_as_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
     let mut rows = Rows::default();
@@ -37,7 +37,7 @@ fn rows_that_were_read_are_written_as_the_same_bytes() {
 }
 
 #[test]
-fn rows_that_are_pushed_together_are_written_as_those_that_are_pushed_one_by_one() {
+fn rows_pushed_in_a_batch_are_written_like_rows_pushed_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
     let [first, second, third] = ["first", "second", "third"].map(|name| folder.path().join(name));
     let records: Vec<RecordRow> = (0..100).map(|number| record(number, (number % 3 == 0).then_some(number))).collect();
@@ -59,7 +59,7 @@ fn rows_that_are_pushed_together_are_written_as_those_that_are_pushed_one_by_one
 }
 
 #[test]
-fn columns_that_repeat_themselves_are_written_as_the_same_bytes() {
+fn columns_with_repeated_values_are_written_as_the_same_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let [plain, repeated] = ["plain", "repeated"].map(|name| folder.path().join(name));
     // Columns that are empty, that have one value, that had one, and that differ; groups of different lengths.
@@ -82,7 +82,7 @@ fn columns_that_repeat_themselves_are_written_as_the_same_bytes() {
 }
 
 #[test]
-fn a_row_group_that_is_copied_holds_the_same_rows() {
+fn a_copied_row_group_holds_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
     let [parts, copy] = ["parts", "copy"].map(|name| folder.path().join(name));
     let group = |numbers: std::ops::Range<u64>| {
@@ -115,7 +115,7 @@ fn a_row_group_that_is_copied_holds_the_same_rows() {
 }
 
 #[test]
-fn a_key_that_is_empty_is_sorted_before_all_others() {
+fn null_keys_are_sorted_first() {
     let folder = tempfile::tempdir().unwrap();
     let [shuffled, sorted] = ["shuffled", "sorted"].map(|name| folder.path().join(name));
     for (path, order) in [(&shuffled, [2, 1, 0]), (&sorted, [0, 1, 2])] {
@@ -127,7 +127,7 @@ fn a_key_that_is_empty_is_sorted_before_all_others() {
 }
 
 #[test]
-fn a_file_that_is_damaged_or_of_another_table_is_not_read() {
+fn a_damaged_file_or_one_of_another_table_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     let mut rows = Rows::default();
@@ -147,7 +147,7 @@ fn a_file_that_is_damaged_or_of_another_table_is_not_read() {
 }
 
 #[test]
-fn a_lock_knows_whether_its_folder_is_still_the_same() {
+fn a_lock_detects_a_replaced_directory() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("place");
     std::fs::create_dir(&place).unwrap();

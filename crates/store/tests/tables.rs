@@ -1,4 +1,4 @@
-//! What readers find in the Parquet files.
+//! Contents of the Parquet files.
 
 mod common;
 
@@ -20,18 +20,18 @@ fn field(row: &Row, name: &str) -> Field {
 }
 
 /// Writes rows as the only experiment of a new run directory, and returns those of `table` and the bytes of its file.
-fn written(given: impl FnOnce(&mut dyn Sink), table: &str) -> (tempfile::TempDir, Vec<Row>, Vec<u8>) {
+fn written(write: impl FnOnce(&mut dyn Sink), table: &str) -> (tempfile::TempDir, Vec<Row>, Vec<u8>) {
     let temporary = tempfile::tempdir().unwrap();
     let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
     let id = directory.run().experiments[0].id.clone();
-    commit_recorded(&directory, &id, b"", given).unwrap();
+    commit_recorded(&directory, &id, b"", write).unwrap();
     let path = temporary.path().join(table).join(format!("{id}.parquet"));
     let bytes = std::fs::read(&path).unwrap();
     (temporary, rows(&path), bytes)
 }
 
 #[test]
-fn every_table_has_its_declared_columns_and_flows_those_of_the_sweep_too() {
+fn every_table_has_its_declared_columns_and_flows_also_the_sweep_columns() {
     for table in TABLES {
         let (_directory, rows, _) = written(some_rows, table.name);
         let found: Vec<&String> = rows[0].get_column_iter().map(|(name, _)| name).collect();
@@ -44,7 +44,7 @@ fn every_table_has_its_declared_columns_and_flows_those_of_the_sweep_too() {
 }
 
 #[test]
-fn a_file_of_flows_has_a_direction_only_where_one_goes_up() {
+fn a_flows_file_has_a_direction_column_only_if_there_is_an_upload() {
     let temporary = tempfile::tempdir().unwrap();
     let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
     let id = directory.run().experiments[0].id.clone();
@@ -63,7 +63,7 @@ fn a_file_of_flows_has_a_direction_only_where_one_goes_up() {
 }
 
 #[test]
-fn values_come_back_as_they_were_written() {
+fn values_are_read_back_as_written() {
     let (_directory, rows, _) = written(|sink| sink.flow(flow("large", 0, None)), "flows");
     let row = &rows[0];
     assert_eq!(field(row, "flow"), Field::Str("large".to_owned()));
@@ -77,16 +77,18 @@ fn values_come_back_as_they_were_written() {
 }
 
 #[test]
-fn empty_values_stay_with_their_rows() {
-    let given = [(3, Some(33)), (1, None), (2, Some(22)), (0, None)];
-    let (_directory, rows, _) =
-        written(|sink| given.iter().for_each(|(connection, fct)| sink.flow(flow("large", *connection, *fct))), "flows");
+fn null_values_stay_in_their_rows() {
+    let values = [(3, Some(33)), (1, None), (2, Some(22)), (0, None)];
+    let (_directory, rows, _) = written(
+        |sink| values.iter().for_each(|(connection, fct)| sink.flow(flow("large", *connection, *fct))),
+        "flows",
+    );
     let fcts: Vec<Field> = rows.iter().map(|row| field(row, "fct_us")).collect();
     assert_eq!(fcts, [Field::Null, Field::Null, Field::ULong(22), Field::ULong(33)]);
 }
 
 #[test]
-fn texts_come_back_whatever_the_order_in_which_they_occur() {
+fn strings_are_read_back_in_any_order_of_occurrence() {
     let names = ["mode", "gain", "loss", "k_s"];
     // In turn, then twice each, then in an order without a pattern.
     let order = [0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 1, 1, 2, 2, 3, 3, 2, 0, 3, 1, 0, 2, 0, 1, 3];
@@ -97,7 +99,7 @@ fn texts_come_back_whatever_the_order_in_which_they_occur() {
 }
 
 #[test]
-fn texts_that_come_in_long_runs_come_back_with_their_ends() {
+fn long_runs_of_equal_strings_are_read_back_with_their_boundaries() {
     // Runs of one row and of hundreds; one text alone, as many as one byte can number, and more; short texts and long
     // ones.
     for (texts, length) in [(1, 3), (256, 3), (300, 3), (2, 90)] {
@@ -122,7 +124,7 @@ fn texts_that_come_in_long_runs_come_back_with_their_ends() {
 }
 
 #[test]
-fn the_order_in_which_rows_arrive_does_not_change_a_byte_of_a_row_group() {
+fn the_arrival_order_of_rows_does_not_change_the_bytes_of_a_row_group() {
     let write = |order: &[(&str, u64)]| {
         written(|sink| order.iter().for_each(|(name, connection)| sink.flow(flow(name, *connection, Some(1)))), "flows")
     };
@@ -137,7 +139,7 @@ fn the_order_in_which_rows_arrive_does_not_change_a_byte_of_a_row_group() {
 }
 
 #[test]
-fn tables_longer_than_a_row_group_are_whole_and_every_group_is_sorted() {
+fn tables_longer_than_a_row_group_are_complete_and_every_group_is_sorted() {
     const ROWS: u64 = 300_000;
     const GROUP: usize = 131_072;
     let (_directory, rows, _) = written(|sink| (0..ROWS).rev().for_each(|t_us| sink.queue(queue(t_us))), "queue");
@@ -168,7 +170,7 @@ fn keys_of_any_size_sort_a_row_group() {
 }
 
 #[test]
-fn the_rows_kept_in_memory_do_not_become_more_while_an_experiment_goes_on() {
+fn rows_in_memory_are_bounded_during_an_experiment() {
     const BOUND: usize = 131_072;
     let temporary = tempfile::tempdir().unwrap();
     let directory = RunDirectory::open(temporary.path(), run_of(plan(1))).unwrap();
@@ -184,7 +186,7 @@ fn the_rows_kept_in_memory_do_not_become_more_while_an_experiment_goes_on() {
 }
 
 #[test]
-fn a_table_without_rows_is_a_file_with_columns() {
+fn a_table_without_rows_is_written_with_its_columns() {
     let (directory, rows, _) = written(|_| {}, "state");
     assert!(rows.is_empty());
     let file = std::fs::read_dir(directory.path().join("state")).unwrap().next().unwrap().unwrap().path();

@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn inserting_hands_over_exactly_what_is_new(
+        fn inserting_returns_exactly_the_new_ranges(
             operations in prop::collection::vec((0u64..60, 0u64..9, any::<bool>()), 0..80),
         ) {
             let mut ranges = Ranges::default();

@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_seed_sends_the_same_packets(seed in any::<u64>(), forward in trouble()) {
+    fn the_same_seed_produces_the_same_packets(seed in any::<u64>(), forward in trouble()) {
         let run = || {
             let mut pipe = Pipe::new(controller("bbr"), Some(Rate::from_mbps(20)), ms(10));
             let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);

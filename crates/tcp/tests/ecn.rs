@@ -89,7 +89,7 @@ fn retransmissions_of_dctcp_are_ecn_capable_as_in_linux() {
 }
 
 #[test]
-fn without_ecn_at_either_end_nothing_is_ecn_capable_and_marks_do_nothing() {
+fn without_ecn_at_either_end_no_packet_is_ecn_capable_and_marks_are_ignored() {
     for (sender, receiver) in [(None, Some(EcnFeedback::Classic)), (Some(EcnFeedback::Classic), None)] {
         let mut pipe = path(sender, receiver);
         mark(&mut pipe, 50..60);
@@ -100,7 +100,7 @@ fn without_ecn_at_either_end_nothing_is_ecn_capable_and_marks_do_nothing() {
 }
 
 #[test]
-fn a_repeated_syn_does_not_ask_for_ecn() {
+fn a_retransmitted_syn_does_not_request_ecn() {
     for (lost, expected) in [(0, Ecn::Ect0), (1, Ecn::NotEct)] {
         let mut pipe = classic();
         pipe.forward =
@@ -153,7 +153,7 @@ fn acks_carry_ece_from_the_first_mark_until_cwr_arrives() {
 }
 
 #[test]
-fn if_the_segment_with_cwr_is_lost_the_echo_goes_on_and_the_window_is_reduced_again() {
+fn if_the_cwr_segment_is_lost_ece_continues_and_the_window_is_reduced_again() {
     let mut pipe = classic();
     on_first(&mut pipe, |data| match data {
         data if data.seq.0 == 100 => Fate::Mark,
@@ -192,14 +192,14 @@ fn counted(feedback: EcnFeedback) -> u64 {
 }
 
 #[test]
-fn dctcp_and_accurate_feedback_count_every_mark_and_rfc_3168_more_than_there_are() {
+fn dctcp_and_accurate_ecn_count_every_mark_and_rfc_3168_overcounts() {
     assert_eq!(counted(EcnFeedback::Accurate), 40);
     assert_eq!(counted(EcnFeedback::Dctcp), 40);
     assert!(counted(EcnFeedback::Classic) > 60);
 }
 
 #[test]
-fn a_dctcp_receiver_acknowledges_what_came_before_a_change_of_the_mark_on_its_own() {
+fn a_dctcp_receiver_sends_a_separate_ack_when_the_mark_changes() {
     let mut pipe = path(Some(EcnFeedback::Dctcp), Some(EcnFeedback::Dctcp));
     let marked = 251..260;
     mark(&mut pipe, marked.clone());
@@ -215,7 +215,7 @@ fn a_dctcp_receiver_acknowledges_what_came_before_a_change_of_the_mark_on_its_ow
 }
 
 #[test]
-fn the_same_marks_at_the_same_times_without_ecn_change_nothing() {
+fn identical_marks_without_ecn_change_nothing() {
     let sent = |pipe: &mut Pipe| -> Vec<Time> {
         mark(pipe, 100..200);
         transfer(pipe, 300);

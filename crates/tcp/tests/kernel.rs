@@ -22,7 +22,7 @@ use thalweg_units::{Bytes, Span, Time};
 const BUFFER_MAX: Bytes = Bytes(i32::MAX as u64);
 
 /// How far a time may be off: the kernel's clock goes by microseconds, its timers by milliseconds of a phase that the
-/// recording tells only roughly.
+/// recording holds only roughly.
 const NEAR: Span = Span::from_micros(500);
 
 /// An event of a recording.
@@ -63,7 +63,7 @@ fn events(text: &str) -> Vec<RecordedEvent> {
     text.lines().map(RecordedEvent::parse).collect()
 }
 
-/// What a sender of ours sends, given what the kernel's was given.
+/// Returns the packets of our sender for the inputs of the kernel's sender.
 fn sends(events: &[RecordedEvent], cc: &str) -> Vec<(Time, u64)> {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut sender = Sender::new(
@@ -112,7 +112,7 @@ fn take_data(sender: &mut Sender, now: Time, rng: &mut Xoshiro256PlusPlus, sent:
     }
 }
 
-/// What a receiver of ours acknowledges, given what the kernel's was given: when, up to where, with which blocks.
+/// Returns the ACKs of our receiver for the inputs of the kernel's: times, acknowledgement numbers and SACK blocks.
 fn acknowledges(events: &[RecordedEvent]) -> Vec<(Time, AckPacket)> {
     let mut receiver = Receiver::new(ReceiverConfig {
         rcvbuf_max: BUFFER_MAX,
@@ -159,7 +159,7 @@ fn is_near(left: Time, right: Time) -> bool {
 }
 
 #[test]
-fn a_cubic_sender_under_random_loss_sends_what_linux_sends_and_when() {
+fn a_cubic_sender_under_random_loss_matches_the_packets_and_times_of_linux() {
     let events = events(include_str!("kernel/cubic-loss.sender"));
     let linux: Vec<(Time, u64)> =
         events.iter().filter(|event| event.kind == 'O').map(|event| (event.at, event.numbers[0])).collect();
@@ -173,7 +173,7 @@ fn a_cubic_sender_under_random_loss_sends_what_linux_sends_and_when() {
 }
 
 #[test]
-fn a_receiver_under_random_loss_acknowledges_what_linux_acknowledges_and_when() {
+fn a_receiver_under_random_loss_matches_the_acks_and_times_of_linux() {
     let events = events(include_str!("kernel/cubic-loss.receiver"));
     let linux: Vec<&RecordedEvent> = events.iter().filter(|event| event.kind == 'O').collect();
     let ours = acknowledges(&events);

@@ -20,7 +20,7 @@ fn sampled(cwnd: u64, rate: Rate) -> (Pipe, Samples) {
 }
 
 #[test]
-fn samples_tell_the_rate_of_the_pipe() {
+fn delivery_rate_samples_equal_the_bottleneck_rate() {
     let (mut pipe, samples) = sampled(100, Rate::from_mbps(20));
     pipe.connect();
     pipe.write(Bytes::MAX);
@@ -30,12 +30,12 @@ fn samples_tell_the_rate_of_the_pipe() {
     let late: Vec<f64> = samples.iter().filter(|s| s.0 > at_ms(500)).filter_map(|s| rate_of(&s.1)).collect();
     assert!(late.len() > 500);
     assert!(late.iter().all(|rate| (rate / payload_rate - 1.0).abs() < 0.03), "{late:?}");
-    let told = pipe.info().delivery_rate.expect("there were samples").0 as f64;
-    assert!((told / payload_rate - 1.0).abs() < 0.03, "{told}");
+    let delivery_rate = pipe.info().delivery_rate.expect("there were samples").0 as f64;
+    assert!((delivery_rate / payload_rate - 1.0).abs() < 0.03, "{delivery_rate}");
 }
 
 #[test]
-fn samples_tell_a_window_per_round_trip_when_the_window_limits() {
+fn delivery_rate_samples_equal_one_window_per_rtt_when_cwnd_limited() {
     let (mut pipe, samples) = sampled(10, Rate::from_mbps(1_000));
     pipe.connect();
     pipe.write(Bytes::MAX);
@@ -48,7 +48,7 @@ fn samples_tell_a_window_per_round_trip_when_the_window_limits() {
 }
 
 #[test]
-fn ack_bunches_do_not_look_like_a_faster_pipe() {
+fn ack_aggregation_does_not_inflate_the_delivery_rate() {
     let (mut pipe, samples) = sampled(100, Rate::from_mbps(20));
     // ACKs leave their way back in bunches of 20 ms.
     pipe.back = Box::new(|packet, _| match packet {
@@ -65,7 +65,7 @@ fn ack_bunches_do_not_look_like_a_faster_pipe() {
 }
 
 #[test]
-fn samples_are_marked_when_the_application_has_nothing_to_send() {
+fn samples_are_marked_as_application_limited_when_there_is_no_data() {
     let (mut pipe, samples) = sampled(100, Rate::from_mbps(20));
     pipe.connect();
     // 200 segments keep the pipe full, then one every 5 ms does not.
@@ -83,7 +83,7 @@ fn samples_are_marked_when_the_application_has_nothing_to_send() {
 }
 
 #[test]
-fn what_is_delivered_and_lost_adds_up_to_what_was_sent() {
+fn delivered_and_lost_segments_sum_to_the_segments_sent() {
     let (mut pipe, samples) = sampled(50, Rate::from_mbps(20));
     pipe.forward = drop_first((0..1_000).step_by(29));
     pipe.connect();
@@ -139,7 +139,7 @@ fn a_slow_paced_connection_sends_two_segments_at_a_time() {
 }
 
 #[test]
-fn a_connection_whose_window_is_full_waits_for_an_ack_that_is_due_within_a_millisecond() {
+fn a_cwnd_limited_sender_waits_for_an_ack_due_within_a_millisecond() {
     // The receiver acknowledges every segment at first, 0.6 ms apart.
     let mut pipe = Pipe::new(Fixed::new(60), Some(Rate::from_mbps(20)), ms(10));
     pipe.connect();
@@ -151,7 +151,7 @@ fn a_connection_whose_window_is_full_waits_for_an_ack_that_is_due_within_a_milli
 }
 
 #[test]
-fn a_connection_that_is_not_paced_sends_a_round_trip_of_segments_when_their_acks_come() {
+fn an_unpaced_connection_sends_one_or_two_bursts_per_round_trip() {
     let mut pipe = Pipe::new(Fixed::new(40), None, ms(50));
     pipe.connect();
     pipe.write(Bytes::MAX);

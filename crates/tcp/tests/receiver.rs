@@ -115,7 +115,7 @@ impl Bench {
 }
 
 #[test]
-fn a_repeated_syn_is_answered_with_the_echo_of_the_first() {
+fn a_retransmitted_syn_is_answered_with_the_timestamp_echo_of_the_first() {
     let mut receiver = Receiver::new(ReceiverConfig::default());
     for tick in [0, 1_000, 3_000] {
         receiver
@@ -126,7 +126,7 @@ fn a_repeated_syn_is_answered_with_the_echo_of_the_first() {
 }
 
 #[test]
-fn one_ack_answers_segments_that_were_merged() {
+fn merged_segments_are_acknowledged_by_one_ack() {
     let mut bench = Bench::warm();
     bench.wait(ms(1));
     let merged: Vec<Data> = (100..110).map(|seq| bench.made(seq, MSS as u32, Timestamp::at(bench.now))).collect();
@@ -138,7 +138,7 @@ fn one_ack_answers_segments_that_were_merged() {
 }
 
 #[test]
-fn a_lone_segment_is_acknowledged_after_40_ms() {
+fn a_single_segment_is_acknowledged_after_40_ms() {
     let mut bench = Bench::warm();
     bench.wait(ms(1));
     assert!(bench.segment(100).is_empty());
@@ -148,7 +148,7 @@ fn a_lone_segment_is_acknowledged_after_40_ms() {
 }
 
 #[test]
-fn a_lone_segment_with_the_push_flag_is_acknowledged_at_once() {
+fn a_single_segment_with_the_push_flag_is_acknowledged_immediately() {
     let mut bench = Bench::warm();
     bench.wait(ms(1));
     let tsval = Timestamp::at(bench.now);
@@ -157,7 +157,7 @@ fn a_lone_segment_with_the_push_flag_is_acknowledged_at_once() {
 }
 
 #[test]
-fn an_old_timer_of_a_delayed_ack_lets_a_compressed_one_go() {
+fn a_stale_delayed_ack_timer_sends_a_pending_compressed_ack() {
     let mut bench = Bench::warm();
     assert!(bench.segment(100).is_empty(), "its ACK is delayed, by 41 ms");
     assert_eq!(bench.segment(101).len(), 1, "the second one's is not, but the timer goes on");
@@ -171,7 +171,7 @@ fn an_old_timer_of_a_delayed_ack_lets_a_compressed_one_go() {
 }
 
 #[test]
-fn the_second_segment_is_acknowledged_at_once() {
+fn the_second_segment_is_acknowledged_immediately() {
     let mut bench = Bench::warm();
     assert!(bench.segment(100).is_empty());
     assert_eq!(bench.segment(101).len(), 1);
@@ -179,14 +179,14 @@ fn the_second_segment_is_acknowledged_at_once() {
 }
 
 #[test]
-fn a_short_segment_is_acknowledged_at_once() {
+fn a_short_segment_is_acknowledged_immediately() {
     let mut bench = Bench::warm();
     let now = Timestamp::at(bench.now);
     assert_eq!(bench.data(100, 100, now).len(), 1);
 }
 
 #[test]
-fn after_a_pause_longer_than_a_timeout_acks_are_quick_again() {
+fn a_pause_longer_than_a_timeout_restores_quick_acks() {
     let mut bench = Bench::warm();
     bench.wait(ms(500));
     for seq in 100..110 {
@@ -196,14 +196,14 @@ fn after_a_pause_longer_than_a_timeout_acks_are_quick_again() {
 }
 
 #[test]
-fn a_shorter_pause_makes_no_ack_quick() {
+fn a_pause_shorter_than_a_timeout_does_not_restore_quick_acks() {
     let mut bench = Bench::warm();
     bench.wait(ms(100));
     assert!(bench.segment(100).is_empty());
 }
 
 #[test]
-fn filling_the_last_gap_is_acknowledged_at_once() {
+fn filling_the_last_gap_is_acknowledged_immediately() {
     let mut bench = Bench::warm();
     assert_eq!(bench.segment(101).len(), 1, "beyond a gap");
     let acks = bench.segment(100);
@@ -212,7 +212,7 @@ fn filling_the_last_gap_is_acknowledged_at_once() {
 }
 
 #[test]
-fn an_empty_place_before_another_gap_is_acknowledged_at_once() {
+fn filling_a_gap_before_another_one_is_acknowledged_immediately() {
     let mut bench = Bench::warm();
     for seq in [101, 103] {
         bench.segment(seq);
@@ -222,7 +222,7 @@ fn an_empty_place_before_another_gap_is_acknowledged_at_once() {
 }
 
 #[test]
-fn the_block_that_changed_last_comes_first() {
+fn the_most_recently_changed_sack_block_comes_first() {
     let mut bench = Bench::warm();
     bench.segment(101);
     bench.segment(105);
@@ -231,7 +231,7 @@ fn the_block_that_changed_last_comes_first() {
 }
 
 #[test]
-fn blocks_that_grow_together_become_one() {
+fn adjacent_sack_blocks_are_merged() {
     let mut bench = Bench::warm();
     bench.segment(101);
     bench.segment(103);
@@ -240,7 +240,7 @@ fn blocks_that_grow_together_become_one() {
 }
 
 #[test]
-fn a_duplicate_is_reported_once_and_before_the_blocks() {
+fn a_duplicate_is_reported_once_before_the_sack_blocks() {
     let mut bench = Bench::warm();
     bench.segment(101);
     let acks = bench.segment(50);
@@ -265,7 +265,7 @@ fn a_duplicate_that_its_own_ack_did_not_report_is_not_reported_later() {
 }
 
 #[test]
-fn after_a_duplicate_sixteen_acks_are_quick_its_own_included() {
+fn after_a_duplicate_sixteen_acks_are_quick_including_its_own() {
     let mut bench = Bench::warm();
     assert_eq!(bench.segment(50).len(), 1);
     let quick = (100..140).take_while(|seq| !bench.segment(*seq).is_empty()).count();
@@ -286,7 +286,7 @@ fn the_timestamp_that_moved_the_left_edge_is_echoed() {
 }
 
 #[test]
-fn a_segment_older_than_what_was_taken_in_its_place_is_refused() {
+fn a_segment_with_an_older_timestamp_is_rejected_by_paws() {
     let mut bench = Bench::warm();
     let old = Timestamp::at(bench.now);
     bench.wait(ms(5));
@@ -297,7 +297,7 @@ fn a_segment_older_than_what_was_taken_in_its_place_is_refused() {
 }
 
 #[test]
-fn a_compressed_ack_leaves_after_a_twentieth_of_the_round_trip() {
+fn a_compressed_ack_is_sent_after_a_twentieth_of_the_rtt() {
     let mut bench = Bench::warm();
     for seq in 101..104 {
         assert_eq!(bench.segment(seq).len(), 1);
@@ -310,7 +310,7 @@ fn a_compressed_ack_leaves_after_a_twentieth_of_the_round_trip() {
 }
 
 #[test]
-fn a_compressed_ack_stands_for_45_segments() {
+fn a_compressed_ack_covers_45_segments() {
     let mut bench = Bench::warm();
     let sent: Vec<u64> = (101..200).filter(|seq| !bench.segment(*seq).is_empty()).collect();
     assert_eq!(sent, [101, 102, 103, 148, 193]);

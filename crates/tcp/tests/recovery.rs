@@ -1,4 +1,4 @@
-//! Losses, and what looks like losses.
+//! Losses, and events that resemble losses.
 
 mod common;
 
@@ -57,7 +57,7 @@ fn many_losses_in_a_window_are_repaired_in_one_recovery() {
 }
 
 #[test]
-fn recovery_sends_half_of_what_arrives_and_ends_at_ssthresh() {
+fn recovery_sends_one_segment_per_two_delivered_and_ends_at_ssthresh() {
     let mut pipe = path(100);
     pipe.forward = drop_first([300]);
     let log = Rc::new(RefCell::new(Vec::new()));
@@ -101,7 +101,7 @@ fn a_lost_tail_is_repaired_by_a_probe_after_two_round_trips() {
 }
 
 #[test]
-fn a_lone_lost_segment_is_probed_for_only_after_the_ack_could_have_been_delayed() {
+fn the_tail_loss_probe_of_a_single_segment_waits_for_a_delayed_ack() {
     let mut pipe = path(20);
     pipe.forward = drop_first([99]);
     pipe.connect();
@@ -115,7 +115,7 @@ fn a_lone_lost_segment_is_probed_for_only_after_the_ack_could_have_been_delayed(
 }
 
 #[test]
-fn a_loss_that_only_the_probe_repaired_lowers_cwnd() {
+fn a_loss_repaired_by_a_tail_loss_probe_lowers_cwnd() {
     let mut pipe = path(20);
     pipe.forward = drop_first([99]);
     pipe.connect();
@@ -128,7 +128,7 @@ fn a_loss_that_only_the_probe_repaired_lowers_cwnd() {
 }
 
 #[test]
-fn a_probe_that_repairs_nothing_leaves_cwnd_alone() {
+fn an_unnecessary_tail_loss_probe_does_not_lower_cwnd() {
     let mut pipe = path(20);
     // All ACKs of the tail are lost, all data arrives.
     pipe.back = Box::new(|packet, _| match packet {
@@ -148,7 +148,7 @@ fn a_probe_that_repairs_nothing_leaves_cwnd_alone() {
 }
 
 #[test]
-fn a_lost_retransmission_is_found_without_a_timeout() {
+fn a_lost_retransmission_is_detected_without_a_timeout() {
     let mut pipe = path(40);
     pipe.forward = drop_times([(100, 3)]);
     pipe.connect();
@@ -161,7 +161,7 @@ fn a_lost_retransmission_is_found_without_a_timeout() {
 }
 
 #[test]
-fn when_everything_is_lost_the_timeout_doubles_each_time() {
+fn the_timeout_doubles_each_time_while_all_packets_are_lost() {
     let mut pipe = path(20);
     // The probe sends 119 again.
     pipe.forward = drop_times((101..119).map(|seq| (seq, 1)).chain([(100, 4), (119, 2)]));
@@ -178,7 +178,7 @@ fn when_everything_is_lost_the_timeout_doubles_each_time() {
 }
 
 #[test]
-fn after_a_timeout_cwnd_starts_over_at_one_segment() {
+fn after_a_timeout_cwnd_restarts_at_one_segment() {
     let mut pipe = path(20);
     // The probe sends 119 again.
     pipe.forward = drop_times((100..119).map(|seq| (seq, 1)).chain([(119, 2)]));
@@ -198,7 +198,7 @@ fn after_a_timeout_cwnd_starts_over_at_one_segment() {
 }
 
 #[test]
-fn a_timeout_is_undone_when_segments_arrive_that_were_sent_once() {
+fn a_timeout_is_undone_when_segments_sent_only_once_are_acknowledged() {
     let mut pipe = path(20);
     // The first one in flight is really lost, twice, so that no timestamp proves anything; the others only wait.
     pipe.forward = drop_times([(34, 2)]);
@@ -243,7 +243,7 @@ fn a_real_timeout_is_not_undone() {
 }
 
 #[test]
-fn a_swap_within_a_quarter_of_the_round_trip_causes_no_retransmission_once_the_path_is_known_to_reorder() {
+fn reordering_within_a_quarter_rtt_causes_no_retransmission_once_reordering_was_observed() {
     let mut pipe = path(20);
     // The first one, by less than three segments, teaches; the later ones exceed three segments.
     pipe.forward = delay_first([(50, Span::from_micros(900)), (100, ms(3)), (150, ms(3)), (200, ms(3))]);
@@ -255,7 +255,7 @@ fn a_swap_within_a_quarter_of_the_round_trip_causes_no_retransmission_once_the_p
 }
 
 #[test]
-fn on_a_path_that_reorders_a_loss_is_found_when_a_quarter_of_the_round_trip_has_passed() {
+fn with_observed_reordering_a_loss_is_detected_after_a_quarter_rtt() {
     let mut pipe = path(20);
     let mut late = delay_first([(50, Span::from_micros(900))]);
     let mut lost = drop_first([98]);
@@ -276,7 +276,7 @@ fn on_a_path_that_reorders_a_loss_is_found_when_a_quarter_of_the_round_trip_has_
 }
 
 #[test]
-fn the_patience_for_reordering_ends_on_time_although_pacing_holds_the_next_burst_back() {
+fn the_reordering_timer_expires_on_time_while_pacing_delays_the_next_burst() {
     // Two segments every 46 ms. The first pair that is swapped teaches; of the last pair the first segment is lost.
     let mut pipe = Pipe::new(Fixed::paced(20, Rate(500_000)), Some(Rate::from_mbps(20)), ms(10));
     let mut late = delay_first([(51, Span::from_micros(900))]);
@@ -301,7 +301,7 @@ fn the_patience_for_reordering_ends_on_time_although_pacing_holds_the_next_burst
 }
 
 #[test]
-fn on_a_path_not_known_to_reorder_three_segments_beyond_a_hole_are_a_loss() {
+fn without_observed_reordering_three_segments_beyond_a_hole_indicate_a_loss() {
     let mut pipe = path(20);
     pipe.forward = delay_first([(100, ms(6))]);
     pipe.connect();
@@ -311,7 +311,7 @@ fn on_a_path_not_known_to_reorder_three_segments_beyond_a_hole_are_a_loss() {
 }
 
 #[test]
-fn needless_retransmissions_widen_the_reordering_window() {
+fn spurious_retransmissions_widen_the_reordering_window() {
     // Every 40th segment is late by 60 % of the round trip: more than the window of a quarter.
     let late: Vec<u64> = (1..=20).map(|i| 40 * i).collect();
     let mut pipe = path(20);
@@ -328,7 +328,7 @@ fn needless_retransmissions_widen_the_reordering_window() {
 #[test]
 fn a_recovery_is_undone_when_d_sacks_report_every_retransmission() {
     let mut pipe = path(40);
-    // Late enough that the retransmission arrives first; its echo cannot tell, the D-SACK does.
+    // Late enough that the retransmission arrives first; its echo is ambiguous, the D-SACK is not.
     pipe.forward = delay_first([(100, ms(30))]);
     let states = watch_states(&mut pipe);
     pipe.connect();
@@ -360,7 +360,7 @@ fn a_recovery_is_undone_when_a_timestamp_proves_that_the_original_arrived() {
 }
 
 #[test]
-fn copies_made_by_the_network_change_nothing() {
+fn duplication_by_the_network_changes_nothing() {
     let mut pipe = path(20);
     pipe.forward = Box::new(|_, _| Fate::Twice(ms(1)));
     pipe.connect();
@@ -372,7 +372,7 @@ fn copies_made_by_the_network_change_nothing() {
 }
 
 #[test]
-fn copies_made_by_the_network_beyond_a_gap_are_told_from_losses() {
+fn duplication_by_the_network_beyond_a_gap_is_distinguished_from_losses() {
     let mut pipe = path(20);
     // The third arrival beyond the gap is the copy: its ACK is the last one that is not held back.
     pipe.forward = Box::new(|packet, before| match packet {
@@ -388,7 +388,7 @@ fn copies_made_by_the_network_beyond_a_gap_are_told_from_losses() {
 }
 
 #[test]
-fn copies_made_by_the_network_do_not_undo_a_recovery() {
+fn duplication_by_the_network_does_not_undo_a_recovery() {
     let mut pipe = path(20);
     pipe.forward = Box::new(|packet, before| match packet {
         ToReceiver::Data(data) if before == 0 && data.seq.0 == 100 => Fate::Drop,
@@ -404,7 +404,7 @@ fn copies_made_by_the_network_do_not_undo_a_recovery() {
 }
 
 #[test]
-fn lost_acks_cost_nothing_but_their_news() {
+fn lost_acks_cause_no_retransmissions() {
     let mut pipe = path(20);
     pipe.back = Box::new(|_, before| if before > 5 && before % 3 == 0 { Fate::Drop } else { Fate::Deliver });
     pipe.connect();
@@ -417,7 +417,7 @@ fn lost_acks_cost_nothing_but_their_news() {
 }
 
 #[test]
-fn beyond_a_gap_three_acks_are_sent_at_once_and_then_one_per_millisecond() {
+fn beyond_a_gap_three_acks_are_immediate_and_then_one_is_sent_per_millisecond() {
     // 40 segments per millisecond; the quick ACKs of the beginning are over long before the gap.
     // On Linux 6.1 the receive buffer does not grow for what lies beyond it.
     let receiver = ReceiverConfig { kernel: KernelGeneration::Linux6_1, ..ReceiverConfig::default() };
@@ -439,7 +439,7 @@ fn beyond_a_gap_three_acks_are_sent_at_once_and_then_one_per_millisecond() {
 }
 
 #[test]
-fn an_ack_beyond_a_gap_names_the_latest_block_first_and_a_duplicate_before_it() {
+fn an_ack_beyond_a_gap_reports_a_duplicate_first_and_then_the_latest_block() {
     let mut pipe = path(30);
     pipe.forward = drop_first([50, 53, 56]);
     pipe.connect();

@@ -1,4 +1,4 @@
-//! The sender alone: what single ACKs, made by hand, do to it.
+//! The sender alone, with single synthetic ACKs.
 
 mod common;
 
@@ -16,7 +16,7 @@ use thalweg_units::{Bytes, Packets, Span, Time};
 /// A large receive window.
 const WINDOW: Bytes = Bytes(10_000_000);
 
-/// A window of 100 segments that every loss lowers to two; notes what it is told.
+/// A window of 100 segments that every loss lowers to two; records its calls.
 #[derive(Debug, Default)]
 struct Noting {
     governs: bool,
@@ -87,7 +87,7 @@ impl Bench {
         data
     }
 
-    /// An ACK up to `next` with `blocks` arrives at `now_ms` and echoes `echo_ms`; the numbers of what leaves then.
+    /// An ACK up to `next` with `blocks` arrives at `now_ms` and echoes `echo_ms`; returns the segments sent.
     fn ack_at(&mut self, now_ms: u64, next: u64, blocks: &[(u64, u64)], echo_ms: u64) -> Vec<u64> {
         self.now = at_ms(now_ms);
         let mut sack = SackList::default();
@@ -108,7 +108,7 @@ impl Bench {
         self.poll().iter().map(|data| data.seq.0).collect()
     }
 
-    /// The time that the sender waits for comes; what leaves then.
+    /// Advances to the sender's next timer; returns the segments sent.
     fn wake(&mut self) -> Vec<u64> {
         self.now = self.sender.next_wake().expect("it waits for something");
         self.sender.on_wake(self.now, &mut self.rng);
@@ -121,7 +121,7 @@ impl Bench {
 }
 
 #[test]
-fn with_nothing_left_to_send_a_small_window_in_recovery_limits_nothing() {
+fn without_data_to_send_a_small_window_in_recovery_is_not_cwnd_limited() {
     let controller = Noting::default();
     let limited = Arc::clone(&controller.limited);
     let mut bench = Bench::with(Box::new(controller), 20);
@@ -135,7 +135,7 @@ fn with_nothing_left_to_send_a_small_window_in_recovery_limits_nothing() {
 }
 
 #[test]
-fn a_recovery_that_follows_another_at_once_is_undone_by_its_own_retransmission() {
+fn a_recovery_directly_after_another_is_undone_by_its_own_retransmission() {
     let mut bench = Bench::with(Fixed::new(20), 100);
     assert_eq!(bench.ack_at(120, 0, &[(1, 5)], 100), [0, 20], "the first recovery");
     let sent = bench.ack_at(120, 0, &[(1, 20)], 100);
@@ -161,7 +161,7 @@ fn a_duplicate_below_the_left_edge_of_its_own_ack_makes_no_later_segment_lost() 
 }
 
 #[test]
-fn what_an_overtaken_ack_reports_does_not_count_as_delivered() {
+fn segments_reported_by_a_reordered_ack_do_not_count_as_delivered() {
     let mut bench = Bench::with(Fixed::new(20), 20);
     bench.ack_at(120, 5, &[], 100);
     let before = bench.info();
@@ -172,7 +172,7 @@ fn what_an_overtaken_ack_reports_does_not_count_as_delivered() {
 }
 
 #[test]
-fn an_overtaken_ack_is_no_duplicate_that_ends_the_check_of_a_timeout() {
+fn a_reordered_ack_does_not_count_as_a_duplicate_in_f_rto() {
     let mut bench = Bench::with(Fixed::new(20), 30);
     // Two segments are copied by the network.
     bench.ack_at(120, 1, &[(0, 1)], 100);
@@ -184,7 +184,7 @@ fn an_overtaken_ack_is_no_duplicate_that_ends_the_check_of_a_timeout() {
     let now_ms = bench.now.0 / 1_000_000;
     // Number 2 arrives, and two new segments find out whether the timeout was spurious.
     assert_eq!(bench.ack_at(now_ms + 20, 3, &[], now_ms), [22, 23]);
-    // An ACK that was overtaken says again that number 1 has come twice.
+    // A reordered ACK reports again that number 1 arrived twice.
     bench.ack_at(now_ms + 21, 2, &[(1, 2)], now_ms);
     // Originals arrive: the timeout was spurious.
     bench.ack_at(now_ms + 22, 8, &[], now_ms);
@@ -192,7 +192,7 @@ fn an_overtaken_ack_is_no_duplicate_that_ends_the_check_of_a_timeout() {
 }
 
 #[test]
-fn duplicates_that_retransmissions_do_not_explain_undo_no_recovery() {
+fn duplicates_unrelated_to_retransmissions_do_not_undo_a_recovery() {
     let mut bench = Bench::with(Fixed::new(20), 20);
     // Three segments are copied by the network.
     for next in 1..4 {
@@ -209,7 +209,7 @@ fn duplicates_that_retransmissions_do_not_explain_undo_no_recovery() {
 }
 
 #[test]
-fn only_a_controller_that_governs_recovery_hears_of_an_ack_that_delivers_and_loses_nothing() {
+fn acks_without_delivery_or_loss_reach_only_controllers_that_govern_recovery() {
     for governs in [true, false] {
         let controller = Noting { governs, ..Noting::default() };
         let acks = Arc::clone(&controller.acks);
@@ -227,7 +227,7 @@ fn only_a_controller_that_governs_recovery_hears_of_an_ack_that_delivers_and_los
 }
 
 #[test]
-fn bbr_goes_to_probe_rtt_when_it_is_time_even_by_an_ack_that_delivers_nothing() {
+fn bbr_enters_probe_rtt_on_time_even_on_an_ack_that_delivers_nothing() {
     let mut bench = Bench::with(controller("bbr"), 10);
     bench.ack_at(120, 5, &[], 100);
     let before = bench.info().cwnd;
@@ -238,7 +238,7 @@ fn bbr_goes_to_probe_rtt_when_it_is_time_even_by_an_ack_that_delivers_nothing() 
 }
 
 #[test]
-fn the_round_trip_time_that_is_told_is_that_of_the_oldest_segment_as_in_a_kernels_smoothed_one() {
+fn the_reported_rtt_is_that_of_the_oldest_segment_as_in_the_linux_srtt() {
     let mut bench = Bench::with(Box::new(Noting::default()), 1);
     bench.now += ms(5);
     bench.sender.write(bench.now, segments(1));
@@ -254,6 +254,6 @@ fn the_round_trip_time_that_is_told_is_that_of_the_oldest_segment_as_in_a_kernel
         tsecr: tick,
         sack: SackList::default(),
     };
-    let told = bench.sender.on_packet(bench.now, &ToSender::Ack(ack), &mut bench.rng);
-    assert_eq!(told, Some(ms(25)), "and not the 20 ms of the second one");
+    let rtt = bench.sender.on_packet(bench.now, &ToSender::Ack(ack), &mut bench.rng);
+    assert_eq!(rtt, Some(ms(25)), "and not the 20 ms of the second one");
 }

@@ -1,4 +1,4 @@
-//! Opening a connection and sending on a path that loses nothing.
+//! Connection setup and transfers on a path without losses.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn the_first_data_leaves_one_round_trip_after_the_syn() {
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_after_one_second_and_then_two() {
+fn a_lost_syn_is_retransmitted_after_one_second_and_then_two() {
     let mut pipe = Pipe::new(controller("reno"), None, ms(10));
     pipe.forward = Box::new(|packet, before| match packet {
         ToReceiver::Syn(_) if before < 2 => Fate::Drop,
@@ -54,7 +54,7 @@ fn two_lost_syns_make_the_initial_window_one_segment_and_one_does_not() {
 }
 
 #[test]
-fn syns_that_were_repeated_although_the_first_arrived_leave_the_initial_window_at_ten() {
+fn spurious_syn_retransmissions_do_not_reduce_the_initial_window() {
     // Two SYNs are repeated, after 1 s and 3 s, before the first one's answer can be back.
     let mut pipe = Pipe::new(controller("reno"), None, ms(1_750));
     pipe.connect();
@@ -65,7 +65,7 @@ fn syns_that_were_repeated_although_the_first_arrived_leave_the_initial_window_a
 }
 
 #[test]
-fn a_lost_syn_ack_is_sent_again() {
+fn a_lost_syn_ack_is_retransmitted() {
     let mut pipe = Pipe::new(controller("reno"), None, ms(10));
     pipe.back = Box::new(|_, before| if before == 0 { Fate::Drop } else { Fate::Deliver });
     pipe.connect();
@@ -102,7 +102,7 @@ fn every_segment_is_acknowledged_at_first_and_every_second_later() {
 }
 
 #[test]
-fn a_lone_full_segment_that_ends_a_write_is_acknowledged_at_once() {
+fn a_single_full_segment_that_ends_a_write_is_acknowledged_immediately() {
     let mut pipe = Pipe::new(Fixed::new(20), None, ms(10));
     pipe.connect();
     pipe.write(segments(60));
@@ -123,7 +123,7 @@ fn a_lone_full_segment_that_ends_a_write_is_acknowledged_at_once() {
 }
 
 #[test]
-fn a_segment_that_looks_like_the_end_of_a_write_is_acknowledged_at_once() {
+fn a_segment_that_appears_to_end_a_write_is_acknowledged_immediately() {
     let mut pipe = Pipe::new(Fixed::new(20), None, ms(10));
     pipe.connect();
     pipe.write(segments(60));
@@ -150,14 +150,14 @@ fn received_per_round_trip(kernel: KernelGeneration) -> u64 {
 }
 
 #[test]
-fn on_linux_6_1_half_of_the_receive_buffer_is_window() {
+fn on_linux_6_1_the_window_is_half_of_the_receive_buffer() {
     let window = 65_536 - MSS;
     let received = received_per_round_trip(KernelGeneration::Linux6_1);
     assert!((window * 98 / 100..=65_536).contains(&received), "{received} of {window} bytes");
 }
 
 #[test]
-fn since_linux_6_6_the_window_is_what_payload_is_of_a_segments_memory() {
+fn since_linux_6_6_the_window_is_scaled_by_the_payload_share_of_segment_memory() {
     // 1448 of 2304 bytes, in whole 256ths.
     let window = 131_072 * 160 / 256;
     for kernel in [KernelGeneration::Linux6_12, KernelGeneration::Linux6_18] {
@@ -220,13 +220,13 @@ fn sent_per_round_trip(kernel: KernelGeneration) -> u64 {
 }
 
 #[test]
-fn a_write_that_takes_no_time_is_in_flight_as_far_as_cwnd_allows_whatever_the_send_buffer() {
+fn an_instantaneous_write_is_limited_by_cwnd_regardless_of_the_send_buffer() {
     let sent = sent_per_round_trip(KernelGeneration::Linux6_1);
     assert!((600_000..=1_448_000).contains(&sent), "{sent} bytes");
 }
 
 #[test]
-fn a_write_that_takes_time_ends_when_an_ack_has_had_its_rest_sent() {
+fn a_write_that_takes_time_ends_when_an_ack_releases_its_last_segment() {
     // A write of 256 KiB, more than twice the buffer.
     let sent = sent_per_round_trip(KernelGeneration::Linux6_18);
     assert!((150_000..=330_000).contains(&sent), "{sent} bytes");
@@ -250,7 +250,7 @@ fn bbr_stays_in_startup_while_the_send_buffer_limits_it() {
 }
 
 #[test]
-fn data_that_waited_for_the_handshake_is_marked_as_limited_by_the_application_until_the_first_ack() {
+fn data_queued_during_the_handshake_is_application_limited_until_the_first_ack() {
     let mut pipe = Pipe::new(controller("reno"), None, ms(10));
     pipe.connect();
     pipe.write(Bytes::MAX);
@@ -261,7 +261,7 @@ fn data_that_waited_for_the_handshake_is_marked_as_limited_by_the_application_un
 }
 
 #[test]
-fn after_a_pause_the_window_is_halved_for_every_timeout_that_it_lasted() {
+fn after_an_idle_period_cwnd_is_halved_once_per_elapsed_timeout() {
     let mut pipe = Pipe::new(controller("reno"), None, ms(10));
     pipe.connect();
     pipe.write(segments(3_000));
@@ -276,7 +276,7 @@ fn after_a_pause_the_window_is_halved_for_every_timeout_that_it_lasted() {
 }
 
 #[test]
-fn a_window_that_the_application_does_not_fill_does_not_grow() {
+fn cwnd_does_not_grow_while_application_limited() {
     let mut pipe = Pipe::new(controller("reno"), None, ms(10));
     pipe.connect();
     pipe.write(segments(100));
@@ -291,7 +291,7 @@ fn a_window_that_the_application_does_not_fill_does_not_grow() {
 }
 
 #[test]
-fn what_was_not_sent_is_taken_back_on_stop() {
+fn unsent_data_is_discarded_on_stop() {
     let mut pipe = Pipe::new(controller("reno"), None, ms(10));
     pipe.connect();
     pipe.write(Bytes::MAX);
@@ -304,7 +304,7 @@ fn what_was_not_sent_is_taken_back_on_stop() {
 }
 
 #[test]
-fn a_later_write_fills_up_a_segment_that_was_not_sent_but_none_that_was() {
+fn a_later_write_extends_an_unsent_segment_but_not_a_sent_one() {
     let mut pipe = Pipe::new(Fixed::new(2), None, ms(10));
     pipe.connect();
     pipe.run_until(at_ms(25));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_is_within_one_percent_of_its_buckets_middle() {
+    fn every_value_is_within_one_percent_of_its_bucket_midpoint() {
         for us in (0..200).chain((8..40).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + (1 << (bit - 2))])) {
             let middle = middle(bucket(us));
             assert!((middle - us as f64).abs() <= 0.01 * us as f64, "{us} {middle}");

@@ -3,7 +3,7 @@
 use thalweg_trace::{Kind, QueueRow, Row, TABLES, Value};
 
 #[test]
-fn a_row_hands_over_its_values_in_the_order_of_the_columns() {
+fn a_row_returns_its_values_in_column_order() {
     let row = QueueRow {
         experiment: 1,
         repetition: 2,
@@ -32,7 +32,7 @@ fn a_row_hands_over_its_values_in_the_order_of_the_columns() {
 }
 
 #[test]
-fn every_column_is_explained_and_every_table_sorted_by_time_or_number() {
+fn every_column_is_documented_and_every_table_sorted_by_time_or_number() {
     for table in TABLES {
         assert!(!table.about.is_empty());
         assert!(table.columns.iter().any(|column| column.is_key), "{}", table.name);

@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_not_at_equal_distances() {
+    fn packet_intervals_vary() {
         let departures = departures(Rate::from_mbps(12), 9_005_000);
         let gaps: Vec<u64> = departures.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(gaps.windows(2).any(|pair| pair[0] != pair[1]), "{gaps:?}");
     }
 
     #[test]
-    fn a_rate_of_nothing_sends_nothing() {
+    fn a_rate_of_zero_sends_nothing() {
         assert!(departures(Rate::ZERO, u64::MAX).is_empty());
     }
 }

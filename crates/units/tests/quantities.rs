@@ -1,4 +1,4 @@
-//! Quantities read what they write, and refuse what they would have to guess. The Python side reads the same vectors.
+//! Quantities parse their own output and reject ambiguous text. The Python tests use the same vectors.
 
 use serde_json::Value;
 use thalweg_units::{Bytes, Chance, ParseError, Rate, Span};
@@ -20,14 +20,14 @@ fn vectors() -> Vec<(String, String, Option<u64>)> {
 }
 
 #[test]
-fn texts_are_read_as_the_vectors_say() {
+fn parsing_matches_the_vectors() {
     for (kind, text, value) in vectors() {
         assert_eq!(read(&kind, &text).ok(), value, "{kind} {text:?}");
     }
 }
 
 #[test]
-fn what_is_printed_reads_back_as_the_same_value() {
+fn formatted_values_parse_back_to_the_same_value() {
     for value in [0, 1, 999, 1_000, 1_500, 12_345_678, 40_000_000, 1_000_000_001, u64::MAX] {
         assert_eq!(Rate(value).to_string().parse(), Ok(Rate(value)));
         assert_eq!(Bytes(value).to_string().parse(), Ok(Bytes(value)));
@@ -36,13 +36,13 @@ fn what_is_printed_reads_back_as_the_same_value() {
 }
 
 #[test]
-fn an_error_says_what_was_found_and_what_was_expected() {
+fn an_error_names_the_found_and_the_expected_text() {
     let error = "40".parse::<Rate>().expect_err("a bare number has no unit");
     assert_eq!(error.to_string(), r#"found "40", expected a rate with its unit, such as "40Mbps" or "1Gbps""#);
 }
 
 #[test]
-fn sending_takes_its_time_and_carries_its_bytes() {
+fn transmission_time_and_bytes_are_inverse_to_each_other() {
     assert_eq!(Rate::from_mbps(100).time_to_send(Bytes(1500)), Span::from_micros(120));
     assert_eq!(Rate(3).time_to_send(Bytes(1)), Span(2_666_666_667));
     assert_eq!(Rate::ZERO.time_to_send(Bytes(1)), Span::MAX);
@@ -51,7 +51,7 @@ fn sending_takes_its_time_and_carries_its_bytes() {
 }
 
 #[test]
-fn chances_reach_both_ends() {
+fn probabilities_include_zero_and_one() {
     assert!(!Chance::NEVER.happens(0));
     assert!(Chance::ALWAYS.happens(u64::MAX));
     let half = Chance::new(0.5).expect("within 0 to 1");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_of_the_probe_and_queueing_lower_the_gain() {
+    fn losses_and_queueing_during_a_probe_lower_the_gain() {
         let gain = |base, excess, queue| response().target(percent(base), percent(excess), queue) as f64 / 256.0;
         let is = |value: f64, expected: f64| assert!((value - expected).abs() < 0.01, "{value} is not {expected}");
         is(gain(0, 0, 0), 1.5);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gain_moves_by_its_weight_towards_what_the_latest_probe_calls_for() {
+    fn the_gain_moves_by_its_weight_towards_the_target_of_the_latest_probe() {
         let min_rtt = Some(Span::from_millis(40));
         let mut auto = AutoGain::new(response(), Gain::of(1.25));
         // No probe was measured yet.

@@ -45,7 +45,7 @@ fn set_all(input: &mut Input, members: &Map<String, Value>) {
 }
 
 #[test]
-fn the_rules_do_what_the_vectors_say() {
+fn the_rules_match_the_vectors() {
     let vectors: Value = serde_json::from_str(include_str!("../../../../tests/vectors/bbr_cpu.json")).expect("JSON");
     for case in vectors["cases"].as_array().expect("cases") {
         let is_3 = case.get("version").is_some_and(|version| version == 3);

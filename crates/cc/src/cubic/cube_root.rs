@@ -29,7 +29,7 @@ mod tests {
     use super::cube_root;
 
     #[test]
-    fn every_magnitude_has_its_root_within_a_percent() {
+    fn cube_roots_are_within_one_percent_at_every_magnitude() {
         for exponent in 31..64 {
             for eighths in 8..16u64 {
                 let a = (1u64 << (exponent - 3)) * eighths;

@@ -1,4 +1,4 @@
-//! What every controller of the catalog keeps to, whatever happens to its connection.
+//! Invariants of every controller of the catalog under any sequence of events.
 //!
 //! Random lists of what can happen (packets sent, acknowledged and lost, timeouts, ECN marks, recovery entered and
 //! left, undone reductions, pauses) drive each controller through a connection's events in Linux's order, from 1 us to
@@ -70,7 +70,7 @@ fn run(entry: &Entry, positions: &[f64], start: Start, ops: &[Op]) -> Vec<Trace>
 
 proptest! {
     #[test]
-    fn no_list_of_events_breaks_a_window(
+    fn cwnd_stays_valid_for_any_sequence_of_events(
         positions in param_positions(ALL),
         start in start(),
         ops in prop::collection::vec(op(), 1..150),
@@ -119,7 +119,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_happened_a_window_grows_again_when_all_is_well(
+    fn cwnd_grows_again_on_a_clean_path_after_any_sequence_of_events(
         positions in param_positions(STEADY),
         start in start(),
         ops in prop::collection::vec(op(), 1..60),

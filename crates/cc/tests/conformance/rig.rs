@@ -1,5 +1,5 @@
-//! A connection without a path: what is sent, acknowledged and lost is said from outside, the accounts and the order of
-//! the events are Linux's. Checks the window after every event.
+//! A connection without a path: the caller decides what is sent, acknowledged and lost; the accounting and the order of
+//! events are those of Linux. Checks the window after every event.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -24,7 +24,7 @@ pub enum Op {
         rtt: Span,
         lost: Packets,
         is_delayed: bool,
-        /// Which rate sample: 0 and 1 a whole window, 2 none that says anything, 3 one that the application limited.
+        /// Which rate sample: 0 and 1 a full window, 2 an invalid one, 3 an application-limited one.
         sample: u8,
     },
     /// The application sends this number of packets and stops.
@@ -53,7 +53,7 @@ pub struct Start {
     pub seed: u64,
 }
 
-/// What a controller has decided, after an event.
+/// The decisions of a controller after an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     window: Window,
@@ -84,7 +84,7 @@ pub struct Rig {
     is_cwnd_limited: bool,
     /// cwnd and ssthresh before the latest reduction.
     prior: Option<(Packets, Packets)>,
-    /// The largest cwnd so far: what may be restored.
+    /// The largest cwnd so far: the upper bound of a restored cwnd.
     largest: Packets,
 }
 
@@ -150,7 +150,7 @@ impl Rig {
         self.send(Packets::MAX);
     }
 
-    /// The ACK `op`, of what is in flight.
+    /// Applies the ACK `op` to the packets in flight.
     pub fn receive(&mut self, op: Op) {
         let Op::Ack { acked, rtt, lost, is_delayed, sample } = op else { panic!("{op:?} is no ACK") };
         self.now += rtt;

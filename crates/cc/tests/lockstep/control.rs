@@ -29,9 +29,9 @@ fn changed(name: &str, param: &str, value: f64) -> Box<dyn Controller> {
 }
 
 #[test]
-fn another_probing_gain_shows_in_the_first_probe_or_drain() {
+fn a_changed_probing_gain_is_detected_in_the_first_probe_or_drain() {
     let deviation = first_deviation("bbr-clean", changed("bbr", "pacing_gain", 1.26).as_mut());
-    let probe = first_line("bbr-clean", |call| call.came_out("mode") == 2 && call.came_out("cycle_idx") < 2);
+    let probe = first_line("bbr-clean", |call| call.produced("mode") == 2 && call.produced("cycle_idx") < 2);
     assert_eq!(
         (deviation.line, deviation.call.as_str(), deviation.name.as_str()),
         (probe, "cong_control", "pacing_rate")
@@ -39,28 +39,28 @@ fn another_probing_gain_shows_in_the_first_probe_or_drain() {
 }
 
 #[test]
-fn another_window_gain_shows_on_the_first_ack_of_probe_bw() {
+fn a_changed_cwnd_gain_is_detected_on_the_first_ack_of_probe_bw() {
     let deviation = first_deviation("bbr-clean", changed("bbr", "cwnd_gain", 1.9).as_mut());
-    let entry = first_line("bbr-clean", |call| call.came_out("mode") == 2);
+    let entry = first_line("bbr-clean", |call| call.produced("mode") == 2);
     assert_eq!((deviation.line, deviation.call.as_str()), (entry, "cong_control"));
 }
 
 #[test]
-fn leaving_out_the_policer_shows_on_the_first_loss() {
+fn a_missing_policer_check_is_detected_on_the_first_loss() {
     let deviation = first_deviation("bbr-heavy-loss", changed("bbr", "policer_detection", 0.0).as_mut());
     let loss = first_line("bbr-heavy-loss", |call| call.is_ack() && call.given("losses") > 0);
     assert_eq!(deviation.line, loss, "{deviation}");
 }
 
 #[test]
-fn leaving_out_hystart_shows_with_its_first_round_trip_time() {
+fn a_missing_hystart_is_detected_with_its_first_rtt_sample() {
     let deviation = first_deviation("cubic-clean", changed("cubic", "hystart", 0.0).as_mut());
-    let found = first_line("cubic-clean", |call| call.came_out("found") == 1);
+    let found = first_line("cubic-clean", |call| call.produced("found") == 1);
     assert!(deviation.line <= found && deviation.call == "pkts_acked", "{deviation}");
 }
 
 #[test]
-fn a_reno_that_keeps_three_quarters_shows_on_the_first_loss() {
+fn a_reno_with_beta_three_quarters_is_detected_on_the_first_loss() {
     let deviation = first_deviation("reno-lossy", &mut Gentle(build("reno", &BTreeMap::new()).unwrap()));
     let loss = first_line("reno-lossy", |call| call.name == "ssthresh");
     assert_eq!((deviation.line, deviation.name.as_str()), (loss, "result"), "{deviation}");

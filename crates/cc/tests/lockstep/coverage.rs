@@ -1,8 +1,8 @@
-//! Equality proves something only about what the recordings contain: each of these must occur in one of them.
+//! Equality covers only what the recordings contain, so each of these events must occur in one of them.
 
 use crate::recording::{self, Call, Recording};
 
-/// What a controller is to have met: its name, what it is, and whether a call shows it.
+/// An event required for a controller: its name, its description, and whether a call shows it.
 type Met = (&'static str, &'static str, fn(&Call<'_>) -> bool);
 
 const MET: &[Met] = &[
@@ -55,11 +55,11 @@ const MET: &[Met] = &[
 ];
 
 fn word(call: &Call<'_>, name: &str) -> Option<u64> {
-    call.came_out.get(name).copied().flatten()
+    call.produced.get(name).copied().flatten()
 }
 
 #[test]
-fn the_recordings_contain_what_the_controllers_react_to() {
+fn the_recordings_cover_the_events_that_the_controllers_react_to() {
     let recordings = recording::all();
     let is_met = |(algorithm, _, shows): &&Met| {
         let of_algorithm = |recording: &&Recording| recording.header["algorithm"] == *algorithm;

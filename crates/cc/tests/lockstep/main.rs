@@ -1,6 +1,5 @@
-//! The kernel's controllers and ours, in lockstep: what a kernel's controller was given, call by call, is given to
-//! ours, and every decision and every word of state is compared. How the recordings are made, and what the table says:
-//! docs/concepts/fidelity.md.
+//! Replays the calls recorded from the kernel's controllers against ours in lockstep, and compares every decision and
+//! every word of state. docs/concepts/fidelity.md explains how recordings are made and how to read the table.
 
 mod control;
 mod coverage;
@@ -16,7 +15,7 @@ use thalweg_cc::build;
 const MAX_BYTES: u64 = 2_000_000;
 
 #[test]
-fn whatever_differs_from_the_kernel_is_known_and_explained() {
+fn every_difference_from_the_kernel_is_listed_and_explained() {
     for recording in recording::all() {
         let outcome = replay_of(&recording);
         let algorithm = &recording.header["algorithm"];
@@ -26,7 +25,7 @@ fn whatever_differs_from_the_kernel_is_known_and_explained() {
 }
 
 #[test]
-fn the_documented_table_is_what_the_replay_finds() {
+fn the_documented_table_matches_the_replay() {
     let rows: Vec<String> =
         recording::all().iter().map(|recording| table::row(recording, &replay_of(recording))).collect();
     table::assert_documented(&rows);

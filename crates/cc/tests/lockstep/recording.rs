@@ -17,7 +17,7 @@ pub type Values<'text> = BTreeMap<&'text str, Option<u64>>;
 pub struct Recording {
     /// The name of its file, without endings.
     pub name: String,
-    /// What stands above the calls.
+    /// The header above the calls.
     pub header: BTreeMap<String, String>,
     text: String,
 }
@@ -38,10 +38,10 @@ pub struct Call<'text> {
     pub line: usize,
     /// Which it was, as the kernel calls it.
     pub name: &'text str,
-    /// What the controller was given, and what the calls before have left.
+    /// The inputs of the controller, including the values left by earlier calls.
     pub given: Values<'text>,
-    /// What came out.
-    pub came_out: Values<'text>,
+    /// The values after the call.
+    pub produced: Values<'text>,
 }
 
 impl Call<'_> {
@@ -55,10 +55,10 @@ impl Call<'_> {
         self.optional(name).unwrap_or_else(|| panic!("line {}: {name} has no value", self.line))
     }
 
-    /// A value that came out.
-    pub fn came_out(&self, name: &str) -> u64 {
-        let value = self.came_out.get(name).copied().flatten();
-        value.unwrap_or_else(|| panic!("line {}: {name} has not come out", self.line))
+    /// Returns a value after the call.
+    pub fn produced(&self, name: &str) -> u64 {
+        let value = self.produced.get(name).copied().flatten();
+        value.unwrap_or_else(|| panic!("line {}: {name} has no value after the call", self.line))
     }
 
     /// Whether it is an ACK that the controller could act on.
@@ -112,13 +112,13 @@ fn parse(name: String, text: String) -> Recording {
 }
 
 fn parse_call<'text>(line: usize, text: &'text str, left: &mut Values<'text>) -> Call<'text> {
-    let (given, came_out) = text.split_once('>').unwrap_or_else(|| panic!("line {line} has no >"));
+    let (given, produced) = text.split_once('>').unwrap_or_else(|| panic!("line {line} has no >"));
     let mut words = given.split_whitespace();
     let name = words.next().unwrap_or_else(|| panic!("line {line} is empty"));
     words.for_each(|word| put(line, word, left));
     let given = left.clone();
-    came_out.split_whitespace().for_each(|word| put(line, word, left));
-    Call { line, name, given, came_out: left.clone() }
+    produced.split_whitespace().for_each(|word| put(line, word, left));
+    Call { line, name, given, produced: left.clone() }
 }
 
 fn put<'text>(line: usize, word: &'text str, left: &mut Values<'text>) {
@@ -133,13 +133,13 @@ fn put<'text>(line: usize, word: &'text str, left: &mut Values<'text>) {
 }
 
 #[test]
-fn values_stay_until_they_are_replaced_and_increments_add() {
+fn values_persist_until_replaced_and_increments_accumulate() {
     let text = "lockstep 1\nscene synthetic\n\ninit a=5 b=7 > c=1\nset_state a+2 b=- > a=9\n";
     let recording = parse("test".to_owned(), text.to_owned());
     assert_eq!(recording.header["scene"], "synthetic");
     let calls: Vec<Call<'_>> = recording.calls().collect();
     let [first, second] = &calls[..] else { panic!("{calls:?}") };
-    assert_eq!((first.line, first.given("a"), first.given("b"), first.came_out("c")), (4, 5, 7, 1));
-    assert_eq!((second.line, second.given("a"), second.optional("b"), second.came_out("a")), (5, 7, None, 9));
-    assert_eq!(second.came_out("c"), 1);
+    assert_eq!((first.line, first.given("a"), first.given("b"), first.produced("c")), (4, 5, 7, 1));
+    assert_eq!((second.line, second.given("a"), second.optional("b"), second.produced("a")), (5, 7, None, 9));
+    assert_eq!(second.produced("c"), 1);
 }

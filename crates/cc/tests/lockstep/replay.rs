@@ -1,8 +1,8 @@
-//! Gives a controller of ours what the kernel's was given, and compares what comes out.
+//! Replays the inputs of the kernel's controller to ours and compares the results.
 //!
 //! The controller's state runs through the whole connection: it is never set to the kernel's. The window too is ours;
 //! only where the kernel's connection has changed it between two calls (recovery, a pause) is it changed in the same
-//! way. So a wrong decision shows for as long as it has consequences.
+//! way. So a wrong decision remains visible while it has consequences.
 //!
 //! The one thing that is taken from the recording is what is random: the phase in which BBR enters ProbeBW. If the
 //! controller asks for a random number, it gets the one that leads to the kernel's phase; if it asks when the kernel
@@ -33,7 +33,7 @@ pub struct Deviation {
     pub call: String,
     /// Number of the ACK that it is, or that came last, from 1.
     pub ack: usize,
-    /// What differs.
+    /// The name of the differing value.
     pub name: String,
     /// The kernel's value.
     pub kernel: u64,
@@ -48,7 +48,7 @@ impl fmt::Display for Deviation {
     }
 }
 
-/// What a replay has found.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// ACKs that the controllers were given.
@@ -57,7 +57,7 @@ pub struct Outcome {
     pub calls: usize,
     /// Values that were compared.
     pub compared: usize,
-    /// ACKs on which anything differs.
+    /// ACKs with any difference.
     pub unequal_acks: usize,
     /// Everything that differs.
     pub deviations: Vec<Deviation>,
@@ -85,7 +85,7 @@ impl Replay<'_> {
     fn step(&mut self, call: &Call<'_>, hz: Hz) {
         let conn = conn(call, hz);
         let mut window = self.window(call);
-        let mut phase = Phase(call.came_out.get("cycle_idx").copied().flatten());
+        let mut phase = Phase(call.produced.get("cycle_idx").copied().flatten());
         self.outcome.calls += 1;
         self.outcome.acks += usize::from(call.is_ack());
         let known = self.outcome.deviations.len();
@@ -93,7 +93,7 @@ impl Replay<'_> {
         match call.name {
             "init" => {
                 self.controller.on_established(&conn, &mut window, &mut phase);
-                if call.came_out.contains_key("sndbuf_expand") {
+                if call.produced.contains_key("sndbuf_expand") {
                     self.compare(call, "sndbuf_expand", self.controller.sndbuf_factor());
                 }
             }
@@ -108,7 +108,7 @@ impl Replay<'_> {
                 self.compare_window(call, &conn, &window);
                 // The connection takes it.
                 window.ssthresh = ssthresh;
-                self.left.insert("ssthresh", call.came_out("result"));
+                self.left.insert("ssthresh", call.produced("result"));
             }
             "set_state" => self.controller.on_state(&conn, ca_state(call.given("arg")), &mut window, &mut phase),
             "cwnd_event" => {
@@ -122,14 +122,14 @@ impl Replay<'_> {
                 self.compare_window(call, &conn, &window);
                 // The connection takes it.
                 window.cwnd = cwnd;
-                self.left.insert("cwnd", call.came_out("result"));
+                self.left.insert("cwnd", call.produced("result"));
             }
             other => panic!("line {}: unknown call {other}", call.line),
         }
         if !matches!(call.name, "ssthresh" | "undo_cwnd") {
             self.compare_window(call, &conn, &window);
         }
-        if matches!(call.name, "init" | "cong_control") && call.came_out.contains_key("min_tso_segs") {
+        if matches!(call.name, "init" | "cong_control") && call.produced.contains_key("min_tso_segs") {
             self.compare(call, "min_tso_segs", self.controller.min_burst(&window).0);
         }
         self.compare_state(call);
@@ -157,7 +157,7 @@ impl Replay<'_> {
             window.pacing_rate = Rate(rate.saturating_mul(8));
         }
         for name in ["cwnd", "ssthresh", "pacing_rate"] {
-            self.left.insert(name, call.came_out(name));
+            self.left.insert(name, call.produced(name));
         }
         window
     }
@@ -181,7 +181,7 @@ impl Replay<'_> {
     }
 
     fn compare(&mut self, call: &Call<'_>, name: &str, ours: u64) {
-        let kernel = call.came_out(name);
+        let kernel = call.produced(name);
         self.outcome.compared += 1;
         if kernel != ours {
             let (line, ack) = (call.line, self.outcome.acks);
@@ -272,8 +272,8 @@ fn ca_state(number: u64) -> CaState {
     }
 }
 
-/// The random number that leads BBR to a phase of ProbeBW: it takes a seventh of the range for each of seven phases,
-/// counts them down from the last, and goes on by one.
+/// The random number that makes BBR start in a given phase of ProbeBW: each of seven phases has a seventh of the range,
+/// counted down from the last one and advanced by one.
 #[derive(Debug)]
 struct Phase(Option<u64>);
 

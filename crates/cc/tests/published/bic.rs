@@ -11,7 +11,7 @@ use thalweg_units::{Packets, Time};
 /// The average number of segments per ACK, after a round trip.
 const PER_ACK: f64 = 31.0 / 16.0;
 
-/// A path that nothing fills.
+/// A path without a bottleneck.
 fn open_path(lose: &[u64]) -> Path {
     let mut path = Path::new("100Gbps", "100ms", 1_000_000);
     path.lose.extend(lose);
@@ -42,7 +42,7 @@ fn a_loss_multiplies_cwnd_by_four_fifths() {
 }
 
 #[test]
-fn a_small_window_is_renos() {
+fn a_small_window_behaves_like_reno() {
     let mut pipe = Pipe::new(open_path(&[0]), "bic", &[]);
     pipe.run_until(at("1500ms"));
     let (before, after) = pipe.reductions()[0];
@@ -110,7 +110,7 @@ fn beyond_w_max_growth_accelerates_to_the_largest_increment() {
 }
 
 #[test]
-fn a_window_that_did_not_come_back_makes_room_for_others() {
+fn fast_convergence_lowers_w_max_if_the_window_did_not_recover() {
     let w_max = |params: &[(&str, f64)]| {
         let mut pipe = Pipe::new(open_path(&[1_000, 8_000]), "bic", params);
         pipe.run_until(at("5s"));
@@ -126,7 +126,7 @@ fn a_window_that_did_not_come_back_makes_room_for_others() {
 }
 
 #[test]
-fn a_timeout_forgets_where_congestion_struck() {
+fn a_timeout_resets_w_max() {
     let mut pipe = Pipe::new(open_path(&[400]), "bic", &[]);
     pipe.run_until(at("2s"));
     assert!(pipe.rows.last().expect("rows").value("w_max_packets") > 0.0);

@@ -1,4 +1,4 @@
-//! What can be built, and how a mistake is told.
+//! The catalog of controllers, and the errors for invalid names and parameters.
 
 use std::collections::BTreeMap;
 use thalweg_cc::{BuildError, CATALOG, Window, build};
@@ -10,7 +10,7 @@ fn error(name: &str, params: &[(&str, f64)]) -> BuildError {
 }
 
 #[test]
-fn every_entry_builds_under_its_own_name_with_its_defaults() {
+fn every_catalog_entry_can_be_built_with_its_defaults_and_keeps_its_name() {
     for entry in CATALOG {
         let defaults = entry.params.iter().map(|param| (param.name.to_owned(), param.default)).collect();
         for params in [BTreeMap::new(), defaults] {
@@ -20,7 +20,7 @@ fn every_entry_builds_under_its_own_name_with_its_defaults() {
 }
 
 #[test]
-fn an_unknown_controller_is_refused_with_those_that_there_are() {
+fn an_unknown_controller_is_rejected_with_the_available_ones() {
     assert_eq!(
         error("swift", &[]).to_string(),
         "cc: found \"swift\", expected one of bbr, bbr3, bbr_auto, bbr_cpu, bic, cubic, dctcp, htcp, illinois, prague, \
@@ -29,7 +29,7 @@ fn an_unknown_controller_is_refused_with_those_that_there_are() {
 }
 
 #[test]
-fn an_unknown_parameter_is_refused_with_those_that_there_are() {
+fn an_unknown_parameter_is_rejected_with_the_available_ones() {
     let message = error("bbr", &[("gain", 1.1)]).to_string();
     let start = r#"cc_params.gain: found a parameter "gain" of bbr, expected one of probe_gain, "#;
     assert!(message.starts_with(start) && message.contains(", cwnd_gain, "), "{message}");
@@ -37,7 +37,7 @@ fn an_unknown_parameter_is_refused_with_those_that_there_are() {
 }
 
 #[test]
-fn a_parameter_out_of_range_is_refused_with_its_range() {
+fn a_parameter_out_of_range_is_rejected_with_its_range() {
     assert_eq!(
         error("bbr", &[("pacing_gain", 2.5)]).to_string(),
         "cc_params.pacing_gain: found 2.5, expected a number from 1 to 1.9"

@@ -10,7 +10,7 @@ const NO_HYSTART: &[(&str, f64)] = &[("hystart", 0.0)];
 /// C of RFC 9438, in segments per second cubed.
 const C: f64 = 0.4;
 
-/// A path that nothing fills, where the cubic function and not Reno's window decides: from 100 segments on.
+/// A path without a bottleneck on which the cubic function exceeds Reno's window from 100 segments on.
 fn open_path(lose: &[u64]) -> Path {
     let mut path = Path::new("100Gbps", "100ms", 1_000_000);
     path.lose.extend(lose);
@@ -38,7 +38,7 @@ fn a_loss_multiplies_cwnd_by_seven_tenths() {
 }
 
 #[test]
-fn k_is_the_cube_root_of_what_was_lost_over_c() {
+fn k_is_the_cube_root_of_the_window_reduction_over_c() {
     let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
     pipe.run_until(at("3s"));
     let start = epoch(&pipe, pipe.reductions()[0].1);
@@ -64,7 +64,7 @@ fn cwnd_follows_the_cubic_function_of_time() {
 }
 
 #[test]
-fn a_window_that_did_not_come_back_makes_room_for_others() {
+fn fast_convergence_lowers_w_max_if_the_window_did_not_recover() {
     // The second loss comes a second after the first, long before cwnd is back at W_max.
     let mut pipe = Pipe::new(open_path(&[400, 3_000]), "cubic", NO_HYSTART);
     pipe.run_until(at("4s"));
@@ -92,7 +92,7 @@ fn a_short_path_grows_no_slower_than_reno_would() {
 }
 
 #[test]
-fn a_timeout_forgets_where_congestion_struck() {
+fn a_timeout_resets_w_max() {
     let mut path = open_path(&[]);
     path.lose = (400..815).collect();
     let mut pipe = Pipe::new(path, "cubic", NO_HYSTART);
@@ -103,7 +103,7 @@ fn a_timeout_forgets_where_congestion_struck() {
 }
 
 #[test]
-fn an_idle_time_does_not_let_cwnd_jump_ahead_on_the_curve() {
+fn an_idle_period_does_not_advance_cwnd_on_the_cubic_curve() {
     let run = |pause| {
         let mut path = open_path(&[400]);
         path.pause = pause;
@@ -154,7 +154,7 @@ fn hystart_ends_slow_start_when_the_delay_grows_by_an_eighth() {
 }
 
 /// Whether HyStart ends slow start when the round-trip time rises from one value to the other, without a train.
-fn is_found_after_rise(from_ms: u64, to_ms: u64) -> bool {
+fn is_rise_detected(from_ms: u64, to_ms: u64) -> bool {
     let mut path = open_path(&[]);
     path.rtt = Span::from_millis(from_ms);
     let mut pipe = Pipe::new(path, "cubic", &[]);
@@ -169,13 +169,13 @@ fn is_found_after_rise(from_ms: u64, to_ms: u64) -> bool {
 #[test]
 fn the_delay_that_ends_slow_start_is_an_eighth_and_between_4_and_16_ms() {
     for (rtt_ms, least_ms) in [(16, 4), (80, 10), (200, 16)] {
-        assert!(!is_found_after_rise(rtt_ms, rtt_ms + least_ms), "{rtt_ms} ms and {least_ms} more");
-        assert!(is_found_after_rise(rtt_ms, rtt_ms + least_ms + 1), "{rtt_ms} ms and {} more", least_ms + 1);
+        assert!(!is_rise_detected(rtt_ms, rtt_ms + least_ms), "{rtt_ms} ms and {least_ms} more");
+        assert!(is_rise_detected(rtt_ms, rtt_ms + least_ms + 1), "{rtt_ms} ms and {} more", least_ms + 1);
     }
 }
 
 #[test]
-fn hystart_waits_for_a_window_of_sixteen() {
+fn hystart_is_inactive_below_a_window_of_sixteen() {
     // ACKs 1.9 ms apart: the fourth of a round comes more than half of the round-trip time after its first. That is at
     // a cwnd of 13 in the first round, and of 23 in the second.
     let mut pipe = Pipe::new(Path::new("6.1Mbps", "8ms", 1000), "cubic", &[]);
@@ -185,7 +185,7 @@ fn hystart_waits_for_a_window_of_sixteen() {
 }
 
 #[test]
-fn a_train_gets_a_millisecond_for_offload() {
+fn an_ack_train_tolerates_one_millisecond_for_offload() {
     // 117 us from one ACK to the next: half of 2.1 ms and 1 ms are 13 of them, half of 2.1 ms alone are 9.
     let mut pipe = Pipe::new(Path::new("100Mbps", "2ms", 1000), "cubic", &[]);
     pipe.run_until(at("50ms"));
@@ -194,7 +194,7 @@ fn a_train_gets_a_millisecond_for_offload() {
 }
 
 #[test]
-fn round_trip_times_of_the_first_second_after_a_loss_are_not_looked_at() {
+fn rtt_samples_in_the_first_second_after_a_loss_are_ignored() {
     let mut pipe = Pipe::new(open_path(&[400]), "cubic", NO_HYSTART);
     while pipe.rows.last().is_none_or(|row| row.value("k_s") == 0.0) {
         pipe.step();

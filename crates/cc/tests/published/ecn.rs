@@ -1,4 +1,4 @@
-//! What ECN marks do to the window: RFC 8511 for Reno and CUBIC, RFC 8257 for DCTCP.
+//! Effects of ECN marks on the window: RFC 8511 for Reno and CUBIC, RFC 8257 for DCTCP.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -55,7 +55,7 @@ fn a_mark_counts_as_a_loss_by_default() {
 }
 
 #[test]
-fn beta_ecn_makes_the_reduction_on_a_mark_milder_than_on_a_loss() {
+fn beta_ecn_reduces_cwnd_less_on_a_mark_than_on_a_loss() {
     for (name, beta, on_loss) in [("reno", 0.8, 500), ("cubic", 0.85, 700)] {
         let mut controller = controller(name, &[("beta_ecn", beta)]);
         let marked = on_mark(&mut *controller) as f64 / CWND.cwnd.0 as f64;

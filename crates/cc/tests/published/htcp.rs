@@ -7,7 +7,7 @@ use thalweg_units::{Packets, Rate, Span, Time};
 
 const NO_SCALING: &[(&str, f64)] = &[("use_rtt_scaling", 0.0)];
 
-/// A path that nothing fills, with 100 ms of round-trip time: the one at which RTT scaling changes nothing.
+/// A path without a bottleneck and with an RTT of 100 ms, at which RTT scaling has no effect.
 fn open_path() -> Path {
     let mut path = Path::new("100Gbps", "100ms", 1_000_000);
     path.lose.insert(400);
@@ -38,7 +38,7 @@ fn growth_per_round(pipe: &Pipe, seconds: f64) -> f64 {
 }
 
 #[test]
-fn for_a_second_after_congestion_growth_is_renos() {
+fn growth_equals_reno_for_one_second_after_congestion() {
     let mut pipe = Pipe::new(open_path(), "htcp", &[]);
     pipe.run_until(at("4s"));
     let start = epoch_start(&pipe);
@@ -80,7 +80,7 @@ fn growth_per_round_trip_is_proportional_to_the_round_trip_time() {
     }
 }
 
-/// Where a buffer fills: losses come again and again. `buffer` is in BDPs.
+/// A path with a bottleneck buffer and recurring losses. `buffer` is in BDPs.
 fn bottleneck(buffer: f64) -> Pipe {
     let mut path = Path::new("20Mbps", "50ms", 0);
     path.buffer = Packets((path.bdp() * buffer) as u64);
@@ -138,7 +138,7 @@ fn a_throughput_that_changed_by_more_than_a_fifth_resets_the_backoff() {
 }
 
 #[test]
-fn an_undo_brings_back_the_clock_of_the_increase_function() {
+fn an_undo_restores_the_clock_of_the_increase_function() {
     let alpha_after_loss = |is_undone: bool| {
         let mut path = open_path();
         path.lose.insert(12_000);

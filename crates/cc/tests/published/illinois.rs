@@ -5,7 +5,7 @@ use crate::pipe::{Pipe, Row, at};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span};
 
-/// A path that nothing fills, not even for a microsecond, with one loss.
+/// A path without a bottleneck and without any queueing, with one loss.
 fn open_path(lose: u64) -> Path {
     let mut path = Path::new("100000Gbps", "100ms", 1_000_000);
     path.lose.insert(lose);
@@ -20,7 +20,7 @@ fn bottleneck() -> Path {
 }
 
 #[test]
-fn without_queueing_delay_a_loss_takes_an_eighth_and_ten_segments_come_back_per_round_trip() {
+fn without_queueing_delay_beta_is_an_eighth_and_alpha_ten() {
     let mut pipe = Pipe::new(open_path(400), "illinois", &[]);
     pipe.run_until(at("4s"));
     let (before, after) = pipe.reductions()[0];
@@ -32,7 +32,7 @@ fn without_queueing_delay_a_loss_takes_an_eighth_and_ten_segments_come_back_per_
 }
 
 #[test]
-fn small_windows_are_renos() {
+fn small_windows_behave_like_reno() {
     let alpha_and_loss = |params: &[(&str, f64)]| {
         let mut pipe = Pipe::new(open_path(60), "illinois", params);
         pipe.run_until(at("1500ms"));
@@ -61,7 +61,7 @@ fn beta(average: f64, most: f64) -> f64 {
 }
 
 #[test]
-fn growth_and_backoff_are_the_papers_functions_of_the_queueing_delay() {
+fn growth_and_backoff_follow_the_functions_of_queueing_delay_in_the_paper() {
     let mut pipe = Pipe::new(bottleneck(), "illinois", &[]);
     pipe.run_until(at("60s"));
     let settled = pipe.rows.iter().filter(|row| row.at > at("20s") && row.state == CaState::Open);
@@ -82,7 +82,7 @@ fn growth_and_backoff_are_the_papers_functions_of_the_queueing_delay() {
 }
 
 #[test]
-fn a_full_queue_takes_half_the_window() {
+fn a_loss_with_a_full_queue_halves_the_window() {
     let mut pipe = Pipe::new(bottleneck(), "illinois", &[]);
     pipe.run_until(at("40s"));
     let (before, after) = *pipe.reductions().last().expect("the buffer overflows");

@@ -1,4 +1,4 @@
-//! The controllers do what their publications say, on a path that can be calculated by hand.
+//! The controllers match their publications, on a path that can be calculated by hand.
 
 mod bbr;
 mod bbr3;

@@ -1,9 +1,9 @@
-//! The path itself: what happens to a packet between sender and receiver, and to its ACK on the way back.
+//! The path: treatment of packets between sender and receiver, and of their ACKs on the reverse path.
 
 use std::collections::BTreeSet;
 use thalweg_units::{Chance, MSS, Packets, Rate, Span, Time};
 
-/// The path, and what the application does.
+/// The path and the behaviour of the application.
 #[derive(Clone, Debug)]
 pub struct Path {
     pub rate: Rate,

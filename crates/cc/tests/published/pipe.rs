@@ -1,7 +1,7 @@
 //! A sender on an ideal path, whose controller learns of every packet.
 //!
-//! Simpler than a TCP: every packet is acknowledged at once and the receiver's window never limits. A packet is deemed
-//! lost when three that were sent after it have arrived, or when nothing is heard for a second. At a loss, cwnd falls
+//! Simpler than a TCP: every packet is acknowledged immediately and the receive window never limits. A packet counts as
+//! lost when three that were sent after it have arrived, or when no ACK arrives for a second. At a loss, cwnd falls
 //! to ssthresh in one step unless the controller governs recovery.
 
 use crate::path::{Network, Path};
@@ -11,10 +11,10 @@ use std::collections::{BTreeSet, VecDeque};
 use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, LostSegment, RateSample, Window};
 use thalweg_units::{Bytes, MSS, Packets, Rate, Span, Time};
 
-/// Silence after which the sender gives up on what is in flight.
+/// Time without ACKs after which the sender declares the packets in flight lost.
 const TIMEOUT: Span = Span::from_secs(1);
 
-/// What was seen right after an ACK.
+/// The state directly after an ACK.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub at: Time,
@@ -72,9 +72,9 @@ pub struct Pipe {
     pub rows: Vec<Row>,
     now: Time,
     state: CaState,
-    /// What is in flight and will arrive, in the order of transmission.
+    /// Packets in flight that will arrive, in order of transmission.
     flight: VecDeque<Packet>,
-    /// What was dropped and is not yet deemed lost.
+    /// Dropped packets not yet declared lost.
     dropped: VecDeque<Dropped>,
     retransmit: BTreeSet<u64>,
     arrived: BTreeSet<u64>,
@@ -91,7 +91,7 @@ pub struct Pipe {
     /// The application's bursts count from this time and packet.
     bursts_from: (Time, u64),
     app_limited_until: Packets,
-    /// Whether cwnd was what stopped the sender in the latest window, and the most that was in flight in it.
+    /// Whether the sender was cwnd-limited in the latest window, and the maximum in flight in it.
     is_cwnd_limited: bool,
     most_inflight: u64,
     usage_point: u64,
@@ -176,7 +176,7 @@ impl Pipe {
         true
     }
 
-    /// The path, to change what happens from now on.
+    /// The path, for changes during a run.
     pub fn path(&mut self) -> &mut Path {
         &mut self.network.path
     }
@@ -197,17 +197,17 @@ impl Pipe {
         self.network.path.bursts = Some((packets, every));
     }
 
-    /// What is sent from now on takes this long to the receiver and back.
+    /// Sets the round-trip time of packets sent from now on.
     pub fn set_rtt(&mut self, rtt: Span) {
         self.network.path.rtt = rtt;
     }
 
-    /// What is sent from now on passes the bottleneck at this rate.
+    /// Sets the bottleneck rate of packets sent from now on.
     pub fn set_rate(&mut self, rate: Rate) {
         self.network.path.rate = rate;
     }
 
-    /// What is sent from now on passes a policer of this rate.
+    /// Sets the rate of a policer for packets sent from now on.
     pub fn set_policer(&mut self, rate: Rate, burst: Packets) {
         self.network.path.policer = Some((rate, burst));
     }
@@ -230,7 +230,7 @@ impl Pipe {
         Rate::of(Bytes((to.delivered - from.delivered).0 * MSS.0), to.at.since(from.at))
     }
 
-    /// The losses of the past were mistakes: what a connection does on a DSACK that says so.
+    /// Undoes a spurious reduction, as a connection does when DSACKs report that the losses were spurious.
     pub fn undo(&mut self, prior_cwnd: Packets, prior_ssthresh: Packets) {
         let conn = self.conn();
         self.window.cwnd = self.controller.undo(&conn, prior_cwnd, &self.window);
@@ -406,12 +406,12 @@ impl Pipe {
     }
 
     fn detect_losses(&mut self, newest: u64) -> Packets {
-        // What was sent earlier was dropped earlier.
+        // Packets sent earlier were dropped earlier.
         let count = self.dropped.partition_point(|packet| packet.number + 3 <= newest);
         self.lose(count)
     }
 
-    /// The first `count` of what was dropped are deemed lost.
+    /// Declares the first `count` dropped packets lost.
     fn lose(&mut self, count: usize) -> Packets {
         for packet in self.dropped.drain(..count).collect::<Vec<_>>() {
             self.retransmit.insert(packet.sequence);
@@ -463,7 +463,7 @@ impl Pipe {
         self.state = next;
     }
 
-    /// The retransmission timer expires. What was dropped is sent again, what is still in flight may yet arrive.
+    /// The retransmission timer expires. Dropped packets are retransmitted; packets in flight may still arrive.
     pub fn time_out(&mut self) {
         let conn = self.conn();
         self.window.ssthresh = self.controller.ssthresh(&conn, &self.window);

@@ -224,7 +224,7 @@ fn a_loss_halves_the_window_and_a_mark_before_it_in_the_same_round_trip_does_not
 }
 
 #[test]
-fn after_a_timeout_the_window_returns_to_half_by_what_is_acknowledged() {
+fn after_a_timeout_slow_start_restores_half_the_window() {
     let mut flow = Flow::new(FAR, 100, &[]);
     flow.lose();
     flow.conn.state = CaState::Loss;
@@ -236,7 +236,7 @@ fn after_a_timeout_the_window_returns_to_half_by_what_is_acknowledged() {
 }
 
 #[test]
-fn it_is_paced_at_its_window_per_round_trip_in_bursts_of_a_quarter_of_a_millisecond() {
+fn pacing_rate_is_one_window_per_round_trip_in_bursts_of_250_us() {
     assert!(build("prague", &BTreeMap::new()).expect("it is in the catalog").paces());
     let mut flow = Flow::new(FAR, 2000, &[]);
     flow.mark();
@@ -250,7 +250,7 @@ fn it_is_paced_at_its_window_per_round_trip_in_bursts_of_a_quarter_of_a_millisec
 }
 
 #[test]
-fn below_two_segments_the_pace_goes_on_falling() {
+fn below_two_segments_the_pacing_rate_keeps_falling() {
     let mut flow = Flow::new(Span::from_millis(1), 4, &[]);
     for _ in 0..20 {
         flow.conn.now += Span::from_millis(1);

@@ -5,7 +5,7 @@ use crate::pipe::{Pipe, at};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
-/// A path that nothing fills: what happens is the controller's doing alone.
+/// A path without a bottleneck, so that only the controller determines the window.
 fn open_path() -> Path {
     Path::new("100Gbps", "100ms", 1_000_000)
 }
@@ -23,7 +23,7 @@ fn slow_start_doubles_cwnd_every_round_trip() {
 }
 
 #[test]
-fn an_ack_of_many_segments_raises_cwnd_to_ssthresh_and_the_rest_counts_for_what_follows() {
+fn an_ack_of_many_segments_raises_cwnd_to_ssthresh_and_the_rest_counts_as_avoidance() {
     let mut path = open_path();
     path.ack_grid = Span::from_millis(50);
     let mut pipe = Pipe::new(path, "reno", &[]);
@@ -44,7 +44,7 @@ fn after_slow_start_cwnd_grows_by_one_per_round_trip() {
 }
 
 #[test]
-fn a_loss_halves_cwnd_and_growth_goes_on_by_one_per_round_trip() {
+fn a_loss_halves_cwnd_and_growth_continues_by_one_per_round_trip() {
     let mut path = open_path();
     path.lose.insert(200);
     let mut pipe = Pipe::new(path, "reno", &[]);
@@ -60,7 +60,7 @@ fn a_loss_halves_cwnd_and_growth_goes_on_by_one_per_round_trip() {
 #[test]
 fn a_timeout_halves_ssthresh_and_starts_over_with_one() {
     let mut path = open_path();
-    // The whole third round, and nothing after it that would tell of the loss.
+    // The complete third round, and no later packet that would reveal the loss.
     path.lose = (30..70).collect();
     let mut pipe = Pipe::new(path, "reno", &[]);
     pipe.run_until(at("3s"));
@@ -82,7 +82,7 @@ fn ssthresh_is_never_below_two() {
 }
 
 #[test]
-fn an_undo_brings_back_the_cwnd_of_before() {
+fn an_undo_restores_the_previous_cwnd() {
     let mut path = open_path();
     path.lose.insert(200);
     let mut pipe = Pipe::new(path, "reno", &[]);
@@ -94,7 +94,7 @@ fn an_undo_brings_back_the_cwnd_of_before() {
 }
 
 #[test]
-fn cwnd_grows_to_twice_what_the_application_uses_and_no_further() {
+fn cwnd_grows_to_at_most_twice_the_flight_of_an_application_limited_sender() {
     let mut path = open_path();
     path.bursts = Some((Packets(8), "150ms".parse().expect("a time")));
     let mut pipe = Pipe::new(path, "reno", &[]);

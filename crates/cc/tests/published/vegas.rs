@@ -25,7 +25,7 @@ fn queued(pipe: &Pipe, start: Time) -> (f64, f64) {
 }
 
 #[test]
-fn two_to_four_segments_wait_at_the_bottleneck() {
+fn two_to_four_segments_are_queued_at_the_bottleneck() {
     let mut pipe = Pipe::new(bottleneck(), "vegas", &[]);
     pipe.run_until(at("20s"));
     let (least, most) = queued(&pipe, at("10s"));
@@ -37,7 +37,7 @@ fn two_to_four_segments_wait_at_the_bottleneck() {
 }
 
 #[test]
-fn the_thresholds_say_how_many_segments_wait() {
+fn the_thresholds_bound_the_number_of_queued_segments() {
     let params = [("alpha", 20.0), ("beta", 24.0)];
     let mut pipe = Pipe::new(bottleneck(), "vegas", &params);
     pipe.run_until(at("20s"));
@@ -48,7 +48,7 @@ fn the_thresholds_say_how_many_segments_wait() {
 }
 
 #[test]
-fn slow_start_ends_without_a_loss_when_a_queue_builds() {
+fn slow_start_ends_without_a_loss_when_a_queue_builds_up() {
     let mut pipe = Pipe::new(bottleneck(), "vegas", &[]);
     pipe.run_until(at("5s"));
     let largest = pipe.rows.iter().map(|row| row.cwnd.0).max().expect("rows");
@@ -89,7 +89,7 @@ fn the_window_moves_by_one_per_round_trip() {
 }
 
 #[test]
-fn a_longer_path_looks_like_a_queue() {
+fn an_increased_path_rtt_is_mistaken_for_a_queue() {
     let cwnd_with = |rtt: Span| {
         let mut pipe = Pipe::new(bottleneck(), "vegas", &[]);
         pipe.run_until(at("10s"));

@@ -1,4 +1,4 @@
-//! What the tests share: a plain configuration, and a driver that stands for the simulator.
+//! Shared by the tests: a plain configuration, and a driver that replaces the simulator.
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use rand_xoshiro::{Xoshiro256PlusPlus, rand_core::SeedableRng};
@@ -6,7 +6,7 @@ use thalweg_link::{Link, LinkError, Sent};
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
 
-/// No limit, no loss, no delay, and a buffer that nothing fills.
+/// No rate limit, no loss, no delay, and an unlimited buffer.
 pub fn plain() -> plan::Link {
     plan::Link {
         capacity: plan::Capacity::Unlimited,
@@ -77,7 +77,7 @@ pub fn full_sized(at_ns: impl IntoIterator<Item = u64>) -> Vec<Offer> {
     at_ns.into_iter().map(|at_ns| Offer { at_ns, size: 1500, extra_ns: 0 }).collect()
 }
 
-/// What came of some offers.
+/// The outcome of a sequence of offers.
 #[derive(Debug, PartialEq)]
 pub struct Outcome {
     pub sent: Vec<Sent>,

@@ -336,14 +336,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_settles_where_four_fifths_of_what_follows_are_good() {
+    fn a_selection_converges_once_four_fifths_of_the_later_choices_are_good() {
         let choices: Vec<bool> = (0..60).map(|number| number >= 10 && number % 10 != 0).collect();
         assert_eq!(settled(&choices), 8.0);
         assert_eq!(settled(&[false; 60]), 60.0);
     }
 
     #[test]
-    fn a_connection_that_is_moved_keeps_what_it_had_lost_until_then() {
+    fn a_reassigned_connection_keeps_its_earlier_losses() {
         let row = |ms, segments, retransmits| Row {
             fct: Span::from_millis(ms),
             segments: Packets(segments),

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_is_the_median_and_the_ninth_decile() {
+    fn a_spread_is_the_median_and_the_90th_percentile() {
         let spread = Spread::of((0..=10).rev().map(f64::from).collect()).unwrap();
         assert_eq!(spread, Spread { median: 5.0, worst_decile: 9.0 });
         assert_eq!(Spread::of(Vec::new()), None);

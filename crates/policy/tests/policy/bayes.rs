@@ -12,12 +12,12 @@ fn chance(policy: &Bayes, to: &str, arm: ArmId) -> f64 {
 }
 
 #[test]
-fn before_anything_is_known_arms_are_equal() {
+fn arms_are_equally_likely_before_any_outcome() {
     assert!((chance(&bayes(), HERE, BBR) - 0.5).abs() < 0.05);
 }
 
 #[test]
-fn an_arm_that_is_twice_as_fast_gets_nearly_everything_within_twenty_connections() {
+fn an_arm_that_is_twice_as_fast_gets_nearly_all_weight_within_twenty_connections() {
     let mut settled = 0;
     for seed in 0..50 {
         let (mut policy, mut luck) = (bayes(), Luck::new(seed));
@@ -29,7 +29,7 @@ fn an_arm_that_is_twice_as_fast_gets_nearly_everything_within_twenty_connections
 }
 
 #[test]
-fn an_arm_that_is_twice_as_slow_gets_next_to_nothing() {
+fn an_arm_that_is_twice_as_slow_gets_almost_no_weight() {
     let mut luck = Luck::new(5);
     let mut policy = bayes();
     run(&mut policy, prefix(HERE), [200.0, 400.0], 60, &mut luck);
@@ -61,7 +61,7 @@ fn a_change_of_the_path_is_an_event_with_a_reason() {
 }
 
 #[test]
-fn a_new_destination_starts_with_what_its_neighbours_found() {
+fn a_new_destination_starts_with_the_estimates_of_its_neighbours() {
     let (mut policy, mut luck) = (bayes(), Luck::new(4));
     for number in 0..12 {
         run(&mut policy, prefix(&format!("198.51.{number}.0/24")), [600.0, 200.0], 40, &mut luck);
@@ -87,7 +87,7 @@ fn neighbours_that_disagree_have_no_influence() {
 }
 
 #[test]
-fn a_path_that_is_slow_for_everybody_is_no_reason_to_leave_an_arm() {
+fn a_slow_path_without_outcomes_of_other_arms_does_not_shift_the_weights() {
     let (mut policy, mut luck) = (bayes(), Luck::new(8));
     (0..10).for_each(|_| drop(policy.observe(&outcome(prefix(HERE), BBR, luck.ms(5000.0)), at(1_700_000_000))));
     // Nothing was ever seen of CUBIC here, so there is nothing to compare with.
@@ -95,7 +95,7 @@ fn a_path_that_is_slow_for_everybody_is_no_reason_to_leave_an_arm() {
 }
 
 #[test]
-fn what_the_application_limits_teaches_nothing() {
+fn application_limited_outcomes_are_ignored() {
     let mut policy = bayes();
     let before = chance(&policy, HERE, BBR);
     for _ in 0..50 {
@@ -106,20 +106,20 @@ fn what_the_application_limits_teaches_nothing() {
 }
 
 #[test]
-fn a_transfer_whose_time_is_known_counts_on_a_connection_that_idles_between_two() {
+fn a_timed_transfer_counts_on_a_connection_with_idle_periods() {
     let objective = Objective::default();
     let idle = Outcome { is_app_limited: true, ..outcome(prefix(HERE), BBR, 100.0) };
     assert_eq!(objective.reward(&idle), objective.reward(&outcome(prefix(HERE), BBR, 100.0)));
 }
 
 #[test]
-fn what_fits_into_the_initial_window_teaches_nothing() {
+fn transfers_that_fit_into_the_initial_window_are_ignored() {
     let small = Outcome { acked: Bytes(10_000), ..outcome(prefix(HERE), BBR, 100.0) };
     assert_eq!(Objective::default().reward(&small), None);
 }
 
 #[test]
-fn what_others_have_chosen_teaches_nothing() {
+fn algorithms_chosen_elsewhere_are_ignored() {
     let mut policy = bayes();
     let before = chance(&policy, HERE, BBR);
     let theirs = Outcome { group: Group::Untouched, ..outcome(prefix(HERE), BBR, 10.0) };
@@ -128,7 +128,7 @@ fn what_others_have_chosen_teaches_nothing() {
 }
 
 #[test]
-fn retransmissions_have_the_price_that_the_operator_names() {
+fn retransmissions_have_the_configured_price() {
     let lossy = Outcome { retransmits: Packets(104), ..outcome(prefix(HERE), BBR, 100.0) };
     let reward = |retransmit_price| Objective { retransmit_price, ..Objective::default() }.reward(&lossy).unwrap();
     assert!((reward(0.0) - reward(2.0) - 1.0).abs() < 1e-12, "half of the segments, at a price of 2");
@@ -145,7 +145,7 @@ fn long_connections_are_judged_by_throughput_and_short_ones_by_time() {
 }
 
 #[test]
-fn directions_are_different_things() {
+fn directions_are_learned_separately() {
     let (mut policy, mut luck) = (bayes(), Luck::new(6));
     for number in 0..60 {
         let arm = ArmId(number % 2);
@@ -160,7 +160,7 @@ fn directions_are_different_things() {
 }
 
 #[test]
-fn what_is_old_counts_for_less() {
+fn old_outcomes_are_discounted() {
     let (mut policy, mut luck) = (bayes(), Luck::new(6));
     run(&mut policy, prefix(HERE), [200.0, 300.0], 60, &mut luck);
     let later =
@@ -169,7 +169,7 @@ fn what_is_old_counts_for_less() {
 }
 
 #[test]
-fn destinations_that_were_not_heard_of_for_longest_are_forgotten() {
+fn the_least_recently_updated_destinations_are_evicted() {
     let settings = BayesSettings { most_prefixes: 64, ..BayesSettings::default() };
     let mut policy = Bayes::new(arms(), Objective::default(), settings);
     for number in 0..200u64 {
@@ -183,7 +183,7 @@ fn destinations_that_were_not_heard_of_for_longest_are_forgotten() {
 }
 
 #[test]
-fn an_explanation_says_how_much_better_and_how_sure_that_is() {
+fn an_explanation_states_the_effect_and_its_probability() {
     let (mut policy, mut luck) = (bayes(), Luck::new(2));
     run(&mut policy, prefix(HERE), [400.0, 200.0], 60, &mut luck);
     let explanation = policy.explain(prefix(HERE), at(1_700_000_060));
@@ -194,7 +194,7 @@ fn an_explanation_says_how_much_better_and_how_sure_that_is() {
 }
 
 #[test]
-fn the_same_outcomes_give_the_same_weights() {
+fn identical_outcomes_yield_identical_weights() {
     let weights = || {
         let (mut policy, mut luck) = (bayes(), Luck::new(2));
         run(&mut policy, prefix(HERE), [400.0, 300.0], 60, &mut luck);

@@ -49,7 +49,7 @@ fn is_withdrawal(event: &PolicyEvent) -> bool {
 }
 
 #[test]
-fn of_1000_runs_in_which_nothing_differs_at_most_the_nominal_rate_sounds() {
+fn the_false_alarm_rate_over_1000_null_runs_is_at_most_nominal() {
     let settings = GuardSettings { holdout: 0.25, ..GuardSettings::default() };
     let to = destinations(12);
     let mut alarms = 0;
@@ -64,7 +64,7 @@ fn of_1000_runs_in_which_nothing_differs_at_most_the_nominal_rate_sounds() {
 
 /// The baseline of the guard's test: a fixed-sample test, evaluated after every pair.
 #[test]
-fn a_test_that_may_not_be_looked_at_all_the_time_sounds_far_too_often_in_the_same_runs() {
+fn a_fixed_sample_test_evaluated_continuously_exceeds_the_nominal_false_alarm_rate() {
     let mut alarms = 0;
     for seed in 0..200 {
         let mut luck = Luck::new(seed);
@@ -80,7 +80,7 @@ fn a_test_that_may_not_be_looked_at_all_the_time_sounds_far_too_often_in_the_sam
 }
 
 #[test]
-fn where_the_treatment_is_worse_the_default_comes_back_with_a_reason() {
+fn a_worse_treatment_is_withdrawn_with_a_reason() {
     let mut guard = always_bbr(GuardSettings::default());
     let events = play(&mut guard, &[prefix(HERE)], [200.0, 500.0], 0..600, &mut Luck::new(1));
     let withdrawal = events.iter().find(|event| is_withdrawal(event)).expect("a withdrawal");
@@ -101,7 +101,7 @@ fn where_the_treatment_is_worse_the_default_comes_back_with_a_reason() {
 }
 
 #[test]
-fn harm_on_one_network_does_not_take_the_others_the_treatment() {
+fn harm_on_one_network_does_not_withdraw_the_treatment_from_others() {
     let mut guard = always_bbr(GuardSettings { holdout: 0.2, ..GuardSettings::default() });
     let (bad, good) = (prefix("10.0.0.0/24"), prefix("172.16.0.0/24"));
     let mut luck = Luck::new(3);
@@ -122,7 +122,7 @@ fn harm_on_one_network_does_not_take_the_others_the_treatment() {
 }
 
 #[test]
-fn after_a_day_the_policy_may_try_again() {
+fn the_policy_resumes_a_day_after_a_withdrawal() {
     let mut guard = always_bbr(GuardSettings::default());
     let mut luck = Luck::new(1);
     play(&mut guard, &[prefix(HERE)], [200.0, 500.0], 0..600, &mut luck);
@@ -134,7 +134,7 @@ fn after_a_day_the_policy_may_try_again() {
 }
 
 #[test]
-fn the_hold_out_shrinks_once_it_harms_for_certain() {
+fn the_hold_out_shrinks_once_its_harm_is_significant() {
     let mut guard = always_bbr(GuardSettings::default());
     let events = play(&mut guard, &[prefix(HERE)], [500.0, 200.0], 0..600, &mut Luck::new(2));
     assert!(events.iter().any(|event| event.change == Change::HoldoutShrunk), "{events:?}");
@@ -144,7 +144,7 @@ fn the_hold_out_shrinks_once_it_harms_for_certain() {
 }
 
 #[test]
-fn stock_bbr_is_never_chosen_while_the_host_is_short_of_cpu() {
+fn stock_bbr_is_never_selected_while_the_host_is_short_of_cpu() {
     let arms = Arms::named(&["cubic", "bbr", "bbr_cpu"], "cubic").unwrap();
     let policy = AnyPolicy::Static(Static::of(arms.clone(), &[0.2, 0.6, 0.2]));
     let mut guard = Guard::new(arms, policy, Objective::default(), GuardSettings::default());
@@ -170,7 +170,7 @@ fn a_lossy_connection_is_not_moved_to_bbr_while_the_host_is_short_of_cpu() {
 }
 
 #[test]
-fn a_default_that_needs_a_whole_cpu_is_replaced_while_there_is_none() {
+fn a_default_that_needs_a_full_cpu_is_replaced_while_the_host_is_short_of_cpu() {
     let arms = Arms::named(&["bbr", "cubic"], "bbr").unwrap();
     let policy = AnyPolicy::Static(Static::only(arms.clone(), arms.default()));
     let mut guard = Guard::new(arms, policy, Objective::default(), GuardSettings::default());
@@ -179,7 +179,7 @@ fn a_default_that_needs_a_whole_cpu_is_replaced_while_there_is_none() {
 }
 
 #[test]
-fn what_bbr_did_without_its_cpu_is_not_held_against_the_path() {
+fn outcomes_of_bbr_while_short_of_cpu_do_not_count_for_the_path() {
     let mut guard = guarded(AnyPolicy::Bayes(bayes()), GuardSettings::default());
     let before = guard.weights(prefix(HERE), Class::default(), at(START));
     for _ in 0..40 {
@@ -223,7 +223,7 @@ fn a_new_preference_is_an_event_with_the_policys_reason() {
 }
 
 #[test]
-fn accounts_add_up() {
+fn outcomes_are_accumulated_per_destination_and_arm() {
     let mut guard = always_bbr(GuardSettings::default());
     for (arm, ms, retransmits) in [(BBR, 100.0, 2), (BBR, 50.0, 0), (CUBIC, 400.0, 7)] {
         let closed = Outcome { retransmits: Packets(retransmits), ..outcome(prefix("192.0.2.0/24"), arm, ms) };

@@ -1,4 +1,4 @@
-//! What the crate promises, from outside.
+//! The contracts of the crate, through its public interface.
 
 mod bayes;
 mod guard;

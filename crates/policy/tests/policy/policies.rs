@@ -46,7 +46,7 @@ fn bpftune_chooses_from_the_fourth_connection_on() {
 }
 
 #[test]
-fn bpftune_costs_are_those_of_its_formula() {
+fn bpftune_costs_match_its_formula() {
     let mut policy = Bpftune::new(four_arms(), BpftuneSettings { learning_rate: 2, ..BpftuneSettings::default() });
     (0..3).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));
     policy.observe(&seen(BBR, 3, 10_000), NOW);
@@ -59,7 +59,7 @@ fn bpftune_costs_are_those_of_its_formula() {
 }
 
 #[test]
-fn bpftune_takes_the_cheapest_but_for_one_in_twenty() {
+fn bpftune_selects_the_cheapest_arm_for_19_of_20_connections() {
     let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
     (0..3).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));
     for (arm, rate) in [(0, 1000), (1, 10_000), (2, 500), (3, 100), (0, 1000), (1, 9000)] {
@@ -69,7 +69,7 @@ fn bpftune_takes_the_cheapest_but_for_one_in_twenty() {
 }
 
 #[test]
-fn bpftune_never_leaves_an_arm_that_the_kernel_lacks() {
+fn bpftune_never_switches_away_from_an_arm_that_the_kernel_lacks() {
     // No outcome of it ever arrives, so its cost stays 0: the weakness of this policy.
     let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
     for number in 0..60 {
@@ -79,7 +79,7 @@ fn bpftune_never_leaves_an_arm_that_the_kernel_lacks() {
 }
 
 #[test]
-fn bpftune_shares_an_account_among_all_behind_a_gateway() {
+fn bpftune_shares_its_statistics_among_all_hosts_behind_a_gateway() {
     let learned = |key| {
         let mut policy = Bpftune::new(four_arms(), BpftuneSettings { key, ..BpftuneSettings::default() });
         (0..8).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));
@@ -121,7 +121,7 @@ fn the_first_rule_that_applies_decides() {
 }
 
 #[test]
-fn losses_of_bbr_say_nothing_about_the_path() {
+fn losses_of_bbr_do_not_count_for_the_path() {
     let mut rules = Rules::from_value(arms(), policy_file(), Arc::default()).unwrap();
     let lossy = Outcome { retransmits: Packets(20), ..outcome(prefix("192.0.2.0/24"), BBR, 100.0) };
     (0..9).for_each(|_| drop(rules.observe(&lossy, NOW)));
@@ -129,7 +129,7 @@ fn losses_of_bbr_say_nothing_about_the_path() {
 }
 
 #[test]
-fn a_policy_file_that_cannot_be_obeyed_is_refused() {
+fn an_invalid_policy_file_is_rejected() {
     let refusal = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut file = policy_file();
         change(&mut file);
@@ -163,7 +163,7 @@ fn table() -> Places {
 }
 
 #[test]
-fn a_rule_for_networks_holds_from_the_first_connection_on() {
+fn a_network_rule_applies_from_the_first_connection() {
     let rules = rule_when(json!({"prefix": ["198.51.0.0/16", "2001:db8::/32"]}), Known::default()).unwrap();
     assert_eq!(chance(&rules, "198.51.100.0/24", BBR), 1.0);
     assert_eq!(chance(&rules, "2001:db8:7::/48", BBR), 1.0);
@@ -171,7 +171,7 @@ fn a_rule_for_networks_holds_from_the_first_connection_on() {
 }
 
 #[test]
-fn a_table_says_whose_a_destination_is_by_its_longest_network() {
+fn a_prefix_table_is_searched_by_longest_prefix_match() {
     let known = || Known { places: table(), ..Known::default() };
     let rules = rule_when(json!({"as": ["AS64496", "AS64500"]}), known()).unwrap();
     assert_eq!(chance(&rules, "192.0.7.0/24", BBR), 1.0);
@@ -182,21 +182,21 @@ fn a_table_says_whose_a_destination_is_by_its_longest_network() {
 }
 
 #[test]
-fn a_rule_for_another_server_is_left_out_and_one_for_this_one_holds() {
+fn a_rule_for_another_server_is_ignored_and_one_for_this_server_applies() {
     let known = || Known { host: [("pop".to_owned(), "lon".to_owned())].into(), ..Known::default() };
     let share = |pop: &str| chance(&rule_when(json!({"pop": [pop]}), known()).unwrap(), "192.0.2.0/24", BBR);
     assert_eq!((share("lon"), share("fra")), (1.0, 0.0));
 }
 
 #[test]
-fn a_rule_can_ask_who_opens_a_connection() {
+fn a_rule_can_depend_on_the_side_that_opens_the_connection() {
     let rules = rule_when(json!({"direction": ["out"]}), Known::default()).unwrap();
     let share = |direction| rules.weights(prefix("192.0.2.0/24"), Class { direction, size: None }, NOW).chance(BBR);
     assert_eq!((share(Direction::Out), share(Direction::In)), (1.0, 0.0));
 }
 
 #[test]
-fn a_rule_about_an_unknown_value_is_refused_with_the_known_ones() {
+fn a_rule_with_an_unknown_value_is_rejected_with_the_known_ones() {
     let refusal = |when| rule_when(when, Known::default()).unwrap_err().to_string();
     let unknown = refusal(json!({"as": ["AS64496"]}));
     assert!(
@@ -211,7 +211,7 @@ fn a_rule_about_an_unknown_value_is_refused_with_the_known_ones() {
 }
 
 #[test]
-fn an_ab_by_prefix_keeps_each_destination_to_its_arm() {
+fn an_ab_test_by_prefix_keeps_one_arm_per_destination() {
     let ab = Ab::new(arms(), BBR, 0.3, AbUnit::Prefix, 7);
     let mut treated = 0.0;
     for number in 0..250 {
@@ -226,7 +226,7 @@ fn an_ab_by_prefix_keeps_each_destination_to_its_arm() {
 }
 
 #[test]
-fn after_the_pilot_everybody_gets_the_treatment() {
+fn after_the_pilot_all_connections_get_the_treatment() {
     let ab = Ab::new(arms(), BBR, 0.1, AbUnit::Connection, 7).until(at(100));
     let share = |now| ab.weights(prefix("192.0.2.0/24"), Class::default(), now).chance(BBR);
     assert!((share(at(99)) - 0.1).abs() < 1e-12);
@@ -246,7 +246,7 @@ fn simple_learners_find_an_arm_that_is_twice_as_fast() {
 }
 
 #[test]
-fn static_weights_stay() {
+fn static_weights_do_not_change() {
     let mut policy = Static::of(arms(), &[1.0, 3.0]);
     run(&mut policy, prefix("192.0.2.0/24"), [100.0, 900.0], 50, &mut Luck::new(1));
     assert_eq!(chance(&policy, "192.0.2.0/24", BBR), 0.75);

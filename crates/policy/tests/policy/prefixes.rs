@@ -16,12 +16,12 @@ fn an_address_belongs_to_the_destination_of_its_family() {
 }
 
 #[test]
-fn ipv4_on_an_ipv6_socket_is_ipv4() {
+fn ipv4_mapped_addresses_are_ipv4() {
     assert_eq!(Tree::default().leaf(address("::ffff:192.0.2.7")).to_string(), "192.0.2.0/24");
 }
 
 #[test]
-fn a_destination_inherits_from_the_root_downwards() {
+fn a_destination_inherits_from_its_ancestors_starting_at_the_root() {
     let tree = Tree::default();
     let names = |leaf| tree.ancestors(tree.leaf(address(leaf))).map(|prefix| prefix.to_string()).collect::<Vec<_>>();
     assert_eq!(names("192.0.2.7"), ["0.0.0.0/0", "192.0.0.0/8", "192.0.0.0/16"]);
@@ -29,7 +29,7 @@ fn a_destination_inherits_from_the_root_downwards() {
 }
 
 #[test]
-fn other_lengths_of_destinations_leave_out_what_is_longer() {
+fn configured_prefix_lengths_omit_longer_ancestors() {
     let tree = Tree::with_leaves(12, 64);
     let leaf = tree.leaf(address("172.20.3.4"));
     assert_eq!(leaf.to_string(), "172.16.0.0/12");
@@ -38,7 +38,7 @@ fn other_lengths_of_destinations_leave_out_what_is_longer() {
 }
 
 #[test]
-fn what_is_no_prefix_is_told_so() {
+fn an_invalid_prefix_is_reported() {
     for (text, why) in [
         ("192.0.2.0", "it has no length"),
         ("192.0.2/24", "its address is malformed"),
@@ -53,14 +53,14 @@ fn what_is_no_prefix_is_told_so() {
 
 proptest! {
     #[test]
-    fn every_prefix_survives_being_written(bits: u128, length in 0u8..=128, is_v4: bool) {
+    fn every_prefix_survives_formatting_and_parsing(bits: u128, length in 0u8..=128, is_v4: bool) {
         let address = if is_v4 { IpAddr::from((bits as u32).to_be_bytes()) } else { IpAddr::from(bits.to_be_bytes()) };
         let prefix = Prefix::of(address, length);
         prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);
     }
 
     #[test]
-    fn ancestors_hold_their_destination_and_each_other(bits: u128, is_v4: bool) {
+    fn ancestors_contain_their_destination_and_each_other(bits: u128, is_v4: bool) {
         let address = if is_v4 { IpAddr::from((bits as u32).to_be_bytes()) } else { IpAddr::from(bits.to_be_bytes()) };
         let tree = Tree::default();
         let leaf = tree.leaf(address);

@@ -35,7 +35,7 @@ fn the_default_beats_its_peers_at_their_best() {
 }
 
 #[test]
-fn with_the_same_guard_and_hold_out_the_default_still_beats_its_peers() {
+fn with_equal_guard_and_hold_out_the_default_still_beats_its_peers() {
     let simulation = simulation();
     let bayes = at_best(&simulation, "bayes, guarded", SEEDS);
     for peer in ["ucb, guarded", "epsilon-greedy, guarded"] {
@@ -68,7 +68,7 @@ fn the_same_seed_gives_the_same_score_and_another_one_another() {
 }
 
 #[test]
-fn the_table_says_what_is_known_of_these_paths() {
+fn the_table_has_the_expected_values_for_the_simulated_paths() {
     let simulation = simulation();
     let kind = |name: &str| simulation.kinds().iter().position(|kind| *kind == name).unwrap();
     let (bbr, bbr_cpu) = (ArmId(1), ArmId(2));
@@ -89,13 +89,13 @@ fn regret_is_never_negative() {
 }
 
 #[test]
-fn a_policy_that_does_not_exist_is_told_so() {
+fn an_unknown_policy_is_rejected() {
     let error = Contender::candidates("oracle", &simulation()).unwrap_err().to_string();
     assert!(error.starts_with("`oracle` is not a policy; expected one of static cubic, "), "{error}");
 }
 
 #[test]
-fn files_that_do_not_fit_are_told_so() {
+fn incompatible_files_are_rejected() {
     let refusal =
         |population: &str, outcomes: &str| Simulation::new(population, outcomes, Objective::default()).unwrap_err();
     assert!(refusal("{}", OUTCOMES).starts_with("population: missing field"));

@@ -37,7 +37,7 @@ fn learned(policy: AnyPolicy) -> Guard {
 }
 
 #[test]
-fn a_policy_goes_on_where_it_was() {
+fn a_policy_resumes_from_its_snapshot() {
     for policy in policies() {
         let mut guard = learned(policy);
         let text = Snapshot::of(&guard).to_json();
@@ -54,7 +54,7 @@ fn a_policy_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_cannot_be_gone_on_from_is_refused() {
+fn an_incompatible_snapshot_is_rejected() {
     let text = Snapshot::of(&learned(AnyPolicy::Bayes(bayes()))).to_json();
     let refusal = |text: &str| Snapshot::restore(text).unwrap_err();
     assert!(matches!(refusal(&text[..text.len() / 2]), RestoreError::Form(_)));
@@ -64,7 +64,7 @@ fn what_cannot_be_gone_on_from_is_refused() {
 }
 
 #[test]
-fn what_was_learned_is_taken_over_under_new_settings() {
+fn learned_state_is_kept_under_new_settings() {
     for policy in policies() {
         let old = learned(policy.clone());
         let settings = GuardSettings { holdout: 0.2, ..GuardSettings::default() };
@@ -80,7 +80,7 @@ fn what_was_learned_is_taken_over_under_new_settings() {
 }
 
 #[test]
-fn what_was_learned_of_something_else_is_not_taken_over() {
+fn learned_state_of_another_setup_is_not_restored() {
     let bayes = || AnyPolicy::Bayes(bayes());
     let fresh = |arms: Arms, policy, objective| Guard::new(arms, policy, objective, GuardSettings::default());
     let price = Objective { retransmit_price: 3.0, ..Objective::default() };

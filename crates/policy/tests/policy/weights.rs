@@ -16,14 +16,14 @@ fn arms_without_the_default_are_refused() {
 }
 
 #[test]
-fn what_is_known_of_an_arm_follows_from_its_name() {
+fn properties_of_an_arm_follow_from_its_name() {
     let arms = Arms::named(&["cubic", "bbr", "bbr_cpu"], "cubic").unwrap();
     let known: Vec<_> = arms.iter().map(|(_, arm)| (arm.is_loss_based, arm.needs_whole_cpu)).collect();
     assert_eq!(known, [(true, false), (false, true), (false, false)]);
 }
 
 #[test]
-fn arms_that_are_left_out_leave_their_share_to_the_others() {
+fn the_weight_of_excluded_arms_is_redistributed_to_the_others() {
     let weights = Weights::of(&[0.25, 0.5, 0.25]).holding_out(0.05);
     let left = weights.clone().without(CUBIC, |arm| arm == BBR);
     assert_eq!(left.chances(), [0.5, 0.0, 0.5]);
@@ -33,14 +33,14 @@ fn arms_that_are_left_out_leave_their_share_to_the_others() {
 
 proptest! {
     #[test]
-    fn chances_add_up_whatever_is_wished(wishes in prop::collection::vec(prop::num::f64::ANY, 1..8)) {
+    fn probabilities_sum_to_one_for_any_weights(wishes in prop::collection::vec(prop::num::f64::ANY, 1..8)) {
         let weights = Weights::of(&wishes);
         prop_assert!((weights.chances().iter().sum::<f64>() - 1.0).abs() < 1e-9);
         prop_assert!(weights.chances().iter().all(|chance| (0.0..=1.0).contains(chance)));
     }
 
     #[test]
-    fn an_arm_without_a_chance_is_never_drawn(
+    fn an_arm_with_probability_zero_is_never_drawn(
         wishes in prop::collection::vec(0.0f64..1.0, 1..8), zero: usize, unit in 0.0f64..1.0,
     ) {
         let mut wishes = wishes;

@@ -11,7 +11,7 @@ fn cpu() -> Cpu {
 }
 
 #[test]
-fn a_host_is_on_cpu_in_its_slices_alone() {
+fn a_host_is_on_cpu_only_in_its_slices() {
     let mut cpu = cpu();
     let turns: Vec<u64> = (0..10).map(|ms| cpu.next_turn(Time(ms * MS)).0 / MS).collect();
     // Slices: until 1 ms, from 4 to 6 ms, from 9 to 11 ms.
@@ -19,7 +19,7 @@ fn a_host_is_on_cpu_in_its_slices_alone() {
 }
 
 #[test]
-fn work_that_does_not_fit_into_a_slice_goes_on_in_the_next() {
+fn work_that_does_not_fit_into_a_slice_continues_in_the_next() {
     let free = |cost: u64| {
         let mut cpu = cpu();
         cpu.work(Time(4 * MS), Span(cost));
@@ -34,7 +34,7 @@ fn work_that_does_not_fit_into_a_slice_goes_on_in_the_next() {
 }
 
 #[test]
-fn a_whole_cpu_is_never_away() {
+fn a_full_cpu_is_never_off_cpu() {
     let mut cpu = cpu();
     cpu.slices.period = cpu.slices.slice;
     cpu.slices.phase = Span::ZERO;
@@ -43,7 +43,7 @@ fn a_whole_cpu_is_never_away() {
 }
 
 #[test]
-fn slices_with_jitter_differ_in_length_and_keep_the_share() {
+fn jittered_slices_differ_in_length_and_keep_the_share() {
     let plan = plan::Cpu { slice_jitter_ppm: 500_000, ..PLAN };
     let slices = Slices::new(&plan, &mut rand_core::SeedableRng::seed_from_u64(1));
     let lengths: Vec<u64> = (0..10_000).map(|number| slices.length(Time(number * 5 * MS)).0).collect();
@@ -81,12 +81,12 @@ fn turns(cpu: &mut Cpu, at_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
 }
 
 #[test]
-fn a_host_with_a_load_is_on_cpu_until_its_credit_is_used_up_and_then_in_slices() {
+fn a_loaded_host_is_on_cpu_until_its_credit_is_exhausted_and_then_in_slices() {
     // 8 ms at a net 0.8 per millisecond last for 10 ms; then 2 ms out of every 5.
     let mut cpu = with_credit(8, 1_000_000);
     assert_eq!(turns(&mut cpu, [0, 4, 9]), [0, 4, 9]);
     assert_eq!(turns(&mut cpu, 10..18), [10, 11, 15, 15, 15, 15, 16, 20]);
-    // A slice uses 2 ms and a period earns 1 ms: that leaves neither credit nor debt, however long it goes on.
+    // A slice uses 2 ms and a period earns 1 ms: that leaves neither credit nor debt over any duration.
     assert_eq!(turns(&mut cpu, [1002, 1003]), [1005, 1005]);
 }
 
@@ -103,7 +103,7 @@ fn packets_spend_credit_and_an_idle_host_earns_it_back() {
 }
 
 #[test]
-fn no_more_than_the_maximum_is_earned() {
+fn credit_does_not_exceed_its_maximum() {
     let mut cpu = with_credit(0, 0);
     // 20 ms, the maximum, and not the 200 ms that it has earned: with what it earns meanwhile, 24 ms of
     // work; that of 1 ms which uses it up begins the slices, of 2 ms.
@@ -128,7 +128,7 @@ fn no_more_than_the_maximum_is_earned() {
 ///  81 the last one             83 the transfer is complete
 /// ```
 #[test]
-fn a_transfer_from_a_host_that_is_away_half_of_the_time_takes_as_long_as_by_hand() {
+fn a_transfer_of_a_host_that_is_off_cpu_half_of_the_time_takes_the_calculated_time() {
     let mut experiment: plan::Experiment =
         serde_json::from_str(include_str!("../../tests/data/one-cubic-flow.json")).unwrap();
     experiment.forward.capacity = plan::Capacity::Unlimited;
@@ -172,7 +172,7 @@ fn a_transfer_from_a_host_that_is_away_half_of_the_time_takes_as_long_as_by_hand
 ///  their ACKs come and are handled       48         58
 /// ```
 #[test]
-fn acknowledgements_are_handled_and_release_data_while_the_cpu_of_the_application_is_away() {
+fn acks_release_data_while_the_application_is_off_cpu() {
     let mut experiment: plan::Experiment =
         serde_json::from_str(include_str!("../../tests/data/one-cubic-flow.json")).unwrap();
     experiment.forward.capacity = plan::Capacity::Unlimited;

@@ -1,4 +1,4 @@
-//! What loss, buffers and the receive window do to each algorithm.
+//! Effects of loss, buffers and the receive window on each algorithm.
 //!
 //! The bounds are wide: they hold the sign and the size of published results, not the third digit.
 
@@ -60,7 +60,7 @@ fn bbr_keeps_its_rate_under_random_loss_that_starves_cubic() {
 }
 
 #[test]
-fn one_against_one_bbr_wins_in_shallow_buffers_and_cubic_in_deep_ones() {
+fn bbr_beats_cubic_in_shallow_buffers_and_loses_in_deep_ones() {
     let bbr_share = |buffer_bdp: f64| {
         let rows = run(&bulk(MBPS_100, MS_20, buffer_bdp, &["bbr", "cubic"], 60));
         let goodput = |flow| of(&rows, flow)[0].goodput_bps;
@@ -72,7 +72,7 @@ fn one_against_one_bbr_wins_in_shallow_buffers_and_cubic_in_deep_ones() {
 }
 
 #[test]
-fn a_small_receive_buffer_holds_bbr_back_on_a_long_path_only() {
+fn a_small_receive_buffer_limits_bbr_only_on_a_long_path() {
     // Li et al. (2018), figures 3 and 4: 1000 kB of tcp_rmem are enough at a short round-trip time, and not at a long
     // one.
     let used = |rtt_ms: u64, rmem: u64| {

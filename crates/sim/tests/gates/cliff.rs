@@ -72,29 +72,29 @@ fn is_collapsed(share: f64) -> bool {
     share <= COLLAPSED
 }
 
-fn falls_at_its_cliff(gain: f64) {
+fn assert_collapse_at_cliff(gain: f64) {
     assert!(is_flat(middle(gain, cliff(gain) / 2.0)), "gain {gain}: far below the cliff");
     assert!(is_flat(middle(gain, cliff(gain) - POINTS)), "gain {gain}: just below the cliff");
     assert!(is_collapsed(middle(gain, cliff(gain) + POINTS)), "gain {gain}: just above the cliff");
 }
 
 #[test]
-fn a_probing_gain_of_1_1_falls_at_9_percent() {
-    falls_at_its_cliff(1.1);
+fn a_probing_gain_of_1_1_collapses_at_9_percent_loss() {
+    assert_collapse_at_cliff(1.1);
 }
 
 #[test]
-fn a_probing_gain_of_1_25_falls_at_20_percent() {
-    falls_at_its_cliff(1.25);
+fn a_probing_gain_of_1_25_collapses_at_20_percent_loss() {
+    assert_collapse_at_cliff(1.25);
 }
 
 #[test]
-fn a_probing_gain_of_1_5_falls_at_33_percent() {
-    falls_at_its_cliff(1.5);
+fn a_probing_gain_of_1_5_collapses_at_33_percent_loss() {
+    assert_collapse_at_cliff(1.5);
 }
 
 #[test]
-fn another_gain_has_another_cliff() {
+fn another_probing_gain_has_another_loss_cliff() {
     // Control: around the cliff of 1.25 the other two are on one side of theirs, and a CUBIC is down long before.
     let (below, above) = (cliff(1.25) - POINTS, cliff(1.25) + POINTS);
     assert!(!is_flat(middle(1.1, below)));
@@ -106,7 +106,7 @@ fn another_gain_has_another_cliff() {
 }
 
 #[test]
-fn the_search_for_a_policer_moves_the_cliff() {
+fn policer_detection_moves_the_loss_cliff() {
     // Control: with it, a gain of 1.5 collapses where IMC'19 saw it, and not at 33 %.
     let shares = SEEDS.map(|seed| {
         let mut experiment = experiment(1.5, 0.25, seed);

@@ -71,7 +71,7 @@ fn share(name: &str, rate: Rate, from_k: f64, to_k: f64, experiment: impl Fn(u64
 }
 
 #[test]
-fn a_late_cubic_flow_gets_its_share_within_ten_reductions() {
+fn a_late_cubic_flow_reaches_its_fair_share_within_ten_reductions() {
     for rate in [Rate::from_mbps(20), Rate::from_mbps(100)] {
         let late = share("cubic", rate, CONVERGED_K, CONVERGED_K + WINDOW_K, |seed| two("cubic", rate, seed));
         assert!(is_fair(late), "{late}");
@@ -79,7 +79,7 @@ fn a_late_cubic_flow_gets_its_share_within_ten_reductions() {
 }
 
 #[test]
-fn a_late_cubic_flow_has_not_its_share_before_the_first_reductions() {
+fn a_late_cubic_flow_lacks_its_fair_share_before_the_first_reductions() {
     // Control: the same check, sooner.
     let rate = Rate::from_mbps(100);
     let soon = share("cubic", rate, 0.0, 1.0, |seed| two("cubic", rate, seed));
@@ -108,7 +108,7 @@ fn flows_that_do_not_converge_fail_the_check() {
 }
 
 #[test]
-fn like_flows_share_alike() {
+fn identical_flows_share_equally() {
     for cc in ["reno", "cubic", "bbr"] {
         let rows = run(&bulk(Rate::from_mbps(100), RTT, 2.0, &[cc, cc], 60));
         let (first, second) = (rows.flows[0].goodput_bps, rows.flows[1].goodput_bps);

@@ -1,4 +1,4 @@
-//! What textbooks and papers say about the algorithms, each with a control that comes out differently.
+//! Results of textbooks and papers about the algorithms, each with a control that differs.
 //!
 //! `cargo test --release -p thalweg-sim --test gates -- --nocapture` prints what is measured;
 //! docs/reference/textbook-gates.md lists it with sources and tolerances. Every random experiment has several seeds.
@@ -7,11 +7,11 @@
 //! | --- | --- |
 //! | `windows` | Have CUBIC and Reno the windows of RFC 9438's tables? |
 //! | `cliff` | At which loss does BBR collapse? |
-//! | `probe_rtt` | When does BBR look for the round-trip time? |
+//! | `probe_rtt` | When does BBR probe for the round-trip time? |
 //! | `standing_queue` | How much do several BBR flows queue? |
 //! | `convergence` | Does a late flow get its share? |
 //! | `rtt_fairness` | Which of two flows with unlike round-trip times wins? |
-//! | `buffers` | What do loss, buffers and the receive window do to each? |
+//! | `buffers` | How do loss, buffers and the receive window affect each? |
 //! | `queues` | What do queue disciplines and ECN keep that a drop-tail queue does not? |
 //! | `prague` | Are queueing delay, balance with CUBIC and dependence on the RTT of Prague those of L4S? |
 //! | `pipe`, `textbook` | A path that drops every Nth packet; controllers in floating point. |

@@ -22,7 +22,7 @@ struct Carried<P>(P);
 
 impl<P: Copy> Packet for Carried<P> {}
 
-/// A path, its loss, and what is looked at.
+/// A path, its loss, and the observed values.
 #[derive(Clone, Copy, Debug)]
 pub struct Regular {
     pub rtt: Span,
@@ -91,7 +91,7 @@ impl Pipe {
         if self.now == Time::ZERO {
             self.sender.connect(self.now);
             self.sender.write(self.now, Bytes::MAX);
-            self.let_go();
+            self.transmit_pending();
         }
         while self.losses < number {
             let wakes = [
@@ -119,11 +119,11 @@ impl Pipe {
         }
         while let Some(Carried(packet)) = self.reverse.poll(now) {
             self.sender.on_packet(now, &packet, &mut self.rng);
-            self.let_go();
+            self.transmit_pending();
         }
         if self.sender.next_wake().is_some_and(|due| due <= now) {
             self.sender.on_wake(now, &mut self.rng);
-            self.let_go();
+            self.transmit_pending();
         }
     }
 
@@ -133,7 +133,7 @@ impl Pipe {
         }
     }
 
-    fn let_go(&mut self) {
+    fn transmit_pending(&mut self) {
         while let Some(packet) = self.sender.poll_transmit(self.now, &mut self.rng) {
             if !self.is_lost(&packet) {
                 self.forward.send(self.now, Carried(packet), packet.wire_size(), Span::ZERO, &mut self.rng);

@@ -59,7 +59,7 @@ fn alone(rtt_ms: u64, cc: &str, queue: Queue) -> (f64, f64) {
 }
 
 #[test]
-fn alone_prague_fills_the_link_with_less_than_a_millisecond_of_queue() {
+fn a_single_prague_flow_fills_the_link_with_less_than_a_millisecond_of_queue() {
     for rtt_ms in [5, 10, 25, 50] {
         let (used, sojourn) = alone(rtt_ms, "prague", dualpi2());
         assert!(used > 0.9 && sojourn < 1.0);
@@ -81,7 +81,7 @@ fn window_balance(rtt_ms: u64, queue: Queue) -> f64 {
 }
 
 #[test]
-fn beside_cubic_prague_has_roughly_the_same_window_over_coupled_queues_alone() {
+fn prague_has_about_the_window_of_cubic_only_with_coupled_queues() {
     for rtt_ms in [10, 25, 50] {
         assert!((0.5..2.0).contains(&window_balance(rtt_ms, dualpi2())));
         // Control: one queue that marks both.

@@ -59,7 +59,7 @@ fn bbr_probes_for_the_round_trip_time_every_ten_seconds() {
 }
 
 #[test]
-fn a_round_trip_time_that_falls_puts_the_probe_off() {
+fn a_falling_rtt_postpones_probe_rtt() {
     // The link gets faster at 4 s, so that a full packet takes less time to send than the handshake's did before: the
     // filter starts again when the old queue is gone and BBR sees it, and 10 s later comes the first ProbeRTT.
     let mut experiment = lone_flow("bbr");
@@ -76,7 +76,7 @@ fn a_round_trip_time_that_falls_puts_the_probe_off() {
 }
 
 #[test]
-fn longer_pauses_than_ten_seconds_are_told_from_ten() {
+fn probe_intervals_other_than_ten_seconds_fail_the_check() {
     let of_ten = [10.03, 20.25, 30.47];
     assert!(is_every_ten_seconds(&of_ten));
     assert!(!is_every_ten_seconds(&of_ten.map(|at| at * 1.02)), "a filter of 10.2 s");

@@ -55,7 +55,7 @@ fn mean_sojourn_ms(rows: &Memory) -> f64 {
 }
 
 #[test]
-fn pie_holds_its_target_with_many_flows_and_a_fifo_fills() {
+fn pie_keeps_its_target_with_many_flows_and_a_fifo_fills_up() {
     let delay = mean_sojourn_ms(&run(&cubic_flows(10, pie())));
     assert!((10.0..20.0).contains(&delay), "PIE: {delay} ms");
     let control = mean_sojourn_ms(&run(&cubic_flows(10, Queue::Fifo {})));

@@ -18,7 +18,7 @@ use thalweg_units::{Bytes, Rate, Span};
 const SHORT: Span = Span::from_millis(10);
 const LONG: Span = Span::from_millis(50);
 
-/// What the flows share.
+/// The bottleneck shared by the flows.
 #[derive(Clone, Copy, Debug)]
 struct Bottleneck {
     rate: Rate,
@@ -99,28 +99,28 @@ fn is_linear(ratios: [f64; 3], shared: Bottleneck) -> bool {
 }
 
 #[test]
-fn the_shorter_of_two_loss_based_flows_wins_with_reno_by_more_than_with_cubic() {
+fn the_loss_based_flow_with_the_shorter_rtt_wins_by_more_with_reno_than_with_cubic() {
     let (reno, cubic) = (short_over_long("reno", SHALLOW), short_over_long("cubic", SHALLOW));
     assert!(short_wins(reno) && short_wins(cubic));
     assert!(is_linear(cubic, SHALLOW) && !is_linear(reno, SHALLOW) && mean(reno) > mean(cubic));
 }
 
 #[test]
-fn the_shorter_of_two_loss_based_flows_wins_in_a_deep_buffer_too() {
+fn the_loss_based_flow_with_the_shorter_rtt_wins_in_a_deep_buffer_too() {
     for cc in ["reno", "cubic"] {
         assert!(short_wins(short_over_long(cc, DEEP)));
     }
 }
 
 #[test]
-fn the_longer_of_two_bbr_flows_wins_in_a_deep_buffer_and_not_in_a_shallow_one() {
+fn the_bbr_flow_with_the_longer_rtt_wins_only_in_a_deep_buffer() {
     // The shallow buffer is the control of the deep one, and the loss-based flows, where the shorter wins in both.
     assert!(long_wins(short_over_long("bbr", DEEP)));
     assert!(none_wins(short_over_long("bbr", SHALLOW)));
 }
 
 #[test]
-fn of_flows_with_the_same_round_trip_time_none_wins() {
+fn flows_with_equal_rtt_share_equally() {
     // Control: what decides is the round-trip time, and not who is first in the scenario.
     for cc in ["reno", "cubic", "bbr"] {
         for shared in [SHALLOW, DEEP] {

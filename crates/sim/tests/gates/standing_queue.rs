@@ -46,21 +46,21 @@ fn is_about_one(backlogs: [f64; 2]) -> bool {
 }
 
 #[test]
-fn bbr_flows_hold_about_a_bdp_of_queue() {
+fn several_bbr_flows_keep_about_one_bdp_of_queue() {
     for flows in [2, 4, 8] {
         assert!(is_about_one(queue_bdp("bbr", flows, None)));
     }
 }
 
 #[test]
-fn one_bbr_flow_holds_next_to_no_queue() {
+fn one_bbr_flow_keeps_almost_no_queue() {
     // Control. The probing phase makes a quarter of a BDP for an eighth of the time, and the next one drains it.
     let backlogs = queue_bdp("bbr", 1, None);
     assert!(!is_about_one(backlogs) && backlogs.iter().all(|backlog| *backlog < 0.15));
 }
 
 #[test]
-fn the_queue_is_what_cwnd_gain_allows_beyond_one() {
+fn the_standing_queue_is_cwnd_gain_minus_one_bdp() {
     // Control: with another cwnd_gain it is another queue.
     for gain in [1.5, 3.0] {
         let backlogs = queue_bdp("bbr", 4, Some(gain));

@@ -114,7 +114,7 @@ fn none(agreement: &[bool]) -> bool {
 }
 
 #[test]
-fn reno_has_the_window_of_the_tables_and_a_gentler_decrease_has_not() {
+fn reno_has_the_window_of_the_tables_and_a_smaller_decrease_does_not() {
     for (rtt, rows) in [(MS_100, &TABLE_1[..4]), (MS_10, &TABLE_2[..4])] {
         assert!(all(&rows_that_agree("reno", reno, rtt, rows, &[1.0], |row| row.reno)));
     }
@@ -133,23 +133,23 @@ fn cubic_has_the_window_of_table_1() {
 }
 
 #[test]
-fn cubic_has_the_window_of_table_2_where_it_is_reno_friendly() {
+fn reno_friendly_cubic_has_the_window_of_table_2() {
     assert!(all(&rows_that_agree("cubic", cubic, MS_10, &TABLE_2[..4], &[1.0], |row| row.cubic[1])));
 }
 
 #[test]
-fn a_million_packets_between_losses_make_the_windows_of_the_tables_too() {
+fn the_window_tables_hold_at_a_loss_ratio_of_one_in_a_million() {
     assert!(all(&rows_that_agree("cubic", cubic, MS_100, &TABLE_1[4..], &[1.08], |row| row.cubic[1])));
 }
 
 #[test]
-fn a_million_packets_between_losses_make_the_windows_of_the_tables_on_a_short_path() {
+fn the_window_tables_hold_at_a_loss_ratio_of_one_in_a_million_on_a_short_path() {
     assert!(all(&rows_that_agree("cubic", cubic, MS_10, &TABLE_2[4..], &[1.08], |row| row.cubic[1])));
     assert!(all(&rows_that_agree("reno", reno, MS_10, &TABLE_2[4..], &[1.33], |row| row.reno)));
 }
 
 #[test]
-fn a_cubic_with_another_c_or_beta_has_not_the_window_of_table_1() {
+fn cubic_with_another_c_or_beta_does_not_have_the_window_of_table_1() {
     let rows = &TABLE_1[2..4];
     let agreement = |name: &str, make: Make, column: fn(&Row) -> f64| {
         rows_that_agree(name, make, MS_100, rows, &[0.7, 1.4], column)
@@ -173,7 +173,7 @@ fn a_cubic_with_another_c_or_beta_has_not_the_window_of_table_1() {
 }
 
 #[test]
-fn under_random_loss_renos_window_has_the_constant_of_random_loss() {
+fn under_random_loss_the_reno_window_follows_the_random_loss_constant() {
     // Mathis, Semke, Mahdavi, Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm", CCR 27 (1997):
     // the constant is sqrt(3/2) = 1.22 for periodic losses and 1.31 for independent ones. This goes through the whole
     // simulator.

@@ -1,4 +1,4 @@
-//! Experiments for tests: a plain one, and what can be changed about it.
+//! Experiments for tests: a plain one, and modifications of it.
 
 // Each test binary uses its own part of this.
 #![allow(dead_code)]

@@ -57,7 +57,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_burst_that_leaves_late_makes_up_half_of_its_length_at_most() {
+    fn a_late_burst_is_compensated_by_at_most_half_of_its_length() {
         let rate = Some(Rate::from_mbps(8)); // 1000 bytes per millisecond
         let mut pacer = Pacer { departure: Time(100 * MS), ..Pacer::default() };
         pacer.begin(Time(100 * MS), 2);

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sending_is_proportional_while_more_than_ssthresh_is_in_flight() {
+    fn prr_sends_proportionally_while_inflight_exceeds_ssthresh() {
         let mut prr = Prr::default();
         prr.begin(Packets(100));
         let mut in_flight = 100;
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn below_ssthresh_the_window_refills_by_at_most_one_more_than_was_delivered() {
+    fn below_ssthresh_prr_refills_by_at_most_one_segment_more_than_was_delivered() {
         let mut prr = Prr::default();
         prr.begin(Packets(100));
         prr.on_sent();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_retransmission_leaves_at_once() {
+    fn the_first_retransmission_is_sent_immediately() {
         let mut prr = Prr::default();
         prr.begin(Packets(100));
         assert_eq!(prr.cwnd(Packets(1), false, Packets(99), Packets(1)), Packets(100));

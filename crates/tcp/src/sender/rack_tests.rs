@@ -42,7 +42,7 @@ fn segment(now: Time) -> Segment {
     }
 }
 
-/// What Linux does: walks all segments in the order of their latest transmission.
+/// As in Linux: scans all segments in the order of their latest transmission.
 fn scan(rack: &Rack, board: &Scoreboard, now: Time, window: Span) -> (Vec<u64>, Option<Span>) {
     let mut order: Vec<u64> = (board.una()..board.next()).collect();
     order.sort_by_key(|seq| (board.segment(*seq).sent_at, *seq));
@@ -73,7 +73,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_queues_find_what_a_scan_finds(
+    fn the_queues_yield_the_same_losses_as_a_full_scan(
         operations in prop::collection::vec((operation(), 0u64..3_000), 1..120),
     ) {
         let (mut rack, mut board, mut now) = (Rack::new(), Scoreboard::default(), Time::ZERO);

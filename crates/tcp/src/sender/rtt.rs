@@ -163,7 +163,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn the_first_sample_gives_three_times_itself_but_at_least_200_ms_of_variation() {
+    fn the_first_rto_is_three_times_the_first_sample_with_at_least_200_ms_of_variation() {
         let mut rtt = Rtt::new();
         assert_eq!(rtt.rto(), Span::from_secs(1));
         rtt.sample(Span::from_millis(50), 0, 1);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_ends_the_backoff_which_stops_at_two_minutes() {
+    fn a_sample_resets_the_backoff_which_is_limited_to_two_minutes() {
         let mut rtt = Rtt::new();
         rtt.sample(Span::from_millis(50), 0, 1);
         for _ in 0..20 {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_round_trip_time_is_forgotten_after_five_minutes() {
+    fn the_min_rtt_expires_after_five_minutes() {
         let mut rtt = Rtt::new();
         let mut at = |second: u64, ms: u64| {
             rtt.sample_min(Time(second * 1_000 * MS), Span(ms * MS), false);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delayed_ack_raises_no_minimum() {
+    fn a_delayed_ack_does_not_raise_the_min_rtt() {
         let mut rtt = Rtt::new();
         rtt.sample_min(Time(0), Span(20 * MS), false);
         rtt.sample_min(Time(400_000 * MS), Span(60 * MS), true);

@@ -78,7 +78,7 @@ impl Controller for Fixed {
     }
 }
 
-/// What the network does to a packet.
+/// The treatment of a packet by the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     Deliver,
@@ -110,7 +110,7 @@ pub struct Pipe {
     pub sent: Vec<(Time, ToReceiver)>,
     /// Every packet that left the receiver.
     pub acks: Vec<(Time, ToSender)>,
-    /// Round-trip times that the sender told.
+    /// Round-trip times reported by the sender.
     pub rtts: Vec<Span>,
     /// Decides about forward packets: the packet, and how many times its segment was sent before.
     pub forward: Script<ToReceiver>,
@@ -176,7 +176,7 @@ impl Pipe {
         self.poll();
     }
 
-    /// Runs until `end`, or until nothing is left to happen.
+    /// Runs until `end`, or until no event is pending.
     pub fn run_until(&mut self, end: Time) {
         self.run_while(end, |_| true);
         self.now = end;
@@ -215,7 +215,7 @@ impl Pipe {
         }
     }
 
-    /// Takes out what the endpoints have to send.
+    /// Collects the pending packets of both endpoints.
     pub fn poll(&mut self) {
         let now = self.now;
         while let Some(mut packet) = self.sender.poll_transmit(now, &mut self.rng) {

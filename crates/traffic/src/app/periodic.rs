@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wakeup_that_comes_late_sends_every_frame_that_was_due() {
+    fn a_late_wakeup_sends_every_frame_that_was_due() {
         let mut call = call();
         assert_eq!(call.wake(Time(5 * MS)).next, Some(Time(38 * MS)));
         let wake = call.wake(Time(80 * MS));
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_probe_is_shown() {
+    fn gaps_of_a_probe_are_not_freezes() {
         let mut probe = Periodic::new(Bytes(64), Span::from_millis(200), None);
         probe.delivered(Time(0));
         assert_eq!(probe.delivered(Time(9_000 * MS)).stall, None);

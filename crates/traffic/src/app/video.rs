@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_below_the_lowest_bitrate_stalls_by_what_it_lacks() {
+    fn a_path_below_the_lowest_bitrate_stalls_for_the_missing_time() {
         // 4 s of 1 Mbit/s take 8 s at 0.5 Mbit/s: each segment but the first comes 4 s after the buffer ran empty.
         let played = play(&mut player(), Rate(500_000), 5);
         assert!(played.iter().all(|(bitrate, _)| *bitrate == 1));

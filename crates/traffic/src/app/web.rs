@@ -168,24 +168,24 @@ mod tests {
     }
 
     #[test]
-    fn objects_wait_for_the_one_that_names_them() {
+    fn objects_wait_for_their_parent_object() {
         let requests = load(&mut browser(9, 3, 100, 1));
         assert_eq!(requests, [0, 100, 100, 100, 100, 200, 200, 200, 200]);
     }
 
     #[test]
-    fn connections_carry_one_object_at_a_time() {
+    fn each_connection_carries_one_object_at_a_time() {
         let requests = load(&mut browser(5, 2, 2, 1));
         assert_eq!(requests, [0, 100, 100, 200, 200]);
     }
 
     #[test]
-    fn what_is_known_from_the_start_is_requested_at_once() {
+    fn objects_known_from_the_start_are_requested_immediately() {
         assert_eq!(load(&mut browser(3, 1, 3, 1)), [0, 0, 0]);
     }
 
     #[test]
-    fn the_next_page_begins_after_a_pause_on_the_same_connections() {
+    fn the_next_page_starts_after_a_pause_on_the_same_connections() {
         let mut web = browser(2, 2, 6, 2);
         assert_eq!(load(&mut web), [0, 100, 1200, 1300]);
         assert_eq!(web.loading.len(), 1);

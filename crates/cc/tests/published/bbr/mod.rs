@@ -17,7 +17,7 @@ const DRAIN: f64 = 1.0;
 const PROBE_BW: f64 = 2.0;
 const PROBE_RTT: f64 = 3.0;
 
-/// 50 Mbit/s, 40 ms, and room for four BDPs of queue.
+/// 50 Mbit/s, 40 ms, and a buffer of four BDPs.
 fn usual_path() -> Path {
     Path::new("50Mbps", "40ms", 700)
 }

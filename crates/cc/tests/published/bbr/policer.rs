@@ -1,4 +1,4 @@
-//! A policer is found, and nothing else is taken for one.
+//! Policer detection, without false positives.
 
 use super::{PROBE_BW, phases, run, usual_path};
 use crate::path::Path;
@@ -12,7 +12,7 @@ fn policed_path() -> Path {
 }
 
 #[test]
-fn a_policer_is_found_and_its_rate_held_for_48_rounds() {
+fn a_policer_is_detected_and_its_rate_used_for_48_rounds() {
     let pipe = run(policed_path(), &[], "12s");
     let held = phases(&pipe, "lt_bw_in_use");
     let (_, start, end) = held.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
@@ -24,7 +24,7 @@ fn a_policer_is_found_and_its_rate_held_for_48_rounds() {
 }
 
 #[test]
-fn holding_the_rate_of_a_policer_avoids_losses() {
+fn sending_at_the_rate_of_a_policer_avoids_losses() {
     let loss = |from: &Row, to: &Row| (to.lost - from.lost).0 as f64 / (to.delivered - from.delivered).0 as f64;
     let with = run(policed_path(), &[], "4s");
     let held = phases(&with, "lt_bw_in_use");
@@ -40,7 +40,7 @@ fn holding_the_rate_of_a_policer_avoids_losses() {
 }
 
 #[test]
-fn losses_at_a_rate_that_changes_are_no_policer() {
+fn losses_at_a_changing_rate_are_not_attributed_to_a_policer() {
     let mut path = usual_path();
     path.policer = Some((Rate::from_mbps(32), Packets(20)));
     let mut pipe = Pipe::new(path, "bbr", &[]);
@@ -55,7 +55,7 @@ fn losses_at_a_rate_that_changes_are_no_policer() {
 }
 
 #[test]
-fn losses_of_an_application_that_limits_the_rate_are_no_policer() {
+fn losses_of_an_application_limited_sender_are_not_attributed_to_a_policer() {
     let mut path = policed_path();
     path.policer = Some((Rate::from_mbps(5), Packets(10)));
     // Three quarters of the policer's rate, in bursts that it drops much of; it is done with each before the next.

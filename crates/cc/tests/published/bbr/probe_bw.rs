@@ -1,4 +1,4 @@
-//! ProbeBW keeps the pipe full and the queue short, and what disturbs that.
+//! ProbeBW keeps the pipe full and the queue short; cases that disturb it.
 
 use super::{DRAIN, PROBE_BW, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
@@ -28,7 +28,7 @@ fn probe_bw_probes_for_a_round_trip_drains_and_cruises_for_six() {
 }
 
 #[test]
-fn probe_bw_begins_with_any_phase_but_the_drain_as_the_seed_has_it() {
+fn probe_bw_begins_with_a_random_phase_other_than_the_drain() {
     let mut first: Vec<f64> = (0..40)
         .map(|seed| {
             let mut pipe = Pipe::with_seed(usual_path(), "bbr", &[], seed);
@@ -42,7 +42,7 @@ fn probe_bw_begins_with_any_phase_but_the_drain_as_the_seed_has_it() {
 }
 
 #[test]
-fn the_probing_gain_can_be_set_and_the_drain_gets_its_complement() {
+fn the_probing_gain_is_configurable_and_the_drain_gain_is_its_complement() {
     for (gain, drain) in [(1.1, 0.9), (1.5, 0.5)] {
         let pipe = run(usual_path(), &[("pacing_gain", gain)], "4s");
         let gains: Vec<f64> =
@@ -104,7 +104,7 @@ fn bandwidth_is_a_maximum_over_ten_rounds() {
 }
 
 #[test]
-fn losses_below_the_cliff_cost_little() {
+fn losses_below_the_cliff_hardly_reduce_the_rate() {
     let mut path = usual_path();
     path.loss = Chance::new(0.05).expect("a chance");
     let pipe = run(path.clone(), &[], "10s");
@@ -126,7 +126,7 @@ fn losses_above_the_cliff_collapse_the_rate() {
 }
 
 #[test]
-fn a_bdp_below_a_packet_is_still_probed_with_two_packets_more() {
+fn a_bdp_below_one_packet_is_probed_with_two_additional_packets() {
     let pipe = run(Path::new("500kbps", "10ms", 100), &[], "9s");
     let cwnd = |gain: f64| {
         let rows = pipe.rows.iter().filter(|row| row.at > at("3s") && row.value("mode") == PROBE_BW);
@@ -136,7 +136,7 @@ fn a_bdp_below_a_packet_is_still_probed_with_two_packets_more() {
 }
 
 #[test]
-fn acks_in_bunches_get_room_in_cwnd() {
+fn aggregated_acks_raise_cwnd() {
     let run_with = |grid| {
         let mut path = usual_path();
         path.ack_grid = grid;

@@ -6,7 +6,7 @@ use crate::pipe::{Pipe, at};
 use thalweg_units::{Packets, Span, Time};
 
 #[test]
-fn after_ten_seconds_cwnd_is_four_for_200_ms_and_a_round_and_then_what_it_was() {
+fn probe_rtt_sets_cwnd_to_four_for_200_ms_and_a_round_and_then_restores_it() {
     let pipe = run(usual_path(), &[], "14s");
     let (start, end) = phase(&pipe, PROBE_RTT);
     let before = pipe.row_at(Time(start.at.0 - 1));
@@ -34,7 +34,7 @@ fn probe_rtt_lasts_a_round_where_that_is_longer_than_200_ms() {
 }
 
 #[test]
-fn what_probe_rtt_holds_back_does_not_lower_the_bandwidth() {
+fn probe_rtt_does_not_lower_the_bandwidth_estimate() {
     // 200 ms are 20 rounds here: twice as many as a maximum counts for.
     let pipe = run(Path::new("50Mbps", "10ms", 700), &[], "14s");
     let (start, end) = phase(&pipe, PROBE_RTT);
@@ -43,7 +43,7 @@ fn what_probe_rtt_holds_back_does_not_lower_the_bandwidth() {
 }
 
 #[test]
-fn an_ack_that_the_receiver_delayed_does_not_make_the_rtt_longer() {
+fn a_delayed_ack_does_not_raise_the_min_rtt() {
     let mut path = usual_path();
     path.bursts = Some((Packets(1), Span::from_millis(200)));
     path.lone_delay = Span::from_millis(30);
@@ -54,7 +54,7 @@ fn an_ack_that_the_receiver_delayed_does_not_make_the_rtt_longer() {
 }
 
 #[test]
-fn probe_rtt_finds_a_path_that_has_become_longer() {
+fn probe_rtt_detects_an_increased_path_rtt() {
     // An increase of the round-trip time, as by a route change, is a queue to BBR until ProbeRTT.
     let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
     pipe.run_until(at("5s"));

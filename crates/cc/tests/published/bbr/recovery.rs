@@ -1,4 +1,4 @@
-//! What losses and timeouts do to cwnd.
+//! Effects of losses and timeouts on cwnd.
 
 use super::{PROBE_BW, STARTUP, phase, run, usual_path};
 use crate::pipe::{Pipe, at};
@@ -20,7 +20,7 @@ fn the_first_round_of_recovery_conserves_packets_and_recovery_restores_cwnd() {
 }
 
 #[test]
-fn each_loss_in_recovery_takes_its_packet_out_of_cwnd() {
+fn each_loss_in_recovery_lowers_cwnd_by_one_packet() {
     let mut path = usual_path();
     path.loss = Chance::new(0.08).expect("a chance");
     let pipe = run(path, &[], "5s");
@@ -39,7 +39,7 @@ fn each_loss_in_recovery_takes_its_packet_out_of_cwnd() {
 }
 
 #[test]
-fn a_timeout_restores_cwnd_afterwards_and_measures_growth_afresh() {
+fn cwnd_is_restored_after_a_timeout_and_the_full_bandwidth_check_restarts() {
     let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
     pipe.run_until(at("3s"));
     let before = pipe.window.cwnd;

@@ -1,4 +1,4 @@
-//! Each parameter changes what its description says.
+//! Each parameter has the documented effect.
 
 use super::{DRAIN, PROBE_BW, PROBE_RTT, STARTUP, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
@@ -23,7 +23,7 @@ fn is(value: f64, expected: f64) -> bool {
 }
 
 #[test]
-fn the_drain_and_cruising_gains_can_be_set() {
+fn the_drain_and_cruising_gains_are_configurable() {
     let pipe = run(usual_path(), &[("probe_drain_gain", 0.9), ("cruise_gain", 0.95)], "6s");
     let gains: Vec<f64> = probing_phases(&pipe).into_iter().map(|(gain, ..)| gain).collect();
     for gain in [1.25, 0.9, 0.95] {
@@ -38,7 +38,7 @@ fn the_drain_and_cruising_gains_can_be_set() {
 }
 
 #[test]
-fn the_former_name_of_the_probing_gain_means_the_same_unless_both_are_set() {
+fn the_old_name_of_the_probing_gain_is_an_alias_and_the_new_one_takes_precedence() {
     let row = |params: &[(&str, f64)]| run(usual_path(), params, "4s").rows.last().cloned().expect("rows");
     let new: Row = row(&[("probe_gain", 1.5)]);
     for params in [&[("pacing_gain", 1.5)][..], &[("pacing_gain", 1.1), ("probe_gain", 1.5)]] {
@@ -61,7 +61,7 @@ fn cruising_phases_are_counted_in_round_trips() {
 }
 
 #[test]
-fn a_bandwidth_counts_until_the_next_probe_however_far_that_is() {
+fn a_bandwidth_sample_is_kept_until_the_next_probe_at_any_interval() {
     // Pacing 1 % below a maximum that is forgotten between two probes would lower it again and again.
     for params in [&[("cruise_phases", 60.0)][..], &[("probe_clock", 1.0), ("probe_interval_ms", 3000.0)]] {
         let pipe = run(usual_path(), params, "9s");
@@ -72,7 +72,7 @@ fn a_bandwidth_counts_until_the_next_probe_however_far_that_is() {
 }
 
 #[test]
-fn a_clock_that_counts_time_probes_as_often_on_any_path() {
+fn a_time_based_probing_clock_has_the_same_interval_on_any_path() {
     for rtt in ["10ms", "80ms"] {
         let path = Path::new("20Mbps", rtt, 700);
         let pipe = run(path, &[("probe_clock", 1.0), ("probe_interval_ms", 700.0)], "9s");
@@ -84,7 +84,7 @@ fn a_clock_that_counts_time_probes_as_often_on_any_path() {
 }
 
 #[test]
-fn jitter_spreads_the_probes_over_its_share_of_the_clock() {
+fn jitter_spreads_probes_over_the_configured_fraction_of_the_interval() {
     let by_time = [("probe_clock", 1.0), ("probe_interval_ms", 400.0), ("probe_jitter", 0.5)];
     let by_rounds = [("cruise_phases", 8.0), ("probe_jitter", 0.5)];
     // Probe, drain and 4 to 12 round trips of 40 ms.
@@ -103,7 +103,7 @@ fn jitter_spreads_the_probes_over_its_share_of_the_clock() {
 }
 
 #[test]
-fn startup_and_drain_gains_can_be_set() {
+fn startup_and_drain_gains_are_configurable() {
     let params = [("startup_gain", 2.0), ("startup_cwnd_gain", 3.5), ("drain_gain", 0.5)];
     let pipe = run(usual_path(), &params, "3s");
     let (start, _) = phase(&pipe, STARTUP);
@@ -116,7 +116,7 @@ fn startup_and_drain_gains_can_be_set() {
 }
 
 #[test]
-fn probe_rtt_comes_and_lasts_as_set() {
+fn probe_rtt_interval_and_duration_are_configurable() {
     let pipe = run(usual_path(), &[("probe_rtt_interval_s", 3.0), ("probe_rtt_duration_ms", 500.0)], "5s");
     let (start, end) = phase(&pipe, PROBE_RTT);
     let waited = start.at.since(at("40ms"));
@@ -129,7 +129,7 @@ fn probe_rtt_comes_and_lasts_as_set() {
 }
 
 #[test]
-fn the_depth_of_probe_rtt_is_a_number_of_packets_or_a_share_of_the_bdp() {
+fn cwnd_in_probe_rtt_is_a_number_of_packets_or_a_fraction_of_the_bdp() {
     let cwnd = |params: &[(&str, f64)]| {
         let pipe = run(usual_path(), params, "12s");
         let (start, end) = phase(&pipe, PROBE_RTT);
@@ -146,7 +146,7 @@ fn the_depth_of_probe_rtt_is_a_number_of_packets_or_a_share_of_the_bdp() {
 }
 
 #[test]
-fn the_allowance_for_bunches_of_acks_scales() {
+fn the_allowance_for_ack_aggregation_scales() {
     let above = |gain| {
         let mut path = usual_path();
         path.ack_grid = Span::from_millis(20);
@@ -172,7 +172,7 @@ fn loss(pipe: &Pipe) -> f64 {
 }
 
 #[test]
-fn without_a_threshold_losses_bound_nothing() {
+fn without_a_loss_threshold_losses_do_not_bound_cwnd() {
     let mut path = usual_path();
     path.loss = Chance::new(0.1).expect("a chance");
     let pipe = run(path, &[], "5s");
@@ -180,7 +180,7 @@ fn without_a_threshold_losses_bound_nothing() {
 }
 
 #[test]
-fn a_round_trip_of_many_losses_bounds_cwnd_to_its_share_of_what_was_in_flight() {
+fn a_round_above_the_loss_threshold_bounds_cwnd_to_a_fraction_of_inflight() {
     let mut pipe = Pipe::new(usual_path(), "bbr", &[("loss_threshold", 0.02), ("loss_beta", 0.5)]);
     pipe.run_until(at("4s"));
     let inflight = pipe.rows.iter().rev().take(150).map(|row| row.inflight.0).max().expect("rows");
@@ -199,7 +199,7 @@ fn a_round_trip_of_many_losses_bounds_cwnd_to_its_share_of_what_was_in_flight() 
 }
 
 #[test]
-fn fewer_losses_than_the_threshold_bound_nothing() {
+fn losses_below_the_threshold_do_not_bound_cwnd() {
     let mut pipe = Pipe::new(usual_path(), "bbr", &[("loss_threshold", 0.2)]);
     pipe.run_until(at("4s"));
     let next = pipe.transmissions();
@@ -213,7 +213,7 @@ fn fewer_losses_than_the_threshold_bound_nothing() {
 }
 
 #[test]
-fn a_response_to_losses_and_headroom_each_lower_the_losses_of_a_shallow_buffer() {
+fn loss_response_and_headroom_each_lower_the_losses_at_a_shallow_buffer() {
     // What makes a shallow buffer overflow: a bandwidth that has fallen since it was measured.
     let loss_with = |params: &[(&str, f64)]| {
         let mut pipe = Pipe::new(shallow_path(), "bbr", params);

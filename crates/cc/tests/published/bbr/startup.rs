@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use thalweg_units::{Packets, Span};
 
 #[test]
-fn startup_about_doubles_the_rate_each_round_and_ends_three_rounds_after_growth_did() {
+fn startup_doubles_the_rate_each_round_and_ends_three_rounds_after_a_plateau() {
     let pipe = run(usual_path(), &[], "3s");
     let (_, end) = phase(&pipe, STARTUP);
     let starts = phases(&pipe, "round").into_iter().map(|(.., row)| (row.value("round") as u64, row.value("bw_bps")));
@@ -22,7 +22,7 @@ fn startup_about_doubles_the_rate_each_round_and_ends_three_rounds_after_growth_
 }
 
 #[test]
-fn an_application_that_limits_the_rate_does_not_end_startup() {
+fn an_application_limited_sender_does_not_exit_startup() {
     let mut path = usual_path();
     path.bursts = Some((Packets(4), Span::from_millis(10)));
     let pipe = run(path, &[], "5s");
@@ -32,7 +32,7 @@ fn an_application_that_limits_the_rate_does_not_end_startup() {
 }
 
 #[test]
-fn startup_paces_and_windows_at_two_over_ln_two() {
+fn startup_pacing_and_cwnd_gains_are_two_over_ln_two() {
     let pipe = run(usual_path(), &[], "100ms");
     let row = pipe.rows.last().expect("rows");
     assert!((row.value("pacing_gain") - 2.885).abs() < 0.004, "{row:?}");
@@ -40,7 +40,7 @@ fn startup_paces_and_windows_at_two_over_ln_two() {
 }
 
 #[test]
-fn drain_paces_at_the_inverse_and_ends_when_a_bdp_is_under_way() {
+fn drain_paces_at_the_inverse_gain_and_ends_when_one_bdp_is_in_flight() {
     let pipe = run(usual_path(), &[], "3s");
     let (start, end) = phase(&pipe, DRAIN);
     assert!((start.value("pacing_gain") * 2.885 - 1.0).abs() < 0.01, "{start:?}");
@@ -55,7 +55,7 @@ fn drain_paces_at_the_inverse_and_ends_when_a_bdp_is_under_way() {
 }
 
 #[test]
-fn what_is_delivered_before_the_next_departure_is_not_under_way_any_more() {
+fn packets_delivered_before_the_next_departure_are_not_counted_as_in_flight() {
     let mut path = usual_path();
     path.lead = Span::from_millis(10);
     let pipe = run(path, &[], "3s");
@@ -66,7 +66,7 @@ fn what_is_delivered_before_the_next_departure_is_not_under_way_any_more() {
 }
 
 #[test]
-fn an_undo_keeps_cwnd_and_looks_for_growth_afresh() {
+fn an_undo_keeps_cwnd_and_restarts_the_full_bandwidth_check() {
     let untouched = phase(&run(usual_path(), &[], "2s"), STARTUP).1.value("round");
     let mut pipe = Pipe::new(usual_path(), "bbr", &[]);
     while pipe.rows.last().is_none_or(|row| row.value("round") < untouched - 1.0) {

@@ -1,5 +1,5 @@
-//! BBR with parameters decides what tests/vectors/bbr_tuned.txt.gz says. crates/agent holds the decisions of the eBPF
-//! programs `bbr_tuned` and `bbr_auto` to the same file.
+//! BBR with parameters matches tests/vectors/bbr_tuned.txt.gz. crates/agent tests the decisions of the eBPF
+//! programs `bbr_tuned` and `bbr_auto` against the same file.
 //!
 //! A case is a line `case`, lines `cc` and `params` with its algorithm and parameters, and a line for each call: what
 //! the controller was given, `>`, and what it made of that. A value stays until a line gives another. Times are in
@@ -27,7 +27,7 @@ const NONE: u64 = u64::MAX;
 
 const STATES: [CaState; 5] = [CaState::Open, CaState::Disorder, CaState::Cwr, CaState::Recovery, CaState::Loss];
 
-/// A call, what it was given, and what came of it.
+/// A call, its arguments and its results.
 #[derive(Clone, Debug, Default)]
 struct Call {
     name: String,
@@ -35,7 +35,7 @@ struct Call {
     found: Values,
 }
 
-/// Lends out what was drawn before, or records what is drawn now.
+/// Replays earlier random draws, or records new ones.
 #[derive(Debug)]
 enum Draws<'rng> {
     Recorded(VecDeque<u64>),
@@ -364,7 +364,7 @@ fn file() -> PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/bbr_tuned.txt.gz")
 }
 
-/// What changes from one set of values to another, as text.
+/// The differences between two sets of values, as text.
 fn changes(values: &Values, last: &mut Values) -> String {
     let mut text = String::new();
     for (name, value) in values {
@@ -401,7 +401,7 @@ fn set(values: &mut Values, words: &str) {
     }
 }
 
-/// What a call was given.
+/// The inputs of a call.
 struct Given<'values>(&'values Values);
 
 impl Given<'_> {
@@ -487,7 +487,7 @@ fn replay(controller: &mut dyn Controller, name: &str, given: &Given<'_>) -> Val
 }
 
 #[test]
-fn bbr_with_parameters_decides_what_the_vectors_say() {
+fn bbr_with_parameters_matches_the_vectors() {
     let mut text = String::new();
     GzDecoder::new(std::fs::File::open(file()).expect("the file")).read_to_string(&mut text).expect("text");
     let mut controller = None;
@@ -505,7 +505,7 @@ fn bbr_with_parameters_decides_what_the_vectors_say() {
                 values.clear();
             }
             _ => {
-                let (given, expected) = rest.split_once('>').expect("what came of it");
+                let (given, expected) = rest.split_once('>').expect("results after >");
                 set(&mut values, given);
                 let found = replay(controller.as_mut().expect("a case").as_mut(), name, &Given(&values));
                 set(&mut values, expected);

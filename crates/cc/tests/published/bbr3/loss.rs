@@ -38,7 +38,7 @@ fn failed_probe(variant: f64) -> (Pipe, Row, Row) {
     (pipe, before, failed)
 }
 
-/// The losses are found to be none: the bounds are gone, cwnd is back, and the draft probes again.
+/// The losses are found to be spurious: the bounds are reset, cwnd is restored, and probing resumes as in the draft.
 fn assert_restored(pipe: &mut Pipe, before: &Row, variant: f64) {
     let (cwnd, ssthresh) = (before.cwnd, before.ssthresh);
     pipe.undo(cwnd, ssthresh);

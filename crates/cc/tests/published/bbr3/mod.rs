@@ -22,7 +22,7 @@ const REFILL: f64 = 3.0;
 const LINUX: f64 = 0.0;
 const DRAFT: f64 = 1.0;
 
-/// 50 Mbit/s and 40 ms, a BDP of 173 packets, with room for four of them.
+/// 50 Mbit/s and 40 ms, a BDP of 173 packets, and a buffer of four BDPs.
 fn usual_path() -> Path {
     Path::new("50Mbps", "40ms", 700)
 }

@@ -78,20 +78,20 @@ mod tests {
     }
 
     #[test]
-    fn equal_beliefs_have_equal_chances() {
+    fn equal_posteriors_have_equal_probabilities() {
         let wins = Nodes::default().wins(&[belief(0.0, 1.0, 0.0); 4], 30.0);
         assert!(wins.iter().all(|win| (win - 0.25).abs() < 0.06), "{wins:?}");
     }
 
     #[test]
-    fn chances_are_those_of_the_normal_distribution() {
+    fn probabilities_match_the_normal_distribution() {
         // The difference is N(1, 2): positive with 76 %.
         let wins = Nodes::default().wins(&[belief(1.0, 1.0, 0.0), belief(0.0, 1.0, 0.0)], 1e6);
         assert!((wins[0] - 0.760).abs() < 0.05, "{wins:?}");
     }
 
     #[test]
-    fn what_the_arms_share_does_not_matter() {
+    fn a_common_offset_of_the_arms_does_not_matter() {
         let nodes = Nodes::default();
         let apart = nodes.wins(&[belief(0.3, 0.1, 0.0), belief(0.0, 0.1, 0.0)], 1e6);
         let shared = nodes.wins(&[belief(0.3, 0.1, 9.0), belief(0.0, 0.1, 9.0)], 1e6);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn little_freedom_leaves_more_doubt() {
+    fn few_degrees_of_freedom_widen_the_posterior() {
         let pair = [belief(3.0, 1.0, 0.0), belief(0.0, 1.0, 0.0)];
         let nodes = Nodes::default();
         assert!(nodes.wins(&pair, 2.0)[1] > nodes.wins(&pair, 100.0)[1]);

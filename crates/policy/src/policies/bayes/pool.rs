@@ -28,13 +28,13 @@ struct Sums {
 }
 
 impl Sums {
-    fn add(&mut self, told: &GainEstimate, sign: f64) {
-        let weight = sign * told.weight;
+    fn add(&mut self, estimate: &GainEstimate, sign: f64) {
+        let weight = sign * estimate.weight;
         self.weight += weight;
-        self.gain += weight * told.gain;
-        self.square += weight * told.gain * told.gain;
-        self.variance += weight * told.variance;
-        self.noise += weight * told.noise;
+        self.gain += weight * estimate.gain;
+        self.square += weight * estimate.gain * estimate.gain;
+        self.variance += weight * estimate.variance;
+        self.noise += weight * estimate.noise;
     }
 }
 
@@ -45,8 +45,8 @@ impl Pool {
 
     /// Replaces a destination's previous contribution by its new one.
     pub fn replace(&mut self, before: &[GainEstimate], after: &[GainEstimate]) {
-        self.0.iter_mut().zip(before).for_each(|(sums, told)| sums.add(told, -1.0));
-        self.0.iter_mut().zip(after).for_each(|(sums, told)| sums.add(told, 1.0));
+        self.0.iter_mut().zip(before).for_each(|(sums, estimate)| sums.add(estimate, -1.0));
+        self.0.iter_mut().zip(after).for_each(|(sums, estimate)| sums.add(estimate, 1.0));
     }
 
     /// Moves the estimate of larger networks towards that of this one, by their uncertainty. The destination's own
@@ -55,8 +55,8 @@ impl Pool {
         let mut noise = (0.0, 0.0);
         for (number, sums) in self.0.iter().enumerate() {
             let mut sums = *sums;
-            if let Some(told) = own.and_then(|own| own.get(number)) {
-                sums.add(told, -1.0);
+            if let Some(estimate) = own.and_then(|own| own.get(number)) {
+                sums.add(estimate, -1.0);
             }
             // What is left of sums that were added and taken out again is nothing.
             if sums.weight < 1e-3 {
