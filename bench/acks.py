@@ -45,7 +45,7 @@ CLONE_NEWNET = 0x40000000
 
 
 def main() -> None:
-    """Measure, print, and write where that is asked for."""
+    """Measure, print, and write a file if requested."""
     parser = argparse.ArgumentParser(description="Measure what bbr_cpu, bbr3 and bbr_tuned cost for each ACK.")
     parser.add_argument("--transfers", type=int, default=TRANSFERS, help="for each algorithm (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
@@ -80,7 +80,7 @@ def main() -> None:
 
 @contextmanager
 def loaded(algorithm: str, options: Sequence[str]) -> Iterator[None]:
-    """Have an algorithm registered."""
+    """Register an algorithm for the duration of the context."""
     line = [str(AGENT), "cc", "load", algorithm, *options]
     loader: subprocess.Popen[Any] = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
     with ended(loader):
@@ -105,7 +105,7 @@ def transfer(algorithm: str) -> None:
 
 
 def take(listening: socket.socket) -> None:
-    """Take what comes, to its end."""
+    """Read from a connection until it closes."""
     taking, _ = listening.accept()
     with taking:
         room = bytearray(1 << 20)

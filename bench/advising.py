@@ -89,7 +89,7 @@ def judged(records: Path, by: str) -> Run:
 
 
 def emptied() -> bool:
-    """Empty the system's cache of files, if that is allowed."""
+    """Drop the page cache, if that is permitted."""
     os.sync()
     try:
         CACHES.write_text("3")

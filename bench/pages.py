@@ -80,7 +80,7 @@ def main() -> None:
 
 
 def make(folder: Path, settings: list[str]) -> tuple[Path, Path]:
-    """Run the grid; give its report and the peer's page."""
+    """Run the grid; return its report and the peer's page."""
     run, ours, theirs = folder / "run", folder / "report.html", folder / "peer.html"
     command = [sys.executable, "-m", "thalweg", "run", str(HERE / "pages" / "grid.toml"), "--out", str(run)]
     for setting in settings:

@@ -88,7 +88,7 @@ def cores(seconds: float | None) -> tuple[Side, Side]:
 
 
 def unsampled(seconds: float) -> Side:
-    """Simulate for long without samples: what memory grows with then is time alone."""
+    """Simulate a long experiment without samples, so that memory can grow with time only."""
     return ours.run(cases.plan_of("one-cubic", seconds, is_sampled=False), threads=1)
 
 

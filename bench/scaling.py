@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _command(chosen: argparse.Namespace) -> str:
-    """Return what to type to measure the same again."""
+    """Return the command that repeats the measurement."""
     words = ["bench/scaling.py", "--quick"] if chosen.quick else ["bench/scaling.py", "--runs", str(chosen.runs)]
     for option in ("largest", "curve"):
         words += [word for value in getattr(chosen, option) or () for word in (f"--{option}", value)]

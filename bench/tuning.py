@@ -90,7 +90,7 @@ class Found:
 
 
 def measure(case: Case, folder: Path, count: int, alone: int, options: list[str]) -> Found:
-    """Measure a case: each algorithm alone, and then what the agent makes of it."""
+    """Measure a case with each algorithm alone and then with the agent."""
     goodput_bps = Found()
     with ExitStack() as stack:
         network = Network(folder, stack, case.road)

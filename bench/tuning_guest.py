@@ -142,7 +142,7 @@ def measure(kernel: GuestKernel, policy: tuple[str, str], netem: str, count: int
 
 
 def read(results: Path, size: int) -> Found:
-    """Make a table of what the guest gives back."""
+    """Make a table of the results of the guest."""
     closed = pl.scan_parquet(results / "records" / "*.parquet").filter(
         pl.col("kind") == "close", pl.col("direction") == "out"
     )

@@ -36,7 +36,7 @@ QUICK_SECONDS = 0.5
 
 
 def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sampled: bool = True) -> Plan:
-    """Resolve the scenario of a case; `seconds` is how long it lasts, if not as long as it says itself."""
+    """Resolve the scenario of a case; `seconds` replaces its duration."""
     capabilities = engine.capabilities()
     case_plan = plan.make(
         scenario.load(FOLDER / f"{name}.toml"), capabilities.engines[engine.DEFAULT], capabilities.engines
@@ -52,7 +52,7 @@ def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sa
 
 
 def peer_arguments(experiment: Experiment, seconds: float) -> list[str]:
-    """Return the same dumbbell in the words of `bench/ns3/dumbbell.cc`."""
+    """Return the arguments of `bench/ns3/dumbbell.cc` for the same dumbbell."""
     link = experiment.forward
     # The cases hold nothing else; what they come to hold shall not be measured against something different.
     assert isinstance(link.capacity, CapacitySteps)

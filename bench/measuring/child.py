@@ -12,7 +12,7 @@ LOOK_EVERY_S = 0.005
 
 @dataclass(frozen=True)
 class Cost:
-    """What a process took, and what it said on standard output."""
+    """CPU time, memory and standard output of a process."""
 
     cpu_s: float
     wall_s: float
@@ -21,7 +21,7 @@ class Cost:
 
 
 def run(command: Sequence[str | Path]) -> Cost:
-    """Run a command to its end. Ends this program, with what the command said, if it fails."""
+    """Run a command until it exits. If it fails, exit with its output."""
     start = time.monotonic()
     child = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None

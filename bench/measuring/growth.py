@@ -67,7 +67,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Step:
-    """A process whose cost is measured, and what tells the number of its units."""
+    """A process whose cost is measured, and a function that returns its number of units."""
 
     series: str
     command: Sequence[str | Path]

@@ -13,7 +13,7 @@ from measuring.table import Side
 
 
 def run(plan: Plan, threads: int) -> Side:
-    """Run all of a plan's experiments, tables written as ever."""
+    """Run all experiments of a plan, and write the tables."""
     with tempfile.TemporaryDirectory(prefix="thalweg-bench-") as folder:
         file, out = Path(folder) / "plan.json", Path(folder) / "run"
         file.write_text(plan.model_dump_json())

@@ -16,7 +16,7 @@ LIBRARIES = ["applications", "internet", "point-to-point", "traffic-control", "n
 
 
 def why_not() -> str | None:
-    """Describe why ns-3 cannot be measured here; nothing if it can."""
+    """Describe why ns-3 cannot be measured here; `None` if it can."""
     if not HEADER.exists():
         return "ns-3 is not installed: sudo apt-get install libns3-dev"
     if shutil.which("g++") is None:

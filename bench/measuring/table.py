@@ -1,4 +1,4 @@
-"""What came out, in words and numbers."""
+"""Results as text and JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -34,7 +34,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Row:
-    """A case, run several times on each side; no runs of the peer: it is not there."""
+    """A case, run several times on each side; without runs of the peer if it is not installed."""
 
     case: str
     target: float | None

@@ -69,14 +69,14 @@ class Machine:
         return ["nsenter", "--target", str(place), "--net", *map(str, words)]
 
     def inside(self, place: int, *words: object) -> str:
-        """Run a command in a namespace, and return what it says."""
+        """Run a command in a namespace, and return its output."""
         return run(*self.command(place, *words))
 
     @contextmanager
     def serving(
         self, how: str, address: str = "10.9.0.1", port: int = PORT, cgroup: Path | None = None
     ) -> Iterator[int]:
-        """Have a server in the recorded cgroup or another: `bare`, `nginx`, `nginx-tls`, or `keep`: no answers."""
+        """Run a server in the recorded cgroup or another: `bare`, `nginx`, `nginx-tls`, or `keep` (no answers)."""
         enter = ["sh", "-c", f'echo $$ > {cgroup or self.recorded}/cgroup.procs && exec "$@"', "sh"]
         program = [self.program, how, address, port]
         if how in ("nginx", "nginx-tls"):
@@ -90,7 +90,7 @@ class Machine:
             yield server.pid
 
     def web_server(self, address: str, port: int, encrypted: str) -> list[Any]:
-        """Return what starts nginx with a page to fetch."""
+        """Return the command that starts nginx with a page to fetch."""
         folder = self.folder / f"nginx-{port}"
         folder.mkdir(exist_ok=True)
         (folder / "page").write_bytes(b"x" * PAGE_BYTES)
@@ -101,7 +101,7 @@ class Machine:
         return [nginx(), "-c", settings, "-e", folder / "errors"]
 
     def ask(self, seconds: float, port: int, cpu: int) -> None:
-        """Make connections for so long, from a CPU."""
+        """Make connections for a number of seconds, from a CPU."""
         self.inside(self.client, "taskset", "--cpu-list", cpu, self.program, "ask", "10.9.0.1", port, seconds)
 
 
@@ -129,23 +129,23 @@ class Agent:
             raise SystemExit("bench: the recorder does not start")
 
     def status(self) -> dict[str, Any]:
-        """Return what it says of itself."""
+        """Return the status that the agent reports."""
         return dict(json.loads(run(str(AGENT), "status", "--json", *self.at)))
 
     def stop(self) -> None:
-        """Have it end, if it has not ended before."""
+        """Stop the agent, unless it has exited already."""
         self.process.terminate()
         self.process.wait()
 
     def end(self) -> None:
-        """End it as an administrator does."""
+        """Stop the agent, and fail if it exits with an error."""
         self.stop()
         if self.process.returncode != 0:
             raise SystemExit(f"bench: the recorder ended with {self.process.returncode}")
 
 
 def run(*words: str) -> str:
-    """Run a command to its end, and return what it says."""
+    """Run a command until it exits, and return its output."""
     return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
@@ -161,7 +161,7 @@ def ended(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]
 
 @contextmanager
 def namespace() -> Iterator[int]:
-    """Have a network namespace, by the process that keeps it."""
+    """Create a network namespace; yields the pid of the process that holds it."""
     with ended(subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)) as keeper:
         ours, theirs = Path("/proc/self/ns/net"), Path(f"/proc/{keeper.pid}/ns/net")
         while theirs.readlink() == ours.readlink():
@@ -171,7 +171,7 @@ def namespace() -> Iterator[int]:
 
 @contextmanager
 def cgroup(name: str) -> Iterator[Path]:
-    """Have a cgroup of version 2."""
+    """Create a cgroup of version 2 for the duration of the context."""
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
     mount = next(Path(words[1]) for words in mounts if words[2] == "cgroup2")
     path = mount / f"thalweg-bench-{os.getpid()}-{name}"

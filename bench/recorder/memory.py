@@ -1,4 +1,4 @@
-"""What the recorder takes while very many connections are open, and after each of them has had a row."""
+"""Memory of the recorder while very many connections are open, and after each of them has had a row."""
 
 import math
 import subprocess
@@ -61,7 +61,7 @@ def until_rows(agent: Agent, opened: dict[str, Any]) -> tuple[int, int]:
 
 
 def report(held: dict[str, Any]) -> dict[str, Any]:
-    """Print what is taken, and return it."""
+    """Print the memory, and return it."""
     process, peak, maps = (held[key] / 1e6 for key in ("process_bytes", "process_bytes_at_most", "maps_bytes"))
     print(
         f"  memory    {process + maps:.1f} MB with {held['open']} connections open, the process {process:.1f} of them"

@@ -55,7 +55,7 @@ class Price:
     cpu_us_per_connection: float
 
     def net_ns_per_call(self) -> float | None:
-        """Return what is left without the measuring."""
+        """Return the cost per call without the cost of the measurement."""
         return None if self.measuring_ns_per_call is None else self.ns_per_call - self.measuring_ns_per_call
 
     def quiet_ns(self) -> float | None:
@@ -79,7 +79,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Kind:
-    """An agent whose price is asked for."""
+    """An agent whose cost is measured."""
 
     name: str
     command: str = "record"
@@ -125,7 +125,7 @@ def side_by_side(machine: Machine, kinds: Sequence[Kind], place: Place, windows:
 
 
 class Side:
-    """An agent at work on a server, which does nothing but in its windows."""
+    """An agent and its server, which is idle outside its windows."""
 
     def __init__(self, machine: Machine, stack: ExitStack, kind: Kind, place: Place, port: int) -> None:
         self.machine, self.place, self.port = machine, place, port
@@ -140,15 +140,15 @@ class Side:
         self.first = self.before = self.agent.status()
 
     def begin(self) -> None:
-        """What was until now does not count."""
+        """Restart the measurement: earlier costs do not count."""
         self.first = self.before = self.agent.status()
 
     def ask(self, seconds: float) -> None:
-        """Make connections for so long."""
+        """Make connections for a number of seconds."""
         self.machine.ask(seconds, self.port, self.place.client)
 
     def look(self, window_s: float) -> None:
-        """Make connections for a window of time, and look at what they have cost."""
+        """Make connections for a window of time, and record their cost."""
         idle = self.account() if self.account else None
         self.ask(window_s)
         before, after = self.before, self.agent.status()
@@ -185,7 +185,7 @@ def recorder(status: dict[str, Any]) -> dict[str, int]:
 
 @contextmanager
 def accounts() -> Iterator[None]:
-    """Have the kernel keep account of what eBPF programs cost."""
+    """Enable the kernel's statistics of eBPF programs for the duration of the context."""
     kept = STATS.read_text()
     STATS.write_text("1")
     try:
@@ -196,7 +196,7 @@ def accounts() -> Iterator[None]:
 
 @contextmanager
 def nothing(machine: Machine, watched: Path) -> Iterator[Callable[[], Account] | None]:
-    """Have a program called that does nothing, behind the recorder; None where nothing compiles or loads it."""
+    """Attach an empty program behind the recorder; yields None if it cannot be compiled or loaded."""
     clang = next(filter(None, map(shutil.which, CLANGS)), None)
     if clang is None or shutil.which("bpftool") is None:
         yield None
@@ -219,6 +219,6 @@ def nothing(machine: Machine, watched: Path) -> Iterator[Callable[[], Account] |
 
 
 def account_of(pin: str) -> Account:
-    """Return what the kernel says that a pinned program has cost."""
+    """Return the kernel's statistics of a pinned program."""
     shown = json.loads(run("bpftool", "--json", "prog", "show", "pinned", pin))
     return Account(shown.get("run_cnt", 0), shown.get("run_time_ns", 0))

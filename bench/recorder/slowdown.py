@@ -62,7 +62,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Load:
-    """Which servers are asked, and how much."""
+    """The servers under load, and the amount of load."""
 
     name: str
     kind: str
@@ -97,7 +97,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Window:
-    """What happened in some seconds."""
+    """Measurements of some seconds."""
 
     recorded: Side
     other: Side
@@ -121,7 +121,7 @@ class Window:
         return 1 - self.other.cpu_us() / (self.recorded.cpu_us() + self.process_us())
 
     def in_kernel(self) -> float:
-        """Return what of it is lost in the kernel."""
+        """Return the part of the slowdown that is spent in the kernel."""
         return 1 - self.other.cpu_us() / self.recorded.cpu_us()
 
     def by_the_clock(self) -> float:
@@ -140,7 +140,7 @@ def bound(values: list[float]) -> tuple[float, float]:
 
 
 def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list[Window]:
-    """Have two servers of a kind asked in turns, with a recorder at work."""
+    """Load two servers of a kind in turns, while a recorder runs."""
     windows_ = []
     server, how = KINDS[load.kind]
     with ExitStack() as stack:
@@ -210,7 +210,7 @@ def cpu_ns(pid: int) -> int:
 
 
 def report(windows: list[Window], load: Load, window_s: float) -> dict[str, Any]:
-    """Print what is lost, and return it."""
+    """Print the losses, and return them."""
     lost, at_most = bound([window.slowdown() for window in windows])
     in_kernel, in_kernel_at_most = bound([window.in_kernel() for window in windows])
     longer, longer_at_most = bound([window.by_the_clock() for window in windows])
@@ -243,5 +243,5 @@ def report(windows: list[Window], load: Load, window_s: float) -> dict[str, Any]
 
 
 def percent(share: float) -> str:
-    """Return a share as people read it."""
+    """Return a share as a percentage."""
     return f"{100 * share:.2f} %"

@@ -13,7 +13,7 @@ PIECE = 1 << 20
 
 
 def main() -> None:
-    """Fetch as often as a line comes."""
+    """Fetch once per line of standard input."""
     address, port = sys.argv[1], int(sys.argv[2])
     buffer = bytearray(PIECE)
     for _ in sys.stdin:

@@ -45,7 +45,7 @@ def find(tool: str) -> Path | None:
 
 
 def run(folder: Path, kernel: GuestKernel, modules: tuple[str, ...], files: dict[str, Path], script: str) -> Path:
-    """Boot, run the script with `sh -e`, and return its results; `files` are what else it finds, by their places."""
+    """Boot, run the script with `sh -e`, and return its results; `files` are further files, by their paths."""
     root = folder / "root"
     for name in ("bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc", RESULTS):
         (root / name).mkdir(parents=True)
@@ -75,7 +75,7 @@ def run(folder: Path, kernel: GuestKernel, modules: tuple[str, ...], files: dict
 
 
 def libraries_of(program: Path) -> set[Path]:
-    """Return the libraries that a program wants; a static one wants none."""
+    """Return the libraries that a program is linked with; none for a static one."""
     output = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     return {Path(word) for word in output.split() if word.startswith("/")}
 

@@ -99,7 +99,7 @@ class Network:
         return ["nsenter", "--target", str(place), "--net", *map(str, words)]
 
     def inside(self, place: int, *words: object) -> str:
-        """Run a command in a namespace, and return what it says."""
+        """Run a command in a namespace, and return its output."""
         return run(*self.command(place, *words))
 
     @contextmanager
@@ -141,7 +141,7 @@ class Programs:
         self.served, self.ask, self.fetched = served, ask, fetched
 
     def fetch(self) -> Fetched:
-        """Make a connection, and say what it got and how fast it was."""
+        """Make a connection, and return its bytes and duration."""
         self.ask.write("\n")
         self.ask.flush()
         port, size, took = self.fetched.readline().split()
@@ -167,17 +167,17 @@ class Tuner:
         stack.callback(self.end)
 
     def status(self) -> str:
-        """Return what it says of what it has learned."""
+        """Return the status with the learned estimates."""
         return run(str(AGENT), "tune", "status", "--socket", self.socket)
 
     def end(self) -> None:
-        """End it as an administrator does."""
+        """Stop the agent with a signal, as an administrator does."""
         if self.process.returncode is None:
             self.process.terminate()
             self.process.communicate()
 
     def held_out(self) -> list[bool]:
-        """End it, and say for each connection in order whether it kept the default for comparison."""
+        """Stop the agent, and return for each connection in order whether it was held out."""
         self.end()
         rows = pl.scan_parquet(self.records / "*.parquet").filter(
             pl.col("kind") == "close", pl.col("direction") == "in"

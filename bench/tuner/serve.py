@@ -14,7 +14,7 @@ TCP_CONGESTION = 13
 
 
 def send(connection: socket.socket, port: int, size: int) -> None:
-    """Send it all, wait until the peer closes, and say which algorithm the kernel has used."""
+    """Send everything, wait until the peer closes, and return the algorithm that the kernel used."""
     with connection:
         for at in range(0, size, len(PIECE)):
             connection.sendall(PIECE[: size - at])

@@ -1,4 +1,4 @@
-"""A fleet's folder of records in which some files are not as they should be."""
+"""A fleet's directory of records with damaged and unsuitable files."""
 
 import random
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class BadFleet:
 
 
 def make(folder: Path, *, with_damage: bool = True) -> BadFleet:
-    """Fill a folder: partitions by day and PoP, from a few rows to thousands, and a file of each kind of badness."""
+    """Fill a directory: partitions by day and PoP, from a few rows to thousands, and a file with each kind of fault."""
     fleet = BadFleet(folder)
     chance = random.Random(1)
     for day in range(1, 4):

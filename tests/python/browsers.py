@@ -11,7 +11,7 @@ ARGUMENTS = [
 
 
 class Watched:
-    """A page with everything that it asked for and complained about."""
+    """A page with its requests and console messages."""
 
     def __init__(self, browser: Browser, file: Path, width: int = 1280, **options: object) -> None:
         self.page: Page = browser.new_page(viewport={"width": width, "height": 900}, **options)  # type: ignore[arg-type]

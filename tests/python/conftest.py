@@ -1,4 +1,4 @@
-"""What several tests need: `thalweg` as a user calls it, and an engine that does as it is told."""
+"""Shared fixtures: `thalweg` as a user calls it, and a fake engine."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ repeat = {gap = "0.1s", until = "large"}
 
 @dataclass(frozen=True)
 class Done:
-    """What a call came to."""
+    """Result of a call."""
 
     returncode: int
     stdout: str
@@ -74,19 +74,19 @@ def thalweg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Captu
 
 @pytest.fixture
 def kernel() -> None:
-    """The engine `kernel` can run here; where it cannot, the test does not run, and in CI it fails."""
+    """Require the engine `kernel`; without it the test is skipped, and in CI it fails."""
     _needs("kernel")
 
 
 @pytest.fixture
 def uml() -> None:
-    """The engine `uml` can run here."""
+    """Require the engine `uml`."""
     _needs("uml")
 
 
 @pytest.fixture
 def vm() -> None:
-    """The engine `vm` can run here."""
+    """Require the engine `vm`."""
     _needs("vm")
 
 
@@ -100,7 +100,7 @@ def _needs(name: str) -> None:
 
 @pytest.fixture
 def built_kernel() -> Kernel:
-    """The kernel that runs in virtual time; where none is built, the test does not run, and in CI it fails."""
+    """The kernel that runs in virtual time; if none is built, the test is skipped, and in CI it fails."""
     used = current()
     why = "no kernel in virtual time is built: thalweg kernel build"
     if used is None and os.environ.get("THALWEG_CI"):
@@ -112,7 +112,7 @@ def built_kernel() -> Kernel:
 
 @pytest.fixture
 def fake_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A thalweg-engine that does as FAKE_ENGINE says; see fake_engine.py."""
+    """A fake thalweg-engine, configured by FAKE_ENGINE; see fake_engine.py."""
     binary = tmp_path / "fake-engine"
     binary.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "{HERE / "fake_engine.py"}" "$@"\n')
     binary.chmod(0o755)

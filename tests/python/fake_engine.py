@@ -1,4 +1,4 @@
-"""A thalweg-engine that does as the environment says, to see what the Python side makes of it.
+"""A fake thalweg-engine, configured by environment variables, for tests of the Python side.
 
 FAKE_ENGINE names what it does with a run: finish, fail, fail-alike (both experiments, with a message of two lines),
 wait (until it is asked to stop), ignore (being asked to stop), refuse, full (disk), die, abort (without memory) or

@@ -55,7 +55,7 @@ def spark_cluster() -> str:
 
 
 def missing() -> str:
-    """Describe what keeps a cluster from running here; empty: nothing."""
+    """Describe why a cluster cannot run here; empty if it can."""
     if importlib.util.find_spec("pyspark") is None:
         return "pyspark is not installed: no test of Spark can run"
     if shutil.which("java") is None:

@@ -66,7 +66,7 @@ def flushed(folder: Path, first: int, last: int, rows: Iterable[dict[str, Any]])
 
 
 def a_day(seed: int = 1, connections: int = 400) -> list[dict[str, Any]]:
-    """A day of two algorithms on two machines, of which one is faster and queues less."""
+    """A day of two algorithms on two machines; one algorithm is faster and queues less."""
     chance = random.Random(seed)
     rows = []
     for number in range(connections):

@@ -170,7 +170,7 @@ class SyntheticRun:
 
 
 def an_id(number: int, repetition: int) -> str:
-    """An id as an engine would give."""
+    """An id in the form that engines write."""
     return f"{number:08x}{repetition:08x}"
 
 

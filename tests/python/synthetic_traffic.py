@@ -1,4 +1,4 @@
-"""Records with a planted truth: synthetic traffic of many clients, of which every effect is known exactly."""
+"""Records with a planted truth: synthetic traffic of many clients whose effects are known exactly."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ Effect = Callable[[Mapping[str, np.ndarray]], np.ndarray | float]
 
 @dataclass(frozen=True)
 class Traffic:
-    """What is to be made; all times of a client share its luck."""
+    """Parameters of the traffic; all times of a client share a random factor."""
 
     rows: int = 20_000
     seed: int = 1

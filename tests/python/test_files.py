@@ -1,4 +1,4 @@
-"""What others name is read only where it is a regular file of a bounded size."""
+"""Files named by users are read only if they are regular files of a bounded size."""
 
 import os
 from pathlib import Path

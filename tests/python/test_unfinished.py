@@ -10,7 +10,7 @@ from thalweg.scratch import Scratch
 
 
 def left(parent: Path, name: str) -> Path:
-    """Leave a folder behind, as one does that is ended while it removes it."""
+    """Leave a folder behind, as a process does that is killed while it removes it."""
     folder = parent / name
     folder.mkdir()
     return folder

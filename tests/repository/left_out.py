@@ -7,7 +7,7 @@ import pytest
 
 
 def skip_or_fail(why: str) -> NoReturn:
-    """Leave the test out, with the reason; in CI that is a failure."""
+    """Skip the test with a reason; in CI that is a failure."""
     if os.environ.get("THALWEG_CI"):
         pytest.fail(why)
     pytest.skip(why)

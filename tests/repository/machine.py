@@ -33,7 +33,7 @@ class Machine:
         return self._output(["nsenter", f"--target={self.keeper.pid}", "--mount", *command])
 
     def command(self, *command: str) -> list[str]:
-        """What runs a command in the copy."""
+        """Return the command line that runs a command in the copy."""
         return ["nsenter", f"--target={self.keeper.pid}", "--mount", "chroot", f"{self.folder}/root", *command]
 
     def run(self, *command: str) -> str:

@@ -152,7 +152,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def prometheus(agent: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Prometheus that scrapes the agent as the reference page says, but every second."""
+    """The address of a Prometheus that scrapes the agent as on the reference page, but every second."""
     folder = tmp_path_factory.mktemp("prometheus")
     page = (ROOT / "docs" / "reference" / "agent.md").read_text()
     (example,) = re.findall(r"```yaml\n(scrape_configs:.*?)```", page, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""The dashboard has the form that Grafana imports: as its own editor writes it, and nothing of one installation."""
+"""The dashboard has the form that Grafana's editor writes, without values of one installation."""
 
 import itertools
 import json

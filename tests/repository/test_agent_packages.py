@@ -1,4 +1,4 @@
-"""The packages of the agent install, start, record and go again, in a copy of this machine that is thrown away."""
+"""The packages of the agent install, start, record and are removed, in a temporary copy of this machine."""
 
 import json
 import os
@@ -24,7 +24,7 @@ AGENT = "/usr/bin/thalweg-agent"
 
 
 def unit(machine: Machine, key: str, of: str = UNIT) -> list[str]:
-    """The words of a setting of a unit."""
+    """The values of a setting of a unit."""
     (words,) = re.findall(rf"^{key}=(.+)$", machine.run("cat", of), flags=re.MULTILINE)
     return str(words).split()
 

@@ -1,4 +1,4 @@
-"""What `thalweg records` says of files that a real agent has written, about connections whose outcome is known."""
+"""Output of `thalweg records` for files of a real agent, about connections with known outcomes."""
 
 import json
 import os
@@ -73,7 +73,7 @@ class Recorded:
     sent: Mapping[str, list[int]]
 
     def thalweg(self, *arguments: str) -> str:
-        """What `thalweg records` says of it."""
+        """The output of `thalweg records`."""
         line = [sys.executable, "-m", "thalweg", "records", str(self.folder), *arguments]
         environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)

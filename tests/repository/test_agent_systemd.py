@@ -68,7 +68,7 @@ class Systemd:
         return bool(self.first) and (run / "units").exists() and (run / "systemd/private").exists()
 
     def command(self, *words: str) -> list[str]:
-        """What runs a command there."""
+        """Return the command line that runs a command there."""
         spaces = ["--mount", "--pid", "--net", "--cgroup", "--uts", "--ipc", "--root", "--wd=/"]
         return ["nsenter", f"--target={self.first}", *spaces, *words]
 
@@ -83,7 +83,7 @@ class Systemd:
         return self.run("systemctl", "show", "--value", f"--property={name}", unit).strip()
 
     def keepers(self) -> set[int]:
-        """The processes that hold what a service has attached if that dies."""
+        """The watchdog processes, which hold a service's programs if it is killed."""
         paths = self.run("sh", "-c", "grep -lz tune-keeper /proc/[0-9]*/cmdline || true").split()
         # The one that looks has the word in its own command line.
         return {int(path.split("/")[2]) for path in paths if self.is_agent(path.removesuffix("/cmdline"))}
@@ -101,13 +101,13 @@ class Systemd:
         return Path(f"/proc/{self.first}/root{path}")
 
     def said(self) -> str:
-        """What the agent has said: there is no journal."""
+        """The output of the agent; there is no journal."""
         with suppress(FileNotFoundError):
             return self.file("/run/said").read_text()
         return ""
 
     def install(self) -> None:
-        """Let systemd see the unit as the package has it; a drop-in says where the journal's part goes."""
+        """Install the unit of the package; a drop-in sets the file for its output."""
         for unit in (AGENT, TUNE):
             self.run("ln", "-s", str(Path(UNIT).with_name(unit)), f"/run/units/{unit}")
             drop_in = self.file(f"/run/units/{unit}.d")
@@ -135,7 +135,7 @@ class Systemd:
         wait_until(self._is_gone)
 
     def _is_gone(self) -> bool:
-        """What systemd has made below its cgroup goes from the inside out, once the last process has ended."""
+        """Remove systemd's cgroups from the innermost outwards. Returns whether all are removed."""
         with suppress(OSError):
             for folder, _, _ in os.walk(self.cgroup, topdown=False):
                 Path(folder).rmdir()
@@ -153,7 +153,7 @@ def child_of(process: int) -> int:
 
 @pytest.fixture
 def systemd(installed: Machine) -> Iterator[Systemd]:
-    """A systemd that knows the unit; nothing is started."""
+    """A systemd with the unit installed but not started."""
     systemd = Systemd(installed)
     try:
         systemd.install()

@@ -1,4 +1,4 @@
-"""`make bench` measures what it says. Nothing here depends on how fast this machine is."""
+"""`make bench` measures what it documents. These tests do not depend on the speed of the machine."""
 
 import json
 import os

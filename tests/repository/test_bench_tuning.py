@@ -1,4 +1,4 @@
-"""`thalweg-agent tune` at work, as bench/tuning.py measures it: nothing here depends on how fast this machine is."""
+"""`thalweg-agent tune` as bench/tuning.py measures it, independently of the speed of the machine."""
 
 import json
 import os

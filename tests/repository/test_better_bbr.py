@@ -1,4 +1,4 @@
-"""The paths of the study better-bbr are those that its command draws; the winner of a search is the one it says."""
+"""The paths of the study better-bbr are those that its command draws; the search has the winner that it states."""
 
 import better_bbr
 import pytest

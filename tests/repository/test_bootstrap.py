@@ -1,4 +1,4 @@
-"""Where the set-up cannot go on, it says what is missing and what to do."""
+"""If the set-up cannot continue, it reports what is missing and what to do."""
 
 import shutil
 import subprocess
@@ -189,7 +189,7 @@ def test_without_skipped_tests_nothing_is_reported(kernel_machine: Path) -> None
 
 @pytest.fixture
 def checkout(machine: Path) -> Path:
-    """A checkout whose `thalweg` writes down that it was called, and ends with what THALWEG_ENDS says."""
+    """A checkout whose `thalweg` logs its calls and exits with the code THALWEG_ENDS."""
     program(machine, "uname", "echo x86_64")
     program(machine, "qemu-system-x86_64", "exit 0")
     for name in ("find", "grep", "mkdir", "sha256sum", "xargs"):
@@ -215,7 +215,7 @@ def checkout(machine: Path) -> Path:
 def built(
     checkout: Path, ends: int, step: str = "uml", **environment: str
 ) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """Run the step; gives what it did, and all calls of `thalweg` so far."""
+    """Run the step; returns its result, and all calls of `thalweg` so far."""
     machine = checkout.parent
     environment |= {"PATH": str(machine), "HOME": str(machine), "MAKE_GOAL": "test", "THALWEG_ENDS": str(ends)}
     command = [str(checkout / "tools" / "bootstrap"), step]

@@ -1,4 +1,4 @@
-"""The layer check finds what it promises to find, and nothing else."""
+"""The layer check finds every violation that it documents, and no others."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The table that policies are played against is what the simulator gives, and its scenarios are right."""
+"""The table of policy outcomes matches the simulator, and its scenarios are valid."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The pages of the studies tell what claims.toml and found.json hold."""
+"""The pages of the studies match claims.toml and found.json."""
 
 import json
 from pathlib import Path

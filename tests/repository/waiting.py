@@ -1,4 +1,4 @@
-"""Waiting until something is so, rather than for a time."""
+"""Waiting for a condition rather than for a time."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ PATIENCE = 60.0
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:
-    """Return once it is so; fail if it never is."""
+    """Return as soon as the condition holds; fail if it never does."""
     deadline = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < deadline, "waited too long"

@@ -1,4 +1,4 @@
-"""The page of advice: what it says, and how it looks in a browser, with the network watched."""
+"""The page of advice: its content, and its layout in a browser without network requests."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -26,7 +26,7 @@ def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def lives() -> pl.DataFrame:
-    """Connections of which is known how much they had moved after seconds."""
+    """Connections with known bytes after a number of seconds."""
     rows = [
         synthetic.closed(n, cc=("bbr", "cubic")[n % 2], start_us=synthetic.NOON_US + n % 24 * HOUR_US)
         | {"acked_1s_bytes": 1_000_000 + n % 7 * 10_000 + n % 2 * 200_000, "acked_3s_bytes": 3_000_000 + n % 5 * 10_000}

@@ -1,4 +1,4 @@
-"""Answers, on synthetic traffic with a planted truth."""
+"""Tests of `advise` on synthetic traffic with known effects."""
 
 import math
 import re
@@ -32,14 +32,14 @@ def codes(result: Answer) -> set[str]:
 
 
 def spoil(file: Path) -> None:
-    """Damage the rows of a file, and not its end, which names the columns."""
+    """Damage the rows of a file but not its footer, which names the columns."""
     content = bytearray(file.read_bytes())
     content[1000 : len(content) // 2] = bytes(len(content) // 2 - 1000)
     file.write_bytes(content)
 
 
 def lossy_gain(columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The treatment takes less time where there is loss, and more without loss."""
+    """The treatment takes less time with loss and more time without loss."""
     return np.where(columns["is_far"], 0.75, 1.2)
 
 
@@ -98,26 +98,26 @@ def test_samples_of_a_few_network_hours_are_inconclusive(tmp_path: Path) -> None
 
 def test_assignment_by_client_is_detected_and_resampled_by_client(tmp_path: Path) -> None:
     frame = Traffic(is_by_client=True, clients=100).frame()
-    noticed = answer(tmp_path, frame, Question(segments=(), replicates=300))
-    assert "assigned-by-client" in codes(noticed)
-    assert noticed.question.cluster == "prefix"
+    detected_client = answer(tmp_path, frame, Question(segments=(), replicates=300))
+    assert "assigned-by-client" in codes(detected_client)
+    assert detected_client.question.cluster == "prefix"
     configured = answer(tmp_path, frame, Question(segments=(), cluster="prefix", replicates=300))
     assert "assigned-by-client" not in codes(configured)
-    assert configured.parts == noticed.parts
+    assert configured.parts == detected_client.parts
     assert set(verdicts(configured).values()) <= {NO_DIFFERENCE, NOT_ENOUGH}
-    insisted = answer(tmp_path, frame, Question(segments=(), cluster="prefix-hour", replicates=300))
-    assert (insisted.question.clusters, "assigned-by-client" in codes(insisted)) == ("prefix-hour", True)
-    wide, narrow = (detected.overall.comparisons["completion_time"].difference for detected in (noticed, insisted))
+    by_hour = answer(tmp_path, frame, Question(segments=(), cluster="prefix-hour", replicates=300))
+    assert (by_hour.question.clusters, "assigned-by-client" in codes(by_hour)) == ("prefix-hour", True)
+    wide, narrow = (result.overall.comparisons["completion_time"].difference for result in (detected_client, by_hour))
     assert wide
     assert narrow
     assert wide.median
     assert narrow.median
-    widths = [math.log(advice.median.high / advice.median.low) for advice in (wide, narrow)]
+    widths = [math.log(difference.median.high / difference.median.low) for difference in (wide, narrow)]
     assert widths[0] > 3 * widths[1], "hours of one client are not independent"
 
 
 def test_small_networks_are_not_taken_for_assignment_by_network(tmp_path: Path) -> None:
-    """Most networks have one sample, and so one arm, by chance."""
+    """Most networks have one sample and therefore one arm."""
     result = answer(tmp_path, Traffic(rows=4000, clients=8000).frame(), Question(segments=(), replicates=300))
     assert "assigned-by-client" not in codes(result)
     assert result.question.cluster is None
@@ -139,7 +139,7 @@ def test_networks_are_classified_by_the_loss_of_the_control_arm(tmp_path: Path) 
 
 
 def test_classification_of_networks_is_independent_of_the_arms(tmp_path: Path) -> None:
-    """Of networks with a few transfers, many have one arm alone: they must not count for that arm only."""
+    """Many networks with few transfers have a single arm; they must not be classified by that arm."""
     frame = Traffic(rows=12_000, clients=4000, size_bytes=(3_000_000, 9_000_000)).frame()
     result = answer(tmp_path, frame, Question(segments=("rtt", "retransmits"), least_samples=50, replicates=100))
     classified = [part for part in result.parts if min(part.values) >= 0]
@@ -192,7 +192,7 @@ def test_arms_with_different_size_distributions_are_not_compared(tmp_path: Path)
 
 
 def test_an_overall_effect_opposite_to_its_segments_is_a_paradox(tmp_path: Path) -> None:
-    """The treatment is better for everyone, but serves mostly those who are slow anyway."""
+    """The treatment is better in every segment but serves mostly the slow one."""
     result = answer(
         tmp_path,
         Traffic(
@@ -213,10 +213,10 @@ def test_concurrent_algorithms_in_one_network_suggest_a_switchback(tmp_path: Pat
 
 
 def test_random_network_variation_does_not_change_its_class(tmp_path: Path) -> None:
-    """All networks lose 1.5 %, at the edge of two classes, and what loses takes longer; the algorithms are alike."""
-    chance = np.random.default_rng(5)
+    """All networks lose 1.5 %, the limit between two classes; losses take time; the algorithms do not differ."""
+    rng = np.random.default_rng(5)
     frame = Traffic(rows=120_000).frame()
-    lost = chance.poisson(0.3, len(frame))
+    lost = rng.poisson(0.3, len(frame))
     frame = frame.with_columns(segments=pl.lit(20), retransmits=pl.Series(lost)).with_columns(
         fct_us=pl.when(pl.col("retransmits") > 0).then(pl.col("fct_us") * 3).otherwise(pl.col("fct_us"))
     )
@@ -230,12 +230,12 @@ def test_losses_without_queueing_are_reported_as_non_congestive(tmp_path: Path) 
     assert "loss-without-queues" not in codes(queued)
     frame = Traffic().frame().with_columns(rtt_max_us=pl.col("rtt_min_us") + 3000 + pl.col("connection") % 1000)
     result = answer(tmp_path / "b", frame)
-    (caution,) = [one for one in result.cautions if one.code == "loss-without-queues"]
+    (caution,) = [caution for caution in result.cautions if caution.code == "loss-without-queues"]
     assert caution.parts == ("1.5 to 5 %",)
 
 
 def test_a_ramped_rollout_does_not_confound_hour_and_algorithm(tmp_path: Path) -> None:
-    """Late hours are slow, and most of the treatment's: without balancing it would seem worse."""
+    """Late hours are slow and have most of the treatment: without balancing, the treatment would seem worse."""
 
     def share(columns: Mapping[str, np.ndarray]) -> np.ndarray:
         return np.where(columns["hour"] < 12, 0.1, 0.8)
@@ -248,12 +248,12 @@ def test_a_ramped_rollout_does_not_confound_hour_and_algorithm(tmp_path: Path) -
     assert set(verdicts(result).values()) == {"bbr"}
     naive = frame.group_by("cc").agg(pl.col("fct_us").median())
     medians = dict(naive.iter_rows())
-    assert medians["bbr"] > medians["cubic"], "the negative control: without balancing it looks worse"
+    assert medians["bbr"] > medians["cubic"], "negative control: without balancing, BBR looks worse"
 
 
 def test_hours_with_one_algorithm_are_excluded_from_an_ab_comparison(tmp_path: Path) -> None:
     frame = Traffic(share=lambda columns: np.where(columns["hour"] < 6, 0.0, 0.5)).frame()
-    (caution,) = [one for one in answer(tmp_path, frame).cautions if one.code == "uneven-over-time"]
+    (caution,) = [caution for caution in answer(tmp_path, frame).cautions if caution.code == "uneven-over-time"]
     assert re.search("2[456]% of the samples, in hours of one algorithm alone, are left out", caution.text)
 
 
@@ -286,11 +286,11 @@ def test_mixed_periods_are_not_switchback_periods(tmp_path: Path) -> None:
     assert "mixed-turns" in codes(result)
 
 
-def pops(turns: pl.Expr, effect: float) -> pl.DataFrame:
-    """Traffic of two PoPs, one of them far slower, of which the second has the other algorithm in each turn."""
+def pops(periods: pl.Expr, effect: float) -> pl.DataFrame:
+    """Traffic of a PoP and a slower one, which has the other algorithm in each switchback period."""
     frame = Traffic(rows=80_000, hours=98, effect=lambda _: effect).frame()
     is_second = pl.col("connection") % 2 == 1
-    has_treatment = (turns % 2 == 1) != is_second
+    has_treatment = (periods % 2 == 1) != is_second
     frame = frame.filter(pl.when(has_treatment).then(pl.col("cc") == "bbr").otherwise(pl.col("cc") == "cubic"))
     return frame.with_columns(
         machine=pl.when(is_second).then(pl.lit("fra")).otherwise(pl.lit("lon")),
@@ -306,20 +306,20 @@ def test_pops_alternating_independently_are_a_switchback(tmp_path: Path) -> None
     assert result.parts[0].verdict == "bbr"
     assert not codes(result) & {"mixed-turns", "same-hours"}
     together = answer(tmp_path / "b", frame, Question(segments=(), design=Design("switchback"), replicates=300))
-    assert "mixed-turns" in codes(together), "without their name they have both at once"
+    assert "mixed-turns" in codes(together), "without the unit, both algorithms run in every period"
 
 
 def test_a_pop_with_one_algorithm_is_excluded(tmp_path: Path) -> None:
     hour = (pl.col("start_us") - synthetic.NOON_US) // HOUR_US
-    turning = pops(hour + hour // 24, 0.8)
+    alternating = pops(hour + hour // 24, 0.8)
     stuck = pops(pl.lit(0), 0.8).filter(pl.col("cc") == "bbr")
     stuck = stuck.with_columns(machine=pl.lit("ams"), fct_us=pl.col("fct_us") * 20)
-    frame = pl.concat([turning, stuck])
+    frame = pl.concat([alternating, stuck])
     result = answer(tmp_path, frame, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300))
     assert "no-turns" in codes(result)
     assert result.parts[0].verdict == "bbr"
     medians = dict(frame.group_by("cc").agg(pl.col("fct_us").median()).iter_rows())
-    assert medians["bbr"] > medians["cubic"], "the negative control: with it BBR looks worse"
+    assert medians["bbr"] > medians["cubic"], "negative control: with that PoP, BBR looks worse"
     both_stuck = pops(pl.lit(0), 0.8)
     alone = answer(
         tmp_path / "b", both_stuck, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300)
@@ -337,24 +337,24 @@ def test_ages_of_connections_count_period_pairs_per_pop(tmp_path: Path) -> None:
     result = answer(tmp_path, frame, Question(segments=(), design=Design("switchback", unit="machine"), replicates=300))
     first, *_ = result.ages
     assert min(first.treatment.groups, first.control.groups) > 49, (
-        "an hour is in 49 pairs of turns, at both of them in more"
+        "each PoP has 49 pairs of periods, and both are counted"
     )
 
 
 def test_periods_shorter_than_an_hour_are_detected_within_the_hour(tmp_path: Path) -> None:
-    """In the first half of each hour the one, in the second half the other one."""
+    """One algorithm in the first half of each hour, the other in the second half."""
     frame = Traffic(rows=40_000, effect=lambda _: 0.8, hours=48).frame()
     of_hour = (pl.col("start_us") - synthetic.NOON_US) % HOUR_US
     is_first = of_hour < HOUR_US // 2
-    turns = frame.filter(pl.when(is_first).then(pl.col("cc") == "bbr").otherwise(pl.col("cc") == "cubic"))
+    periods = frame.filter(pl.when(is_first).then(pl.col("cc") == "bbr").otherwise(pl.col("cc") == "cubic"))
     half = Design("switchback", every_us=HOUR_US // 2)
-    result = answer(tmp_path, turns, Question(segments=(), design=half, replicates=300))
+    result = answer(tmp_path, periods, Question(segments=(), design=half, replicates=300))
     assert result.parts[0].verdict == "bbr"
     assert not codes(result) & {"mixed-turns", "interference"}
 
 
 def test_the_gain_is_reported_by_days_since_activation(tmp_path: Path) -> None:
-    """It was there on the first day only."""
+    """The effect exists on the first day only."""
 
     def fades(columns: Mapping[str, np.ndarray]) -> np.ndarray:
         return np.where(columns["hour"] < 96 + 24, 0.7, 1.0)
@@ -512,7 +512,7 @@ def test_if_every_file_is_damaged_the_error_names_the_first(tmp_path: Path) -> N
 def test_arm_balance_of_many_rows_is_tested_on_a_quarter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit_us: int
 ) -> None:
-    """Whatever the clock of who wrote them."""
+    """The sample does not depend on the resolution of the timestamps."""
     monkeypatch.setattr("thalweg.advise.judgement.samples.LOOKED_AT", 1000)
     larger = pl.when(pl.col("cc") == "bbr").then(pl.col("acked_bytes") * 1.2).otherwise(pl.col("acked_bytes"))
     frame = Traffic().frame().with_columns(larger.cast(pl.UInt64), start_us=pl.col("start_us") // unit_us * unit_us)
@@ -529,16 +529,16 @@ def test_arm_balance_of_many_rows_is_tested_on_a_quarter(
 def test_connection_lifetimes_of_many_files_are_estimated_from_a_quarter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same ones wherever they are, and whatever else is in the name of their folder."""
+    """The sample does not depend on the directory of the files."""
     frame = Traffic(changes={"kind": "close", "busy_goodput_bps": 1e6, "acked_1s_bytes": 1000}).frame()
     for number in range(80):
         for folder in ("here", "some where/else"):
             write(tmp_path / folder / f"pop={number % 5}" / f"{number}.parquet", frame.gather_every(80, number))
     question = Question(segments=())
-    all_of_them = advise([tmp_path / "here"], question)
+    complete = advise([tmp_path / "here"], question)
     monkeypatch.setattr("thalweg.advise.judgement.samples.LOOKED_AT", 1000)
     sampled, again = (advise([tmp_path / folder], question) for folder in ("here", "some where/else"))
-    assert sum(age.treatment.n + age.control.n for age in all_of_them.ages) == frame.height
+    assert sum(age.treatment.n + age.control.n for age in complete.ages) == frame.height
     counted = sum(age.treatment.n + age.control.n for age in sampled.ages)
     assert counted == pytest.approx(frame.height / 4, rel=0.1)
     assert sampled.ages == again.ages
@@ -549,11 +549,11 @@ def test_judging_segments_in_batches_does_not_change_the_result(
 ) -> None:
     frame = Traffic(clients=30, rows=30_000).frame()
     question = Question(segments=("prefix",), least_samples=100, replicates=200)
-    one = answer(tmp_path, frame, question)
+    single = answer(tmp_path, frame, question)
     monkeypatch.setattr("thalweg.advise.judging.MAX_CELLS", 10_000)
     batched = answer(tmp_path, frame, question)
-    assert len(one.parts) == 30
-    assert one.parts == batched.parts
+    assert len(single.parts) == 30
+    assert single.parts == batched.parts
 
 
 def test_segments_with_few_samples_are_counted(tmp_path: Path) -> None:
@@ -577,12 +577,12 @@ def test_an_absent_algorithm_is_refused_with_the_available_ones(tmp_path: Path) 
 
 
 def test_ages_compare_intervals_of_a_connections_lifetime(tmp_path: Path) -> None:
-    chance = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     rows = []
     for n in range(2000):
         cc = ("bbr", "cubic")[n % 2]
-        first = 1_000_000 * chance.lognormal(0, 0.3) * (1.5 if cc == "bbr" else 1)
-        then = 2_000_000 * chance.lognormal(0, 0.3)
+        first = 1_000_000 * rng.lognormal(0, 0.3) * (1.5 if cc == "bbr" else 1)
+        then = 2_000_000 * rng.lognormal(0, 0.3)
         moved = {"acked_1s_bytes": round(first), "acked_3s_bytes": round(first + then)}
         rows.append(synthetic.closed(n, cc=cc, start_us=synthetic.NOON_US + n % 40 * HOUR_US) | moved)
     result = answer(tmp_path, whole(pl.DataFrame(rows)), Question(segments=()))

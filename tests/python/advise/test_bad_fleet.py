@@ -1,4 +1,4 @@
-"""The fleet of bad files is as bad as it says: what other tests rest on."""
+"""The fleet of bad files has the faults that other tests rely on."""
 
 from pathlib import Path
 

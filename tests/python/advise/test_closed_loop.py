@@ -41,7 +41,7 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True)
 class Loop:
-    """What came of it."""
+    """Results of the closed loop."""
 
     answer: Answer
     policy: Table
@@ -52,7 +52,7 @@ class Loop:
 
 
 def algorithm(policy: Table, asn: str) -> str:
-    """Obey a policy: the first rule that applies to a network decides."""
+    """Apply a policy: the first rule that matches a network decides."""
     for rule in policy.get("rules", []):
         if asn in rule["when"]["as"]:
             return str(rule["algorithm"])
@@ -108,7 +108,7 @@ def test_the_policy_changes_only_the_recommended_networks(loop: Loop) -> None:
 
 
 def effects(answer: Answer) -> Iterator[tuple[str, str, Effect]]:
-    """Return what was predicted: class, metric, and the effect on the median."""
+    """Return the predictions: class, metric, and the effect on the median."""
     for part in answer.parts:
         for metric, comparison in part.comparisons.items():
             if part.title in CLASS_OF and comparison.difference and comparison.difference.median:

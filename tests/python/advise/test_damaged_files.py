@@ -1,4 +1,4 @@
-"""A damaged file ends no command in a traceback: it is named, whatever the library that read it made of it."""
+"""A damaged file never causes a traceback: the error names the file, whatever the reading library raised."""
 
 import os
 import signal
@@ -76,7 +76,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, bytes]:
 
 
 def assert_damage_is_reported(code: int, text: str, name: str) -> None:
-    """A command either went well, perhaps without the file, or named it in an error."""
+    """Check that a command succeeded, possibly without the file, or named it in an error."""
     assert code in (Exit.FINE, Exit.FAILED, Exit.USAGE), text
     assert code == Exit.FINE or name in text, text
     assert "engine-failed" not in text

@@ -54,7 +54,7 @@ def test_the_page_matches_the_recorded_numbers() -> None:
 
 
 def false(tried: list[planted_truths.Trial]) -> int:
-    """Count verdicts for an algorithm where nothing differs."""
+    """Count verdicts for an algorithm where the algorithms do not differ."""
     return sum(look.is_false for trial in tried for look in trial.looks)
 
 
@@ -62,7 +62,7 @@ def test_correlated_clients_mislead_only_an_analysis_without_clusters(monkeypatc
     assert false(planted_truths.trials("correlated", SEEDS, ROWS)) <= 1
 
     def by_lot(time_us: Any, code: Any, question: Any, unit: Any) -> Any:
-        """Put each transfer into a group of its own luck: the microsecond in which it began."""
+        """Group transfers by the microsecond in which they began, which is random."""
         return time_us % arms.GROUPS
 
     monkeypatch.setattr(arms, "group", by_lot)

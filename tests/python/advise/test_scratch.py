@@ -1,4 +1,4 @@
-"""A folder for what does not fit into memory is gone at the end, whatever that was."""
+"""The temporary directory for data larger than memory is removed, however the command ends."""
 
 import signal
 import subprocess

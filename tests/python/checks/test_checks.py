@@ -1,4 +1,4 @@
-"""Checks: what can be written, and when a bound holds, does not, or is not settled."""
+"""Checks: their syntax, and when a bound holds, is violated or is undecided."""
 
 from pathlib import Path
 
@@ -143,7 +143,7 @@ def test_one_failing_point_fails_the_check_and_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_random_difference_at_one_of_many_points_does_not_fail_the_check(tmp_path: Path) -> None:
-    """An interval of 95 % just below the bound: alone it decides, among twenty looks it may be chance."""
+    """An interval of 95 % just below the bound decides if it is the only one; among twenty it may be random."""
     low = [8.75, 8.79, 8.83]
     assert judged(tmp_path, ABOVE, [low]).verdict == "does not hold"
     assert judged(tmp_path / "many", ABOVE, [low, *[[9.6, 9.7, 9.8]] * 19]).verdict == "not settled"

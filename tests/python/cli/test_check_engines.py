@@ -1,4 +1,4 @@
-"""`check` probes the machine for the engine that it needs: the others are asked when an error names them."""
+"""`check` probes the machine for the required engine; the others are queried when an error names them."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ QUICKSTART = ROOT / "scenarios" / "quickstart.toml"
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """Names of the engines that were asked about; None stands for all."""
+    """Names of the engines that were queried; None means all."""
     names: list[str | None] = []
     capabilities = engine.capabilities
 

@@ -1,4 +1,4 @@
-"""What begins at once imports little: modules that compute or draw come when they are needed."""
+"""Start-up time: modules that compute or draw are imported when they are needed."""
 
 import subprocess
 import sys

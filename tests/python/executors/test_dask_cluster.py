@@ -1,4 +1,4 @@
-"""The executor `dask://`: a real cluster of several processes gives the tables that this machine gives."""
+"""The executor `dask://`: a real cluster of several processes writes the same tables as this machine."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The executor `slurm`: a real cluster of one node gives the tables that this machine gives."""
+"""The executor `slurm`: a real cluster of one node writes the same tables as this machine."""
 
 import os
 import signal

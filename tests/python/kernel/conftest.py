@@ -37,7 +37,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def toolchain() -> None:
-    """What builds a kernel is here; where it is not, the test does not run, and in CI it fails."""
+    """Require the tools that build a kernel; without them the test is skipped, and in CI it fails."""
     missing = [program for program in PROGRAMS if not shutil.which(program)]
     if missing and os.environ.get("THALWEG_CI"):
         pytest.fail(f"missing: {missing}")

@@ -164,7 +164,7 @@ def test_an_invalid_kernel_tree_is_refused(thalweg: Thalweg, tmp_path: Path, too
 
 @pytest.fixture
 def slow(tree: Path) -> Path:
-    """The tree, with a part that takes longer than any test and says when it begins."""
+    """The tree, with a part that takes longer than any test and writes a file when it starts."""
     makefile = (tree / "Makefile").read_text()
     (tree / "Makefile").write_text(
         makefile.replace("linux:", "linux:\n\techo $$$$ > $(O)/../../slow; exec sleep 1000\n")
@@ -173,7 +173,7 @@ def slow(tree: Path) -> Path:
 
 
 def start_build(tree: Path, cache: Path) -> tuple[subprocess.Popen[str], int]:
-    """Start a build as a user does; gives it, and the process of its part that does not end."""
+    """Start a build as a user does; returns it, and the process of the part that does not end."""
     command = [sys.executable, "-m", "thalweg", "kernel", "build", "--source", str(tree)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     build = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""Kernels for guests: fetched with programs that stand for apt and dpkg, kept, chosen, removed."""
+"""Kernels for guests: fetched with fake apt and dpkg, kept, chosen, removed."""
 
 import json
 import os

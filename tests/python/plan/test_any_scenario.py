@@ -1,4 +1,4 @@
-"""Whatever a scenario says, it is either explained what is wrong with it, or it can be planned."""
+"""Any scenario can either be planned or is rejected with an explanation."""
 
 from contextlib import suppress
 from pathlib import Path

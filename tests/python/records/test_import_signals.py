@@ -1,4 +1,4 @@
-"""An import that is asked to end leaves nothing behind."""
+"""An import that receives a signal leaves nothing behind."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""The page about records: what it says, and how it looks in a browser, with the network watched."""
+"""The page about records: its content, and its layout in a browser without network requests."""
 
 from pathlib import Path
 

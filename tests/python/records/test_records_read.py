@@ -1,4 +1,4 @@
-"""Which files and which rows count: each once, and nothing is left out in silence."""
+"""Which files and rows count: each once, and every exclusion is reported."""
 
 import contextlib
 import os
@@ -232,7 +232,7 @@ def test_a_thousand_files_are_read_despite_the_open_file_limit(tmp_path: Path) -
 
 @contextlib.contextmanager
 def ordinary_user() -> Iterator[None]:
-    """Have the rights of one, also where root runs the tests."""
+    """Drop the rights of root for the duration of the context."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)

@@ -1,4 +1,4 @@
-"""The report without a browser: what it says, what it is made of, and how it is written."""
+"""The report without a browser: its content, its parts, and how it is written."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Following an engine, whatever it does."""
+"""Following an engine, including a faulty one."""
 
 import io
 import json

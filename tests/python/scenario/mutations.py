@@ -130,7 +130,7 @@ def _change(draw: st.DrawFn, raw: Raw) -> None:
 
 
 def _sweep(draw: st.DrawFn, raw: Raw) -> None:
-    """Let the sweep set a key to several values, of which some may be right."""
+    """Let the sweep set a key to several values, some of which may be valid."""
     swept = raw.get("sweep")
     if not isinstance(swept, dict):
         raw["sweep"] = swept = {}

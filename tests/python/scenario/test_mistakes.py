@@ -1,4 +1,4 @@
-"""Every mistake that a scenario can have gets an error that says what to do; the snapshots are what a user reads."""
+"""Every mistake in a scenario has an error with a remedy; the snapshots hold what a user reads."""
 
 from pathlib import Path
 

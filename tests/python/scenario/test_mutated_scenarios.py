@@ -1,4 +1,4 @@
-"""Whatever a scenario's structure, `check` ends with a plan or with mistakes of its own, never in a traceback.
+"""For any structure of a scenario, `check` ends with a plan or with reported mistakes, never with a traceback.
 
 A few seconds of mutations run always; THALWEG_FUZZ_SECONDS=600 runs as many as fit into ten minutes.
 """

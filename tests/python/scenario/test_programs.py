@@ -1,4 +1,4 @@
-"""Flows that programs make: what is checked before anything runs, and what the plan says."""
+"""Flows of programs: checks before a run, and their plan."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`thalweg fuzz` in the simulator: it finds a known failure, shrinks it, and goes on wherever it was interrupted."""
+"""`thalweg fuzz` in the simulator: it finds a known failure, shrinks it, and resumes after an interruption."""
 
 import json
 import os

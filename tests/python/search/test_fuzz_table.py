@@ -1,4 +1,4 @@
-"""The table [fuzz]: what can be said in it, how mistakes are explained, and what its conditions become."""
+"""The table [fuzz]: its keys, the errors for mistakes, and the conditions."""
 
 import tomllib
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_conditions_become_steps_of_the_path_and_flows(tmp_path: Path) -> None:
 
 
 def test_shrinking_removes_unneeded_elements_and_rounds_the_rest() -> None:
-    """A failure that needs an outage of a second at least, together with loss; nothing else."""
+    """The failure requires only an outage of at least one second together with loss."""
     tried = []
 
     def fails(conditions: Conditions) -> bool:

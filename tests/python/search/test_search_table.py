@@ -1,4 +1,4 @@
-"""The table [search]: what can be said in it, and how mistakes are explained."""
+"""The table [search]: its keys, and the errors for mistakes."""
 
 from pathlib import Path
 

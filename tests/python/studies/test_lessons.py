@@ -1,4 +1,4 @@
-"""Decision trees and policies of a study, as a user of `thalweg reproduce` meets them."""
+"""Decision trees and policies of a study, as a user of `thalweg reproduce` sees them."""
 
 import json
 import tomllib

@@ -82,7 +82,7 @@ def unlimited_flow(run: SyntheticRun, number: int, repetition: int, name: str, m
 
 
 def pair(a: Sequence[float], b: float, **values: Any) -> Any:
-    """Make up both points of the pair alike: the goodputs of `a` by repetition, and that of `b`."""
+    """Write the same synthetic goodputs at both points: those of `a` by repetition, and that of `b`."""
 
     def fill(run: SyntheticRun) -> None:
         for number in range(2):

@@ -1,4 +1,4 @@
-"""Cautions: given where something is planted, and hardly ever where nothing is."""
+"""Cautions appear for planted problems, and rarely without one."""
 
 import math
 from pathlib import Path
@@ -125,7 +125,7 @@ def test_a_deviating_segment_among_many_is_reported() -> None:
 
 
 def compared(title: str, low: float, high: float, n: int = 1000) -> Part:
-    """A part whose medians differ by a ratio of which the ends of the interval are known."""
+    """A part whose medians differ by a ratio with a known interval."""
     arm = Arm(n, float(n), 1.0, (1.0,) * 7, GROUPS, ())
     difference = Difference(arm, arm, {0.5: Effect(math.sqrt(low * high), low, high, 0.5)}, None)
     compared = Comparison("completion_time", difference, [], None, "", "")

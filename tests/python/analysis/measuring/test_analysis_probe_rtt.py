@@ -1,4 +1,4 @@
-"""When BBR flows fall into step, on synthetic windows."""
+"""Synchronised ProbeRTT of BBR flows, on synthetic windows."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`thalweg shell` gives a program its exit code, its signals and its terminal, and leaves nothing behind."""
+"""`thalweg shell` passes on exit code, signals and terminal of a program, and leaves nothing behind."""
 
 import os
 import pty

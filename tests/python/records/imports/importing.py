@@ -14,7 +14,7 @@ AT_S = 1_795_304_248
 
 
 def imported(importer: Importer, *files: Path, out: Path, **options: Any) -> tuple[list[dict[str, Any]], Imported]:
-    """Import files; gives the rows, each with the columns that it has, and what was said."""
+    """Import files; returns the rows, each with its non-empty columns, and the output."""
     done = imports.convert(importer, files, out, addresses=options.pop("addresses", Addresses()), **options)
     rows = [
         {name: value for name, value in row.items() if value is not None}

@@ -84,7 +84,7 @@ def edited(text: str, edits: list[tuple[float, int, str]], at_numbers: bool) -> 
 
 
 def check(importer: Importer, content: bytes) -> None:
-    """Import a file, and check what came of it."""
+    """Import a file, and check the result."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "file").write_bytes(content)
         out = Path(folder) / "out" / "deep"

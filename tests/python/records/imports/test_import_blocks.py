@@ -1,4 +1,4 @@
-"""Reading blocks of rows at once gives what reading them one by one gives: the same rows, counts and errors."""
+"""Reading rows in blocks and one by one has the same results: rows, counts and errors."""
 
 import tempfile
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""`thalweg import`: what it says, what it leaves behind, and what it keeps of addresses."""
+"""`thalweg import`: its output, its files, and the stored part of addresses."""
 
 import contextlib
 import json

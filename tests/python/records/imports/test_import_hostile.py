@@ -1,4 +1,4 @@
-"""Files that are not what they should be: each line is read, or named and counted; nothing crashes or is silent."""
+"""Malformed files: each line is read, or named and counted; none causes a crash or is dropped silently."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Sentences about swept keys: what differs between points is told in a grammatical sentence."""
+"""Sentences about swept keys: differences between points are reported in grammatical sentences."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""docs/reference/studies.md tells of every key, and its example is a study."""
+"""docs/reference/studies.md describes every key, and its example is a valid study."""
 
 import shutil
 import tomllib

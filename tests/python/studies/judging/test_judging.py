@@ -56,7 +56,7 @@ def judged(parts: dict[str, PartData], judge_: Mapping[str, Any], where: Mapping
 
 @pytest.fixture
 def race(tmp_path: Path) -> dict[str, PartData]:
-    """BBR takes 2 s whatever the buffer, CUBIC 1, 2 and 4 s."""
+    """BBR takes 2 s with every buffer, CUBIC 1, 2 and 4 s."""
     calm = (-0.01, 0.0, 0.01)
     return synthetic(
         tmp_path / "race",

@@ -1,4 +1,4 @@
-"""The page of a study: what it says, what it lets through, and its figures in a browser."""
+"""The page of a study: its content, its escaping, and its figures in a browser."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Repetitions end once all claims that look at a point are sure enough, and not before."""
+"""Repetitions of a point end as soon as all its claims have narrow enough intervals."""
 
 import json
 from collections.abc import Sequence
@@ -96,7 +96,7 @@ judge = { at_most = 2, tolerance = 0.01 }
 
 
 class Runner:
-    """Makes up what an engine would measure; Ctrl-C comes in the round `interrupted`."""
+    """Returns synthetic measurements; Ctrl-C arrives in the round `interrupted`."""
 
     def __init__(self, interrupted: int | None = None) -> None:
         self.asked: list[list[ExperimentKey]] = []
