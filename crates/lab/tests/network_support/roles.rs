@@ -109,7 +109,7 @@ pub fn play() {
             print_report(&json!({ "commands": network.commands(), "dump": super::dump::live(network) }));
         }
         "algorithms" => {
-            print_report(&json!({ "has": probe::algorithms(), "usable": probe::usable_algorithms().unwrap() }))
+            print_report(&json!({ "has": probe::algorithms(), "usable": probe::usable_algorithms().unwrap() }));
         }
         "hold" => hold(),
         "echo" => echo(),
