@@ -82,6 +82,6 @@ mod tests {
         }
         add(b"\nthe reason\n");
         assert_eq!(last(1).unwrap(), "the reason");
-        assert!(messages().len() <= KEPT_MESSAGES && messages().iter().all(|one| one.len() <= KEPT_BYTES));
+        assert!(messages().len() <= KEPT_MESSAGES && messages().iter().all(|message| message.len() <= KEPT_BYTES));
     }
 }

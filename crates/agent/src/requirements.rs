@@ -88,9 +88,9 @@ fn version(release: &str) -> Option<(u32, u32)> {
 pub fn check_rights(needed: &[&[Right]]) -> Result<(), Problem> {
     let missing = |found: String, hint: &str| Problem::missing("no-right", "this process", found, "root", hint);
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let held = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let held = held.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX);
-    let lacks = |any: &&&[Right]| !any.iter().any(|(_, bit)| held & 1 << bit != 0);
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let capabilities = capabilities.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(u64::MAX);
+    let lacks = |any: &&&[Right]| !any.iter().any(|(_, bit)| capabilities & 1 << bit != 0);
     if let Some((name, _)) = needed.iter().find(lacks).and_then(|any| any.first()) {
         return Err(if rustix::process::geteuid().is_root() {
             missing(

@@ -26,7 +26,7 @@ impl FakeAgent {
     fn start() -> FakeAgent {
         let agent = FakeAgent { folder: tempfile::tempdir().unwrap(), asked: Arc::default() };
         let listener = UnixListener::bind(agent.socket()).unwrap();
-        let asked = Arc::clone(&agent.asked);
+        let requests = Arc::clone(&agent.asked);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
@@ -34,7 +34,7 @@ impl FakeAgent {
                 BufReader::new(&stream).read_line(&mut line).unwrap();
                 let request: Value = serde_json::from_str(&line).unwrap();
                 let answer = answer(&request);
-                asked.lock().unwrap().push(request);
+                requests.lock().unwrap().push(request);
                 writeln!(stream, "{answer}").unwrap();
             }
         });
@@ -106,7 +106,7 @@ fn requirements_of_the_commands_are_checked_for_any_user() {
     let json: Value = serde_json::from_slice(&check(&["--json"]).stdout).unwrap();
     let needs = json["needs"].as_array().unwrap();
     let of = |command: &str| {
-        let needed = |need: &&Value| need["commands"].as_array().unwrap().iter().any(|one| one == command);
+        let needed = |need: &&Value| need["commands"].as_array().unwrap().iter().any(|listed| listed == command);
         needs.iter().filter(needed).map(|need| need["name"].as_str().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(of("record"), ["kernel", "eBPF", "BTF", "rights", "cgroup v2", "sock_ops"]);
@@ -197,15 +197,15 @@ impl Screen {
         command.stdin(terminal.try_clone().unwrap()).stdout(terminal.try_clone().unwrap()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
         let keyboard = File::from(master);
-        let (mut output, seen) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(String::new())));
-        let told = Arc::clone(&seen);
+        let (mut output, printed_text) = (keyboard.try_clone().unwrap(), Arc::new(Mutex::new(String::new())));
+        let printed = Arc::clone(&printed_text);
         std::thread::spawn(move || {
             let mut chunk = [0; 4096];
             while let Ok(count @ 1..) = output.read(&mut chunk) {
-                told.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..count]));
+                printed.lock().unwrap().push_str(&String::from_utf8_lossy(&chunk[..count]));
             }
         });
-        Screen { child, keyboard, terminal, seen }
+        Screen { child, keyboard, terminal, seen: printed_text }
     }
 
     fn wait_for(&self, what: &str) {
@@ -226,9 +226,9 @@ impl Screen {
         let code = self.child.wait().unwrap().code();
         assert!(self.takes_lines(), "the terminal was not put back");
         self.wait_for("\x1b[?1049l");
-        let mut said = String::new();
-        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        (code, said)
+        let mut stderr = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        (code, stderr)
     }
 }
 
@@ -267,7 +267,7 @@ fn the_live_table_exits_with_the_reason_when_the_agent_stops() {
     let screen = Screen::start(&fake);
     screen.wait_for("sorted by GOODPUT");
     std::fs::remove_file(fake.socket()).unwrap();
-    let (code, said) = screen.end();
+    let (code, stderr) = screen.end();
     assert_eq!(code, Some(1));
-    assert!(said.contains("[not-recording]"), "{said}");
+    assert!(stderr.contains("[not-recording]"), "{stderr}");
 }

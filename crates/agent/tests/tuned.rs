@@ -125,10 +125,10 @@ struct Expected {
 
 impl Expected {
     /// Compares the program's output.
-    fn check(&self, found: &Values) {
+    fn check(&self, values: &Values) {
         let Expected { place, before, after, .. } = self;
         let mode = |words: &Values| words.get("mode").copied().unwrap_or(0);
-        for (name, value) in found {
+        for (name, value) in values {
             let expected = match name.as_str() {
                 "pacing_rate" => after[name] / 8,
                 // BBR keeps the last end of ProbeRTT.
@@ -196,9 +196,9 @@ fn c_decisions_match_the_vectors() {
     assert_eq!(output.lines().count(), expected.len());
     for (line, expected) in output.lines().zip(&expected) {
         let words: Vec<&str> = line.split(' ').collect();
-        let found = words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect();
-        expected.check(&found);
+        let values = words.chunks(2).map(|pair| (pair[0].to_owned(), pair[1].parse().unwrap())).collect();
+        expected.check(&values);
     }
-    let acks = expected.iter().filter(|one| one.call == "ack").count();
+    let acks = expected.iter().filter(|call| call.call == "ack").count();
     assert!(acks > 2_000, "{acks}");
 }

@@ -44,7 +44,7 @@ pub(crate) fn beyond_slow_start(conn: &Conn, ack: &Ack, window: &mut Window) -> 
     if !window.is_in_slow_start() {
         return Some(ack.acked);
     }
-    Some(slow_start(window, ack.acked)).filter(|left| *left > Packets::ZERO)
+    Some(slow_start(window, ack.acked)).filter(|surplus| *surplus > Packets::ZERO)
 }
 
 /// Raises cwnd by one packet every N acknowledged segments.

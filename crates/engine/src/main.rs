@@ -62,7 +62,7 @@ fn capabilities(json: bool, names: &[String]) -> ExitCode {
 /// Prints what was seen of this machine.
 fn live(window: Duration) -> ExitCode {
     match thalweg_lab::live::look(window) {
-        Ok(seen) => print(&format!("{:#}\n", serde_json::to_value(&seen).expect("plain values"))),
+        Ok(report) => print(&format!("{:#}\n", serde_json::to_value(&report).expect("plain values"))),
         Err(error) => {
             eprintln!("{error}");
             Exit::Failed.into()
@@ -73,7 +73,7 @@ fn live(window: Duration) -> ExitCode {
 /// Plays policies and prints what came out.
 fn play(options: &arguments::Simulate) -> ExitCode {
     match policy_simulate::simulate(options) {
-        Ok(found) => print(&format!("{found:#}\n")),
+        Ok(result) => print(&format!("{result:#}\n")),
         Err(error) => {
             eprintln!("thalweg-engine policy simulate: {error}");
             Exit::Refused.into()

@@ -91,16 +91,18 @@ fn check(plan: &Plan, source: &str) -> Result<(), Problem> {
 fn check_traces(experiment: &Experiment, plan: &Plan, key: &str, source: &str) -> Result<(), Problem> {
     for (link, name) in [(&experiment.forward, "forward"), (&experiment.reverse, "reverse")] {
         if let Some(profile) = link.profile.as_ref().filter(|profile| !plan.profiles.contains_key(*profile)) {
-            let known: Vec<&str> = plan.profiles.keys().map(String::as_str).collect();
-            let expected =
-                format!("a name in profiles ({})", if known.is_empty() { "none".to_owned() } else { known.join(", ") });
+            let profiles: Vec<&str> = plan.profiles.keys().map(String::as_str).collect();
+            let expected = format!(
+                "a name in profiles ({})",
+                if profiles.is_empty() { "none".to_owned() } else { profiles.join(", ") }
+            );
             return Err(bad(source, &format!("{key}.{name}.profile"), format!("`{profile}`"), expected));
         }
         let Capacity::Trace { trace } = &link.capacity else { continue };
         if !plan.traces.contains_key(trace) {
-            let known: Vec<&str> = plan.traces.keys().map(String::as_str).collect();
+            let traces: Vec<&str> = plan.traces.keys().map(String::as_str).collect();
             let expected =
-                format!("a name in traces ({})", if known.is_empty() { "none".to_owned() } else { known.join(", ") });
+                format!("a name in traces ({})", if traces.is_empty() { "none".to_owned() } else { traces.join(", ") });
             return Err(bad(source, &format!("{key}.{name}.capacity.trace"), format!("`{trace}`"), expected));
         }
     }

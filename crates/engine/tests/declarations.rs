@@ -15,35 +15,35 @@ fn ask(arguments: &[&str]) -> Value {
 /// choose are `*`, list indices are left out.
 fn declared() -> BTreeSet<String> {
     let schema = ask(&["schema", "scenario"]);
-    let mut found = BTreeSet::new();
-    walk(&schema, &schema, "", &mut found);
-    found
+    let mut choices = BTreeSet::new();
+    walk(&schema, &schema, "", &mut choices);
+    choices
 }
 
-fn walk(root: &Value, schema: &Value, key: &str, found: &mut BTreeSet<String>) {
+fn walk(root: &Value, schema: &Value, key: &str, choices: &mut BTreeSet<String>) {
     if let Some(reference) = schema["$ref"].as_str() {
-        return walk(root, root.pointer(reference.trim_start_matches('#')).unwrap(), key, found);
+        return walk(root, root.pointer(reference.trim_start_matches('#')).unwrap(), key, choices);
     }
     for choice in ["anyOf", "oneOf", "allOf"] {
-        schema[choice].as_array().into_iter().flatten().for_each(|part| walk(root, part, key, found));
+        schema[choice].as_array().into_iter().flatten().for_each(|part| walk(root, part, key, choices));
     }
     for value in schema["enum"].as_array().into_iter().flatten().chain(schema.get("const")) {
         if let Some(value) = value.as_str() {
-            found.insert(format!("{key}={value}"));
+            choices.insert(format!("{key}={value}"));
         }
     }
     if schema["items"].is_object() {
-        walk(root, &schema["items"], key, found);
+        walk(root, &schema["items"], key, choices);
     }
     for (name, part) in schema["properties"].as_object().into_iter().flatten() {
         let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
-        found.insert(key.clone());
-        walk(root, part, &key, found);
+        choices.insert(key.clone());
+        walk(root, part, &key, choices);
     }
     // A table with names of the user's: what is below has keys of its own, unless it is a plain value.
     let named = &schema["additionalProperties"];
     if named.is_object() {
-        walk(root, named, &format!("{key}.*"), found);
+        walk(root, named, &format!("{key}.*"), choices);
     }
 }
 
@@ -61,7 +61,7 @@ fn every_key_that_an_engine_supports_is_declared_and_listed_once() {
     let engines = capabilities["engines"].as_array().unwrap();
     assert!(!engines.is_empty());
     for engine in engines {
-        let mut seen = BTreeSet::new();
+        let mut keys = BTreeSet::new();
         for key in engine["honours"].as_array().unwrap() {
             let key = key.as_str().unwrap();
             assert!(
@@ -69,7 +69,7 @@ fn every_key_that_an_engine_supports_is_declared_and_listed_once() {
                 "{} honours `{key}`, which is not a key",
                 engine["name"]
             );
-            assert!(seen.insert(key), "{} lists `{key}` twice", engine["name"]);
+            assert!(keys.insert(key), "{} lists `{key}` twice", engine["name"]);
         }
     }
 }

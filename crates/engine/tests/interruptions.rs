@@ -88,13 +88,13 @@ fn partial_files_of_a_killed_experiment_are_ignored_and_removed_at_the_next_star
     wait_for_rows(&bench.path("run"));
     running.child.kill().unwrap();
     running.child.wait().unwrap();
-    let left = table_files(&bench.path("run"));
+    let partial = table_files(&bench.path("run"));
     let unfinished = format!(".tmp-{}-", running.child.id());
-    assert!(left.len() == 4 && left.iter().all(|name| name.starts_with(&unfinished)), "{left:?}");
+    assert!(partial.len() == 4 && partial.iter().all(|name| name.starts_with(&unfinished)), "{partial:?}");
 
     let mut running = start();
-    let found = table_files(&bench.path("run"));
-    assert!(found.iter().all(|name| !name.starts_with(&unfinished)), "{found:?}");
+    let tables = table_files(&bench.path("run"));
+    assert!(tables.iter().all(|name| !name.starts_with(&unfinished)), "{tables:?}");
     wait_for_rows(&bench.path("run"));
     kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
     assert_eq!(running.child.wait().unwrap().code(), Some(130));

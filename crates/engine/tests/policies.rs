@@ -14,11 +14,11 @@ fn simulate(arguments: &[&str]) -> Output {
 fn a_policy_simulation_is_reported_and_reproducible() {
     let arguments = ["--seeds", "4", "--policy", "static cubic", "--policy", "bayes"];
     let first = simulate(&arguments);
-    let found: Value = serde_json::from_slice(&first.stdout).unwrap();
-    let names: Vec<&Value> = found["policies"].as_array().unwrap().iter().map(|each| &each["policy"]).collect();
+    let result: Value = serde_json::from_slice(&first.stdout).unwrap();
+    let names: Vec<&Value> = result["policies"].as_array().unwrap().iter().map(|policy| &policy["policy"]).collect();
     assert_eq!(names, ["static cubic", "bayes"]);
-    let regret = |number: usize| found["policies"][number]["regret_percent"]["median"].as_f64().unwrap();
-    assert!(regret(1) < regret(0), "learning helps: {found:#}");
+    let regret = |number: usize| result["policies"][number]["regret_percent"]["median"].as_f64().unwrap();
+    assert!(regret(1) < regret(0), "learning helps: {result:#}");
     assert_eq!(simulate(&arguments).stdout, first.stdout, "threads decide nothing");
 }
 
@@ -26,21 +26,24 @@ fn a_policy_simulation_is_reported_and_reproducible() {
 fn the_retransmission_price_is_part_of_the_objective_and_a_negative_one_is_rejected() {
     let regret = |price: &str| {
         let output = simulate(&["--seeds", "2", "--policy", "static bbr", "--retransmit-price", price]);
-        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-        found["policies"][0]["regret_percent"]["median"].as_f64().unwrap()
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        result["policies"][0]["regret_percent"]["median"].as_f64().unwrap()
     };
     assert!(regret("5") > regret("0"), "BBR retransmits more");
     let output = simulate(&["--retransmit-price=-1"]);
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("--retransmit-price -1; expected a number from 0 to 1000"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("--retransmit-price -1; expected a number from 0 to 1000"), "{stderr}");
 }
 
 #[test]
 fn a_policy_that_does_not_exist_is_refused() {
     let output = simulate(&["--policy", "oracle"]);
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.starts_with("thalweg-engine policy simulate: `oracle` is not a policy; expected one of "), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        stderr.starts_with("thalweg-engine policy simulate: `oracle` is not a policy; expected one of "),
+        "{stderr}"
+    );
     assert!(output.stdout.is_empty());
 }

@@ -22,8 +22,8 @@ fn refused_text(plan: &str) -> Value {
     assert!(!bench.path("run").exists(), "nothing is written");
     let [error] = &events(&output)[..] else { panic!("{output:?}") };
     assert_eq!(error["event"], "error");
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains(error["message"].as_str().unwrap()), "standard error says the same: {told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains(error["message"].as_str().unwrap()), "standard error says the same: {stderr}");
     assert!(!error["hint"].as_str().unwrap().is_empty());
     error.clone()
 }
@@ -50,9 +50,9 @@ fn an_unknown_key_is_named() {
 
 #[test]
 fn a_truncated_plan_or_one_with_trailing_data_is_reported() {
-    let whole = plan(1).to_string();
-    assert!(refused_text(&whole[..whole.len() / 2])["found"].as_str().unwrap().contains("EOF"));
-    assert!(refused_text(&format!("{whole}{whole}"))["found"].as_str().unwrap().contains("trailing characters"));
+    let text = plan(1).to_string();
+    assert!(refused_text(&text[..text.len() / 2])["found"].as_str().unwrap().contains("EOF"));
+    assert!(refused_text(&format!("{text}{text}"))["found"].as_str().unwrap().contains("trailing characters"));
     assert!(refused_text("")["found"].as_str().unwrap().contains("EOF"));
 }
 
@@ -191,8 +191,8 @@ fn too_few_open_files_are_reported_as_a_retryable_error() {
     for arguments in [&["run"][..], &["capabilities", "--json"]] {
         let output = with_open_files(20, arguments);
         assert_eq!(output.status.code(), Some(75), "{arguments:?}");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains("found 20, expected at least 80") && told.contains("ulimit -n"), "{told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(stderr.contains("found 20, expected at least 80") && stderr.contains("ulimit -n"), "{stderr}");
     }
     assert_eq!(with_open_files(100, &["run"]).status.code(), Some(0));
 }

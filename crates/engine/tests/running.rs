@@ -15,11 +15,12 @@ fn the_number_of_threads_does_not_change_a_byte_and_the_seed_does() {
     for (out, threads) in [("one", "1"), ("two", "2"), ("eight", "8")] {
         assert!(bench.run(out, &["--threads", threads]).output().unwrap().status.success());
     }
-    let one = tables(&bench.path("one"));
-    assert_eq!(one.len(), 16);
-    assert!(one == tables(&bench.path("two")) && one == tables(&bench.path("eight")));
-    let contents =
-        |table: &str| one.iter().filter(|(path, _)| path.starts_with(table)).map(|(_, bytes)| bytes).collect();
+    let single_threaded = tables(&bench.path("one"));
+    assert_eq!(single_threaded.len(), 16);
+    assert!(single_threaded == tables(&bench.path("two")) && single_threaded == tables(&bench.path("eight")));
+    let contents = |table: &str| {
+        single_threaded.iter().filter(|(path, _)| path.starts_with(table)).map(|(_, bytes)| bytes).collect()
+    };
     let samples: std::collections::BTreeSet<&Vec<u8>> = contents("samples");
     assert_eq!(samples.len(), 4, "repetitions with other seeds must differ");
 }
@@ -34,12 +35,12 @@ fn tables_of_several_row_groups_do_not_depend_on_the_number_of_threads() {
     for (out, threads) in [("one", "1"), ("three", "3")] {
         assert!(bench.run(out, &["--threads", threads]).output().unwrap().status.success());
     }
-    let one = tables(&bench.path("one"));
-    for path in one.keys().filter(|path| path.starts_with("samples")) {
+    let single_threaded = tables(&bench.path("one"));
+    for path in single_threaded.keys().filter(|path| path.starts_with("samples")) {
         let reader = SerializedFileReader::new(fs::File::open(bench.path("one").join(path)).unwrap()).unwrap();
         assert!(reader.num_row_groups() > 1, "the experiment must be long enough for this test");
     }
-    assert!(one == tables(&bench.path("three")));
+    assert!(single_threaded == tables(&bench.path("three")));
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn a_plan_may_come_from_standard_input() {
 #[test]
 fn merged_shards_equal_the_full_run() {
     let bench = Bench::with(&plan(5));
-    let whole = bench.run_whole("whole");
+    let tables_of_all = bench.run_whole("whole");
     for shard in ["1/3", "2/3", "3/3"] {
         let output = bench.run(&shard.replace('/', "-"), &["--shard", shard]).output().unwrap();
         assert!(output.status.success());
@@ -131,13 +132,18 @@ fn merged_shards_equal_the_full_run() {
         command.arg("merge").arg("--out").arg(bench.path("merged"));
         command.args(parts.iter().map(|part| bench.path(part))).output().unwrap()
     };
-    let some = merge(&["1-3", "3-3"]);
-    assert_eq!(events(&some), [json!({"event": "merged", "experiments": 5, "copied": 3, "present": 0, "missing": 2})]);
-    assert!(String::from_utf8_lossy(&some.stderr).contains("2 of 5 experiments are in none of these directories"));
+    let incomplete = merge(&["1-3", "3-3"]);
+    assert_eq!(
+        events(&incomplete),
+        [json!({"event": "merged", "experiments": 5, "copied": 3, "present": 0, "missing": 2})]
+    );
+    assert!(
+        String::from_utf8_lossy(&incomplete.stderr).contains("2 of 5 experiments are in none of these directories")
+    );
     let all = merge(&["1-3", "2-3", "3-3"]);
     assert_eq!(events(&all), [json!({"event": "merged", "experiments": 5, "copied": 2, "present": 3, "missing": 0})]);
     assert!(all.stderr.is_empty());
-    assert!(tables(&bench.path("merged")) == whole);
+    assert!(tables(&bench.path("merged")) == tables_of_all);
     let resumed = bench.run("merged", &[]).output().unwrap();
     assert_eq!(names(&events(&resumed)), ["plan", "done"], "a merged directory is a run directory like others");
 }
@@ -145,16 +151,16 @@ fn merged_shards_equal_the_full_run() {
 #[test]
 fn experiments_that_are_not_selected_are_left_for_a_later_run() {
     let bench = Bench::with(&plan(4));
-    let whole = bench.run_whole("whole");
+    let tables_of_all = bench.run_whole("whole");
     fs::write(bench.path("due.json"), "[[0, 0], [0, 2]]").unwrap();
     let due = bench.path("due.json").display().to_string();
-    let some = bench.run("run", &["--due", &due]).output().unwrap();
-    assert_eq!(some.status.code(), Some(0));
-    assert_eq!(events(&some)[0]["experiments"], 2);
+    let selected = bench.run("run", &["--due", &due]).output().unwrap();
+    assert_eq!(selected.status.code(), Some(0));
+    assert_eq!(events(&selected)[0]["experiments"], 2);
     assert_eq!(fs::read_dir(bench.path("run/flows")).unwrap().count(), 2);
     let rest = events(&bench.run("run", &[]).output().unwrap());
     assert_eq!([&rest[0]["experiments"], &rest[0]["present"], &rest[0]["pending"]], [4, 2, 2]);
-    assert!(tables(&bench.path("run")) == whole, "the plan stays whole, whatever was due when");
+    assert!(tables(&bench.path("run")) == tables_of_all, "the plan stays whole, whatever was due when");
 }
 
 #[test]

@@ -27,11 +27,11 @@ fn every_example_is_a_complete_command_or_event() {
 
 #[test]
 fn every_command_and_event_has_an_example() {
-    let found = |kind: &str| -> BTreeSet<String> {
+    let examples = |kind: &str| -> BTreeSet<String> {
         examples().iter().filter_map(|example| Some(example.get(kind)?.as_str()?.to_owned())).collect()
     };
     let expected = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    assert_eq!(found("command"), expected(&["configure", "clock", "start", "over", "stop"]));
+    assert_eq!(examples("command"), expected(&["configure", "clock", "start", "over", "stop"]));
     let events = [
         "configured",
         "clock",
@@ -46,5 +46,5 @@ fn every_command_and_event_has_an_example() {
         "stopped",
         "failed",
     ];
-    assert_eq!(found("event"), expected(&events));
+    assert_eq!(examples("event"), expected(&events));
 }

@@ -59,8 +59,8 @@ fn each_pair_of_host_and_extra_rtt_has_a_namespace_and_each_flow_one_sender() {
     third.name = "third".to_owned();
     experiment.flows.push(third);
     let mut network = Network::build(&experiment, LinkKind::Relay).expect("a network");
-    let told: Vec<_> = network.senders().iter().map(|place| (place.name.clone(), place.flows.clone())).collect();
-    assert_eq!(told, [("sender".to_owned(), vec![0, 2]), ("sender-2".to_owned(), vec![1])]);
+    let senders: Vec<_> = network.senders().iter().map(|place| (place.name.clone(), place.flows.clone())).collect();
+    assert_eq!(senders, [("sender".to_owned(), vec![0, 2]), ("sender-2".to_owned(), vec![1])]);
     assert_eq!(network.senders()[1].extra_rtt, Span::from_millis(60));
 
     let (senders, receiver) = network.relay_ports();

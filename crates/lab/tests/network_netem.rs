@@ -47,7 +47,7 @@ fn dropped(network: &mut Network, device: &str, handle: &str) -> u64 {
 }
 
 fn shortest_us(back: &[Back]) -> u64 {
-    back.iter().map(|one| one.back_us - one.sent_us).min().expect("something came back")
+    back.iter().map(|packet| packet.back_us - packet.sent_us).min().expect("something came back")
 }
 
 /// Milliseconds that a guest may add to the minimum of many round trips, because it shares the machine.
@@ -133,8 +133,8 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     if !uml::is_in_guest("jitter_keeps_the_order_and_reordering_does_not") {
         return;
     }
-    let numbers = |back: &[Back]| back.iter().map(|one| one.number).collect::<Vec<_>>();
-    let delays_us = |back: &[Back]| back.iter().map(|one| one.back_us - one.sent_us).collect::<Vec<_>>();
+    let numbers = |back: &[Back]| back.iter().map(|packet| packet.number).collect::<Vec<_>>();
+    let delays_us = |back: &[Back]| back.iter().map(|packet| packet.back_us - packet.sent_us).collect::<Vec<_>>();
 
     let mut experiment = fast();
     experiment.forward.jitter_ns = Span::from_millis(60);
@@ -163,8 +163,8 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     sorted.sort_unstable();
     assert_eq!(sorted, (0..200).collect::<Vec<_>>(), "all came");
     // 40 expected, standard deviation 6; a few more where the guest was late.
-    let held = delays_us(&back).iter().filter(|delay| **delay >= 40_000).count();
-    assert!((12..=75).contains(&held), "{held} of 200 were held back");
+    let delayed = delays_us(&back).iter().filter(|delay| **delay >= 40_000).count();
+    assert!((12..=75).contains(&delayed), "{delayed} of 200 were held back");
     echo.kill().expect("it lives");
     echo.wait().expect("it ends");
 }
@@ -305,7 +305,7 @@ fn packets_leave_together_at_the_end_of_an_interval() {
     let mut echo = roles::prepare(&mut network);
     let back = roles::ping(&mut network, "sender", 12, 1000, 0);
     assert_eq!(back.len(), 12);
-    let waited_ms: Vec<u64> = back.iter().map(|one| (one.back_us - one.sent_us) / 1000).collect();
+    let waited_ms: Vec<u64> = back.iter().map(|packet| (packet.back_us - packet.sent_us) / 1000).collect();
     for (number, waited) in waited_ms.iter().enumerate() {
         let interval = 40 * (number as u64 / 4 + 1);
         assert!((interval..interval + GUEST_MS).contains(waited), "packet {number}: {waited_ms:?}");

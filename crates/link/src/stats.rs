@@ -41,7 +41,7 @@ impl Stats {
     /// Whether every packet is accounted for: what came in, copies included, was lost, dropped or delivered, or is
     /// still here. Anything else is a defect of the link.
     pub fn is_balanced(&self) -> bool {
-        let gone = self.lost + self.dropped + self.policed + self.thinned + self.delivered;
-        self.offered + self.duplicated == gone + self.backlog_packets + self.in_flight
+        let accounted = self.lost + self.dropped + self.policed + self.thinned + self.delivered;
+        self.offered + self.duplicated == accounted + self.backlog_packets + self.in_flight
     }
 }

@@ -91,50 +91,47 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
         (0..20_000u64).prop_map(|bytes| plan::Buffer::Bytes { bytes: Bytes(bytes) }),
         (0..20u64).prop_map(|packets| plan::Buffer::Packets { packets: Packets(packets) }),
     ];
-    let some = || prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64].prop_map(chance);
+    let probability = || prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64].prop_map(chance);
     let losses = prop_oneof![
-        some().prop_map(|ratio| plan::Loss::Bernoulli { ratio }),
-        (some(), some(), some(), some()).prop_map(|(p, r, loss_bad, loss_good)| plan::Loss::GilbertElliott {
-            p,
-            r,
-            loss_bad,
-            loss_good
-        }),
+        probability().prop_map(|ratio| plan::Loss::Bernoulli { ratio }),
+        (probability(), probability(), probability(), probability())
+            .prop_map(|(p, r, loss_bad, loss_good)| plan::Loss::GilbertElliott { p, r, loss_bad, loss_good }),
     ];
     let spans = || prop_oneof![Just(Span::ZERO), (0..ms(30)).prop_map(Span)];
-    (capacities(), buffers, losses, some(), some(), spans(), spans(), spans(), prop::bool::ANY, stages()).prop_map(
-        |(
-            (capacity, trace_ms),
-            buffer,
-            loss,
-            duplicate,
-            reorder,
-            delay_ns,
-            jitter_ns,
-            reorder_delay_ns,
-            allow_reordering,
-            (queue, policer, aggregation),
-        )| {
-            let config = plan::Link {
-                capacity,
+    (capacities(), buffers, losses, probability(), probability(), spans(), spans(), spans(), prop::bool::ANY, stages())
+        .prop_map(
+            |(
+                (capacity, trace_ms),
                 buffer,
-                queue,
                 loss,
                 duplicate,
+                reorder,
                 delay_ns,
                 jitter_ns,
-                allow_reordering,
-                reorder,
                 reorder_delay_ns,
-                policer,
-                aggregation,
-                ack_thinning: None,
-                offloads: false,
-                profile: None,
-            };
-            (config, trace_ms)
-        },
-    )
+                allow_reordering,
+                (queue, policer, aggregation),
+            )| {
+                let config = plan::Link {
+                    capacity,
+                    buffer,
+                    queue,
+                    loss,
+                    duplicate,
+                    delay_ns,
+                    jitter_ns,
+                    allow_reordering,
+                    reorder,
+                    reorder_delay_ns,
+                    policer,
+                    aggregation,
+                    ack_thinning: None,
+                    offloads: false,
+                    profile: None,
+                };
+                (config, trace_ms)
+            },
+        )
 }
 
 /// Operations with the time that passes before each.
@@ -241,9 +238,9 @@ fn rough() -> plan::Link {
 fn the_seed_decides_everything() {
     let offers = full_sized((0..2_000).map(|number| number * 900_000));
     assert_eq!(carry(&rough(), None, 1, &offers), carry(&rough(), None, 1, &offers));
-    let (one, other) = (carry(&rough(), None, 1, &offers), carry(&rough(), None, 2, &offers));
-    assert_ne!(one.sent, other.sent);
-    assert_ne!(one.arrivals, other.arrivals);
+    let (first, second) = (carry(&rough(), None, 1, &offers), carry(&rough(), None, 2, &offers));
+    assert_ne!(first.sent, second.sent);
+    assert_ne!(first.arrivals, second.arrivals);
 }
 
 #[test]

@@ -247,11 +247,11 @@ impl Writer<'_> {
             return;
         }
         self.left.insert(name.to_owned(), value);
-        let whole = value.to_string();
+        let digits = value.to_string();
         let increment = before.and_then(|before| value.checked_sub(before)).map(|increment| increment.to_string());
         let (sign, digits) = match increment {
-            Some(increment) if increment.len() < whole.len() => ('+', increment),
-            _ => ('=', whole),
+            Some(increment) if increment.len() < digits.len() => ('+', increment),
+            _ => ('=', digits),
         };
         write!(self.text, " {name}{sign}{digits}").expect("a String takes everything");
     }

@@ -40,7 +40,7 @@ pub fn own() -> io::Result<u64> {
 
 /// The other namespaces. Processes come and go during the scan.
 pub fn others() -> Others {
-    let mut seen: HashSet<u64> = own().into_iter().collect();
+    let mut numbers: HashSet<u64> = own().into_iter().collect();
     let mut others = Others::default();
     for path in processes().into_iter().map(|(_, path)| path.join("ns/net")).chain(mounted()) {
         // stat() is cheaper than opening the file, and most processes are in the same namespace.
@@ -51,11 +51,11 @@ pub fn others() -> Others {
                 continue;
             }
         };
-        if seen.contains(&number) {
+        if numbers.contains(&number) {
             continue;
         }
         if let Ok(file) = File::open(&path) {
-            seen.insert(number);
+            numbers.insert(number);
             others.found.push(Namespace { file, number });
         }
     }
@@ -70,8 +70,8 @@ pub fn default_cc(number: u64) -> io::Result<String> {
     if own()? == number {
         return read_default();
     }
-    let gone = || io::Error::new(io::ErrorKind::NotFound, "no process is in that network namespace");
-    let namespace = others().found.into_iter().find(|other| other.number == number).ok_or_else(gone)?;
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "no process is in that network namespace");
+    let namespace = others().found.into_iter().find(|other| other.number == number).ok_or_else(missing)?;
     namespace.within(read_default)
 }
 

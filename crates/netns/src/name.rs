@@ -35,11 +35,11 @@ const SHOWN_ID: usize = 12;
 pub fn names() -> BTreeMap<u64, String> {
     let mut names: BTreeMap<u64, (Rank, String)> = BTreeMap::new();
     let mut add = |number: u64, rank: Rank, name: String| {
-        let known = names.entry(number).or_insert_with(|| (rank, name.clone()));
-        if rank < known.0 {
-            *known = (rank, name);
+        let best = names.entry(number).or_insert_with(|| (rank, name.clone()));
+        if rank < best.0 {
+            *best = (rank, name);
         }
-        known.0
+        best.0
     };
     let is_initial = number(Path::new("/proc/self/ns/pid")).is_ok_and(|pids| pids == INITIAL_PIDS);
     // Process 2 is the parent of the kernel's threads. Either may be hidden from a root without all rights.

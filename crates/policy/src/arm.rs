@@ -86,11 +86,11 @@ impl Arms {
                 return Err(ArmsError::Twice(arm.name.clone()));
             }
         }
-        let Some(found) = arms.iter().position(|arm| arm.name == default) else {
+        let Some(index) = arms.iter().position(|arm| arm.name == default) else {
             let names: Vec<&str> = arms.iter().map(|arm| arm.name.as_str()).collect();
             return Err(ArmsError::NoDefault { found: names.join(", "), default: default.to_owned() });
         };
-        Ok(Arms { arms, default: ArmId(found as u8) })
+        Ok(Arms { arms, default: ArmId(index as u8) })
     }
 
     /// The arms of these names.

@@ -106,11 +106,11 @@ impl FromStr for Prefix {
         if length > bits {
             return Err(error("its length is more than the address has"));
         }
-        let whole = Prefix::of(address, u8::MAX);
-        if whole.family.bits() != bits {
+        let host = Prefix::of(address, u8::MAX);
+        if host.family.bits() != bits {
             return Err(error("it is an IPv4 address written as IPv6; write it as IPv4"));
         }
-        let prefix = whole.cut(length);
+        let prefix = host.cut(length);
         if prefix.address() != address {
             return Err(error("bits behind its length are set"));
         }

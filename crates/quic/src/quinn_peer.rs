@@ -43,11 +43,11 @@ async fn send(connection: &quinn::Connection) -> Outcome<()> {
     let (mut send, mut receive) = connection.accept_bi().await?;
     let mut size = [0; 8];
     receive.read_exact(&mut size).await?;
-    let mut left = u64::from_be_bytes(size);
-    while left > 0 {
-        let bytes = left.min(CHUNK.len() as u64);
+    let mut remaining = u64::from_be_bytes(size);
+    while remaining > 0 {
+        let bytes = remaining.min(CHUNK.len() as u64);
         send.write_all(&CHUNK[..bytes as usize]).await?;
-        left -= bytes;
+        remaining -= bytes;
     }
     send.finish()?;
     send.stopped().await?;

@@ -39,11 +39,11 @@ pub async fn serve(endpoint: &Endpoint) -> Outcome<()> {
 async fn answer(mut connection: Connection) -> Outcome<()> {
     let Some(stream) = connection.accept_bidirectional_stream().await? else { return Ok(()) };
     let (mut receive, mut send) = stream.split();
-    let mut left = receive.read_u64().await?;
-    while left > 0 {
-        let bytes = left.min(CHUNK.len() as u64);
+    let mut remaining = receive.read_u64().await?;
+    while remaining > 0 {
+        let bytes = remaining.min(CHUNK.len() as u64);
         send.write_all(&CHUNK[..bytes as usize]).await?;
-        left -= bytes;
+        remaining -= bytes;
     }
     send.close().await?;
     Ok(())

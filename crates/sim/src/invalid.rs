@@ -104,8 +104,8 @@ fn check_jitter_and_credit(place: &dyn Fn(&str) -> String, second_cpu: bool, cpu
 fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     let place = |key: &str| format!("flows.{}.{key}", flow.name);
     if !experiment.hosts.contains_key(&flow.host) {
-        let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
-        return Err(Error::invalid(place("host"), &flow.host, format!("one of {}", known.join(", "))));
+        let hosts: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
+        return Err(Error::invalid(place("host"), &flow.host, format!("one of {}", hosts.join(", "))));
     }
     if let Some(file) = &flow.cc_file {
         return Err(Error::invalid(place("cc_file"), &file.path, "null: the simulator has algorithms of its own"));

@@ -38,8 +38,8 @@ fn bbr_collapses_on_half_a_cpu_and_cubic_does_not() {
     let (cubic, bbr) = (mbps(&on_a_share("cubic", slice, period)), mbps(&on_a_share("bbr", slice, period)));
     assert!(cubic > 90.0, "cubic gets {cubic} Mbit/s");
     assert!(bbr < cubic / 3.0, "bbr gets {bbr} Mbit/s, cubic {cubic}");
-    let whole = mbps(&on_a_share("bbr", slice, slice));
-    assert!(whole > 90.0, "bbr on a whole CPU gets {whole} Mbit/s");
+    let full_cpu = mbps(&on_a_share("bbr", slice, slice));
+    assert!(full_cpu > 90.0, "bbr on a whole CPU gets {full_cpu} Mbit/s");
 }
 
 #[test]

@@ -37,13 +37,13 @@ fn setting(name: &str) -> Option<u64> {
 }
 
 /// Paths of every value below, as JSON pointers.
-fn leaves(value: &Value, path: String, found: &mut Vec<String>) {
+fn leaves(value: &Value, path: String, paths: &mut Vec<String>) {
     match value {
-        Value::Object(keys) => keys.iter().for_each(|(key, below)| leaves(below, format!("{path}/{key}"), found)),
+        Value::Object(keys) => keys.iter().for_each(|(key, below)| leaves(below, format!("{path}/{key}"), paths)),
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(at, below)| leaves(below, format!("{path}/{at}"), found));
+            items.iter().enumerate().for_each(|(at, below)| leaves(below, format!("{path}/{at}"), paths));
         }
-        _ => found.push(path),
+        _ => paths.push(path),
     }
 }
 

@@ -155,8 +155,8 @@ fn udp_at_the_path_rate_leaves_little_to_tcp() {
     let rate = Rate::from_mbps(10);
     let mut experiment = bulk(rate, MS_40, 0.6, &["cubic"], 30);
     experiment.background = vec![Background { rate_bps: rate, start_ns: Time::ZERO, stop_ns: None, up: false }];
-    let left = share(&run(&experiment).flows[0], rate);
-    assert!((0.01..0.2).contains(&left), "{left}");
+    let tcp_share = share(&run(&experiment).flows[0], rate);
+    assert!((0.01..0.2).contains(&tcp_share), "{tcp_share}");
 }
 
 #[test]

@@ -42,11 +42,11 @@ impl RunDirectory {
         refuse_foreign_files(path)?;
         let lock = Lock::take(path)?;
         let run = match RunFile::read(path)? {
-            Some(found) => {
-                if let Some((found, expected)) = found.difference(&run) {
+            Some(stored) => {
+                if let Some((found, expected)) = stored.difference(&run) {
                     return Err(Error::OtherRun { directory: path.to_owned(), found, expected });
                 }
-                found
+                stored
             }
             None => {
                 run.write(path)?;

@@ -142,10 +142,10 @@ fn copy_commands(target: &RunDirectory, part: &Path) -> Result<(), Error> {
 /// The lines of the parts' journals that `out` lacks. Every line begins with its time, in a form that sorts as text;
 /// lines of the same time stay in the order of the parts.
 fn new_lines(out: &Path, parts: &[PathBuf]) -> Result<Vec<String>, Error> {
-    let mut seen: BTreeSet<String> = journal::read_lines(out)?.into_iter().collect();
+    let mut lines_so_far: BTreeSet<String> = journal::read_lines(out)?.into_iter().collect();
     let mut lines = Vec::new();
     for part in parts {
-        lines.extend(journal::read_lines(part)?.into_iter().filter(|line| seen.insert(line.clone())));
+        lines.extend(journal::read_lines(part)?.into_iter().filter(|line| lines_so_far.insert(line.clone())));
     }
     lines.sort_by(|a, b| time_of(a).cmp(time_of(b)));
     Ok(lines)

@@ -98,14 +98,14 @@ impl Sorter {
 fn deal(packed: &[u64], dealt: &mut [u64], shift: u32) {
     let bucket = |packed: u64| (packed >> shift) as usize % BUCKETS;
     let mut places = [0; BUCKETS];
-    packed.iter().for_each(|&one| places[bucket(one)] += 1);
+    packed.iter().for_each(|&row| places[bucket(row)] += 1);
     let mut next = 0;
     for place in &mut places {
         (*place, next) = (next, next + *place);
     }
-    for &one in packed {
-        let place = &mut places[bucket(one)];
-        dealt[*place] = one;
+    for &row in packed {
+        let place = &mut places[bucket(row)];
+        dealt[*place] = row;
         *place += 1;
     }
 }
@@ -162,8 +162,8 @@ mod tests {
     #[test]
     fn empty_and_single_row_groups_are_sorted() {
         let empty = Column::new("key", Kind::U64, false);
-        let mut one = Column::new("key", Kind::Text, false);
-        one.push(Value::Text("forward"));
-        assert_eq!((by_keys([&empty].into_iter(), 0), by_keys([&one].into_iter(), 1)), (vec![], vec![0]));
+        let mut single = Column::new("key", Kind::Text, false);
+        single.push(Value::Text("forward"));
+        assert_eq!((by_keys([&empty].into_iter(), 0), by_keys([&single].into_iter(), 1)), (vec![], vec![0]));
     }
 }

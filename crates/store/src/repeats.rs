@@ -58,11 +58,11 @@ impl Repeats {
     ) -> Result<Option<Encoded>, ParquetError> {
         let Some(value) = single(column) else { return Ok(None) };
         match self.0.get_mut(&column.name) {
-            Some(known) if known.rows == rows && known.value == value => {
-                if known.encoded.is_none() {
-                    known.encoded = Some(encode()?);
+            Some(repeated) if repeated.rows == rows && repeated.value == value => {
+                if repeated.encoded.is_none() {
+                    repeated.encoded = Some(encode()?);
                 }
-                Ok(known.encoded.clone())
+                Ok(repeated.encoded.clone())
             }
             _ => {
                 if self.0.len() >= MOST {
@@ -100,5 +100,5 @@ fn single(column: &Column) -> Option<Option<Single>> {
 
 fn same<T: PartialEq>(all: &[T]) -> Option<&T> {
     let first = all.first()?;
-    all.iter().all(|one| one == first).then_some(first)
+    all.iter().all(|value| value == first).then_some(first)
 }

@@ -30,11 +30,12 @@ impl<R: Row> StoredRows<R> {
     pub fn open(path: &Path) -> io::Result<StoredRows<R>> {
         let file = File::open(path)?;
         let reader = SerializedFileReader::new(file.try_clone()?).map_err(io_error)?;
-        let found = reader.metadata().file_metadata().schema_descr().columns();
-        let is_ours = found.len() == R::TABLE.columns.len()
-            && std::iter::zip(found, R::TABLE.columns).all(|(found, ours)| {
-                let is_optional = found.max_def_level() == 1;
-                (found.name(), found.physical_type(), is_optional) == (ours.name, physical(ours.kind), ours.is_optional)
+        let columns = reader.metadata().file_metadata().schema_descr().columns();
+        let is_ours = columns.len() == R::TABLE.columns.len()
+            && std::iter::zip(columns, R::TABLE.columns).all(|(column, ours)| {
+                let is_optional = column.max_def_level() == 1;
+                (column.name(), column.physical_type(), is_optional)
+                    == (ours.name, physical(ours.kind), ours.is_optional)
             });
         if is_ours {
             Ok(StoredRows { file, reader, of: PhantomData })

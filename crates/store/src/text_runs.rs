@@ -94,26 +94,26 @@ fn runs<'a>(column: &'a Column, order: &[u32]) -> Option<Runs<'a>> {
     let (Cells::Text(texts), None) = (&column.cells, &column.levels) else { return None };
     let max_runs = order.len() / MIN_RUN_ROWS;
     let mut index_of: Vec<Option<u32>> = vec![None; texts.entries.len()];
-    let mut found = Runs { dictionary: Vec::new(), runs: Vec::new() };
+    let mut runs = Runs { dictionary: Vec::new(), runs: Vec::new() };
     let mut last = None;
     for &row in order {
         let number = texts.cells[row as usize];
         if last == Some(number) {
-            found.runs.last_mut()?.1 += 1;
+            runs.runs.last_mut()?.1 += 1;
             continue;
         }
-        if found.runs.len() == max_runs {
+        if runs.runs.len() == max_runs {
             return None;
         }
         let index = *index_of[number as usize].get_or_insert_with(|| {
-            found.dictionary.push(&texts.entries[number as usize]);
-            found.dictionary.len() as u32 - 1
+            runs.dictionary.push(&texts.entries[number as usize]);
+            runs.dictionary.len() as u32 - 1
         });
-        found.runs.push((index, 1));
+        runs.runs.push((index, 1));
         last = Some(number);
     }
     let is_short = |text: &&ByteArray| text.len() <= MAX_TEXT_BYTES;
-    (!found.runs.is_empty() && found.dictionary.iter().all(is_short)).then_some(found)
+    (!runs.runs.is_empty() && runs.dictionary.iter().all(is_short)).then_some(runs)
 }
 
 impl Runs<'_> {

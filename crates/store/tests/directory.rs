@@ -107,12 +107,12 @@ fn unfinished_files_of_dead_processes_are_removed() {
     let directory = open(temporary.path(), &run);
     commit(&directory, &ids[0], some_rows).unwrap();
     drop(directory);
-    let whole = files(temporary.path());
+    let complete = files(temporary.path());
     fs::write(temporary.path().join(".tmp-1-0"), "half").unwrap();
     fs::write(temporary.path().join("flows/.tmp-1-1"), "half").unwrap();
     fs::write(temporary.path().join(format!("samples/{}.parquet", ids[1])), "an orphan").unwrap();
     drop(open(temporary.path(), &run));
-    assert_eq!(files(temporary.path()), whole);
+    assert_eq!(files(temporary.path()), complete);
 }
 
 #[test]
@@ -121,16 +121,16 @@ fn an_experiment_whose_last_file_cannot_be_written_leaves_no_files() {
     let run = run_of(plan(1));
     let id = &ids(&run)[0];
     let directory = open(temporary.path(), &run);
-    let whole = files(temporary.path());
+    let complete = files(temporary.path());
     // A directory in the place of the file: the only failure of a rename that does not depend on who runs the test.
     let obstacle = temporary.path().join(format!("flows/{id}.parquet"));
     fs::create_dir(&obstacle).unwrap();
     let error = commit(&directory, id, some_rows).unwrap_err();
     assert_eq!(error.code(), "not-accessible");
-    assert_eq!(files(temporary.path()), whole);
+    assert_eq!(files(temporary.path()), complete);
     fs::remove_dir(&obstacle).unwrap();
     commit(&directory, id, some_rows).unwrap();
-    assert_eq!(files(temporary.path()).len(), whole.len() + 4);
+    assert_eq!(files(temporary.path()).len(), complete.len() + 4);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn an_unfinished_experiment_leaves_no_files() {
     let run = run_of(plan(1));
     let id = &ids(&run)[0];
     let directory = open(temporary.path(), &run);
-    let whole = files(temporary.path());
+    let complete = files(temporary.path());
     let under_way = || {
         let mut tables = directory.begin(id, &sweep(), &["direction"]).unwrap();
         (0..300_000).for_each(|t_us| tables.state(state(0, t_us, "pacing_gain")));
@@ -149,13 +149,13 @@ fn an_unfinished_experiment_leaves_no_files() {
         tables
     };
     under_way().discard().unwrap();
-    assert_eq!(files(temporary.path()), whole);
+    assert_eq!(files(temporary.path()), complete);
     let bug = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let _tables = under_way();
         std::panic::resume_unwind(Box::new("a bug"));
     }));
     assert!(bug.is_err());
-    assert_eq!(files(temporary.path()), whole);
+    assert_eq!(files(temporary.path()), complete);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn recorded_packets_are_written_as_table_and_capture_or_not_at_all() {
     let run = run_of(plan(1));
     let id = &ids(&run)[0];
     let directory = open(temporary.path(), &run);
-    let whole = files(temporary.path());
+    let complete = files(temporary.path());
     let mut tables = directory.begin(id, &sweep(), &["direction"]).unwrap();
     tables.begin_packets().unwrap();
     let capture = tables.begin_capture().unwrap().to_owned();
@@ -172,14 +172,14 @@ fn recorded_packets_are_written_as_table_and_capture_or_not_at_all() {
     fs::write(&capture, "half").unwrap();
     (0..200_000).for_each(|number| tables.packet(packet(number)));
     tables.discard().unwrap();
-    assert_eq!(files(temporary.path()), whole);
+    assert_eq!(files(temporary.path()), complete);
 
     // As above: the last rename fails, and takes back those before it.
     let obstacle = temporary.path().join(format!("flows/{id}.parquet"));
     fs::create_dir(&obstacle).unwrap();
     commit_recorded(&directory, id, b"capture", some_rows).unwrap_err();
     fs::remove_dir(&obstacle).unwrap();
-    assert_eq!(files(temporary.path()), whole);
+    assert_eq!(files(temporary.path()), complete);
 
     commit_recorded(&directory, id, b"capture", some_rows).unwrap();
     let packets = temporary.path().join("packets");
@@ -201,12 +201,12 @@ fn unfinished_packet_files_of_dead_processes_are_removed_and_complete_ones_kept(
     let run = run_of(plan(2));
     let ids = ids(&run);
     commit_recorded(&open(temporary.path(), &run), &ids[0], b"capture", some_rows).unwrap();
-    let whole = files(temporary.path());
-    for left in [".tmp-1-0".to_owned(), format!("{}.pcapng", ids[1]), format!("{}.parquet", ids[1])] {
-        fs::write(temporary.path().join("packets").join(left), "half").unwrap();
+    let complete = files(temporary.path());
+    for leftover in [".tmp-1-0".to_owned(), format!("{}.pcapng", ids[1]), format!("{}.parquet", ids[1])] {
+        fs::write(temporary.path().join("packets").join(leftover), "half").unwrap();
     }
     drop(open(temporary.path(), &run));
-    assert_eq!(files(temporary.path()), whole);
+    assert_eq!(files(temporary.path()), complete);
 }
 
 #[test]
@@ -231,9 +231,9 @@ fn a_damaged_run_json_is_an_error_that_names_it() {
 
 #[test]
 fn an_incomplete_last_line_of_the_journal_is_removed_and_complete_ones_are_kept() {
-    let whole = "{\"at\":\"2026-01-31T12:00:00.000Z\",\"event\":\"interrupted\"}\n";
+    let line = "{\"at\":\"2026-01-31T12:00:00.000Z\",\"event\":\"interrupted\"}\n";
     let long_line = format!("{{\"at\":\"2026\",\"event\":\"failed\",\"message\":\"{}\"}}\n", "x".repeat(10_000));
-    let torn_after = [String::new(), whole.to_owned(), whole.repeat(3), long_line];
+    let torn_after = [String::new(), line.to_owned(), line.repeat(3), long_line];
     for lines in torn_after {
         for tail in ["", "{\"at\":\"20", &"\0".repeat(5000)] {
             let temporary = tempfile::tempdir().unwrap();

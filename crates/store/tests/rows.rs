@@ -133,9 +133,9 @@ fn a_damaged_file_or_one_of_another_table_is_rejected() {
     let mut rows = Rows::default();
     (0..1000).for_each(|number| rows.push(&record(number, Some(number))));
     write(&path, &rows);
-    let whole = std::fs::read(&path).unwrap();
-    for end in [0, 4, whole.len() / 2, whole.len() - 1] {
-        std::fs::write(&path, &whole[..end]).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    for end in [0, 4, bytes.len() / 2, bytes.len() - 1] {
+        std::fs::write(&path, &bytes[..end]).unwrap();
         assert_eq!(read(&path).unwrap_err().kind(), ErrorKind::InvalidData, "{end} bytes");
     }
     let other = Rows::<StateRow>::default();

@@ -34,12 +34,12 @@ fn written(write: impl FnOnce(&mut dyn Sink), table: &str) -> (tempfile::TempDir
 fn every_table_has_its_declared_columns_and_flows_also_the_sweep_columns() {
     for table in TABLES {
         let (_directory, rows, _) = written(some_rows, table.name);
-        let found: Vec<&String> = rows[0].get_column_iter().map(|(name, _)| name).collect();
+        let names: Vec<&String> = rows[0].get_column_iter().map(|(name, _)| name).collect();
         let mut expected: Vec<&str> = table.columns.iter().map(|column| column.name).collect();
         if table.name == "flows" {
             expected.extend(["engine.offloads", "path.buffer", "path.loss"]);
         }
-        assert_eq!(found, expected);
+        assert_eq!(names, expected);
     }
 }
 
@@ -94,8 +94,8 @@ fn strings_are_read_back_in_any_order_of_occurrence() {
     let order = [0, 1, 2, 3, 0, 1, 2, 3, 0, 0, 1, 1, 2, 2, 3, 3, 2, 0, 3, 1, 0, 2, 0, 1, 3];
     let (_directory, rows, _) =
         written(|sink| (0..).zip(order).for_each(|(t_us, number)| sink.state(state(0, t_us, names[number]))), "state");
-    let found: Vec<Field> = rows.iter().map(|row| field(row, "key")).collect();
-    assert_eq!(found, order.map(|number| Field::Str(names[number].to_owned())));
+    let keys: Vec<Field> = rows.iter().map(|row| field(row, "key")).collect();
+    assert_eq!(keys, order.map(|number| Field::Str(names[number].to_owned())));
 }
 
 #[test]
@@ -109,8 +109,8 @@ fn long_runs_of_equal_strings_are_read_back_with_their_boundaries() {
         let row = |(t_us, number)| StateRow { flow: name(number).as_str().into(), ..state(0, t_us, "mode") };
         let (_directory, rows, bytes) =
             written(|sink| (0..).zip(all()).for_each(|(t_us, number)| sink.state(row((t_us, number)))), "state");
-        let found: Vec<Field> = rows.iter().map(|row| field(row, "flow")).collect();
-        assert_eq!(found, all().map(|number| Field::Str(name(number))).collect::<Vec<_>>(), "{texts} texts");
+        let flows: Vec<Field> = rows.iter().map(|row| field(row, "flow")).collect();
+        assert_eq!(flows, all().map(|number| Field::Str(name(number))).collect::<Vec<_>>(), "{texts} texts");
         let reader = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
         let columns = reader.metadata().row_group(0).columns();
         let column = columns.iter().find(|column| column.column_path().string() == "flow").unwrap();
@@ -128,11 +128,11 @@ fn the_arrival_order_of_rows_does_not_change_the_bytes_of_a_row_group() {
     let write = |order: &[(&str, u64)]| {
         written(|sink| order.iter().for_each(|(name, connection)| sink.flow(flow(name, *connection, Some(1)))), "flows")
     };
-    let (_a, rows, one) = write(&[("medium", 1), ("large", 10), ("medium", 0), ("large", 9)]);
+    let (_a, rows, first) = write(&[("medium", 1), ("large", 10), ("medium", 0), ("large", 9)]);
     let (_b, _, other) = write(&[("large", 9), ("large", 10), ("medium", 0), ("medium", 1)]);
-    assert!(one == other);
+    assert!(first == other);
     let (_c, _, third) = write(&[("large", 9), ("large", 10), ("medium", 0), ("medium", 2)]);
-    assert!(one != third, "another row must give other bytes");
+    assert!(first != third, "another row must give other bytes");
     let keys: Vec<(Field, Field)> = rows.iter().map(|row| (field(row, "flow"), field(row, "connection"))).collect();
     let key = |name: &str, connection| (Field::Str(name.to_owned()), Field::ULong(connection));
     assert_eq!(keys, [key("large", 9), key("large", 10), key("medium", 0), key("medium", 1)]);

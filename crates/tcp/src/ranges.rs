@@ -113,8 +113,8 @@ mod tests {
                     let expected: Vec<u64> = (start..start + length).filter(|n| model.insert(*n)).collect();
                     prop_assert_eq!(new, expected);
                 }
-                let held: Vec<u64> = ranges.iter().flat_map(|(from, to)| from..to).collect();
-                prop_assert_eq!(held, model.iter().copied().collect::<Vec<_>>());
+                let covered: Vec<u64> = ranges.iter().flat_map(|(from, to)| from..to).collect();
+                prop_assert_eq!(covered, model.iter().copied().collect::<Vec<_>>());
                 prop_assert_eq!(ranges.end(), model.last().map(|n| n + 1));
                 let all: Vec<_> = ranges.iter().collect();
                 prop_assert!(all.windows(2).all(|pair| pair[0].1 < pair[1].0), "adjacent ranges merge: {all:?}");

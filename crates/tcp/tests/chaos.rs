@@ -95,9 +95,9 @@ proptest! {
         // The receiver keeps its word: the right edge of the window never moves back.
         let mut edge = 0;
         for (_, ack) in pipe.ack_packets() {
-            let left = pieces.get(&ack.next).map_or(total, |piece| piece.0);
-            prop_assert!(left + ack.window.0 >= edge);
-            edge = left + ack.window.0;
+            let next = pieces.get(&ack.next).map_or(total, |piece| piece.0);
+            prop_assert!(next + ack.window.0 >= edge);
+            edge = next + ack.window.0;
         }
     }
 

@@ -50,11 +50,11 @@ type Entered = (CaState, Option<Packets>);
 /// Every change of the state of recovery.
 fn watch(pipe: &mut Pipe) -> Rc<RefCell<Vec<Entered>>> {
     let states = Rc::new(RefCell::new(vec![(CaState::Open, None)]));
-    let seen = Rc::clone(&states);
+    let log = Rc::clone(&states);
     pipe.watch = Box::new(move |now, sender| {
         let info = sender.info(now);
-        if seen.borrow().last().is_none_or(|(state, _)| *state != info.ca_state) {
-            seen.borrow_mut().push((info.ca_state, info.ssthresh));
+        if log.borrow().last().is_none_or(|(state, _)| *state != info.ca_state) {
+            log.borrow_mut().push((info.ca_state, info.ssthresh));
         }
     });
     states
@@ -70,11 +70,11 @@ fn new_segments_are_ect0_and_retransmissions_are_not_ecn_capable() {
     let mut pipe = classic();
     pipe.forward = drop_first([50, 60]);
     transfer(&mut pipe, 100);
-    let mut seen = 0;
+    let mut next = 0;
     for (_, data) in pipe.data() {
-        let expected = if data.seq.0 < seen { Ecn::NotEct } else { Ecn::Ect0 };
+        let expected = if data.seq.0 < next { Ecn::NotEct } else { Ecn::Ect0 };
         assert_eq!(data.ecn, expected, "segment {}", data.seq.0);
-        seen = seen.max(data.seq.0 + 1);
+        next = next.max(data.seq.0 + 1);
     }
     assert_eq!(pipe.info().counters.retransmits, 2);
 }

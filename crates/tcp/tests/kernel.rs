@@ -183,7 +183,7 @@ fn a_receiver_under_random_loss_matches_the_acks_and_times_of_linux() {
         };
         ours.iter().any(same)
     };
-    let found = linux.iter().filter(|event| is_there(event)).count();
+    let matches = linux.iter().filter(|event| is_there(event)).count();
     assert!(linux.len() > 300 && ours.len().abs_diff(linux.len()) <= 5, "{} of {}", ours.len(), linux.len());
-    assert!(found + linux.len() / 100 >= linux.len(), "{found} of {}", linux.len());
+    assert!(matches + linux.len() / 100 >= linux.len(), "{matches} of {}", linux.len());
 }

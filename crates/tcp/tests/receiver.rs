@@ -133,8 +133,8 @@ fn merged_segments_are_acknowledged_by_one_ack() {
     bench.receiver.on_merged(bench.now, &merged);
     let acks: Vec<u64> = bench.acks().iter().map(|ack| ack.next).collect();
     assert_eq!(acks, [110]);
-    let each: Vec<u64> = (110..120).flat_map(|seq| bench.segment(seq)).map(|ack| ack.next).collect();
-    assert_eq!(each, [112, 114, 116, 118, 120], "the same one by one");
+    let acknowledged: Vec<u64> = (110..120).flat_map(|seq| bench.segment(seq)).map(|ack| ack.next).collect();
+    assert_eq!(acknowledged, [112, 114, 116, 118, 120], "the same one by one");
 }
 
 #[test]

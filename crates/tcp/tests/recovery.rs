@@ -17,11 +17,11 @@ fn path(cwnd: u64) -> Pipe {
 /// Notes every change of the state of recovery.
 fn watch_states(pipe: &mut Pipe) -> Rc<RefCell<Vec<CaState>>> {
     let states = Rc::new(RefCell::new(vec![CaState::Open]));
-    let seen = Rc::clone(&states);
+    let recorded = Rc::clone(&states);
     pipe.watch = Box::new(move |now, sender| {
         let state = sender.info(now).ca_state;
-        if seen.borrow().last() != Some(&state) {
-            seen.borrow_mut().push(state);
+        if recorded.borrow().last() != Some(&state) {
+            recorded.borrow_mut().push(state);
         }
     });
     states
@@ -61,10 +61,10 @@ fn recovery_sends_one_segment_per_two_delivered_and_ends_at_ssthresh() {
     let mut pipe = path(100);
     pipe.forward = drop_first([300]);
     let log = Rc::new(RefCell::new(Vec::new()));
-    let seen = Rc::clone(&log);
+    let recorded = Rc::clone(&log);
     pipe.watch = Box::new(move |now, sender| {
         let info = sender.info(now);
-        seen.borrow_mut().push((info.ca_state, info.cwnd, info.inflight, info.counters.segments, info.delivered));
+        recorded.borrow_mut().push((info.ca_state, info.cwnd, info.inflight, info.counters.segments, info.delivered));
     });
     pipe.connect();
     pipe.write(segments(600));
@@ -183,11 +183,11 @@ fn after_a_timeout_cwnd_restarts_at_one_segment() {
     // The probe sends 119 again.
     pipe.forward = drop_times((100..119).map(|seq| (seq, 1)).chain([(119, 2)]));
     let at_timeout = Rc::new(RefCell::new(Vec::new()));
-    let seen = Rc::clone(&at_timeout);
+    let recorded = Rc::clone(&at_timeout);
     pipe.watch = Box::new(move |now, sender| {
         let info = sender.info(now);
-        if info.counters.timeouts > seen.borrow().len() as u64 {
-            seen.borrow_mut().push((info.cwnd, info.inflight, info.ca_state));
+        if info.counters.timeouts > recorded.borrow().len() as u64 {
+            recorded.borrow_mut().push((info.cwnd, info.inflight, info.ca_state));
         }
     });
     pipe.connect();

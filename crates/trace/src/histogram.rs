@@ -50,10 +50,10 @@ impl Histogram {
     /// The value below which `per_mille` thousandths of all lie: the middle of its bucket.
     pub fn quantile_us(&self, per_mille: u64) -> Option<f64> {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
-        let mut seen = 0;
+        let mut cumulative = 0;
         let at = self.counts.iter().position(|count| {
-            seen += u64::from(*count);
-            seen >= rank
+            cumulative += u64::from(*count);
+            cumulative >= rank
         })?;
         Some(middle(at))
     }

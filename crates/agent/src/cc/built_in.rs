@@ -63,7 +63,7 @@ pub const BUILT_IN: [&BuiltIn; 4] = [&BBR_CPU, &BBR3, &BBR_TUNED, &BBR_AUTO];
 impl BuiltIn {
     /// The algorithm of this name.
     pub fn find(name: &OsStr) -> Option<&'static BuiltIn> {
-        BUILT_IN.into_iter().find(|one| name == one.name)
+        BUILT_IN.into_iter().find(|algorithm| name == algorithm.name)
     }
 
     /// Opens it for the running kernel.

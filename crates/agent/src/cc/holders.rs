@@ -54,6 +54,6 @@ fn holds(pid: i32, line: &str) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
     files.flatten().any(|file| {
         let description = fs::read_to_string(file.path()).unwrap_or_default();
-        description.lines().any(|one| one == line)
+        description.lines().any(|listed| listed == line)
     })
 }

@@ -35,7 +35,7 @@ pub fn list(json: bool) -> Result<String, Problem> {
     // A kernel that cannot register any has none.
     let ebpf: Option<Vec<String>> = kernel::check_rights().is_ok().then(|| {
         let registered = StructOpsKernel::look().map(|kernel| Registered::all(&kernel)).unwrap_or_default();
-        registered.into_iter().filter(Registered::is_registered).map(|one| one.name).collect()
+        registered.into_iter().filter(Registered::is_registered).map(|algorithm| algorithm.name).collect()
     });
     let algorithms = available.into_iter().map(|name| Algorithm {
         is_ebpf: ebpf.as_ref().map(|names| names.contains(&name)),
@@ -52,23 +52,23 @@ pub fn list(json: bool) -> Result<String, Problem> {
 
 fn text(algorithms: &[Algorithm]) -> String {
     let mut text = String::new();
-    for one in algorithms {
-        let kind = match one.is_ebpf {
+    for algorithm in algorithms {
+        let kind = match algorithm.is_ebpf {
             Some(true) => "eBPF",
             Some(false) => "kernel",
             None => "-",
         };
         let mut notes = Vec::new();
-        if one.is_default {
+        if algorithm.is_default {
             notes.push("the default of new connections");
         }
-        if !one.is_allowed {
+        if !algorithm.is_allowed {
             notes.push("only root may choose it");
         }
-        text += format!("{:<16}{kind:<8}{}", one.name, notes.join(", ")).trim_end();
+        text += format!("{:<16}{kind:<8}{}", algorithm.name, notes.join(", ")).trim_end();
         text.push('\n');
     }
-    if algorithms.iter().any(|one| one.is_ebpf.is_none()) {
+    if algorithms.iter().any(|algorithm| algorithm.is_ebpf.is_none()) {
         text += "(which of them are eBPF is told to root only)\n";
     }
     text

@@ -149,7 +149,7 @@ fn check_file(what: &OsStr) -> Result<(), Problem> {
     if !is_name {
         return Ok(());
     }
-    let names = BUILT_IN.map(|one| one.name).join(", ");
+    let names = BUILT_IN.map(|algorithm| algorithm.name).join(", ");
     Err(Problem::refused(
         "unknown-algorithm",
         &place,
@@ -162,7 +162,7 @@ fn check_file(what: &OsStr) -> Result<(), Problem> {
 /// A file has no settings that the agent knows.
 fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
     let Some(param) = settings.keys().next() else { return Ok(()) };
-    let names = BUILT_IN.map(|one| one.name).join(", ");
+    let names = BUILT_IN.map(|algorithm| algorithm.name).join(", ");
     let place = format!("--set {param}");
     let found = format!("a file, {}", what.to_string_lossy());
     Err(Problem::refused("settings-of-file", &place, found, &format!("one of {names}"), "leave out --set and --rule"))
@@ -200,7 +200,7 @@ fn how_to_use(name: &str) -> String {
         name.len()
     );
     let allowed = settings::allowed().unwrap_or_default();
-    if !allowed.iter().any(|one| one == name) {
+    if !allowed.iter().any(|algorithm| algorithm == name) {
         text += &format!(
             "  ordinary users       may not choose it yet: sudo sysctl \
              net.ipv4.tcp_allowed_congestion_control=\"{} {name}\"\n",

@@ -75,13 +75,13 @@ impl Registered {
                 Some(Registered { name: layout.name(&value)?, state, map: map.id, used })
             })
             .collect();
-        all.sort_by_key(|one| (one.name.clone(), one.state == State::Leaving, one.map));
+        all.sort_by_key(|algorithm| (algorithm.name.clone(), algorithm.state == State::Leaving, algorithm.map));
         all
     }
 
     /// The one of this name that new connections get.
     pub fn find(kernel: &StructOpsKernel, name: &str) -> Option<Registered> {
-        Registered::all(kernel).into_iter().find(|one| one.name == name && one.is_registered())
+        Registered::all(kernel).into_iter().find(|algorithm| algorithm.name == name && algorithm.is_registered())
     }
 
     /// Do new connections get it?

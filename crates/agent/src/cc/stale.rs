@@ -30,10 +30,11 @@ pub fn stale_defaults() -> Result<Vec<StaleDefault>, Problem> {
 /// A line for each, with how to end it.
 pub fn text(stale: &[StaleDefault]) -> String {
     let available = settings::available().unwrap_or_default();
-    let other = ["bbr", "cubic"].into_iter().find(|name| available.iter().any(|one| one == name)).unwrap_or("reno");
-    let line = |one: &StaleDefault| {
-        let name = on_one_line(&one.name);
-        let (place, enter) = match one.netns {
+    let other =
+        ["bbr", "cubic"].into_iter().find(|name| available.iter().any(|algorithm| algorithm == name)).unwrap_or("reno");
+    let line = |default: &StaleDefault| {
+        let name = on_one_line(&default.name);
+        let (place, enter) = match default.netns {
             None => ("this network namespace".to_owned(), String::new()),
             Some(number) => (format!("network namespace {number}"), "within it: ".to_owned()),
         };

@@ -39,7 +39,7 @@ pub fn unload(name: &str, print: &mut dyn FnMut(&str) -> Result<(), Problem>) ->
 }
 
 fn not_registered(name: &str) -> Problem {
-    let is_kernels = settings::available().unwrap_or_default().iter().any(|one| one == name);
+    let is_kernels = settings::available().unwrap_or_default().iter().any(|algorithm| algorithm == name);
     let found = if is_kernels { "an algorithm of the kernel's own" } else { "no algorithm of this name" };
     Problem::failed("not-loaded", name, found, "one that is registered by eBPF", "thalweg-agent cc list")
 }
@@ -56,7 +56,7 @@ pub fn leave_default(
         return Ok(());
     }
     let available = settings::available().unwrap_or_default();
-    let is_there = |other: &&str| *other != name && available.iter().any(|one| one == other);
+    let is_there = |other: &&str| *other != name && available.iter().any(|algorithm| algorithm == other);
     let Some(other) = before.into_iter().chain(["bbr", "cubic", "reno"]).find(is_there) else { return Ok(()) };
     settings::set_default(other).map_err(|error| {
         Problem::failed(

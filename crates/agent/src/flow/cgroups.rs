@@ -118,12 +118,12 @@ const CGROUP2_MAGIC: u64 = 0x6367_7270;
 impl Recorded {
     /// Returns its state since it was found.
     pub fn fate(&self, mount: &Path) -> Fate {
-        let found = match fs::metadata(&self.path) {
+        let cgroup = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.ino() == self.number => return Fate::Same,
             Ok(_) => Recorded::find(mount, Some(&self.path)).map_err(|problem| problem.found),
             Err(error) => Err(error.to_string()),
         };
-        match found {
+        match cgroup {
             Ok(other) if other.is_cgroup() => Fate::Replaced(other),
             // The file system may be mounted elsewhere by now.
             _ if self.is_alive() => Fate::Same,
@@ -173,7 +173,7 @@ impl Paths {
         let Ok(metadata) = fs::symlink_metadata(folder) else { return };
         let text = if path.is_empty() { "/" } else { path.as_str() };
         // A number is given again only after 2^32 others: what it stood for last is what counts.
-        if self.known.get(&metadata.ino()).is_none_or(|known| **known != *text) {
+        if self.known.get(&metadata.ino()).is_none_or(|path| **path != *text) {
             self.known.insert(metadata.ino(), Arc::from(text));
         }
         let Ok(entries) = fs::read_dir(folder) else { return };
@@ -202,10 +202,10 @@ mod tests {
         let mount = folder.path().canonicalize().unwrap();
         fs::create_dir_all(mount.join("system.slice/nginx.service")).unwrap();
         let find = |path: &str| Recorded::find(&mount, Some(Path::new(path)));
-        let whole = find(mount.join("system.slice/nginx.service").to_str().unwrap()).unwrap();
+        let full = find(mount.join("system.slice/nginx.service").to_str().unwrap()).unwrap();
         for path in ["/system.slice/nginx.service", "system.slice/nginx.service"] {
-            let found = find(path).unwrap();
-            assert_eq!((found.number, found.level), (whole.number, 2));
+            let cgroup = find(path).unwrap();
+            assert_eq!((cgroup.number, cgroup.level), (full.number, 2));
         }
         assert_eq!(Recorded::find(&mount, None).unwrap().level, 0);
         assert_eq!(find("/missing.slice").unwrap_err().code, "no-cgroup");

@@ -149,8 +149,8 @@ mod tests {
         let mut number = 0;
         for count in [1, 3, SLOTS - 1, SLOTS, 5, SLOTS, SLOTS] {
             let written: Vec<u64> = (number..number + count).collect();
-            for one in &written {
-                assert!(writer.write(*one, lengths[*one as usize % 3]), "there is room: {one}");
+            for event in &written {
+                assert!(writer.write(*event, lengths[*event as usize % 3]), "there is room: {event}");
             }
             assert_eq!(taken(&mut events), written);
             assert!(taken(&mut events).is_empty(), "each is taken once");

@@ -96,8 +96,8 @@ pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     }
     let off_cpu = off_cpu.share(event.start_us, event.end_us)?;
     // What the peer or the application's buffer held back for most of the time did not wait for a CPU.
-    let held = u64::from(event.rwnd_limited_jiffies) + u64::from(event.sndbuf_limited_jiffies);
-    if 2 * held > u64::from(event.busy_jiffies) {
+    let limited_jiffies = u64::from(event.rwnd_limited_jiffies) + u64::from(event.sndbuf_limited_jiffies);
+    if 2 * limited_jiffies > u64::from(event.busy_jiffies) {
         return Some(false);
     }
     let is_short = 2 * u64::from(event.bbr_short_looks) >= u64::from(event.bbr_looks);

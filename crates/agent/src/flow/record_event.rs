@@ -148,8 +148,8 @@ macro_rules! event {
             const MEMBERS: &[(&str, &str, usize)] =
                 &[$((stringify!($member), <$kind as Member>::WORD, size_of::<$kind>())),*];
 
-            fn read(whole: &[u8; RecordEvent::BYTES]) -> RecordEvent {
-                let mut bytes = &whole[..];
+            fn read(event: &[u8; RecordEvent::BYTES]) -> RecordEvent {
+                let mut bytes = &event[..];
                 // In the order in which they are written here.
                 RecordEvent { $($member: Member::read(&mut bytes),)* }
             }
@@ -258,9 +258,9 @@ impl RecordEvent {
             matches!(bytes.len(), RecordEvent::BYTES | RecordEvent::SHORT_BYTES | RecordEvent::TRANSFER_BYTES);
         is_event.then(|| {
             // As long as the longest: then all members are where the compiler knows.
-            let mut whole = [0; RecordEvent::BYTES];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            RecordEvent::read(&whole)
+            let mut padded = [0; RecordEvent::BYTES];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            RecordEvent::read(&padded)
         })
     }
 
@@ -498,8 +498,8 @@ mod tests {
         let event = |flags| RecordEvent { flags, ..RecordEvent::default() };
         let chosen = event(flag::OUTGOING | reason::flags(Reason::Treated, Some(3)) | reason::SHARED);
         assert_eq!((chosen.reason(), chosen.slot(), chosen.is(reason::SHARED)), (Reason::Treated, Some(3), true));
-        let held = event(reason::flags(Reason::HeldOut, None));
-        assert_eq!((held.reason(), held.slot()), (Reason::HeldOut, None));
+        let held_out = event(reason::flags(Reason::HeldOut, None));
+        assert_eq!((held_out.reason(), held_out.slot()), (Reason::HeldOut, None));
         assert_eq!((event(flag::JOINED).reason(), event(flag::JOINED).slot()), (Reason::Undecided, None));
     }
 

@@ -11,10 +11,10 @@ pub fn percentile_us(histogram: &[u64; RTT_OCTAVES], percent: u64, smallest_us: 
     let buckets = || histogram.iter().flat_map(|word| word.to_ne_bytes()).map(u64::from);
     let count: u64 = buckets().sum();
     let rank = (count * percent).div_ceil(100).max(1);
-    let mut seen = 0;
+    let mut cumulative = 0;
     let bucket = buckets().position(|samples| {
-        seen += samples;
-        seen >= rank
+        cumulative += samples;
+        cumulative >= rank
     })?;
     Some(middle_us(bucket as u32).min(largest_us).max(smallest_us))
 }

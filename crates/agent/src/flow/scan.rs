@@ -52,7 +52,7 @@ impl ScanMaps {
             // If the map is full, no connection of that namespace is reported as closed.
             let _ = self.namespaces.update(&namespace.to_ne_bytes(), &self.number.to_ne_bytes(), MapFlags::ANY);
         }
-        let is_seen = |key: &Vec<u8>| scanned.seen.iter().any(|seen| key[..] == seen.to_ne_bytes());
+        let is_seen = |key: &Vec<u8>| scanned.seen.iter().any(|netns| key[..] == netns.to_ne_bytes());
         let others: Vec<Vec<u8>> = self.namespaces.keys().filter(|key| !is_seen(key)).collect();
         for other in others {
             let _ = self.namespaces.delete(&other);
@@ -147,9 +147,12 @@ fn read(link: &Link, take: &mut dyn FnMut(&RecordEvent)) -> io::Result<()> {
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => continue,
             Err(error) => return Err(error),
         }
-        let whole = filled - filled % RecordEvent::BYTES;
-        buffer[..whole].chunks_exact(RecordEvent::BYTES).filter_map(RecordEvent::parse).for_each(|event| take(&event));
-        buffer.copy_within(whole..filled, 0);
-        filled -= whole;
+        let complete = filled - filled % RecordEvent::BYTES;
+        buffer[..complete]
+            .chunks_exact(RecordEvent::BYTES)
+            .filter_map(RecordEvent::parse)
+            .for_each(|event| take(&event));
+        buffer.copy_within(complete..filled, 0);
+        filled -= complete;
     }
 }

@@ -225,7 +225,7 @@ fn the_95th_percentile_of_few_rtt_samples_is_the_largest() {
 
 #[test]
 fn an_unreported_close_produces_a_row_from_the_stored_state() {
-    let gone = RecordEvent {
+    let unreported = RecordEvent {
         kind: Kind::Gone as u32,
         family: 0,
         cc: [0; 2],
@@ -237,7 +237,7 @@ fn an_unreported_close_produces_a_row_from_the_stored_state() {
         rate_max_interval_us: 100,
         ..close()
     };
-    let row = row_builder(Addresses::Whole).row(&gone, &Clock::now(), true);
+    let row = row_builder(Addresses::Whole).row(&unreported, &Clock::now(), true);
     assert_eq!((row.kind, row.close, row.duration_us), ("close", Some("unseen"), Some(2_000_000)));
     assert_eq!(
         (row.acked_bytes, row.cc_at_open.as_deref(), row.direction),

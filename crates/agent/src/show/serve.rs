@@ -133,10 +133,10 @@ impl<E: Endpoint> Server<E> {
             PollFd::from_borrowed_fd(client.socket.as_fd(), flags)
         }));
         let next = self.clients.iter().map(|client| client.deadline).chain([until]).min().unwrap_or(until);
-        let left = next.saturating_duration_since(Instant::now());
+        let timeout = next.saturating_duration_since(Instant::now());
         // A deadline is over when poll returns, not almost.
-        let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        match poll(&mut files, Some(&left)) {
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        match poll(&mut files, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => Ok(files.iter().map(|file| !file.revents().is_empty()).collect()),
             Err(error) => Err(error.into()),
         }

@@ -98,12 +98,12 @@ impl Observable for Asked {
 fn the_requested_number_of_connections_is_capped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
-    let asked = Arc::new(Asked(Mutex::default()));
-    let _server = Server::start(&path, Arc::clone(&asked) as Arc<dyn Observable>).unwrap();
+    let counts = Arc::new(Asked(Mutex::default()));
+    let _server = Server::start(&path, Arc::clone(&counts) as Arc<dyn Observable>).unwrap();
     for limit in [20, usize::MAX] {
         ask(&path, &Request::Open { sort: SortBy::Srtt, limit }).unwrap();
     }
-    assert_eq!(*asked.0.lock().unwrap(), [20, MOST]);
+    assert_eq!(*counts.0.lock().unwrap(), [20, MOST]);
 }
 
 /// Waits until an agent answers.

@@ -41,11 +41,11 @@ impl SortBy {
     /// do not jump about.
     pub fn order(self, a: &Open, b: &Open) -> Ordering {
         let falling = |of: fn(&Open) -> Option<f64>| {
-            let of = |one: &Open| of(one).unwrap_or(f64::NEG_INFINITY);
+            let of = |open: &Open| of(open).unwrap_or(f64::NEG_INFINITY);
             of(b).total_cmp(&of(a))
         };
         let first = match self {
-            SortBy::Goodput => falling(|one| one.goodput_bps),
+            SortBy::Goodput => falling(|open| open.goodput_bps),
             SortBy::Acked => b.acked_bytes.cmp(&a.acked_bytes),
             SortBy::Srtt => b.srtt_us.cmp(&a.srtt_us),
             SortBy::MinRtt => b.min_rtt_us.cmp(&a.min_rtt_us),
@@ -80,8 +80,8 @@ impl Selection {
     pub fn pick(&self, all: impl Iterator<Item = Open>) -> Vec<Open> {
         let order = |a: &Open, b: &Open| self.sort.order(a, b);
         let mut kept = Vec::new();
-        for one in all {
-            kept.push(one);
+        for open in all {
+            kept.push(open);
             if kept.len() > self.limit.saturating_mul(2) {
                 kept.sort_unstable_by(order);
                 kept.truncate(self.limit);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     fn sorted(by: SortBy, all: Vec<Open>) -> Vec<u64> {
-        Selection { sort: by, limit: 10 }.pick(all.into_iter()).iter().map(|one| one.connection).collect()
+        Selection { sort: by, limit: 10 }.pick(all.into_iter()).iter().map(|open| open.connection).collect()
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let with = |connection| Open { acked_bytes: connection * 7919 % 10_007, ..open(connection) };
         let mut all: Vec<Open> = (0..10_000).map(with).collect();
         let picked = Selection { sort: SortBy::Acked, limit: 25 }.pick(all.iter().cloned());
-        all.sort_by_key(|one| std::cmp::Reverse(one.acked_bytes));
+        all.sort_by_key(|open| std::cmp::Reverse(open.acked_bytes));
         assert_eq!(picked, all[..25]);
         assert_eq!(Selection { sort: SortBy::Acked, limit: 0 }.pick(all.into_iter()), []);
     }

@@ -24,23 +24,23 @@ const fn text(heading: &'static str, key: Option<(char, SortBy)>, show: fn(&Open
 
 /// The columns, in order. What is likely to be cut off on a narrow screen stands last.
 pub static COLUMNS: [Column; 15] = [
-    text("LOCAL", Some(('l', SortBy::Local)), |one| one.local.clone()),
-    text("REMOTE", Some(('p', SortBy::Remote)), |one| one.remote.clone()),
-    text("CC", Some(('c', SortBy::Cc)), |one| one.cc.clone()),
-    number("GOODPUT", 'g', SortBy::Goodput, |one| or_dash(one.goodput_bps, short)),
-    number("RATE", 'd', SortBy::Rate, |one| or_dash(one.delivery_rate_bps, |bps| short(bps as f64))),
-    number("SRTT", 'r', SortBy::Srtt, |one| or_dash(one.srtt_us, time)),
-    number("MINRTT", 'm', SortBy::MinRtt, |one| or_dash(one.min_rtt_us, time)),
-    number("CWND", 'w', SortBy::Cwnd, |one| one.cwnd_packets.to_string()),
-    number("ACKED", 'a', SortBy::Acked, |one| short(one.acked_bytes as f64)),
-    number("RETRANS", 'x', SortBy::Retransmits, |one| one.retransmits.to_string()),
-    number("RETRANS%", 's', SortBy::RetransmitRatio, |one| {
-        or_dash(one.retransmit_ratio(), |ratio| format!("{:.2}", 100.0 * ratio))
+    text("LOCAL", Some(('l', SortBy::Local)), |open| open.local.clone()),
+    text("REMOTE", Some(('p', SortBy::Remote)), |open| open.remote.clone()),
+    text("CC", Some(('c', SortBy::Cc)), |open| open.cc.clone()),
+    number("GOODPUT", 'g', SortBy::Goodput, |open| or_dash(open.goodput_bps, short)),
+    number("RATE", 'd', SortBy::Rate, |open| or_dash(open.delivery_rate_bps, |bps| short(bps as f64))),
+    number("SRTT", 'r', SortBy::Srtt, |open| or_dash(open.srtt_us, time)),
+    number("MINRTT", 'm', SortBy::MinRtt, |open| or_dash(open.min_rtt_us, time)),
+    number("CWND", 'w', SortBy::Cwnd, |open| open.cwnd_packets.to_string()),
+    number("ACKED", 'a', SortBy::Acked, |open| short(open.acked_bytes as f64)),
+    number("RETRANS", 'x', SortBy::Retransmits, |open| open.retransmits.to_string()),
+    number("RETRANS%", 's', SortBy::RetransmitRatio, |open| {
+        or_dash(open.retransmit_ratio(), |ratio| format!("{:.2}", 100.0 * ratio))
     }),
-    number("AGE", 't', SortBy::Age, |one| or_dash(one.age_us, age)),
-    text("CPU", None, |one| or_dash(one.cpu_limited, cpu)),
-    text("STATE", None, |one| one.state.clone()),
-    text("CGROUP", None, |one| or_dash(one.cgroup.as_deref(), str::to_owned)),
+    number("AGE", 't', SortBy::Age, |open| or_dash(open.age_us, age)),
+    text("CPU", None, |open| or_dash(open.cpu_limited, cpu)),
+    text("STATE", None, |open| open.state.clone()),
+    text("CGROUP", None, |open| or_dash(open.cgroup.as_deref(), str::to_owned)),
 ];
 
 fn cpu(is_limited: bool) -> String {
@@ -55,7 +55,7 @@ fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
 pub fn lines(open: &OpenConnections) -> Vec<String> {
     let mut rows = vec![COLUMNS.iter().map(|column| column.heading.to_owned()).collect::<Vec<_>>()];
     rows.extend(
-        open.connections.iter().map(|one| COLUMNS.iter().map(|column| harmless(&(column.show)(one))).collect()),
+        open.connections.iter().map(|row| COLUMNS.iter().map(|column| harmless(&(column.show)(row))).collect()),
     );
     let width = |at: usize| rows.iter().map(|row: &Vec<String>| row[at].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();

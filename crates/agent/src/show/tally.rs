@@ -34,8 +34,8 @@ impl Tally {
         }
         let name = row.cc.as_deref().unwrap_or("unknown");
         // They are few.
-        let known = self.algorithms.iter().position(|algorithm| algorithm.name == name);
-        let number = known.unwrap_or_else(|| {
+        let index = self.algorithms.iter().position(|algorithm| algorithm.name == name);
+        let number = index.unwrap_or_else(|| {
             self.algorithms.push(Algorithm::new(name));
             self.algorithms.len() - 1
         });
@@ -116,11 +116,11 @@ impl Algorithm {
     fn take_close(&mut self, metrics: &Metrics, row: &RecordRow) {
         let cc = self.name.as_str();
         let how = row.close.unwrap_or("unknown");
-        let known = self.closed.iter().position(|(other, _)| *other == how).unwrap_or_else(|| {
+        let index = self.closed.iter().position(|(other, _)| *other == how).unwrap_or_else(|| {
             self.closed.push((how, Counter::default()));
             self.closed.len() - 1
         });
-        self.closed[known].1.add(&metrics.closed, &[cc, how], 1);
+        self.closed[index].1.add(&metrics.closed, &[cc, how], 1);
         // Zeros are exported too: BBR connections that are too short to judge count as not limited. Other algorithms
         // have no sample.
         if row.cpu_limited.is_some() || cc.starts_with("bbr") {

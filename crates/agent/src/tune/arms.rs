@@ -69,7 +69,7 @@ impl Offer {
         let place = "--arms";
         if let Some(unknown) = names.iter().find(|name| !self.available.contains(name)) {
             let how = match unknown.as_str() {
-                name if BUILT_IN.iter().any(|one| one.name == name) => {
+                name if BUILT_IN.iter().any(|algorithm| algorithm.name == name) => {
                     format!("sudo thalweg-agent cc load {name} --keep")
                 }
                 name => format!("if this kernel has it: sudo modprobe tcp_{name}"),

@@ -89,13 +89,13 @@ impl Chooser {
     /// Called five times a second; `off_cpu` is the off-CPU share of the last 10 s, if it is known.
     pub fn tick(&mut self, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
         let lines = {
-            let found = (self.looked.elapsed() >= LOOK_EVERY).then(|| {
+            let namespaces = (self.looked.elapsed() >= LOOK_EVERY).then(|| {
                 self.looked = Instant::now();
                 namespaces()
             });
             let mut engine = locked(&self.shared.engine);
-            if let Some(found) = found {
-                engine.scan_namespaces(found, now());
+            if let Some(namespaces) = namespaces {
+                engine.scan_namespaces(namespaces, now());
             }
             engine.tick(now(), off_cpu, kernel);
             if let Some(state) = locked(&self.shared.state).as_mut() {
@@ -165,9 +165,9 @@ fn restore(engine: &mut DecisionEngine, state: &State, learned: Learned) -> Resu
 impl Shared {
     /// The engine, with the names that network namespaces have now.
     fn brain_with_names(&self) -> MutexGuard<'_, DecisionEngine> {
-        let found = namespaces();
+        let namespaces = namespaces();
         let mut engine = locked(&self.engine);
-        engine.scan_namespaces(found, now());
+        engine.scan_namespaces(namespaces, now());
         engine
     }
 

@@ -177,7 +177,7 @@ impl Config {
     /// # Errors
     /// If an override has an invalid prefix, an unknown arm, or not exactly one action.
     pub fn overrides(&self, arms: &Arms, place: &str) -> Result<Vec<(Prefix, Override)>, Problem> {
-        self.overrides.iter().map(|one| one.read(arms, place)).collect()
+        self.overrides.iter().map(|entry| entry.read(arms, place)).collect()
     }
 }
 

@@ -132,8 +132,8 @@ impl DecisionEngine {
 
     /// What was learned in each namespace, `None` standing for that of this process.
     pub fn learned(&self) -> impl Iterator<Item = (Option<u32>, &Guard)> {
-        let known = self.namespaces.iter().filter_map(|(netns, one)| Some((*netns, one.guard.as_ref()?)));
-        known.map(|(netns, guard)| (Some(netns).filter(|netns| *netns != self.own), guard))
+        let guards = self.namespaces.iter().filter_map(|(netns, namespace)| Some((*netns, namespace.guard.as_ref()?)));
+        guards.map(|(netns, guard)| (Some(netns).filter(|netns| *netns != self.own), guard))
     }
 
     /// Writes all rows to the kernel, before it chooses for the first time.
@@ -146,9 +146,9 @@ impl DecisionEngine {
         }
         self.register(self.own, now);
         let all = self.namespaces.iter().flat_map(|(&netns, namespace)| {
-            let known = namespace.guard.iter().flat_map(Guard::destinations);
+            let destinations = namespace.guard.iter().flat_map(Guard::destinations);
             let with_networks = |prefix: Prefix| self.setup.networks(prefix).chain([prefix]);
-            known.flat_map(move |(prefix, _)| with_networks(prefix)).map(move |prefix| RowKey { netns, prefix })
+            destinations.flat_map(move |(prefix, _)| with_networks(prefix)).map(move |prefix| RowKey { netns, prefix })
         });
         let all: BTreeSet<RowKey> = all.collect();
         all.into_iter().for_each(|key| self.write_row(key, now, kernel));
@@ -172,7 +172,7 @@ impl DecisionEngine {
         for prefix in before.into_iter().filter(|prefix| !is_said(prefix)) {
             kernel.forget_override(prefix)?;
         }
-        for &(prefix, what) in setup.overrides.iter().filter(|one| !self.setup.overrides.contains(one)) {
+        for &(prefix, what) in setup.overrides.iter().filter(|entry| !self.setup.overrides.contains(entry)) {
             kernel.set_override(prefix, what)?;
         }
         self.setup = setup;
@@ -223,8 +223,8 @@ impl DecisionEngine {
 
     /// To be called a few times a second; `away` is the share of the last seconds in which the machine was off CPU, if
     /// known.
-    pub fn tick(&mut self, now: Time, away: Option<f64>, kernel: &mut dyn TuneKernel) {
-        self.look_at_host(now, away);
+    pub fn tick(&mut self, now: Time, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
+        self.look_at_host(now, off_cpu);
         if let Some(decisions) = kernel.decisions() {
             self.decisions = decisions;
         }
@@ -248,8 +248,8 @@ impl DecisionEngine {
     }
 
     /// These namespaces are there: their connections are chosen for from the first one on.
-    pub fn scan_namespaces(&mut self, found: BTreeMap<u32, String>, now: Time) {
-        self.names = found;
+    pub fn scan_namespaces(&mut self, names: BTreeMap<u32, String>, now: Time) {
+        self.names = names;
         let unregistered: Vec<u32> =
             self.names.keys().filter(|netns| !self.namespaces.contains_key(netns)).copied().collect();
         let capacity = MAX_NAMESPACES.saturating_sub(self.namespaces.len());
@@ -295,21 +295,21 @@ impl DecisionEngine {
         self.urgent.extend(self.told.iter().filter(|key| key.netns == netns && around.has(key.prefix)));
     }
 
-    fn look_at_host(&mut self, now: Time, away: Option<f64>) {
-        let Some(away) = away else { return };
-        let is_cpu_limited = if self.host.is_cpu_limited { away >= BACK } else { away >= AWAY };
+    fn look_at_host(&mut self, now: Time, off_cpu: Option<f64>) {
+        let Some(off_cpu) = off_cpu else { return };
+        let is_cpu_limited = if self.host.is_cpu_limited { off_cpu >= BACK } else { off_cpu >= AWAY };
         if is_cpu_limited == self.host.is_cpu_limited {
             return;
         }
         self.host = Host { is_cpu_limited };
-        let mut told = None;
+        let mut latest = None;
         self.told_all = Time::ZERO;
         for namespace in self.namespaces.values_mut() {
             if let Some(guard) = namespace.guard.as_mut() {
-                told = guard.set_host(self.host, now).or(told);
+                latest = guard.set_host(self.host, now).or(latest);
             }
         }
-        if let Some(event) = told {
+        if let Some(event) = latest {
             self.log.add(None, None, true, event);
         }
         self.urgent.extend(&self.told);
@@ -382,7 +382,7 @@ impl DecisionEngine {
         }
         std::mem::take(&mut self.gone).into_iter().for_each(|netns| kernel.forget_netns(netns));
         let with_news: Vec<u32> =
-            self.namespaces.iter().filter(|(_, one)| one.has_news).map(|(&number, _)| number).collect();
+            self.namespaces.iter().filter(|(_, namespace)| namespace.has_news).map(|(&number, _)| number).collect();
         for netns in with_news {
             let Some(namespace) = self.namespaces.get_mut(&netns) else { continue };
             namespace.has_news = false;

@@ -87,9 +87,13 @@ const HEADING: [&str; 10] =
 pub fn table(destinations: &[Destination], with_netns: bool) -> String {
     let mut lines: Vec<[String; HEADING.len()]> = vec![HEADING.map(str::to_owned)];
     let mut notes: Vec<(usize, String)> = Vec::new();
-    for one in destinations {
-        let mut name = if with_netns { format!("{}@{}", one.prefix, one.netns) } else { one.prefix.clone() };
-        for arm in &one.arms {
+    for destination in destinations {
+        let mut name = if with_netns {
+            format!("{}@{}", destination.prefix, destination.netns)
+        } else {
+            destination.prefix.clone()
+        };
+        for arm in &destination.arms {
             let unknown = || "-".to_owned();
             let ratio = (arm.segments > 0).then(|| 100.0 * arm.retransmits as f64 / arm.segments as f64);
             lines.push([
@@ -105,7 +109,7 @@ pub fn table(destinations: &[Destination], with_netns: bool) -> String {
                 ratio.map_or_else(unknown, |ratio| format!("{ratio:.2}")),
             ]);
         }
-        notes.push((lines.len(), note(one)));
+        notes.push((lines.len(), note(destination)));
     }
     let widths: Vec<usize> =
         (0..HEADING.len()).map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0)).collect();
@@ -131,23 +135,25 @@ fn worth(arm: &Arm) -> Option<String> {
 }
 
 /// The note below a destination, about all of its algorithms.
-fn note(one: &Destination) -> String {
+fn note(destination: &Destination) -> String {
     let mut parts = Vec::new();
-    match one.decision.as_str() {
-        "loopback" | "private" | "link_local" => parts.push(format!("left alone without --private ({})", one.decision)),
+    match destination.decision.as_str() {
+        "loopback" | "private" | "link_local" => {
+            parts.push(format!("left alone without --private ({})", destination.decision));
+        }
         "no_chances" => parts.push("left alone: the namespace's default is not among the algorithms".to_owned()),
         _ => {}
     }
-    if let Some(said) = &one.said {
-        parts.push(format!("override: {said}"));
+    if let Some(override_text) = &destination.said {
+        parts.push(format!("override: {override_text}"));
     }
-    if let Some(until) = one.withdrawn_until_us {
+    if let Some(until) = destination.withdrawn_until_us {
         parts.push(format!("the default is back until {}", moment(until)));
     }
-    if let Some(difference) = &one.difference {
+    if let Some(difference) = &destination.difference {
         parts.push(format!(
             "chosen ones were {difference}, beside those held out{}",
-            one.holdout.map(|share| format!(" ({})", percent(share))).unwrap_or_default()
+            destination.holdout.map(|share| format!(" ({})", percent(share))).unwrap_or_default()
         ));
     }
     parts.join("; ")

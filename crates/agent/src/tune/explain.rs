@@ -53,8 +53,10 @@ impl DecisionEngine {
             self.closed_to.of(netns, leaf).is_some()
                 || guard.is_some_and(|guard| guard.account(leaf).is_some() || guard.knows_within(leaf))
         };
-        let others =
-            self.namespaces.iter().filter(|(netns, one)| **netns != self.own && knows(**netns, one.guard.as_ref()));
+        let others = self
+            .namespaces
+            .iter()
+            .filter(|(netns, namespace)| **netns != self.own && knows(**netns, namespace.guard.as_ref()));
         let all = std::iter::once(self.own).chain(others.map(|(&netns, _)| netns));
         Explained { explained: all.map(|netns| self.destination(netns, prefix, now)).collect() }
     }
@@ -235,17 +237,17 @@ impl DecisionEngine {
 }
 
 fn decided(closed: &Closed) -> Vec<Decided> {
-    let one = |(reason, cc, connections): (Reason, &str, u64)| Decided {
+    let decided = |(reason, cc, connections): (Reason, &str, u64)| Decided {
         reason: reason.name().to_owned(),
         cc: Some(cc.to_owned()),
         connections,
     };
-    closed.iter().map(one).collect()
+    closed.iter().map(decided).collect()
 }
 
 /// What was decided, in words.
 fn phrase(reason: &str) -> String {
-    let reason = Reason::ALL.into_iter().find(|one| one.name() == reason);
+    let reason = Reason::ALL.into_iter().find(|candidate| candidate.name() == reason);
     match reason {
         Some(Reason::Treated) => "drawn".to_owned(),
         Some(Reason::HeldOut) => "held out".to_owned(),
@@ -264,26 +266,26 @@ impl Explained {
     /// A sentence or two, and what they rest on.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for one in &self.explained {
+        for destination in &self.explained {
             if self.explained.len() > 1 {
-                let name = one.netns_name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-                writeln!(text, "network namespace {}{name}", one.netns).expect("a string grows");
+                let name = destination.netns_name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+                writeln!(text, "network namespace {}{name}", destination.netns).expect("a string grows");
             }
-            writeln!(text, "{}: {}", one.prefix, one.sentence).expect("a string grows");
-            for decided in &one.closed {
+            writeln!(text, "{}: {}", destination.prefix, destination.sentence).expect("a string grows");
+            for decided in &destination.closed {
                 let cc = decided.cc.as_deref().unwrap_or("unknown");
                 writeln!(text, "  closed: {} with {cc}, {}", count(decided.connections), phrase(&decided.reason))
                     .expect("a string grows");
             }
-            if one.closed.is_empty() {
+            if destination.closed.is_empty() {
                 text += "  closed: none since the agent started\n";
             }
-            if let Some(until) = one.withdrawn_until_us.filter(|_| one.decision != "treated") {
+            if let Some(until) = destination.withdrawn_until_us.filter(|_| destination.decision != "treated") {
                 writeln!(text, "  the default is back until {}", moment(until)).expect("a string grows");
             }
             text.push('\n');
-            if !one.arms.is_empty() {
-                text += &table(std::slice::from_ref(one), false);
+            if !destination.arms.is_empty() {
+                text += &table(std::slice::from_ref(destination), false);
             }
         }
         text

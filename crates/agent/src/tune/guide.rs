@@ -76,16 +76,16 @@ impl Machine for This {
 /// The root disciplines of what `tc qdisc show` prints; below an `mq`, those of its queues. Interfaces without a queue
 /// are left out.
 fn disciplines(text: &str) -> Vec<(String, String)> {
-    let mut found: Vec<(String, String)> = Vec::new();
+    let mut qdiscs: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let ["qdisc", kind, _, "dev", device, ..] = words[..] else { continue };
-        let one = (device.to_owned(), kind.to_owned());
-        if !["noqueue", "mq", "ingress", "clsact"].contains(&kind) && !found.contains(&one) {
-            found.push(one);
+        let qdisc = (device.to_owned(), kind.to_owned());
+        if !["noqueue", "mq", "ingress", "clsact"].contains(&kind) && !qdiscs.contains(&qdisc) {
+            qdiscs.push(qdisc);
         }
     }
-    found
+    qdiscs
 }
 
 /// The eighth number of the line `cpu` over the sum of the first eight (proc_stat(5)).
@@ -200,17 +200,17 @@ fn queues(machine: &dyn Machine) -> Vec<Check> {
     let why = "BBR paces its packets. fq does that for all connections with one timer; without it each connection has \
                its own, which costs CPU on a server with many, and packets leave less evenly.";
     let default = machine.setting("net.core.default_qdisc");
-    let found = machine.disciplines().filter(|found| !found.is_empty());
-    match found {
-        Some(found) => {
-            let others: Vec<&(String, String)> = found.iter().filter(|(_, kind)| kind != "fq").collect();
+    let qdiscs = machine.disciplines().filter(|qdiscs| !qdiscs.is_empty());
+    match qdiscs {
+        Some(qdiscs) => {
+            let others: Vec<&(String, String)> = qdiscs.iter().filter(|(_, kind)| kind != "fq").collect();
             let how = others.first().map(|(device, _)| {
                 format!(
                     "sudo tc qdisc replace dev {device} root fq (below an mq: for each queue); for interfaces to \
                          come: sudo sysctl -w net.core.default_qdisc=fq"
                 )
             });
-            let names: Vec<String> = found.iter().map(|(device, kind)| format!("{device} {kind}")).collect();
+            let names: Vec<String> = qdiscs.iter().map(|(device, kind)| format!("{device} {kind}")).collect();
             vec![Check {
                 name: "queue disciplines",
                 found: Some(names.join(", ")),
@@ -232,10 +232,10 @@ fn queues(machine: &dyn Machine) -> Vec<Check> {
 }
 
 fn number(machine: &dyn Machine, name: &'static str, is_good: &dyn Fn(u64) -> bool, why: &str, wanted: &str) -> Check {
-    let found = machine.setting(name);
-    let is_good = found.as_deref().and_then(|text| text.parse().ok()).is_none_or(is_good);
+    let value = machine.setting(name);
+    let is_good = value.as_deref().and_then(|text| text.parse().ok()).is_none_or(is_good);
     let how = (!is_good).then(|| format!("sudo sysctl -w {name}={wanted}"));
-    Check { name, found, is_good, why: why.to_owned(), how }
+    Check { name, found: value, is_good, why: why.to_owned(), how }
 }
 
 fn cpu(machine: &dyn Machine) -> Option<Check> {

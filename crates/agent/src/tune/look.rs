@@ -21,10 +21,10 @@ pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
         Look::Status { json, limit, socket } => {
             let answer = ask(socket, &Request::Tuning { limit: *limit }).inspect_err(|problem| {
                 if problem.code == NOT_RECORDING
-                    && let Some(left) = Watchdog::find(socket)
+                    && let Some(watchdog) = Watchdog::find(socket)
                 {
                     // The error that follows counts.
-                    let _ = print(&if *json { left.json() } else { left.text() });
+                    let _ = print(&if *json { watchdog.json() } else { watchdog.text() });
                 }
             })?;
             print(&shown::<Status>(socket, answer, *json, Status::text)?)

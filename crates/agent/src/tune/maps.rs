@@ -88,7 +88,7 @@ impl TuneKernel for Maps {
     }
 
     fn set_override(&mut self, prefix: Prefix, what: Override) -> Result<(), Problem> {
-        let is_new = self.overrides.lookup(&wire::prefix(prefix), MapFlags::ANY).is_ok_and(|found| found.is_none());
+        let is_new = self.overrides.lookup(&wire::prefix(prefix), MapFlags::ANY).is_ok_and(|entry| entry.is_none());
         let written = self.overrides.update(&wire::prefix(prefix), &wire::word(what, &self.slots), MapFlags::ANY);
         written.map_err(|error| refusal(format!("the override of {prefix}"), error))?;
         self.words += u64::from(is_new);

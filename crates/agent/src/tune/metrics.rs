@@ -135,7 +135,7 @@ mod tests {
             "thalweg_tune_destinations 1",
             "thalweg_tune_failing 0",
         ] {
-            assert!(page.lines().any(|found| found == line), "{line}: {page}");
+            assert!(page.lines().any(|printed| printed == line), "{line}: {page}");
         }
         let mean = page
             .lines()

@@ -223,10 +223,10 @@ mod tests {
         let mut outcomes = outcomes();
         let changed = RecordEvent { cc: words("cubic"), ..closed(1_000, 31_000) };
         assert_eq!(group_of(&mut outcomes, &changed), Some(Group::Untouched));
-        let left = RecordEvent { flags: reason::flags(Reason::Application, None), ..closed(1_000, 31_000) };
-        assert_eq!(group_of(&mut outcomes, &left), Some(Group::Untouched));
-        let held = RecordEvent { flags: reason::flags(Reason::HeldOut, None), ..closed(1_000, 31_000) };
-        assert_eq!(group_of(&mut outcomes, &held), Some(Group::HeldOut));
+        let untouched = RecordEvent { flags: reason::flags(Reason::Application, None), ..closed(1_000, 31_000) };
+        assert_eq!(group_of(&mut outcomes, &untouched), Some(Group::Untouched));
+        let held_out = RecordEvent { flags: reason::flags(Reason::HeldOut, None), ..closed(1_000, 31_000) };
+        assert_eq!(group_of(&mut outcomes, &held_out), Some(Group::HeldOut));
         for none in [
             RecordEvent { flags: 0, ..closed(1_000, 31_000) },
             RecordEvent { flags: flag::JOINED, ..closed(1_000, 31_000) },

@@ -18,12 +18,14 @@ pub fn parts<'a>(reasons: impl Iterator<Item = (&'a str, u64)>) -> String {
     if of(Reason::Override) > 0 {
         parts.push(format!("{} by an override", count(of(Reason::Override))));
     }
-    let left: Vec<(&Reason, &u64)> = sums.iter().filter(|(reason, _)| reason.is_left_alone()).collect();
-    if !left.is_empty() {
-        let sum = left.iter().map(|(_, connections)| **connections).sum();
-        let each: Vec<String> =
-            left.iter().map(|(reason, connections)| format!("{} {}", reason.name(), count(**connections))).collect();
-        parts.push(format!("{} left alone ({})", count(sum), each.join(", ")));
+    let left_alone: Vec<(&Reason, &u64)> = sums.iter().filter(|(reason, _)| reason.is_left_alone()).collect();
+    if !left_alone.is_empty() {
+        let sum = left_alone.iter().map(|(_, connections)| **connections).sum();
+        let counts: Vec<String> = left_alone
+            .iter()
+            .map(|(reason, connections)| format!("{} {}", reason.name(), count(**connections)))
+            .collect();
+        parts.push(format!("{} left alone ({})", count(sum), counts.join(", ")));
     }
     if of(Reason::Undecided) > 0 {
         parts.push(format!("{} while no agent was there to choose", count(of(Reason::Undecided))));

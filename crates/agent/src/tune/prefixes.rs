@@ -106,9 +106,9 @@ impl Reader<'_> {
     fn add(&mut self, columns: &[String], network: &str, values: Vec<String>) -> Result<(), String> {
         self.networks += 1;
         let network = network.trim();
-        let whole = if network.contains('/') { network.to_owned() } else { format!("{network}/32") };
+        let prefix = if network.contains('/') { network.to_owned() } else { format!("{network}/32") };
         let network: Prefix =
-            whole.parse().map_err(|error: thalweg_policy::PrefixError| format!("`{network}`: {}", error.why))?;
+            prefix.parse().map_err(|error: thalweg_policy::PrefixError| format!("`{network}`: {}", error.why))?;
         // A network smaller than a destination does not describe all of it.
         if !columns.is_empty() && self.tree.leaf_of(network) == network {
             self.places.add(columns, network, values);

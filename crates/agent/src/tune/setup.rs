@@ -180,7 +180,7 @@ impl Setup {
             format!("policy: {}", self.policy_name),
             format!("arms: {}; {held_out} % of the connections keep the default", arms.join(", ")),
         ];
-        lines.extend(self.left_out.iter().map(|one| format!("left out: {one}")));
+        lines.extend(self.left_out.iter().map(|arm| format!("left out: {arm}")));
         lines
     }
 
@@ -228,11 +228,11 @@ impl Setup {
 
     /// The lengths of prefixes that have rows, the longest first.
     pub fn lengths(&self, family: Family) -> Vec<u8> {
-        let whole = match family {
+        let address = match family {
             Family::V4 => Prefix::of(Ipv4Addr::UNSPECIFIED.into(), u8::MAX),
             Family::V6 => Prefix::of(Ipv6Addr::UNSPECIFIED.into(), u8::MAX),
         };
-        let leaf = self.guard.tree.leaf_of(whole);
+        let leaf = self.guard.tree.leaf_of(address);
         let above: Vec<u8> = self.guard.tree.ancestors(leaf).map(Prefix::length).collect();
         std::iter::once(leaf.length()).chain(above.last().copied().filter(|&length| length > 0)).collect()
     }
@@ -258,7 +258,7 @@ fn read(options: &Options) -> Result<(Config, String), Problem> {
 /// The names of the arms, and those that are left out with the reason.
 fn names(options: &Options, config: &Config, offer: &Offer) -> Result<(Vec<String>, Vec<String>), Problem> {
     let wanted = options.arms.as_deref().or(config.arms.as_deref());
-    let has_ecn = config.overrides.iter().any(|one| one.data_center);
+    let has_ecn = config.overrides.iter().any(|entry| entry.data_center);
     let names = offer.arms(wanted, has_ecn)?;
     let left_out = offer.left_out(&names, wanted.is_some());
     Ok((names, left_out))
@@ -433,13 +433,13 @@ fn rules(
     let mut host: BTreeMap<String, String> = config.host.clone();
     let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
     host.entry("machine".to_owned()).or_insert(machine);
-    let asked = asked(&value);
+    let columns = asked(&value);
     let places = match options.prefixes.as_deref().or(config.prefixes.as_deref()) {
-        Some(table) => prefixes::read(table, &asked, &guard.tree)?,
+        Some(table) => prefixes::read(table, &columns, &guard.tree)?,
         None => Default::default(),
     };
-    let known = Known { tree: guard.tree.clone(), host, places };
-    Rules::from_value(arms.clone(), value, Arc::new(known)).map_err(|error| {
+    let attributes = Known { tree: guard.tree.clone(), host, places };
+    Rules::from_value(arms.clone(), value, Arc::new(attributes)).map_err(|error| {
         let expected = "a policy that this agent can obey with what it knows";
         let hint = "columns of a table of networks (as, country ...): --prefixes FILE; values of this server (pop \
                     ...): [host] in the file of --config";

@@ -239,10 +239,10 @@ fn read(text: &str, boot: &str) -> Result<Learned, String> {
     }
     let all: In = serde_json::from_str(text).map_err(form)?;
     let is_same_boot = all.boot == boot && !boot.is_empty();
-    let kept = all.namespaces.into_iter().filter(|one| one.netns.is_none() || is_same_boot);
-    let restored = kept.map(|one| {
-        let guard = Snapshot::restore(one.learned.get()).map_err(|error| error.to_string())?;
-        Ok((one.netns, guard))
+    let kept = all.namespaces.into_iter().filter(|namespace| namespace.netns.is_none() || is_same_boot);
+    let restored = kept.map(|namespace| {
+        let guard = Snapshot::restore(namespace.learned.get()).map_err(|error| error.to_string())?;
+        Ok((namespace.netns, guard))
     });
     restored.collect()
 }

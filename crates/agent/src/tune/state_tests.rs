@@ -44,13 +44,13 @@ fn a_damaged_state_file_is_an_error_and_is_not_modified() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tune.json");
     write(&path, BEFORE, namespaces(&learned())).unwrap();
-    let whole = fs::read(&path).unwrap();
-    let middle = whole.len() / 2;
-    let mut torn = whole.clone();
+    let bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    let mut torn = bytes.clone();
     torn.truncate(middle);
-    let mut flipped = whole.clone();
+    let mut flipped = bytes.clone();
     flipped[middle] = 0xff;
-    let newer = String::from_utf8(whole.clone()).unwrap().replacen("\"format\":1", "\"format\":9", 1).into_bytes();
+    let newer = String::from_utf8(bytes.clone()).unwrap().replacen("\"format\":1", "\"format\":9", 1).into_bytes();
     for (bytes, part) in
         [(torn, "EOF"), (flipped, "not UTF-8 text"), (newer, "format 9"), (b"{}".to_vec(), "its key format is missing")]
     {

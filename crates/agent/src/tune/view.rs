@@ -146,8 +146,8 @@ impl DecisionEngine {
         let name = |arm: &ArmId| setup.arms.arm(*arm).name.clone();
         let mut latest: Vec<(Time, u32, Prefix)> = Vec::new();
         for (&netns, namespace) in &self.namespaces {
-            let known = namespace.guard.iter().flat_map(Guard::destinations);
-            latest.extend(known.map(|(prefix, account)| (account.last_seen, netns, prefix)));
+            let destinations = namespace.guard.iter().flat_map(Guard::destinations);
+            latest.extend(destinations.map(|(prefix, account)| (account.last_seen, netns, prefix)));
         }
         let destinations_known = latest.len() as u64;
         latest.sort_unstable_by_key(|&(at, netns, prefix)| (std::cmp::Reverse(at), netns, prefix));
@@ -184,20 +184,20 @@ impl DecisionEngine {
         }
     }
 
-    fn namespace(&self, netns: u32, known: &Known) -> Namespace {
-        let guard = known.guard.as_ref();
+    fn namespace(&self, netns: u32, tuned: &Known) -> Namespace {
+        let guard = tuned.guard.as_ref();
         let roots = ["0.0.0.0/0", "::/0"].map(|root| root.parse::<Prefix>().expect("prefixes"));
         let differences = |guard: &Guard| {
-            let told = |prefix| guard.difference(prefix).map(|difference| Comparison { prefix, difference });
-            roots.into_iter().filter_map(told).collect()
+            let comparison = |prefix| guard.difference(prefix).map(|difference| Comparison { prefix, difference });
+            roots.into_iter().filter_map(comparison).collect()
         };
         Namespace {
             netns,
             own: netns == self.own,
             name: self.names.get(&netns).cloned(),
-            default: known.default.clone(),
+            default: tuned.default.clone(),
             active: guard.is_some(),
-            closed: by_algorithm(&known.closed),
+            closed: by_algorithm(&tuned.closed),
             destinations: guard.map_or(0, |guard| guard.destinations().count() as u64),
             differences: guard.map(differences).unwrap_or_default(),
         }
@@ -242,29 +242,31 @@ impl Status {
             format!("; {} cannot be set, and is left out", self.left_out.join(", "))
         };
         line("algorithms", self.arms.join(", ") + &left_out);
-        line("opened", parts(self.decided.iter().map(|one| (one.reason.as_str(), one.connections))));
-        for one in &self.closed {
-            line("closed", format!("{}: {}", one.cc, one.parts()));
+        line("opened", parts(self.decided.iter().map(|decided| (decided.reason.as_str(), decided.connections))));
+        for closed in &self.closed {
+            line("closed", format!("{}: {}", closed.cc, closed.parts()));
         }
         if self.cpu_limited {
             line("CPU", "short: algorithms that need a whole one are left out".to_owned());
         }
-        for one in &self.namespaces {
-            let what = match &one.default {
-                Some(default) if one.active => format!("default {default}, destinations: {}", count(one.destinations)),
+        for entry in &self.namespaces {
+            let what = match &entry.default {
+                Some(default) if entry.active => {
+                    format!("default {default}, destinations: {}", count(entry.destinations))
+                }
                 Some(default) => format!("nothing is chosen, its default {default} is not among the algorithms"),
                 None => "nothing is chosen, its default is unknown".to_owned(),
             };
-            line("netns", format!("{}{}: {what}", one.netns, one.label()));
-            for closed in one.closed.iter().filter(|_| self.namespaces.len() > 1) {
+            line("netns", format!("{}{}: {what}", entry.netns, entry.label()));
+            for closed in entry.closed.iter().filter(|_| self.namespaces.len() > 1) {
                 line("", format!("closed {}: {}", closed.cc, closed.parts()));
             }
-            for told in &one.differences {
-                line("", format!("to {} chosen ones were {}", told.prefix, told.difference));
+            for comparison in &entry.differences {
+                line("", format!("to {} chosen ones were {}", comparison.prefix, comparison.difference));
             }
         }
-        for said in &self.overrides {
-            line("override", format!("{}: {}", said.prefix, said.what));
+        for entry in &self.overrides {
+            line("override", format!("{}: {}", entry.prefix, entry.what));
         }
         let saved = match (&self.state.trouble, self.state.saved_us) {
             (Some(trouble), _) => format!("cannot be written: {trouble}"),
@@ -284,7 +286,7 @@ impl Status {
         if !self.changes.is_empty() {
             text += "\nchanges, the latest first\n";
             for change in &self.changes {
-                let is_own = self.namespaces.iter().any(|one| one.own && Some(one.netns) == change.netns);
+                let is_own = self.namespaces.iter().any(|entry| entry.own && Some(entry.netns) == change.netns);
                 let place = if is_own { String::new() } else { change.place() };
                 writeln!(text, "  {}  {place}{}", moment(change.event.at.as_micros()), change.event)
                     .expect("a string grows");

@@ -38,7 +38,10 @@ fn the_status_shows_the_selection_per_destination_and_its_effect() {
     let bbr = destination.arms.iter().find(|arm| arm.cc == "bbr").unwrap();
     assert!(bbr.weight_in.unwrap() > 0.9 && bbr.connections == 40 && bbr.retransmits == 80, "{bbr:?}");
     assert!(bbr.gain.unwrap().low > 0.0 && destination.difference.unwrap().low > 0.0);
-    let closed = status.closed.iter().map(|one| (one.cc.as_str(), one.treated, one.held_out, one.untouched));
+    let closed = status
+        .closed
+        .iter()
+        .map(|algorithm| (algorithm.cc.as_str(), algorithm.treated, algorithm.held_out, algorithm.untouched));
     assert_eq!(closed.collect::<Vec<_>>(), [("bbr", 40, 0, 5), ("cubic", 0, 20, 0), ("reno", 0, 0, 2)]);
     let text = status.text();
     for part in [
@@ -71,7 +74,7 @@ fn explain_covers_known_and_unseen_destinations() {
     let network = engine.explain(prefix("192.0.0.0/16"), at(200.0)).text();
     assert!(network.contains("in ") && network.contains("pairs"), "{network}");
     let elsewhere = engine.explain(prefix("198.51.100.0/24"), at(200.0));
-    assert_eq!(elsewhere.explained.iter().map(|one| one.netns).collect::<Vec<_>>(), [7, 8]);
+    assert_eq!(elsewhere.explained.iter().map(|destination| destination.netns).collect::<Vec<_>>(), [7, 8]);
 }
 
 #[test]
@@ -90,9 +93,10 @@ fn explained(config: &str, to: &str) -> (String, String) {
     engine.begin(at(0.0), &mut kernel).unwrap();
     let prefix = crate::tune::chooser::prefix_of(to).unwrap();
     let mut all = engine.explain(prefix, at(1.0)).explained;
-    let one = all.remove(0);
-    let chances: Vec<String> = one.arms.iter().map(|arm| arm.weight_in.map_or("-".to_owned(), percent)).collect();
-    (one.decision, format!("{}: {} {}", one.prefix, one.sentence, chances.join(" ")))
+    let destination = all.remove(0);
+    let chances: Vec<String> =
+        destination.arms.iter().map(|arm| arm.weight_in.map_or("-".to_owned(), percent)).collect();
+    (destination.decision, format!("{}: {} {}", destination.prefix, destination.sentence, chances.join(" ")))
 }
 
 const STATIC: &str = "[static]\nbbr = 1\n";
@@ -114,13 +118,13 @@ fn explain_reports_addresses_excluded_in_the_kernel_whether_seen_or_not() {
         ("::ffff:192.168.7.7", "private", "192.168.7.7/32: "),
         ("10.0.0.0/8", "private", "left alone"),
     ] {
-        let (found, text) = explained(STATIC, to);
-        assert_eq!(found, decision, "{to}: {text}");
+        let (reported, text) = explained(STATIC, to);
+        assert_eq!(reported, decision, "{to}: {text}");
         assert!(text.contains(part) && text.ends_with(" - -"), "{to}: {text}");
     }
     for (config, to) in [("private = true\n", "10.9.9.9"), ("", "8.8.8.8"), ("", "100.128.0.1"), ("", "2001:db8::1")] {
-        let (found, text) = explained(&format!("{config}{STATIC}"), to);
-        assert_eq!(found, "treated", "{to}");
+        let (decision, text) = explained(&format!("{config}{STATIC}"), to);
+        assert_eq!(decision, "treated", "{to}");
         assert!(text.contains("bbr gets 100 % of new connections") && text.ends_with(" 0 % 100 %"), "{to}: {text}");
     }
 }
@@ -131,14 +135,14 @@ fn overrides_are_explained_per_address_and_listed_as_exceptions_of_a_prefix() {
                   [[override]]\nprefix = \"10.0.0.0/8\"\ncc = \"cubic\"\n\
                   [[override]]\nprefix = \"192.0.2.7/32\"\ncc = \"cubic\"\n\
                   [[override]]\nprefix = \"192.0.2.8/32\"\nkeep = true\n";
-    let (found, text) = explained(config, "10.9.9.9");
-    assert_eq!(found, "override", "an override of a private address counts: {text}");
+    let (decision, text) = explained(config, "10.9.9.9");
+    assert_eq!(decision, "override", "an override of a private address counts: {text}");
     assert!(text.contains("get cubic because of the override of 10.0.0.0/8") && text.ends_with(" 100 % 0 %"), "{text}");
     assert_eq!(explained(config, "192.0.2.7").0, "override");
-    let (found, text) = explained(config, "192.0.2.8");
-    assert!(found == "keep" && text.contains("override of 192.0.2.8/32: keep = true"), "{text}");
-    let (found, text) = explained(config, "192.0.2.9");
-    assert!(found == "treated" && text.contains("bbr gets 100 %"), "{text}");
+    let (decision, text) = explained(config, "192.0.2.8");
+    assert!(decision == "keep" && text.contains("override of 192.0.2.8/32: keep = true"), "{text}");
+    let (decision, text) = explained(config, "192.0.2.9");
+    assert!(decision == "treated" && text.contains("bbr gets 100 %"), "{text}");
     let text = explained(config, "192.0.2.0/24").1;
     assert!(text.contains("exceptions: 192.0.2.7/32 (cubic), 192.0.2.8/32 (keep)"), "{text}");
     let text = explained(config, "100.0.0.0/8").1;

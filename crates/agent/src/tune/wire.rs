@@ -45,7 +45,7 @@ impl Slots {
     }
 
     fn slot(&self, arm: ArmId) -> u32 {
-        self.arms.iter().position(|one| *one == arm).unwrap_or(0) as u32
+        self.arms.iter().position(|slot| *slot == arm).unwrap_or(0) as u32
     }
 
     /// The arms in order.
@@ -245,7 +245,7 @@ mod tests {
         let bytes = |line: &str| {
             let (member, _) = line.trim().split_once(';')?;
             let (words, name) = member.rsplit_once(' ')?;
-            let each = match words {
+            let element_bytes = match words {
                 "u64" => 8,
                 "u32" => 4,
                 "u16" => 2,
@@ -259,7 +259,7 @@ mod tests {
                 Some("TUNE_LENGTHS") => LENGTHS,
                 Some(count) => count.parse().unwrap(),
             };
-            Some(each * count)
+            Some(element_bytes * count)
         };
         // `u64 names[2 * TUNE_ARMS]` has blanks within its brackets.
         let body = body.replace("2 * TUNE_ARMS", "16");
@@ -336,8 +336,8 @@ mod tests {
         let names: Vec<u8> = written[..12].iter().flat_map(|word| word.to_ne_bytes()).collect();
         assert_eq!(&names, b"cubic\0\0\0\0\0\0\0\0\0\0\0bbr\0\0\0\0\0\0\0\0\0\0\0\0\0dctcp\0\0\0\0\0\0\0\0\0\0\0");
         let weights = Weights::of(&[1.0, 2.0, 1.0]).holding_out(0.5);
-        let one = Row { incoming: weights.clone(), outgoing: weights };
-        let drawn = words(&row(&one, &slots));
+        let equal = Row { incoming: weights.clone(), outgoing: weights };
+        let drawn = words(&row(&equal, &slots));
         assert_eq!(drawn[..5], [1 << 31, 2, 5 << 29, 3 << 30, u32::MAX]);
     }
 
@@ -345,8 +345,8 @@ mod tests {
     fn probability_one_is_encoded_as_the_largest_integer() {
         let arms = Arms::named(&["cubic", "bbr"], "cubic").unwrap();
         let weights = Weights::only(&arms, ArmId(0)).holding_out(1.0);
-        let one = Row { incoming: weights.clone(), outgoing: weights };
-        assert_eq!(words(&row(&one, &Slots::of(&arms)))[..4], [u32::MAX, 0, u32::MAX, u32::MAX]);
+        let equal = Row { incoming: weights.clone(), outgoing: weights };
+        assert_eq!(words(&row(&equal, &Slots::of(&arms)))[..4], [u32::MAX, 0, u32::MAX, u32::MAX]);
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub fn engine(name: &str, what: &str) -> Option<PathBuf> {
         Err(_) => Some("thalweg-engine is not built".to_owned()),
         Ok(output) => {
             let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-            let one = report["engines"].as_array().expect("a list").iter().find(|one| one["name"] == name);
-            one.expect("an engine")["why_not"].as_str().map(str::to_owned)
+            let entry = report["engines"].as_array().expect("a list").iter().find(|entry| entry["name"] == name);
+            entry.expect("an engine")["why_not"].as_str().map(str::to_owned)
         }
     };
     let Some(why) = why_not else { return Some(program) };

@@ -61,8 +61,8 @@ fn kill_a_loader(stage: &Stage) -> bool {
     if takes_back {
         wait_until("the kernel has taken it back", || stage.registered("bbr_cpu").is_none());
     } else {
-        let left = stage.registered("bbr_cpu").expect("it stays");
-        assert_eq!((&left["state"], &left["held_by"]), (&json!("kept"), &json!([])));
+        let kept = stage.registered("bbr_cpu").expect("it stays");
+        assert_eq!((&kept["state"], &kept["held_by"]), (&json!("kept"), &json!([])));
     }
     takes_back
 }

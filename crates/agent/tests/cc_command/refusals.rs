@@ -55,8 +55,8 @@ fn a_truncated_object_is_rejected() {
     let Some(stage) = Stage::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let half = folder.path().join("half.bpf.o");
-    let whole = std::fs::read(stage.object("fixed_window")).unwrap();
-    std::fs::write(&half, &whole[..whole.len() / 2]).unwrap();
+    let object = std::fs::read(stage.object("fixed_window")).unwrap();
+    std::fs::write(&half, &object[..object.len() / 2]).unwrap();
     assert_refused(&stage.agent(&["cc", "load", half.to_str().unwrap()]), 2, "broken-object", "compile it again");
 }
 
@@ -65,23 +65,23 @@ fn a_damaged_object_is_rejected_without_a_crash() {
     let Some(stage) = Stage::new() else { return };
     let folder = tempfile::tempdir().unwrap();
     let damaged = folder.path().join("damaged.bpf.o");
-    let whole = std::fs::read(stage.object("fixed_window")).unwrap();
+    let object = std::fs::read(stage.object("fixed_window")).unwrap();
     let load = || stage.agent(&["cc", "load", damaged.to_str().unwrap(), "--keep"]);
     // libbpf prints the kernel's words about the names of members, which need not be text.
     let name = b"\0snd_cwnd\0";
-    let at = (0..whole.len()).find(|&at| whole[at..].starts_with(name)).expect("the program reads it");
-    let mut renamed = whole.clone();
+    let at = (0..object.len()).find(|&at| object[at..].starts_with(name)).expect("the program reads it");
+    let mut renamed = object.clone();
     renamed[at + 1] |= 0x80;
     std::fs::write(&damaged, renamed).unwrap();
     assert_refused(&load(), 1, "kernel-refuses", "uname -r");
-    for (number, bytes) in [&[][..], &whole[..64], b"\x7fELF", &[0; 4096]].into_iter().enumerate() {
+    for (number, bytes) in [&[][..], &object[..64], b"\x7fELF", &[0; 4096]].into_iter().enumerate() {
         std::fs::write(&damaged, bytes).unwrap();
         assert_refused(&load(), 2, "broken-object", "compile it again");
         assert_eq!(stage.registered("fixed_window"), None, "{number}");
     }
     // Every other section of the object in turn is made of other bytes.
-    for start in (64..whole.len()).step_by(whole.len() / 12) {
-        let mut bytes = whole.clone();
+    for start in (64..object.len()).step_by(object.len() / 12) {
+        let mut bytes = object.clone();
         bytes[start..].iter_mut().take(40).for_each(|byte| *byte ^= 0xa5);
         std::fs::write(&damaged, bytes).unwrap();
         let done = load();

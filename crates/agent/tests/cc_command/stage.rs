@@ -94,12 +94,12 @@ impl Stage {
 
     /// Returns an eBPF algorithm available to new connections, as `cc status` shows it.
     pub fn registered(&self, name: &str) -> Option<Value> {
-        self.status().into_iter().find(|one| one["name"] == name && one["state"] != "leaving")
+        self.status().into_iter().find(|algorithm| algorithm["name"] == name && algorithm["state"] != "leaving")
     }
 
     /// Returns an unregistered algorithm that is still in use.
     pub fn leaving(&self, name: &str) -> Option<Value> {
-        self.status().into_iter().find(|one| one["name"] == name && one["state"] == "leaving")
+        self.status().into_iter().find(|algorithm| algorithm["name"] == name && algorithm["state"] == "leaving")
     }
 
     fn status(&self) -> Vec<Value> {
@@ -113,7 +113,7 @@ impl Stage {
     pub fn listed(&self, name: &str) -> Option<Value> {
         let done = self.agent(&["cc", "list", "--json"]);
         let list: Value = serde_json::from_str(&done.out).expect("JSON");
-        list["algorithms"].as_array().expect("a list").iter().find(|one| one["name"] == name).cloned()
+        list["algorithms"].as_array().expect("a list").iter().find(|algorithm| algorithm["name"] == name).cloned()
     }
 }
 

@@ -37,7 +37,7 @@ impl Drop for Transfer {
 }
 
 fn count(algorithm: Option<&Value>, name: &str) -> u64 {
-    algorithm.and_then(|one| one["counters"][name].as_u64()).unwrap_or_default()
+    algorithm.and_then(|status| status["counters"][name].as_u64()).unwrap_or_default()
 }
 
 /// Selects an algorithm for a new socket.

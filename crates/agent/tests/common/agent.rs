@@ -46,9 +46,9 @@ impl Running {
     pub fn start(command: &mut Command) -> Running {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the agent");
         let mut out = BufReader::new(child.stdout.take().expect("a pipe"));
-        let mut said = String::new();
-        out.read_line(&mut said).expect("its first line");
-        Running { child, out, said }
+        let mut first_line = String::new();
+        out.read_line(&mut first_line).expect("its first line");
+        Running { child, out, said: first_line }
     }
 
     pub fn pid(&self) -> u32 {

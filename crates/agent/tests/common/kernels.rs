@@ -103,10 +103,10 @@ fn kernels() -> Vec<PathBuf> {
     let Some(entries) = cache.and_then(|cache| fs::read_dir(cache.join("thalweg/vm/kernels")).ok()) else {
         return Vec::new();
     };
-    let found = entries.flatten().map(|entry| entry.path()).filter(|path| path.join("vmlinuz").exists());
-    let mut found: Vec<PathBuf> = found.filter(|path| version(&name(path)) >= LEAST).collect();
-    found.sort();
-    found
+    let kernels = entries.flatten().map(|entry| entry.path()).filter(|path| path.join("vmlinuz").exists());
+    let mut kernels: Vec<PathBuf> = kernels.filter(|path| version(&name(path)) >= LEAST).collect();
+    kernels.sort();
+    kernels
 }
 
 fn name(kernel: &Path) -> String {
@@ -201,9 +201,9 @@ fn boot(image: &Path, initramfs: &Path) -> String {
     let mut guest = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("qemu");
     let mut out = guest.stdout.take().expect("a pipe");
     let reader = std::thread::spawn(move || {
-        let mut said = Vec::new();
-        out.read_to_end(&mut said).expect("its console");
-        String::from_utf8_lossy(&said).into_owned()
+        let mut console = Vec::new();
+        out.read_to_end(&mut console).expect("its console");
+        String::from_utf8_lossy(&console).into_owned()
     });
     let deadline = Instant::now() + PATIENCE;
     while guest.try_wait().expect("a child").is_none() {

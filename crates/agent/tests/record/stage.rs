@@ -27,8 +27,8 @@ pub struct Stage {
 impl Stage {
     /// Returns `None` and reports the skip if recording is not possible. In CI that is a failure.
     pub fn new() -> Option<Stage> {
-        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-        match Stage::build(one) {
+        let lock = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        match Stage::build(lock) {
             Ok(stage) => Some(stage),
             Err(why) => {
                 left_out("nothing can be recorded here", &why);
@@ -37,7 +37,7 @@ impl Stage {
         }
     }
 
-    fn build(one: MutexGuard<'static, ()>) -> Result<Stage, String> {
+    fn build(lock: MutexGuard<'static, ()>) -> Result<Stage, String> {
         let mounts = fs::read_to_string("/proc/self/mounts").map_err(|error| error.to_string())?;
         let mount = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
         let mount = mount.and_then(|line| line.split(' ').nth(1)).ok_or("no cgroup v2 is mounted")?;
@@ -49,7 +49,7 @@ impl Stage {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         // Where any user may run it.
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).map_err(|error| error.to_string())?;
-        let stage = Stage { _one: one, folder, cgroup, before };
+        let stage = Stage { _one: lock, folder, cgroup, before };
         move_to(&stage.cgroup).map_err(|error| format!("{}: {error}", stage.cgroup.display()))?;
         fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).map_err(|error| error.to_string())?;
         Ok(stage)
@@ -142,8 +142,8 @@ pub struct Agent {
 impl Agent {
     /// Returns the output of `status --json`.
     pub fn status(&self) -> Value {
-        let said = self.said(&["status", "--json"]);
-        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"))
+        let output = self.said(&["status", "--json"]);
+        serde_json::from_str(&output).unwrap_or_else(|error| panic!("{error}: {output}"))
     }
 
     /// Returns the output of `status`.

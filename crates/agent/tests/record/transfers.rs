@@ -49,10 +49,10 @@ fn objects_separated_by_idle_time_are_separate_transfers() {
         let gap_us = later.number("start_us") - earlier.number("end_us");
         assert!(gap_us >= 200_000, "{gap_us}");
     }
-    let whole = rows.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").unwrap();
-    assert_eq!(whole.number("acked_bytes"), 3_102_000);
-    assert_eq!(whole.maybe("fct_us"), None, "a connection has none");
-    assert!(whole.number("busy_us") < whole.number("duration_us") / 2, "it was idle most of the time: {whole:?}");
+    let closed = rows.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").unwrap();
+    assert_eq!(closed.number("acked_bytes"), 3_102_000);
+    assert_eq!(closed.maybe("fct_us"), None, "a connection has none");
+    assert!(closed.number("busy_us") < closed.number("duration_us") / 2, "it was idle most of the time: {closed:?}");
 }
 
 #[test]
@@ -108,8 +108,8 @@ fn bytes_acknowledged_after_1_s_and_3_s_are_recorded() {
     pair.close_by_client();
     agent.wait_for_closed(2);
     let rows = agent.end();
-    let whole = rows.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").unwrap();
+    let closed = rows.iter().find(|row| row.text("kind") == "close" && row.text("direction") == "in").unwrap();
     // On a machine that is too busy to open it in time this would fall between the two.
-    assert_eq!((whole.number("acked_1s_bytes"), whole.number("acked_3s_bytes")), (50_000, 120_000));
-    assert_eq!((whole.maybe("acked_10s_bytes"), whole.maybe("acked_30s_bytes")), (None, None));
+    assert_eq!((closed.number("acked_1s_bytes"), closed.number("acked_3s_bytes")), (50_000, 120_000));
+    assert_eq!((closed.maybe("acked_10s_bytes"), closed.maybe("acked_30s_bytes")), (None, None));
 }

@@ -31,8 +31,8 @@ fn rows_are_buffered_while_the_directory_is_missing_and_the_status_reports_it_fi
     let agent = stage.record(&[]);
     carry(&namespaces);
     wait_until("rows are written", || number(&agent, "rows_written") > 0);
-    let (records, away) = (stage.path("records"), stage.path("away"));
-    fs::rename(&records, &away).unwrap();
+    let (records, moved) = (stage.path("records"), stage.path("away"));
+    fs::rename(&records, &moved).unwrap();
     carry(&namespaces);
     wait_until("it is noticed", || agent.status()["writer"]["trouble"].is_string());
     assert!(number(&agent, "rows_waiting") > 0);
@@ -42,7 +42,7 @@ fn rows_are_buffered_while_the_directory_is_missing_and_the_status_reports_it_fi
     assert!(first.contains(records.to_str().unwrap()), "{shown}");
     // New connections are recorded meanwhile.
     carry(&namespaces);
-    fs::rename(&away, &records).unwrap();
+    fs::rename(&moved, &records).unwrap();
     wait_until("it is over", || agent.status()["writer"]["trouble"].is_null() && number(&agent, "rows_waiting") == 0);
     assert_eq!(number(&agent, "rows_lost"), 0);
     assert_eq!(agent.end().iter().filter(|row| row.text("kind") == "close").count(), 6);
@@ -56,8 +56,8 @@ fn on_a_small_disk(stage: &Stage) -> (Agent, PathBuf) {
     let script = format!("mount -t tmpfs -o size=1m tmpfs '{}' && exec \"$@\"", disk.display());
     let before = ["unshare", "--mount", "sh", "-c", &script, "sh"];
     let agent = stage.record_behind(&before, &["--out", records.to_str().unwrap()]);
-    let seen = Path::new("/proc").join(agent.process.pid().to_string()).join("root");
-    (agent, seen.join(disk.strip_prefix("/").unwrap()))
+    let root = Path::new("/proc").join(agent.process.pid().to_string()).join("root");
+    (agent, root.join(disk.strip_prefix("/").unwrap()))
 }
 
 /// Fills a disk.

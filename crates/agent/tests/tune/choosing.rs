@@ -45,12 +45,14 @@ fn low_detail_learns_the_same_and_leaves_columns_empty() {
     agent.wait_for_closed(2);
     wait_until("both are learned from", || {
         let status = query_json(&stage, &["status"]);
-        let learned = status["closed"].as_array().expect("a list").iter().filter(|one| one["cc"] == "cubic");
-        learned.map(|one| one["treated"].as_u64().expect("a count")).sum::<u64>() == 2
+        let learned =
+            status["closed"].as_array().expect("a list").iter().filter(|algorithm| algorithm["cc"] == "cubic");
+        learned.map(|algorithm| algorithm["treated"].as_u64().expect("a count")).sum::<u64>() == 2
     });
     // Of both namespaces, which know the same network: the client has sent too little to be learned from.
     let explained = query_json(&stage, &["explain", "10.9.8.2"])["explained"].clone();
-    let arms = explained.as_array().expect("a list").iter().filter_map(|one| one["arms"].as_array()).flatten();
+    let arms =
+        explained.as_array().expect("a list").iter().filter_map(|destination| destination["arms"].as_array()).flatten();
     let mut learned = arms.filter(|arm| arm["cc"] == "cubic" && arm["connections"] == 1);
     let cubic = learned.next().unwrap_or_else(|| panic!("{explained}"));
     assert!(cubic["segments"].as_u64() > Some(50) && cubic["rtt_min_us"].as_u64() > Some(0), "{cubic}");
@@ -117,9 +119,10 @@ fn draw_frequencies_match_the_configured_probabilities() {
         assert!((140..=260).contains(cubic), "{counted:?}");
     }
     let rows = agent.end();
-    let held = rows.iter().filter(|row| row.text("kind") == "close" && row.text("assignment") == "held_out").count();
+    let held_out =
+        rows.iter().filter(|row| row.text("kind") == "close" && row.text("assignment") == "held_out").count();
     // 800 / 4, and 12.
-    assert!((130..=270).contains(&held), "{held}");
+    assert!((130..=270).contains(&held_out), "{held_out}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ fn concurrent_connections_of_a_client_share_an_algorithm_and_later_ones_are_draw
     let hosts = hosts();
     let _agent = tune(&stage, EVEN, &[]);
     let listener = listen(&hosts.0, "10.9.8.1");
-    let mut seen = BTreeSet::new();
+    let mut algorithms = BTreeSet::new();
     // That 20 draws in a row are the same has a probability of 2^-19.
     for _ in 0..20 {
         let mut parallel: Vec<Pair> = (0..4).map(|_| connect_to(&hosts.1, &listener, "10.9.8.1")).collect();
@@ -25,10 +25,10 @@ fn concurrent_connections_of_a_client_share_an_algorithm_and_later_ones_are_draw
         assert_eq!(ccs.len(), 1, "{ccs:?}");
         let ccs_of_clients: BTreeSet<String> = parallel.iter().map(|pair| cc(&pair.client)).collect();
         assert_eq!(ccs_of_clients.len(), 1, "{ccs_of_clients:?}");
-        seen.extend(ccs);
+        algorithms.extend(ccs);
         parallel.into_iter().for_each(Pair::close_by_client);
     }
-    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert_eq!(algorithms.len(), 2, "{algorithms:?}");
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn another_address_is_another_client() {
     let hosts = hosts();
     let _agent = tune(&stage, EVEN, &[]);
     let listener = listen(&hosts.0, "::");
-    let mut seen = BTreeSet::new();
+    let mut algorithms = BTreeSet::new();
     let mut open = Vec::new();
     for number in 10..30 {
         let address = format!("fd09::{number}");
@@ -46,8 +46,8 @@ fn another_address_is_another_client() {
         hosts.1.output(&route);
         let pair = connect_to(&hosts.1, &listener, "fd09::1");
         assert_eq!(pair.server.peer_addr().unwrap().ip().to_string(), address);
-        seen.insert(cc(&pair.server));
+        algorithms.insert(cc(&pair.server));
         open.push(pair);
     }
-    assert_eq!(seen.len(), 2, "{seen:?}");
+    assert_eq!(algorithms.len(), 2, "{algorithms:?}");
 }

@@ -76,8 +76,8 @@ pub fn query_json(stage: &Stage, question: &[&str]) -> Value {
 pub fn decided(stage: &Stage, reason: &str, cc: Option<&str>) -> u64 {
     let status = query_json(stage, &["status"]);
     let all = status["decided"].as_array().expect("a list").iter();
-    all.filter(|one| one["reason"] == reason && one["cc"].as_str() == cc)
-        .map(|one| one["connections"].as_u64().expect("a count"))
+    all.filter(|decided| decided["reason"] == reason && decided["cc"].as_str() == cc)
+        .map(|decided| decided["connections"].as_u64().expect("a count"))
         .sum()
 }
 

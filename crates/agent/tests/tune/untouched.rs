@@ -90,8 +90,12 @@ fn an_algorithm_set_by_a_route_is_kept() {
     agent.wait_for_closed(2);
     wait_until("both are counted", || decided(&stage, "route", None) == 2);
     let explained = query_json(&stage, &["explain", "10.9.8.1"]);
-    let all = explained["explained"].as_array().unwrap().iter().flat_map(|one| one["closed"].as_array().unwrap());
-    let mut shown: Vec<(&Value, &Value)> = all.map(|one| (&one["cc"], &one["reason"])).collect();
+    let all = explained["explained"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|destination| destination["closed"].as_array().unwrap());
+    let mut shown: Vec<(&Value, &Value)> = all.map(|closed| (&closed["cc"], &closed["reason"])).collect();
     shown.sort_by_key(|(cc, _)| cc.as_str());
     assert_eq!(shown, [(&json!("bbr"), &json!("route")), (&json!("reno"), &json!("route"))], "{explained}");
     let rows = agent.end();

@@ -235,7 +235,7 @@ mod tests {
         }
         auto.update(&ack(100, 0, 60), min_rtt, false, false);
         // 10 % lost in the probe, half a round trip of queue: 1.5 - 0.2 - 0.125, half the way from 1.25.
-        let found = auto.on_probe(min_rtt).as_f64();
-        assert!((found - 1.2125).abs() < 0.01, "{found}");
+        let gain = auto.on_probe(min_rtt).as_f64();
+        assert!((gain - 1.2125).abs() < 0.01, "{gain}");
     }
 }

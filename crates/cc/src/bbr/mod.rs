@@ -126,13 +126,13 @@ impl Bbr {
         if !self.settings.is_policer_detected {
             return;
         }
-        let seen = Evidence {
+        let evidence = Evidence {
             has_loss,
             is_app_limited,
             is_round_start: self.round.is_start,
             is_probing_bw: self.mode == Mode::ProbeBw,
         };
-        match self.policer.update(conn, seen) {
+        match self.policer.update(conn, evidence) {
             Finding::Nothing => {}
             Finding::Found => self.pacing_gain = Gain::UNIT,
             Finding::HeldLongEnough => self.enter_probe_bw(conn.delivered_at, rng),

@@ -86,23 +86,23 @@ impl Policer {
     }
 
     /// Looks at an ACK.
-    pub fn update(&mut self, conn: &Conn, seen: Evidence) -> Finding {
+    pub fn update(&mut self, conn: &Conn, evidence: Evidence) -> Finding {
         if self.is_in_use {
-            return self.hold(conn, seen);
+            return self.hold(conn, evidence);
         }
         if !self.is_sampling {
             // The first loss is where the policer's bucket ran empty.
-            if !seen.has_loss {
+            if !evidence.has_loss {
                 return Finding::Nothing;
             }
             self.begin_interval(conn);
             self.is_sampling = true;
         }
-        if seen.is_app_limited {
+        if evidence.is_app_limited {
             self.reset(conn);
             return Finding::Nothing;
         }
-        if seen.is_round_start {
+        if evidence.is_round_start {
             self.rounds += 1;
         }
         if self.rounds < MIN_ROUNDS {
@@ -113,7 +113,7 @@ impl Policer {
             return Finding::Nothing;
         }
         // An interval ends with a loss too, so that it holds whole buckets.
-        if !seen.has_loss {
+        if !evidence.has_loss {
             return Finding::Nothing;
         }
         self.end_interval(conn)
@@ -130,8 +130,8 @@ impl Policer {
         take("lt_last_lost", self.start_lost.0);
     }
 
-    fn hold(&mut self, conn: &Conn, seen: Evidence) -> Finding {
-        if !seen.is_probing_bw || !seen.is_round_start {
+    fn hold(&mut self, conn: &Conn, evidence: Evidence) -> Finding {
+        if !evidence.is_probing_bw || !evidence.is_round_start {
             return Finding::Nothing;
         }
         self.rounds += 1;

@@ -63,14 +63,15 @@ fn the_rules_match_the_vectors() {
             let place = format!("{}, step {}", case["name"], number + 1);
             if let Some(sample) = step.get("sample") {
                 let value = |name: &str| sample[name].as_u64().expect("a number");
-                let found = rule.interval_us(input.now_us, input.min_rtt_us, value("delivered"), value("interval_us"));
-                assert_eq!(found, value("expected_us"), "{place}");
+                let interval_us =
+                    rule.interval_us(input.now_us, input.min_rtt_us, value("delivered"), value("interval_us"));
+                assert_eq!(interval_us, value("expected_us"), "{place}");
                 continue;
             }
             set_all(&mut input, step["set"].as_object().expect("what is set"));
             let output = rule.step(&input);
             let expected = |name: &str| step["out"].get(name).map_or(0, |value| value.as_u64().expect("a number"));
-            let found = [
+            let results = [
                 ("pacing_rate_bytes_per_s", output.pacing_rate_bytes_per_s.unwrap_or(0)),
                 ("pacing_gain", output.pacing_gain.map_or(0, u64::from)),
                 ("snd_cwnd", output.snd_cwnd.unwrap_or(0)),
@@ -79,7 +80,7 @@ fn the_rules_match_the_vectors() {
                 ("is_min_rtt_fresh", u64::from(output.is_min_rtt_fresh)),
                 ("boosted", u64::from(output.is_boosted)),
             ];
-            for (name, value) in found {
+            for (name, value) in results {
                 assert_eq!(value, expected(name), "{place}: {name}");
             }
         }

@@ -103,12 +103,12 @@ proptest! {
             let mut rig = Rig::new(entry.name, &params(entry, &positions), Start { cwnd: Packets(10), ..start });
             for _ in 0..10 {
                 let round = rig.window.cwnd;
-                let mut left = round.0;
+                let mut unacked = round.0;
                 let mut elapsed = Span::from_micros(rtt_us);
                 rig.send_all();
-                while left > 0 {
-                    let acked = left.min(per_ack);
-                    left -= acked;
+                while unacked > 0 {
+                    let acked = unacked.min(per_ack);
+                    unacked -= acked;
                     let lost = Packets(0);
                     rig.receive(Op::Ack { acked: Packets(acked), rtt: elapsed, lost, is_delayed: false, sample: 0 });
                     elapsed = Span::ZERO;

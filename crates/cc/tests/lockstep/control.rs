@@ -55,8 +55,8 @@ fn a_missing_policer_check_is_detected_on_the_first_loss() {
 #[test]
 fn a_missing_hystart_is_detected_with_its_first_rtt_sample() {
     let deviation = first_deviation("cubic-clean", changed("cubic", "hystart", 0.0).as_mut());
-    let found = first_line("cubic-clean", |call| call.produced("found") == 1);
-    assert!(deviation.line <= found && deviation.call == "pkts_acked", "{deviation}");
+    let line = first_line("cubic-clean", |call| call.produced("found") == 1);
+    assert!(deviation.line <= line && deviation.call == "pkts_acked", "{deviation}");
 }
 
 #[test]

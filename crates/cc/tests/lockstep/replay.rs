@@ -88,7 +88,7 @@ impl Replay<'_> {
         let mut phase = Phase(call.produced.get("cycle_idx").copied().flatten());
         self.outcome.calls += 1;
         self.outcome.acks += usize::from(call.is_ack());
-        let known = self.outcome.deviations.len();
+        let earlier = self.outcome.deviations.len();
         window.is_held_back = false;
         match call.name {
             "init" => {
@@ -133,7 +133,7 @@ impl Replay<'_> {
             self.compare(call, "min_tso_segs", self.controller.min_burst(&window).0);
         }
         self.compare_state(call);
-        self.outcome.unequal_acks += usize::from(call.is_ack() && self.outcome.deviations.len() > known);
+        self.outcome.unequal_acks += usize::from(call.is_ack() && self.outcome.deviations.len() > earlier);
         self.window = Some(window);
     }
 

@@ -28,8 +28,8 @@ fn growth_from(pipe: &Pipe, is_wanted: impl Fn(&Row) -> bool) -> (u64, u64) {
 }
 
 /// Fails unless `found` differs from `expected` by at most this part of it.
-fn assert_close(found: f64, expected: f64, tolerance: f64) {
-    assert!((found / expected - 1.0).abs() <= tolerance, "{found} and not {expected}");
+fn assert_close(value: f64, expected: f64, tolerance: f64) {
+    assert!((value / expected - 1.0).abs() <= tolerance, "{value} and not {expected}");
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn fast_convergence_lowers_w_max_if_the_window_did_not_recover() {
         (before.cwnd.0, after.value("w_max_packets"))
     };
     // (1 + beta) / 2 = 0.9.
-    let (cwnd, found) = w_max(&[]);
-    assert_eq!(found, (cwnd as f64 * (1024.0 + 819.0) / 2048.0).floor());
-    let (cwnd, found) = w_max(&[("fast_convergence", 0.0)]);
-    assert_eq!(found, cwnd as f64);
+    let (cwnd, recorded) = w_max(&[]);
+    assert_eq!(recorded, (cwnd as f64 * (1024.0 + 819.0) / 2048.0).floor());
+    let (cwnd, recorded) = w_max(&[("fast_convergence", 0.0)]);
+    assert_eq!(recorded, cwnd as f64);
 }
 
 #[test]

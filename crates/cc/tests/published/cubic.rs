@@ -124,11 +124,11 @@ fn hystart_ends_slow_start_on_a_train_of_acks_before_the_queue_overflows() {
     let path = Path::new("100Mbps", "40ms", 300);
     let mut pipe = Pipe::new(path.clone(), "cubic", &[]);
     pipe.run_until(at("600ms"));
-    let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the pipe is full");
-    assert_eq!(found.ssthresh, found.cwnd);
+    let row = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the pipe is full");
+    assert_eq!(row.ssthresh, row.cwnd);
     // The train is long enough in the first round that has half a BDP to acknowledge, when that much is: cwnd is then
     // what it was (half to one BDP) and as much more as was acknowledged. A millisecond is for offload.
-    let share = found.cwnd.0 as f64 / path.bdp();
+    let share = row.cwnd.0 as f64 / path.bdp();
     assert!((1.0..1.55).contains(&share), "at {share} BDP");
     assert_eq!(pipe.rows.last().expect("rows").lost, Packets::ZERO);
 
@@ -143,8 +143,8 @@ fn hystart_ends_slow_start_when_the_delay_grows_by_an_eighth() {
     let path = Path::new("2Mbps", "200ms", 100);
     let mut pipe = Pipe::new(path, "cubic", &[]);
     pipe.run_until(at("4s"));
-    let found = pipe.rows.iter().position(|row| row.value("hystart_found") == 1.0).expect("a queue builds");
-    let row = &pipe.rows[found];
+    let end = pipe.rows.iter().position(|row| row.value("hystart_found") == 1.0).expect("a queue builds");
+    let row = &pipe.rows[end];
     assert_eq!(row.ssthresh, row.cwnd);
     let delay_min_us = row.value("delay_min_us");
     // An eighth of 206 ms is above the limit, so 16 ms count.
@@ -180,8 +180,8 @@ fn hystart_is_inactive_below_a_window_of_sixteen() {
     // a cwnd of 13 in the first round, and of 23 in the second.
     let mut pipe = Pipe::new(Path::new("6.1Mbps", "8ms", 1000), "cubic", &[]);
     pipe.run_until(at("1s"));
-    let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");
-    assert!((Packets(16)..=Packets(24)).contains(&found.ssthresh), "{found:?}");
+    let row = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");
+    assert!((Packets(16)..=Packets(24)).contains(&row.ssthresh), "{row:?}");
 }
 
 #[test]
@@ -189,8 +189,8 @@ fn an_ack_train_tolerates_one_millisecond_for_offload() {
     // 117 us from one ACK to the next: half of 2.1 ms and 1 ms are 13 of them, half of 2.1 ms alone are 9.
     let mut pipe = Pipe::new(Path::new("100Mbps", "2ms", 1000), "cubic", &[]);
     pipe.run_until(at("50ms"));
-    let found = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");
-    assert!((Packets(33)..=Packets(35)).contains(&found.ssthresh), "20 in the round's beginning: {found:?}");
+    let row = pipe.rows.iter().find(|row| row.value("hystart_found") == 1.0).expect("the train is long");
+    assert!((Packets(33)..=Packets(35)).contains(&row.ssthresh), "20 in the round's beginning: {row:?}");
 }
 
 #[test]

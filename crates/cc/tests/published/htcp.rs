@@ -56,8 +56,8 @@ fn later_growth_follows_the_increase_function() {
         let alpha = pipe.row_at(later(epoch_start(&pipe), seconds)).value("alpha");
         assert!((expected - 2.0..=expected).contains(&alpha), "after {seconds} s: {alpha} and not {expected}");
         // Every step costs one ACK more.
-        let found = growth_per_round(&pipe, seconds);
-        assert!((0.85..1.0).contains(&(found / expected)), "after {seconds} s: {found} and not {expected}");
+        let growth = growth_per_round(&pipe, seconds);
+        assert!((0.85..1.0).contains(&(growth / expected)), "after {seconds} s: {growth} and not {expected}");
     }
 }
 
@@ -75,8 +75,8 @@ fn growth_per_round_trip_is_proportional_to_the_round_trip_time() {
     assert!((growth("50ms", &[]) - 16.0).abs() <= 1.0, "half at 50 ms: {}", growth("50ms", &[]));
     assert!((growth("200ms", &[]) - 66.0).abs() <= 2.0, "twice at 200 ms: {}", growth("200ms", &[]));
     for rtt in ["50ms", "200ms"] {
-        let found = growth(rtt, NO_SCALING);
-        assert!((found - 33.0).abs() <= 1.0, "unscaled at {rtt}: {found}");
+        let increase = growth(rtt, NO_SCALING);
+        assert!((increase - 33.0).abs() <= 1.0, "unscaled at {rtt}: {increase}");
     }
 }
 

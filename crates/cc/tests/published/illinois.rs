@@ -69,11 +69,11 @@ fn growth_and_backoff_follow_the_functions_of_queueing_delay_in_the_paper() {
     for row in settled {
         let (average, most) = (row.value("queueing_delay_us"), row.value("max_queueing_delay_us"));
         if average > most / 100.0 {
-            let (found, expected) = (row.value("alpha"), alpha(average, most));
-            assert!((found - expected).abs() < 0.02 + 0.02 * expected, "alpha {found} and not {expected}");
+            let (value, expected) = (row.value("alpha"), alpha(average, most));
+            assert!((value - expected).abs() < 0.02 + 0.02 * expected, "alpha {value} and not {expected}");
         }
-        let (found, expected) = (row.value("beta"), beta(average, most));
-        assert!((found - expected).abs() < 1.0 / 64.0, "beta {found} and not {expected}");
+        let (value, expected) = (row.value("beta"), beta(average, most));
+        assert!((value - expected).abs() < 1.0 / 64.0, "beta {value} and not {expected}");
         delays.push(average / most);
     }
     let (least, most) =

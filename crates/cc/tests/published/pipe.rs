@@ -33,8 +33,8 @@ pub struct Row {
 impl Row {
     /// A value that the controller reports.
     pub fn value(&self, name: &str) -> f64 {
-        let found = self.report.iter().find(|(reported, _)| *reported == name);
-        found.unwrap_or_else(|| panic!("{name} is not reported: {:?}", self.report)).1
+        let entry = self.report.iter().find(|(reported, _)| *reported == name);
+        entry.unwrap_or_else(|| panic!("{name} is not reported: {:?}", self.report)).1
     }
 }
 

@@ -72,13 +72,13 @@ impl Flow {
     }
 
     fn value(&self, key: &str) -> Option<f64> {
-        let mut found = None;
+        let mut reported = None;
         self.prague.report(&self.conn, &mut |name, value| {
             if name == key {
-                found = Some(value);
+                reported = Some(value);
             }
         });
-        found
+        reported
     }
 
     fn cwnd(&self) -> f64 {

@@ -31,7 +31,7 @@ fn read(file: &Path, plan: &Plan) -> Result<BTreeSet<(u32, u32)>, Problem> {
     let form = "a JSON list of [experiment, repetition]";
     let due: BTreeSet<(u32, u32)> = serde_json::from_slice(&bytes).map_err(|error| problem(error.to_string(), form))?;
     let planned: BTreeSet<(u32, u32)> =
-        plan.experiments.iter().map(|each| (each.experiment, each.repetition)).collect();
+        plan.experiments.iter().map(|planned| (planned.experiment, planned.repetition)).collect();
     match due.difference(&planned).next() {
         Some((experiment, repetition)) => {
             Err(problem(format!("[{experiment}, {repetition}]"), "experiments and repetitions of the plan"))

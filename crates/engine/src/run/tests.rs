@@ -158,11 +158,11 @@ fn run_all(
 
 fn run_on(engine: &dyn Engine, directory: &RunDirectory, interrupted: &AtomicBool) -> (Exit, Vec<Value>) {
     guard::install();
-    let heard = CapturedOutput::default();
-    let output = Output::new(heard.clone());
+    let captured = CapturedOutput::default();
+    let output = Output::new(captured.clone());
     let all: Vec<usize> = (0..directory.run().experiments.len()).collect();
     let exit = execute(engine, directory, &all, 1, &output, interrupted).unwrap();
-    let text = String::from_utf8(heard.0.lock().unwrap().clone()).unwrap();
+    let text = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
     (exit, text.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
 }
 

@@ -83,14 +83,14 @@ impl Bench {
 
 /// Every file in the tables of a run directory.
 pub fn tables(run: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
+    let mut tables = BTreeMap::new();
     for table in ["flows", "samples", "state", "queue"] {
         for entry in fs::read_dir(run.join(table)).unwrap() {
             let path = entry.unwrap().path();
-            found.insert(path.strip_prefix(run).unwrap().to_owned(), fs::read(&path).unwrap());
+            tables.insert(path.strip_prefix(run).unwrap().to_owned(), fs::read(&path).unwrap());
         }
     }
-    found
+    tables
 }
 
 /// The events on standard output.

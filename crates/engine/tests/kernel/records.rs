@@ -68,8 +68,8 @@ fn running_the_command_log_builds_the_same_network() {
                 done; \
                 nsenter --net=/run/netns/sender-2 ethtool -k eth0 | grep ^tcp-segmentation-offload; \
                 nsenter --net=/run/netns/receiver sysctl -n net.ipv4.tcp_rmem";
-    let seen = shell(&format!("unshare {namespaces} bash -euc '. ./network.sh; {look}'"));
-    for found in [
+    let network = shell(&format!("unshare {namespaces} bash -euc '. ./network.sh; {look}'"));
+    for line in [
         "inet 10.77.1.2/24",
         "inet 10.77.2.2/24",
         "inet 10.77.0.2/24",
@@ -79,6 +79,6 @@ fn running_the_command_log_builds_the_same_network() {
         "tcp-segmentation-offload: off",
         "100000000",
     ] {
-        assert!(seen.contains(found), "`{found}` is not in:\n{seen}");
+        assert!(network.contains(line), "`{line}` is not in:\n{network}");
     }
 }

@@ -41,14 +41,14 @@ fn a_missing_agent_algorithm_is_reported_with_reason_and_remedy() {
     }
     // The path of the agent, so that the suggested command is known.
     let place = ("THALWEG_AGENT", "/opt/thalweg-agent");
-    let told = Command::new(ENGINE).args(["capabilities", "--json"]).env(place.0, place.1).output().unwrap();
-    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
-    let kernel = told["engines"].as_array().unwrap().iter().find(|engine| engine["name"] == "kernel").unwrap();
+    let capabilities = Command::new(ENGINE).args(["capabilities", "--json"]).env(place.0, place.1).output().unwrap();
+    let capabilities: Value = serde_json::from_slice(&capabilities.stdout).unwrap();
+    let kernel = capabilities["engines"].as_array().unwrap().iter().find(|engine| engine["name"] == "kernel").unwrap();
     for name in ["bbr_cpu", "bbr3"] {
-        let is_it = |one: &&Value| one["name"] == name;
+        let is_it = |algorithm: &&Value| algorithm["name"] == name;
         let Some(lack) = kernel["lacks"].as_array().unwrap().iter().find(is_it) else {
             assert!(
-                kernel["cc"].as_array().unwrap().iter().any(|one| is_it(&one)),
+                kernel["cc"].as_array().unwrap().iter().any(|algorithm| is_it(&algorithm)),
                 "it is there, or lacking: {kernel}"
             );
             not_tested("the error for a missing algorithm of the agent", &format!("{name} is loaded on this machine"));

@@ -34,8 +34,8 @@ pub fn not_tested(what: &str, why: &str) -> bool {
 
 /// Whether a program is installed.
 pub fn has(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {program}")]).output();
-    found.unwrap().status.success()
+    let lookup = Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {program}")]).output();
+    lookup.unwrap().status.success()
 }
 
 /// One CUBIC flow without end over 10 Mbit/s and 20 ms, with a queue of one bandwidth-delay product and a half.
@@ -107,16 +107,16 @@ impl Outcome {
 
 /// The rows of a table of a run directory.
 pub fn rows(run: &Path, table: &str) -> Vec<BTreeMap<String, Field>> {
-    let mut found = Vec::new();
+    let mut rows = Vec::new();
     for entry in fs::read_dir(run.join(table)).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "parquet") {
             let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
             let of = |row: Row| row.get_column_iter().map(|(name, field)| (name.clone(), field.clone())).collect();
-            found.extend(reader.get_row_iter(None).unwrap().map(|row| of(row.unwrap())));
+            rows.extend(reader.get_row_iter(None).unwrap().map(|row| of(row.unwrap())));
         }
     }
-    found
+    rows
 }
 
 pub fn text(text: &str) -> Field {
@@ -140,8 +140,8 @@ pub fn acked_bytes(rows: &[BTreeMap<String, Field>]) -> f64 {
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let give_up = Instant::now() + PATIENCE;
     loop {
-        if let Some(found) = look() {
-            return found;
+        if let Some(result) = look() {
+            return result;
         }
         assert!(Instant::now() < give_up, "{what}: not within {PATIENCE:?}");
         std::thread::yield_now();
@@ -164,12 +164,12 @@ pub fn children(pid: u32) -> BTreeMap<u32, String> {
 /// Waits until `pid` has `count` running hosts and returns their processes.
 pub fn hosts(pid: u32, count: usize) -> Vec<u32> {
     wait_for("hosts", || {
-        let found: Vec<u32> = children(pid)
+        let hosts: Vec<u32> = children(pid)
             .into_iter()
             .filter(|(_, words)| words.trim_end().ends_with("thalweg-engine host") && !words.starts_with("nsenter"))
             .map(|(child, _)| child)
             .collect();
-        (found.len() == count).then_some(found)
+        (hosts.len() == count).then_some(hosts)
     })
 }
 

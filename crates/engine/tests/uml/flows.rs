@@ -337,13 +337,13 @@ fn applications_send_the_same_data_as_in_the_simulator_with_the_same_latency() {
 fn messages(outcome: &Outcome, app: &str) -> Vec<(String, f64)> {
     // What is due at the end may or may not be sent.
     let rows = outcome.flow(app).into_iter().filter(|row| number(&row["start_us"]) < 2.5e6);
-    let mut found: Vec<(String, f64)> = rows
+    let mut transfers: Vec<(String, f64)> = rows
         .map(|row| {
             let what = ["item", "size_bytes", "bitrate_bps", "stall_us"].map(|key| row[key].to_string());
             (what.join(" "), number(&row["fct_us"]))
         })
         .collect();
     // Which connection carries an object of a page depends on when the others have arrived.
-    found.sort_by(|one, other| one.0.cmp(&other.0));
-    found
+    transfers.sort_by(|one, other| one.0.cmp(&other.0));
+    transfers
 }

@@ -130,7 +130,7 @@ fn send_with(cc: &str, params: Value) {
         return;
     }
     let vm = capabilities(&mut Command::new(ENGINE));
-    if !vm["cc"].as_array().unwrap().iter().any(|one| one["name"] == cc) {
+    if !vm["cc"].as_array().unwrap().iter().any(|algorithm| algorithm["name"] == cc) {
         not_tested(&format!("{cc} in guests"), "thalweg-agent is not beside thalweg-engine, nor on the PATH");
         return;
     }

@@ -55,8 +55,8 @@ struct Machine {
 
 /// Why this machine's kernel does not have the algorithm `name`; `None`: it has it. `engine` is this program.
 pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
-    let known = probe::algorithms();
-    if known.iter().any(|one| one == name) {
+    let algorithms = probe::algorithms();
+    if algorithms.iter().any(|algorithm| algorithm == name) {
         return None;
     }
     let release = probe::release();
@@ -65,7 +65,8 @@ pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
     let machine = Machine {
         has_types: Path::new("/sys/kernel/btf/vmlinux").exists(),
         has_jit: sysctl::read("net.core.bpf_jit_enable").is_none_or(|value| value != "0"),
-        may_have_bbr: known.iter().any(|name| name == BBR) || modules.map_or(true, |list| list.contains("/tcp_bbr.ko")),
+        may_have_bbr: algorithms.iter().any(|name| name == BBR)
+            || modules.map_or(true, |list| list.contains("/tcp_bbr.ko")),
         agent: call_of_agent(engine),
         release,
     };
@@ -76,7 +77,7 @@ pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
 fn call_of_agent(engine: &Path) -> Option<String> {
     let place = agent(engine)?;
     // By its name alone where that leads to it.
-    let is_on_path = probe::tool(AGENT).is_some_and(|found| found == place);
+    let is_on_path = probe::tool(AGENT).is_some_and(|path| path == place);
     Some(if is_on_path { AGENT.to_owned() } else { place.display().to_string() })
 }
 

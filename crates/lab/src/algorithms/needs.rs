@@ -61,8 +61,8 @@ pub(crate) fn needed(experiment: &Experiment, flows: &[usize]) -> Result<(Vec<Al
     let mut files = Vec::new();
     for flow in flows.iter().map(|flow| &experiment.flows[*flow]) {
         let algorithm = algorithm_of(flow)?;
-        if let Some(known) = needed.get(flow.cc.as_str()) {
-            if *known != algorithm {
+        if let Some(other) = needed.get(flow.cc.as_str()) {
+            if *other != algorithm {
                 let message = format!("flows.{}.cc: another flow of this host wants another `{}`", flow.name, flow.cc);
                 return Err(Error::new("bad-cc", message, "give one of them another host, or another name"));
             }

@@ -132,9 +132,9 @@ impl Counters {
         }
         let mut counters = Counters { netlink, followed };
         let mut all = Vec::new();
-        counters.dump(&mut |told| all.push(told))?;
-        for one in &mut counters.followed {
-            one.overhead_bytes = ETHERNET + i64::from(overhead(&all, one.key));
+        counters.dump(&mut |message| all.push(message))?;
+        for qdisc in &mut counters.followed {
+            qdisc.overhead_bytes = ETHERNET + i64::from(overhead(&all, qdisc.key));
         }
         counters.read()?;
         Ok(counters)
@@ -148,12 +148,12 @@ impl Counters {
         let mut followed = std::mem::take(&mut self.followed);
         let mut attempts = 0;
         let outcome = loop {
-            for one in &mut followed {
-                one.told = None;
+            for qdisc in &mut followed {
+                qdisc.told = None;
             }
-            let dumped = self.dump(&mut |told| {
-                for one in followed.iter_mut().filter(|one| one.key == told.key) {
-                    one.told = Some(told);
+            let dumped = self.dump(&mut |message| {
+                for qdisc in followed.iter_mut().filter(|qdisc| qdisc.key == message.key) {
+                    qdisc.told = Some(message);
                 }
             });
             attempts += 1;
@@ -164,9 +164,9 @@ impl Counters {
         };
         self.followed = followed;
         outcome?;
-        for one in &mut self.followed {
-            let told = one.told.ok_or_else(|| not_there(&one.interface, &one.handle))?;
-            one.count.follow(&told, one.overhead_bytes);
+        for qdisc in &mut self.followed {
+            let message = qdisc.told.ok_or_else(|| not_there(&qdisc.interface, &qdisc.handle))?;
+            qdisc.count.follow(&message, qdisc.overhead_bytes);
         }
         Ok(())
     }
@@ -211,30 +211,30 @@ pub(super) fn parse_handle(handle: &str) -> Option<u32> {
 fn overhead(all: &[QdiscMessage], mut key: Key) -> i32 {
     // Each step goes up one level; there are no more levels than queue disciplines.
     for _ in 0..all.len() {
-        let Some(told) = all.iter().find(|told| told.key == key) else { break };
-        if let Some(overhead) = told.size_table_overhead {
+        let Some(message) = all.iter().find(|message| message.key == key) else { break };
+        if let Some(overhead) = message.size_table_overhead {
             return overhead;
         }
-        key.handle = told.parent & MAJOR;
+        key.handle = message.parent & MAJOR;
     }
     0
 }
 
 impl Count {
     /// Takes over what the kernel tells. Counters of 32 bits go on where they start again at 0.
-    pub(super) fn follow(&mut self, told: &QdiscMessage, overhead_bytes: i64) {
+    pub(super) fn follow(&mut self, message: &QdiscMessage, overhead_bytes: i64) {
         let payload = |bytes: u64, packets: u64| {
             let overhead = i128::from(packets) * i128::from(overhead_bytes);
             u64::try_from(i128::from(bytes) - overhead).unwrap_or_default()
         };
-        let go_on = |so_far: u64, told: u32| so_far + u64::from(told.wrapping_sub(so_far as u32));
-        self.sent_packets = told.packets;
-        self.sent_bytes = payload(told.bytes, told.packets);
-        self.backlog_packets = u64::from(told.qlen);
-        self.backlog_bytes = payload(u64::from(told.backlog), u64::from(told.qlen));
-        self.dropped_packets = go_on(self.dropped_packets, told.drops);
-        self.marked_packets = go_on(self.marked_packets, told.own.marks);
-        self.limit_drops = told.own.limit_drops.map(|drops| go_on(self.limit_drops.unwrap_or_default(), drops));
+        let go_on = |so_far: u64, counter: u32| so_far + u64::from(counter.wrapping_sub(so_far as u32));
+        self.sent_packets = message.packets;
+        self.sent_bytes = payload(message.bytes, message.packets);
+        self.backlog_packets = u64::from(message.qlen);
+        self.backlog_bytes = payload(u64::from(message.backlog), u64::from(message.qlen));
+        self.dropped_packets = go_on(self.dropped_packets, message.drops);
+        self.marked_packets = go_on(self.marked_packets, message.own.marks);
+        self.limit_drops = message.own.limit_drops.map(|drops| go_on(self.limit_drops.unwrap_or_default(), drops));
     }
 }
 
@@ -245,7 +245,7 @@ impl QdiscMessage {
         let at = |offset| u32_at(body, offset).ok_or(cut);
         let key = Key { interface: at(4)?, handle: at(8)? };
         let parent = at(12)?;
-        let mut told = QdiscMessage {
+        let mut message = QdiscMessage {
             key,
             parent,
             size_table_overhead: None,
@@ -262,11 +262,11 @@ impl QdiscMessage {
             match attribute? {
                 (TCA_KIND, name) => kind = name,
                 (TCA_XSTATS, bytes) => own = bytes,
-                (TCA_STATS2, nested) => cake_marks = told.read_statistics(nested)?,
+                (TCA_STATS2, nested) => cake_marks = message.read_statistics(nested)?,
                 (TCA_STAB, nested) => {
                     for attribute in attributes(nested) {
                         if let (TCA_STAB_BASE, table) = attribute? {
-                            told.size_table_overhead = Some(i32_at(table, 4).ok_or("a size table is cut short")?);
+                            message.size_table_overhead = Some(i32_at(table, 4).ok_or("a size table is cut short")?);
                         }
                     }
                 }
@@ -274,11 +274,11 @@ impl QdiscMessage {
             }
         }
         let kind = kind.strip_suffix(b"\0").unwrap_or(kind);
-        told.own = match kind {
+        message.own = match kind {
             b"cake" => Own { marks: cake_marks, limit_drops: None },
-            _ => Own::read(kind, own, told.drops),
+            _ => Own::read(kind, own, message.drops),
         };
-        Ok(told)
+        Ok(message)
     }
 
     /// Reads the counters that all have; returns the marks that cake has in the same attribute.

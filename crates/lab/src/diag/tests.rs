@@ -76,9 +76,9 @@ fn a_netlink_error_with_an_invalid_errno_is_an_error() {
 
 #[test]
 fn a_truncated_message_is_an_error() {
-    let whole = message(20, 2, 7, b"four");
-    for length in 1..whole.len() {
-        assert!(read(&whole[..length]).is_err(), "{length} bytes");
+    let message_bytes = message(20, 2, 7, b"four");
+    for length in 1..message_bytes.len() {
+        assert!(read(&message_bytes[..length]).is_err(), "{length} bytes");
     }
     let shorter_than_its_header = [8u32.to_ne_bytes(), [0; 4], 7u32.to_ne_bytes(), [0; 4]].concat();
     assert!(read(&shorter_than_its_header).is_err());
@@ -295,9 +295,9 @@ proptest! {
     #[test]
     fn attributes_are_parsed_back(contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..9)) {
         let bytes: Vec<u8> = contents.iter().flat_map(|content| attribute(5, content)).collect();
-        let found: Result<Vec<_>, _> = attributes(&bytes).collect();
+        let parsed: Result<Vec<_>, _> = attributes(&bytes).collect();
         let expected: Vec<(u16, &[u8])> = contents.iter().map(|content| (5, content.as_slice())).collect();
-        prop_assert_eq!(found, Ok(expected));
+        prop_assert_eq!(parsed, Ok(expected));
     }
 }
 

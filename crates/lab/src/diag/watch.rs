@@ -72,8 +72,8 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
 /// Waits until a moment, which is never early, or until a command may have come (true). `now_ns` is what the clock
 /// showed last.
 fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> Result<bool, Error> {
-    let left = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
-    let timeout = left.map(timespec);
+    let remaining = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
+    let timeout = remaining.map(timespec);
     match poll(&mut [PollFd::from_borrowed_fd(stage.commands.wakeup(), PollFlags::IN)], timeout.as_ref()) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(true),
@@ -226,10 +226,10 @@ impl Watcher {
     fn change(&mut self, clock: &Clock) -> Result<(), Error> {
         let Some(change) = self.changes.pop_front() else { return Ok(()) };
         let line = change.words.join(" ");
-        let failed = |said: &dyn std::fmt::Display| {
+        let failed = |reason: &dyn std::fmt::Display| {
             Error::new(
                 "command-failed",
-                format!("`{line}`, due {} after the start, failed: {said}", change.at.since(Time::ZERO)),
+                format!("`{line}`, due {} after the start, failed: {reason}", change.at.since(Time::ZERO)),
                 "type it in the router's namespace, as commands.log shows, to see why",
             )
         };
@@ -237,8 +237,8 @@ impl Watcher {
         let output = process::Command::new(program).args(arguments).stdin(process::Stdio::null()).output();
         let output = output.map_err(|error| failed(&error))?;
         if !output.status.success() {
-            let said = String::from_utf8_lossy(&output.stderr);
-            return Err(failed(&format!("{} ({})", said.trim(), output.status)));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            return Err(failed(&format!("{} ({})", stderr.trim(), output.status)));
         }
         let late = clock.now().since(change.at);
         self.lateness = self.lateness.max(Some(late));

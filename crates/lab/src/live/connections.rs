@@ -101,34 +101,36 @@ impl Connections {
     pub fn take(&mut self, netns: u64, connection: Surveyed) {
         let now = (self.at, connection);
         match self.seen.get_mut(&(netns, now.1.cookie)) {
-            Some(seen) => {
-                seen.last = now;
-                seen.look();
+            Some(observed) => {
+                observed.last = now;
+                observed.look();
             }
             None => {
-                let mut seen =
+                let mut observed =
                     Seen { first: now.clone(), last: now, smoothed_inflight_bytes: None, judged: 0, short: 0 };
-                seen.look();
-                self.seen.insert((netns, seen.first.1.cookie), seen);
+                observed.look();
+                self.seen.insert((netns, observed.first.1.cookie), observed);
             }
         }
     }
 
     /// How many there were at the last look.
     pub fn established(&self) -> usize {
-        self.seen.values().filter(|seen| seen.last.0 == self.at).count()
+        self.seen.values().filter(|connection| connection.last.0 == self.at).count()
     }
 
     /// How many there were in a network namespace.
     pub fn established_in(&self, netns: u64) -> usize {
         let of = self.seen.range((netns, u64::MIN)..=(netns, u64::MAX));
-        of.filter(|(_, seen)| seen.last.0 == self.at).count()
+        of.filter(|(_, connection)| connection.last.0 == self.at).count()
     }
 
     /// Those that had data to send, fastest first.
     pub fn judge(self, machine: &Machine, namespaces: &[Namespace]) -> Vec<Connection> {
-        let name = |netns| namespaces.iter().find(|one| one.netns == netns).and_then(|one| one.name.clone());
-        let busy = self.seen.into_iter().filter(|(_, seen)| seen.acked_bytes() > 0);
+        let name = |netns| {
+            namespaces.iter().find(|namespace| namespace.netns == netns).and_then(|namespace| namespace.name.clone())
+        };
+        let busy = self.seen.into_iter().filter(|(_, connection)| connection.acked_bytes() > 0);
         let judged =
             busy.map(|((netns, _), seen)| Connection { netns, netns_name: name(netns), ..seen.judge(machine) });
         let mut connections: Vec<Connection> = judged.collect();
@@ -267,9 +269,9 @@ mod tests {
 
     #[test]
     fn less_off_cpu_time_suffices_if_less_than_one_bdp_is_in_flight() {
-        let some = Machine { steal_percent: Some(10.0), ..AWAY };
-        assert_eq!(verdict("bbr", BDP_BYTES - 1, &some), Verdict::ShortOfCpu);
-        assert_eq!(verdict("bbr", BDP_BYTES, &some), Verdict::Fine);
+        let machine = Machine { steal_percent: Some(10.0), ..AWAY };
+        assert_eq!(verdict("bbr", BDP_BYTES - 1, &machine), Verdict::ShortOfCpu);
+        assert_eq!(verdict("bbr", BDP_BYTES, &machine), Verdict::Fine);
         assert_eq!(verdict("bbr", BDP_BYTES - 1, &Machine::default()), Verdict::Fine);
     }
 

@@ -48,10 +48,10 @@ impl Surveys {
         let others = thalweg_netns::others();
         let mut missed = Missed { namespaces: Vec::new(), hidden_processes: others.hidden };
         for other in others.found {
-            let one = namespace(other.number(), false);
+            let entry = namespace(other.number(), false);
             match other.within(|| Survey::open().map_err(io::Error::other)) {
-                Ok(survey) => open.push((one, survey)),
-                Err(_) => missed.namespaces.push(one.name.unwrap_or_else(|| one.netns.to_string())),
+                Ok(survey) => open.push((entry, survey)),
+                Err(_) => missed.namespaces.push(entry.name.unwrap_or_else(|| entry.netns.to_string())),
             }
         }
         Ok(Surveys { open, missed })
@@ -62,12 +62,17 @@ impl Surveys {
     /// # Errors
     /// The kernel refuses, or its answer cannot be read.
     pub fn dump(&mut self, each: &mut dyn FnMut(u64, Surveyed)) -> Result<(), Error> {
-        self.open.iter_mut().try_for_each(|(one, survey)| survey.dump(&mut |connection| each(one.netns, connection)))
+        self.open
+            .iter_mut()
+            .try_for_each(|(namespace, survey)| survey.dump(&mut |connection| each(namespace.netns, connection)))
     }
 
     /// What was sampled, and what was not. `established_in` counts the established connections of a namespace.
     pub fn end(self, established_in: impl Fn(u64) -> usize) -> (Vec<Namespace>, Missed) {
-        let ended = |(one, _): (Namespace, Survey)| Namespace { established: established_in(one.netns), ..one };
+        let ended = |(namespace, _): (Namespace, Survey)| Namespace {
+            established: established_in(namespace.netns),
+            ..namespace
+        };
         (self.open.into_iter().map(ended).collect(), self.missed)
     }
 }

@@ -110,52 +110,52 @@ impl Ledger {
     }
 
     /// Records a packet that enters the path.
-    pub fn enter(&mut self, at: Time, seen: &Seen) {
+    pub fn enter(&mut self, at: Time, segment: &Seen) {
         self.advance(at);
-        let index = self.flow(at, seen.key);
+        let index = self.flow(at, segment.key);
         let flow = &mut self.flows[index];
         let count = &mut flow.count;
         let number = count.entered_packets;
-        count.entered_packets += seen.packets;
-        count.max_payload_bytes = count.max_payload_bytes.max(seen.payload_bytes.div_ceil(seen.packets));
-        if seen.key.protocol == Protocol::Tcp && seen.is_syn_or_fin {
-            flow.entered.start(seen.sequence);
+        count.entered_packets += segment.packets;
+        count.max_payload_bytes = count.max_payload_bytes.max(segment.payload_bytes.div_ceil(segment.packets));
+        if segment.key.protocol == Protocol::Tcp && segment.is_syn_or_fin {
+            flow.entered.start(segment.sequence);
         }
-        if seen.payload_bytes > 0 {
-            count.data_packets += seen.packets;
+        if segment.payload_bytes > 0 {
+            count.data_packets += segment.packets;
             if let Some(retransmits) = &mut count.retransmits {
-                let new = flow.entered.pass(seen.sequence, seen.payload_bytes);
-                *retransmits += if new < seen.payload_bytes { seen.packets } else { 0 };
+                let new = flow.entered.pass(segment.sequence, segment.payload_bytes);
+                *retransmits += if new < segment.payload_bytes { segment.packets } else { 0 };
             }
         }
-        let entry = Entry { flow: index, number, packets: seen.packets, at };
-        if let Some(earlier) = self.on_path.get(&seen.identity) {
+        let entry = Entry { flow: index, number, packets: segment.packets, at };
+        if let Some(earlier) = self.on_path.get(&segment.identity) {
             if earlier.at + MAX_ON_PATH > at {
-                self.alike.entry(seen.identity).or_default().push_back(entry);
+                self.alike.entry(segment.identity).or_default().push_back(entry);
                 return;
             }
         }
-        if let Some(lost) = self.on_path.insert(seen.identity, entry) {
+        if let Some(lost) = self.on_path.insert(segment.identity, entry) {
             self.flows[lost.flow].count.lost_packets += lost.packets;
         }
     }
 
     /// Records a packet that leaves the path.
-    pub fn leave(&mut self, at: Time, seen: &Seen) {
+    pub fn leave(&mut self, at: Time, segment: &Seen) {
         self.advance(at);
-        let entry = self.take(seen.identity);
-        let index = self.flow(at, seen.key);
+        let entry = self.take(segment.identity);
+        let index = self.flow(at, segment.key);
         let flow = &mut self.flows[index];
         let count = &mut flow.count;
-        count.delivered_packets += seen.packets;
-        count.delivered_ip_bytes += seen.ip_bytes;
-        if seen.key.protocol == Protocol::Tcp && seen.is_syn_or_fin {
-            flow.delivered.start(seen.sequence);
+        count.delivered_packets += segment.packets;
+        count.delivered_ip_bytes += segment.ip_bytes;
+        if segment.key.protocol == Protocol::Tcp && segment.is_syn_or_fin {
+            flow.delivered.start(segment.sequence);
         }
-        if seen.payload_bytes > 0 {
-            count.delivered_bytes += match seen.key.protocol {
-                Protocol::Tcp => flow.delivered.pass(seen.sequence, seen.payload_bytes),
-                Protocol::Udp => seen.payload_bytes,
+        if segment.payload_bytes > 0 {
+            count.delivered_bytes += match segment.key.protocol {
+                Protocol::Tcp => flow.delivered.pass(segment.sequence, segment.payload_bytes),
+                Protocol::Udp => segment.payload_bytes,
             };
             count.last_delivery = Some(at);
         }

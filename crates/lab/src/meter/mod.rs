@@ -209,12 +209,12 @@ impl Reader {
         if at_ns < clock.monotonic_ns(Time::ZERO) || until.is_some_and(|until| clock.at(at_ns) > until) {
             return;
         }
-        let seen = self.taps[index].front().and_then(|frame| packet::read(frame.ip, frame.segment_bytes));
+        let segment = self.taps[index].front().and_then(|frame| packet::read(frame.ip, frame.segment_bytes));
         let is_wanted =
             |key: &FlowKey| only.as_ref().is_none_or(|only| only.contains(&key.from) || only.contains(&key.to));
-        match seen.filter(|seen| is_wanted(&seen.key)) {
-            Some(seen) if is_leaving => ledger.leave(clock.at(at_ns), &seen),
-            Some(seen) => ledger.enter(clock.at(at_ns), &seen),
+        match segment.filter(|segment| is_wanted(&segment.key)) {
+            Some(segment) if is_leaving => ledger.leave(clock.at(at_ns), &segment),
+            Some(segment) => ledger.enter(clock.at(at_ns), &segment),
             None => {}
         }
     }

@@ -186,14 +186,14 @@ pub(super) mod tests {
     #[test]
     fn a_segment_is_matched_despite_a_different_checksum_and_ttl() {
         let mut ip = segment(7, 1, b"hello");
-        let seen = read(&ip, 0).unwrap();
-        assert_eq!((seen.payload_bytes, seen.ip_bytes, seen.packets, seen.sequence), (5, 45, 1, 7));
-        assert_eq!(seen.key.from, "10.0.0.1:443".parse().unwrap());
-        assert_eq!(seen.key.reversed().from, "10.0.0.2:5000".parse().unwrap());
+        let parsed = read(&ip, 0).unwrap();
+        assert_eq!((parsed.payload_bytes, parsed.ip_bytes, parsed.packets, parsed.sequence), (5, 45, 1, 7));
+        assert_eq!(parsed.key.from, "10.0.0.1:443".parse().unwrap());
+        assert_eq!(parsed.key.reversed().from, "10.0.0.2:5000".parse().unwrap());
         // TTL, its checksum, ECN, and the checksum of TCP.
         (ip[8], ip[10], ip[1], ip[37]) = (63, 9, 3, 9);
-        assert_eq!(read(&ip, 0).unwrap().identity, seen.identity);
-        assert_ne!(read(&segment(7, 2, b"hello"), 0).unwrap().identity, seen.identity, "a retransmission");
+        assert_eq!(read(&ip, 0).unwrap().identity, parsed.identity);
+        assert_ne!(read(&segment(7, 2, b"hello"), 0).unwrap().identity, parsed.identity, "a retransmission");
         assert_eq!(read(&segment(7, 1, &[0; 3000]), 1448).unwrap().packets, 3);
     }
 
@@ -204,9 +204,9 @@ pub(super) mod tests {
         ip.extend("fd00::2".parse::<Ipv6Addr>().unwrap().octets());
         ip.extend([UDP, 0, 0, 0, 0, 0, 0, 0]);
         ip.extend([0x11, 0x51, 0x13, 0x88, 0, 12, 0, 0, 1, 2, 3, 4]);
-        let seen = read(&ip, 0).unwrap();
-        assert_eq!((seen.key.protocol, seen.payload_bytes, seen.ip_bytes), (Protocol::Udp, 4, 60));
-        assert_eq!(seen.key.from, "[fd00::1]:4433".parse().unwrap());
+        let parsed = read(&ip, 0).unwrap();
+        assert_eq!((parsed.key.protocol, parsed.payload_bytes, parsed.ip_bytes), (Protocol::Udp, 4, 60));
+        assert_eq!(parsed.key.from, "[fd00::1]:4433".parse().unwrap());
     }
 
     #[test]
@@ -219,7 +219,7 @@ pub(super) mod tests {
         assert_eq!(read(&icmp, 0), None);
         for length in 0..40 {
             assert_eq!(
-                read(&segment(7, 1, b"")[..length], 0).map(|seen| seen.payload_bytes),
+                read(&segment(7, 1, b"")[..length], 0).map(|parsed| parsed.payload_bytes),
                 None.or(match length {
                     34.. => Some(0),
                     _ => None,

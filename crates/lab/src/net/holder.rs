@@ -68,24 +68,24 @@ impl Holder {
             Ok(()) => Ok(holder),
             Err(error) => {
                 holder.end();
-                let mut said = String::new();
+                let mut message = String::new();
                 if let Some(mut stderr) = holder.child.stderr.take() {
-                    let _ = stderr.read_to_string(&mut said);
+                    let _ = stderr.read_to_string(&mut message);
                 }
-                if said.trim().is_empty() { Err(error) } else { Err(io::Error::other(said.trim().to_owned())) }
+                if message.trim().is_empty() { Err(error) } else { Err(io::Error::other(message.trim().to_owned())) }
             }
         }
     }
 
     fn echo(&mut self) -> io::Result<()> {
-        let gone = || io::Error::other("`unshare` ended without a word");
-        self.child.stdin.as_mut().ok_or_else(gone)?.write_all(b"\n").map_err(|_| gone())?;
-        let stdout = self.child.stdout.as_mut().ok_or_else(gone)?;
+        let closed = || io::Error::other("`unshare` ended without a word");
+        self.child.stdin.as_mut().ok_or_else(closed)?.write_all(b"\n").map_err(|_| closed())?;
+        let stdout = self.child.stdout.as_mut().ok_or_else(closed)?;
         let timeout = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
         if poll(&mut [PollFd::new(stdout, PollFlags::IN)], Some(&timeout))? == 0 {
             return Err(io::Error::other("`unshare` did not answer in time"));
         }
-        stdout.read_exact(&mut [0]).map_err(|_| gone())
+        stdout.read_exact(&mut [0]).map_err(|_| closed())
     }
 
     /// A command inside: in one of the named namespaces, or in the holder's own.

@@ -17,13 +17,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error> {
     let give_up = Instant::now() + PATIENCE;
     loop {
-        let left: Vec<_> = processes(identities).into_iter().filter(|(pid, _)| *pid != holder).collect();
-        if left.is_empty() {
+        let survivors: Vec<_> = processes(identities).into_iter().filter(|(pid, _)| *pid != holder).collect();
+        if survivors.is_empty() {
             return Ok(());
         }
         if Instant::now() > give_up {
-            let names: Vec<String> = left.iter().map(|(pid, name)| format!("{pid} ({name})")).collect();
-            let pids: Vec<String> = left.iter().map(|(pid, _)| pid.to_string()).collect();
+            let names: Vec<String> = survivors.iter().map(|(pid, name)| format!("{pid} ({name})")).collect();
+            let pids: Vec<String> = survivors.iter().map(|(pid, _)| pid.to_string()).collect();
             return Err(Error::new(
                 "leftovers",
                 format!("processes still live in the network of the experiment: {}", names.join(", ")),

@@ -137,8 +137,8 @@ impl Network {
 
     fn find_identities(&self) -> Result<BTreeSet<u64>, Error> {
         let names = self.places().map(|place| Some(place.name.as_str())).chain([Some(places::ROUTER), None]);
-        let found: Result<_, _> = names.map(|name| self.shell.holder.identity(name)).collect();
-        found.map_err(|error| {
+        let identities: Result<_, _> = names.map(|name| self.shell.holder.identity(name)).collect();
+        identities.map_err(|error| {
             Error::new(
                 "no-namespaces",
                 format!("the namespaces that were just made cannot be found: {error}"),

@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn an_enabled_offload_is_detected() {
-        let told = |value: u32| -> Answer { Ok(value.to_ne_bytes().to_vec()) };
-        assert_eq!(still_on(&[told(0), told(0), told(0)]), None);
-        assert_eq!(still_on(&[told(0), told(0), told(1)]), Some("generic-receive-offload"));
+        let answer = |value: u32| -> Answer { Ok(value.to_ne_bytes().to_vec()) };
+        assert_eq!(still_on(&[answer(0), answer(0), answer(0)]), None);
+        assert_eq!(still_on(&[answer(0), answer(0), answer(1)]), Some("generic-receive-offload"));
     }
 }

@@ -140,8 +140,8 @@ pub(crate) fn mac_text(mac: [u8; 6]) -> String {
 pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Error> {
     let mut senders: Vec<Place> = Vec::new();
     let mut place_of = |host: &str, extra_rtt: Span| -> Result<usize, Error> {
-        if let Some(found) = senders.iter().position(|place| place.host == host && place.extra_rtt == extra_rtt) {
-            return Ok(found);
+        if let Some(index) = senders.iter().position(|place| place.host == host && place.extra_rtt == extra_rtt) {
+            return Ok(index);
         }
         if senders.len() == MAX_SENDERS {
             return Err(Error::new(

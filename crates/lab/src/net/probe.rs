@@ -117,11 +117,11 @@ pub fn usable_algorithms() -> Result<Vec<String>, Error> {
 /// As [`usable_algorithms`].
 pub fn qdiscs() -> Result<BTreeSet<String>, Error> {
     let find = || {
-        let mut found = qdisc::accepted(QDISCS)?;
+        let mut qdiscs = qdisc::accepted(QDISCS)?;
         if qdisc::has_policers()? {
-            found.insert(POLICE.to_owned());
+            qdiscs.insert(POLICE.to_owned());
         }
-        Ok(found)
+        Ok(qdiscs)
     };
     DISCIPLINES.get_or_init(find).clone()
 }

@@ -62,14 +62,14 @@ fn of_hosts() -> Result<BTreeSet<String>, Error> {
 pub(super) fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, Error> {
     let mut shell = Shell::start()?;
     shell.run(None, "ip link add t0 type veth peer name t1")?;
-    let mut found = BTreeSet::new();
+    let mut accepted = BTreeSet::new();
     for (name, parameters) in candidates {
         let line = format!("tc qdisc replace dev t0 root {name} {parameters}");
         if shell.run(None, line.trim_end()).is_ok() {
-            found.insert((*name).to_owned());
+            accepted.insert((*name).to_owned());
         }
     }
-    Ok(found)
+    Ok(accepted)
 }
 
 /// Whether a filter of htb can drop what exceeds a rate.
@@ -88,8 +88,8 @@ pub(super) fn has_policers() -> Result<bool, Error> {
 }
 
 /// The error where a host cannot have it. `said` is what the kernel said, `has` what could be had instead.
-pub(crate) fn refused(host: &str, name: &str, said: &str, has: &str, hint: impl Into<String>) -> Error {
-    let message = format!("host.{host}.qdisc: the queue discipline `{name}` cannot be had: {said}; {has}");
+pub(crate) fn refused(host: &str, name: &str, reason: &str, has: &str, hint: impl Into<String>) -> Error {
+    let message = format!("host.{host}.qdisc: the queue discipline `{name}` cannot be had: {reason}; {has}");
     Error::new("no-qdisc", message, hint)
 }
 

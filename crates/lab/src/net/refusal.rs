@@ -36,17 +36,17 @@ pub(crate) fn explain(error: &io::Error) -> Error {
     explain_with(&error.to_string(), sysctl::read)
 }
 
-fn explain_with(said: &str, setting: impl Fn(&str) -> Option<String>) -> Error {
-    let found = SWITCHES.iter().find(|(name, forbids, _)| setting(name).as_deref() == Some(*forbids));
-    match found {
+fn explain_with(reason: &str, setting: impl Fn(&str) -> Option<String>) -> Error {
+    let switch = SWITCHES.iter().find(|(name, forbids, _)| setting(name).as_deref() == Some(*forbids));
+    match switch {
         Some((name, forbids, mend)) => Error::new(
             "no-namespaces",
-            format!("network namespaces are switched off: {name} is {forbids} ({said})"),
+            format!("network namespaces are switched off: {name} is {forbids} ({reason})"),
             format!("{mend}; or run thalweg as root; or simulate: thalweg run FILE --engine sim"),
         ),
         None => Error::new(
             "no-namespaces",
-            format!("this machine refuses network namespaces ({said}), and no setting says so"),
+            format!("this machine refuses network namespaces ({reason}), and no setting says so"),
             "in a container, its security profile forbids them: start it with --security-opt seccomp=unconfined \
              --cap-add SYS_ADMIN; elsewhere run thalweg as root; or simulate: thalweg run FILE --engine sim",
         ),

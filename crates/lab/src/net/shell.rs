@@ -84,8 +84,8 @@ impl Shell {
         if output.status.success() {
             return Ok(());
         }
-        let (line, said) = who_failed(batch, &String::from_utf8_lossy(&output.stderr));
-        Err(failed(namespace, line, &said))
+        let (line, message) = who_failed(batch, &String::from_utf8_lossy(&output.stderr));
+        Err(failed(namespace, line, &message))
     }
 
     /// Performs the system calls that these commands stand for; each is a line of the script.
@@ -167,11 +167,11 @@ pub(crate) fn not_started(program: &str, error: &io::Error) -> Error {
 }
 
 /// The error of a command that failed.
-pub(crate) fn failed(namespace: Option<&str>, line: &str, said: &str) -> Error {
+pub(crate) fn failed(namespace: Option<&str>, line: &str, message: &str) -> Error {
     let place = namespace.map(|name| format!(" in the namespace {name}")).unwrap_or_default();
     Error::new(
         "command-failed",
-        format!("`{line}` failed{place}: {}", one_line(said)),
+        format!("`{line}` failed{place}: {}", one_line(message)),
         "try it by hand inside: unshare -Urnm bash (as root: unshare -nm bash)",
     )
 }
@@ -182,10 +182,10 @@ fn program_of(line: &str) -> &str {
 }
 
 /// Which command of a batch failed, and what it said. Behind that, `ip` and `tc` say `Command failed -:3` of the third.
-fn who_failed<'a>(batch: &'a [String], said: &str) -> (&'a str, String) {
+fn who_failed<'a>(batch: &'a [String], stderr: &str) -> (&'a str, String) {
     let number = |line: &str| line.strip_prefix("Command failed -:")?.trim().parse::<usize>().ok()?.checked_sub(1);
-    let failed = said.lines().find_map(number).and_then(|number| batch.get(number)).or(batch.last());
-    let rest: Vec<&str> = said.lines().filter(|line| number(line).is_none()).collect();
+    let failed = stderr.lines().find_map(number).and_then(|number| batch.get(number)).or(batch.last());
+    let rest: Vec<&str> = stderr.lines().filter(|line| number(line).is_none()).collect();
     (failed.map_or("", String::as_str), rest.join("\n"))
 }
 

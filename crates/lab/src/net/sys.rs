@@ -73,15 +73,15 @@ pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answe
     let in_child = move || {
         namespaces.iter().try_for_each(enter)?;
         for act in &acts {
-            let mut told = [0; ANSWER];
-            let (errno, length) = match perform(act, &mut told) {
+            let mut answer = [0; ANSWER];
+            let (errno, length) = match perform(act, &mut answer) {
                 Ok(length) => (0, length),
                 // 0 would stand for success.
                 Err(error) => (error.raw_os_error().unwrap_or(libc::EIO), 0),
             };
             write_all(raw_writer, &errno.to_ne_bytes())?;
             write_all(raw_writer, &(length as u32).to_ne_bytes())?;
-            write_all(raw_writer, &told[..length])?;
+            write_all(raw_writer, &answer[..length])?;
         }
         // SAFETY: it ends this process, which has nothing to clean up, and touches no memory.
         unsafe { libc::_exit(0) }

@@ -35,7 +35,7 @@ pub const OPTIONAL: &[&str] = &[
 /// `no-sysctl`: one cannot be made, or reads otherwise than it was written; it is named with its value and what the
 /// kernel said.
 pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
-    let mut made = BTreeMap::new();
+    let mut values = BTreeMap::new();
     for (name, value) in settings {
         let file = file(name);
         if !file.exists() && OPTIONAL.contains(&name.as_str()) {
@@ -53,9 +53,9 @@ pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, Str
         if now != words(value) {
             return Err(refused(io::Error::other(format!("the kernel made it \"{now}\""))));
         }
-        made.insert(name.clone(), now);
+        values.insert(name.clone(), now);
     }
-    Ok(made)
+    Ok(values)
 }
 
 /// Returns the value of a setting without surrounding white space; `None` if it cannot be read.

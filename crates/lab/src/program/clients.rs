@@ -63,7 +63,7 @@ pub(super) struct Clients<'a> {
 
 impl<'a> Clients<'a> {
     pub fn new(experiment: &'a Experiment, programs: &'a Programs, clock: Clock, wakeup: &'a Wakeup) -> Clients<'a> {
-        let flows: Vec<usize> = programs.runs.iter().map(|each| each.flow).collect();
+        let flows: Vec<usize> = programs.runs.iter().map(|run| run.flow).collect();
         let mut agenda = Agenda::new(experiment, Randomness::new(experiment).series, |flow| flows.contains(&flow));
         let opens = agenda.first_opens().into_iter().map(|(at, series)| (at, Timer::Open { series }));
         let stops =
@@ -127,14 +127,13 @@ impl<'a> Clients<'a> {
         }
         let (flow_index, copy) = self.agenda.copy_of(series);
         let flow = &self.experiment.flows[flow_index];
-        let (Some(program), Some(each)) =
-            (&flow.program, self.programs.runs.iter().find(|each| each.flow == flow_index))
+        let (Some(program), Some(run)) = (&flow.program, self.programs.runs.iter().find(|run| run.flow == flow_index))
         else {
             return Ok(());
         };
         let size_bytes = opening.size.map(|size| size.0);
         let port = program.port + copy as u16;
-        let values = Values { server: each.to.to_string(), port, size: size_bytes, cc: flow.cc.clone() };
+        let values = Values { server: run.to.to_string(), port, size: size_bytes, cc: flow.cc.clone() };
         let output = self.programs.folder.join(&flow.name);
         let files = format!("client-{copy}-{}", opening.number);
         let surroundings = Surroundings { folder: &program.folder, output: &output, name: files };

@@ -29,14 +29,14 @@ pub(super) fn descendants() -> Vec<Pid> {
             children.entry(parent).or_default().push(pid);
         }
     }
-    let mut found = Vec::new();
+    let mut pids = Vec::new();
     let mut next = vec![getpid().as_raw_nonzero().get()];
     while let Some(pid) = next.pop() {
         let below = children.remove(&pid).unwrap_or_default();
-        found.extend(below.iter().filter_map(|pid| Pid::from_raw(*pid)));
+        pids.extend(below.iter().filter_map(|pid| Pid::from_raw(*pid)));
         next.extend(below);
     }
-    found
+    pids
 }
 
 /// The parent of a process that has not ended. Source: proc_pid_stat(5).

@@ -36,10 +36,10 @@ impl<'a> Servers<'a> {
     pub fn start(experiment: &'a Experiment, programs: &Programs, wakeup: &Wakeup) -> Result<Servers<'a>, Error> {
         let (sender, ended) = mpsc::channel();
         let mut servers = Servers { experiment, running: BTreeMap::new(), ended };
-        for each in &programs.serves {
-            for copy in 0..u64::from(experiment.flows[each.flow].count) {
-                let of = Copy { flow: each.flow, copy };
-                let process = start_one(experiment, programs, (of, each.to.to_string()), &sender, wakeup)?;
+        for served in &programs.serves {
+            for copy in 0..u64::from(experiment.flows[served.flow].count) {
+                let of = Copy { flow: served.flow, copy };
+                let process = start_one(experiment, programs, (of, served.to.to_string()), &sender, wakeup)?;
                 servers.running.insert(of, process);
             }
         }

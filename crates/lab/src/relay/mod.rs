@@ -201,7 +201,7 @@ fn bad_link(name: &str, error: &LinkError) -> Error {
 }
 
 fn unknown_host(experiment: &Experiment, name: &str) -> Error {
-    let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
-    let message = format!("there is no host {name}; the experiment has {}", known.join(", "));
+    let hosts: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
+    let message = format!("there is no host {name}; the experiment has {}", hosts.join(", "));
     Error::new("unknown-host", message, "a plan made by thalweg has every host that its flows use")
 }

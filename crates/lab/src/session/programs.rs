@@ -94,9 +94,9 @@ impl Programs {
     /// `leftovers`: a process does not end.
     pub fn end(&mut self, status: ExitStatus, spared: &[u32]) -> Result<BTreeMap<String, f64>, Error> {
         self.server.take().into_iter().for_each(Server::end);
-        let left = self.reaper.end_all_but(spared)?;
+        let ended = self.reaper.end_all_but(spared)?;
         let code = status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-        let measured = [(EXIT_CODE, f64::from(code)), (LEFT, left as f64)];
+        let measured = [(EXIT_CODE, f64::from(code)), (LEFT, ended as f64)];
         Ok(measured.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 

@@ -66,8 +66,8 @@ impl Reaper {
     /// `leftovers`.
     pub fn end_all_but(&mut self, spared: &[u32]) -> Result<u64, Error> {
         let mut line = String::new();
-        let asked = self.send(spared.iter()).and_then(|()| self.answers.read_line(&mut line));
-        let count = asked.ok().and_then(|_| line.trim().parse().ok());
+        let answer = self.send(spared.iter()).and_then(|()| self.answers.read_line(&mut line));
+        let count = answer.ok().and_then(|_| line.trim().parse().ok());
         count.ok_or_else(|| {
             let message = format!("programs still run in the network: {}", line.trim());
             Error::new("leftovers", message, "end them: kill -9 PID")
@@ -118,16 +118,16 @@ fn end_all(namespaces: &BTreeSet<u64>, spared: &BTreeSet<u32>) -> io::Result<u64
     let began = Instant::now();
     let mut ended = BTreeSet::new();
     loop {
-        let left: Vec<(u32, String)> =
+        let survivors: Vec<(u32, String)> =
             processes(namespaces).into_iter().filter(|(pid, _)| !spared.contains(pid)).collect();
-        if left.is_empty() {
+        if survivors.is_empty() {
             return Ok(ended.len() as u64);
         }
         if began.elapsed() > TERM + KILL {
-            let names: Vec<String> = left.iter().map(|(pid, name)| format!("{pid} ({name})")).collect();
+            let names: Vec<String> = survivors.iter().map(|(pid, name)| format!("{pid} ({name})")).collect();
             return Err(io::Error::other(names.join(", ")));
         }
-        for pid in left.iter().filter_map(|(pid, _)| Pid::from_raw(*pid as i32)) {
+        for pid in survivors.iter().filter_map(|(pid, _)| Pid::from_raw(*pid as i32)) {
             let is_new = ended.insert(pid.as_raw_nonzero());
             // As the end of a terminal does: shells ignore SIGTERM, and a stopped process handles nothing.
             let signals: &[Signal] = match (is_new, began.elapsed() > TERM) {

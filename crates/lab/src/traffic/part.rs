@@ -32,8 +32,8 @@ impl Part {
         let address = |to| SocketAddr::new(to, port);
         Part {
             host: host.to_owned(),
-            flows: sends.iter().map(|each| each.flow).collect(),
-            to: sends.iter().map(|each| (each.flow, address(each.to))).collect(),
+            flows: sends.iter().map(|send| send.flow).collect(),
+            to: sends.iter().map(|send| (send.flow, address(send.to))).collect(),
             background: background.map(address),
             receives,
             port,

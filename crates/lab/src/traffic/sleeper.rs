@@ -35,9 +35,9 @@ impl Bell {
     /// The same for who has just read the clock, and what it showed: looks at the clock are not free everywhere.
     pub(super) fn sleep_from(&self, mut now_ns: u64, at_ns: Option<u64>) -> bool {
         loop {
-            let left = at_ns.map(|at| timespec(at.saturating_sub(now_ns)));
+            let timeout = at_ns.map(|at| timespec(at.saturating_sub(now_ns)));
             let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
-            match poll(&mut fds, left.as_ref()) {
+            match poll(&mut fds, timeout.as_ref()) {
                 // It is never early.
                 Ok(0) => return true,
                 Err(rustix::io::Errno::INTR) => now_ns = at_ns.map_or(0, |_| monotonic_ns()),

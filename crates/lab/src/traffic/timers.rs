@@ -85,16 +85,16 @@ mod tests {
         timers.enter(Time(0), 'a');
         timers.enter(Time(0), 'b');
         assert_eq!(timers.due(), None, "the experiment has not started");
-        let mut seen = String::new();
-        while seen.len() < 3 {
+        let mut expired = String::new();
+        while expired.len() < 3 {
             timers.arm().unwrap();
             poll(&mut [PollFd::new(&timers.fd, PollFlags::IN)], Some(&timespec(5_000_000_000))).unwrap();
             while let Some((at, event)) = timers.due() {
                 assert!(clock.monotonic_ns(at) <= monotonic_ns());
-                seen.push(event);
+                expired.push(event);
             }
         }
-        assert_eq!(seen, "abc");
+        assert_eq!(expired, "abc");
         timers.arm().unwrap();
         let ready = poll(&mut [PollFd::new(&timers.fd, PollFlags::IN)], Some(&timespec(0))).unwrap();
         assert_eq!(ready, 0, "nothing is left to wake for");

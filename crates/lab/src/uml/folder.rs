@@ -59,7 +59,7 @@ impl Drop for Folder {
 /// Processes of the guest's programs can outlive its kernel's, which alone ends with the supervisor.
 pub(super) fn remove_left(folder: &Path) {
     let Ok(folder_itself) = fs::metadata(folder) else { return };
-    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let folder_itself = identity(folder_itself);
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
@@ -110,12 +110,12 @@ mod tests {
     #[test]
     fn a_directory_in_use_is_kept_and_an_orphaned_one_is_removed() {
         let parent = tempfile::tempdir().unwrap();
-        let left = parent.path().join("thalweg-guest-1-0");
-        fs::create_dir(&left).unwrap();
-        let mut process = Command::new("sleep").arg("1000").current_dir(&left).spawn().unwrap();
-        fs::write(left.join("words.jsonl"), "{}").unwrap();
+        let orphaned = parent.path().join("thalweg-guest-1-0");
+        fs::create_dir(&orphaned).unwrap();
+        let mut process = Command::new("sleep").arg("1000").current_dir(&orphaned).spawn().unwrap();
+        fs::write(orphaned.join("words.jsonl"), "{}").unwrap();
         let first = Folder::make(parent.path()).unwrap();
-        assert!(!left.exists(), "no supervisor held it");
+        assert!(!orphaned.exists(), "no supervisor held it");
         assert_eq!(process.wait().unwrap().signal(), Some(libc::SIGKILL));
         let second = Folder::make(parent.path()).unwrap();
         assert!(first.path().exists() && second.path().exists());

@@ -266,10 +266,11 @@ impl Guest {
         let is_told = |line: &&str| !line.is_empty() && !line.contains("[<");
         let lines: Vec<&str> = console.lines().map(str::trim).filter(is_told).collect();
         let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" | ");
-        let said = if last.is_empty() { "and printed nothing".to_owned() } else { format!("its last lines: {last}") };
+        let console =
+            if last.is_empty() { "and printed nothing".to_owned() } else { format!("its last lines: {last}") };
         Error::new(
             "guest-died",
-            format!("{what}; {said}"),
+            format!("{what}; {console}"),
             "try again; if it happens again, please report it with these lines",
         )
     }
@@ -317,14 +318,14 @@ fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
     };
     let rtt = experiment.rtt_ns.max(longest(forward) + longest(&experiment.reverse));
     let far = experiment.flows.iter().map(|flow| flow.extra_rtt_ns).max().unwrap_or_default();
-    let held = rate.map_or(0, |rate| {
+    let packet_bytes = rate.map_or(0, |rate| {
         let buffer = match forward.buffer {
             Buffer::Bytes { bytes } => bytes,
             Buffer::Packets { packets } => Bytes(packets.0.saturating_mul(MTU.0)),
         };
         rate.bytes_in(rtt + far).0.saturating_add(buffer.0)
     });
-    (MIN_MEMORY_MIB + (held.saturating_mul(TIMES) >> 20)).min(MAX_MEMORY_MIB)
+    (MIN_MEMORY_MIB + (packet_bytes.saturating_mul(TIMES) >> 20)).min(MAX_MEMORY_MIB)
 }
 
 #[cfg(test)]

@@ -47,11 +47,11 @@ fn a_sending_connection_is_listed_with_its_algorithm_and_rate() {
     ] {
         let (live, local) = observe_sender(from, algorithm);
         assert!(live.established >= 2, "both sides: {live:?}");
-        let connection = live.connections.iter().find(|one| one.local == local).expect("it has sent");
+        let connection = live.connections.iter().find(|connection| connection.local == local).expect("it has sent");
         assert_eq!(connection.algorithm, algorithm);
         assert!(connection.goodput_bps > 1e6, "{connection:?}");
         assert_eq!(connection.bw_bps.is_some_and(|bw_bps| bw_bps > 0), algorithm == "bbr", "{connection:?}");
         assert_eq!(connection.verdict == Verdict::NotBbr, algorithm != "bbr");
-        assert!(live.connections.iter().all(|one| one.goodput_bps > 0.0));
+        assert!(live.connections.iter().all(|connection| connection.goodput_bps > 0.0));
     }
 }

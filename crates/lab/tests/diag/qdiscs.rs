@@ -314,7 +314,7 @@ fn marks_and_losses_match_tc_on_kernels_that_report_them() {
 /// Returns the statistics of a queue discipline from the output of tc.
 fn statistics_of(all: &str, handle: &str) -> Value {
     let all: Vec<Value> = serde_json::from_str(all).expect("tc prints JSON");
-    all.into_iter().find(|one| one["handle"] == handle).expect("it is there")
+    all.into_iter().find(|qdisc| qdisc["handle"] == handle).expect("it is there")
 }
 
 #[test]

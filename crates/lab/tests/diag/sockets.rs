@@ -48,7 +48,7 @@ fn dump() -> Vec<Socket> {
 
 fn find(socket: &TcpStream) -> Socket {
     let port = socket.local_addr().expect("it is bound").port();
-    dump().into_iter().find(|found| found.local_port == port).expect("it is in the dump")
+    dump().into_iter().find(|socket| socket.local_port == port).expect("it is in the dump")
 }
 
 /// The number that follows a name in the output of ss.
@@ -189,7 +189,7 @@ fn a_closed_socket_that_still_sends_is_in_the_dump() {
     client.set_nonblocking(true).expect("it is open");
     until("both buffers are full", || client.write(&[7; 65_536]).is_err());
     drop(client);
-    let left = dump().into_iter().find(|socket| socket.local_port == port).expect("it still has to send");
-    assert_eq!(left.info.state, 4, "FIN-WAIT-1");
+    let closed = dump().into_iter().find(|socket| socket.local_port == port).expect("it still has to send");
+    assert_eq!(closed.info.state, 4, "FIN-WAIT-1");
     drop(server);
 }

@@ -39,23 +39,23 @@ pub fn command(role: &Value) -> Command {
 
 /// Returns the report of a role from its output.
 pub fn report_from(output: &str) -> Value {
-    let found = output.lines().find_map(|line| line.split_once(REPORT_PREFIX));
-    let (_, answer) = found.unwrap_or_else(|| panic!("the process reported nothing: {output}"));
+    let report = output.lines().find_map(|line| line.split_once(REPORT_PREFIX));
+    let (_, answer) = report.unwrap_or_else(|| panic!("the process reported nothing: {output}"));
     serde_json::from_str(answer).expect("JSON")
 }
 
 /// Waits for the first report of a running role.
 pub fn wait_for_report(child: &mut Child) -> Value {
     let stdout = child.stdout.as_mut().expect("a pipe");
-    let mut seen = String::new();
+    let mut output = String::new();
     let mut lines = BufReader::new(stdout).lines();
     while let Some(Ok(line)) = lines.next() {
-        seen.push_str(&line);
+        output.push_str(&line);
         if line.contains(REPORT_PREFIX) {
             return report_from(&line);
         }
     }
-    panic!("the process exited without a report: {seen}");
+    panic!("the process exited without a report: {output}");
 }
 
 /// Plays a role in a namespace to its end and returns its report.

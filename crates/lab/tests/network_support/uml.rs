@@ -21,8 +21,8 @@ pub fn is_in_guest(name: &str) -> bool {
         cannot_run("no kernel in virtual time is built: thalweg kernel build");
         return false;
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "in the guest: {said}\n{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("1 passed"), "the guest ran no test named {name}: {said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "in the guest: {stdout}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(stdout.contains("1 passed"), "the guest ran no test named {name}: {stdout}");
     false
 }

@@ -257,8 +257,8 @@ fn an_unprivileged_user_gets_the_same_path() {
     command.env("THALWEG_AS_NOBODY", "1").current_dir("/").args(["--exact", "--nocapture"]);
     command.arg("packets_arrive_after_the_delay_of_each_direction_and_in_order");
     let output = command.output().expect("setpriv is installed");
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    let printed = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.contains("1 passed"), "{printed}");
 }
 
 #[test]

@@ -138,9 +138,9 @@ impl Path {
             }
         };
         self.relay.end();
-        let said = receiver.end();
+        let output = receiver.end();
         self.network.close().expect("nothing is left");
-        (RelayReports { forward, reverse, measured, untrustworthy }, said)
+        (RelayReports { forward, reverse, measured, untrustworthy }, output)
     }
 }
 
@@ -181,16 +181,16 @@ impl Program {
 
     /// Waits for its exit; returns its output since the last call.
     pub fn finish(mut self) -> Vec<String> {
-        let said = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();
+        let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();
         assert!(self.child.wait().expect("it is a child").success());
-        said
+        output
     }
 
     /// Ends it by closing its stdin; returns its output since.
     pub fn end(mut self) -> Vec<String> {
         drop(self.child.stdin.take());
-        let said = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();
+        let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();
         self.child.wait().expect("it is a child");
-        said
+        output
     }
 }

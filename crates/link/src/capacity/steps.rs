@@ -78,8 +78,8 @@ impl Steps {
         let size = u128::from(size.0) * PER_BYTE;
         let credited = size.min(self.credit);
         self.credit -= credited;
-        let mut left = size - credited;
-        if left == 0 {
+        let mut remaining = size - credited;
+        if remaining == 0 {
             return Some(start);
         }
         let mut begin = start;
@@ -90,17 +90,17 @@ impl Steps {
             let (phase, end) = self.phase_at(begin);
             let rate = u128::from(phase.rate_bps);
             if rate > 0 {
-                let nanos = div_ceil(left, rate);
+                let nanos = div_ceil(remaining, rate);
                 let finish = u128::from(begin.0) + nanos;
                 if finish <= u128::from(end.0) {
-                    self.credit = nanos * rate - left;
+                    self.credit = nanos * rate - remaining;
                     return Some(Time(finish as u64));
                 }
             }
             if end == Time::MAX {
                 return None;
             }
-            left -= rate * u128::from(end.since(begin).0);
+            remaining -= rate * u128::from(end.since(begin).0);
             begin = end;
         }
     }

@@ -272,12 +272,12 @@ impl Guard {
     fn reason(&self, prefix: Prefix, now: Time, policys: String) -> String {
         let (_, is_withdrawn) = self.standing(prefix, now);
         if is_withdrawn {
-            let left = self.withdrawn_until(prefix, now).map_or(Span::ZERO, |until| until.since(now));
+            let remaining = self.withdrawn_until(prefix, now).map_or(Span::ZERO, |until| until.since(now));
             return format!(
                 "{} is back for another {:.1} h, because connections that the policy chose for were worse than those \
                  held out. Otherwise: {policys}",
                 self.arms.arm(self.arms.default()).name,
-                left.as_secs_f64() / 3600.0,
+                remaining.as_secs_f64() / 3600.0,
             );
         }
         let wanted = self.policy.weights(prefix, Class::default(), now);
@@ -340,7 +340,8 @@ impl Guard {
 
     /// Adds a pair to the evidence about a destination and all around it.
     fn weigh(&mut self, prefix: Prefix, distance: f64, now: Time, events: &mut Vec<PolicyEvent>) {
-        let scale = self.destinations.get_mut(&prefix).map_or(1.0, |found| found.stratum.scale_before(distance));
+        let scale =
+            self.destinations.get_mut(&prefix).map_or(1.0, |destination| destination.stratum.scale_before(distance));
         let prefixes: Vec<Prefix> = self.settings.tree.ancestors(prefix).chain([prefix]).collect();
         for prefix in prefixes {
             let evidence = self.evidence.entry(prefix).or_insert_with(|| {

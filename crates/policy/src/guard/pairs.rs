@@ -32,8 +32,8 @@ struct Waiting {
 impl Stratum {
     /// Takes a reward; returns the difference, treated minus held out, if it completes a pair.
     pub fn take(&mut self, (size, direction): (Size, Direction), is_held_out: bool, reward: f64) -> Option<f64> {
-        let found = self.waiting.iter().position(|waiting| (waiting.size, waiting.direction) == (size, direction));
-        let number = found.unwrap_or_else(|| {
+        let position = self.waiting.iter().position(|waiting| (waiting.size, waiting.direction) == (size, direction));
+        let number = position.unwrap_or_else(|| {
             self.waiting.push(Waiting { size, direction, treated: None, held_out: None });
             self.waiting.len() - 1
         });

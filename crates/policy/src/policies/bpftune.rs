@@ -152,7 +152,7 @@ impl Policy for Bpftune {
             host.rtt_min_us = rtt_us;
         }
         host.rate = host.rate.max(metric.rate);
-        let part = |above: u64, whole: u64| if whole == 0 { 0 } else { above as i64 * SCALE / whole as i64 };
+        let part = |above: u64, total: u64| if total == 0 { 0 } else { above as i64 * SCALE / total as i64 };
         let cost = part(rtt_us - host.rtt_min_us, host.rtt_min_us) + part(host.rate - metric.rate, host.rate);
         let shift = 6 - settings.learning_rate.min(4);
         metric.cost = if metric.cost == 0 { cost } else { metric.cost + ((cost - metric.cost) >> shift) };

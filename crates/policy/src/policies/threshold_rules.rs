@@ -219,9 +219,11 @@ impl Rules {
 
     fn is_met(&self, condition: &Condition, prefix: Prefix, class: Class) -> bool {
         match condition {
-            Condition::Within(quantity, range) => {
-                self.seen.get(&prefix).and_then(|seen| seen.value(*quantity)).is_some_and(|value| range.has(value))
-            }
+            Condition::Within(quantity, range) => self
+                .seen
+                .get(&prefix)
+                .and_then(|averages| averages.value(*quantity))
+                .is_some_and(|value| range.has(value)),
             Condition::Networks(networks) => networks.iter().any(|network| network.has(prefix)),
             Condition::Direction(directions) => directions.contains(&class.direction),
             Condition::Place(column, names) => {
@@ -254,7 +256,7 @@ impl Known {
         let quantity: Result<Quantity, _> = serde_json::from_value(Value::String(key.to_owned()));
         if let Ok(quantity) = quantity {
             let range = serde_json::from_value(wanted)
-                .map_err(|found| error(found.to_string(), "a range such as { at_least = 0.01, at_most = 0.1 }"))?;
+                .map_err(|cause| error(cause.to_string(), "a range such as { at_least = 0.01, at_most = 0.1 }"))?;
             return Ok(Asked::Later(Condition::Within(quantity, range)));
         }
         let is_named = ["prefix", "direction"].contains(&key) || self.host.contains_key(key);
@@ -262,7 +264,7 @@ impl Known {
             return Err(RulesError::Unknowable { place: place.to_owned(), known: self.names().join(", ") });
         }
         let names: Vec<String> = serde_json::from_value(wanted)
-            .map_err(|found| error(found.to_string(), "a list of names such as [\"one\", \"another\"]"))?;
+            .map_err(|cause| error(cause.to_string(), "a list of names such as [\"one\", \"another\"]"))?;
         match key {
             "prefix" => {
                 let network = |name: String| match name.parse::<Prefix>() {
@@ -274,14 +276,14 @@ impl Known {
                         "a network of that size or larger",
                     )),
                     Ok(network) => Ok(network),
-                    Err(found) => Err(error(found.to_string(), "networks")),
+                    Err(cause) => Err(error(cause.to_string(), "networks")),
                 };
                 Ok(Asked::Later(Condition::Networks(names.into_iter().map(network).collect::<Result<_, _>>()?)))
             }
             "direction" => {
                 let direction = |name: String| {
                     serde_json::from_value(Value::String(name))
-                        .map_err(|found| error(found.to_string(), "\"in\" or \"out\""))
+                        .map_err(|cause| error(cause.to_string(), "\"in\" or \"out\""))
                 };
                 Ok(Asked::Later(Condition::Direction(names.into_iter().map(direction).collect::<Result<_, _>>()?)))
             }
@@ -324,8 +326,8 @@ impl Seen {
         if let (Some(least), Some(most), true) =
             (outcome.rtt_min, outcome.rtt_max, has_filled && !outcome.is_app_limited)
         {
-            let found = most.saturating_sub(least).0 as f64 / least.0.max(1) as f64;
-            self.buffer_bdp = Some(self.buffer_bdp.map_or(found, |known| found.max(keep * known)));
+            let buffer_bdp = most.saturating_sub(least).0 as f64 / least.0.max(1) as f64;
+            self.buffer_bdp = Some(self.buffer_bdp.map_or(buffer_bdp, |previous| buffer_bdp.max(keep * previous)));
         }
     }
 }

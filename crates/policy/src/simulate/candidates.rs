@@ -99,7 +99,7 @@ impl Contender {
             _ => match name.strip_suffix(", guarded") {
                 Some(bare @ ("ucb" | "epsilon-greedy" | "bayes")) => {
                     let bare = Contender::candidates(bare, simulation)?;
-                    bare.into_iter().map(|one| one.guarded(name, simulation)).collect()
+                    bare.into_iter().map(|contender| contender.guarded(name, simulation)).collect()
                 }
                 _ => return Err(UnknownPolicy { name: name.to_owned(), known: Contender::NAMES.join(", ") }),
             },

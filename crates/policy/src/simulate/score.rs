@@ -99,7 +99,7 @@ impl Summary {
         let busy = scores.iter().filter_map(|score| score.regret_while_busy).map(percent).collect();
         let by_kind = |(number, name): (usize, &&str)| {
             let of = |score: &Score| score.by_kind.get(number).copied().unwrap_or_default();
-            let (n, sum) = scores.iter().map(of).fold((0.0, 0.0), |sum, each| (sum.0 + each.0, sum.1 + each.1));
+            let (n, sum) = scores.iter().map(of).fold((0.0, 0.0), |sum, score| (sum.0 + score.0, sum.1 + score.1));
             ((*name).to_owned(), percent(if n > 0.0 { sum / n } else { 0.0 }))
         };
         Summary {

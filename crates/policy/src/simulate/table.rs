@@ -71,19 +71,20 @@ impl Table {
         };
         for kind in &population.kinds {
             let lacks = |what: String| format!("outcomes: `{}` lacks {what}; run tools/policy_outcomes.py", kind.name);
-            let found = file.kinds.get(&kind.name).ok_or_else(|| lacks("everything".to_owned()))?;
+            let outcomes = file.kinds.get(&kind.name).ok_or_else(|| lacks("everything".to_owned()))?;
             for cpu in ["whole", "shared"] {
                 for arm in &population.arms {
                     for size in &population.sizes {
                         let is_it = |cell: &&CellRows| cell.cpu == cpu && cell.arm == *arm && cell.bytes == size.bytes;
-                        let cell = found.cells.iter().find(is_it).filter(|cell| !cell.rows.is_empty());
+                        let cell = outcomes.cells.iter().find(is_it).filter(|cell| !cell.rows.is_empty());
                         let cell = cell.ok_or_else(|| lacks(format!("{} B with {arm}, CPU {cpu}", size.bytes.0)))?;
                         table.cells.push(cell.rows.iter().map(row).collect());
                     }
                 }
             }
-            let beside =
-                |arm: &String| found.neighbour.get(arm).copied().ok_or_else(|| lacks(format!("a neighbour of {arm}")));
+            let beside = |arm: &String| {
+                outcomes.neighbour.get(arm).copied().ok_or_else(|| lacks(format!("a neighbour of {arm}")))
+            };
             table.neighbours.push(population.arms.iter().map(beside).collect::<Result<_, _>>()?);
         }
         Ok(table)

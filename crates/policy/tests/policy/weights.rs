@@ -18,16 +18,16 @@ fn arms_without_the_default_are_refused() {
 #[test]
 fn properties_of_an_arm_follow_from_its_name() {
     let arms = Arms::named(&["cubic", "bbr", "bbr_cpu"], "cubic").unwrap();
-    let known: Vec<_> = arms.iter().map(|(_, arm)| (arm.is_loss_based, arm.needs_whole_cpu)).collect();
-    assert_eq!(known, [(true, false), (false, true), (false, false)]);
+    let properties: Vec<_> = arms.iter().map(|(_, arm)| (arm.is_loss_based, arm.needs_whole_cpu)).collect();
+    assert_eq!(properties, [(true, false), (false, true), (false, false)]);
 }
 
 #[test]
 fn the_weight_of_excluded_arms_is_redistributed_to_the_others() {
     let weights = Weights::of(&[0.25, 0.5, 0.25]).holding_out(0.05);
-    let left = weights.clone().without(CUBIC, |arm| arm == BBR);
-    assert_eq!(left.chances(), [0.5, 0.0, 0.5]);
-    assert_eq!(left.holdout(), 0.05);
+    let remaining = weights.clone().without(CUBIC, |arm| arm == BBR);
+    assert_eq!(remaining.chances(), [0.5, 0.0, 0.5]);
+    assert_eq!(remaining.holdout(), 0.05);
     assert_eq!(Weights::only(&arms(), BBR).without(CUBIC, |arm| arm == BBR).chances(), [1.0, 0.0]);
 }
 

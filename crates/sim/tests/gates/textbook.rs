@@ -32,9 +32,9 @@ fn slow_start(ack: &Ack, window: &mut Window) -> bool {
 /// Raises cwnd by `growth` segments, whole ones now and the rest later.
 fn grow(window: &mut Window, credit: &mut f64, growth: f64) {
     *credit += growth;
-    let whole = credit.floor().max(0.0);
-    *credit -= whole;
-    window.cwnd += Packets(whole as u64);
+    let packets = credit.floor().max(0.0);
+    *credit -= packets;
+    window.cwnd += Packets(packets as u64);
 }
 
 impl Controller for Aimd {

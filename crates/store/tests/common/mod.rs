@@ -217,12 +217,12 @@ pub fn commit_recorded(
 
 /// Every file below a directory, sorted, but for the lock.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
+    let mut paths = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+        if path.is_dir() { paths.extend(files(&path)) } else { paths.push(path) }
     }
-    found.retain(|path| path.file_name().unwrap() != ".lock");
-    found.sort();
-    found
+    paths.retain(|path| path.file_name().unwrap() != ".lock");
+    paths.sort();
+    paths
 }

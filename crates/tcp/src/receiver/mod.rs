@@ -240,8 +240,8 @@ impl Receiver {
                 self.send_ack(now);
             }
             Arrival::OutOfOrder { is_new } => {
-                let held = self.stream.held_bytes().saturating_sub(u64::from(data.len));
-                if is_new && self.window.grow(data.len, held) {
+                let held_bytes = self.stream.held_bytes().saturating_sub(u64::from(data.len));
+                if is_new && self.window.grow(data.len, held_bytes) {
                     self.acks.force_one_quick();
                 }
                 self.window.on_gap(self.stream.span_bytes());
@@ -257,8 +257,8 @@ impl Receiver {
                 self.window.measure_rtt_by_window(now, self.stream.next_bytes());
                 self.on_ecn_field(now, data);
                 // It is still in the buffer at this moment.
-                let held = self.stream.held_bytes() + u64::from(data.len);
-                if data.len >= 128 && self.window.grow(data.len, held) {
+                let held_bytes = self.stream.held_bytes() + u64::from(data.len);
+                if data.len >= 128 && self.window.grow(data.len, held_bytes) {
                     self.acks.force_one_quick();
                 }
                 if is_gap_filled {

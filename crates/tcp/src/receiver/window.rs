@@ -128,8 +128,8 @@ impl ReceiveWindow {
     }
 
     /// The window for an ACK at `next_bytes` while `held` bytes lie beyond a gap.
-    pub fn select(&mut self, next_bytes: u64, held: u64) -> Selected {
-        let free = self.free(held);
+    pub fn select(&mut self, next_bytes: u64, held_bytes: u64) -> Selected {
+        let free = self.free(held_bytes);
         let full = self.space(self.buffer).min(self.clamp);
         let size = free.min(self.opened);
         let unit = 1u64 << self.scale;
@@ -141,13 +141,13 @@ impl ReceiveWindow {
     }
 
     /// A segment has arrived: opens the window by two, if there is room. Whether it did.
-    pub fn grow(&mut self, len: u32, held: u64) -> bool {
-        let room = self.clamp.min(self.free(held)).saturating_sub(self.opened);
+    pub fn grow(&mut self, len: u32, held_bytes: u64) -> bool {
+        let free = self.clamp.min(self.free(held_bytes)).saturating_sub(self.opened);
         // A segment with more bookkeeping than payload opens it by less: by twice its payload.
         let is_full = self.space(self.kernel.segment_memory()) <= u64::from(len);
         let step = if is_full { 2 * self.mss.max(u64::from(len)) } else { 2 * u64::from(len) };
-        self.opened += step.min(room);
-        room > 0
+        self.opened += step.min(free);
+        free > 0
     }
 
     /// Learns the round-trip time from the echoed timestamp of a full segment.
@@ -245,8 +245,8 @@ impl ReceiveWindow {
     }
 
     /// Window that the buffer has left.
-    fn free(&self, held: u64) -> u64 {
-        let memory = held * self.kernel.segment_memory() / self.mss.max(1);
+    fn free(&self, held_bytes: u64) -> u64 {
+        let memory = held_bytes * self.kernel.segment_memory() / self.mss.max(1);
         self.space(self.buffer.saturating_sub(memory))
     }
 }

@@ -147,10 +147,10 @@ impl Sender {
     /// write.
     fn begin_write(&mut self, now: Time, rng: &mut dyn Rng) -> bool {
         let sndbuf = &mut self.sndbuf;
-        let left = sndbuf.written - sndbuf.queued;
+        let unqueued = sndbuf.written - sndbuf.queued;
         let busy_until = sndbuf.busy_until.take();
         let sent = std::mem::take(&mut sndbuf.write_sent);
-        if left == 0 {
+        if unqueued == 0 {
             sndbuf.is_writing = false;
             return false;
         }
@@ -162,7 +162,7 @@ impl Sender {
             sndbuf.busy_until = Some(free);
             return false;
         }
-        sndbuf.write_left = left.min(WRITE_MAX);
+        sndbuf.write_left = unqueued.min(WRITE_MAX);
         sndbuf.has_queued = false;
         self.check_app_limited();
         true

@@ -43,7 +43,7 @@ fn phases<'a>(pipe: &'a Pipe, name: &str) -> Vec<(f64, &'a Row, &'a Row)> {
 
 fn phase(pipe: &Pipe, mode: f64) -> (&Row, &Row) {
     let phases = phases(pipe, "mode");
-    let (_, start, end) = phases.iter().find(|(found, ..)| *found == mode).expect("the mode is entered and left");
+    let (_, start, end) = phases.iter().find(|(value, ..)| *value == mode).expect("the mode is entered and left");
     (start, end)
 }
 

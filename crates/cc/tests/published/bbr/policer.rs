@@ -14,8 +14,8 @@ fn policed_path() -> Path {
 #[test]
 fn a_policer_is_detected_and_its_rate_used_for_48_rounds() {
     let pipe = run(policed_path(), &[], "12s");
-    let held = phases(&pipe, "lt_bw_in_use");
-    let (_, start, end) = held.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
+    let phases_of_rate = phases(&pipe, "lt_bw_in_use");
+    let (_, start, end) = phases_of_rate.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
     let rate = start.value("bw_bps") / 5e6;
     assert!((0.9..1.15).contains(&rate), "{rate} of the policer's rate");
     assert_eq!(end.value("round") - start.value("round"), 48.0);
@@ -27,8 +27,8 @@ fn a_policer_is_detected_and_its_rate_used_for_48_rounds() {
 fn sending_at_the_rate_of_a_policer_avoids_losses() {
     let loss = |from: &Row, to: &Row| (to.lost - from.lost).0 as f64 / (to.delivered - from.delivered).0 as f64;
     let with = run(policed_path(), &[], "4s");
-    let held = phases(&with, "lt_bw_in_use");
-    let (_, start, end) = held.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
+    let phases_of_rate = phases(&with, "lt_bw_in_use");
+    let (_, start, end) = phases_of_rate.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
     // What was sent before is lost during the first round trips yet.
     let held_loss = loss(with.row_at(Time(start.at.0 + 200_000_000)), end);
     assert!(held_loss < 0.005, "{held_loss}");

@@ -24,18 +24,18 @@ fn each_loss_in_recovery_lowers_cwnd_by_one_packet() {
     let mut path = usual_path();
     path.loss = Chance::new(0.08).expect("a chance");
     let pipe = run(path, &[], "5s");
-    let mut seen = 0;
+    let mut losses = 0;
     for pair in pipe.rows.windows(2) {
         let (before, after) = (&pair[0], &pair[1]);
         let lost = (after.lost - before.lost).0;
         if before.state != CaState::Recovery || after.state != CaState::Recovery || lost <= after.acked.0 {
             continue;
         }
-        seen += 1;
+        losses += 1;
         let most = (before.cwnd.0 + after.acked.0 - lost).max((after.inflight + after.acked).0).max(4);
         assert!(after.cwnd.0 <= most, "{before:?} {after:?}");
     }
-    assert!(seen > 10, "{seen}");
+    assert!(losses > 10, "{losses}");
 }
 
 #[test]

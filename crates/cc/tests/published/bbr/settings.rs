@@ -27,7 +27,7 @@ fn the_drain_and_cruising_gains_are_configurable() {
     let pipe = run(usual_path(), &[("probe_drain_gain", 0.9), ("cruise_gain", 0.95)], "6s");
     let gains: Vec<f64> = probing_phases(&pipe).into_iter().map(|(gain, ..)| gain).collect();
     for gain in [1.25, 0.9, 0.95] {
-        assert!(gains.iter().any(|found| is(*found, gain)), "{gain} is missing: {gains:?}");
+        assert!(gains.iter().any(|measured| is(*measured, gain)), "{gain} is missing: {gains:?}");
     }
     assert!(gains.iter().all(|gain| [1.25, 0.9, 0.95].iter().any(|expected| is(*gain, *expected))), "{gains:?}");
     // Six round trips each, though their gain is not 1: a gain below 1 does not end with the queue.
@@ -89,14 +89,14 @@ fn jitter_spreads_probes_over_the_configured_fraction_of_the_interval() {
     let by_rounds = [("cruise_phases", 8.0), ("probe_jitter", 0.5)];
     // Probe, drain and 4 to 12 round trips of 40 ms.
     for (params, shortest, longest) in [(&by_time[..], 200, 600), (&by_rounds[..], 200, 600)] {
-        let found: Vec<u64> = (0..6)
+        let intervals: Vec<u64> = (0..6)
             .flat_map(|seed| {
                 let mut pipe = Pipe::with_seed(usual_path(), "bbr", params, seed);
                 pipe.run_until(at("9s"));
                 intervals(&pipe).into_iter().map(|interval| interval.0 / 1_000_000).collect::<Vec<_>>()
             })
             .collect();
-        let (min, max) = (*found.iter().min().expect("probes"), *found.iter().max().expect("probes"));
+        let (min, max) = (*intervals.iter().min().expect("probes"), *intervals.iter().max().expect("probes"));
         assert!(min >= shortest && min < shortest + 60, "{params:?}: {min}");
         assert!(max <= longest + 40 && max > longest - 60, "{params:?}: {max}");
     }

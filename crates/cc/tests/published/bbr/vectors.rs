@@ -90,17 +90,17 @@ fn window_values(window: &Window) -> Values {
 }
 
 fn found(controller: &dyn Controller, conn: &Conn, window: &Window) -> Values {
-    let mut found = window_values(window);
+    let mut values = window_values(window);
     controller.kernel_words(&mut |name, value| {
-        found.insert(name.to_owned(), value);
+        values.insert(name.to_owned(), value);
     });
-    found.insert("inflight_bound".to_owned(), 0);
+    values.insert("inflight_bound".to_owned(), 0);
     controller.report(conn, &mut |name, value| {
         if name == "inflight_bound_packets" {
-            found.insert("inflight_bound".to_owned(), value as u64);
+            values.insert("inflight_bound".to_owned(), value as u64);
         }
     });
-    found
+    values
 }
 
 fn conn_values(conn: &Conn) -> Values {
@@ -507,9 +507,9 @@ fn bbr_with_parameters_matches_the_vectors() {
             _ => {
                 let (given, expected) = rest.split_once('>').expect("results after >");
                 set(&mut values, given);
-                let found = replay(controller.as_mut().expect("a case").as_mut(), name, &Given(&values));
+                let results = replay(controller.as_mut().expect("a case").as_mut(), name, &Given(&values));
                 set(&mut values, expected);
-                for (name, value) in found {
+                for (name, value) in results {
                     assert_eq!(value, values[&name], "line {number} of {case}: {name}");
                 }
                 calls += 1;

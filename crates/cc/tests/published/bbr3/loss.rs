@@ -43,9 +43,9 @@ fn assert_restored(pipe: &mut Pipe, before: &Row, variant: f64) {
     let (cwnd, ssthresh) = (before.cwnd, before.ssthresh);
     pipe.undo(cwnd, ssthresh);
     assert!(pipe.window.cwnd >= cwnd, "{} after {cwnd}", pipe.window.cwnd);
-    let seen = pipe.rows.len();
+    let rows = pipe.rows.len();
     pipe.step();
-    while pipe.rows.len() == seen {
+    while pipe.rows.len() == rows {
         pipe.step();
     }
     let after = pipe.rows.last().expect("rows").clone();

@@ -41,13 +41,13 @@ fn state(row: &Row) -> (f64, Option<f64>) {
 /// Lets the sender send until an ACK leaves BBR in a state that `is_it`, for `limit` at most. Returns the row.
 fn wait_for(pipe: &mut Pipe, limit: &str, is_it: impl Fn(&Row) -> bool) -> Row {
     let end = pipe.now() + limit.parse::<Span>().expect("a time");
-    let mut seen = pipe.rows.len();
+    let mut checked = pipe.rows.len();
     while pipe.now() <= end {
         pipe.step();
-        if let Some(row) = pipe.rows[seen..].iter().find(|row| is_it(row)) {
+        if let Some(row) = pipe.rows[checked..].iter().find(|row| is_it(row)) {
             return row.clone();
         }
-        seen = pipe.rows.len();
+        checked = pipe.rows.len();
     }
     panic!("not within {limit}: {:?}", pipe.rows.last());
 }

@@ -135,8 +135,8 @@ mod tests {
 
     fn delays(profile: &Profile, end_ms: Option<u64>) -> Result<Vec<(u64, u64)>, &'static str> {
         let end = end_ms.map(Span::from_millis);
-        let found = series(Some(Span::from_millis(7)), profile, end, |point| point.delay_ns)?;
-        Ok(found.into_iter().map(|(at, delay)| (at.0 / 1_000_000, delay.0 / 1_000_000)).collect())
+        let delays = series(Some(Span::from_millis(7)), profile, end, |point| point.delay_ns)?;
+        Ok(delays.into_iter().map(|(at, delay)| (at.0 / 1_000_000, delay.0 / 1_000_000)).collect())
     }
 
     #[test]

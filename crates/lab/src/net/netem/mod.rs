@@ -414,7 +414,7 @@ fn tbf_limit(child: &str) -> &str {
 /// An Ethernet address for an ifb device: no packet bears it, but without one the kernel draws it, and no two networks
 /// would be the same.
 fn device_mac(name: &str) -> String {
-    let number = ["f-loss", "f-queue", "r-loss", "r-queue"].iter().position(|known| *known == name);
+    let number = ["f-loss", "f-queue", "r-loss", "r-queue"].iter().position(|device| *device == name);
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
 }
 

@@ -114,8 +114,8 @@ fn rate_steps_are_scheduled_commands() {
     let mut experiment = experiment();
     let step = |at, mbps| Step { at_ns: Time::ZERO + Span::from_secs(at), rate_bps: Rate::from_mbps(mbps) };
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, 20), step(3, 5)] };
-    let made = shaping(&experiment, &everything()).expect("netem can do it");
-    let later: Vec<(Span, String)> = made.watch.at.iter().map(|(at, words)| (*at, words.join(" "))).collect();
+    let shaping_plan = shaping(&experiment, &everything()).expect("netem can do it");
+    let later: Vec<(Span, String)> = shaping_plan.watch.at.iter().map(|(at, words)| (*at, words.join(" "))).collect();
     // A packet of 1500 bytes takes 0.6 ms at first and 2.4 ms then.
     let changes = [
         "tc class change dev r0 parent 1: classid 1:1 htb rate 5000000bit burst 750 cburst 750 quantum 1500",
@@ -132,12 +132,13 @@ fn with_exact_timers_each_packet_is_delayed_by_its_transmission_time() {
     let step = |at, mbps| Step { at_ns: Time::ZERO + Span::from_secs(at), rate_bps: Rate::from_mbps(mbps) };
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, 20), step(3, 5)] };
     let (senders, _) = places(&experiment).expect("places");
-    let made = Shaping::new(&experiment, &traces(), &senders, &everything(), Span::ZERO).expect("netem can do it");
-    let script = made.lines.iter().map(|line| format!("{line:?}")).collect::<Vec<_>>().join("\n");
+    let shaping_plan =
+        Shaping::new(&experiment, &traces(), &senders, &everything(), Span::ZERO).expect("netem can do it");
+    let script = shaping_plan.lines.iter().map(|line| format!("{line:?}")).collect::<Vec<_>>().join("\n");
     assert!(script.contains("dev f-queue parent 1: classid 1:1 htb rate 20000000bit burst 1 cburst 1 "), "{script}");
     assert!(script.contains("dev r0 root handle 1: netem limit 100000 rate 20000000bit -14"), "{script}");
     assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40010us\""), "{script}");
-    let later: Vec<String> = made.watch.at.iter().map(|(_, words)| words.join(" ")).collect();
+    let later: Vec<String> = shaping_plan.watch.at.iter().map(|(_, words)| words.join(" ")).collect();
     assert!(later.contains(&"tc qdisc change dev r0 root handle 1: netem limit 100000 rate 5000000bit -14".to_owned()));
 }
 
@@ -164,8 +165,8 @@ fn a_buffer_smaller_than_a_packet_is_raised_to_one_and_logged() {
 fn tbf_replaces_a_missing_htb() {
     let mut available = everything();
     available.remove("htb");
-    let made = shaping(&experiment(), &available).expect("tbf can do it");
-    let Some(Line::Command(first)) = made.lines.first() else { panic!("no command") };
+    let shaping_plan = shaping(&experiment(), &available).expect("tbf can do it");
+    let Some(Line::Command(first)) = shaping_plan.lines.first() else { panic!("no command") };
     assert_eq!(
         first,
         "tc qdisc add dev r0 root handle 1: stab overhead -14 tbf rate 20000000bit burst 4000 limit 100000"

@@ -65,7 +65,7 @@ fn interface(body: &[u8]) -> Option<(bool, &'static str)> {
         "reverse" => false,
         _ => return None,
     };
-    FATES.iter().find(|known| **known == fate).map(|fate| (is_forward, *fate))
+    FATES.iter().find(|name| **name == fate).map(|fate| (is_forward, *fate))
 }
 
 fn packet(body: &[u8], interfaces: &[(bool, &'static str)]) -> Option<Captured> {
@@ -138,10 +138,10 @@ mod tests {
 
     #[test]
     fn a_capture_truncated_within_a_block_is_rejected() {
-        let whole = a_capture();
-        assert_eq!(read_bytes(&whole).expect("it is whole"), 1);
+        let capture = a_capture();
+        assert_eq!(read_bytes(&capture).expect("it is whole"), 1);
         for cut in [1, 5, 40] {
-            read_bytes(&whole[..whole.len() - cut]).expect_err("it is cut short");
+            read_bytes(&capture[..capture.len() - cut]).expect_err("it is cut short");
         }
     }
 

@@ -159,9 +159,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("packets.pcapng");
         capture(&path);
-        let mut found = Vec::new();
-        read(&path, &mut |packet| found.push(packet)).expect("it is a capture");
-        assert_eq!(found, packets());
+        let mut captured = Vec::new();
+        read(&path, &mut |packet| captured.push(packet)).expect("it is a capture");
+        assert_eq!(captured, packets());
     }
 
     #[test]

@@ -76,21 +76,22 @@ impl Sockets {
     /// The kernel refuses, or its answer cannot be read.
     pub fn sample(&mut self, at: Time) -> Result<(), Error> {
         let Sockets { survey, closed, connections, kept } = self;
-        survey.dump(&mut |found| take(connections, kept, at, found))?;
-        closed.drain(&mut |found| {
+        survey.dump(&mut |surveyed| take(connections, kept, at, surveyed))?;
+        closed.drain(&mut |surveyed| {
             // What a reset connection reports is all zeros.
-            let is_reset = found.socket.info.segments == 0 && found.socket.info.acked_bytes == 0;
-            match connections.get_mut(&found.cookie) {
-                Some(known) => {
-                    known.is_closed = true;
+            let is_reset = surveyed.socket.info.segments == 0 && surveyed.socket.info.acked_bytes == 0;
+            match connections.get_mut(&surveyed.cookie) {
+                Some(connection) => {
+                    connection.is_closed = true;
                     if !is_reset {
-                        known.info = TcpInfo { pacing_rate_bps: known.info.pacing_rate_bps, ..found.socket.info };
+                        connection.info =
+                            TcpInfo { pacing_rate_bps: connection.info.pacing_rate_bps, ..surveyed.socket.info };
                     }
                 }
                 None => {
-                    let cookie = found.cookie;
-                    take(connections, kept, at, found);
-                    connections.get_mut(&cookie).into_iter().for_each(|known| known.is_closed = true);
+                    let cookie = surveyed.cookie;
+                    take(connections, kept, at, surveyed);
+                    connections.get_mut(&cookie).into_iter().for_each(|connection| connection.is_closed = true);
                 }
             }
         });
@@ -99,19 +100,20 @@ impl Sockets {
 
     /// The connection from this address to that one that was seen last.
     pub fn take(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Watched> {
-        let is_it = |known: &Watched| known.local == local && known.remote == remote;
-        let cookie = self.connections.iter().rev().find(|(_, known)| is_it(known)).map(|(cookie, _)| *cookie)?;
+        let is_it = |connection: &Watched| connection.local == local && connection.remote == remote;
+        let cookie =
+            self.connections.iter().rev().find(|(_, connection)| is_it(connection)).map(|(cookie, _)| *cookie)?;
         self.connections.remove(&cookie)
     }
 }
 
-fn take(connections: &mut BTreeMap<u64, Watched>, kept: &mut usize, at: Time, found: Surveyed) {
-    let Surveyed { cookie, local, remote, algorithm, socket } = found;
+fn take(connections: &mut BTreeMap<u64, Watched>, kept: &mut usize, at: Time, surveyed: Surveyed) {
+    let Surveyed { cookie, local, remote, algorithm, socket } = surveyed;
     if connections.len() >= MAX_CONNECTIONS && !connections.contains_key(&cookie) {
         return;
     }
     let is_new = !connections.contains_key(&cookie);
-    let known = connections.entry(cookie).or_insert_with(|| Watched {
+    let connection = connections.entry(cookie).or_insert_with(|| Watched {
         local: plain(local),
         remote: plain(remote),
         algorithm: String::new(),
@@ -120,15 +122,16 @@ fn take(connections: &mut BTreeMap<u64, Watched>, kept: &mut usize, at: Time, fo
         samples: Vec::new(),
         rtts: Histogram::default(),
     });
-    let has_changed = (known.info.segments, known.info.acked_bytes) != (socket.info.segments, socket.info.acked_bytes);
-    known.info = socket.info;
+    let has_changed =
+        (connection.info.segments, connection.info.acked_bytes) != (socket.info.segments, socket.info.acked_bytes);
+    connection.info = socket.info;
     if !algorithm.is_empty() {
-        known.algorithm = algorithm;
+        connection.algorithm = algorithm;
     }
     if (is_new || has_changed) && *kept < MAX_SAMPLES {
         *kept += 1;
-        known.samples.push((at, socket.info, socket.cc));
-        socket.info.srtt_us.into_iter().for_each(|srtt| known.rtts.add(Span::from_micros(srtt)));
+        connection.samples.push((at, socket.info, socket.cc));
+        socket.info.srtt_us.into_iter().for_each(|srtt| connection.rtts.add(Span::from_micros(srtt)));
     }
 }
 

@@ -277,8 +277,8 @@ impl Sink {
         match self.bulk.take(fd) {
             Ok(()) => self.free.push(place),
             Err(fd) => {
-                let known = epoll::add(&self.epoll, &fd, EventData::new_u64(place as u64), EventFlags::IN);
-                self.connections[place] = known.is_ok().then_some(Connection { fd, bytes });
+                let registration = epoll::add(&self.epoll, &fd, EventData::new_u64(place as u64), EventFlags::IN);
+                self.connections[place] = registration.is_ok().then_some(Connection { fd, bytes });
             }
         }
     }

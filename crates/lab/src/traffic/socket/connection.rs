@@ -203,13 +203,13 @@ impl Connection {
     /// The connection is broken.
     pub(in crate::traffic) fn write(&mut self) -> io::Result<()> {
         for _ in 0..WRITES_IN_A_TURN {
-            let left = usize::try_from(self.unwritten()).unwrap_or(usize::MAX);
-            if left == 0 {
+            let remaining = usize::try_from(self.unwritten()).unwrap_or(usize::MAX);
+            if remaining == 0 {
                 return Ok(());
             }
-            let chunk = &PAYLOAD[..left.min(CHUNK)];
+            let chunk = &PAYLOAD[..remaining.min(CHUNK)];
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let taken = match (left > CHUNK, self.has_stamps) {
+            let taken = match (remaining > CHUNK, self.has_stamps) {
                 (true, _) => send(&self.fd, chunk, flags | SendFlags::MORE).map_err(io::Error::from),
                 (false, true) => sys::write_with_ack_stamp(self.fd(), chunk),
                 (false, false) => send(&self.fd, chunk, flags).map_err(io::Error::from),

@@ -168,8 +168,8 @@ impl Cell {
             if number == default.index() {
                 return Belief { mean: level, variance: 0.0, with_level: level_sd };
             }
-            let known = arm.n * kept * gain.variance;
-            let own = known / (known + noise);
+            let signal = arm.n * kept * gain.variance;
+            let own = signal / (signal + noise);
             Belief {
                 mean: own * arm.mean + (1.0 - own) * (level + gain.mean),
                 variance: (1.0 - own) * gain.variance,

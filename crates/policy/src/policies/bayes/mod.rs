@@ -149,12 +149,16 @@ impl Bayes {
         let sizes: Vec<(f64, Size)> = match class.size {
             Some(size) => vec![(1.0, size)],
             None => {
-                let seen = Size::ALL.map(|size| (cell(size).map_or(0.0, Cell::seen), size));
-                let all: f64 = seen.iter().map(|(seen, _)| seen).sum();
+                let per_size = Size::ALL.map(|size| (cell(size).map_or(0.0, Cell::seen), size));
+                let all: f64 = per_size.iter().map(|(weight, _)| weight).sum();
                 if all == 0.0 {
                     Size::ALL.map(|size| (1.0 / Size::ALL.len() as f64, size)).to_vec()
                 } else {
-                    seen.into_iter().filter(|(seen, _)| *seen > 0.0).map(|(seen, size)| (seen / all, size)).collect()
+                    per_size
+                        .into_iter()
+                        .filter(|(weight, _)| *weight > 0.0)
+                        .map(|(weight, size)| (weight / all, size))
+                        .collect()
                 }
             }
         };
@@ -232,10 +236,10 @@ impl Bayes {
 
     /// In which direction most connections to a destination open.
     fn usual_direction(&self, prefix: Prefix) -> Direction {
-        let seen = |direction: Direction| -> f64 {
+        let connections = |direction: Direction| -> f64 {
             self.arms.iter().map(|(arm, _)| self.connections(prefix, direction, arm)).sum()
         };
-        if seen(Direction::Out) > seen(Direction::In) { Direction::Out } else { Direction::In }
+        if connections(Direction::Out) > connections(Direction::In) { Direction::Out } else { Direction::In }
     }
 }
 

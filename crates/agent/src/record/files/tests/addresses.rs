@@ -26,9 +26,9 @@ fn stored_addresses_are_equal_exactly_when_their_texts_are() {
     let all =
         ["192.0.2.7", "192.0.2.8", "::ffff:192.0.2.7", "198.51.100.7", "2001:db8:1:2::7", "2001:db8:1:3::7", "::1"];
     for addresses in [Addresses::Whole, Addresses::Truncated, key] {
-        for (one, other) in all.iter().flat_map(|one| all.iter().map(move |other| (one, other))) {
-            let kept = [one, other].map(|text| addresses.kept(text.parse().expect("an address")));
-            assert_eq!(kept[0] == kept[1], text(&addresses, one) == text(&addresses, other), "{one} {other}");
+        for (first, second) in all.iter().flat_map(|first| all.iter().map(move |second| (first, second))) {
+            let kept = [first, second].map(|text| addresses.kept(text.parse().expect("an address")));
+            assert_eq!(kept[0] == kept[1], text(&addresses, first) == text(&addresses, second), "{first} {second}");
         }
     }
 }

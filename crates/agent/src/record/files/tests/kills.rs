@@ -57,9 +57,12 @@ fn live(folder: &Path) {
 /// Checks that every flushed row exists once. The interrupted flush is either complete or absent.
 fn check(folder: &Path, when: &str) {
     let flushed = BEFORE + fs::read_dir(folder.join("marks")).unwrap().count() as u64;
-    let found = found(&folder.join("records"));
-    let whole = [flushed, flushed + 1].map(|flushes| 0..ROWS * flushes);
-    assert!(whole.into_iter().any(|whole| found.iter().copied().eq(whole)), "{when}: {flushed} flushes, {found:?}");
+    let rows = found(&folder.join("records"));
+    let complete = [flushed, flushed + 1].map(|flushes| 0..ROWS * flushes);
+    assert!(
+        complete.into_iter().any(|complete| rows.iter().copied().eq(complete)),
+        "{when}: {flushed} flushes, {rows:?}"
+    );
 }
 
 #[test]

@@ -6,10 +6,10 @@ use std::time::SystemTime;
 #[test]
 fn rows_are_buffered_while_the_directory_is_missing() {
     let folder = tempfile::tempdir().unwrap();
-    let (out, away) = (folder.path().join("records"), folder.path().join("away"));
+    let (out, moved) = (folder.path().join("records"), folder.path().join("away"));
     let mut writer = Writer::open(settings(&out)).unwrap();
     take(&mut writer, 0..3);
-    fs::rename(&out, &away).unwrap();
+    fs::rename(&out, &moved).unwrap();
     (3..6).for_each(|number| writer.take(row(number)));
     flush(&mut writer);
     wait_until("it is noticed", &writer, |health| health.trouble.is_some());
@@ -18,7 +18,7 @@ fn rows_are_buffered_while_the_directory_is_missing() {
     assert_eq!((health.rows_waiting, health.rows_written, health.rows_lost), (3, 3, 0));
     assert!(!out.exists(), "it may be a disk that is not mounted");
 
-    fs::rename(&away, &out).unwrap();
+    fs::rename(&moved, &out).unwrap();
     flush(&mut writer);
     wait_until("all is well", &writer, |health| health.trouble.is_none());
     assert_eq!(found(&out), [0, 1, 2, 3, 4, 5]);
@@ -65,9 +65,9 @@ fn the_buffer_is_crowded_until_written_unless_a_retry_is_pending() {
 #[test]
 fn dropped_rows_are_counted() {
     let folder = tempfile::tempdir().unwrap();
-    let (out, away) = (folder.path().join("records"), folder.path().join("away"));
+    let (out, moved) = (folder.path().join("records"), folder.path().join("away"));
     let mut writer = Writer::open(settings(&out)).unwrap();
-    fs::rename(&out, &away).unwrap();
+    fs::rename(&out, &moved).unwrap();
     let many = MAX_ROWS as u64 + 20_000;
     (0..many).for_each(|number| writer.take(row(number)));
     flush(&mut writer);
@@ -76,11 +76,11 @@ fn dropped_rows_are_counted() {
     let lost = writer.health().rows_lost;
     assert!(lost >= 20_000, "{lost}");
 
-    fs::rename(&away, &out).unwrap();
+    fs::rename(&moved, &out).unwrap();
     flush(&mut writer);
     wait_until("all is well", &writer, |health| health.trouble.is_none() && health.rows_waiting == 0);
-    let found = found(&out);
-    assert_eq!((found.len() as u64, found.last().copied()), (many - lost, Some(many - 1)));
+    let rows = found(&out);
+    assert_eq!((rows.len() as u64, rows.last().copied()), (many - lost, Some(many - 1)));
     assert_eq!(writer.health().rows_lost, lost, "what was lost stays known");
     writer.finish().unwrap();
 }

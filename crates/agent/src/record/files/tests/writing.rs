@@ -74,9 +74,9 @@ fn the_oldest_files_are_deleted_before_the_size_limit_is_exceeded() {
     let mut writer = open(Writer::open, &limits);
     for flush in 1..60 {
         take(&mut writer, 10 * flush..10 * flush + 10);
-        let found = found(folder.path());
+        let rows = found(folder.path());
         let end = 10 * flush + 10;
-        assert!(found.iter().copied().eq(end - found.len() as u64..end), "the newest are there: {found:?}");
+        assert!(rows.iter().copied().eq(end - rows.len() as u64..end), "the newest are there: {rows:?}");
         assert!(writer.health().bytes <= max_bytes, "{:?}", writer.health());
     }
     assert!(writer.health().files_removed > 0);
