@@ -6,7 +6,7 @@ use network_support::{dump, experiment, experiment_with_a_far_flow, output_of_ch
 use roles::Back;
 use thalweg_lab::net::{LinkKind, Network, choose_link};
 use thalweg_plan::plan::{Aggregation, Buffer, Capacity, Emulator, Experiment, Loss, Policer, Queue, Step, Traces};
-use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
 #[test]
 fn the_controlled_process() {
@@ -27,8 +27,8 @@ fn at_rate(rate: Rate) -> Capacity {
     Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps: rate }] }
 }
 
-fn chance(ratio: f64) -> Chance {
-    Chance::new(ratio).expect("a ratio")
+fn probability(ratio: f64) -> Probability {
+    Probability::new(ratio).expect("a ratio")
 }
 
 /// Returns the complete output of `tc` in the router.
@@ -80,10 +80,14 @@ fn packets_are_lost_at_the_configured_ratio_in_both_directions_and_counted() {
         return;
     }
     let mut experiment = fast();
-    experiment.forward.loss = Loss::Bernoulli { ratio: chance(0.1) };
+    experiment.forward.loss = Loss::Bernoulli { ratio: probability(0.1) };
     // Bad for 1/6 of the packets, and half of them are lost then: 1/12.
-    experiment.reverse.loss =
-        Loss::GilbertElliott { p: chance(0.1), r: chance(0.5), loss_bad: chance(0.5), loss_good: Chance::NEVER };
+    experiment.reverse.loss = Loss::GilbertElliott {
+        p: probability(0.1),
+        r: probability(0.5),
+        loss_bad: probability(0.5),
+        loss_good: Probability::NEVER,
+    };
     let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
     let mut echo = roles::prepare(&mut network);
     let sent = 3000;
@@ -153,7 +157,7 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     network.close().expect("nothing is left");
 
     experiment.forward.jitter_ns = Span::ZERO;
-    experiment.forward.reorder = chance(0.2);
+    experiment.forward.reorder = probability(0.2);
     experiment.forward.reorder_delay_ns = Span::from_millis(40);
     let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
     let mut echo = roles::prepare(&mut network);
@@ -175,7 +179,7 @@ fn duplicates_occur_at_the_configured_ratio_and_a_step_changes_the_rate() {
         return;
     }
     let mut experiment = fast();
-    experiment.forward.duplicate = chance(0.1);
+    experiment.forward.duplicate = probability(0.1);
     let second = Step { at_ns: Time::ZERO + Span::from_secs(1), rate_bps: Rate::from_mbps(7) };
     let Capacity::Steps { steps } = &mut experiment.forward.capacity else { panic!("steps") };
     steps.push(second);
@@ -233,7 +237,7 @@ fn disciplines() -> Vec<(Queue, &'static [&'static str])> {
         max_bytes: Bytes(90_000),
         avpkt_bytes: Bytes(1000),
         burst: 50,
-        probability: chance(0.05),
+        probability: probability(0.05),
         bandwidth_bps: Rate::from_mbps(10),
         ecn: true,
     };
@@ -320,7 +324,7 @@ fn running_the_logged_commands_builds_the_same_qdiscs() {
         return;
     }
     let mut experiment = experiment_with_a_far_flow();
-    experiment.forward.loss = Loss::Bernoulli { ratio: chance(0.01) };
+    experiment.forward.loss = Loss::Bernoulli { ratio: probability(0.01) };
     experiment.forward.jitter_ns = Span::from_millis(3);
     experiment.reverse.capacity = at_rate(Rate::from_mbps(2));
     experiment.reverse.jitter_ns = Span::from_millis(1);

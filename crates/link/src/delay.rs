@@ -19,7 +19,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::binary_heap::{BinaryHeap, PeekMut};
 use std::collections::{BTreeMap, VecDeque};
 use thalweg_plan::plan;
-use thalweg_units::{Chance, Packets, Span, Time};
+use thalweg_units::{Packets, Probability, Span, Time};
 
 /// Draws the delays of packets.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Delay {
     delay: Span,
     jitter: Span,
     allows_reordering: bool,
-    reorder: Chance,
+    reorder: Probability,
     reorder_delay: Span,
     latest_due: Time,
 }
@@ -54,7 +54,7 @@ impl Delay {
 
     pub fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> Drawn {
         let jitter = if self.jitter > Span::ZERO { uniform(self.jitter, rng.next_u64()) } else { Span::ZERO };
-        let is_held_back = self.reorder > Chance::NEVER && self.reorder.happens(rng.next_u64());
+        let is_held_back = self.reorder > Probability::NEVER && self.reorder.sample(rng.next_u64());
         Drawn { jitter, hold: if is_held_back { self.reorder_delay } else { Span::ZERO } }
     }
 

@@ -1,7 +1,7 @@
 //! Errors of configurations.
 
 use std::fmt::Display;
-use thalweg_units::Chance;
+use thalweg_units::Probability;
 
 /// A link's configuration cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,13 +31,13 @@ impl LinkError {
     }
 }
 
-/// `chance` if it is a probability: one that was read from a file may be any number.
-pub(crate) fn probability(place: &str, chance: Chance) -> Result<Chance, LinkError> {
-    Chance::new(chance.as_f64()).ok_or_else(|| {
+/// Returns the probability if it lies within 0 to 1: one that was read from a file may be any number.
+pub(crate) fn probability(place: &str, probability: Probability) -> Result<Probability, LinkError> {
+    Probability::new(probability.as_f64()).ok_or_else(|| {
         LinkError::new(
             "not-a-probability",
             place,
-            chance.as_f64(),
+            probability.as_f64(),
             "a probability from 0 to 1",
             "write per cent as a fraction: 1 % is 0.01",
         )

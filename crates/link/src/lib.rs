@@ -39,7 +39,7 @@
 //! use rand_xoshiro::{Xoshiro256PlusPlus, rand_core::SeedableRng};
 //! use thalweg_link::{Link, Sent};
 //! use thalweg_plan::plan;
-//! use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+//! use thalweg_units::{Bytes, Probability, Packets, Rate, Span, Time};
 //!
 //! let config = plan::Link {
 //!     capacity: plan::Capacity::Steps {
@@ -47,12 +47,12 @@
 //!     },
 //!     buffer: plan::Buffer::Packets { packets: Packets(1) },
 //!     queue: plan::Queue::Fifo {},
-//!     loss: plan::Loss::Bernoulli { ratio: Chance::NEVER },
-//!     duplicate: Chance::NEVER,
+//!     loss: plan::Loss::Bernoulli { ratio: Probability::NEVER },
+//!     duplicate: Probability::NEVER,
 //!     delay_ns: Span::from_millis(20),
 //!     jitter_ns: Span::ZERO,
 //!     allow_reordering: false,
-//!     reorder: Chance::NEVER,
+//!     reorder: Probability::NEVER,
 //!     reorder_delay_ns: Span::ZERO,
 //!     policer: None,
 //!     aggregation: None,

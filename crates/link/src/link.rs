@@ -15,7 +15,7 @@ use crate::thinning::Thinning;
 use rand_core::Rng;
 use thalweg_plan::plan;
 use thalweg_trace::QueueCounters;
-use thalweg_units::{Bytes, Chance, Packets, Span, Time};
+use thalweg_units::{Bytes, Packets, Probability, Span, Time};
 
 /// One direction of a path.
 ///
@@ -24,7 +24,7 @@ use thalweg_units::{Bytes, Chance, Packets, Span, Time};
 #[derive(Debug)]
 pub struct Link<P> {
     loss: LossProcess,
-    duplicate: Chance,
+    duplicate: Probability,
     thinning: Option<Thinning<P>>,
     policer: Option<Policer>,
     queue: Discipline<P>,
@@ -123,8 +123,8 @@ impl<P: Packet> Link<P> {
         // All draws come before all decisions: what becomes of this packet does not change the numbers that others
         // draw.
         let is_lost = self.loss.takes(rng);
-        let may_duplicate = self.duplicate > Chance::NEVER;
-        let is_doubled = may_duplicate && self.duplicate.happens(rng.next_u64());
+        let may_duplicate = self.duplicate > Probability::NEVER;
+        let is_doubled = may_duplicate && self.duplicate.sample(rng.next_u64());
         let drawn = self.delay.draw(rng);
         let drawn_for_copy = if may_duplicate { self.delay.draw(rng) } else { drawn };
 

@@ -20,19 +20,19 @@
 use crate::error::{LinkError, probability};
 use rand_core::Rng;
 use thalweg_plan::plan::Loss;
-use thalweg_units::Chance;
+use thalweg_units::Probability;
 
 /// Decides which packets are lost.
 #[derive(Debug)]
 pub(crate) enum LossProcess {
     /// None is, and no random number is drawn.
     Off,
-    Bernoulli(Chance),
+    Bernoulli(Probability),
     GilbertElliott {
-        p: Chance,
-        r: Chance,
-        loss_bad: Chance,
-        loss_good: Chance,
+        p: Probability,
+        r: Probability,
+        loss_bad: Probability,
+        loss_good: Probability,
         is_bad: bool,
     },
 }
@@ -43,7 +43,7 @@ impl LossProcess {
         match *loss {
             Loss::Bernoulli { ratio } => {
                 let ratio = probability("loss.ratio", ratio)?;
-                Ok(if ratio == Chance::NEVER && !is_variable {
+                Ok(if ratio == Probability::NEVER && !is_variable {
                     LossProcess::Off
                 } else {
                     LossProcess::Bernoulli(ratio)
@@ -54,8 +54,8 @@ impl LossProcess {
                 let r = probability("loss.r", r)?;
                 let loss_bad = probability("loss.loss_bad", loss_bad)?;
                 let loss_good = probability("loss.loss_good", loss_good)?;
-                let loses_when_bad = p > Chance::NEVER && loss_bad > Chance::NEVER;
-                if loss_good == Chance::NEVER && !loses_when_bad {
+                let loses_when_bad = p > Probability::NEVER && loss_bad > Probability::NEVER;
+                if loss_good == Probability::NEVER && !loses_when_bad {
                     return Ok(LossProcess::Off);
                 }
                 Ok(LossProcess::GilbertElliott { p, r, loss_bad, loss_good, is_bad: false })
@@ -64,7 +64,7 @@ impl LossProcess {
     }
 
     /// Replaces the ratio of losses that are independent; bursts keep their model.
-    pub fn set_ratio(&mut self, ratio: Chance) {
+    pub fn set_ratio(&mut self, ratio: Probability) {
         if let LossProcess::Bernoulli(current) = self {
             *current = ratio;
         }
@@ -74,12 +74,12 @@ impl LossProcess {
     pub fn takes<R: Rng + ?Sized>(&mut self, rng: &mut R) -> bool {
         match self {
             LossProcess::Off => false,
-            LossProcess::Bernoulli(ratio) => ratio.happens(rng.next_u64()),
+            LossProcess::Bernoulli(ratio) => ratio.sample(rng.next_u64()),
             LossProcess::GilbertElliott { p, r, loss_bad, loss_good, is_bad } => {
                 let change = if *is_bad { *r } else { *p };
-                *is_bad ^= change.happens(rng.next_u64());
+                *is_bad ^= change.sample(rng.next_u64());
                 let loss = if *is_bad { *loss_bad } else { *loss_good };
-                loss.happens(rng.next_u64())
+                loss.sample(rng.next_u64())
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{LinkError, probability};
 use thalweg_plan::plan;
-use thalweg_units::{Chance, Span, Time};
+use thalweg_units::{Probability, Span, Time};
 
 /// Values in effect from a time on.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl<T: Copy> Series<T> {
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
     pub delay: Option<Series<Span>>,
-    pub loss: Option<Series<Chance>>,
+    pub loss: Option<Series<Probability>>,
 }
 
 impl Profile {

@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{Offer, carry, chance, full_sized, ms, plain, rate, rng, run_until, steps, trace};
+use common::{Offer, carry, full_sized, ms, plain, probability, rate, rng, run_until, steps, trace};
 use proptest::prelude::*;
 use rand_xoshiro::rand_core::Rng;
 use thalweg_link::Sent;
 use thalweg_plan::plan;
-use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
@@ -55,7 +55,7 @@ fn queues() -> impl Strategy<Value = plan::Queue> {
             max_bytes: Bytes(9000),
             avpkt_bytes: Bytes(1000),
             burst: 4,
-            probability: chance(0.5),
+            probability: probability(0.5),
             bandwidth_bps: Rate(10_000_000),
             ecn,
         }),
@@ -91,47 +91,47 @@ fn configs() -> impl Strategy<Value = (plan::Link, Option<Vec<u64>>)> {
         (0..20_000u64).prop_map(|bytes| plan::Buffer::Bytes { bytes: Bytes(bytes) }),
         (0..20u64).prop_map(|packets| plan::Buffer::Packets { packets: Packets(packets) }),
     ];
-    let probability = || prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64].prop_map(chance);
-    let losses = prop_oneof![
-        probability().prop_map(|ratio| plan::Loss::Bernoulli { ratio }),
-        (probability(), probability(), probability(), probability())
-            .prop_map(|(p, r, loss_bad, loss_good)| plan::Loss::GilbertElliott { p, r, loss_bad, loss_good }),
-    ];
+    let ratios = || prop_oneof![Just(0.0), Just(1.0), 0.0..1.0f64].prop_map(probability);
+    let losses =
+        prop_oneof![
+            ratios().prop_map(|ratio| plan::Loss::Bernoulli { ratio }),
+            (ratios(), ratios(), ratios(), ratios())
+                .prop_map(|(p, r, loss_bad, loss_good)| plan::Loss::GilbertElliott { p, r, loss_bad, loss_good }),
+        ];
     let spans = || prop_oneof![Just(Span::ZERO), (0..ms(30)).prop_map(Span)];
-    (capacities(), buffers, losses, probability(), probability(), spans(), spans(), spans(), prop::bool::ANY, stages())
-        .prop_map(
-            |(
-                (capacity, trace_ms),
+    (capacities(), buffers, losses, ratios(), ratios(), spans(), spans(), spans(), prop::bool::ANY, stages()).prop_map(
+        |(
+            (capacity, trace_ms),
+            buffer,
+            loss,
+            duplicate,
+            reorder,
+            delay_ns,
+            jitter_ns,
+            reorder_delay_ns,
+            allow_reordering,
+            (queue, policer, aggregation),
+        )| {
+            let config = plan::Link {
+                capacity,
                 buffer,
+                queue,
                 loss,
                 duplicate,
-                reorder,
                 delay_ns,
                 jitter_ns,
-                reorder_delay_ns,
                 allow_reordering,
-                (queue, policer, aggregation),
-            )| {
-                let config = plan::Link {
-                    capacity,
-                    buffer,
-                    queue,
-                    loss,
-                    duplicate,
-                    delay_ns,
-                    jitter_ns,
-                    allow_reordering,
-                    reorder,
-                    reorder_delay_ns,
-                    policer,
-                    aggregation,
-                    ack_thinning: None,
-                    offloads: false,
-                    profile: None,
-                };
-                (config, trace_ms)
-            },
-        )
+                reorder,
+                reorder_delay_ns,
+                policer,
+                aggregation,
+                ack_thinning: None,
+                offloads: false,
+                profile: None,
+            };
+            (config, trace_ms)
+        },
+    )
 }
 
 /// Operations with the time that passes before each.
@@ -220,15 +220,15 @@ fn rough() -> plan::Link {
         capacity: rate(12_000_000),
         buffer: plan::Buffer::Packets { packets: Packets(20) },
         loss: plan::Loss::GilbertElliott {
-            p: chance(0.05),
-            r: chance(0.3),
-            loss_bad: chance(0.8),
-            loss_good: chance(0.01),
+            p: probability(0.05),
+            r: probability(0.3),
+            loss_bad: probability(0.8),
+            loss_good: probability(0.01),
         },
-        duplicate: chance(0.1),
+        duplicate: probability(0.1),
         delay_ns: Span(ms(10)),
         jitter_ns: Span(ms(5)),
-        reorder: chance(0.1),
+        reorder: probability(0.1),
         reorder_delay_ns: Span(ms(5)),
         ..plain()
     }
@@ -273,18 +273,18 @@ fn a_link_draws_random_numbers_only_for_enabled_features() {
     };
     let rough = rough();
     let loss_off = plan::Loss::GilbertElliott {
-        p: Chance::NEVER,
-        r: Chance::ALWAYS,
-        loss_bad: Chance::ALWAYS,
-        loss_good: Chance::NEVER,
+        p: Probability::NEVER,
+        r: Probability::ALWAYS,
+        loss_bad: Probability::ALWAYS,
+        loss_good: Probability::NEVER,
     };
     assert_eq!(draws(&plan::Link { capacity: rate(1_000), reorder_delay_ns: Span(ms(1)), ..plain() }), 0);
     assert_eq!(draws(&plan::Link { loss: loss_off, ..plain() }), 0);
-    assert_eq!(draws(&plan::Link { loss: plan::Loss::Bernoulli { ratio: Chance::ALWAYS }, ..plain() }), 10);
+    assert_eq!(draws(&plan::Link { loss: plan::Loss::Bernoulli { ratio: Probability::ALWAYS }, ..plain() }), 10);
     assert_eq!(draws(&plan::Link { loss: rough.loss, ..plain() }), 20);
     assert_eq!(draws(&plan::Link { jitter_ns: Span(1), ..plain() }), 10);
-    assert_eq!(draws(&plan::Link { reorder: chance(0.5), ..plain() }), 10);
-    assert_eq!(draws(&plan::Link { duplicate: chance(0.5), ..plain() }), 10);
+    assert_eq!(draws(&plan::Link { reorder: probability(0.5), ..plain() }), 10);
+    assert_eq!(draws(&plan::Link { duplicate: probability(0.5), ..plain() }), 10);
     // Loss 2, duplication 1, jitter and holding back 2 each for the packet and for its copy.
     assert_eq!(draws(&rough), 70);
 }

@@ -5,14 +5,14 @@ mod common;
 use common::{plain, steps, trace};
 use thalweg_link::LinkError;
 use thalweg_plan::plan;
-use thalweg_units::Chance;
+use thalweg_units::Probability;
 
 fn refusal(config: &plan::Link, trace_ms: Option<&[u64]>) -> LinkError {
     common::link(config, trace_ms).expect_err("this cannot be")
 }
 
 /// A probability as read from a file, which its type does not check.
-fn unchecked(text: &str) -> Chance {
+fn unchecked(text: &str) -> Probability {
     serde_json::from_str(text).unwrap()
 }
 
@@ -48,7 +48,7 @@ fn probabilities_out_of_range_are_rejected_with_their_key() {
         assert_eq!(error.code, "not-a-probability");
         error.place
     };
-    let good = Chance::new(0.5).unwrap();
+    let good = Probability::new(0.5).unwrap();
     let ge = |p, r, loss_bad, loss_good| plan::Loss::GilbertElliott { p, r, loss_bad, loss_good };
     let lossy = |loss| plan::Link { loss, ..plain() };
     for bad in [unchecked("1.01"), unchecked("-0.01")] {

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::{Offer, carry, chance, full_sized, ms, plain, rate};
+use common::{Offer, carry, full_sized, ms, plain, probability, rate};
 use thalweg_link::{Link, Sent};
 use thalweg_plan::plan;
-use thalweg_units::{Bytes, Chance, Span, Time};
+use thalweg_units::{Bytes, Probability, Span, Time};
 
 const PACKETS: u64 = 50_000;
 
@@ -71,13 +71,14 @@ fn a_late_poll_reports_the_arrival_time_of_each_packet() {
 #[test]
 fn a_held_back_packet_arrives_later_by_exactly_the_reorder_delay() {
     let config =
-        plan::Link { delay_ns: Span(ms(20)), reorder: Chance::ALWAYS, reorder_delay_ns: Span(ms(3)), ..plain() };
+        plan::Link { delay_ns: Span(ms(20)), reorder: Probability::ALWAYS, reorder_delay_ns: Span(ms(3)), ..plain() };
     assert_eq!(carry(&config, None, 1, &full_sized([0, ms(1)])).arrival_times(), [ms(23), ms(24)]);
 }
 
 #[test]
 fn packets_overtaking_a_held_back_packet_stay_in_order() {
-    let config = plan::Link { delay_ns: Span(ms(20)), reorder: chance(0.1), reorder_delay_ns: Span(ms(2)), ..plain() };
+    let config =
+        plan::Link { delay_ns: Span(ms(20)), reorder: probability(0.1), reorder_delay_ns: Span(ms(2)), ..plain() };
     let outcome = carry(&config, None, 1, &spaced(ms(1)));
     let is_held = |&(at_ns, number): &(u64, u64)| at_ns == ms(number) + ms(22);
     let (held, prompt): (Vec<_>, Vec<_>) = outcome.arrivals.iter().partition(|arrival| is_held(arrival));
@@ -100,7 +101,7 @@ fn without_reordering_no_packet_overtakes() {
 #[test]
 fn a_reorder_delay_of_zero_changes_nothing() {
     let plain = plan::Link { delay_ns: Span(ms(20)), ..plain() };
-    let config = plan::Link { reorder: chance(0.5), ..plain.clone() };
+    let config = plan::Link { reorder: probability(0.5), ..plain.clone() };
     assert_eq!(carry(&config, None, 1, &spaced(1_000)), carry(&plain, None, 1, &spaced(1_000)));
 }
 

@@ -7,7 +7,7 @@ use common::{ms, plain, rate, rng};
 use std::collections::BTreeMap;
 use thalweg_link::{Link, Packet, Sent, Stats};
 use thalweg_plan::plan::{self, Queue};
-use thalweg_units::{Bytes, Chance, Ecn, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Ecn, Packets, Probability, Rate, Span, Time};
 
 /// Link rate of all tests: 1500 bytes take 1 ms.
 const RATE: u64 = 12_000_000;
@@ -62,7 +62,7 @@ fn red(probability: f64, ecn: bool) -> Queue {
         max_bytes: Bytes(45_000),
         avpkt_bytes: Bytes(1500),
         burst: 15,
-        probability: Chance::new(probability).expect("a probability"),
+        probability: Probability::new(probability).expect("a probability"),
         bandwidth_bps: Rate(RATE),
         ecn,
     }
@@ -359,7 +359,7 @@ fn loss_and_rate_follow_a_repeating_profile() {
         at_ns: Time(ms(at_ms)),
         rate_bps: Some(Rate(rate_bps)),
         delay_ns: None,
-        loss: Chance::new(loss),
+        loss: Probability::new(loss),
     };
     let points = vec![point(0, RATE, 0.0), point(1000, RATE / 2, 1.0)];
     let profile = plan::Profile { period_ns: Some(Span(ms(2000))), points };

@@ -4,10 +4,10 @@
 
 mod common;
 
-use common::{Outcome, carry, chance, full_sized, ms, plain, rate};
+use common::{Outcome, carry, full_sized, ms, plain, probability, rate};
 use thalweg_link::Sent;
 use thalweg_plan::plan;
-use thalweg_units::{Bytes, Chance, Packets};
+use thalweg_units::{Bytes, Packets, Probability};
 
 const PACKETS: usize = 200_000;
 
@@ -16,11 +16,11 @@ fn lossy(loss: plan::Loss, seed: u64) -> Outcome {
 }
 
 fn bernoulli(ratio: f64) -> plan::Loss {
-    plan::Loss::Bernoulli { ratio: chance(ratio) }
+    plan::Loss::Bernoulli { ratio: probability(ratio) }
 }
 
 fn gilbert_elliott(p: f64, r: f64, loss_bad: f64, loss_good: f64) -> plan::Loss {
-    let [p, r, loss_bad, loss_good] = [p, r, loss_bad, loss_good].map(chance);
+    let [p, r, loss_bad, loss_good] = [p, r, loss_bad, loss_good].map(probability);
     plan::Loss::GilbertElliott { p, r, loss_bad, loss_good }
 }
 
@@ -103,7 +103,7 @@ fn lost_packets_do_not_occupy_the_queue() {
 
 #[test]
 fn a_duplicate_follows_its_original_through_the_bottleneck() {
-    let config = plan::Link { capacity: rate(12_000_000), duplicate: Chance::ALWAYS, ..plain() };
+    let config = plan::Link { capacity: rate(12_000_000), duplicate: Probability::ALWAYS, ..plain() };
     let outcome = carry(&config, None, 1, &full_sized([0, 0]));
     assert_eq!(outcome.arrivals, [(ms(1), 0), (ms(2), 0), (ms(3), 1), (ms(4), 1)]);
 }
@@ -113,7 +113,7 @@ fn a_duplicate_may_be_dropped_when_its_original_was_not() {
     let config = plan::Link {
         capacity: rate(12_000_000),
         buffer: plan::Buffer::Bytes { bytes: Bytes(1500) },
-        duplicate: Chance::ALWAYS,
+        duplicate: Probability::ALWAYS,
         ..plain()
     };
     let outcome = carry(&config, None, 1, &full_sized([0, ms(1)]));
@@ -125,13 +125,13 @@ fn a_duplicate_may_be_dropped_when_its_original_was_not() {
 #[test]
 fn duplicates_pass_an_unlimited_link_without_a_buffer() {
     let buffer = plan::Buffer::Packets { packets: Packets::ZERO };
-    let config = plan::Link { buffer, duplicate: Chance::ALWAYS, ..plain() };
+    let config = plan::Link { buffer, duplicate: Probability::ALWAYS, ..plain() };
     assert_eq!(carry(&config, None, 1, &full_sized([5])).arrivals, [(5, 0), (5, 0)]);
 }
 
 #[test]
 fn duplication_duplicates_the_configured_ratio_of_packets() {
-    let config = plan::Link { duplicate: chance(0.25), ..plain() };
+    let config = plan::Link { duplicate: probability(0.25), ..plain() };
     let copies = carry(&config, None, 1, &full_sized(0..PACKETS as u64)).arrivals.len() - PACKETS;
     let deviation = (0.25 * 0.75 / PACKETS as f64).sqrt();
     assert!((copies as f64 / PACKETS as f64 - 0.25).abs() < 4.0 * deviation, "{copies}");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use thalweg_plan::plan::{
     Buffer, Capacity, Choices, Emulator, Experiment, FORMAT, Flow, Generator, Host, Link, Load, Loss, Plan, Queue, Step,
 };
-use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
 /// A scene.
 #[derive(Clone, Copy, Debug)]
@@ -191,8 +191,8 @@ impl Scene {
     }
 }
 
-fn percent(percent: f64) -> Chance {
-    Chance::new(percent / 100.0).expect("a probability")
+fn percent(percent: f64) -> Probability {
+    Probability::new(percent / 100.0).expect("a probability")
 }
 
 fn link(rtt: Span) -> Link {
@@ -200,12 +200,12 @@ fn link(rtt: Span) -> Link {
         capacity: Capacity::Unlimited,
         buffer: Buffer::Packets { packets: Packets(100_000) },
         queue: Queue::Fifo {},
-        loss: Loss::Bernoulli { ratio: Chance::NEVER },
-        duplicate: Chance::NEVER,
+        loss: Loss::Bernoulli { ratio: Probability::NEVER },
+        duplicate: Probability::NEVER,
         delay_ns: Span(rtt.0 / 2),
         jitter_ns: Span::ZERO,
         allow_reordering: false,
-        reorder: Chance::NEVER,
+        reorder: Probability::NEVER,
         reorder_delay_ns: Span::ZERO,
         policer: None,
         aggregation: None,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use thalweg_units::{Bytes, Chance, IPV6_EXTRA, MSS, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, IPV6_EXTRA, MSS, Packets, Probability, Rate, Span, Time};
 
 mod app;
 mod queue;
@@ -155,7 +155,7 @@ pub struct Link {
     /// Random loss.
     pub loss: Loss,
     /// Probability that a packet is doubled.
-    pub duplicate: Chance,
+    pub duplicate: Probability,
     /// Propagation delay of this direction.
     pub delay_ns: Span,
     /// A further random delay between 0 and this; packets stay in order, unless they may be reordered.
@@ -165,7 +165,7 @@ pub struct Link {
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub allow_reordering: bool,
     /// Probability that a packet is held back.
-    pub reorder: Chance,
+    pub reorder: Probability,
     /// How long a packet is held back.
     pub reorder_delay_ns: Span,
     /// Token bucket that drops; absent or null: none.
@@ -234,7 +234,7 @@ pub struct ProfilePoint {
     /// The propagation delay.
     pub delay_ns: Option<Span>,
     /// The probability that a packet is lost at random.
-    pub loss: Option<Chance>,
+    pub loss: Option<Probability>,
 }
 
 /// How fast packets leave the queue.
@@ -290,18 +290,18 @@ pub enum Loss {
     /// Each packet on its own.
     Bernoulli {
         /// Probability of loss.
-        ratio: Chance,
+        ratio: Probability,
     },
     /// Two states with a loss each; the state may change before each packet.
     GilbertElliott {
         /// Probability of going from good to bad.
-        p: Chance,
+        p: Probability,
         /// Probability of going from bad to good.
-        r: Chance,
+        r: Probability,
         /// Probability of loss in the bad state.
-        loss_bad: Chance,
+        loss_bad: Probability,
         /// Probability of loss in the good state.
-        loss_good: Chance,
+        loss_good: Probability,
     },
 }
 

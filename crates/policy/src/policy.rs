@@ -73,7 +73,7 @@ pub struct Explanation {
 pub(crate) fn bare_views(arms: &Arms, weights: &Weights) -> Vec<ArmView> {
     let view = |(arm, _): (ArmId, &Arm)| ArmView {
         arm,
-        weight: weights.chance(arm),
+        weight: weights.probability(arm),
         connections: 0.0,
         greedy: None,
         gain: None,

@@ -64,20 +64,20 @@ impl Weights {
     }
 
     /// The probability of an arm, for a connection that is not held out.
-    pub fn chance(&self, arm: ArmId) -> f64 {
+    pub fn probability(&self, arm: ArmId) -> f64 {
         self.arms[arm.index()]
     }
 
     /// The probabilities in the order of the arms.
-    pub fn chances(&self) -> &[f64] {
+    pub fn probabilities(&self) -> &[f64] {
         &self.arms
     }
 
-    /// The arm with the largest chance, the first of several.
+    /// The arm with the largest probability, the first of several.
     pub fn most(&self) -> ArmId {
         let mut most = 0;
-        for (number, chance) in self.arms.iter().enumerate() {
-            if *chance > self.arms[most] {
+        for (number, probability) in self.arms.iter().enumerate() {
+            if *probability > self.arms[most] {
                 most = number;
             }
         }
@@ -87,24 +87,24 @@ impl Weights {
     /// The arm that a number drawn evenly from 0 up to, not including, 1 stands for.
     pub fn draw(&self, unit: f64) -> ArmId {
         let mut sum = 0.0;
-        for (number, chance) in self.arms.iter().enumerate() {
-            sum += chance;
+        for (number, probability) in self.arms.iter().enumerate() {
+            sum += probability;
             if unit < sum {
                 return ArmId(number as u8);
             }
         }
         // Sums of rounded numbers may end a little below 1: the last arm that has a probability at all.
-        ArmId(self.arms.iter().rposition(|&chance| chance > 0.0).unwrap_or(0) as u8)
+        ArmId(self.arms.iter().rposition(|&probability| probability > 0.0).unwrap_or(0) as u8)
     }
 
     /// For a kernel, which has no fractions: a random number of 32 bits draws the first arm whose entry it is below.
     /// Entries never fall, the last is 2^32, and an arm without a probability is never the first.
     pub fn thresholds(&self) -> Vec<u64> {
         const WHOLE: f64 = (1u64 << 32) as f64;
-        let last = self.arms.iter().rposition(|&chance| chance > 0.0).unwrap_or(0);
+        let last = self.arms.iter().rposition(|&probability| probability > 0.0).unwrap_or(0);
         let mut sum = 0.0;
-        let entry = |(number, &chance): (usize, &f64)| {
-            sum += chance;
+        let entry = |(number, &probability): (usize, &f64)| {
+            sum += probability;
             if number >= last { 1 << 32 } else { (sum * WHOLE) as u64 }
         };
         self.arms.iter().enumerate().map(entry).collect()

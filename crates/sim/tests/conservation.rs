@@ -10,19 +10,19 @@ use thalweg_plan::plan::{
 };
 use thalweg_sim::Simulation;
 use thalweg_trace::Memory;
-use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
-fn chance(most: f64) -> impl Strategy<Value = Chance> {
-    prop_oneof![Just(0.0), 0.0..most].prop_map(|p| Chance::new(p).expect("below 1"))
+fn probability(most: f64) -> impl Strategy<Value = Probability> {
+    prop_oneof![Just(0.0), 0.0..most].prop_map(|p| Probability::new(p).expect("below 1"))
 }
 
 fn loss() -> impl Strategy<Value = Loss> {
     prop_oneof![
-        chance(0.2).prop_map(|ratio| Loss::Bernoulli { ratio }),
-        (chance(0.05), 0.1..1.0, chance(0.01)).prop_map(|(p, r, loss_good)| Loss::GilbertElliott {
+        probability(0.2).prop_map(|ratio| Loss::Bernoulli { ratio }),
+        (probability(0.05), 0.1..1.0, probability(0.01)).prop_map(|(p, r, loss_good)| Loss::GilbertElliott {
             p,
-            r: Chance::new(r).expect("below 1"),
-            loss_bad: Chance::new(0.8).expect("below 1"),
+            r: Probability::new(r).expect("below 1"),
+            loss_bad: Probability::new(0.8).expect("below 1"),
             loss_good,
         }),
     ]
@@ -175,7 +175,7 @@ prop_compose! {
         seed in any::<u64>(),
         (capacity, buffer, forward_loss) in (capacity(), buffer(), loss()),
         (reverse_capacity, reverse_buffer, reverse_loss) in (capacity(), buffer(), loss()),
-        (duplicate, reorder, jitter, host_jitter) in (chance(0.05), chance(0.05), 0u64..5_000, 0u64..200),
+        (duplicate, reorder, jitter, host_jitter) in (probability(0.05), probability(0.05), 0u64..5_000, 0u64..200),
         rtt in 1u64..100,
         (first, second) in (flow("first"), flow("second")),
         (udp, udp_up) in (prop::option::of(1u64..20), any::<bool>()),

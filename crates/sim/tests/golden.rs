@@ -12,7 +12,7 @@ use std::fmt::Write;
 use support::{bulk, loss, run};
 use thalweg_plan::plan::{Background, Buffer, Capacity, Experiment, Step};
 use thalweg_trace::Memory;
-use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
 const RATE: Rate = Rate::from_mbps(50);
 const RTT: Span = Span::from_millis(30);
@@ -73,10 +73,10 @@ fn cases() -> Vec<Case> {
         Case {
             about: "cubic, reordering",
             experiment: changed(plain(&["cubic"]), |it| {
-                it.forward.reorder = Chance::new(0.02).expect("a ratio");
+                it.forward.reorder = Probability::new(0.02).expect("a ratio");
                 it.forward.reorder_delay_ns = Span::from_millis(4);
             }),
-            control: |it| it.forward.reorder = Chance::NEVER,
+            control: |it| it.forward.reorder = Probability::NEVER,
         },
         Case {
             about: "bbr, rate falls to a fifth",

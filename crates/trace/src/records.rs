@@ -55,7 +55,7 @@ table! {
         /// Congestion control at the end of the span.
         : cc: Option<Rc<str>>,
         /// By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's
-        /// chances), held_out (it kept the default, for comparison) or untouched (by an application, a route or the
+        /// probabilities), held_out (it kept the default, for comparison) or untouched (by an application, a route or the
         /// administrator); else empty.
         : assignment: Option<&'static str>,
         /// Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), route

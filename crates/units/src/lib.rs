@@ -22,7 +22,7 @@ mod time;
 
 pub use ecn::Ecn;
 pub use parse::ParseError;
-pub use random::Chance;
+pub use random::Probability;
 pub use rate::Rate;
 pub use size::{Bytes, Packets};
 pub use time::{Span, Time};

@@ -5,21 +5,21 @@ use serde::{Deserialize, Serialize};
 
 /// A probability from 0 to 1.
 ///
-/// It stays a float, because 1e-12 is a loss ratio that papers use; [`Chance::happens`] compares it with random bits
+/// It stays a float, because 1e-12 is a loss ratio that papers use; [`Probability::sample`] compares it with random bits
 /// at a resolution of 2^-64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
-pub struct Chance(f64);
+pub struct Probability(f64);
 
-impl Chance {
+impl Probability {
     /// Never.
-    pub const NEVER: Chance = Chance(0.0);
+    pub const NEVER: Probability = Probability(0.0);
     /// Always.
-    pub const ALWAYS: Chance = Chance(1.0);
+    pub const ALWAYS: Probability = Probability(1.0);
 
     /// The probability `p`, or nothing if it lies outside 0 to 1.
-    pub fn new(p: f64) -> Option<Chance> {
-        (0.0..=1.0).contains(&p).then_some(Chance(p))
+    pub fn new(p: f64) -> Option<Probability> {
+        (0.0..=1.0).contains(&p).then_some(Probability(p))
     }
 
     /// The probability as a number.
@@ -28,7 +28,7 @@ impl Chance {
     }
 
     /// Whether it happens this time, given 64 uniformly random bits.
-    pub fn happens(self, bits: u64) -> bool {
+    pub fn sample(self, bits: u64) -> bool {
         // `as` saturates, so that a probability of 1 becomes u64::MAX, which `<=` must then always meet.
         let threshold = (self.0 * 2f64.powi(64)) as u64;
         self.0 > 0.0 && (bits < threshold || threshold == u64::MAX)

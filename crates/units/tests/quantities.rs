@@ -1,7 +1,7 @@
 //! Quantities parse their own output and reject ambiguous text. The Python tests use the same vectors.
 
 use serde_json::Value;
-use thalweg_units::{Bytes, Chance, ParseError, Rate, Span};
+use thalweg_units::{Bytes, ParseError, Probability, Rate, Span};
 
 fn read(kind: &str, text: &str) -> Result<u64, ParseError> {
     match kind {
@@ -52,10 +52,10 @@ fn transmission_time_and_bytes_are_inverse_to_each_other() {
 
 #[test]
 fn probabilities_include_zero_and_one() {
-    assert!(!Chance::NEVER.happens(0));
-    assert!(Chance::ALWAYS.happens(u64::MAX));
-    let half = Chance::new(0.5).expect("within 0 to 1");
-    assert!(half.happens((1 << 63) - 1) && !half.happens(1 << 63));
-    assert_eq!(Chance::new(1.01), None);
-    assert_eq!(Chance::new(f64::NAN), None);
+    assert!(!Probability::NEVER.sample(0));
+    assert!(Probability::ALWAYS.sample(u64::MAX));
+    let half = Probability::new(0.5).expect("within 0 to 1");
+    assert!(half.sample((1 << 63) - 1) && !half.sample(1 << 63));
+    assert_eq!(Probability::new(1.01), None);
+    assert_eq!(Probability::new(f64::NAN), None);
 }

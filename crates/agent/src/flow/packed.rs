@@ -61,11 +61,11 @@ mod tests {
 
     #[test]
     fn an_event_survives_packing_and_unpacking() {
-        let mut chance = 1u64;
+        let mut random = 1u64;
         let numbers: Vec<u64> = (0..RecordEvent::NUMBERS as u64)
             .map(|at| {
-                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(at);
-                if at % 3 == 0 { 0 } else { chance >> (at % 64) }
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(at);
+                if at % 3 == 0 { 0 } else { random >> (at % 64) }
             })
             .collect();
         for event in

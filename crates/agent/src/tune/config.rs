@@ -86,7 +86,7 @@ pub struct ObjectiveKeys {
 pub struct GuardKeys {
     /// The hold-out where the others are better for certain.
     pub least_holdout: Option<f64>,
-    /// Chance of any false withdrawal.
+    /// Probability of any false withdrawal.
     pub alpha: Option<f64>,
     /// For how long the default stays.
     #[serde(deserialize_with = "time")]
@@ -126,7 +126,7 @@ pub struct AbKeys {
     pub treatment: Option<String>,
     /// Share that gets it; 0.5.
     pub share: Option<f64>,
-    /// What chance decides about: `connection` or `prefix`.
+    /// What is assigned at random: `connection` or `prefix`.
     pub unit: Option<AbUnit>,
     /// Another number, another assignment of prefixes.
     pub seed: u64,

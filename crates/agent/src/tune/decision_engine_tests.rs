@@ -83,7 +83,7 @@ fn row<'a>(kernel: &'a FakeKernel, to: &str) -> Option<&'a Row> {
 
 /// BBR's probability for an unseen destination.
 fn bbr_elsewhere(kernel: &FakeKernel) -> f64 {
-    kernel.netns_rows[&OWN].incoming.chance(BBR)
+    kernel.netns_rows[&OWN].incoming.probability(BBR)
 }
 
 /// Reports `n` connections to a destination, with the completion times of the default and of BBR.
@@ -104,7 +104,7 @@ fn outcomes_of_a_destination_update_its_row_at_the_next_tick() {
     assert_eq!(kernel.netns_rows[&OWN].incoming.holdout(), 0.05);
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
     let weights = &row(&kernel, "192.0.2.0/24").unwrap().incoming;
-    assert!(weights.chance(BBR) > 0.9, "{weights:?}");
+    assert!(weights.probability(BBR) > 0.9, "{weights:?}");
     assert!((0.01..=0.05).contains(&weights.holdout()), "{weights:?}");
 }
 
@@ -116,7 +116,7 @@ fn new_destinations_inherit_from_their_neighbours_and_then_from_the_root() {
     for third in 0..6 {
         learn(&mut engine, &mut kernel, &format!("203.0.{third}.0/24"), 30, [400.0, 100.0]);
     }
-    let near = row(&kernel, "203.0.0.0/16").unwrap().incoming.chance(BBR);
+    let near = row(&kernel, "203.0.0.0/16").unwrap().incoming.probability(BBR);
     assert!(near > 0.8 && near > before + 0.2, "{near} {before}");
     assert!(bbr_elsewhere(&kernel) > before + 0.2, "{} {before}", bbr_elsewhere(&kernel));
     assert!(row(&kernel, "203.0.0.0/8").is_none(), "one level of networks has rows");
@@ -134,8 +134,8 @@ fn namespaces_learn_separately_and_keep_their_own_default() {
     }
     engine.tick(at(40.0), None, &mut kernel);
     let theirs = &kernel.rows[&RowKey { netns: 8, prefix: prefix("192.0.2.0/24") }].incoming;
-    assert!(theirs.chance(CUBIC) > 0.9, "{theirs:?}");
-    assert!(row(&kernel, "192.0.2.0/24").unwrap().incoming.chance(BBR) > 0.9);
+    assert!(theirs.probability(CUBIC) > 0.9, "{theirs:?}");
+    assert!(row(&kernel, "192.0.2.0/24").unwrap().incoming.probability(BBR) > 0.9);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn stock_bbr_is_excluded_everywhere_while_the_host_is_short_of_cpu() {
     let (mut engine, mut kernel) = (engine(&[], ""), FakeKernel::default());
     engine.begin(at(0.0), &mut kernel).unwrap();
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 30, [400.0, 100.0]);
-    let share = |kernel: &FakeKernel| row(kernel, "192.0.2.0/24").unwrap().incoming.chance(BBR);
+    let share = |kernel: &FakeKernel| row(kernel, "192.0.2.0/24").unwrap().incoming.probability(BBR);
     engine.tick(at(40.0), Some(0.25), &mut kernel);
     assert_eq!((share(&kernel), bbr_elsewhere(&kernel)), (0.0, 0.0));
     engine.tick(at(41.0), Some(0.15), &mut kernel);
@@ -174,7 +174,7 @@ fn an_arm_that_cannot_be_set_is_excluded_and_reported() {
     kernel.decisions = [((Reason::Refused, Some(BBR)), 1)].into();
     engine.tick(at(40.0), None, &mut kernel);
     engine.tick(at(41.0), None, &mut kernel);
-    assert_eq!(row(&kernel, "192.0.2.0/24").unwrap().incoming.chance(CUBIC), 1.0);
+    assert_eq!(row(&kernel, "192.0.2.0/24").unwrap().incoming.probability(CUBIC), 1.0);
     assert_eq!(bbr_elsewhere(&kernel), 0.0);
     let lines = engine.log.take_lines();
     assert_eq!(lines.iter().filter(|(_, line)| line.starts_with("leaves out bbr: ")).count(), 1, "{lines:?}");
@@ -188,7 +188,7 @@ fn harm_restores_the_default_on_the_whole_network_for_a_limited_time() {
     engine.begin(at(0.0), &mut kernel).unwrap();
     learn(&mut engine, &mut kernel, "192.0.2.0/24", 2, [100.0, 400.0]);
     learn(&mut engine, &mut kernel, "203.0.113.0/24", 600, [100.0, 400.0]);
-    let share = |kernel: &FakeKernel, to: &str| row(kernel, to).unwrap().incoming.chance(BBR);
+    let share = |kernel: &FakeKernel, to: &str| row(kernel, to).unwrap().incoming.probability(BBR);
     assert_eq!(share(&kernel, "203.0.113.0/24"), 0.0);
     assert_eq!(share(&kernel, "192.0.2.0/24"), 0.0, "the test is that of all destinations");
     assert_eq!(bbr_elsewhere(&kernel), 0.0);
@@ -233,9 +233,9 @@ fn overrides_are_reported_and_dctcp_is_limited_to_data_centres() {
     }
     engine.tick(at(2.0), None, &mut kernel);
     // The kernel's side draws it where it may; what is shown is what is drawn.
-    assert!(kernel.netns_rows[&OWN].incoming.chance(dctcp) > 0.1);
+    assert!(kernel.netns_rows[&OWN].incoming.probability(dctcp) > 0.1);
     let shown = |to: &str| engine.explain(prefix(to), at(3.0)).explained[0].arms[dctcp.index()].weight_in;
-    assert!(shown("10.1.2.0/24").is_some_and(|chance| chance > 0.1));
+    assert!(shown("10.1.2.0/24").is_some_and(|probability| probability > 0.1));
     assert_eq!(shown("198.51.100.0/24"), Some(0.0));
 }
 
@@ -277,6 +277,10 @@ fn an_unknown_namespace_has_no_selection_and_a_new_one_uses_its_own_default() {
     engine.scan_namespaces([8, 9].map(|netns| (netns, format!("unit {netns}.service"))).into(), at(1.0));
     engine.tick(at(1.0), None, &mut kernel);
     let theirs = &kernel.netns_rows[&8].incoming;
-    assert_eq!((theirs.holdout(), theirs.chance(BBR)), (0.05, 1.0), "before it has learned, bpftune keeps the default");
+    assert_eq!(
+        (theirs.holdout(), theirs.probability(BBR)),
+        (0.05, 1.0),
+        "before it has learned, bpftune keeps the default"
+    );
     assert!(!kernel.netns_rows.contains_key(&9));
 }

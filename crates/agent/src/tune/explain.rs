@@ -71,7 +71,7 @@ impl DecisionEngine {
             drawn.map(|guard| Direction::ALL.map(|direction| self.shown_weights(guard, prefix, direction, now)));
         let weight = |arm: ArmId, at: usize| match decision {
             Decision::Override(_, Override::Arm(set)) => Some(f64::from(u8::from(set == arm))),
-            _ => weights.as_ref().map(|weights| weights[at].chance(arm)),
+            _ => weights.as_ref().map(|weights| weights[at].probability(arm)),
         };
         let account = guard.and_then(|guard| guard.account(leaf));
         let arm = |view: &ArmView| {
@@ -195,8 +195,12 @@ impl DecisionEngine {
                 None
             }
         };
-        let out: Vec<String> =
-            guard.arms().iter().filter(|(arm, _)| wanted.chance(*arm) > 0.0).filter_map(|(arm, _)| why(arm)).collect();
+        let out: Vec<String> = guard
+            .arms()
+            .iter()
+            .filter(|(arm, _)| wanted.probability(*arm) > 0.0)
+            .filter_map(|(arm, _)| why(arm))
+            .collect();
         if out.is_empty() {
             return None;
         }
@@ -205,7 +209,7 @@ impl DecisionEngine {
         Some(format!(
             "{} gets {} of new connections: {}. {} are held out with {default}.",
             name(most),
-            percent(weights.chance(most)),
+            percent(weights.probability(most)),
             out.join(", and "),
             percent(weights.holdout()),
         ))

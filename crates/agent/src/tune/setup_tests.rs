@@ -57,7 +57,7 @@ fn a_pilot_ends_at_the_time_in_its_file() {
     let config = "[ab]\nshare = 0.1\npilot_until = \"2023-11-14T22:13:30Z\"\n";
     let guard = setup(&["--policy", "ab"], config).unwrap().guard("cubic").unwrap();
     let share = |second: f64| {
-        guard.weights(prefix("192.0.2.0/24"), Class::default(), at(second)).chance(thalweg_policy::ArmId(1))
+        guard.weights(prefix("192.0.2.0/24"), Class::default(), at(second)).probability(thalweg_policy::ArmId(1))
     };
     assert!((share(9.0) - 0.1).abs() < 1e-9);
     assert_eq!(share(10.0), 1.0);
@@ -69,7 +69,7 @@ fn an_ab_test_of_two_algorithms_treats_with_the_one_that_is_not_the_default() {
     for (default, other) in [("cubic", 1), ("bbr", 0)] {
         let guard = setup.guard(default).unwrap();
         let weights = guard.weights(prefix("192.0.2.0/24"), Class::default(), at(0.0));
-        assert_eq!(weights.chance(thalweg_policy::ArmId(other)), 0.5, "{default}");
+        assert_eq!(weights.probability(thalweg_policy::ArmId(other)), 0.5, "{default}");
     }
 }
 
@@ -84,8 +84,9 @@ fn a_policy_file_is_applied_with_the_configured_networks_and_host_labels() {
     let arguments = ["--policy", &path("policy.toml"), "--prefixes", &path("table.csv")];
     let host = "[host]\npop = \"lon\"\n";
     let guard = setup(&arguments, host).unwrap().guard("cubic").unwrap();
-    let chance = |to: &str| guard.weights(prefix(to), Class::default(), at(0.0)).chance(thalweg_policy::ArmId(1));
-    assert_eq!((chance("192.0.2.0/24"), chance("198.51.100.0/24")), (1.0, 0.0));
+    let probability =
+        |to: &str| guard.weights(prefix(to), Class::default(), at(0.0)).probability(thalweg_policy::ArmId(1));
+    assert_eq!((probability("192.0.2.0/24"), probability("198.51.100.0/24")), (1.0, 0.0));
 
     let error = refusal(&arguments[..2], host);
     assert_eq!(error.code, "bad-policy");

@@ -94,9 +94,9 @@ fn explained(config: &str, to: &str) -> (String, String) {
     let prefix = crate::tune::chooser::prefix_of(to).unwrap();
     let mut all = engine.explain(prefix, at(1.0)).explained;
     let destination = all.remove(0);
-    let chances: Vec<String> =
+    let probabilities: Vec<String> =
         destination.arms.iter().map(|arm| arm.weight_in.map_or("-".to_owned(), percent)).collect();
-    (destination.decision, format!("{}: {} {}", destination.prefix, destination.sentence, chances.join(" ")))
+    (destination.decision, format!("{}: {} {}", destination.prefix, destination.sentence, probabilities.join(" ")))
 }
 
 const STATIC: &str = "[static]\nbbr = 1\n";

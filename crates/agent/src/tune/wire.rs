@@ -137,13 +137,13 @@ fn threshold(number: u64) -> u32 {
 }
 
 fn draw(weights: &Weights, slots: &Slots) -> Bytes {
-    let chances: Vec<f64> = slots.iter().map(|arm| weights.chance(arm)).collect();
-    let last = chances.iter().rposition(|chance| *chance > 0.0).unwrap_or(0);
+    let probabilities: Vec<f64> = slots.iter().map(|arm| weights.probability(arm)).collect();
+    let last = probabilities.iter().rposition(|probability| *probability > 0.0).unwrap_or(0);
     let holdout = (weights.holdout() * ALL as f64) as u64;
     // One number is drawn for both: the arms share what is not held out.
     let beyond =
         |number: u64| threshold(holdout + (u128::from(ALL - holdout) * u128::from(number) / u128::from(ALL)) as u64);
-    let mut below: Vec<u32> = Weights::of(&chances).thresholds().into_iter().map(beyond).collect();
+    let mut below: Vec<u32> = Weights::of(&probabilities).thresholds().into_iter().map(beyond).collect();
     below.resize(MAX_ARMS, u32::MAX);
     Bytes::default().u32s(&[threshold(holdout), last as u32]).u32s(&below)
 }

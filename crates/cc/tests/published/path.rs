@@ -1,7 +1,7 @@
 //! The path: treatment of packets between sender and receiver, and of their ACKs on the reverse path.
 
 use std::collections::BTreeSet;
-use thalweg_units::{Chance, MSS, Packets, Rate, Span, Time};
+use thalweg_units::{MSS, Packets, Probability, Rate, Span, Time};
 
 /// The path and the behaviour of the application.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Path {
     pub lone_delay: Span,
     /// The sender's host schedules departures so far ahead.
     pub lead: Span,
-    pub loss: Chance,
+    pub loss: Probability,
     /// Transmissions to drop, by number.
     pub lose: BTreeSet<u64>,
     /// The application has nothing to send from the first to the second.
@@ -37,7 +37,7 @@ impl Path {
             ack_grid: Span::ZERO,
             lone_delay: Span::ZERO,
             lead: Span::ZERO,
-            loss: Chance::NEVER,
+            loss: Probability::NEVER,
             lose: BTreeSet::new(),
             pause: None,
             bursts: None,
@@ -71,7 +71,7 @@ impl Network {
     pub fn carry(&mut self, at: Time, bits: u64) -> Option<Time> {
         let number = self.carried;
         self.carried += 1;
-        if self.path.lose.contains(&number) || self.path.loss.happens(bits) || !self.is_within_policer(at) {
+        if self.path.lose.contains(&number) || self.path.loss.sample(bits) || !self.is_within_policer(at) {
             return None;
         }
         let service = self.path.rate.time_to_send(MSS);

@@ -15,7 +15,7 @@ use thalweg_plan::plan::{
     Buffer, Capacity, Choices, Emulator, Experiment, Flow, Generator, Host, Link, Load, Loss, Queue, Step, Traces,
 };
 use thalweg_trace::{Memory, QueueRow};
-use thalweg_units::{Bytes, Chance, Rate, Span, Time};
+use thalweg_units::{Bytes, Probability, Rate, Span, Time};
 
 /// Rates that need no test: a tenth of what the slowest machines we know carry.
 const EASY: Rate = Rate::from_mbps(50);
@@ -162,12 +162,12 @@ fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment 
         capacity,
         buffer: Buffer::Bytes { bytes: Bytes(100_000_000) },
         queue: Queue::Fifo {},
-        loss: Loss::Bernoulli { ratio: Chance::NEVER },
-        duplicate: Chance::NEVER,
+        loss: Loss::Bernoulli { ratio: Probability::NEVER },
+        duplicate: Probability::NEVER,
         delay_ns: Span::ZERO,
         jitter_ns: Span::ZERO,
         allow_reordering: false,
-        reorder: Chance::NEVER,
+        reorder: Probability::NEVER,
         reorder_delay_ns: Span::ZERO,
         policer: None,
         aggregation: None,

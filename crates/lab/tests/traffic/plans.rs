@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Flow, Host, Link, Load, Loss, Queue};
-use thalweg_units::{Bytes, Chance, Span};
+use thalweg_units::{Bytes, Probability, Span};
 
 /// Upper bound of the socket buffers.
 const UNBOUNDED: Bytes = Bytes(i32::MAX as u64);
@@ -13,12 +13,12 @@ pub fn experiment(flows: Vec<Flow>) -> Experiment {
         capacity: Capacity::Unlimited,
         buffer: Buffer::Bytes { bytes: UNBOUNDED },
         queue: Queue::Fifo {},
-        loss: Loss::Bernoulli { ratio: Chance::NEVER },
-        duplicate: Chance::NEVER,
+        loss: Loss::Bernoulli { ratio: Probability::NEVER },
+        duplicate: Probability::NEVER,
         delay_ns: Span::from_micros(20),
         jitter_ns: Span::ZERO,
         allow_reordering: false,
-        reorder: Chance::NEVER,
+        reorder: Probability::NEVER,
         reorder_delay_ns: Span::ZERO,
         policer: None,
         aggregation: None,

@@ -4,7 +4,7 @@
 use rand_xoshiro::{Xoshiro256PlusPlus, rand_core::SeedableRng};
 use thalweg_link::{Link, LinkError, Sent};
 use thalweg_plan::plan;
-use thalweg_units::{Bytes, Chance, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 
 /// No rate limit, no loss, no delay, and an unlimited buffer.
 pub fn plain() -> plan::Link {
@@ -12,12 +12,12 @@ pub fn plain() -> plan::Link {
         capacity: plan::Capacity::Unlimited,
         buffer: plan::Buffer::Packets { packets: Packets::MAX },
         queue: plan::Queue::Fifo {},
-        loss: plan::Loss::Bernoulli { ratio: Chance::NEVER },
-        duplicate: Chance::NEVER,
+        loss: plan::Loss::Bernoulli { ratio: Probability::NEVER },
+        duplicate: Probability::NEVER,
         delay_ns: Span::ZERO,
         jitter_ns: Span::ZERO,
         allow_reordering: false,
-        reorder: Chance::NEVER,
+        reorder: Probability::NEVER,
         reorder_delay_ns: Span::ZERO,
         policer: None,
         aggregation: None,
@@ -52,8 +52,8 @@ pub fn link(config: &plan::Link, trace_ms: Option<&[u64]>) -> Result<Link<u64>, 
     Link::new(config, &traces(trace_ms), 1)
 }
 
-pub fn chance(p: f64) -> Chance {
-    Chance::new(p).expect("a probability")
+pub fn probability(p: f64) -> Probability {
+    Probability::new(p).expect("a probability")
 }
 
 pub fn rng(seed: u64) -> Xoshiro256PlusPlus {

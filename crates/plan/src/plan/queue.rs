@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use thalweg_units::{Bytes, Chance, Rate, Span};
+use thalweg_units::{Bytes, Probability, Rate, Span};
 
 /// Queue disciplines with their parameters. The limit of each is the link's buffer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,7 +85,7 @@ pub enum Queue {
         /// Number of packets that a burst may have; it sets the weight of the average.
         burst: u32,
         /// Probability at `max`.
-        probability: Chance,
+        probability: Probability,
         /// Rate at which the average decays while the queue is idle.
         bandwidth_bps: Rate,
         /// Whether ECN-capable packets are marked instead of dropped.

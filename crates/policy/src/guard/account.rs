@@ -19,7 +19,7 @@ pub struct Account {
 pub struct ArmAccount {
     /// How many closed.
     pub connections: u64,
-    /// How many of them got it while most connections were to get it: not by chance, nor held out.
+    /// How many of them got it while most connections were to get it: neither by a random draw nor held out.
     #[serde(default)]
     pub greedy: u64,
     /// Smallest round-trip time.

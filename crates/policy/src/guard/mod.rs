@@ -31,7 +31,7 @@ use thalweg_units::{Span, Time};
 pub use account::{Account, ArmAccount};
 pub use evidence::Difference;
 
-/// Below this chance nothing is preferred yet.
+/// Below this probability nothing is preferred yet.
 const PREFERRED: f64 = 0.6;
 
 /// How far the guard goes.
@@ -43,7 +43,7 @@ pub struct GuardSettings {
     pub holdout: f64,
     /// The same where the rest is better for certain.
     pub least_holdout: f64,
-    /// Chance of any false withdrawal, ever.
+    /// Probability of any false withdrawal, ever.
     pub alpha: f64,
     /// For how long the default stays.
     pub withdraw_for: Span,
@@ -220,7 +220,7 @@ impl Guard {
             Direction::Out => outgoing,
         };
         let most = weights.most();
-        if weights.chance(most) < PREFERRED || destination.preferred == Some(most) {
+        if weights.probability(most) < PREFERRED || destination.preferred == Some(most) {
             return None;
         }
         let before = destination.preferred.replace(most);
@@ -262,7 +262,7 @@ impl Guard {
         explanation.sentence = self.reason(prefix, now, explanation.sentence);
         explanation.sentence.push_str(&format!(" {} are held out with {default}.", percent(holdout)));
         for view in &mut explanation.arms {
-            view.weight = weights.chance(view.arm);
+            view.weight = weights.probability(view.arm);
         }
         explanation
     }
@@ -282,7 +282,7 @@ impl Guard {
         }
         let wanted = self.policy.weights(prefix, Class::default(), now);
         let mut arms = self.arms.iter();
-        if !self.host.is_cpu_limited || !arms.any(|(id, arm)| arm.needs_whole_cpu && wanted.chance(id) > 0.0) {
+        if !self.host.is_cpu_limited || !arms.any(|(id, arm)| arm.needs_whole_cpu && wanted.probability(id) > 0.0) {
             return policys;
         }
         let weights = self.within_cpu(wanted);
@@ -291,7 +291,7 @@ impl Guard {
             "{} gets {} of new connections: the host is short of CPU, and algorithms that need a whole one are left \
              out. Otherwise: {policys}",
             self.arms.arm(most).name,
-            percent(weights.chance(most)),
+            percent(weights.probability(most)),
         )
     }
 

@@ -11,7 +11,7 @@ use rand_xoshiro::SplitMix64;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// What chance decides about.
+/// What is assigned at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbUnit {
@@ -82,9 +82,11 @@ impl Policy for Ab {
         let share = percent(self.share(prefix, now));
         let sentence = match (self.pilot_until, self.unit) {
             (Some(end), _) if now >= end => format!("The pilot is over: {name} gets {share} of new connections."),
-            (_, AbUnit::Connection) => format!("Chance gives {name} {share} of new connections, to compare it."),
+            (_, AbUnit::Connection) => format!("A random draw gives {name} {share} of new connections, to compare it."),
             (_, AbUnit::Prefix) => {
-                format!("Chance has given {name} {share} of the connections to {prefix} for good, to compare it.")
+                format!(
+                    "A random draw has given {name} {share} of the connections to {prefix} for good, to compare it."
+                )
             }
         };
         Explanation { prefix, sentence, arms: bare_views(&self.arms, &weights) }

@@ -191,8 +191,10 @@ impl Policy for Bpftune {
         }
         let most = weights.most();
         let (name, cost) = (&self.arms.arm(most).name, host.arms[most.index()].cost);
-        let sentence =
-            format!("{name} gets {} of new connections because it costs least, {cost}.", percent(weights.chance(most)));
+        let sentence = format!(
+            "{name} gets {} of new connections because it costs least, {cost}.",
+            percent(weights.probability(most))
+        );
         Explanation { prefix, sentence, arms }
     }
 

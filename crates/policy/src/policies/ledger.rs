@@ -116,7 +116,7 @@ impl Ledgers {
             arms.iter_mut().zip(&ledger.arms).for_each(|(view, mean)| view.connections = mean.n);
         }
         let most = weights.most();
-        let sentence = why(&self.arms.arm(most).name, weights.chance(most));
+        let sentence = why(&self.arms.arm(most).name, weights.probability(most));
         Explanation { prefix, sentence, arms }
     }
 

@@ -44,7 +44,7 @@ impl Policy for Static {
 
     fn explain(&self, prefix: Prefix, _now: Time) -> Explanation {
         let most = self.weights.most();
-        let share = percent(self.weights.chance(most));
+        let share = percent(self.weights.probability(most));
         let sentence =
             format!("{} gets {share} of new connections because the policy says so.", self.arms.arm(most).name);
         Explanation { prefix, sentence, arms: bare_views(&self.arms, &self.weights) }

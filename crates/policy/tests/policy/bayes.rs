@@ -7,13 +7,13 @@ use thalweg_units::{Bytes, Packets, Span, Time};
 
 const HERE: &str = "192.0.2.0/24";
 
-fn chance(policy: &Bayes, to: &str, arm: ArmId) -> f64 {
-    policy.weights(prefix(to), Class::default(), at(1_700_000_000)).chance(arm)
+fn probability(policy: &Bayes, to: &str, arm: ArmId) -> f64 {
+    policy.weights(prefix(to), Class::default(), at(1_700_000_000)).probability(arm)
 }
 
 #[test]
 fn arms_are_equally_likely_before_any_outcome() {
-    assert!((chance(&bayes(), HERE, BBR) - 0.5).abs() < 0.05);
+    assert!((probability(&bayes(), HERE, BBR) - 0.5).abs() < 0.05);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_new_destination_starts_with_the_estimates_of_its_neighbours() {
     for number in 0..12 {
         run(&mut policy, prefix(&format!("198.51.{number}.0/24")), [600.0, 200.0], 40, &mut luck);
     }
-    assert!(chance(&policy, "198.51.100.0/24", BBR) > 0.85, "{}", chance(&policy, "198.51.100.0/24", BBR));
+    assert!(probability(&policy, "198.51.100.0/24", BBR) > 0.85, "{}", probability(&policy, "198.51.100.0/24", BBR));
     let explanation = policy.explain(prefix("198.51.100.0/24"), at(1_700_000_000));
     assert!(
         explanation.sentence.contains("no connection to 198.51.100.0/24 has closed yet"),
@@ -82,7 +82,7 @@ fn neighbours_that_disagree_have_no_influence() {
         let medians = if number % 2 == 0 { [600.0, 200.0] } else { [200.0, 600.0] };
         run(&mut policy, prefix(&format!("198.51.{number}.0/24")), medians, 40, &mut luck);
     }
-    let share = chance(&policy, "198.51.100.0/24", BBR);
+    let share = probability(&policy, "198.51.100.0/24", BBR);
     assert!((0.2..=0.8).contains(&share), "{share}");
 }
 
@@ -91,18 +91,18 @@ fn a_slow_path_without_outcomes_of_other_arms_does_not_shift_the_weights() {
     let (mut policy, mut luck) = (bayes(), Luck::new(8));
     (0..10).for_each(|_| drop(policy.observe(&outcome(prefix(HERE), BBR, luck.ms(5000.0)), at(1_700_000_000))));
     // Nothing was ever seen of CUBIC here, so there is nothing to compare with.
-    assert!((0.3..=0.7).contains(&chance(&policy, HERE, BBR)), "{}", chance(&policy, HERE, BBR));
+    assert!((0.3..=0.7).contains(&probability(&policy, HERE, BBR)), "{}", probability(&policy, HERE, BBR));
 }
 
 #[test]
 fn application_limited_outcomes_are_ignored() {
     let mut policy = bayes();
-    let before = chance(&policy, HERE, BBR);
+    let before = probability(&policy, HERE, BBR);
     for _ in 0..50 {
         let idle = Outcome { completion: None, is_app_limited: true, ..outcome(prefix(HERE), BBR, 60_000.0) };
         policy.observe(&idle, at(1_700_000_000));
     }
-    assert_eq!(chance(&policy, HERE, BBR), before);
+    assert_eq!(probability(&policy, HERE, BBR), before);
 }
 
 #[test]
@@ -121,10 +121,10 @@ fn transfers_that_fit_into_the_initial_window_are_ignored() {
 #[test]
 fn algorithms_chosen_elsewhere_are_ignored() {
     let mut policy = bayes();
-    let before = chance(&policy, HERE, BBR);
+    let before = probability(&policy, HERE, BBR);
     let theirs = Outcome { group: Group::Untouched, ..outcome(prefix(HERE), BBR, 10.0) };
     (0..50).for_each(|_| drop(policy.observe(&theirs, at(1_700_000_000))));
-    assert_eq!(chance(&policy, HERE, BBR), before);
+    assert_eq!(probability(&policy, HERE, BBR), before);
 }
 
 #[test]
@@ -153,10 +153,10 @@ fn directions_are_learned_separately() {
             Outcome { direction: Direction::Out, ..outcome(prefix(HERE), arm, luck.ms([400.0, 100.0][arm.index()])) };
         policy.observe(&out, at(1_700_000_000));
     }
-    let chance =
-        |direction| policy.weights(prefix(HERE), Class { direction, size: None }, at(1_700_000_000)).chance(BBR);
-    assert!(chance(Direction::Out) > 0.95);
-    assert!(chance(Direction::In) < 0.7);
+    let probability =
+        |direction| policy.weights(prefix(HERE), Class { direction, size: None }, at(1_700_000_000)).probability(BBR);
+    assert!(probability(Direction::Out) > 0.95);
+    assert!(probability(Direction::In) < 0.7);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn old_outcomes_are_discounted() {
     let (mut policy, mut luck) = (bayes(), Luck::new(6));
     run(&mut policy, prefix(HERE), [200.0, 300.0], 60, &mut luck);
     let later =
-        |days: u64| policy.weights(prefix(HERE), Class::default(), at(1_700_000_000 + days * 86_400)).chance(BBR);
+        |days: u64| policy.weights(prefix(HERE), Class::default(), at(1_700_000_000 + days * 86_400)).probability(BBR);
     assert!(later(0) < 0.05 && later(60) > 0.2, "{} {}", later(0), later(60));
 }
 
@@ -179,7 +179,7 @@ fn the_least_recently_updated_destinations_are_evicted() {
     let count = |to: &str| policy.explain(prefix(to), at(200)).arms.iter().map(|view| view.connections).sum::<f64>();
     assert_eq!(count("10.0.0.0/24"), 0.0);
     assert!(count("10.1.99.0/24") > 7.0);
-    assert!(chance(&policy, "10.1.200.0/24", BBR) > 0.8, "those that are left still speak for their network");
+    assert!(probability(&policy, "10.1.200.0/24", BBR) > 0.8, "those that are left still speak for their network");
 }
 
 #[test]
@@ -233,8 +233,8 @@ proptest! {
             now = Time(now.0.saturating_add(step));
             policy.observe(outcome, now);
             let weights = policy.weights(outcome.prefix, Class::default(), now);
-            prop_assert!((weights.chances().iter().sum::<f64>() - 1.0).abs() < 1e-9);
-            prop_assert!(weights.chances().iter().all(|&chance| chance >= 0.004), "none is forgotten: {weights:?}");
+            prop_assert!((weights.probabilities().iter().sum::<f64>() - 1.0).abs() < 1e-9);
+            prop_assert!(weights.probabilities().iter().all(|&probability| probability >= 0.004), "none is forgotten: {weights:?}");
         }
     }
 }

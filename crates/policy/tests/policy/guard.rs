@@ -91,7 +91,7 @@ fn a_worse_treatment_is_withdrawn_with_a_reason() {
         withdrawal.reason
     );
     let now = at(START + 600);
-    assert_eq!(guard.weights(prefix(HERE), Class::default(), now).chance(CUBIC), 1.0);
+    assert_eq!(guard.weights(prefix(HERE), Class::default(), now).probability(CUBIC), 1.0);
     let sentence = guard.explain(prefix(HERE), now).sentence;
     assert!(sentence.starts_with("cubic is back for another 23."), "{sentence}");
     assert!(
@@ -116,8 +116,8 @@ fn harm_on_one_network_does_not_withdraw_the_treatment_from_others() {
             .iter()
             .any(|event| is_withdrawal(event) && event.prefix.is_some_and(|at| at.has(bad) && at.length() > 0))
     );
-    assert_eq!(guard.weights(bad, Class::default(), now).chance(CUBIC), 1.0);
-    assert_eq!(guard.weights(good, Class::default(), now).chance(BBR), 1.0);
+    assert_eq!(guard.weights(bad, Class::default(), now).probability(CUBIC), 1.0);
+    assert_eq!(guard.weights(good, Class::default(), now).probability(BBR), 1.0);
     assert_eq!(guard.weights(good, Class::default(), now).holdout(), 0.01, "the hold-out is as small as configured");
 }
 
@@ -127,7 +127,7 @@ fn the_policy_resumes_a_day_after_a_withdrawal() {
     let mut luck = Luck::new(1);
     play(&mut guard, &[prefix(HERE)], [200.0, 500.0], 0..600, &mut luck);
     let next_day = 600 + 86_400;
-    assert_eq!(guard.weights(prefix(HERE), Class::default(), at(START + next_day)).chance(BBR), 1.0);
+    assert_eq!(guard.weights(prefix(HERE), Class::default(), at(START + next_day)).probability(BBR), 1.0);
     let events = play(&mut guard, &[prefix(HERE)], [400.0, 200.0], next_day..next_day + 600, &mut luck);
     assert!(events.iter().any(|event| event.change == Change::Resumed), "{events:?}");
     assert!(!events.iter().any(is_withdrawal));
@@ -151,12 +151,12 @@ fn stock_bbr_is_never_selected_while_the_host_is_short_of_cpu() {
     let event = guard.set_host(Host { is_cpu_limited: true }, at(START)).unwrap();
     assert_eq!((event.change, event.prefix), (Change::CpuLimited, None));
     let weights = guard.weights(prefix(HERE), Class::default(), at(START));
-    assert_eq!(weights.chances(), [0.5, 0.0, 0.5]);
+    assert_eq!(weights.probabilities(), [0.5, 0.0, 0.5]);
     let sentence = guard.explain(prefix(HERE), at(START)).sentence;
     assert!(sentence.starts_with("cubic gets 50 % of new connections: the host is short of CPU"), "{sentence}");
     assert_eq!(guard.set_host(Host { is_cpu_limited: true }, at(START)), None, "nothing has changed");
     assert_eq!(guard.set_host(Host::default(), at(START)).unwrap().change, Change::CpuFree);
-    assert!(guard.weights(prefix(HERE), Class::default(), at(START)).chance(BBR) > 0.5);
+    assert!(guard.weights(prefix(HERE), Class::default(), at(START)).probability(BBR) > 0.5);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_default_that_needs_a_full_cpu_is_replaced_while_the_host_is_short_of_cpu() 
     let policy = AnyPolicy::Static(Static::only(arms.clone(), arms.default()));
     let mut guard = Guard::new(arms, policy, Objective::default(), GuardSettings::default());
     guard.set_host(Host { is_cpu_limited: true }, at(START));
-    assert_eq!(guard.weights(prefix(HERE), Class::default(), at(START)).chances(), [0.0, 1.0]);
+    assert_eq!(guard.weights(prefix(HERE), Class::default(), at(START)).probabilities(), [0.0, 1.0]);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_new_preference_is_an_event_with_the_policys_reason() {
     assert_eq!(
         [CUBIC, BBR].map(|arm| greedy(&guard, arm)),
         [before[0], before[1] + 1],
-        "what is drawn by chance is not"
+        "what is drawn at random is not"
     );
 }
 

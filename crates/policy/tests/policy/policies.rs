@@ -11,8 +11,8 @@ use thalweg_units::{Packets, Rate, Span, Time};
 
 const NOW: Time = Time(0);
 
-fn chance(policy: &dyn Policy, to: &str, arm: ArmId) -> f64 {
-    policy.weights(prefix(to), Class::default(), NOW).chance(arm)
+fn probability(policy: &dyn Policy, to: &str, arm: ArmId) -> f64 {
+    policy.weights(prefix(to), Class::default(), NOW).probability(arm)
 }
 
 fn four_arms() -> Arms {
@@ -36,12 +36,12 @@ fn costs(policy: &Bpftune) -> Vec<f64> {
 fn bpftune_chooses_from_the_fourth_connection_on() {
     let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
     for _ in 0..3 {
-        assert_eq!(chance(&policy, "192.0.2.0/24", CUBIC), 1.0);
+        assert_eq!(probability(&policy, "192.0.2.0/24", CUBIC), 1.0);
         policy.observe(&seen(CUBIC, 3, 1000), NOW);
     }
     // Nothing was tried yet: all cost nothing.
     for number in 0..4 {
-        assert!((chance(&policy, "192.0.2.0/24", ArmId(number)) - 0.25).abs() < 1e-12);
+        assert!((probability(&policy, "192.0.2.0/24", ArmId(number)) - 0.25).abs() < 1e-12);
     }
 }
 
@@ -65,7 +65,7 @@ fn bpftune_selects_the_cheapest_arm_for_19_of_20_connections() {
     for (arm, rate) in [(0, 1000), (1, 10_000), (2, 500), (3, 100), (0, 1000), (1, 9000)] {
         policy.observe(&seen(ArmId(arm), 4 - u64::from(arm == 1), rate), NOW);
     }
-    assert!((chance(&policy, "192.0.2.0/24", BBR) - (0.95 + 0.05 / 4.0)).abs() < 1e-12);
+    assert!((probability(&policy, "192.0.2.0/24", BBR) - (0.95 + 0.05 / 4.0)).abs() < 1e-12);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn bpftune_never_switches_away_from_an_arm_that_the_kernel_lacks() {
     for number in 0..60 {
         policy.observe(&seen(ArmId(number % 3), 3 + u64::from(number % 2), 100), NOW);
     }
-    assert!(chance(&policy, "192.0.2.0/24", ArmId(3)) > 0.9);
+    assert!(probability(&policy, "192.0.2.0/24", ArmId(3)) > 0.9);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn bpftune_shares_its_statistics_among_all_hosts_behind_a_gateway() {
     let learned = |key| {
         let mut policy = Bpftune::new(four_arms(), BpftuneSettings { key, ..BpftuneSettings::default() });
         (0..8).for_each(|_| drop(policy.observe(&seen(CUBIC, 3, 1000), NOW)));
-        chance(&policy, "203.0.113.0/24", CUBIC) < 1.0
+        probability(&policy, "203.0.113.0/24", CUBIC) < 1.0
     };
     assert!(learned(BpftuneKey::Gateway));
     assert!(!learned(BpftuneKey::Destination));
@@ -112,12 +112,12 @@ fn policy_file() -> serde_json::Value {
 #[test]
 fn the_first_rule_that_applies_decides() {
     let mut rules = Rules::from_value(arms(), policy_file(), Arc::default()).unwrap();
-    assert_eq!(chance(&rules, "192.0.2.0/24", CUBIC), 1.0, "what is not known meets no condition");
+    assert_eq!(probability(&rules, "192.0.2.0/24", CUBIC), 1.0, "what is not known meets no condition");
     let lossy = Outcome { retransmits: Packets(4), ..outcome(prefix("192.0.2.0/24"), CUBIC, 100.0) };
     rules.observe(&lossy, NOW);
-    assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 1.0);
+    assert_eq!(probability(&rules, "192.0.2.0/24", BBR), 1.0);
     assert_eq!(rules.explain(prefix("192.0.2.0/24"), NOW).sentence, "bbr by the rule `lossy`: Losses.");
-    assert_eq!(chance(&rules, "198.51.100.0/24", CUBIC), 1.0, "another destination is another path");
+    assert_eq!(probability(&rules, "198.51.100.0/24", CUBIC), 1.0, "another destination is another path");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn losses_of_bbr_do_not_count_for_the_path() {
     let mut rules = Rules::from_value(arms(), policy_file(), Arc::default()).unwrap();
     let lossy = Outcome { retransmits: Packets(20), ..outcome(prefix("192.0.2.0/24"), BBR, 100.0) };
     (0..9).for_each(|_| drop(rules.observe(&lossy, NOW)));
-    assert_eq!(chance(&rules, "192.0.2.0/24", CUBIC), 1.0);
+    assert_eq!(probability(&rules, "192.0.2.0/24", CUBIC), 1.0);
 }
 
 #[test]
@@ -165,33 +165,34 @@ fn table() -> Places {
 #[test]
 fn a_network_rule_applies_from_the_first_connection() {
     let rules = rule_when(json!({"prefix": ["198.51.0.0/16", "2001:db8::/32"]}), Known::default()).unwrap();
-    assert_eq!(chance(&rules, "198.51.100.0/24", BBR), 1.0);
-    assert_eq!(chance(&rules, "2001:db8:7::/48", BBR), 1.0);
-    assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 0.0);
+    assert_eq!(probability(&rules, "198.51.100.0/24", BBR), 1.0);
+    assert_eq!(probability(&rules, "2001:db8:7::/48", BBR), 1.0);
+    assert_eq!(probability(&rules, "192.0.2.0/24", BBR), 0.0);
 }
 
 #[test]
 fn a_prefix_table_is_searched_by_longest_prefix_match() {
     let known = || Known { places: table(), ..Known::default() };
     let rules = rule_when(json!({"as": ["AS64496", "AS64500"]}), known()).unwrap();
-    assert_eq!(chance(&rules, "192.0.7.0/24", BBR), 1.0);
-    assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 0.0, "a longer network is another's");
-    assert_eq!(chance(&rules, "198.51.100.0/24", BBR), 0.0, "the operator of this network is unknown");
+    assert_eq!(probability(&rules, "192.0.7.0/24", BBR), 1.0);
+    assert_eq!(probability(&rules, "192.0.2.0/24", BBR), 0.0, "a longer network is another's");
+    assert_eq!(probability(&rules, "198.51.100.0/24", BBR), 0.0, "the operator of this network is unknown");
     let rules = rule_when(json!({"as": ["AS64497"], "country": [""]}), known()).unwrap();
-    assert_eq!(chance(&rules, "192.0.2.0/24", BBR), 0.0, "what is empty is not known");
+    assert_eq!(probability(&rules, "192.0.2.0/24", BBR), 0.0, "what is empty is not known");
 }
 
 #[test]
 fn a_rule_for_another_server_is_ignored_and_one_for_this_server_applies() {
     let known = || Known { host: [("pop".to_owned(), "lon".to_owned())].into(), ..Known::default() };
-    let share = |pop: &str| chance(&rule_when(json!({"pop": [pop]}), known()).unwrap(), "192.0.2.0/24", BBR);
+    let share = |pop: &str| probability(&rule_when(json!({"pop": [pop]}), known()).unwrap(), "192.0.2.0/24", BBR);
     assert_eq!((share("lon"), share("fra")), (1.0, 0.0));
 }
 
 #[test]
 fn a_rule_can_depend_on_the_side_that_opens_the_connection() {
     let rules = rule_when(json!({"direction": ["out"]}), Known::default()).unwrap();
-    let share = |direction| rules.weights(prefix("192.0.2.0/24"), Class { direction, size: None }, NOW).chance(BBR);
+    let share =
+        |direction| rules.weights(prefix("192.0.2.0/24"), Class { direction, size: None }, NOW).probability(BBR);
     assert_eq!((share(Direction::Out), share(Direction::In)), (1.0, 0.0));
 }
 
@@ -216,9 +217,9 @@ fn an_ab_test_by_prefix_keeps_one_arm_per_destination() {
     let mut treated = 0.0;
     for number in 0..250 {
         let to = format!("198.51.{number}.0/24");
-        let share = chance(&ab, &to, BBR);
+        let share = probability(&ab, &to, BBR);
         assert!(share == 0.0 || share == 1.0);
-        assert_eq!(share, chance(&ab, &to, BBR));
+        assert_eq!(share, probability(&ab, &to, BBR));
         treated += share;
     }
     // Of 250 with a probability of 0.3: 75 with a standard deviation of 7.2.
@@ -228,7 +229,7 @@ fn an_ab_test_by_prefix_keeps_one_arm_per_destination() {
 #[test]
 fn after_the_pilot_all_connections_get_the_treatment() {
     let ab = Ab::new(arms(), BBR, 0.1, AbUnit::Connection, 7).until(at(100));
-    let share = |now| ab.weights(prefix("192.0.2.0/24"), Class::default(), now).chance(BBR);
+    let share = |now| ab.weights(prefix("192.0.2.0/24"), Class::default(), now).probability(BBR);
     assert!((share(at(99)) - 0.1).abs() < 1e-12);
     assert_eq!(share(at(100)), 1.0);
 }
@@ -249,5 +250,5 @@ fn simple_learners_find_an_arm_that_is_twice_as_fast() {
 fn static_weights_do_not_change() {
     let mut policy = Static::of(arms(), &[1.0, 3.0]);
     run(&mut policy, prefix("192.0.2.0/24"), [100.0, 900.0], 50, &mut Luck::new(1));
-    assert_eq!(chance(&policy, "192.0.2.0/24", BBR), 0.75);
+    assert_eq!(probability(&policy, "192.0.2.0/24", BBR), 0.75);
 }

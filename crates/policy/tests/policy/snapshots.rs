@@ -74,7 +74,7 @@ fn learned_state_is_kept_under_new_settings() {
         assert_eq!(new.account(to), old.account(to));
         assert_eq!(new.difference(to), old.difference(to));
         let weights = new.weights(to, Class::default(), at(400));
-        assert_eq!(weights.chances(), old.weights(to, Class::default(), at(400)).chances());
+        assert_eq!(weights.probabilities(), old.weights(to, Class::default(), at(400)).probabilities());
         assert_eq!(weights.holdout(), 0.2);
     }
 }

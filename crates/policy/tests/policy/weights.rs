@@ -26,17 +26,17 @@ fn properties_of_an_arm_follow_from_its_name() {
 fn the_weight_of_excluded_arms_is_redistributed_to_the_others() {
     let weights = Weights::of(&[0.25, 0.5, 0.25]).holding_out(0.05);
     let remaining = weights.clone().without(CUBIC, |arm| arm == BBR);
-    assert_eq!(remaining.chances(), [0.5, 0.0, 0.5]);
+    assert_eq!(remaining.probabilities(), [0.5, 0.0, 0.5]);
     assert_eq!(remaining.holdout(), 0.05);
-    assert_eq!(Weights::only(&arms(), BBR).without(CUBIC, |arm| arm == BBR).chances(), [1.0, 0.0]);
+    assert_eq!(Weights::only(&arms(), BBR).without(CUBIC, |arm| arm == BBR).probabilities(), [1.0, 0.0]);
 }
 
 proptest! {
     #[test]
     fn probabilities_sum_to_one_for_any_weights(wishes in prop::collection::vec(prop::num::f64::ANY, 1..8)) {
         let weights = Weights::of(&wishes);
-        prop_assert!((weights.chances().iter().sum::<f64>() - 1.0).abs() < 1e-9);
-        prop_assert!(weights.chances().iter().all(|chance| (0.0..=1.0).contains(chance)));
+        prop_assert!((weights.probabilities().iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        prop_assert!(weights.probabilities().iter().all(|probability| (0.0..=1.0).contains(probability)));
     }
 
     #[test]

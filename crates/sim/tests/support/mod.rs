@@ -5,7 +5,7 @@
 
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Flow, Load, Loss, Queue, Step, Traces};
 use thalweg_trace::{FlowRow, Memory};
-use thalweg_units::{Bytes, Chance, Rate, Span, Time};
+use thalweg_units::{Bytes, Probability, Rate, Span, Time};
 
 /// One CUBIC flow of 5 MB over 20 Mbit/s, 40 ms, one BDP of buffer.
 pub fn experiment() -> Experiment {
@@ -38,7 +38,7 @@ pub fn set_path(experiment: &mut Experiment, rate: Rate, rtt: Span, buffer_bdp: 
 }
 
 pub fn loss(ratio: f64) -> Loss {
-    Loss::Bernoulli { ratio: Chance::new(ratio).expect("a ratio from 0 to 1") }
+    Loss::Bernoulli { ratio: Probability::new(ratio).expect("a ratio from 0 to 1") }
 }
 
 pub fn run(experiment: &Experiment) -> Memory {

@@ -8,19 +8,19 @@ use std::sync::Arc;
 use thalweg_plan::plan::{Buffer, Capacity, Choices, Experiment, Link, Loss, Plan, Queue, Step, SweepValue};
 use thalweg_store::{Error, Host, Id, RunDirectory, RunFile};
 use thalweg_trace::{FlowRow, PacketRow, QueueRow, SampleRow, Sink, StateRow};
-use thalweg_units::{Bytes, Chance, Rate, Span, Time};
+use thalweg_units::{Bytes, Probability, Rate, Span, Time};
 
 pub fn link(capacity: Capacity) -> Link {
     Link {
         capacity,
         buffer: Buffer::Bytes { bytes: Bytes(100_000) },
         queue: Queue::Fifo {},
-        loss: Loss::Bernoulli { ratio: Chance::NEVER },
-        duplicate: Chance::NEVER,
+        loss: Loss::Bernoulli { ratio: Probability::NEVER },
+        duplicate: Probability::NEVER,
         delay_ns: Span::from_millis(20),
         jitter_ns: Span::ZERO,
         allow_reordering: false,
-        reorder: Chance::NEVER,
+        reorder: Probability::NEVER,
         reorder_delay_ns: Span::ZERO,
         policer: None,
         aggregation: None,

@@ -2,7 +2,7 @@
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
-use thalweg_units::Chance;
+use thalweg_units::Probability;
 
 const PARAMS: [(&str, f64); 5] = [
     ("auto_max_gain", 1.5),
@@ -49,7 +49,7 @@ fn probes_that_overrun_a_shallow_buffer_become_smaller() {
 #[test]
 fn random_loss_does_not_lower_the_gain_below_what_keeps_the_bandwidth() {
     let mut path = Path::new("50Mbps", "40ms", 700);
-    path.loss = Chance::new(0.15).expect("a probability");
+    path.loss = Probability::new(0.15).expect("a probability");
     let pipe = run(path, &PARAMS);
     assert!(probe_gain(&pipe) > 1.24, "{}", probe_gain(&pipe));
     let delivered = pipe.rows.last().expect("rows").delivered.0 as f64 * 1448.0 * 8.0 / 9.0;

@@ -3,7 +3,7 @@
 use super::{DRAIN, PROBE_BW, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
-use thalweg_units::{Chance, Packets, Rate, Span};
+use thalweg_units::{Packets, Probability, Rate, Span};
 
 #[test]
 fn probe_bw_probes_for_a_round_trip_drains_and_cruises_for_six() {
@@ -106,7 +106,7 @@ fn bandwidth_is_a_maximum_over_ten_rounds() {
 #[test]
 fn losses_below_the_cliff_hardly_reduce_the_rate() {
     let mut path = usual_path();
-    path.loss = Chance::new(0.05).expect("a chance");
+    path.loss = Probability::new(0.05).expect("a probability");
     let pipe = run(path.clone(), &[], "10s");
     let goodput = pipe.goodput(at("3s")).0 as f64 / path.rate.0 as f64;
     assert!(goodput > 0.85, "{goodput}");
@@ -117,7 +117,7 @@ fn losses_above_the_cliff_collapse_the_rate() {
     // With a share p lost, a probe at gain g delivers g (1 - p) times the bandwidth: below 1 it falls for good.
     let goodput = |gain: f64, loss: f64| {
         let mut path = Path::new("50Mbps", "10ms", 700);
-        path.loss = Chance::new(loss).expect("a chance");
+        path.loss = Probability::new(loss).expect("a probability");
         let pipe = run(path.clone(), &[("pacing_gain", gain), ("policer_detection", 0.0)], "30s");
         pipe.goodput(at("25s")).0 as f64 / path.rate.0 as f64
     };

@@ -3,7 +3,7 @@
 use super::{PROBE_BW, STARTUP, phase, run, usual_path};
 use crate::pipe::{Pipe, at};
 use thalweg_cc::CaState;
-use thalweg_units::{Chance, Packets};
+use thalweg_units::{Packets, Probability};
 
 #[test]
 fn the_first_round_of_recovery_conserves_packets_and_recovery_restores_cwnd() {
@@ -22,7 +22,7 @@ fn the_first_round_of_recovery_conserves_packets_and_recovery_restores_cwnd() {
 #[test]
 fn each_loss_in_recovery_lowers_cwnd_by_one_packet() {
     let mut path = usual_path();
-    path.loss = Chance::new(0.08).expect("a chance");
+    path.loss = Probability::new(0.08).expect("a probability");
     let pipe = run(path, &[], "5s");
     let mut losses = 0;
     for pair in pipe.rows.windows(2) {

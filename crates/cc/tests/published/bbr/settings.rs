@@ -3,7 +3,7 @@
 use super::{DRAIN, PROBE_BW, PROBE_RTT, STARTUP, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::path::Path;
 use crate::pipe::{Pipe, Row, at};
-use thalweg_units::{Chance, Packets, Rate, Span, Time};
+use thalweg_units::{Packets, Probability, Rate, Span, Time};
 
 /// The rows of cruising, draining and probing phases after the first two seconds: gain, start, end.
 fn probing_phases(pipe: &Pipe) -> Vec<(f64, Time, Time)> {
@@ -174,7 +174,7 @@ fn loss(pipe: &Pipe) -> f64 {
 #[test]
 fn without_a_loss_threshold_losses_do_not_bound_cwnd() {
     let mut path = usual_path();
-    path.loss = Chance::new(0.1).expect("a chance");
+    path.loss = Probability::new(0.1).expect("a probability");
     let pipe = run(path, &[], "5s");
     assert!(pipe.rows.iter().all(|row| row.report.iter().all(|(name, _)| *name != "inflight_bound_packets")));
 }

@@ -18,7 +18,7 @@ use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, RateSample, Window, build};
-use thalweg_units::{Bytes, Chance, MSS, Packets, Rate, Span, Time};
+use thalweg_units::{Bytes, MSS, Packets, Probability, Rate, Span, Time};
 
 type Values = BTreeMap<String, u64>;
 
@@ -265,7 +265,7 @@ fn cases_of_auto() -> Vec<Case> {
         case(
             "a probing gain with random losses",
             &[("auto_max_gain", 1.5), ("auto_loss_response", 4.0), ("auto_weight", 0.5), ("probe_drain_gain", 0.8)],
-            |path| path.loss = Chance::new(0.06).expect("a probability"),
+            |path| path.loss = Probability::new(0.06).expect("a probability"),
             "3s",
         ),
         case(
@@ -334,7 +334,7 @@ fn cases_of_losses() -> Vec<Case> {
         case(
             "losses",
             &[("loss_threshold", 0.02), ("loss_beta", 0.6), ("headroom", 0.2), ("policer_detection", 0.0)],
-            |path| path.loss = Chance::new(0.04).expect("a probability"),
+            |path| path.loss = Probability::new(0.04).expect("a probability"),
             "4s",
         ),
         case(

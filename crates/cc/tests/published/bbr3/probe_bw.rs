@@ -6,7 +6,7 @@ use super::{
 };
 use crate::path::Path;
 use crate::pipe::{Pipe, Row};
-use thalweg_units::{Chance, Packets, Rate, Span};
+use thalweg_units::{Packets, Probability, Rate, Span};
 
 /// 40 packets each 20 ms: half of the path.
 fn limit(pipe: &mut Pipe) {
@@ -41,7 +41,7 @@ fn a_6_exiting_probe_up_on_loss_when_application_limited() {
         let limited_from = pipe.now() + Span::from_millis(150);
         wait_for(&mut pipe, "1s", |row| row.at >= limited_from);
         assert_eq!(state(pipe.rows.last().expect("rows")), (PROBE_BW, Some(UP)));
-        pipe.path().loss = Chance::new(0.2).expect("a chance");
+        pipe.path().loss = Probability::new(0.2).expect("a probability");
         let end = wait_for_end(&mut pipe, "1s");
         // The application has queued nothing, so that Down may end with the same ACK.
         assert!([Some(DOWN), Some(CRUISE)].contains(&state(&end).1), "{end:?}");

@@ -4,7 +4,7 @@ use super::{
     DRAFT, DRAIN, LINUX, PROBE_BW, PROBE_RTT, ROUNDING, STARTUP, bdp_of, pipe, state, usual_path, wait_for,
     wait_for_end,
 };
-use thalweg_units::{Chance, Packets, Rate, Span};
+use thalweg_units::{Packets, Probability, Rate, Span};
 
 #[test]
 fn a_1_exiting_startup_on_bandwidth_plateau() {
@@ -29,7 +29,7 @@ fn a_2_exiting_startup_on_loss_when_application_limited() {
         path.bursts = Some(LIMITED);
         let mut pipe = pipe(path, variant);
         wait_for(&mut pipe, "1s", |row| row.value("round") >= 10.0);
-        pipe.path().loss = Chance::new(0.15).expect("a chance");
+        pipe.path().loss = Probability::new(0.15).expect("a probability");
         let end = wait_for_end(&mut pipe, "1s");
         // The application has queued nothing, so that Drain may end with the same ACK.
         assert!(end.value("mode") == DRAIN || end.value("mode") == PROBE_BW, "{end:?}");

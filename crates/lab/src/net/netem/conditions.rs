@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use thalweg_plan::plan::{Capacity, Link, Loss, Profile, ProfilePoint, Traces};
-use thalweg_units::{Chance, Rate, Span};
+use thalweg_units::{Probability, Rate, Span};
 
 /// Maximum number of times at which a profile may change a link: each takes at least one run of `tc`.
 const MAX_CHANGES: usize = 1000;
@@ -18,7 +18,7 @@ pub(super) struct Conditions {
     /// Propagation delays, the first at 0.
     pub delays: Series<Span>,
     /// Ratios of independent losses, the first at 0; empty: the link's model of loss does not change.
-    pub losses: Series<Chance>,
+    pub losses: Series<Probability>,
 }
 
 impl Conditions {
@@ -47,7 +47,7 @@ impl Conditions {
             conditions.losses = series(Some(ratio), profile, end, |point| point.loss)?;
             if let [(_, only)] = conditions.losses.as_slice() {
                 // A ratio that does not change needs a stage only if packets are lost.
-                if *only == Chance::NEVER {
+                if *only == Probability::NEVER {
                     conditions.losses.clear();
                 }
             }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::net::probe::POLICE;
 use std::collections::BTreeSet;
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Loss, Queue, Traces};
-use thalweg_units::{Chance, Rate, Span};
+use thalweg_units::{Probability, Rate, Span};
 
 /// Largest jitter: netem draws it from 32 bits of nanoseconds.
 const MAX_JITTER: Span = Span::from_secs(4);
@@ -60,8 +60,8 @@ fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error>
     if link.ack_thinning.is_some_and(|one_in| one_in > 1) {
         return cannot(&format!("{key}.ack_thinning"), "does not tell acknowledgements apart");
     }
-    let loses = !matches!(link.loss, Loss::Bernoulli { ratio: Chance::NEVER }) || !conditions.losses.is_empty();
-    if loses && link.duplicate > Chance::NEVER {
+    let loses = !matches!(link.loss, Loss::Bernoulli { ratio: Probability::NEVER }) || !conditions.losses.is_empty();
+    if loses && link.duplicate > Probability::NEVER {
         return cannot(
             &format!("{key}.duplicate"),
             "doubles packets before it loses them, so with `loss` one of two stays",
@@ -81,11 +81,11 @@ fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error>
 /// Stages that would have to share an interface.
 fn of_stages(experiment: &Experiment) -> Result<(), Error> {
     let (forward, reverse) = (&experiment.forward, &experiment.reverse);
-    let holds_back = forward.jitter_ns > Span::ZERO || forward.reorder > Chance::NEVER;
-    if forward.jitter_ns > Span::ZERO && forward.reorder > Chance::NEVER {
+    let holds_back = forward.jitter_ns > Span::ZERO || forward.reorder > Probability::NEVER;
+    if forward.jitter_ns > Span::ZERO && forward.reorder > Probability::NEVER {
         return cannot("path.reorder", "needs a stage of its own, which `path.jitter` takes already");
     }
-    if reverse.reorder > Chance::NEVER {
+    if reverse.reorder > Probability::NEVER {
         return cannot(
             "path.reverse.reorder",
             "would hold packets back without the delay that they share a stage with",

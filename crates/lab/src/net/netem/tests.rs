@@ -4,7 +4,7 @@
 use super::*;
 use crate::net::places::places;
 use thalweg_plan::plan::{Aggregation, Capacity, Host, Loss, Profile, ProfilePoint, Step};
-use thalweg_units::{Chance, Time};
+use thalweg_units::{Probability, Time};
 
 fn experiment() -> Experiment {
     let text = include_str!("../../../../sim/tests/data/one-cubic-flow.json");
@@ -17,8 +17,8 @@ fn everything() -> BTreeSet<String> {
     fifos.into_iter().chain(others).map(str::to_owned).collect()
 }
 
-fn chance(ratio: f64) -> Chance {
-    Chance::new(ratio).expect("a ratio")
+fn probability(ratio: f64) -> Probability {
+    Probability::new(ratio).expect("a ratio")
 }
 
 fn shaping(experiment: &Experiment, available: &BTreeSet<String>) -> Result<Shaping, Error> {
@@ -32,7 +32,7 @@ fn traces() -> Traces {
         at_ns: Time::ZERO + Span::from_secs(at),
         rate_bps: mbps.map(Rate::from_mbps),
         delay_ns: delay.map(Span::from_millis),
-        loss: loss.map(chance),
+        loss: loss.map(probability),
     };
     let points = vec![
         point(0, Some(20), Some(30), Some(0.0)),
@@ -91,7 +91,7 @@ fn every_sender_has_a_separate_delay() {
 #[test]
 fn loss_is_applied_before_the_queue_and_jitter_behind_it() {
     let mut experiment = experiment();
-    experiment.forward.loss = Loss::Bernoulli { ratio: chance(0.01) };
+    experiment.forward.loss = Loss::Bernoulli { ratio: probability(0.01) };
     experiment.forward.jitter_ns = Span::from_millis(4);
     let script = script(&experiment);
     assert!(script.contains("dev f-loss root handle 1: netem limit 100000 loss random 1%"), "{script}");
@@ -193,14 +193,14 @@ fn a_feature_unsupported_by_netem_is_named_with_the_alternative() {
             .insert("sender".to_owned(), Host { delay_jitter_ns: Span::from_micros(20), ..e.hosts["sender"].clone() });
     });
     let record = refused(|e| e.engine.record = true);
-    let back = refused(|e| e.reverse.reorder = chance(0.1));
+    let back = refused(|e| e.reverse.reorder = probability(0.1));
     let both = refused(|e| {
-        e.forward.reorder = chance(0.1);
+        e.forward.reorder = probability(0.1);
         e.forward.jitter_ns = Span::from_millis(1);
     });
     let twice = refused(|e| {
-        e.reverse.duplicate = chance(0.1);
-        e.reverse.loss = Loss::Bernoulli { ratio: chance(0.1) };
+        e.reverse.duplicate = probability(0.1);
+        e.reverse.loss = Loss::Bernoulli { ratio: probability(0.1) };
     });
     let aggregated = refused(|e| {
         e.reverse.aggregation = Some(Aggregation { interval_ns: Span::from_millis(4), max_bytes: None });
@@ -251,7 +251,7 @@ fn red() -> Queue {
         max_bytes: Bytes(25_000),
         avpkt_bytes: Bytes(1_000),
         burst: 14,
-        probability: chance(0.02),
+        probability: probability(0.02),
         bandwidth_bps: Rate::from_mbps(20),
         ecn: true,
     }

@@ -1,7 +1,7 @@
 //! Parameters of queue disciplines as `tc` reads them.
 
 use thalweg_plan::plan::{Aggregation, Link, Loss, Policer};
-use thalweg_units::{Bytes, Chance, MTU, Rate, Span};
+use thalweg_units::{Bytes, MTU, Probability, Rate, Span};
 
 /// Packets that netem takes at least: more than any buffer or delay of ours holds at common rates. The kernel's default
 /// of 1000 is 60 ms at 200 Mbit/s, and would be a second bottleneck.
@@ -62,7 +62,7 @@ pub(super) fn jitter_or_hold(link: &Link, fastest: Option<Rate>) -> Option<Strin
     if link.jitter_ns > Span::ZERO {
         return Some(format!("limit {limit} {}", delay(Span::ZERO, link.jitter_ns, link.allow_reordering)));
     }
-    if link.reorder > Chance::NEVER {
+    if link.reorder > Probability::NEVER {
         let pass = percent(1.0 - link.reorder.as_f64());
         return Some(format!("limit {limit} delay {} reorder {pass}", time(link.reorder_delay_ns)));
     }
@@ -72,19 +72,20 @@ pub(super) fn jitter_or_hold(link: &Link, fastest: Option<Rate>) -> Option<Strin
 /// Loss and duplicates, if the link has any.
 pub(super) fn loss(link: &Link) -> Option<String> {
     let loss = match link.loss {
-        Loss::Bernoulli { ratio: Chance::NEVER } => None,
+        Loss::Bernoulli { ratio: Probability::NEVER } => None,
         Loss::Bernoulli { ratio } => Some(random_loss(ratio)),
         Loss::GilbertElliott { p, r, loss_bad, loss_good } => {
-            let [p, r, bad, good] = [p, r, loss_bad, loss_good].map(|chance| percent(chance.as_f64()));
+            let [p, r, bad, good] = [p, r, loss_bad, loss_good].map(|probability| percent(probability.as_f64()));
             Some(format!("loss gemodel {p} {r} {bad} {good}"))
         }
     };
-    let duplicate = (link.duplicate > Chance::NEVER).then(|| format!("duplicate {}", percent(link.duplicate.as_f64())));
+    let duplicate =
+        (link.duplicate > Probability::NEVER).then(|| format!("duplicate {}", percent(link.duplicate.as_f64())));
     loss.or(duplicate)
 }
 
 /// Independent losses.
-pub(super) fn random_loss(ratio: Chance) -> String {
+pub(super) fn random_loss(ratio: Probability) -> String {
     format!("loss random {}", percent(ratio.as_f64()))
 }
 

@@ -300,7 +300,7 @@ impl Policy for Bayes {
             let mean = belief.mean - reference.mean;
             ArmView {
                 arm,
-                weight: weights.chance(arm),
+                weight: weights.probability(arm),
                 connections: self.connections(prefix, class.direction, arm),
                 greedy: None,
                 gain: (arm != default).then_some(Interval { mean, low: mean - Z95 * sd, high: mean + Z95 * sd }),
