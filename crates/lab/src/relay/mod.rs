@@ -20,7 +20,7 @@ mod interface;
 mod lateness;
 mod packet;
 mod pump;
-mod rest;
+mod sleep_control;
 mod sys;
 mod thread;
 mod trust;

@@ -16,7 +16,7 @@ use super::direction::Direction;
 use super::interface::{Addresses, Interface};
 use super::lateness::Lateness;
 use super::packet::{Packet, Pool};
-use super::rest::Rest;
+use super::sleep_control::SleepControl;
 use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::packet_socket::BATCH;
 use crate::stage::CommandQueue;
@@ -82,7 +82,7 @@ impl Pump {
             }
         }
         let receive_interval = self.shortest_delay.min(MAX_RECEIVE_INTERVAL);
-        let mut rest = Rest::default();
+        let mut sleep_control = SleepControl::default();
         let mut checked = Time::ZERO;
         loop {
             self.stamps.refresh(monotonic_ns());
@@ -92,16 +92,16 @@ impl Pump {
                 let wake = [self.forward.next_wake(), self.reverse.next_wake()].into_iter().flatten().min();
                 let from = self.clock.now();
                 match wake.map(|wake| Span(wake.0.saturating_sub(from.0))) {
-                    // What comes meanwhile is not due before we wake up anyway, and has its time of receipt.
+                    // Packets that arrive meanwhile are not due before the wakeup, and carry their receive time.
                     Some(wait) if wait <= receive_interval => {
-                        if let Some(asleep) = rest.before(from, wait) {
+                        if let Some(asleep) = sleep_control.sleep_before(from, wait) {
                             sleep(&mut waits[..1], Some(asleep))?;
-                            rest.woke(from, asleep, self.clock.now());
+                            sleep_control.record_timed_sleep(from, asleep, self.clock.now());
                         }
                     }
                     wait => {
                         sleep(&mut waits, wait)?;
-                        rest.was_asleep(from, self.clock.now());
+                        sleep_control.record_sleep(from, self.clock.now());
                     }
                 }
             }

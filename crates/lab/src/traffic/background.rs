@@ -7,7 +7,7 @@
 
 use crate::clock::Clock;
 use crate::error::Error;
-use crate::traffic::sleeper::{Bell, sleep_exactly};
+use crate::traffic::stop_signal::{StopSignal, minimise_timer_slack};
 use crate::traffic::sys;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, sockopt};
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ const SEND_BUFFER: usize = 4 << 20;
 /// The running thread.
 #[derive(Debug)]
 pub(super) struct Background {
-    bell: Bell,
+    stop: StopSignal,
     thread: JoinHandle<Account>,
 }
 
@@ -71,18 +71,18 @@ impl Background {
         let socket = open(receiver).map_err(|error| failed(error.into()))?;
         let headers = HEADERS + if receiver.is_ipv6() { IPV6_EXTRA.0 } else { 0 };
         let end = experiment.duration_ns.map(|duration| Time::ZERO + duration);
-        let bell = Bell::new()?;
-        let until = bell.clone();
+        let stop = StopSignal::new()?;
+        let stop_of_thread = stop.clone();
         let thread = thread::Builder::new()
             .name("background".to_owned())
-            .spawn(move || send((&socket, headers), sources, end, clock, &until))
+            .spawn(move || send((&socket, headers), sources, end, clock, &stop_of_thread))
             .map_err(failed)?;
-        Ok(Some(Background { bell, thread }))
+        Ok(Some(Background { stop, thread }))
     }
 
     /// Ends the thread, and says what it measured.
     pub(super) fn finish(self) -> BTreeMap<String, f64> {
-        self.bell.ring();
+        self.stop.set();
         let account = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let measured = [
             ("background_sent_packets", Some(account.sent as f64)),
@@ -106,15 +106,15 @@ fn send(
     mut sources: Vec<Source>,
     end: Option<Time>,
     clock: Clock,
-    until: &Bell,
+    stop: &StopSignal,
 ) -> Account {
-    sleep_exactly();
+    minimise_timer_slack();
     let payload = &[0; (MTU.0 - HEADERS) as usize][..(MTU.0 - headers) as usize];
     let departure = |source: &mut Source| source.next_departure().filter(|at| end.is_none_or(|end| *at <= end));
     let mut next: Vec<Option<Time>> = sources.iter_mut().map(departure).collect();
     let mut account = Account::default();
     while let Some(at) = next.iter().flatten().min() {
-        if !until.sleep_until(Some(clock.monotonic_ns(*at))) {
+        if !stop.sleep_until(Some(clock.monotonic_ns(*at))) {
             return account;
         }
         let now = clock.now();

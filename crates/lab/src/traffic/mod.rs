@@ -21,8 +21,8 @@ mod part;
 mod receiver;
 mod rows;
 mod sampling;
-mod sleeper;
 mod socket;
+mod stop_signal;
 mod sys;
 mod timers;
 

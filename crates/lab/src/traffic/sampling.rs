@@ -9,8 +9,8 @@
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{CcInfo, Sampler, Socket};
 use crate::error::Error;
-use crate::traffic::sleeper::{Bell, sleep_exactly};
 use crate::traffic::socket::ports::{Ports, Who};
+use crate::traffic::stop_signal::{StopSignal, minimise_timer_slack};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub(super) struct Samples {
 /// The running thread.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    bell: Bell,
+    stop: StopSignal,
     thread: JoinHandle<Result<Samples, Error>>,
 }
 
@@ -76,15 +76,15 @@ impl Sampling {
     /// # Errors
     /// The system refuses a thread.
     pub(super) fn start(sampler: Sampler, ports: Arc<Ports>, instants: Instants) -> Result<Sampling, Error> {
-        let bell = Bell::new()?;
-        let until = bell.clone();
+        let stop = StopSignal::new()?;
+        let stop_of_thread = stop.clone();
         let thread = thread::Builder::new()
             .name("samples".to_owned())
-            .spawn(move || take(sampler, &ports, &instants, &until))
+            .spawn(move || take(sampler, &ports, &instants, &stop_of_thread))
             .map_err(|error| {
                 Error::new("no-resources", format!("cannot start a thread: {error}"), "close other programs")
             })?;
-        Ok(Sampling { bell, thread })
+        Ok(Sampling { stop, thread })
     }
 
     /// Ends the thread.
@@ -92,20 +92,20 @@ impl Sampling {
     /// # Errors
     /// A dump failed, now or earlier.
     pub(super) fn finish(self) -> Result<Samples, Error> {
-        self.bell.ring();
+        self.stop.set();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, until: &Bell) -> Result<Samples, Error> {
+fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSignal) -> Result<Samples, Error> {
     let &Instants { clock, interval, last } = instants;
-    sleep_exactly();
+    minimise_timer_slack();
     let cpu_before = cpu_ns();
     let (mut samples, mut seen, mut taken, mut missed) = (Samples::default(), Vec::new(), 0u64, 0u64);
     let (mut intervals, mut latest) = (Histogram::default(), None::<Time>);
     let (mut instant, mut now) = (Time::ZERO, Time::ZERO);
     let mut read_ns = monotonic_ns();
-    while last.is_none_or(|last| instant <= last) && until.sleep_from(read_ns, Some(clock.monotonic_ns(instant))) {
+    while last.is_none_or(|last| instant <= last) && stop.sleep_from(read_ns, Some(clock.monotonic_ns(instant))) {
         now = clock.now();
         sampler.dump(&mut |socket| {
             if let Some(who) = ports.owner(socket.local_port) {

@@ -85,7 +85,7 @@ impl Policy for Ab {
             (_, AbUnit::Connection) => format!("A random draw gives {name} {share} of new connections, to compare it."),
             (_, AbUnit::Prefix) => {
                 format!(
-                    "A random draw has given {name} {share} of the connections to {prefix} for good, to compare it."
+                    "A random draw has given {name} {share} of the connections to {prefix} permanently, to compare it."
                 )
             }
         };
