@@ -38,8 +38,8 @@ pub enum Command {
         json: bool,
     },
     /// Keeps the programs of `tune` attached for the grace time if it is killed
-    #[command(hide = true)]
-    TuneKeeper {
+    #[command(hide = true, name = "tune-keeper")]
+    TuneWatchdog {
         /// Inherited file descriptor of the link
         #[arg(long)]
         link: i32,

@@ -12,7 +12,6 @@ mod files;
 mod flow;
 #[cfg(test)]
 mod fuzz;
-mod keeper;
 mod libbpf_log;
 mod log;
 mod notify;
@@ -23,6 +22,7 @@ mod show;
 mod signals;
 mod text;
 mod tune;
+mod watchdog;
 
 use arguments::{Arguments, Cc, Command};
 use clap::Parser;
@@ -54,7 +54,7 @@ fn run(command: Command) -> Result<(), Problem> {
         Command::Cc(Cc::List { json }) => print(&cc::list(json)?),
         Command::Cc(Cc::Status { json }) => print(&cc::status(json)?),
         Command::Check { json } => check::check(json, &mut print),
-        Command::TuneKeeper { link: _, grace_ms, socket: _ } => keeper::keep(Duration::from_millis(grace_ms)),
+        Command::TuneWatchdog { link: _, grace_ms, socket: _ } => watchdog::run(Duration::from_millis(grace_ms)),
         Command::CcRehearse => cc::rehearsal::run(),
         Command::Record(options) => record::record(&options, &signals::Signals::catch()?),
         Command::Tune(options) => tune::tune(&options, &mut print),

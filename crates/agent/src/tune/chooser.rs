@@ -164,7 +164,7 @@ fn restore(engine: &mut DecisionEngine, state: &State, learned: Learned) -> Resu
 
 impl Shared {
     /// The engine, with the names that network namespaces have now.
-    fn brain_with_names(&self) -> MutexGuard<'_, DecisionEngine> {
+    fn engine_with_names(&self) -> MutexGuard<'_, DecisionEngine> {
         let namespaces = namespaces();
         let mut engine = locked(&self.engine);
         engine.scan_namespaces(namespaces, now());
@@ -172,7 +172,7 @@ impl Shared {
     }
 
     fn look(&self, limit: usize) -> Status {
-        let mut status = self.brain_with_names().status(limit, now());
+        let mut status = self.engine_with_names().status(limit, now());
         if let Some(state) = locked(&self.state).as_ref() {
             status.state = Saved {
                 path: state.path().display().to_string(),
@@ -191,7 +191,7 @@ impl Tuning for Shared {
 
     fn explain(&self, prefix: &str) -> Value {
         match prefix_of(prefix) {
-            Ok(prefix) => serde_json::to_value(self.brain_with_names().explain(prefix, now())).unwrap_or_default(),
+            Ok(prefix) => serde_json::to_value(self.engine_with_names().explain(prefix, now())).unwrap_or_default(),
             Err(error) => json!({ "error": error }),
         }
     }

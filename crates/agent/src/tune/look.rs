@@ -4,7 +4,7 @@ use super::chooser::prefix_of;
 use super::explain::Explained;
 use super::options::Look;
 use super::view::Status;
-use super::watchdog::Watchdog;
+use super::watchdog_status::WatchdogStatus;
 use crate::show::observable::Request;
 use crate::show::socket;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ pub fn look(what: &Look, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
         Look::Status { json, limit, socket } => {
             let answer = ask(socket, &Request::Tuning { limit: *limit }).inspect_err(|problem| {
                 if problem.code == NOT_RECORDING
-                    && let Some(watchdog) = Watchdog::find(socket)
+                    && let Some(watchdog) = WatchdogStatus::find(socket)
                 {
                     // The error that follows counts.
                     let _ = print(&if *json { watchdog.json() } else { watchdog.text() });

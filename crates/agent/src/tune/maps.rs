@@ -16,7 +16,7 @@ pub struct Maps {
     slots: Slots,
     lengths: [Vec<u8>; 2],
     grace_us: u64,
-    heart: MapHandle,
+    heartbeat: MapHandle,
     rows: MapHandle,
     netns_rows: MapHandle,
     overrides: MapHandle,
@@ -34,7 +34,7 @@ impl Maps {
             slots: Slots::of(&choice.arms),
             lengths: [choice.lengths_v4.clone(), choice.lengths_v6.clone()],
             grace_us: u64::try_from(choice.grace.max(MIN_GRACE).as_micros()).unwrap_or(u64::MAX),
-            heart: program.map("heart")?,
+            heartbeat: program.map("heart")?,
             rows: program.map("rows")?,
             netns_rows: program.map("netns_rows")?,
             overrides: program.map("overrides")?,
@@ -109,7 +109,8 @@ impl TuneKernel for Maps {
 
     fn heartbeat(&mut self) {
         // An array that is there takes whatever is written.
-        let _ = self.heart.update(&FIRST, &wire::heart(monotonic_us(), self.grace_us, self.words), MapFlags::ANY);
+        let _ =
+            self.heartbeat.update(&FIRST, &wire::heartbeat(monotonic_us(), self.grace_us, self.words), MapFlags::ANY);
     }
 
     fn decisions(&mut self) -> Option<Decisions> {

@@ -33,7 +33,7 @@ mod setup;
 mod state;
 pub mod tuner;
 mod view;
-mod watchdog;
+mod watchdog_status;
 mod wire;
 
 use crate::record::{Options as RecordOptions, record_with};

@@ -14,9 +14,9 @@ use crate::flow::off_cpu::OffCpu;
 use crate::flow::program::Program;
 use crate::flow::reason::Reason;
 use crate::flow::record_event::RecordEvent;
-use crate::keeper::Keeper;
 use crate::record::Extension;
 use crate::show::observable::Tuning;
+use crate::watchdog::Watchdog;
 use libbpf_rs::Link;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ pub struct Tuner {
     maps: Option<Maps>,
     /// Where the agent answers.
     socket: PathBuf,
-    keeper: Option<Keeper>,
+    watchdog: Option<Watchdog>,
     is_open: bool,
     /// Algorithms by what the kernel writes of them.
     names: HashMap<[u64; 2], Arc<str>>,
@@ -44,7 +44,7 @@ impl Tuner {
     /// One that has not begun.
     pub fn new(choice: Choice, chooser: Chooser, socket: PathBuf) -> Tuner {
         let outcomes = Outcomes::of(&choice, jiffy_ns());
-        Tuner { choice, chooser, outcomes, maps: None, socket, keeper: None, is_open: false, names: HashMap::new() }
+        Tuner { choice, chooser, outcomes, maps: None, socket, watchdog: None, is_open: false, names: HashMap::new() }
     }
 }
 
@@ -87,18 +87,18 @@ impl Extension for Tuner {
 
     fn attached(&mut self, link: &Link) -> Result<(), Problem> {
         if !self.choice.grace.is_zero() {
-            self.keeper = Some(Keeper::start(link, self.choice.grace, &self.socket)?);
+            self.watchdog = Some(Watchdog::start(link, self.choice.grace, &self.socket)?);
         }
         Ok(())
     }
 
     fn detached(&mut self) {
         // It lets go of the programs before this process does.
-        self.keeper = None;
+        self.watchdog = None;
     }
 
     fn holds(&mut self) -> bool {
-        self.choice.grace.is_zero() || self.keeper.as_mut().is_some_and(Keeper::is_alive)
+        self.choice.grace.is_zero() || self.watchdog.as_mut().is_some_and(Watchdog::is_alive)
     }
 
     fn reload(&mut self) -> Result<Vec<String>, Problem> {

@@ -99,7 +99,7 @@ pub fn settings(choice: Option<(&Choice, &Slots)>) -> Vec<u8> {
 }
 
 /// `struct tune_heart`.
-pub fn heart(beat_us: u64, grace_us: u64, overrides: u64) -> Vec<u8> {
+pub fn heartbeat(beat_us: u64, grace_us: u64, overrides: u64) -> Vec<u8> {
     Bytes::default().u64s(&[beat_us, grace_us, overrides]).0
 }
 
@@ -276,7 +276,7 @@ mod tests {
         for (structure, written) in [
             ("tune_settings", settings(Some((&choice, &slots)))),
             ("tune_settings", settings(None)),
-            ("tune_heart", heart(1, 2, 3)),
+            ("tune_heart", heartbeat(1, 2, 3)),
             ("tune_key", key(destination)),
             ("tune_row", row(&of_all, &slots)),
             ("tune_prefix", prefix(destination.prefix)),
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn the_expiry_of_the_heartbeat_is_parsed() {
-        assert_eq!(Heartbeat::parse(&heart(5, 7, 3)).map(Heartbeat::end_us), Some(12));
+        assert_eq!(Heartbeat::parse(&heartbeat(5, 7, 3)).map(Heartbeat::end_us), Some(12));
         assert_eq!(Heartbeat::parse(&[0; 8]), None);
     }
 

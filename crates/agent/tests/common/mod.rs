@@ -10,22 +10,22 @@ pub use waiting::wait_until;
 /// A network namespace that ends with the test.
 pub struct Namespace {
     /// The process that holds the namespace open.
-    pub keeper: Child,
+    pub holder: Child,
 }
 
 impl Namespace {
     fn new() -> Namespace {
-        let keeper = Command::new("unshare").args(["--net", "cat"]).stdin(Stdio::piped()).spawn().expect("unshare");
+        let holder = Command::new("unshare").args(["--net", "cat"]).stdin(Stdio::piped()).spawn().expect("unshare");
         let of = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net"));
-        let (ours, keepers) = (of("self").expect("a namespace"), keeper.id().to_string());
-        wait_until("a namespace is made", || of(&keepers).is_ok_and(|theirs| theirs != ours));
-        Namespace { keeper }
+        let (ours, holder_pid) = (of("self").expect("a namespace"), holder.id().to_string());
+        wait_until("a namespace is made", || of(&holder_pid).is_ok_and(|theirs| theirs != ours));
+        Namespace { holder }
     }
 
     /// A pair with a cable between: the sender is 10.9.8.1, or fd09::1, the receiver 10.9.8.2, or fd09::2.
     pub fn pair() -> (Namespace, Namespace) {
         let (sender, receiver) = (Namespace::new(), Namespace::new());
-        let (near, far) = (sender.keeper.id().to_string(), receiver.keeper.id().to_string());
+        let (near, far) = (sender.holder.id().to_string(), receiver.holder.id().to_string());
         let cable = ["ip", "link", "add", "cable", "netns", &near, "type", "veth", "peer", "cable", "netns", &far];
         assert!(Command::new(cable[0]).args(&cable[1..]).status().expect("ip").success());
         for (namespace, v4, v6) in [(&sender, "10.9.8.1/24", "fd09::1/64"), (&receiver, "10.9.8.2/24", "fd09::2/64")] {
@@ -45,7 +45,7 @@ impl Namespace {
     /// Its number.
     #[allow(dead_code, reason = "some tests need none")]
     pub fn number(&self) -> u64 {
-        let link = std::fs::read_link(format!("/proc/{}/ns/net", self.keeper.id())).expect("a namespace");
+        let link = std::fs::read_link(format!("/proc/{}/ns/net", self.holder.id())).expect("a namespace");
         let text = link.to_string_lossy();
         let number = text.strip_prefix("net:[").and_then(|text| text.strip_suffix(']')).expect("a number");
         number.parse().expect("a number")
@@ -54,7 +54,7 @@ impl Namespace {
     /// A command within.
     pub fn command(&self, line: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg("--target").arg(self.keeper.id().to_string()).arg("--net").args(line);
+        command.arg("--target").arg(self.holder.id().to_string()).arg("--net").args(line);
         command
     }
 
@@ -68,7 +68,7 @@ impl Namespace {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        let _ = self.keeper.kill();
-        let _ = self.keeper.wait();
+        let _ = self.holder.kill();
+        let _ = self.holder.wait();
     }
 }

@@ -18,7 +18,7 @@ struct Witness {
 impl Witness {
     /// Starts it and returns when it receives events.
     fn start(stage: &Stage, namespace: &Namespace) -> Witness {
-        let file = stage.path(&format!("ss-{}.txt", namespace.keeper.id()));
+        let file = stage.path(&format!("ss-{}.txt", namespace.holder.id()));
         let out = File::create(&file).expect("a file");
         // Line-buffered, although the output is a pipe.
         let mut command = namespace.command(&["stdbuf", "--output=L", "ss", "-tEinO"]);

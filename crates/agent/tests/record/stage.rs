@@ -185,7 +185,7 @@ impl Agent {
 
 /// Runs a function in a network namespace: sockets created there belong to it.
 pub fn inside<T: Send>(namespace: &Namespace, work: impl FnOnce() -> T + Send) -> T {
-    let file = File::open(format!("/proc/{}/ns/net", namespace.keeper.id())).expect("a namespace");
+    let file = File::open(format!("/proc/{}/ns/net", namespace.holder.id())).expect("a namespace");
     std::thread::scope(|scope| {
         let worker = scope.spawn(|| {
             move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("it may be entered");

@@ -1,32 +1,32 @@
-//! After the agent was killed: the watchdog (keeper.rs) holds its programs, and the kernel continues to choose for the
+//! After the agent was killed: the watchdog holds its programs, and the kernel continues to choose for the
 //! grace time. The state is read from the programs' maps.
 
 use super::phrases::parts;
 use super::wire::{self, Heartbeat};
 use crate::flow::clock::monotonic_us;
 use crate::flow::reason::Reason;
-use crate::keeper::{Orphan, orphan_of};
 use crate::show::words::age;
+use crate::watchdog::{Orphan, orphan_of};
 use libbpf_rs::query::{ProgInfoIter, ProgInfoQueryOptions};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A watchdog at work.
+/// State of a watchdog whose agent was killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Watchdog {
-    /// Its process.
+pub struct WatchdogStatus {
+    /// Process id of the watchdog.
     pid: i32,
-    /// For how long the kernel still chooses; empty: that cannot be read.
+    /// Remaining time in which the kernel chooses; empty if it cannot be read.
     chooses_for_us: Option<u64>,
-    /// Connections that were opened since the agent began, by the decision; empty: they cannot be read.
+    /// Connections opened since the agent started, by the decision; empty if they cannot be read.
     decided: Option<BTreeMap<&'static str, u64>>,
 }
 
-impl Watchdog {
-    /// The watchdog of the agent that answered on a socket.
-    pub fn find(socket: &Path) -> Option<Watchdog> {
+impl WatchdogStatus {
+    /// Returns the status of the watchdog of the agent that answered on a socket.
+    pub fn find(socket: &Path) -> Option<WatchdogStatus> {
         let Orphan { pid, program } = orphan_of(socket)?;
         let with_maps = ProgInfoQueryOptions::default().include_map_ids(true);
         let program = ProgInfoIter::with_query_opts(with_maps).find(|info| info.id == program);
@@ -42,14 +42,14 @@ impl Watchdog {
         let end_us = heartbeat.and_then(|bytes| Heartbeat::parse(&bytes)).map(|heartbeat| heartbeat.end_us());
         let cpus = map("decisions").and_then(|map| map.lookup_percpu(&first, MapFlags::ANY).ok()?);
         let named = |(reason, connections): (Reason, u64)| (reason.name(), connections);
-        Some(Watchdog {
+        Some(WatchdogStatus {
             pid,
             chooses_for_us: end_us.map(|end| end.saturating_sub(monotonic_us())),
             decided: cpus.map(|cpus| wire::reasons(&cpus).into_iter().map(named).collect()),
         })
     }
 
-    /// Some lines.
+    /// Returns the status as lines of text.
     pub fn text(&self) -> String {
         let chooses = match self.chooses_for_us {
             Some(0) => "the kernel does not choose any more".to_owned(),
@@ -68,7 +68,7 @@ impl Watchdog {
         }
     }
 
-    /// The same as JSON.
+    /// Returns the status as JSON.
     pub fn json(&self) -> String {
         format!("{:#}\n", serde_json::json!({ "tuning": false, "watchdog": self }))
     }

@@ -20,10 +20,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// The command of the agent that is a keeper.
+/// The hidden command of the agent that runs a watchdog.
 pub const COMMAND: &str = "tune-keeper";
 
-/// The option that names the socket of the keeper's agent.
+/// The option that names the socket of the watchdog's agent.
 const SOCKET: &str = "--socket";
 
 /// Message of the daemon when it exits normally.
@@ -32,54 +32,52 @@ const WORD: &[u8] = b"end";
 /// Timeout for a watchdog to exit after the message.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A keeper at work.
+/// A running watchdog.
 #[derive(Debug)]
-pub struct Keeper {
+pub struct Watchdog {
     child: Child,
 }
 
-impl Keeper {
-    /// Starts one that holds a link, for an agent that answers on a socket.
+impl Watchdog {
+    /// Starts a watchdog that holds a link, for an agent that answers on a socket.
     ///
     /// # Errors
-    /// If there is no other process to be had.
-    pub fn start(link: &impl AsFd, grace: Duration, socket: &Path) -> Result<Keeper, Problem> {
+    /// If no process can be started.
+    pub fn start(link: &impl AsFd, grace: Duration, socket: &Path) -> Result<Watchdog, Problem> {
         let failed = |error: std::io::Error| {
             let hint = "look at ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once \
                         when the agent dies";
-            Problem::failed("no-keeper", "this process", error, "to be allowed another process", hint)
+            Problem::failed("no-watchdog", "this process", error, "to be allowed another process", hint)
         };
-        // A copy that the other process inherits, unlike all other files of this one.
+        // A copy that the child inherits, unlike all other files of this process.
         let copy = rustix::io::dup(link).map_err(|error| failed(error.into()))?;
         let child = Command::new("/proc/self/exe")
             .arg0("thalweg-agent")
             .args([COMMAND, "--link", &copy.as_raw_fd().to_string(), "--grace-ms", &grace.as_millis().to_string()])
             .arg(SOCKET)
-            .arg(whole(socket))
+            .arg(absolute(socket))
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .current_dir("/")
-            // Ctrl-C is the daemon's.
+            // Ctrl-C must reach the daemon only.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        Ok(Keeper { child })
+        Ok(Watchdog { child })
     }
-}
 
-impl Keeper {
-    /// Is it still there?
+    /// Whether the process is still running.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }
 
 /// The daemon exits normally: the watchdog exits too.
-impl Drop for Keeper {
+impl Drop for Watchdog {
     fn drop(&mut self) {
         if let Some(mut pipe) = self.child.stdin.take() {
-            // Who has ended already does not mind.
+            // It fails only if the watchdog has exited already.
             let _ = pipe.write_all(WORD);
         }
         let _ = self.child.wait();
@@ -91,7 +89,7 @@ impl Drop for Keeper {
 ///
 /// # Errors
 /// If that signal cannot be caught.
-pub fn keep(grace: Duration) -> Result<(), Problem> {
+pub fn run(grace: Duration) -> Result<(), Problem> {
     Signals::ignore_reload()?;
     let mut input = Vec::new();
     let _ = std::io::stdin().read_to_end(&mut input);
@@ -104,7 +102,7 @@ pub fn keep(grace: Duration) -> Result<(), Problem> {
 /// Ends the watchdogs of a link that no daemon holds. Returns whether there was one.
 pub fn end_orphans(link: u32) -> bool {
     let holders = holders(Held::Link(link));
-    if holders.is_empty() || !holders.iter().all(is_keeper) {
+    if holders.is_empty() || !holders.iter().all(is_watchdog) {
         return false;
     }
     for holder in &holders {
@@ -117,7 +115,7 @@ pub fn end_orphans(link: u32) -> bool {
     self::holders(Held::Link(link)).is_empty()
 }
 
-fn is_keeper(holder: &Holder) -> bool {
+fn is_watchdog(holder: &Holder) -> bool {
     words(holder.pid).get(1).is_some_and(|word| word == COMMAND.as_bytes())
 }
 
@@ -127,22 +125,22 @@ fn words(pid: i32) -> Vec<Vec<u8>> {
     line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-fn whole(socket: &Path) -> PathBuf {
+fn absolute(socket: &Path) -> PathBuf {
     std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned())
 }
 
-/// A keeper whose agent was killed.
+/// A watchdog whose agent was killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Orphan {
-    /// Its process.
+    /// Process id of the watchdog.
     pub pid: i32,
     /// The program of the link that it holds.
     pub program: u32,
 }
 
-/// The keeper of the agent that answered on a socket, if keepers alone hold its programs.
+/// Returns the watchdog of the agent that answered on a socket, if only watchdogs hold its programs.
 pub fn orphan_of(socket: &Path) -> Option<Orphan> {
-    let socket = whole(socket);
+    let socket = absolute(socket);
     let processes = fs::read_dir("/proc").ok()?.flatten();
     let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     pids.find_map(|pid| {
@@ -158,15 +156,15 @@ pub fn orphan_of(socket: &Path) -> Option<Orphan> {
         let link = fs::read_to_string(format!("/proc/{pid}/fdinfo/{file}")).ok()?;
         let number = |name: &str| link.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u32>().ok());
         let holders = holders(Held::Link(number("link_id:")?));
-        holders.iter().all(is_keeper).then_some(Orphan { pid, program: number("prog_id:")? })
+        holders.iter().all(is_watchdog).then_some(Orphan { pid, program: number("prog_id:")? })
     })
 }
 
-/// Ends a process of which it was seen that it is a keeper: not another that has got its number meanwhile.
+/// Terminates a watchdog, unless its process id now belongs to another process.
 fn end(holder: &Holder) {
     let Some(pid) = Pid::from_raw(holder.pid) else { return };
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };
-    if is_keeper(holder) {
+    if is_watchdog(holder) {
         let _ = pidfd_send_signal(process, Signal::TERM);
     }
 }
