@@ -20,16 +20,16 @@ pub struct Scenario {
     /// Short name of the scenario: letters, digits, dots, dashes and underscores. It names the run directory.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"))]
     pub name: String,
-    /// What the scenario shows, in a sentence or two.
+    /// Description of the scenario, in a sentence or two.
     #[serde(default)]
     pub about: String,
-    /// Where the scenario comes from: paper, section, figure.
+    /// Source of the scenario: paper, section, figure.
     #[serde(default)]
     pub source: String,
-    /// When every experiment ends at the latest. May be left out when every flow has a size.
+    /// Time limit of each experiment. Optional if every flow has a size.
     #[schemars(extend("format" = "time"))]
     pub duration: Option<String>,
-    /// How often each point of the sweep is tried, each time with another seed.
+    /// Number of repetitions of each point of the sweep, each with a different seed.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100_000))]
     pub repetitions: u32,
@@ -37,12 +37,12 @@ pub struct Scenario {
     #[serde(default = "one_u64")]
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
     pub seed: u64,
-    /// Every start of a connection moves by a random time between zero and this. `"1rtt"` counts in path.rtt. Without
-    /// it the repetitions of a drop-tail path are copies of one another.
+    /// Each start of a connection is delayed by a random time between zero and this value. `"1rtt"` is path.rtt. Without
+    /// it, repetitions on a drop-tail path are identical.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time-or-rtt"))]
     pub start_jitter: String,
-    /// How often cwnd, rates, RTT and the queue are recorded. `"0s"` records no time series.
+    /// Interval at which cwnd, rates, RTT and the queue are recorded. `"0s"` records no time series.
     #[serde(default = "ten_ms")]
     #[schemars(extend("format" = "time"))]
     pub sample_interval: String,
@@ -51,13 +51,13 @@ pub struct Scenario {
     /// Hosts by name. `sender` and `receiver` always exist; flows may name others in place of `sender`.
     #[serde(default)]
     pub host: BTreeMap<String, Host>,
-    /// What is sent over TCP.
+    /// TCP flows, by name.
     #[serde(default)]
     pub flow: Vec<Flow>,
     /// Unresponsive UDP traffic on the same path.
     #[serde(default)]
     pub background: Vec<Background>,
-    /// Choices for the engines that use a real kernel. The simulator has none of them to make, and passes over them.
+    /// Settings of the engines that use a real kernel. The simulator ignores them.
     pub engine: Option<Engine>,
     /// Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
     /// `"flow.medium.cc" = ["bbr", "cubic"]`. `rows = ["paths.csv"]` names CSV files whose header names keys and whose
@@ -97,7 +97,7 @@ pub struct Path {
     /// Round-trip time of an empty path, half in each direction. Required unless a preset sets it.
     #[schemars(extend("format" = "time"))]
     pub rtt: Option<String>,
-    /// Room in the bottleneck's queue, the packet being sent not counted: `"0.5bdp"` (of the first rate, or a trace's
+    /// Capacity of the bottleneck's queue without the packet being sent: `"0.5bdp"` (of the first rate, or a trace's
     /// mean rate, and path.rtt), `"100kB"` or `"240packets"`. If it is set, it is also the limit of queue disciplines
     /// without a `limit`; those that count packets count 1500 bytes as one.
     #[serde(default = "one_bdp")]
@@ -113,8 +113,8 @@ pub struct Path {
     /// Random loss before the queue: a ratio, or a Gilbert-Elliott model.
     #[serde(default)]
     pub loss: Loss,
-    /// Every packet is delayed by a further random time between zero and this, in order unless `allow_reordering` is
-    /// set.
+    /// Each packet is delayed by an additional random time between zero and this value, in order unless
+    /// `allow_reordering` is set.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub jitter: String,
@@ -151,11 +151,11 @@ pub struct Reverse {
     /// needs one of the three.
     #[schemars(extend("format" = "rate"))]
     pub rate: Option<String>,
-    /// Conditions that change in steps. The first step is at `"0s"`; `rtt` belongs to path.steps.
+    /// Conditions that change in steps. The first step is at `"0s"`; `rtt` is set in path.steps.
     pub steps: Option<Vec<Step>>,
     /// A file of conditions that change, as path.trace.
     pub trace: Option<String>,
-    /// Room in its queue. A BDP is that of this direction's rate and path.rtt.
+    /// Capacity of its queue. A BDP is that of this direction's rate and path.rtt.
     #[serde(default = "one_bdp")]
     #[schemars(extend("format" = "buffer"))]
     pub buffer: String,
@@ -173,7 +173,7 @@ pub struct Reverse {
     /// Random loss before its queue.
     #[serde(default)]
     pub loss: Loss,
-    /// A further random delay between zero and this, in order unless `allow_reordering` is set.
+    /// Additional random delay between zero and this value, in order unless `allow_reordering` is set.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub jitter: String,
@@ -220,7 +220,7 @@ pub struct Policer {
     /// Size of the bucket.
     #[schemars(extend("format" = "size"))]
     pub burst: String,
-    /// Whether it stands behind the bottleneck instead of in front of its queue.
+    /// Whether the policer is behind the bottleneck instead of in front of its queue.
     #[serde(default)]
     pub after: bool,
 }
@@ -229,10 +229,10 @@ pub struct Policer {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aggregation {
-    /// How long packets are collected before they leave.
+    /// Interval in which packets are collected before they leave.
     #[schemars(extend("format" = "time"))]
     pub interval: String,
-    /// Maximum number of bytes that leave together; the rest waits for another interval. Without it, there is no limit.
+    /// Maximum number of bytes that leave together; the rest waits for the next interval. Default: no limit.
     #[schemars(extend("format" = "size"))]
     pub max_bytes: Option<String>,
 }
@@ -266,7 +266,7 @@ pub enum PathPreset {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Loss {
-    /// Each packet is lost with this probability, on its own.
+    /// Each packet is lost with this probability, independently.
     Ratio(#[schemars(range(min = 0.0, max = 1.0))] f64),
     /// Loss in bursts.
     Model(LossModel),
@@ -284,10 +284,10 @@ impl Default for Loss {
 pub struct LossModel {
     /// Name of the model.
     pub model: LossModelName,
-    /// Probability of going from good to bad, per packet.
+    /// Probability of a transition from good to bad, per packet.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub p: f64,
-    /// Probability of going from bad to good, per packet.
+    /// Probability of a transition from bad to good, per packet.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub r: f64,
     /// Loss ratio in the bad state.
@@ -312,9 +312,9 @@ pub enum LossModelName {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Reorder {
-    /// This ratio of packets is held back by an eighth of path.rtt.
+    /// Ratio of packets that are delayed by an eighth of path.rtt.
     Ratio(#[schemars(range(min = 0.0, max = 1.0))] f64),
-    /// How many, and for how long.
+    /// Ratio and delay.
     Table(ReorderTable),
 }
 
@@ -324,14 +324,14 @@ impl Default for Reorder {
     }
 }
 
-/// How many packets are held back, and for how long.
+/// Ratio and delay of packets that are held back.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReorderTable {
     /// Ratio of packets held back.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub ratio: f64,
-    /// How long they are held back.
+    /// Delay of these packets.
     #[schemars(extend("format" = "time-or-rtt"))]
     pub delay: String,
 }
@@ -344,73 +344,70 @@ pub struct Host {
     /// cpu_slice / cpu_share. Without it, the host has a CPU whenever it needs one.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_share: Option<f64>,
-    /// How long the host stays on CPU at a time, up to a second; `"10ms"` if there is only a cpu_share.
+    /// Duration for which the host stays on CPU at a time, at most a second. Default with a cpu_share: `"10ms"`.
     #[schemars(extend("format" = "time"))]
     pub cpu_slice: Option<String>,
-    /// By how much slices differ at random from cpu_slice, as a share of it: with 0.5 they last from half to one and a
-    /// half times as long, and the share stays. 0 if nothing is said: all are of one length.
+    /// Random variation of slices, as a share of cpu_slice: with 0.5 they last from half to one and a half times as long,
+    /// and cpu_share stays the same. Default: 0, all slices have the same length.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_slice_jitter: Option<f64>,
-    /// When the host is on CPU: `"slices"`, if nothing is said, or `"credit"`: whenever it needs a CPU while it has
-    /// credit (cpu_credit), and in slices by cpu_share and cpu_slice when that is used up, as burstable cloud instances
-    /// and Xen's credit scheduler have it.
+    /// When the host is on CPU. `"slices"`: by cpu_share and cpu_slice. `"credit"`: whenever it needs a CPU while it has
+    /// credit (cpu_credit), then in slices, as on burstable cloud instances and under Xen's credit scheduler. Default:
+    /// `"slices"`.
     pub cpu_model: Option<CpuModel>,
-    /// CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one of EC2's CPU credits.
+    /// CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one CPU credit of EC2.
     #[schemars(extend("format" = "time"))]
     pub cpu_credit: Option<String>,
-    /// Most credit that is kept; what 24 hours of cpu_baseline earn if nothing is said, or cpu_credit if that is more.
+    /// Maximum credit. Default: the credit of 24 hours of cpu_baseline, or cpu_credit if that is more.
     #[schemars(extend("format" = "time"))]
     pub cpu_credit_max: Option<String>,
-    /// Share of a CPU at which credit is earned; the cpu_share if nothing is said.
+    /// Share of a CPU at which credit is earned. Default: cpu_share.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_baseline: Option<f64>,
-    /// Share of its time on CPU that the host's other load uses, which spends credit; 0 if nothing is said. Packets do
-    /// not wait for it.
+    /// Share of its time on CPU that the host's other load uses, which spends credit. Packets do not wait for it.
+    /// Default: 0.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_load: Option<f64>,
-    /// Number of CPUs of a sending host, 1 or 2; 1 if nothing is said. With a cpu_share, each CPU has a schedule of its
-    /// own with that share and slice. With two, the sending application runs on the first CPU and the network card
-    /// interrupts the second one, which handles acknowledgements. The simulator needs no second CPU where there is no
-    /// cpu_share.
+    /// Number of CPUs of a sending host, 1 or 2. Default: 1. With a cpu_share, each CPU has a separate schedule with that
+    /// share and slice. With two, the sending application runs on the first CPU and the network card interrupts the
+    /// second one, which handles acknowledgements. The simulator ignores the second CPU without a cpu_share.
     #[schemars(range(min = 1, max = 2))]
     pub cpus: Option<u32>,
-    /// Processes that compute without end beside the sending host, on the CPU that it has, under the machine's ordinary
-    /// scheduler. The other way to make a CPU scarce: not together with cpu_share.
+    /// Number of compute-bound processes on the CPU of the sending host, under the machine's normal scheduler. Cannot be
+    /// combined with cpu_share.
     #[schemars(range(max = 64))]
     pub co_tenants: Option<u32>,
-    /// CPU time that a simulated host with a cpu_share needs to send a packet; `"1us"` if nothing is said.
+    /// CPU time that a simulated host with a cpu_share needs to send a packet. Default: `"1us"`.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_packet: Option<String>,
-    /// CPU time that a simulated host with a cpu_share needs to handle a packet that it receives: an acknowledgement,
-    /// or data of a flow that goes up, including the acknowledgement it sends. `"1us"` if nothing is said.
+    /// CPU time that a simulated host with a cpu_share needs to handle a received packet: an acknowledgement, or data of
+    /// a flow that goes up, including the acknowledgement that it sends. Default: `"1us"`.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_ack: Option<String>,
-    /// Queue discipline of a sending host's own interface, by the name that its kernel has for it and with standard
-    /// parameters: `"fq"`, for example, which paces flows and lets them take turns. Without it, the one that the kernel
-    /// gives the interface by itself.
+    /// Queue discipline of a sending host's interface, by its name in the kernel and with default parameters: `"fq"`, for
+    /// example, which paces flows and serves them in turn. Default: the kernel's default for the interface.
     pub qdisc: Option<String>,
     /// Generation of the host's kernel, which decides how far a buffer limits a connection. The simulator models all of
-    /// them, and the newest without this key; a real engine refuses one that is not its own.
+    /// them (default: the newest); a real engine rejects any other than its own.
     pub kernel: Option<Kernel>,
-    /// Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
-    /// Linux asks for memory before a piece of 64 kB and not within it, so that more than this can be in flight. On
-    /// `receiver` it limits flows that go up.
+    /// Maximum send buffer of a connection (the third value of tcp_wmem). Default: too large to limit it. Linux checks
+    /// the limit once per 64 kB, so that more than this can be in flight. On `receiver` it limits flows that go up.
     #[schemars(extend("format" = "size"))]
     pub sndbuf_max: Option<String>,
-    /// Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that
-    /// binds. The window is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it
-    /// limits flows that go up.
+    /// Maximum receive buffer of a connection (the third value of tcp_rmem). Default: too large to limit it. The window
+    /// is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it limits flows that
+    /// go up.
     #[schemars(extend("format" = "size"))]
     pub rcvbuf_max: Option<String>,
-    /// Every packet leaves the host after a random delay between zero and this, in order.
+    /// Each packet leaves the host after a random delay between zero and this value, in order.
     #[schemars(extend("format" = "time"))]
     pub delay_jitter: Option<String>,
     /// Whether the network card merges segments of a connection that arrive back to back (GRO), so that one
     /// acknowledgement answers all of them. Hosts send in bursts as with segmentation offload (TSO) with and without
     /// this key.
     pub offloads: Option<bool>,
-    /// How long the network card collects packets that arrive, from the first one on, before it interrupts the host,
-    /// which then handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
+    /// Time from the first packet in which the network card collects packets before it interrupts the host, which then
+    /// handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
     #[schemars(extend("format" = "time"))]
     pub interrupt_coalescing: Option<String>,
     /// Parameters of a kind of network card, with their sources; every key of the host overrides one.
@@ -425,7 +422,7 @@ pub enum HostPreset {
     Nic2019,
 }
 
-/// A flow: one connection, or a series or a number of like ones.
+/// A flow: one connection, a series of connections, or parallel copies.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flow {
@@ -444,7 +441,7 @@ pub struct Flow {
     pub paced: bool,
     /// Whether the connection negotiates ECN (RFC 3168). Without it, as in Linux: only algorithms that need ECN do.
     pub ecn: Option<bool>,
-    /// What each connection carries: a size, or `"unlimited"`.
+    /// Bytes per connection: a size, or `"unlimited"`.
     #[serde(default = "unlimited")]
     #[schemars(extend("format" = "size-or-unlimited"))]
     pub size: String,
@@ -452,12 +449,12 @@ pub struct Flow {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub start: String,
-    /// When the flow stops sending new data and opening connections; without it, at the end.
+    /// When the flow stops sending new data and opening connections; without it, at the end of the experiment.
     #[schemars(extend("format" = "time"))]
     pub stop: Option<String>,
     /// Open further connections, one after another or at random times.
     pub repeat: Option<Repeat>,
-    /// Parallel copies of all this.
+    /// Number of parallel copies of the flow.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100_000))]
     pub count: u32,
@@ -474,12 +471,12 @@ pub struct Flow {
     /// connection.
     #[serde(default)]
     pub direction: Direction,
-    /// Many transfers over one connection, one after another. Takes the place of `size`.
+    /// Many transfers over one connection, one after another. Replaces `size`.
     pub requests: Option<Requests>,
-    /// An application that decides what is sent when, on connections of its own: a name, or a table with `name` and its
-    /// parameters. Takes the place of `size`, `requests` and `repeat`.
+    /// An application that decides what is sent when, on its own connections: a name, or a table with `name` and its
+    /// parameters. Replaces `size`, `requests` and `repeat`.
     pub app: Option<App>,
-    /// Two programs that make the flow instead of the engine's own TCP traffic, over whatever protocol they speak.
+    /// Two programs that generate the flow instead of the engine's TCP traffic, over any protocol.
     pub program: Option<Program>,
 }
 
@@ -540,7 +537,7 @@ pub enum ProgramReadyName {
     Listening,
 }
 
-/// Another sign that a server is ready; one of the two.
+/// Another sign that a server is ready; exactly one of the two.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramReadyTable {
@@ -566,17 +563,17 @@ pub enum Direction {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Cc {
-    /// One that the engine has.
+    /// An algorithm of the engine.
     Name(String),
-    /// One's own.
+    /// A user-supplied algorithm.
     Table(CcTable),
 }
 
-/// A congestion control of one's own.
+/// A user-supplied congestion control.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CcTable {
-    /// What it registers as. Without it: the file's name without `tcp_` in front and without its endings.
+    /// Name under which it registers. Default: the file's name without the prefix `tcp_` and without its extensions.
     pub name: Option<String>,
     /// An eBPF object file with a struct_ops algorithm.
     pub bpf: Option<String>,
@@ -591,9 +588,9 @@ pub struct Repeat {
     /// The next connection opens this long after the one before has finished.
     #[schemars(extend("format" = "time"))]
     pub gap: Option<String>,
-    /// Open no more once the flow of this name has finished.
+    /// Name of a flow; connections open until it has finished.
     pub until: Option<String>,
-    /// How many connections in all.
+    /// Total number of connections.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub count: Option<u32>,
     /// How connections arrive, whether or not earlier ones have finished.
@@ -601,7 +598,7 @@ pub struct Repeat {
     /// Arrivals per second (`"20/s"`), or the load that they offer (`"10Mbps"`, divided by the mean size).
     #[schemars(extend("format" = "arrival-rate"))]
     pub rate: Option<String>,
-    /// Sizes of the connections, each as likely as the others. Takes the place of `size`.
+    /// Sizes of the connections, with equal probability. Replaces `size`.
     #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "size" })))]
     pub sizes: Option<Vec<String>>,
 }
@@ -625,7 +622,7 @@ pub struct Requests {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub think: String,
-    /// How many transfers; without it, until the flow stops.
+    /// Number of transfers; without it, until the flow stops.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub count: Option<u32>,
 }
@@ -637,11 +634,11 @@ pub struct Background {
     /// Rate, headers included.
     #[schemars(extend("format" = "rate"))]
     pub rate: String,
-    /// When it starts.
+    /// Start time.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub start: String,
-    /// When it stops; without it, at the end.
+    /// Stop time; without it, the end of the experiment.
     #[schemars(extend("format" = "time"))]
     pub stop: Option<String>,
     /// `"down"`: from the host `sender` to `receiver`, through path. `"up"`: from `receiver` to `sender`, through
@@ -650,19 +647,19 @@ pub struct Background {
     pub direction: Direction,
 }
 
-/// Choices for the engines that use a real kernel.
+/// Settings of the engines that use a real kernel.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
-    /// What plays the bottleneck.
+    /// Emulator of the bottleneck.
     pub link: Option<EngineLink>,
-    /// What makes the traffic.
+    /// Traffic generator.
     pub traffic: Option<EngineTraffic>,
     /// Whether segmentation and receive offloads stay on along the path. Off, the queue counts packets; on, it counts
     /// segments of up to 64 kB, as on a host whose network card splits them.
     pub offloads: Option<bool>,
-    /// Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and on
-    /// real engines as a capture that Wireshark reads.
+    /// Whether every packet offered to the path is recorded with its outcome: as the table `packets`, and on real engines
+    /// also as a capture that Wireshark reads.
     pub record: Option<bool>,
 }
 
@@ -676,23 +673,23 @@ pub enum CpuModel {
     Credit,
 }
 
-/// What plays the bottleneck on a real kernel.
+/// Emulators of the bottleneck on a real kernel.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineLink {
-    /// What the machine can do best.
+    /// The best one that the machine supports.
     Auto,
-    /// Our own emulator in user space.
+    /// The relay of thalweg, in user space.
     Relay,
     /// The kernel's queue disciplines.
     Netem,
 }
 
-/// What makes the traffic on a real kernel.
+/// Traffic generators on a real kernel.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineTraffic {
-    /// Our own generator.
+    /// The generator of thalweg.
     Builtin,
     /// iperf3, which makes every flow without `program`: as `program = {server = "iperf3 -s -p {port}", client =
     /// "iperf3 -c {server} -p {port} -C {cc} -n {size}", sends = "client"}`.

@@ -61,5 +61,5 @@ impl Engine for SimEngine {
 
 pub(super) fn describe(param: &thalweg_cc::Param) -> String {
     let about = param.about.trim_end_matches('.');
-    format!("{about}: {} to {}, {} if nothing is said.", param.min, param.max, param.default)
+    format!("{about}: {} to {}. Default: {}.", param.min, param.max, param.default)
 }
