@@ -44,8 +44,8 @@ fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
         Role::Relay { senders, receiver, traces, capture } => {
             relay::carry(&stage, &experiment, &senders, &receiver, &traces, capture.as_deref())?
         }
-        Role::Programs { serves, runs, folder } => {
-            program::play(&stage, &experiment, &program::Programs { serves, runs, folder })?
+        Role::Programs { serves, runs, folder, in_guest } => {
+            program::play(&stage, &experiment, &program::Programs { serves, runs, folder, in_guest })?
         }
         Role::Meter { points, servers } => meter::play(&stage, &experiment, &points, &servers)?,
         Role::Observer { hosts, receiver } => session::observer::observe(&stage, &experiment, &hosts, receiver)?,

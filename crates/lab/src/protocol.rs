@@ -100,6 +100,10 @@ pub enum Role {
         runs: Vec<Outgoing>,
         /// Folder for what they write.
         folder: PathBuf,
+        /// Whether the host is in a guest, which ends without writing files to the machine: the host then does before
+        /// it answers `stop`.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        in_guest: bool,
     },
     /// It meters the packets of programs at both ends of the path.
     Meter {

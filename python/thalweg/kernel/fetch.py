@@ -37,6 +37,10 @@ KEPT = (
     "drivers/net/",
     "drivers/char/",
     "drivers/vhost/",
+    "fs/9p/",
+    "fs/fscache/",
+    "fs/netfs/",
+    "fs/overlayfs/",
 )
 """Folders of modules that are kept: protocols, algorithms and qdiscs, virtio, and what these need."""
 

@@ -1,6 +1,6 @@
 //! The TCP of another kernel, in virtual machines: the hosts of the engine `kernel`, but senders are guests.
 
-use super::kernel::{cannot_run, controller, honours, this_program, unavailable};
+use super::kernel::{PROGRAMS, cannot_run, controller, honours, this_program, unavailable};
 use super::sim::describe;
 use crate::engine::{Controller, Engine, Failure, Job, Lack, Outcome, Records};
 use std::sync::LazyLock;
@@ -17,7 +17,6 @@ const RESULT_VERSION: u32 = 2;
 
 /// Keys that only engines with a real kernel honour value by value, and those of what only guests have: scarce CPUs
 /// (what packets cost is what they cost, and Linux gives no credit), congestion controls of one's own, and neighbours.
-/// iperf3 is not in guests.
 const OWN: &[&str] = &[
     "flow.cc.name",
     "flow.cc.bpf",
@@ -33,12 +32,13 @@ const OWN: &[&str] = &[
     "engine.link=relay",
     "engine.link=netem",
     "engine.traffic=builtin",
+    "engine.traffic=iperf3",
 ];
 
 static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     let machine = rustix::system::uname();
     let guests = FOUND.as_ref().map_or("", Guests::release);
-    honours(&[], OWN, &[guests, &machine.release().to_string_lossy()])
+    honours(&[], &[OWN, PROGRAMS].concat(), &[guests, &machine.release().to_string_lossy()])
 });
 
 /// The guests, or the reason why they cannot run here.

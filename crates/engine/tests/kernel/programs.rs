@@ -1,20 +1,10 @@
 //! Flows of external programs: their measurements and their cleanup.
 
 use crate::common::events;
-use crate::stage::{Outcome, acked_bytes, bench, experiment, flow, has, is_available, not_tested, number, text};
+use crate::stage::{Outcome, acked_bytes, bench, experiment, has, is_available, not_tested, number, programs, text};
 use parquet::record::Field;
 use serde_json::{Value, json};
 use std::fs;
-
-/// A flow of two programs on a separate port.
-fn programs(name: &str, port: u16, server: &[&str], client: &[&str]) -> Value {
-    let mut flow = flow(name, "cubic");
-    flow["program"] = json!({
-        "server": server, "client": client, "ready": {"kind": "listening"}, "port": port,
-        "client_sends": false, "qlog": false, "folder": "/",
-    });
-    flow
-}
 
 /// An experiment of at most 20 s that ends with its flows.
 fn with(flows: Vec<Value>) -> Value {

@@ -62,6 +62,16 @@ pub fn flow(name: &str, cc: &str) -> Value {
     flow
 }
 
+/// A flow that two programs make on a port of its own.
+pub fn programs(name: &str, port: u16, server: &[&str], client: &[&str]) -> Value {
+    let mut flow = flow(name, "cubic");
+    flow["program"] = json!({
+        "server": server, "client": client, "ready": {"kind": "listening"}, "port": port,
+        "client_sends": false, "qlog": false, "folder": "/",
+    });
+    flow
+}
+
 /// A bench with these experiments for the kernel.
 pub fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
     let mut plan = common::plan_of(experiments);

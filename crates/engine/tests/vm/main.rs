@@ -8,6 +8,7 @@ mod stage;
 
 mod ends;
 mod flows;
+mod programs;
 mod refusals;
 
 use common::{Bench, ENGINE};

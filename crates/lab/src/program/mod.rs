@@ -63,7 +63,7 @@ pub fn play(stage: &Stage<'_>, experiment: &Experiment, programs: &Programs) -> 
         }
         while let Some(command) = stage.commands.try_next() {
             match command {
-                Command::Stop => return Ok(finish(stage, servers, clients, doubts)),
+                Command::Stop => return Ok(finish(stage, programs, servers, clients, doubts)),
                 Command::Over { flow } => clients.flow_over(&flow),
                 Command::Start { .. } | Command::Configure(_) | Command::Clock => {}
             }
@@ -71,14 +71,28 @@ pub fn play(stage: &Stage<'_>, experiment: &Experiment, programs: &Programs) -> 
     }
 }
 
-fn finish(stage: &Stage<'_>, servers: Servers<'_>, clients: Clients<'_>, mut doubts: Vec<String>) -> HostReport {
+fn finish(
+    stage: &Stage<'_>,
+    programs: &Programs,
+    servers: Servers<'_>,
+    clients: Clients<'_>,
+    mut doubts: Vec<String>,
+) -> HostReport {
     let (runs, of_clients) = clients.finish();
     doubts.extend(of_clients);
     doubts.extend(servers.stop());
+    if programs.in_guest {
+        doubts.extend(flush(&programs.folder).err().map(|error| format!("output of programs is missing: {error}")));
+    }
     for run in runs {
         stage.events.buffer(&HostEvent::ProgramRun(Box::new(run)));
     }
     HostReport { measured: [].into(), untrustworthy: doubts }
+}
+
+/// Writes what a guest has in memory of the output to the machine.
+fn flush(folder: &Path) -> std::io::Result<()> {
+    Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
 /// Ends programs that flood the disk; returns sentences about them.

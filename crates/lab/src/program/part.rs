@@ -13,6 +13,8 @@ pub struct Programs {
     pub runs: Vec<Outgoing>,
     /// Folder for the output of all flows.
     pub folder: PathBuf,
+    /// Whether the host is in a guest.
+    pub in_guest: bool,
 }
 
 /// A copy of a flow.

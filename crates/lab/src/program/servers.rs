@@ -12,8 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_plan::plan::{Experiment, Program};
 
-/// How long servers may take until they are ready.
+/// How long servers may take until they are ready. Guests get longer: QEMU may emulate their processor.
 const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(30);
 
 /// Between two checks whether they are.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -43,12 +44,12 @@ impl<'a> Servers<'a> {
                 servers.running.insert(of, process);
             }
         }
-        servers.wait_until_ready()?;
+        servers.wait_until_ready(if programs.in_guest { PATIENCE_IN_GUESTS } else { PATIENCE })?;
         Ok(servers)
     }
 
-    fn wait_until_ready(&mut self) -> Result<(), Error> {
-        let give_up = Instant::now() + PATIENCE;
+    fn wait_until_ready(&mut self, patience: Duration) -> Result<(), Error> {
+        let give_up = Instant::now() + patience;
         let mut waiting: Vec<Copy> = self.running.keys().copied().collect();
         while !waiting.is_empty() {
             if let Ok((of, ending)) = self.ended.try_recv() {
@@ -65,7 +66,7 @@ impl<'a> Servers<'a> {
                 let message = format!(
                     "{} is not ready {} s after its start: {}; {}",
                     self.name(*of),
-                    PATIENCE.as_secs(),
+                    patience.as_secs(),
                     missing(&program.ready, port),
                     last_words(&process.stdout, &process.stderr)
                 );

@@ -5,9 +5,9 @@ use super::host_processes::{HostProcesses, Kind, unexpected, unexpected_of};
 use super::{Failure, HostSetup, Job, Performance, Take, programs, script};
 use crate::clock::{Clock, monotonic_ns};
 use crate::net::{LinkKind, Network, Place, ROUTER, probe, qdisc};
-use crate::protocol::{Command, Configuration, HostEvent, Outgoing, Role};
+use crate::protocol::{Command, Configuration, HostEvent, Outgoing, ProgramRun, Role};
 use crate::stage::HostReport;
-use crate::vm::{contention, processors};
+use crate::vm::{Machine, contention, host_files, processors};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -44,31 +44,47 @@ pub struct Play<'a> {
     sending: Vec<usize>,
     /// The guests that play senders, in the order of the senders; empty if senders are not guests.
     guests: Vec<Guest>,
+    /// The guests, by number, that have these hosts of programs.
+    in_guests: BTreeMap<usize, usize>,
+    /// Clients that have run in guests, by the guests' clocks, and the numbers of the guests.
+    guest_runs: Vec<(usize, Box<ProgramRun>)>,
     /// The process that plays the router, if it is a relay before all ordinary ones.
     relay: Option<u32>,
 }
 
-/// Waits until every host has prepared, and notes in the log what it has set; the first `guests` hosts are guests.
-/// Router and receiver follow the senders.
+/// Hosts that were started.
+struct Started {
+    machines: Vec<Machine>,
+    /// Folders for the output of programs in the guests, of those that run some.
+    outputs: Vec<Option<PathBuf>>,
+    /// As in [`Play`].
+    in_guests: BTreeMap<usize, usize>,
+    relay: Option<u32>,
+}
+
+/// Waits until every host has prepared, and notes in the log what it has set. The first hosts are the guests, for which
+/// there are `outputs`. Router and receiver follow the senders.
 fn hear_configured(
     processes: &mut HostProcesses<'_>,
     network: &mut Network,
     experiment: &Experiment,
-    guests: usize,
+    outputs: &[Option<PathBuf>],
 ) -> Result<(), Failure> {
     let mut awaited: BTreeSet<usize> = (0..processes.len()).collect();
-    let patience = if guests == 0 { PREPARE } else { BOOT };
+    let patience = if outputs.is_empty() { PREPARE } else { BOOT };
     let until = Instant::now() + patience;
     while !awaited.is_empty() {
         match processes.receive(Some(until))? {
             Some((number, HostEvent::Configured { sysctls, .. })) => {
                 awaited.remove(&number);
-                if number < guests {
+                if let Some(output) = outputs.get(number) {
                     let place = &network.senders()[number];
                     let qdisc = place.qdisc.as_deref().map(qdisc::command);
                     let has_two = experiment.hosts.get(&place.host).is_some_and(|host| host.second_cpu);
                     let separate = processors::commands().into_iter().filter(|_| has_two);
-                    let inside: Vec<String> = network.inside(place).into_iter().chain(qdisc).chain(separate).collect();
+                    let files = output.as_deref().map(host_files::commands).unwrap_or_default();
+                    let network_of = network.inside(place).into_iter();
+                    let inside: Vec<String> = network_of.chain(qdisc).chain(separate).chain(files).collect();
                     script::note_guest(network, processes.name(number), &inside, &sysctls);
                 } else {
                     script::note_sysctls(network, processes.name(number), &sysctls);
@@ -102,41 +118,15 @@ impl<'a> Play<'a> {
         };
         let sending = (0..roles.len()).filter(|number| is_sending(&roles[*number].1)).collect();
         let mut processes = HostProcesses::new(job.is_cancelled);
-        let mut machines = Vec::new();
-        let mut relay = None;
-        let command = [setup.engine.as_os_str().to_owned(), OsString::from("host")];
-        for (number, (name, role)) in roles.into_iter().enumerate() {
-            let is_router = matches!(role, Role::Relay { .. } | Role::Qdiscs { .. });
-            let is_realtime = is_router && probe::is_realtime_allowed();
-            // What runs programs or meters them is beside the host that sets them.
-            let is_beside = number > senders + 1;
-            let sysctls = if is_beside { BTreeMap::new() } else { network.sysctls(&name) };
-            match setup.guests.filter(|_| number < senders) {
-                Some(guests) => {
-                    let place = network.senders()[number].clone();
-                    let (child, machine) = guests.start(network, &place, job.experiment)?;
-                    machines.push(machine);
-                    processes.add(&name, child, Kind::Guest)?;
-                }
-                None => {
-                    let child = network.spawn(&name, &command, is_realtime)?;
-                    if is_realtime && link == LinkKind::Relay {
-                        relay = Some(child.id());
-                    }
-                    processes.add(&name, child, Kind::Process)?;
-                }
-            }
-            let configuration = Configuration { sysctls, experiment: job.experiment.clone(), role };
-            processes.send(number, &Command::Configure(Box::new(configuration)));
-        }
-        hear_configured(&mut processes, network, job.experiment, machines.len())?;
+        let Started { machines, outputs, in_guests, relay } = start(&mut processes, network, link, job, setup, roles)?;
+        hear_configured(&mut processes, network, job.experiment, &outputs)?;
         let mut guests = Vec::new();
         for (number, machine) in machines.into_iter().enumerate() {
             let host = &job.experiment.hosts[&network.senders()[number].host];
             let name = (senders > 1).then(|| network.senders()[number].host.clone());
             guests.push(Guest::meet(&mut processes, number, machine, host.clone(), name)?);
         }
-        Ok(Play { guests, relay, processes, senders, sending })
+        Ok(Play { guests, in_guests, guest_runs: Vec::new(), relay, processes, senders, sending })
     }
 
     /// Has the hosts play the experiment, and hands over what they report.
@@ -153,8 +143,13 @@ impl<'a> Play<'a> {
         let lasted = self.send(job)?;
         self.guests.iter_mut().for_each(Guest::relieve);
         let mut report = self.end(take)?;
-        for guest in &self.guests {
+        for guest in &mut self.guests {
             report.add(guest.leave(&mut self.processes)?);
+        }
+        for (guest, run) in self.guest_runs.drain(..) {
+            let run = self.guests[guest].in_our_time(*run);
+            take(HostEvent::ProgramRun(Box::new(run)))
+                .map_err(|event| unexpected_of(self.processes.name(guest), &event))?;
         }
         let HostReport { measured, untrustworthy } = report;
         Ok(Performance { lasted, measured, untrustworthy })
@@ -167,7 +162,8 @@ impl<'a> Play<'a> {
         let start_ns = monotonic_ns() + headway.0;
         let end = experiment.duration_ns.map(|duration| Instant::now() + to_std(headway) + to_std(duration));
         for number in 0..self.processes.len() {
-            let by_its_clock = self.guests.get(number).map_or(start_ns, |guest| guest.at(start_ns));
+            let guest = self.guests.get(self.in_guests.get(&number).copied().unwrap_or(number));
+            let by_its_clock = guest.map_or(start_ns, |guest| guest.at(start_ns));
             self.processes.send(number, &Command::Start { at_monotonic_ns: Some(by_its_clock) });
         }
         let mut under_way: BTreeSet<&str> = experiment.flows.iter().map(|flow| flow.name.as_str()).collect();
@@ -211,6 +207,9 @@ impl<'a> Play<'a> {
                     }
                     // Flows may still end while the command to stop is on its way.
                     Some((_, HostEvent::Over { .. })) => {}
+                    Some((number, HostEvent::ProgramRun(run))) if self.in_guests.contains_key(&number) => {
+                        self.guest_runs.push((self.in_guests[&number], run));
+                    }
                     Some((number, event)) => {
                         let name = self.processes.name(number);
                         take(event).map_err(|event| unexpected_of(name, &event))?;
@@ -221,6 +220,57 @@ impl<'a> Play<'a> {
         }
         Ok(report)
     }
+}
+
+/// Starts the hosts and has them prepare.
+fn start(
+    processes: &mut HostProcesses<'_>,
+    network: &mut Network,
+    link: LinkKind,
+    job: &Job<'_>,
+    setup: HostSetup<'_>,
+    roles: Vec<(String, Role)>,
+) -> Result<Started, Failure> {
+    let mut started = Started { machines: Vec::new(), outputs: Vec::new(), in_guests: BTreeMap::new(), relay: None };
+    let senders = network.senders().len();
+    let folder_of = |role: &Role| if let Role::Programs { folder, .. } = role { Some(folder.clone()) } else { None };
+    let folders: BTreeMap<String, PathBuf> =
+        roles.iter().filter_map(|(name, role)| Some((name.clone(), folder_of(role)?))).collect();
+    // Sockets to hosts of programs in guests, by name, and the numbers of the guests.
+    let mut sockets = BTreeMap::new();
+    let command = [setup.engine.as_os_str().to_owned(), OsString::from("host")];
+    for (number, (name, mut role)) in roles.into_iter().enumerate() {
+        let is_router = matches!(role, Role::Relay { .. } | Role::Qdiscs { .. });
+        let is_realtime = is_router && probe::is_realtime_allowed();
+        // What runs programs or meters them is beside the host that sets them.
+        let is_beside = number > senders + 1;
+        let sysctls = if is_beside { BTreeMap::new() } else { network.sysctls(&name) };
+        let in_guest = if is_beside { sockets.remove(&name) } else { None };
+        if let Some((guest, socket)) = in_guest {
+            processes.add_in_guest(&name, socket, guest)?;
+            if let Role::Programs { in_guest, .. } = &mut role {
+                *in_guest = true;
+            }
+            started.in_guests.insert(number, guest);
+        } else if let Some(guests) = setup.guests.filter(|_| number < senders) {
+            let place = network.senders()[number].clone();
+            let output = folders.get(&name).cloned();
+            let (child, machine, socket) = guests.start(network, &place, job.experiment, output.as_deref())?;
+            started.machines.push(machine);
+            started.outputs.push(output);
+            sockets.extend(socket.map(|socket| (name.clone(), (number, socket))));
+            processes.add(&name, child, Kind::Guest)?;
+        } else {
+            let child = network.spawn(&name, &command, is_realtime)?;
+            if is_realtime && link == LinkKind::Relay {
+                started.relay = Some(child.id());
+            }
+            processes.add(&name, child, Kind::Process)?;
+        }
+        let configuration = Configuration { sysctls, experiment: job.experiment.clone(), role };
+        processes.send(number, &Command::Configure(Box::new(configuration)));
+    }
+    Ok(started)
 }
 
 /// The hosts by the names of their namespaces: senders, router, receiver.

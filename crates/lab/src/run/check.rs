@@ -31,15 +31,10 @@ pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
     match setup.guests {
         Some(guests) => {
             let (up, down): (Vec<&Flow>, Vec<&Flow>) = job.experiment.flows.iter().partition(|flow| flow.up);
-            if let Some(flow) = job.experiment.flows.iter().find(|flow| flow.program.is_some()) {
-                return Err(no_programs_in_guests(flow));
-            }
             down.into_iter().try_for_each(|flow| guests.check(flow))?;
-            check_ours(up, setup.engine)?;
+            check_ours(up.into_iter(), setup.engine)?;
         }
-        None => {
-            check_ours(job.experiment.flows.iter().filter(|flow| flow.program.is_none()).collect(), setup.engine)?;
-        }
+        None => check_ours(job.experiment.flows.iter(), setup.engine)?,
     }
     programs::check(job.experiment)?;
     [job.capture, job.programs].into_iter().flatten().try_for_each(check_output)
@@ -141,8 +136,9 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     }
 }
 
-/// Checks what this machine's own kernel cannot do for flows that it sends.
-fn check_ours(flows: Vec<&Flow>, engine: &Path) -> Result<(), Error> {
+/// Checks what this machine's own kernel cannot do for flows that it sends, but for those of programs.
+fn check_ours<'a>(flows: impl Iterator<Item = &'a Flow>, engine: &Path) -> Result<(), Error> {
+    let flows: Vec<&Flow> = flows.filter(|flow| flow.program.is_none()).collect();
     flows.iter().try_for_each(|flow| check_parameters(flow))?;
     check_algorithms(&flows, &probe::usable_algorithms()?, engine)
 }
@@ -206,11 +202,6 @@ fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result
         format!("as root, if it is a module: modprobe tcp_{cc}; or take one that is there, or --engine sim")
     };
     Err(Error::new("unknown-cc", message, hint))
-}
-
-fn no_programs_in_guests(flow: &Flow) -> Error {
-    let message = format!("flows.{}.program: guests have no programs of this machine", flow.name);
-    Error::new("not-honoured", message, "use --engine kernel or --engine uml")
 }
 
 /// Whether hosts can write packets or what programs write to a place.

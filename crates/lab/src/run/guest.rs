@@ -4,7 +4,7 @@ use super::Failure;
 use super::host_processes::{HostProcesses, unexpected};
 use crate::clock::monotonic_ns;
 use crate::error::Error;
-use crate::protocol::{Command, HostEvent};
+use crate::protocol::{Command, HostEvent, ProgramRun};
 use crate::stage::HostReport;
 use crate::vm::contention::{self, Contention};
 use crate::vm::{Asked, CLOCK_QUESTIONS, Comparison, Machine};
@@ -29,6 +29,8 @@ pub struct Guest {
     /// Its name, if other hosts send as well.
     name: Option<String>,
     clock: Comparison,
+    /// By how much that ran too fast; zero until it has left.
+    drift_ppm: f64,
     boot_s: f64,
     contention: Option<Contention>,
     shares: BTreeMap<String, f64>,
@@ -48,7 +50,17 @@ impl Guest {
     ) -> Result<Guest, Failure> {
         let boot_s = machine.age_s();
         let clock = compare(processes, number)?;
-        Ok(Guest { number, machine, host, name, clock, boot_s, contention: None, shares: BTreeMap::new() })
+        Ok(Guest {
+            number,
+            machine,
+            host,
+            name,
+            clock,
+            drift_ppm: 0.0,
+            boot_s,
+            contention: None,
+            shares: BTreeMap::new(),
+        })
     }
 
     /// Whether it is to get a share of a processor.
@@ -76,12 +88,20 @@ impl Guest {
         self.clock.guest_ns(ours_ns)
     }
 
+    /// A client's run in times of our clock, once the guest has left.
+    pub fn in_our_time(&self, mut run: ProgramRun) -> ProgramRun {
+        let of = |guest_us: u64| (guest_us as f64 / (1.0 + self.drift_ppm / 1e6)).round() as u64;
+        (run.start_us, run.end_us) = (of(run.start_us), of(run.end_us));
+        run
+    }
+
     /// Returns what is known of the guest at its end.
     ///
     /// # Errors
     /// It does not answer.
-    pub fn leave(&self, processes: &mut HostProcesses<'_>) -> Result<HostReport, Failure> {
+    pub fn leave(&mut self, processes: &mut HostProcesses<'_>) -> Result<HostReport, Failure> {
         let drift_ppm = self.clock.drift_ppm(&compare(processes, self.number)?);
+        self.drift_ppm = drift_ppm;
         let measured = [
             ("guest_boot_us", self.boot_s * 1e6),
             ("guest_clock_uncertainty_us", self.clock.uncertainty().0 as f64 / 1e3),

@@ -39,7 +39,8 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
 /// The hosts of programs by the names of their namespaces, and the meter behind them; none if there are no programs.
 pub(super) fn roles(network: &Network, job: &Job<'_>) -> Vec<(String, Role)> {
     let Some(folder) = job.programs.filter(|_| job.experiment.has_programs()) else { return Vec::new() };
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    // Without symbolic links, which a guest would follow to elsewhere.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let receiver = network.receiver();
     let ends: Vec<(usize, Ends<'_>)> = (0..job.experiment.flows.len())
         .filter_map(|flow| Some((flow, ends(network, flow, &job.experiment.flows[flow])?)))
@@ -53,7 +54,7 @@ pub(super) fn roles(network: &Network, job: &Job<'_>) -> Vec<(String, Role)> {
         let serves: Vec<Outgoing> = serves.map(|(flow, ends)| outgoing(*flow, ends.server)).collect();
         let runs: Vec<Outgoing> = runs.map(|(flow, ends)| outgoing(*flow, ends.server)).collect();
         if !serves.is_empty() || !runs.is_empty() {
-            roles.push((place.name.clone(), Role::Programs { serves, runs, folder: folder.clone() }));
+            roles.push((place.name.clone(), Role::Programs { serves, runs, folder: folder.clone(), in_guest: false }));
         }
     }
     let points = roles.iter().map(|(name, _)| MeterPoint {

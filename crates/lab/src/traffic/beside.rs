@@ -25,12 +25,12 @@ pub(super) struct Beside {
 }
 
 impl Prepared {
-    /// Prepares sampling, if the experiment wants it.
+    /// Prepares sampling, if the experiment wants it and the host sends flows.
     ///
     /// # Errors
     /// The kernel does not tell about its connections.
-    pub(super) fn new(experiment: &Experiment) -> Result<Prepared, Error> {
-        let wants_samples = experiment.sample_interval_ns > Span::ZERO;
+    pub(super) fn new(experiment: &Experiment, flows: &[usize]) -> Result<Prepared, Error> {
+        let wants_samples = experiment.sample_interval_ns > Span::ZERO && !flows.is_empty();
         Ok(Prepared { sampler: wants_samples.then(|| Sampler::open(experiment.ipv6)).transpose()? })
     }
 

@@ -2,9 +2,10 @@
 //!
 //! It makes a system of what the kernel has unpacked, finds the port, does what the order says, and ends the guest.
 
+use super::host_files;
 use super::image::initramfs;
 use super::image::modules::{self, Module};
-use super::order::{Order, PORT, Qdisc, Traits};
+use super::order::{HostFiles, Order, PORT, PROGRAMS_PORT, Qdisc, Traits};
 use super::processors;
 use crate::algorithms::Algorithm;
 use crate::algorithms::built_in::BUILT_IN;
@@ -45,7 +46,7 @@ pub fn boot() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
         return Err(io::Error::other("this is what a guest's kernel starts, as the first process there"));
     }
-    if let Err(error) = settle().and_then(|modules| find_port().and_then(|port| obey(&modules, &port))) {
+    if let Err(error) = settle().and_then(|modules| find_port(PORT).and_then(|port| obey(modules, &port))) {
         // The console, whose last lines the engine reports.
         eprintln!("thalweg: {error}");
     }
@@ -119,11 +120,11 @@ fn last_of_kernel_log() -> Option<String> {
     }
 }
 
-/// The device that joins us with the engine.
-fn find_port() -> io::Result<PathBuf> {
+/// The device of a port that joins us with the engine.
+fn find_port(name: &str) -> io::Result<PathBuf> {
     let give_up = Instant::now() + PATIENCE;
     loop {
-        if let Some(port) = named_port() {
+        if let Some(port) = named_port(name) {
             return Ok(port);
         }
         if Instant::now() > give_up {
@@ -136,24 +137,24 @@ fn find_port() -> io::Result<PathBuf> {
     }
 }
 
-fn named_port() -> Option<PathBuf> {
+fn named_port(name: &str) -> Option<PathBuf> {
     let ports = fs::read_dir("/sys/class/virtio-ports").ok()?.flatten();
-    let is_ours = |port: &fs::DirEntry| fs::read_to_string(port.path().join("name")).is_ok_and(|it| it.trim() == PORT);
+    let is_ours = |port: &fs::DirEntry| fs::read_to_string(port.path().join("name")).is_ok_and(|it| it.trim() == name);
     ports.into_iter().find(is_ours).map(|port| Path::new("/dev").join(port.file_name())).filter(|port| port.exists())
 }
 
-fn obey(modules: &Modules, port: &Path) -> io::Result<()> {
-    let mut modules = Modules { needs: modules.needs.clone() };
+fn obey(mut modules: Modules, port: &Path) -> io::Result<()> {
     let order = serde_json::from_slice(&fs::read(Path::new("/").join(initramfs::ORDER))?)?;
     match order {
         Order::Probe => say(port, &Ok::<Traits, Error>(traits(&mut modules))),
-        Order::Host { network, algorithms, qdisc, processors } => {
+        Order::Host { network, algorithms, qdisc, processors, programs } => {
             let prepared = algorithms.iter().try_for_each(|algorithm| load_algorithm(&mut modules, algorithm));
             let connected = prepared.and_then(|()| connect(&network));
             let shaped = connected.and_then(|()| qdisc.map_or(Ok(()), |qdisc| set_qdisc(&mut modules, qdisc)));
             let separated = shaped.and_then(|()| if processors > 1 { processors::separate() } else { Ok(()) });
-            match separated {
-                Ok(()) => play(port),
+            let reached = separated.and_then(|()| programs.as_ref().map_or(Ok(()), |files| reach(&mut modules, files)));
+            match reached {
+                Ok(()) => play(port, programs.as_deref()),
                 Err(error) => say(port, &HostEvent::Failed(error)),
             }
         }
@@ -267,11 +268,36 @@ fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
     Err(failed(format!("`{command}`: {}", said.split_whitespace().collect::<Vec<_>>().join(" "))))
 }
 
-/// Lets a child play the host: it ends when its input does.
-fn play(port: &Path) -> io::Result<()> {
+/// Mounts the machine's files.
+fn reach(modules: &mut Modules, files: &HostFiles) -> Result<(), Error> {
+    modules.needs.extend(files.modules.iter().map(|module| (module.name.clone(), module.needs.clone())));
+    for name in host_files::MODULES {
+        // One that does not load is missed when a file system is mounted.
+        let _ = modules.load(name);
+    }
+    host_files::mount_all(files)
+}
+
+/// Starts the host, and the one that runs programs if there are any. Both exit when their input ends.
+fn play(port: &Path, programs: Option<&HostFiles>) -> io::Result<()> {
+    if let Some(files) = programs {
+        let port = find_port(PROGRAMS_PORT)?;
+        let open = OpenOptions::new().read(true).write(true).open(&port)?;
+        let mut host = host_files::start_host(files, &open)?;
+        std::thread::spawn(move || {
+            // One that fails has said why; one that was killed, such as for want of memory, has not.
+            let why = host.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+            say(&port, &HostEvent::Failed(host_ended(&why)))
+        });
+    }
     let port = OpenOptions::new().read(true).write(true).open(port)?;
     let engine = Path::new("/").join(initramfs::ENGINE);
     let mut host = Command::new(engine);
     host.arg("host").env("PATH", "/bin").stdin(port.try_clone()?).stdout(port).stderr(Stdio::inherit());
     host.status().map(drop)
+}
+
+fn host_ended(why: &str) -> Error {
+    let message = format!("in the guest, the host that runs programs ended ({why})");
+    Error::new("host-died", message, "see whether its programs need more than the guest's 512 MiB of memory")
 }

@@ -11,15 +11,19 @@
 //! from memory ([`image`]), and is gone with the experiment: it ends when its port does, and QEMU is killed with the
 //! engine.
 //!
+//! Programs that make flows run in a guest, too, as a second host with a port of its own ([`host_files`]).
+//!
 //! The guest's clock is another one than ours: it is compared before the start, so that both know when that is, and
 //! again at the end, which tells whether they run at the same speed ([`machine`]).
 
 pub mod contention;
+pub(crate) mod host_files;
 pub(crate) mod image;
 pub mod inside;
 mod machine;
 mod order;
 pub(crate) mod processors;
+mod sys;
 
 pub use image::VmKernel;
 pub use machine::{Accelerator, Guests, Machine};

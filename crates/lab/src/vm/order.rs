@@ -4,6 +4,7 @@ use super::image::modules::Module;
 use crate::algorithms::Algorithm;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// What a guest is to do: a file in its first file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +21,22 @@ pub(crate) enum Order {
         qdisc: Option<Qdisc>,
         /// Number of its processors. With two, the host runs on the first and interrupts go to the second.
         processors: u32,
+        /// What it needs to run programs that make flows; nothing: it runs none.
+        programs: Option<Box<HostFiles>>,
     },
+}
+
+/// What a guest needs to run programs of the machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostFiles {
+    /// Modules of file systems, which come with the order.
+    pub modules: Vec<Module>,
+    /// This program, on the machine.
+    pub engine: PathBuf,
+    /// Folder for the programs' output, on the machine.
+    pub output: PathBuf,
+    /// The environment of the programs.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// The queue discipline of a guest's interface.
@@ -49,5 +65,6 @@ pub(crate) struct Traits {
     pub agent_fails: BTreeMap<String, String>,
 }
 
-/// Name of the port that joins a guest with the engine.
+/// Names of the ports that join a guest with the engine: of its host, and of the host that runs programs.
 pub(crate) const PORT: &str = "thalweg";
+pub(crate) const PROGRAMS_PORT: &str = "thalweg.programs";

@@ -12,8 +12,9 @@ use crate::protocol::{Command, HostEvent};
 use crate::vm;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStderr};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -56,12 +57,13 @@ pub enum Kind {
 struct Host {
     name: String,
     kind: Kind,
-    child: Child,
+    /// Its process; `None`: it runs in the guest of another host.
+    child: Option<Child>,
     /// Lines for its standard input; without it, standard input is closed.
     input: Option<Sender<String>>,
     errors: Arc<Mutex<VecDeque<String>>>,
-    /// Ends when standard error does.
-    errors_end: Receiver<()>,
+    /// Ends when standard error does; `None`: it is the console of another host.
+    errors_end: Option<Receiver<()>>,
 }
 
 enum Output {
@@ -99,8 +101,14 @@ impl<'a> HostProcesses<'a> {
         let errors = Arc::new(Mutex::new(VecDeque::new()));
         // First of all, so that it ends with the others should a thread be refused.
         let errors_of = Arc::clone(&errors);
-        let host = Host { name: name.to_owned(), kind, child, input: Some(input), errors: errors_of, errors_end };
-        self.hosts.push(host);
+        self.hosts.push(Host {
+            name: name.to_owned(),
+            kind,
+            child: Some(child),
+            input: Some(input),
+            errors: errors_of,
+            errors_end: Some(errors_end),
+        });
         let (Some(stdin), Some(stdout), stderr) = pipes else {
             return Err(Error::new("bug", format!("the host `{name}` was started without pipes"), "please report it"));
         };
@@ -112,6 +120,23 @@ impl<'a> HostProcesses<'a> {
             keep_last_lines(stderr, max_lines, &errors);
             drop(errors_open);
         })
+    }
+
+    /// Adds a host that runs in the guest of the host `guest`. `socket` leads to it.
+    ///
+    /// # Errors
+    /// The system refuses a thread or a file.
+    pub fn add_in_guest(&mut self, name: &str, socket: UnixStream, guest: usize) -> Result<(), Error> {
+        let number = self.hosts.len();
+        let (input, lines) = mpsc::channel();
+        let errors = Arc::clone(&self.hosts[guest].errors);
+        let (name, kind) = (name.to_owned(), Kind::Guest);
+        let reader = socket.try_clone().map_err(|error| no_thread(&name, &error))?;
+        let output_sender = self.output_sender.clone();
+        start_thread(&name, move || write_lines(socket, &lines))?;
+        start_thread(&name, move || read_events(reader, |output| output_sender.send((number, output)).is_ok()))?;
+        self.hosts.push(Host { name, kind, child: None, input: Some(input), errors, errors_end: None });
+        Ok(())
     }
 
     /// Sends a command to a host. If it no longer reads, [`HostProcesses::receive`] returns the reason.
@@ -130,7 +155,7 @@ impl<'a> HostProcesses<'a> {
 
     /// Process ids of all hosts.
     pub fn pids(&self) -> Vec<u32> {
-        self.hosts.iter().map(|host| host.child.id()).collect()
+        self.hosts.iter().filter_map(|host| Some(host.child.as_ref()?.id())).collect()
     }
 
     /// Waits no longer check for an interruption.
@@ -228,7 +253,7 @@ impl<'a> HostProcesses<'a> {
     fn died_error(&mut self, number: usize) -> Error {
         let host = &mut self.hosts[number];
         // Its last lines may still be in the pipe.
-        let _ = host.errors_end.recv_timeout(EXIT_TIMEOUT);
+        let _ = host.errors_end.as_ref().map(|end| end.recv_timeout(EXIT_TIMEOUT));
         if host.kind == Kind::Guest {
             let message = format!("the guest that plays the host `{}` ended; {}", host.name, host.console());
             return Error::new(
@@ -239,8 +264,8 @@ impl<'a> HostProcesses<'a> {
         }
         let words: Vec<String> = host.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
         let words = if words.is_empty() { "nothing".to_owned() } else { words.join(" | ") };
-        let end = wait_for(&mut host.child, EXIT_TIMEOUT)
-            .map_or_else(|| "no exit code yet".to_owned(), |status| status.to_string());
+        let status = host.child.as_mut().and_then(|child| wait_for(child, EXIT_TIMEOUT));
+        let end = status.map_or_else(|| "no exit code yet".to_owned(), |status| status.to_string());
         let hint = "look for messages of the kernel (dmesg) that fit, then give the same command again";
         Error::new("host-died", format!("the host `{}` died ({end}); its last words: {words}", host.name), hint)
     }
@@ -251,12 +276,12 @@ impl Drop for HostProcesses<'_> {
         // All at once, then one after another.
         self.hosts.iter_mut().for_each(|host| drop(host.input.take()));
         let until = Instant::now() + EXIT_TIMEOUT;
-        for host in &mut self.hosts {
-            if wait_for(&mut host.child, until.saturating_duration_since(Instant::now())).is_none() {
+        for child in self.hosts.iter_mut().filter_map(|host| host.child.as_mut()) {
+            if wait_for(child, until.saturating_duration_since(Instant::now())).is_none() {
                 // With its child processes; each call fails if the process has exited.
-                let _ = kill_process_group(Pid::from_child(&host.child), Signal::KILL);
-                let _ = host.child.kill();
-                let _ = host.child.wait();
+                let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
+                let _ = child.kill();
+                let _ = child.wait();
             }
         }
     }
@@ -274,14 +299,16 @@ pub fn unexpected_of(name: &str, event: &HostEvent) -> Error {
 
 fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let started = thread::Builder::new().name(format!("host {host}")).spawn(work);
-    started.map(drop).map_err(|error| {
-        let message = format!("the system refuses a thread for the host `{host}`: {error}");
-        Error::new("no-resources", message, "close other programs, or raise ulimit -u")
-    })
+    started.map(drop).map_err(|error| no_thread(host, &error))
+}
+
+fn no_thread(host: &str, error: &io::Error) -> Error {
+    let message = format!("the system refuses a thread for the host `{host}`: {error}");
+    Error::new("no-resources", message, "close other programs, or raise ulimit -u")
 }
 
 /// Ends when there are no more lines, or the reader has closed the pipe.
-fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
+fn write_lines(mut stdin: impl Write, lines: &Receiver<String>) {
     for line in lines {
         if stdin.write_all(line.as_bytes()).is_err() {
             return;
@@ -290,7 +317,7 @@ fn write_lines(mut stdin: ChildStdin, lines: &Receiver<String>) {
 }
 
 /// Ends when standard output does, or the receiver is closed.
-fn read_events(stdout: ChildStdout, mut output_sender: impl FnMut(Output) -> bool) {
+fn read_events(stdout: impl Read, mut output_sender: impl FnMut(Output) -> bool) {
     for line in BufReader::with_capacity(1 << 16, stdout).lines() {
         let Ok(line) = line else { break };
         let output = serde_json::from_str(&line).map_or_else(|_| Output::Invalid(line), Output::Event);

@@ -56,7 +56,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     let flows = &part.flows;
     limits::prepare(experiment, flows.iter().copied())?;
     algorithm::check(experiment, flows)?;
-    let prepared = Prepared::new(experiment)?;
+    let prepared = Prepared::new(experiment, flows)?;
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(limits::exhausted)?;
     watch(&epoll, stage.commands.wakeup(), COMMANDS)?;
     let ports = Arc::new(Ports::default());

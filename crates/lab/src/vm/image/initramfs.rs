@@ -15,7 +15,7 @@ use super::archive::Archive;
 use super::elf;
 use super::kernel::VmKernel;
 use super::modules::{DEVICES, Module};
-use crate::algorithms;
+use crate::algorithms::{self, File};
 use crate::cache;
 use crate::error::Error;
 use crate::net::probe;
@@ -43,6 +43,19 @@ const TOOLS: &[&str] = &["ip", "tc"];
 /// Where a module is.
 pub(in crate::vm) fn module_place(name: &str) -> String {
     format!("modules/{name}.ko")
+}
+
+/// Modules of a kernel with their dependencies, and the files of a guest that has them. A missing module counts as built
+/// in.
+///
+/// # Errors
+/// One cannot be read.
+pub(in crate::vm) fn modules<'a>(
+    kernel: &VmKernel,
+    names: impl IntoIterator<Item = &'a str>,
+) -> io::Result<(Vec<Module>, Vec<File>)> {
+    let read = kernel.modules.read(names)?.into_iter();
+    Ok(read.map(|(module, bytes)| (module.clone(), (module_place(&module.name), bytes))).unzip())
 }
 
 /// The file system of a kernel's guests, without an order.

@@ -14,12 +14,7 @@ use std::io;
 pub(in crate::vm) fn needed(kernel: &VmKernel, place: &Place) -> io::Result<(Option<Qdisc>, Vec<File>)> {
     let Some(name) = &place.qdisc else { return Ok((None, Vec::new())) };
     let module = kernel.modules.qdisc(name);
-    let (modules, files) = kernel
-        .modules
-        .read(module.as_deref())?
-        .into_iter()
-        .map(|(module, bytes)| (module.clone(), (initramfs::module_place(&module.name), bytes)))
-        .unzip();
+    let (modules, files) = initramfs::modules(kernel, module.as_deref())?;
     let others = kernel.modules.qdiscs().map(str::to_owned).collect();
     let qdisc = Qdisc { host: place.host.clone(), name: name.clone(), module, modules, others };
     Ok((Some(qdisc), files))

@@ -1,17 +1,21 @@
 //! What the engine does with guests: finds their kernel, starts them in a network, looks at their processors.
 
-use super::qemu::{self, Accelerator, Card};
+use super::qemu::{self, Accelerator, Card, Devices, Programs};
 use super::{probe, sys};
 use crate::algorithms::built_in::is_built_in;
 use crate::algorithms::{self, Algorithm};
 use crate::error::Error;
+use crate::net::holder::search_path;
 use crate::net::{GUEST_TAP, Network, Place};
+use crate::vm::host_files;
 use crate::vm::image::initramfs::{self, Base};
+use crate::vm::image::modules::Module;
 use crate::vm::image::{VmKernel, qdisc};
-use crate::vm::order::Order;
+use crate::vm::order::{HostFiles, Order};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Instant;
 use thalweg_plan::plan::{Experiment, Flow, Host};
@@ -19,6 +23,8 @@ use thalweg_plan::plan::{Experiment, Flow, Host};
 /// Everything that guests are started with.
 #[derive(Debug)]
 pub struct Guests {
+    /// This program.
+    engine: PathBuf,
     kernel: VmKernel,
     base: Base,
     found: probe::Found,
@@ -35,7 +41,7 @@ impl Guests {
         let kernel = VmKernel::find()?;
         let base = initramfs::base(&kernel, engine)?;
         let found = probe::ask(&kernel, &base).inspect_err(|_| base.discard())?;
-        Ok(Guests { kernel, base, found })
+        Ok(Guests { engine: std::path::absolute(engine).unwrap_or_else(|_| engine.to_owned()), kernel, base, found })
     }
 
     /// What tells results with these guests apart from others: the kernel, and what runs it.
@@ -79,6 +85,9 @@ impl Guests {
     /// `bad-cc`.
     pub(crate) fn check(&self, flow: &Flow) -> Result<(), Error> {
         let is_there = |name: &str| self.algorithms().iter().any(|known| known == name);
+        if self.is_label(flow) {
+            return Ok(());
+        }
         match algorithms::algorithm_of(flow)? {
             Algorithm::Module { .. } => Ok(()),
             Algorithm::Kernel { name } if is_there(&name) => Ok(()),
@@ -102,7 +111,14 @@ impl Guests {
         }
     }
 
-    /// Starts the guest that plays a host; its pipes lead to the host inside.
+    /// Whether `cc` of a flow is a word for its programs, such as the name of a QUIC stack, and no algorithm of the
+    /// guests.
+    fn is_label(&self, flow: &Flow) -> bool {
+        flow.program.is_some() && !self.algorithms().contains(&flow.cc)
+    }
+
+    /// Starts the guest that plays a host; its pipes lead to the host inside. If it runs programs, `output` is the
+    /// folder of their output, and the socket leads to the host that runs them.
     ///
     /// # Errors
     /// `no-guest`, or what keeps a process from being started.
@@ -111,26 +127,54 @@ impl Guests {
         network: &mut Network,
         place: &Place,
         experiment: &Experiment,
-    ) -> Result<(Child, Machine), Error> {
+        output: Option<&Path>,
+    ) -> Result<(Child, Machine, Option<UnixStream>), Error> {
         let failed = |error: io::Error| {
             let message = format!("the guest of the host {} cannot be started: {error}", place.name);
             Error::new("no-guest", message, "close other programs, then try again")
         };
-        let (algorithms, mut files) = algorithms::needed(experiment, &place.flows)?;
+        let with_algorithm = place.flows.iter().copied().filter(|flow| !self.is_label(&experiment.flows[*flow]));
+        let (algorithms, mut files) = algorithms::needed(experiment, &with_algorithm.collect::<Vec<_>>())?;
         let (qdisc, modules) = qdisc::needed(&self.kernel, place).map_err(failed)?;
         files.extend(modules);
         let processors = experiment.hosts.get(&place.host).map_or(1, Host::cpus);
-        let order = Order::Host { network: network.inside(place), algorithms, qdisc, processors };
+        let programs = match output {
+            None => None,
+            Some(output) => {
+                let (modules, of_modules) =
+                    initramfs::modules(&self.kernel, host_files::MODULES.iter().copied()).map_err(failed)?;
+                files.extend(of_modules);
+                Some(Box::new(self.host_files(modules, output)))
+            }
+        };
+        let order = Order::Host { network: network.inside(place), algorithms, qdisc, processors, programs };
         let content = initramfs::with_order(&self.base, &order, &files).map_err(failed)?;
         let file = sys::file_in_memory(&content).map_err(failed)?;
-        let card = Card { tap: GUEST_TAP, mac: place.mac_text() };
         let place_of_file = format!("/proc/self/fd/{}", file.as_raw_fd());
-        let words = qemu::command(self.accelerator(), &self.kernel.image, &place_of_file, Some(&card), processors);
+        let mut handed_over = vec![file.as_raw_fd()];
+        let sockets = output.map(|_| UnixStream::pair()).transpose().map_err(failed)?;
+        let (ours, theirs) = sockets.unzip();
+        let socket = theirs.as_ref().map(AsRawFd::as_raw_fd);
+        handed_over.extend(socket);
+        let devices = Devices {
+            card: Some(Card { tap: GUEST_TAP, mac: place.mac_text() }),
+            programs: output.zip(socket).map(|(output, socket)| Programs { output, socket }),
+        };
+        let words = qemu::command(self.accelerator(), &self.kernel.image, &place_of_file, &devices, processors);
         let child = network.spawn_with(&place.name, &words, |command| {
-            sys::hand_over(command, &file);
+            sys::hand_over(command, &handed_over);
         })?;
         let machine = Machine { pid: child.id(), processors: processors as usize, started: Instant::now() };
-        Ok((child, machine))
+        Ok((child, machine, ours))
+    }
+
+    /// What a guest needs to run programs in the environment that hosts on the machine have.
+    fn host_files(&self, modules: Vec<Module>, output: &Path) -> HostFiles {
+        let ours =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let hosts = [("PATH", search_path()), ("LC_ALL", "C".to_owned())].map(|(name, value)| (name.to_owned(), value));
+        let environment = ours.chain(hosts).collect();
+        HostFiles { modules, engine: self.engine.clone(), output: output.to_owned(), environment }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What this machine can do with guests: whether there is what they need, what runs them, and what their kernel has.
 
-use super::qemu::{self, Accelerator};
+use super::qemu::{self, Accelerator, Devices};
 use super::sys;
 use crate::cache;
 use crate::error::Error;
@@ -94,10 +94,16 @@ fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base
     };
     let content = initramfs::with_order(base, &Order::Probe, &[]).map_err(started)?;
     let file = sys::file_in_memory(&content).map_err(started)?;
-    let words = qemu::command(accelerator, &kernel.image, &format!("/proc/self/fd/{}", file.as_raw_fd()), None, 1);
+    let words = qemu::command(
+        accelerator,
+        &kernel.image,
+        &format!("/proc/self/fd/{}", file.as_raw_fd()),
+        &Devices::default(),
+        1,
+    );
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut guest = Guest(sys::hand_over(holder::alone(&mut command), &file).spawn().map_err(started)?);
+    let mut guest = Guest(sys::hand_over(holder::alone(&mut command), &[file.as_raw_fd()]).spawn().map_err(started)?);
     let (Some(stdout), Some(stderr)) = (guest.0.stdout.take(), guest.0.stderr.take()) else {
         return Err(started(io::Error::other("it has no pipes")));
     };

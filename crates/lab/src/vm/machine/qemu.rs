@@ -1,10 +1,12 @@
 //! How QEMU is called, and which of its threads is the guest's processor.
 
 use crate::net::probe;
-use crate::vm::order::PORT;
+use crate::vm::host_files;
+use crate::vm::order::{PORT, PROGRAMS_PORT};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::fs;
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 /// The program.
@@ -49,6 +51,24 @@ pub(super) struct Card {
     pub mac: String,
 }
 
+/// What a guest has that runs programs of the machine.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Programs<'a> {
+    /// Folder for their output.
+    pub output: &'a Path,
+    /// The socket that leads to their host.
+    pub socket: RawFd,
+}
+
+/// What joins a guest with the rest: with a network, and with programs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Devices<'a> {
+    /// Its card.
+    pub card: Option<Card>,
+    /// What it needs to run programs.
+    pub programs: Option<Programs<'a>>,
+}
+
 /// Where QEMU is.
 pub(super) fn program() -> Option<PathBuf> {
     probe::tool(PROGRAM)
@@ -60,7 +80,7 @@ pub(super) fn command(
     accelerator: Accelerator,
     image: &Path,
     initramfs: &str,
-    card: Option<&Card>,
+    devices: &Devices<'_>,
     processors: u32,
 ) -> Vec<OsString> {
     let (engine, cpu) = match accelerator {
@@ -81,9 +101,14 @@ pub(super) fn command(
     words.extend(["-chardev", "file,id=console,path=/dev/stderr", "-serial", "chardev:console"].map(OsString::from));
     words.extend(["-chardev", "stdio,id=port,signal=off", "-device", "virtio-serial-pci"].map(OsString::from));
     words.extend(["-device".into(), format!("virtserialport,chardev=port,name={PORT}").into()]);
-    if let Some(Card { tap, mac }) = card {
+    if let Some(Card { tap, mac }) = &devices.card {
         words.extend(["-netdev".into(), format!("tap,id=net,ifname={tap},script=no,downscript=no").into()]);
         words.extend(["-device".into(), format!("virtio-net-pci,netdev=net,mac={mac},romfile=").into()]);
+    }
+    if let Some(Programs { output, socket }) = devices.programs {
+        words.extend(["-chardev".into(), format!("socket,id=programs,fd={socket}").into()]);
+        words.extend(["-device".into(), format!("virtserialport,chardev=programs,name={PROGRAMS_PORT}").into()]);
+        words.extend(host_files::shares(output));
     }
     words
 }

@@ -3,7 +3,7 @@
 
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -18,15 +18,20 @@ pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Lets the process that will be started have a file open under the same number, and be killed when the thread that
+/// Lets the process that will be started have files open under the same numbers, and be killed when the thread that
 /// starts it ends. Comes after all else that is to be done there: entering a user namespace would undo it.
-pub(super) fn hand_over<'a>(command: &'a mut Command, file: &OwnedFd) -> &'a mut Command {
-    let number = file.as_raw_fd();
+pub(super) fn hand_over<'a>(command: &'a mut Command, files: &[RawFd]) -> &'a mut Command {
+    let numbers = files.to_vec();
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-        // SAFETY: fcntl with F_SETFD takes numbers only.
-        if unsafe { libc::fcntl(number, libc::F_SETFD, 0) } < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        for number in &numbers {
+            // SAFETY: fcntl with F_SETFD takes numbers only.
+            if unsafe { libc::fcntl(*number, libc::F_SETFD, 0) } < 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
     };
-    // SAFETY: between fork and exec it makes two system calls and allocates nothing.
+    // SAFETY: between fork and exec it makes system calls and allocates nothing.
     unsafe { command.pre_exec(prepare) }
 }

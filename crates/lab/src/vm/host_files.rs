@@ -1,0 +1,143 @@
+//! The machine's files in a guest that runs programs: the whole tree, read-only, and the folder of the programs' output.
+//!
+//! ```text
+//!  machine                     guest
+//!  /          ── 9p, read-only ──► /machine ─┐ overlay ─► /tree             the root of the programs' host
+//!                      memory ──► upper ─────┘              ├ proc sys dev run
+//!  run/programs/<id>  ── 9p ────────────────────────────────► └ run/programs/<id>
+//! ```
+//!
+//! A program finds everything at its usual path, and may write anywhere: what it writes stays in the guest's memory and
+//! is lost, except for output. Files are cached in the guest, so a program that has been read once runs from memory.
+//!
+//! Source: Linux Documentation/filesystems/9p.rst and overlayfs.rst; QEMU, invocation, -fsdev and virtio-9p-pci.
+
+use super::order::HostFiles;
+use super::sys;
+use crate::error::Error;
+use rustix::mount::{MountFlags, mount};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// Modules that mount the files.
+pub(super) const MODULES: &[&str] = &["9pnet_virtio", "9p", "overlay"];
+
+/// Tags of the two shares.
+const TREE: &str = "tree";
+const OUTPUT: &str = "output";
+
+/// Options of both. The largest message is what one request of virtio carries.
+const OPTIONS: &str = "trans=virtio,version=9p2000.L,cache=loose,msize=524288";
+
+/// Where the guest has the machine's tree, what it writes to it, and both together.
+const LOWER: &str = "/machine";
+const WRITTEN: [&str; 2] = ["/run/tree/upper", "/run/tree/work"];
+const ROOT: &str = "/tree";
+
+/// What is the guest's own there.
+const FILE_SYSTEMS: &[(&str, &str)] =
+    &[("proc", "proc"), ("sysfs", "sys"), ("devtmpfs", "dev"), ("tmpfs", "dev/shm"), ("tmpfs", "run")];
+
+/// Options of QEMU that share the files.
+pub(super) fn shares(output: &Path) -> Vec<OsString> {
+    let share = |tag: &str, path: &Path, access: &str| {
+        let mut fsdev = OsString::from(format!("local,id={tag},security_model=none,multidevs=remap{access},path="));
+        // A comma ends a value; two of them are one.
+        fsdev.push(path.to_string_lossy().replace(',', ",,"));
+        let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
+        ["-fsdev".into(), fsdev, "-device".into(), device.into()]
+    };
+    share(TREE, Path::new("/"), ",readonly=on").into_iter().chain(share(OUTPUT, output, "")).collect()
+}
+
+/// Steps of [`mount_all`]: kind, what, where, options.
+fn mounts(output: &Path) -> Vec<(&'static str, &'static str, PathBuf, String)> {
+    let [upper, work] = WRITTEN;
+    let tree = Path::new(ROOT);
+    let mut mounts = vec![
+        ("9p", TREE, PathBuf::from(LOWER), format!("ro,{OPTIONS}")),
+        ("overlay", "overlay", tree.to_owned(), format!("lowerdir={LOWER},upperdir={upper},workdir={work}")),
+    ];
+    mounts.extend(FILE_SYSTEMS.iter().map(|(kind, place)| (*kind, *kind, tree.join(place), String::new())));
+    mounts.push(("9p", OUTPUT, below(tree, output), OPTIONS.to_owned()));
+    mounts
+}
+
+/// The commands that do the same as [`mount_all`].
+pub(crate) fn commands(output: &Path) -> Vec<String> {
+    let command = |(kind, what, place, options): (&str, &str, PathBuf, String)| {
+        let options = if options.is_empty() { options } else { format!("-o {options} ") };
+        format!("mount -t {kind} {options}{what} {}", place.display())
+    };
+    mounts(output).into_iter().map(command).collect()
+}
+
+/// Mounts all files. Only for the first process of a guest.
+///
+/// # Errors
+/// `no-guest`: the kernel lacks a file system, or the output's folder is not there.
+pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        let message = format!("in the guest, the machine's programs cannot be reached: {what}: {error}");
+        let hint = "the kernel needs CONFIG_NET_9P_VIRTIO, CONFIG_9P_FS and CONFIG_OVERLAY_FS; thalweg kernel fetch \
+                    linux-image-amd64 --force gets one that has them";
+        Error::new("no-guest", message, hint)
+    };
+    for folder in [LOWER, ROOT].into_iter().chain(WRITTEN) {
+        fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+    }
+    for (kind, what, place, options) in mounts(&files.output) {
+        let (flags, options) = match options.strip_prefix("ro,") {
+            Some(options) => (MountFlags::RDONLY, options),
+            None => (MountFlags::empty(), options.as_str()),
+        };
+        // Most are there; /dev/shm, for one, is not.
+        let _ = fs::create_dir_all(&place);
+        let options = std::ffi::CString::new(options).map_err(|error| failed(what, &error))?;
+        mount(what, &place, kind, flags, &*options)
+            .map_err(|error| failed(&format!("mounting {what} ({kind}) at {}", place.display()), &error))?;
+    }
+    Ok(())
+}
+
+/// Starts the host that runs the programs, with all files at their usual paths.
+///
+/// # Errors
+/// The engine is not among them, or the system refuses a process.
+pub(super) fn start_host(files: &HostFiles, port: &fs::File) -> io::Result<Child> {
+    let mut host = Command::new(&files.engine);
+    host.arg("host").env_clear().envs(&files.environment);
+    host.stdin(port.try_clone()?).stdout(port.try_clone()?).stderr(Stdio::inherit());
+    sys::root_at(&mut host, ROOT)?.spawn()
+}
+
+/// An absolute path below another root.
+fn below(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_shared_read_only_and_a_comma_in_a_path_is_kept() {
+        let words: Vec<String> =
+            shares(Path::new("/runs/a,b")).into_iter().map(|word| word.into_string().unwrap()).collect();
+        let shared: Vec<&String> = words.iter().filter(|word| word.starts_with("local,")).collect();
+        assert!(shared[0].contains("id=tree,") && shared[0].ends_with("readonly=on,path=/"), "{shared:?}");
+        assert!(shared[1].contains("id=output,") && shared[1].ends_with(",path=/runs/a,,b"), "{shared:?}");
+        assert!(!shared[1].contains("readonly"));
+    }
+
+    #[test]
+    fn the_commands_mount_the_output_where_the_machine_has_it() {
+        let commands = commands(Path::new("/runs/programs/1"));
+        assert!(commands[0].starts_with("mount -t 9p -o ro,trans=virtio,"), "{commands:?}");
+        assert!(commands.contains(&"mount -t proc proc /tree/proc".to_owned()), "{commands:?}");
+        assert!(commands.last().unwrap().ends_with(" output /tree/runs/programs/1"), "{commands:?}");
+    }
+}
