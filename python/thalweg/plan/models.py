@@ -16,7 +16,7 @@ Time = Annotated[int, Field(ge=0, le=18446744073709551615)]
 Rate = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """Bits per second. `Mbps` is 10^6 bit/s."""
 
-Chance = float
+Probability = float
 """A probability from 0 to 1."""
 
 
@@ -29,7 +29,7 @@ class ProfilePoint(Table):
     """The rate, for links whose capacity is the profile; 0 stops the link."""
     delay_ns: Span | None = None
     """The propagation delay."""
-    loss: Chance | None = None
+    loss: Probability | None = None
     """The probability that a packet is lost at random."""
 
 
@@ -207,7 +207,7 @@ class QueueRed(Table):
     """Average size of a packet."""
     burst: Annotated[int, Field(ge=0, le=4294967295)]
     """Number of packets that a burst may have; it sets the weight of the average."""
-    probability: Chance
+    probability: Probability
     """Probability at `max`."""
     bandwidth_bps: Rate
     """Rate at which the average decays while the queue is idle."""
@@ -268,7 +268,7 @@ class LossBernoulli(Table):
     """Each packet on its own."""
 
     kind: Literal["bernoulli"] = "bernoulli"
-    ratio: Chance
+    ratio: Probability
     """Probability of loss."""
 
 
@@ -276,13 +276,13 @@ class LossGilbertElliott(Table):
     """Two states with a loss each; the state may change before each packet."""
 
     kind: Literal["gilbert_elliott"] = "gilbert_elliott"
-    p: Chance
+    p: Probability
     """Probability of going from good to bad."""
-    r: Chance
+    r: Probability
     """Probability of going from bad to good."""
-    loss_bad: Chance
+    loss_bad: Probability
     """Probability of loss in the bad state."""
-    loss_good: Chance
+    loss_good: Probability
     """Probability of loss in the good state."""
 
 
@@ -325,13 +325,13 @@ class Link(Table):
     """Queue discipline."""
     loss: Loss
     """Random loss."""
-    duplicate: Chance
+    duplicate: Probability
     """Probability that a packet is doubled."""
     delay_ns: Span
     """Propagation delay of this direction."""
     jitter_ns: Span
     """A further random delay between 0 and this; packets stay in order, unless they may be reordered."""
-    reorder: Chance
+    reorder: Probability
     """Probability that a packet is held back."""
     reorder_delay_ns: Span
     """How long a packet is held back."""

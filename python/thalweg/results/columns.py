@@ -471,7 +471,7 @@ RECORDS: dict[str, Table] = {
                 True,
                 False,
                 "By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the "
-                "policy's chances), held_out (it kept the default, for comparison) or untouched (by an "
+                "policy's probabilities), held_out (it kept the default, for comparison) or untouched (by an "
                 "application, a route or the administrator); else empty.",
             ),
             Column(

@@ -105,17 +105,16 @@ class Policer(Table):
     burst: Size
     """Size of the bucket."""
     after: bool = False
-    """Whether it stands behind the bottleneck instead of in front of its queue."""
+    """Whether the policer is behind the bottleneck instead of in front of its queue."""
 
 
 class Aggregation(Table):
     """Transmission opportunities: packets wait and leave together."""
 
     interval: Time
-    """How long packets are collected before they leave."""
+    """Interval in which packets are collected before they leave."""
     max_bytes: Size | None = None
-    """Maximum number of bytes that leave together; the rest waits for another interval. Without it, there is no limit.
-    """
+    """Maximum number of bytes that leave together; the rest waits for the next interval. Default: no limit."""
 
 
 LossModelName = Literal["gilbert-elliott"]
@@ -130,9 +129,9 @@ class LossModel(Table):
     model: LossModelName
     """Name of the model."""
     p: Annotated[float, Field(ge=0.0, le=1.0)]
-    """Probability of going from good to bad, per packet."""
+    """Probability of a transition from good to bad, per packet."""
     r: Annotated[float, Field(ge=0.0, le=1.0)]
-    """Probability of going from bad to good, per packet."""
+    """Probability of a transition from bad to good, per packet."""
     loss_bad: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
     """Loss ratio in the bad state."""
     loss_good: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
@@ -147,12 +146,12 @@ Loss = Annotated[
 
 
 class ReorderTable(Table):
-    """How many packets are held back, and for how long."""
+    """Ratio and delay of packets that are held back."""
 
     ratio: Annotated[float, Field(ge=0.0, le=1.0)]
     """Ratio of packets held back."""
     delay: TimeOrRtt
-    """How long they are held back."""
+    """Delay of these packets."""
 
 
 Reorder = Annotated[
@@ -170,11 +169,11 @@ class Reverse(Table):
     needs one of the three.
     """
     steps: list[Step] | None = None
-    """Conditions that change in steps. The first step is at `"0s"`; `rtt` belongs to path.steps."""
+    """Conditions that change in steps. The first step is at `"0s"`; `rtt` is set in path.steps."""
     trace: str | None = None
     """A file of conditions that change, as path.trace."""
     buffer: Buffer = "1bdp"
-    """Room in its queue. A BDP is that of this direction's rate and path.rtt."""
+    """Capacity of its queue. A BDP is that of this direction's rate and path.rtt."""
     queue: Queue = "fifo"
     """Queue discipline."""
     policer: Policer | None = None
@@ -188,7 +187,7 @@ class Reverse(Table):
     loss: Loss = 0.0
     """Random loss before its queue."""
     jitter: Time = "0s"
-    """A further random delay between zero and this, in order unless `allow_reordering` is set."""
+    """Additional random delay between zero and this value, in order unless `allow_reordering` is set."""
     allow_reordering: bool = False
     """Whether packets whose delay varies may overtake one another on the way back."""
     reorder: Reorder = 0.0
@@ -218,7 +217,7 @@ class Path(Table):
     rtt: Time | None = None
     """Round-trip time of an empty path, half in each direction. Required unless a preset sets it."""
     buffer: Buffer = "1bdp"
-    """Room in the bottleneck's queue, the packet being sent not counted: `"0.5bdp"` (of the first rate, or a trace's
+    """Capacity of the bottleneck's queue without the packet being sent: `"0.5bdp"` (of the first rate, or a trace's
     mean rate, and path.rtt), `"100kB"` or `"240packets"`. If it is set, it is also the limit of queue disciplines
     without a `limit`; those that count packets count 1500 bytes as one.
     """
@@ -231,8 +230,8 @@ class Path(Table):
     loss: Loss = 0.0
     """Random loss before the queue: a ratio, or a Gilbert-Elliott model."""
     jitter: Time = "0s"
-    """Every packet is delayed by a further random time between zero and this, in order unless `allow_reordering` is
-    set.
+    """Each packet is delayed by an additional random time between zero and this value, in order unless
+    `allow_reordering` is set.
     """
     allow_reordering: bool = False
     """Whether packets whose delay varies may overtake one another: `jitter` then reorders them, as netem's does."""
@@ -269,82 +268,78 @@ class Host(Table):
     cpu_share. Without it, the host has a CPU whenever it needs one.
     """
     cpu_slice: Time | None = None
-    """How long the host stays on CPU at a time, up to a second; `"10ms"` if there is only a cpu_share."""
+    """Duration for which the host stays on CPU at a time, at most a second. Default with a cpu_share: `"10ms"`."""
     cpu_slice_jitter: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """By how much slices differ at random from cpu_slice, as a share of it: with 0.5 they last from half to one and a
-    half times as long, and the share stays. 0 if nothing is said: all are of one length.
+    """Random variation of slices, as a share of cpu_slice: with 0.5 they last from half to one and a half times as
+    long, and cpu_share stays the same. Default: 0, all slices have the same length.
     """
     cpu_model: CpuModel | None = None
-    """When the host is on CPU: `"slices"`, if nothing is said, or `"credit"`: whenever it needs a CPU while it has
-    credit (cpu_credit), and in slices by cpu_share and cpu_slice when that is used up, as burstable cloud instances and
-    Xen's credit scheduler have it.
+    """When the host is on CPU. `"slices"`: by cpu_share and cpu_slice. `"credit"`: whenever it needs a CPU while it has
+    credit (cpu_credit), then in slices, as on burstable cloud instances and under Xen's credit scheduler. Default:
+    `"slices"`.
     """
     cpu_credit: Time | None = None
-    """CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one of EC2's CPU credits."""
+    """CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one CPU credit of EC2."""
     cpu_credit_max: Time | None = None
-    """Most credit that is kept; what 24 hours of cpu_baseline earn if nothing is said, or cpu_credit if that is more.
-    """
+    """Maximum credit. Default: the credit of 24 hours of cpu_baseline, or cpu_credit if that is more."""
     cpu_baseline: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """Share of a CPU at which credit is earned; the cpu_share if nothing is said."""
+    """Share of a CPU at which credit is earned. Default: cpu_share."""
     cpu_load: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
-    """Share of its time on CPU that the host's other load uses, which spends credit; 0 if nothing is said. Packets do
-    not wait for it.
+    """Share of its time on CPU that the host's other load uses, which spends credit. Packets do not wait for it.
+    Default: 0.
     """
     cpus: Annotated[int, Field(ge=1, le=2)] | None = None
-    """Number of CPUs of a sending host, 1 or 2; 1 if nothing is said. With a cpu_share, each CPU has a schedule of its
-    own with that share and slice. With two, the sending application runs on the first CPU and the network card
-    interrupts the second one, which handles acknowledgements. The simulator needs no second CPU where there is no
-    cpu_share.
+    """Number of CPUs of a sending host, 1 or 2. Default: 1. With a cpu_share, each CPU has a separate schedule with
+    that share and slice. With two, the sending application runs on the first CPU and the network card interrupts the
+    second one, which handles acknowledgements. The simulator ignores the second CPU without a cpu_share.
     """
     co_tenants: Annotated[int, Field(ge=0, le=64)] | None = None
-    """Processes that compute without end beside the sending host, on the CPU that it has, under the machine's ordinary
-    scheduler. The other way to make a CPU scarce: not together with cpu_share.
+    """Number of compute-bound processes on the CPU of the sending host, under the machine's normal scheduler. Cannot be
+    combined with cpu_share.
     """
     cpu_per_packet: Time | None = None
-    """CPU time that a simulated host with a cpu_share needs to send a packet; `"1us"` if nothing is said."""
+    """CPU time that a simulated host with a cpu_share needs to send a packet. Default: `"1us"`."""
     cpu_per_ack: Time | None = None
-    """CPU time that a simulated host with a cpu_share needs to handle a packet that it receives: an acknowledgement, or
-    data of a flow that goes up, including the acknowledgement it sends. `"1us"` if nothing is said.
+    """CPU time that a simulated host with a cpu_share needs to handle a received packet: an acknowledgement, or data of
+    a flow that goes up, including the acknowledgement that it sends. Default: `"1us"`.
     """
     qdisc: str | None = None
-    """Queue discipline of a sending host's own interface, by the name that its kernel has for it and with standard
-    parameters: `"fq"`, for example, which paces flows and lets them take turns. Without it, the one that the kernel
-    gives the interface by itself.
+    """Queue discipline of a sending host's interface, by its name in the kernel and with default parameters: `"fq"`,
+    for example, which paces flows and serves them in turn. Default: the kernel's default for the interface.
     """
     kernel: Kernel | None = None
     """Generation of the host's kernel, which decides how far a buffer limits a connection. The simulator models all of
-    them, and the newest without this key; a real engine refuses one that is not its own.
+    them (default: the newest); a real engine rejects any other than its own.
     """
     sndbuf_max: Size | None = None
-    """Most that a connection's send buffer may grow to (the third value of tcp_wmem). Without it, no limit that binds.
-    Linux asks for memory before a piece of 64 kB and not within it, so that more than this can be in flight. On
-    `receiver` it limits flows that go up.
+    """Maximum send buffer of a connection (the third value of tcp_wmem). Default: too large to limit it. Linux checks
+    the limit once per 64 kB, so that more than this can be in flight. On `receiver` it limits flows that go up.
     """
     rcvbuf_max: Size | None = None
-    """Most that a connection's receive buffer may grow to (the third value of tcp_rmem). Without it, no limit that
-    binds. The window is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it
-    limits flows that go up.
+    """Maximum receive buffer of a connection (the third value of tcp_rmem). Default: too large to limit it. The window
+    is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it limits flows that go
+    up.
     """
     delay_jitter: Time | None = None
-    """Every packet leaves the host after a random delay between zero and this, in order."""
+    """Each packet leaves the host after a random delay between zero and this value, in order."""
     offloads: bool | None = None
     """Whether the network card merges segments of a connection that arrive back to back (GRO), so that one
     acknowledgement answers all of them. Hosts send in bursts as with segmentation offload (TSO) with and without this
     key.
     """
     interrupt_coalescing: Time | None = None
-    """How long the network card collects packets that arrive, from the first one on, before it interrupts the host,
-    which then handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
+    """Time from the first packet in which the network card collects packets before it interrupts the host, which then
+    handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
     """
     preset: HostPreset | None = None
     """Parameters of a kind of network card, with their sources; every key of the host overrides one."""
 
 
 class CcTable(Table):
-    """A congestion control of one's own."""
+    """A user-supplied congestion control."""
 
     name: str | None = None
-    """What it registers as. Without it: the file's name without `tcp_` in front and without its endings."""
+    """Name under which it registers. Default: the file's name without the prefix `tcp_` and without its extensions."""
     bpf: str | None = None
     """An eBPF object file with a struct_ops algorithm."""
     module: str | None = None
@@ -364,15 +359,15 @@ class Repeat(Table):
     gap: Time | None = None
     """The next connection opens this long after the one before has finished."""
     until: str | None = None
-    """Open no more once the flow of this name has finished."""
+    """Name of a flow; connections open until it has finished."""
     count: Annotated[int, Field(ge=1, le=10000000)] | None = None
-    """How many connections in all."""
+    """Total number of connections."""
     arrivals: Arrivals | None = None
     """How connections arrive, whether or not earlier ones have finished."""
     rate: ArrivalRate | None = None
     """Arrivals per second (`"20/s"`), or the load that they offer (`"10Mbps"`, divided by the mean size)."""
     sizes: list[Size] | None = None
-    """Sizes of the connections, each as likely as the others. Takes the place of `size`."""
+    """Sizes of the connections, with equal probability. Replaces `size`."""
 
 
 Direction = Literal["down", "up"]
@@ -387,7 +382,7 @@ class Requests(Table):
     think: Time = "0s"
     """Pause between the end of a transfer and the start of the next."""
     count: Annotated[int, Field(ge=1, le=10000000)] | None = None
-    """How many transfers; without it, until the flow stops."""
+    """Number of transfers; without it, until the flow stops."""
 
 
 AppName = Literal["video", "web", "call", "rpc", "probe"]
@@ -444,7 +439,7 @@ ProgramReadyName = Literal["listening"]
 
 
 class ProgramReadyTable(Table):
-    """Another sign that a server is ready; one of the two."""
+    """Another sign that a server is ready; exactly one of the two."""
 
     output: str | None = None
     """Text that the server prints."""
@@ -486,7 +481,7 @@ class Program(Table):
 
 
 class Flow(Table):
-    """A flow: one connection, or a series or a number of like ones."""
+    """A flow: one connection, a series of connections, or parallel copies."""
 
     name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     """Name of the flow, unique in the scenario: letters, digits, dashes and underscores."""
@@ -503,15 +498,15 @@ class Flow(Table):
     ecn: bool | None = None
     """Whether the connection negotiates ECN (RFC 3168). Without it, as in Linux: only algorithms that need ECN do."""
     size: SizeOrUnlimited = "unlimited"
-    """What each connection carries: a size, or `"unlimited"`."""
+    """Bytes per connection: a size, or `"unlimited"`."""
     start: Time = "0s"
     """When the first connection opens."""
     stop: Time | None = None
-    """When the flow stops sending new data and opening connections; without it, at the end."""
+    """When the flow stops sending new data and opening connections; without it, at the end of the experiment."""
     repeat: Repeat | None = None
     """Open further connections, one after another or at random times."""
     count: Annotated[int, Field(ge=1, le=100000)] = 1
-    """Parallel copies of all this."""
+    """Number of parallel copies of the flow."""
     extra_rtt: Time = "0s"
     """Added to path.rtt for this flow, half in each direction."""
     host: str = "sender"
@@ -524,13 +519,13 @@ class Flow(Table):
     connection.
     """
     requests: Requests | None = None
-    """Many transfers over one connection, one after another. Takes the place of `size`."""
+    """Many transfers over one connection, one after another. Replaces `size`."""
     app: App | None = None
-    """An application that decides what is sent when, on connections of its own: a name, or a table with `name` and its
-    parameters. Takes the place of `size`, `requests` and `repeat`.
+    """An application that decides what is sent when, on its own connections: a name, or a table with `name` and its
+    parameters. Replaces `size`, `requests` and `repeat`.
     """
     program: Program | None = None
-    """Two programs that make the flow instead of the engine's own TCP traffic, over whatever protocol they speak."""
+    """Two programs that generate the flow instead of the engine's TCP traffic, over any protocol."""
 
 
 class Background(Table):
@@ -539,9 +534,9 @@ class Background(Table):
     rate: Rate
     """Rate, headers included."""
     start: Time = "0s"
-    """When it starts."""
+    """Start time."""
     stop: Time | None = None
-    """When it stops; without it, at the end."""
+    """Stop time; without it, the end of the experiment."""
     direction: Direction = "down"
     """`"down"`: from the host `sender` to `receiver`, through path. `"up"`: from `receiver` to `sender`, through
     path.reverse.
@@ -549,26 +544,26 @@ class Background(Table):
 
 
 EngineLink = Literal["auto", "relay", "netem"]
-"""What plays the bottleneck on a real kernel."""
+"""Emulators of the bottleneck on a real kernel."""
 
 EngineTraffic = Literal["builtin", "iperf3"]
-"""What makes the traffic on a real kernel."""
+"""Traffic generators on a real kernel."""
 
 
 class Engine(Table):
-    """Choices for the engines that use a real kernel."""
+    """Settings of the engines that use a real kernel."""
 
     link: EngineLink | None = None
-    """What plays the bottleneck."""
+    """Emulator of the bottleneck."""
     traffic: EngineTraffic | None = None
-    """What makes the traffic."""
+    """Traffic generator."""
     offloads: bool | None = None
     """Whether segmentation and receive offloads stay on along the path. Off, the queue counts packets; on, it counts
     segments of up to 64 kB, as on a host whose network card splits them.
     """
     record: bool | None = None
-    """Whether every packet offered to the path is recorded, with what became of it: as the table `packets`, and on real
-    engines as a capture that Wireshark reads.
+    """Whether every packet offered to the path is recorded with its outcome: as the table `packets`, and on real
+    engines also as a capture that Wireshark reads.
     """
 
 
@@ -584,29 +579,29 @@ class Scenario(Table):
     path: Path
     """The path between sender and receiver."""
     about: str = ""
-    """What the scenario shows, in a sentence or two."""
+    """Description of the scenario, in a sentence or two."""
     source: str = ""
-    """Where the scenario comes from: paper, section, figure."""
+    """Source of the scenario: paper, section, figure."""
     duration: Time | None = None
-    """When every experiment ends at the latest. May be left out when every flow has a size."""
+    """Time limit of each experiment. Optional if every flow has a size."""
     repetitions: Annotated[int, Field(ge=1, le=100000)] = 1
-    """How often each point of the sweep is tried, each time with another seed."""
+    """Number of repetitions of each point of the sweep, each with a different seed."""
     seed: Annotated[int, Field(ge=0, le=9007199254740991)] = 1
     """Each experiment derives its own seed from this one, its sweep point and its repetition."""
     start_jitter: TimeOrRtt = "0s"
-    """Every start of a connection moves by a random time between zero and this. `"1rtt"` counts in path.rtt. Without it
-    the repetitions of a drop-tail path are copies of one another.
+    """Each start of a connection is delayed by a random time between zero and this value. `"1rtt"` is path.rtt. Without
+    it, repetitions on a drop-tail path are identical.
     """
     sample_interval: Time = "10ms"
-    """How often cwnd, rates, RTT and the queue are recorded. `"0s"` records no time series."""
+    """Interval at which cwnd, rates, RTT and the queue are recorded. `"0s"` records no time series."""
     host: dict[str, Host] = Field(default_factory=dict)
     """Hosts by name. `sender` and `receiver` always exist; flows may name others in place of `sender`."""
     flow: list[Flow] = Field(default_factory=list)
-    """What is sent over TCP."""
+    """TCP flows, by name."""
     background: list[Background] = Field(default_factory=list)
     """Unresponsive UDP traffic on the same path."""
     engine: Engine | None = None
-    """Choices for the engines that use a real kernel. The simulator has none of them to make, and passes over them."""
+    """Settings of the engines that use a real kernel. The simulator ignores them."""
     sweep: dict[str, list[SweepValue]] = Field(default_factory=dict)
     """Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
     `"flow.medium.cc" = ["bbr", "cubic"]`. `rows = ["paths.csv"]` names CSV files whose header names keys and whose rows
