@@ -37,8 +37,8 @@ pub struct Scenario {
     #[serde(default = "one_u64")]
     #[schemars(range(min = 0, max = 9_007_199_254_740_991u64))]
     pub seed: u64,
-    /// Each start of a connection is delayed by a random time between zero and this value. `"1rtt"` is path.rtt. Without
-    /// it, repetitions on a drop-tail path are identical.
+    /// Each start of a connection is delayed by a random time between zero and this value. `"1rtt"` is path.rtt.
+    /// Without it, repetitions on a drop-tail path are identical.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time-or-rtt"))]
     pub start_jitter: String,
@@ -347,13 +347,13 @@ pub struct Host {
     /// Duration for which the host stays on CPU at a time, at most a second. Default with a cpu_share: `"10ms"`.
     #[schemars(extend("format" = "time"))]
     pub cpu_slice: Option<String>,
-    /// Random variation of slices, as a share of cpu_slice: with 0.5 they last from half to one and a half times as long,
-    /// and cpu_share stays the same. Default: 0, all slices have the same length.
+    /// Random variation of slices, as a share of cpu_slice: with 0.5 they last from half to one and a half times as
+    /// long, and cpu_share stays the same. Default: 0, all slices have the same length.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_slice_jitter: Option<f64>,
-    /// When the host is on CPU. `"slices"`: by cpu_share and cpu_slice. `"credit"`: whenever it needs a CPU while it has
-    /// credit (cpu_credit), then in slices, as on burstable cloud instances and under Xen's credit scheduler. Default:
-    /// `"slices"`.
+    /// When the host is on CPU. `"slices"`: by cpu_share and cpu_slice. `"credit"`: whenever it needs a CPU while it
+    /// has credit (cpu_credit), then in slices, as on burstable cloud instances and under Xen's credit scheduler.
+    /// Default: `"slices"`.
     pub cpu_model: Option<CpuModel>,
     /// CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one CPU credit of EC2.
     #[schemars(extend("format" = "time"))]
@@ -368,24 +368,24 @@ pub struct Host {
     /// Default: 0.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_load: Option<f64>,
-    /// Number of CPUs of a sending host, 1 or 2. Default: 1. With a cpu_share, each CPU has a separate schedule with that
-    /// share and slice. With two, the sending application runs on the first CPU and the network card interrupts the
-    /// second one, which handles acknowledgements. The simulator ignores the second CPU without a cpu_share.
+    /// Number of CPUs of a sending host, 1 or 2. Default: 1. With a cpu_share, each CPU has a separate schedule with
+    /// that share and slice. With two, the sending application runs on the first CPU and the network card interrupts
+    /// the second one, which handles acknowledgements. The simulator ignores the second CPU without a cpu_share.
     #[schemars(range(min = 1, max = 2))]
     pub cpus: Option<u32>,
-    /// Number of compute-bound processes on the CPU of the sending host, under the machine's normal scheduler. Cannot be
-    /// combined with cpu_share.
+    /// Number of compute-bound processes on the CPU of the sending host, under the machine's normal scheduler. Cannot
+    /// be combined with cpu_share.
     #[schemars(range(max = 64))]
     pub co_tenants: Option<u32>,
     /// CPU time that a simulated host with a cpu_share needs to send a packet. Default: `"1us"`.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_packet: Option<String>,
-    /// CPU time that a simulated host with a cpu_share needs to handle a received packet: an acknowledgement, or data of
-    /// a flow that goes up, including the acknowledgement that it sends. Default: `"1us"`.
+    /// CPU time that a simulated host with a cpu_share needs to handle a received packet: an acknowledgement, or data
+    /// of a flow that goes up, including the acknowledgement that it sends. Default: `"1us"`.
     #[schemars(extend("format" = "time"))]
     pub cpu_per_ack: Option<String>,
-    /// Queue discipline of a sending host's interface, by its name in the kernel and with default parameters: `"fq"`, for
-    /// example, which paces flows and serves them in turn. Default: the kernel's default for the interface.
+    /// Queue discipline of a sending host's interface, by its name in the kernel and with default parameters: `"fq"`,
+    /// for example, which paces flows and serves them in turn. Default: the kernel's default for the interface.
     pub qdisc: Option<String>,
     /// Generation of the host's kernel, which decides how far a buffer limits a connection. The simulator models all of
     /// them (default: the newest); a real engine rejects any other than its own.
@@ -658,8 +658,8 @@ pub struct Engine {
     /// Whether segmentation and receive offloads stay on along the path. Off, the queue counts packets; on, it counts
     /// segments of up to 64 kB, as on a host whose network card splits them.
     pub offloads: Option<bool>,
-    /// Whether every packet offered to the path is recorded with its outcome: as the table `packets`, and on real engines
-    /// also as a capture that Wireshark reads.
+    /// Whether every packet offered to the path is recorded with its outcome: as the table `packets`, and on real
+    /// engines also as a capture that Wireshark reads.
     pub record: Option<bool>,
 }
 

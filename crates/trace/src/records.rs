@@ -55,8 +55,8 @@ table! {
         /// Congestion control at the end of the span.
         : cc: Option<Rc<str>>,
         /// By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's
-        /// probabilities), held_out (it kept the default, for comparison) or untouched (by an application, a route or the
-        /// administrator); else empty.
+        /// probabilities), held_out (it kept the default, for comparison) or untouched (by an application, a route or
+        /// the administrator); else empty.
         : assignment: Option<&'static str>,
         /// Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), route
         /// (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override of the

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A probability from 0 to 1.
 ///
-/// It stays a float, because 1e-12 is a loss ratio that papers use; [`Probability::sample`] compares it with random bits
-/// at a resolution of 2^-64.
+/// It stays a float, because 1e-12 is a loss ratio that papers use; [`Probability::sample`] compares it with random
+/// bits at a resolution of 2^-64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Probability(f64);

@@ -5,8 +5,8 @@
 //!
 //! With shorter gaps between packets the relay would never sleep: each packet would cost a separate call, and the
 //! kernel throttles a real-time thread that never sleeps for 50 ms in every second (sched(7), `sched_rt_runtime_us`;
-//! since Linux 6.12 only if others wait, "fair server"). So after a window with too little sleep the relay *batches*: it
-//! sleeps slightly too long, and sends the packets that became due in one batch. Many packets are then some tens of
+//! since Linux 6.12 only if others wait, "fair server"). So after a window with too little sleep the relay *batches*:
+//! it sleeps slightly too long, and sends the packets that became due in one batch. Many packets are then some tens of
 //! microseconds late, instead of some tens of milliseconds.
 
 use thalweg_units::{Span, Time};
@@ -74,8 +74,8 @@ mod tests {
     }
 
     impl SimulatedRelay {
-        /// A packet is due `gap_us` after the previous one was sent, which takes `work_us`; sleep is `over_us` too long.
-        /// Returns the share of time asleep, and the lateness of the last packet.
+        /// A packet is due `gap_us` after the previous one was sent, which takes `work_us`; sleep is `over_us` too
+        /// long. Returns the share of time asleep, and the lateness of the last packet.
         fn run(&mut self, (gap_us, work_us, over_us): (u64, u64, u64), rounds: u32) -> (f64, Span) {
             let (began, mut asleep, mut late) = (self.now, 0, Span::ZERO);
             for _ in 0..rounds {

@@ -1,8 +1,8 @@
 //! Pairs of a connection that was held out and one that was not, to the same destination and of the same class.
 //!
 //! Each connection that was held out meets the latest treated one that is still without a partner, or waits for the
-//! next. If the treatment changes nothing, and the draw is the only cause of who is held out, either one of a pair could
-//! have been the other: the difference of their rewards is as likely to be `d` as `-d`. That is all that the test
+//! next. If the treatment changes nothing, and the draw is the only cause of who is held out, either one of a pair
+//! could have been the other: the difference of their rewards is as likely to be `d` as `-d`. That is all that the test
 //! needs. No variance is assumed, however odd rewards are distributed, and a level that drifts is on both sides.
 
 use crate::outcome::{Direction, Size};

@@ -234,7 +234,7 @@ proptest! {
             policy.observe(outcome, now);
             let weights = policy.weights(outcome.prefix, Class::default(), now);
             prop_assert!((weights.probabilities().iter().sum::<f64>() - 1.0).abs() < 1e-9);
-            prop_assert!(weights.probabilities().iter().all(|&probability| probability >= 0.004), "none is forgotten: {weights:?}");
+            prop_assert!(weights.probabilities().iter().all(|&p| p >= 0.004), "none is forgotten: {weights:?}");
         }
     }
 }

@@ -45,8 +45,8 @@ pub(in crate::vm) fn module_place(name: &str) -> String {
     format!("modules/{name}.ko")
 }
 
-/// Modules of a kernel with their dependencies, and the files of a guest that has them. A missing module counts as built
-/// in.
+/// Modules of a kernel with their dependencies, and the files of a guest that has them. A missing module counts as
+/// built in.
 ///
 /// # Errors
 /// One cannot be read.
