@@ -54,7 +54,7 @@ pub use objective::Objective;
 pub use outcome::{Class, Direction, Group, Loss, Outcome, Size};
 pub use places::Places;
 pub use policies::{
-    Ab, AbUnit, Bayes, BayesSettings, Bpftune, BpftuneKey, BpftuneSettings, Greedy, GreedySettings, Known, Rules,
+    Ab, AbUnit, Attributes, Bayes, BayesSettings, Bpftune, BpftuneKey, BpftuneSettings, Greedy, GreedySettings, Rules,
     RulesError, Static, Ucb, UcbSettings,
 };
 pub use policy::{ArmView, Explanation, Interval, Policy};

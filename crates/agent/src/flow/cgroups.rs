@@ -101,9 +101,9 @@ impl Recorded {
     }
 }
 
-/// What has become of a recorded cgroup.
+/// State of a recorded cgroup.
 #[derive(Debug)]
-pub enum Fate {
+pub enum CgroupState {
     /// It is there.
     Same,
     /// Another one has its path.
@@ -117,18 +117,18 @@ const CGROUP2_MAGIC: u64 = 0x6367_7270;
 
 impl Recorded {
     /// Returns its state since it was found.
-    pub fn fate(&self, mount: &Path) -> Fate {
+    pub fn state(&self, mount: &Path) -> CgroupState {
         let cgroup = match fs::metadata(&self.path) {
-            Ok(metadata) if metadata.ino() == self.number => return Fate::Same,
+            Ok(metadata) if metadata.ino() == self.number => return CgroupState::Same,
             Ok(_) => Recorded::find(mount, Some(&self.path)).map_err(|problem| problem.found),
             Err(error) => Err(error.to_string()),
         };
         match cgroup {
-            Ok(other) if other.is_cgroup() => Fate::Replaced(other),
+            Ok(other) if other.is_cgroup() => CgroupState::Replaced(other),
             // The file system may be mounted elsewhere by now.
-            _ if self.is_alive() => Fate::Same,
-            Ok(_) => Fate::Removed("another folder in its place".to_owned()),
-            Err(why) => Fate::Removed(why),
+            _ if self.is_alive() => CgroupState::Same,
+            Ok(_) => CgroupState::Removed("another folder in its place".to_owned()),
+            Err(why) => CgroupState::Removed(why),
         }
     }
 

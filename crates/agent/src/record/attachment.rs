@@ -5,7 +5,7 @@
 //! Connections that opened and closed in between are not recorded; possible gaps are counted and logged.
 
 use super::extension::Extension;
-use crate::flow::cgroups::{Fate, Paths, Recorded};
+use crate::flow::cgroups::{CgroupState, Paths, Recorded};
 use crate::flow::program::check_alone;
 use crate::log;
 use crate::show::observed::{LoadedPrograms, Observed};
@@ -67,8 +67,8 @@ impl<'a> Attachment<'a> {
             return false;
         }
         self.checked = Instant::now();
-        match self.cgroup.fate(&self.mount) {
-            Fate::Same if self.is_attached() => {
+        match self.cgroup.state(&self.mount) {
+            CgroupState::Same if self.is_attached() => {
                 if !extension.holds() {
                     log::warning(
                         "the process that keeps what is attached if this one dies had ended: a new one is started",
@@ -79,9 +79,9 @@ impl<'a> Attachment<'a> {
                 }
                 false
             }
-            Fate::Same => self.attach_again(None, "was detached by another process", extension),
-            Fate::Replaced(other) => self.attach_again(Some(other), "was removed and made again", extension),
-            Fate::Removed(why) => {
+            CgroupState::Same => self.attach_again(None, "was detached by another process", extension),
+            CgroupState::Replaced(other) => self.attach_again(Some(other), "was removed and made again", extension),
+            CgroupState::Removed(why) => {
                 let place = self.cgroup.path.display();
                 self.report(format!(
                     "cgroup {place} is removed ({why}); its connections are recorded once it is made again"

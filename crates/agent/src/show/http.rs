@@ -107,13 +107,13 @@ impl Endpoint for Pages {
     fn answer(&self, request: &[u8], _is_over: bool) -> Option<Vec<u8>> {
         let text = |text: &str| ("text/plain", text.to_owned());
         let (status, (kind, body)) = match understand(request)? {
-            Asked::Metrics => {
+            Target::Metrics => {
                 let others = self.observed.tuning().map(|tuning| tuning.metrics()).unwrap_or_default();
                 ("200 OK", (prometheus::TEXT_FORMAT, self.metrics.render(&self.observed.status(), others)))
             }
-            Asked::Other => ("404 Not Found", text("the metrics are at /metrics\n")),
-            Asked::NotGet => ("405 Method Not Allowed", text("GET /metrics is all there is\n")),
-            Asked::Nonsense => ("400 Bad Request", text("this is not HTTP\n")),
+            Target::Other => ("404 Not Found", text("the metrics are at /metrics\n")),
+            Target::NotGet => ("405 Method Not Allowed", text("GET /metrics is all there is\n")),
+            Target::Malformed => ("400 Bad Request", text("this is not HTTP\n")),
         };
         let length = body.len();
         let head = format!(
@@ -123,29 +123,29 @@ impl Endpoint for Pages {
     }
 }
 
-/// What a client wants.
+/// Target of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum Target {
     Metrics,
     Other,
     NotGet,
-    Nonsense,
+    Malformed,
 }
 
-/// Nothing while the request is not complete.
-fn understand(text: &[u8]) -> Option<Asked> {
+/// Returns the target of a request; `None` while the request is incomplete.
+fn understand(text: &[u8]) -> Option<Target> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(text) {
         Ok(httparse::Status::Partial) if text.len() < LONGEST_REQUEST => return None,
         Ok(httparse::Status::Complete(_)) => {}
-        _ => return Some(Asked::Nonsense),
+        _ => return Some(Target::Malformed),
     }
     let path = request.path.unwrap_or_default().split('?').next();
     Some(match (request.method, path) {
-        (Some("GET"), Some("/metrics")) => Asked::Metrics,
-        (Some("GET"), _) => Asked::Other,
-        _ => Asked::NotGet,
+        (Some("GET"), Some("/metrics")) => Target::Metrics,
+        (Some("GET"), _) => Target::Other,
+        _ => Target::NotGet,
     })
 }
 

@@ -51,33 +51,33 @@ pub struct DecisionEngine {
     pub(super) own: u32,
     default_of: DefaultOf,
     pub(super) namespaces: BTreeMap<u32, Namespace>,
-    /// What the network namespaces of this machine are called.
+    /// Names of the network namespaces of this machine.
     pub(super) names: BTreeMap<u32, String>,
     pub(super) host: Host,
     /// Arms that could not be set.
     pub(super) left_out: BTreeSet<ArmId>,
     /// Rows that the kernel has.
-    told: BTreeSet<RowKey>,
-    /// Rows that are to be written before all others.
+    kernel_rows: BTreeSet<RowKey>,
+    /// Rows that are written before all others.
     urgent: BTreeSet<RowKey>,
-    /// The ones that were written last, of either: they take turns.
+    /// The rows written last, of both sets: rows are written in turn.
     last: Option<RowKey>,
     last_urgent: Option<RowKey>,
-    /// When the rows of all namespaces were written.
-    told_all: Time,
-    /// Namespaces that are known no more, whose rows are still there.
-    gone: Vec<u32>,
+    /// Time at which the rows of all namespaces were last written.
+    all_written: Time,
+    /// Namespaces that are no longer tracked and still have rows in the kernel.
+    removed_namespaces: Vec<u32>,
     pub(super) log: Log,
-    /// What the kernel's side has decided about connections that were opened.
+    /// Decisions of the kernel side about opened connections.
     pub(super) decisions: Decisions,
-    /// The same of connections that have closed: of all, and of destinations.
+    /// Decisions about closed connections: in total, and per destination.
     pub(super) closed: Closed,
     pub(super) closed_to: ByDestination,
     /// Why a row could not be written.
     pub(super) trouble: Option<String>,
 }
 
-/// What is known of a network namespace.
+/// State of a network namespace.
 pub(super) struct Namespace {
     /// `None` if the namespace's default algorithm is not among the arms: nothing is chosen there.
     pub guard: Option<Guard>,
@@ -105,12 +105,12 @@ impl DecisionEngine {
             names: BTreeMap::new(),
             host: Host::default(),
             left_out: BTreeSet::new(),
-            told: BTreeSet::new(),
+            kernel_rows: BTreeSet::new(),
             urgent: BTreeSet::new(),
             last: None,
             last_urgent: None,
-            told_all: Time::ZERO,
-            gone: Vec::new(),
+            all_written: Time::ZERO,
+            removed_namespaces: Vec::new(),
             log: Log::default(),
             decisions: Decisions::new(),
             closed: Closed::default(),
@@ -152,7 +152,7 @@ impl DecisionEngine {
         });
         let all: BTreeSet<RowKey> = all.collect();
         all.into_iter().for_each(|key| self.write_row(key, now, kernel));
-        self.tell_namespaces(now, kernel);
+        self.write_namespace_rows(now, kernel);
         Ok(())
     }
 
@@ -187,8 +187,8 @@ impl DecisionEngine {
             }
             namespace.has_news = true;
         }
-        self.told_all = Time::ZERO;
-        self.urgent.extend(&self.told);
+        self.all_written = Time::ZERO;
+        self.urgent.extend(&self.kernel_rows);
         Ok(afresh)
     }
 
@@ -224,7 +224,7 @@ impl DecisionEngine {
     /// To be called a few times a second; `away` is the share of the last seconds in which the machine was off CPU, if
     /// known.
     pub fn tick(&mut self, now: Time, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
-        self.look_at_host(now, off_cpu);
+        self.update_host(now, off_cpu);
         if let Some(decisions) = kernel.decisions() {
             self.decisions = decisions;
         }
@@ -239,12 +239,12 @@ impl DecisionEngine {
             self.urgent.remove(&key);
             self.write_row(key, now, kernel);
         }
-        for _ in 0..ROUND.min(self.told.len()) {
-            self.last = after(&self.told, self.last);
+        for _ in 0..ROUND.min(self.kernel_rows.len()) {
+            self.last = after(&self.kernel_rows, self.last);
             let Some(key) = self.last else { break };
             self.write_row(key, now, kernel);
         }
-        self.tell_namespaces(now, kernel);
+        self.write_namespace_rows(now, kernel);
     }
 
     /// These namespaces are there: their connections are chosen for from the first one on.
@@ -276,7 +276,7 @@ impl DecisionEngine {
             let others = self.namespaces.iter().filter(|(number, _)| **number != self.own && **number != netns);
             if let Some(oldest) = others.min_by_key(|(_, namespace)| namespace.at).map(|(number, _)| *number) {
                 self.namespaces.remove(&oldest);
-                self.gone.push(oldest);
+                self.removed_namespaces.push(oldest);
             }
         }
     }
@@ -292,10 +292,10 @@ impl DecisionEngine {
         if matches!(event.change, Change::PathChanged) {
             return;
         }
-        self.urgent.extend(self.told.iter().filter(|key| key.netns == netns && around.has(key.prefix)));
+        self.urgent.extend(self.kernel_rows.iter().filter(|key| key.netns == netns && around.has(key.prefix)));
     }
 
-    fn look_at_host(&mut self, now: Time, off_cpu: Option<f64>) {
+    fn update_host(&mut self, now: Time, off_cpu: Option<f64>) {
         let Some(off_cpu) = off_cpu else { return };
         let is_cpu_limited = if self.host.is_cpu_limited { off_cpu >= BACK } else { off_cpu >= AWAY };
         if is_cpu_limited == self.host.is_cpu_limited {
@@ -303,7 +303,7 @@ impl DecisionEngine {
         }
         self.host = Host { is_cpu_limited };
         let mut latest = None;
-        self.told_all = Time::ZERO;
+        self.all_written = Time::ZERO;
         for namespace in self.namespaces.values_mut() {
             if let Some(guard) = namespace.guard.as_mut() {
                 latest = guard.set_host(self.host, now).or(latest);
@@ -312,7 +312,7 @@ impl DecisionEngine {
         if let Some(event) = latest {
             self.log.add(None, None, true, event);
         }
-        self.urgent.extend(&self.told);
+        self.urgent.extend(&self.kernel_rows);
     }
 
     fn leave_out(&mut self, arm: ArmId, now: Time) {
@@ -324,8 +324,8 @@ impl DecisionEngine {
             "the kernel did not let it be set for a connection; after it is there again, restart this agent".to_owned();
         let event = PolicyEvent { at: now, prefix: None, change: Change::LeftOut { arm: name }, reason };
         self.log.add(None, None, true, event);
-        self.told_all = Time::ZERO;
-        self.urgent.extend(&self.told);
+        self.all_written = Time::ZERO;
+        self.urgent.extend(&self.kernel_rows);
     }
 
     /// Writes the row of a destination or of a network, or takes it away where nothing is known of it any more.
@@ -335,13 +335,13 @@ impl DecisionEngine {
         match row {
             Some(row) => {
                 let result = kernel.set_row(key, &row);
-                self.told.insert(key);
+                self.kernel_rows.insert(key);
                 self.note(result);
                 self.note_preference(key, &row, now);
             }
             None => {
                 kernel.forget(key);
-                self.told.remove(&key);
+                self.kernel_rows.remove(&key);
             }
         }
     }
@@ -373,14 +373,14 @@ impl DecisionEngine {
         (0..PROBED_DESTINATIONS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
     }
 
-    /// Writes the rows of destinations that are not known yet: of every namespace that has news, and now and then of
-    /// all, since time changes them as well (a withdrawal that ends, a pilot that is over).
-    fn tell_namespaces(&mut self, now: Time, kernel: &mut dyn TuneKernel) {
-        if now.since(self.told_all) >= ALL_EVERY || now < self.told_all {
-            self.told_all = now;
+    /// Writes the rows of unseen destinations: of every namespace with changes, and periodically of all namespaces,
+    /// because rows also change with time (when a withdrawal or a pilot ends).
+    fn write_namespace_rows(&mut self, now: Time, kernel: &mut dyn TuneKernel) {
+        if now.since(self.all_written) >= ALL_EVERY || now < self.all_written {
+            self.all_written = now;
             self.namespaces.values_mut().for_each(|namespace| namespace.has_news = true);
         }
-        std::mem::take(&mut self.gone).into_iter().for_each(|netns| kernel.forget_netns(netns));
+        std::mem::take(&mut self.removed_namespaces).into_iter().for_each(|netns| kernel.forget_netns(netns));
         let with_news: Vec<u32> =
             self.namespaces.iter().filter(|(_, namespace)| namespace.has_news).map(|(&number, _)| number).collect();
         for netns in with_news {

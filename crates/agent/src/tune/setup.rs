@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 use thalweg_policy::{
-    Ab, AbUnit, AnyPolicy, Arm, ArmId, Arms, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family, Greedy,
-    GreedySettings, Guard, GuardSettings, Known, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
+    Ab, AbUnit, AnyPolicy, Arm, ArmId, Arms, Attributes, Bayes, BayesSettings, Bpftune, BpftuneSettings, Family,
+    Greedy, GreedySettings, Guard, GuardSettings, Objective, Prefix, Rules, Static, Tree, Ucb, UcbSettings,
 };
 use thalweg_store::Problem;
 use thalweg_units::{Span, Time};
@@ -438,7 +438,7 @@ fn rules(
         Some(table) => prefixes::read(table, &columns, &guard.tree)?,
         None => Default::default(),
     };
-    let attributes = Known { tree: guard.tree.clone(), host, places };
+    let attributes = Attributes { tree: guard.tree.clone(), host, places };
     Rules::from_value(arms.clone(), value, Arc::new(attributes)).map_err(|error| {
         let expected = "a policy that this agent can obey with what it knows";
         let hint = "columns of a table of networks (as, country ...): --prefixes FILE; values of this server (pop \

@@ -3,7 +3,7 @@
 //! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses
 //! is empty.
 
-use super::decision_engine::{DecisionEngine, Namespace as Known};
+use super::decision_engine::{DecisionEngine, Namespace as TunedNamespace};
 use super::decisions::Closed as ByReason;
 use super::destination::{Decided, Destination, table};
 use super::log::Logged;
@@ -39,7 +39,7 @@ pub struct Status {
     /// Whether the host is short of CPU.
     pub cpu_limited: bool,
     /// The operator's words.
-    pub overrides: Vec<Said>,
+    pub overrides: Vec<OverrideEntry>,
     /// Where the learned state is kept, and when that was last written.
     pub state: Saved,
     /// Why the kernel does not have all that was decided; empty: it has.
@@ -58,10 +58,10 @@ pub struct Status {
     pub changes: Vec<Logged>,
 }
 
-/// The operator's word for a prefix.
+/// An override of the operator for a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Said {
+pub struct OverrideEntry {
     /// The prefix.
     pub prefix: String,
     /// `keep`, `data_center`, or the name of an algorithm.
@@ -171,7 +171,7 @@ impl DecisionEngine {
             overrides: setup
                 .overrides
                 .iter()
-                .map(|(prefix, what)| Said { prefix: prefix.to_string(), what: self.word(*what) })
+                .map(|(prefix, what)| OverrideEntry { prefix: prefix.to_string(), what: self.word(*what) })
                 .collect(),
             state: Saved::default(),
             trouble: self.trouble.clone(),
@@ -184,7 +184,7 @@ impl DecisionEngine {
         }
     }
 
-    fn namespace(&self, netns: u32, tuned: &Known) -> Namespace {
+    fn namespace(&self, netns: u32, tuned: &TunedNamespace) -> Namespace {
         let guard = tuned.guard.as_ref();
         let roots = ["0.0.0.0/0", "::/0"].map(|root| root.parse::<Prefix>().expect("prefixes"));
         let differences = |guard: &Guard| {

@@ -52,7 +52,7 @@ struct Followed {
     /// What the kernel counts of a packet beyond the bytes of IP.
     overhead_bytes: i64,
     /// What the latest dump said; nothing if that was before this one.
-    told: Option<QdiscMessage>,
+    message: Option<QdiscMessage>,
     count: Count,
 }
 
@@ -128,7 +128,7 @@ impl Counters {
             let key = Key { interface: index, handle: parse_handle(handle).ok_or_else(missing)? };
             let (interface, handle) = (interface.clone(), handle.clone());
             let count = Count::default();
-            followed.push(Followed { interface, handle, key, overhead_bytes: 0, told: None, count });
+            followed.push(Followed { interface, handle, key, overhead_bytes: 0, message: None, count });
         }
         let mut counters = Counters { netlink, followed };
         let mut all = Vec::new();
@@ -149,11 +149,11 @@ impl Counters {
         let mut attempts = 0;
         let outcome = loop {
             for qdisc in &mut followed {
-                qdisc.told = None;
+                qdisc.message = None;
             }
             let dumped = self.dump(&mut |message| {
                 for qdisc in followed.iter_mut().filter(|qdisc| qdisc.key == message.key) {
-                    qdisc.told = Some(message);
+                    qdisc.message = Some(message);
                 }
             });
             attempts += 1;
@@ -165,7 +165,7 @@ impl Counters {
         self.followed = followed;
         outcome?;
         for qdisc in &mut self.followed {
-            let message = qdisc.told.ok_or_else(|| not_there(&qdisc.interface, &qdisc.handle))?;
+            let message = qdisc.message.ok_or_else(|| not_there(&qdisc.interface, &qdisc.handle))?;
             qdisc.count.follow(&message, qdisc.overhead_bytes);
         }
         Ok(())

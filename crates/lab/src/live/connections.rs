@@ -73,17 +73,17 @@ const BUSY_SHARE: f64 = 0.5;
 /// BBR's gain of cwnd in PROBE_BW, in 1/256; in no other mode it is this.
 const PROBE_BW_CWND_GAIN: u32 = 512;
 
-/// All connections, as far as they were seen.
+/// All sampled connections.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     at: Duration,
     /// By the network namespace and the kernel's number of the socket there.
-    seen: BTreeMap<(u64, u64), Seen>,
+    by_socket: BTreeMap<(u64, u64), Observed>,
 }
 
-/// A connection over several looks.
+/// A connection over several samples.
 #[derive(Debug)]
-struct Seen {
+struct Observed {
     first: (Duration, Surveyed),
     last: (Duration, Surveyed),
     smoothed_inflight_bytes: Option<u64>,
@@ -92,7 +92,7 @@ struct Seen {
 }
 
 impl Connections {
-    /// A new look, at this time.
+    /// Starts a sample at this time.
     pub fn begin(&mut self, at: Duration) {
         self.at = at;
     }
@@ -100,28 +100,28 @@ impl Connections {
     /// A connection as it is at this look.
     pub fn take(&mut self, netns: u64, connection: Surveyed) {
         let now = (self.at, connection);
-        match self.seen.get_mut(&(netns, now.1.cookie)) {
+        match self.by_socket.get_mut(&(netns, now.1.cookie)) {
             Some(observed) => {
                 observed.last = now;
                 observed.look();
             }
             None => {
                 let mut observed =
-                    Seen { first: now.clone(), last: now, smoothed_inflight_bytes: None, judged: 0, short: 0 };
+                    Observed { first: now.clone(), last: now, smoothed_inflight_bytes: None, judged: 0, short: 0 };
                 observed.look();
-                self.seen.insert((netns, observed.first.1.cookie), observed);
+                self.by_socket.insert((netns, observed.first.1.cookie), observed);
             }
         }
     }
 
     /// How many there were at the last look.
     pub fn established(&self) -> usize {
-        self.seen.values().filter(|connection| connection.last.0 == self.at).count()
+        self.by_socket.values().filter(|connection| connection.last.0 == self.at).count()
     }
 
     /// How many there were in a network namespace.
     pub fn established_in(&self, netns: u64) -> usize {
-        let of = self.seen.range((netns, u64::MIN)..=(netns, u64::MAX));
+        let of = self.by_socket.range((netns, u64::MIN)..=(netns, u64::MAX));
         of.filter(|(_, connection)| connection.last.0 == self.at).count()
     }
 
@@ -130,16 +130,19 @@ impl Connections {
         let name = |netns| {
             namespaces.iter().find(|namespace| namespace.netns == netns).and_then(|namespace| namespace.name.clone())
         };
-        let busy = self.seen.into_iter().filter(|(_, connection)| connection.acked_bytes() > 0);
-        let judged =
-            busy.map(|((netns, _), seen)| Connection { netns, netns_name: name(netns), ..seen.judge(machine) });
+        let busy = self.by_socket.into_iter().filter(|(_, connection)| connection.acked_bytes() > 0);
+        let judged = busy.map(|((netns, _), connection)| Connection {
+            netns,
+            netns_name: name(netns),
+            ..connection.judge(machine)
+        });
         let mut connections: Vec<Connection> = judged.collect();
         connections.sort_by(|a, b| b.goodput_bps.total_cmp(&a.goodput_bps));
         connections
     }
 }
 
-impl Seen {
+impl Observed {
     /// The rule of the paper, on what is known from outside.
     fn look(&mut self) {
         let info = &self.last.1.socket.info;

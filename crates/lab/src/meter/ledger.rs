@@ -1,6 +1,6 @@
 //! What entered the path, what left it, and how long that took, per flow.
 
-use super::packet::{FlowKey, Protocol, Seen};
+use super::packet::{FlowKey, ParsedPacket, Protocol};
 use super::stream::Stream;
 use std::collections::{HashMap, VecDeque};
 use thalweg_trace::Histogram;
@@ -110,7 +110,7 @@ impl Ledger {
     }
 
     /// Records a packet that enters the path.
-    pub fn enter(&mut self, at: Time, segment: &Seen) {
+    pub fn enter(&mut self, at: Time, segment: &ParsedPacket) {
         self.advance(at);
         let index = self.flow(at, segment.key);
         let flow = &mut self.flows[index];
@@ -141,7 +141,7 @@ impl Ledger {
     }
 
     /// Records a packet that leaves the path.
-    pub fn leave(&mut self, at: Time, segment: &Seen) {
+    pub fn leave(&mut self, at: Time, segment: &ParsedPacket) {
         self.advance(at);
         let entry = self.take(segment.identity);
         let index = self.flow(at, segment.key);
@@ -291,14 +291,14 @@ mod tests {
         Time::ZERO + Span::from_millis(ms)
     }
 
-    fn seen(sequence: u32, id: u16) -> Seen {
+    fn packet(sequence: u32, id: u16) -> ParsedPacket {
         packet::read(&segment(sequence, id, &[0; 1000]), 0).unwrap()
     }
 
     #[test]
     fn an_overtaken_packet_is_lost_and_its_bytes_count_as_retransmitted() {
         let mut ledger = Ledger::new(Span::from_millis(10));
-        let packets: Vec<Seen> = (0..4).map(|number| seen(number * 1000, number as u16)).collect();
+        let packets: Vec<ParsedPacket> = (0..4).map(|number| packet(number * 1000, number as u16)).collect();
         packets.iter().for_each(|packet| ledger.enter(at_ms(0), packet));
         for number in [0, 2] {
             ledger.leave(at_ms(5), &packets[number]);
@@ -307,7 +307,7 @@ mod tests {
         let count = ledger.counts().remove(0);
         assert_eq!((count.entered_packets, count.delivered_packets, count.lost_packets), (4, 2, 1));
         assert_eq!((count.delivered_bytes, count.retransmits), (2000, Some(0)));
-        let again = seen(1000, 9);
+        let again = packet(1000, 9);
         ledger.enter(at_ms(20), &again);
         ledger.leave(at_ms(27), &again);
         let count = ledger.counts().remove(0);
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn identical_packets_are_matched_in_fifo_order() {
         let mut ledger = Ledger::new(Span::ZERO);
-        let same = seen(0, 0);
+        let same = packet(0, 0);
         ledger.enter(at_ms(0), &same);
         ledger.enter(at_ms(1), &same);
         ledger.leave(at_ms(4), &same);
@@ -340,9 +340,9 @@ mod tests {
     fn a_packet_that_does_not_leave_within_ten_seconds_is_lost_and_evicted() {
         let mut ledger = Ledger::new(Span::ZERO);
         for _ in 0..2 {
-            ledger.enter(at_ms(0), &seen(0, 0));
+            ledger.enter(at_ms(0), &packet(0, 0));
         }
-        ledger.enter(at_ms(9_000), &seen(1000, 1));
+        ledger.enter(at_ms(9_000), &packet(1000, 1));
         assert_eq!(ledger.counts()[0].lost_packets, 0, "nothing has overtaken them");
         ledger.advance(at_ms(11_000));
         assert_eq!((ledger.counts()[0].lost_packets, ledger.on_path.len(), ledger.alike.len()), (2, 1, 0));

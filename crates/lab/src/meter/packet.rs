@@ -52,7 +52,7 @@ impl FlowKey {
 
 /// A packet, as far as the meter needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct ParsedPacket {
     pub key: FlowKey,
     /// Transport payload.
     pub payload_bytes: u64,
@@ -71,7 +71,7 @@ pub(super) struct Seen {
 /// Reads an IP packet of which at least the headers are there; `segment_bytes` is the payload of each packet that the
 /// kernel leaves to the interface to cut from it, zero: it is one packet. Returns `None` for what is neither TCP nor
 /// UDP, and for fragments.
-pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<Seen> {
+pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<ParsedPacket> {
     let (head, transport) = match ip.first()? >> 4 {
         4 => version_4(ip)?,
         6 => version_6(ip)?,
@@ -95,7 +95,7 @@ pub(super) fn read(ip: &[u8], segment_bytes: u64) -> Option<Seen> {
     let bytes = identifying.iter().enumerate().filter(|(at, _)| !(checksum..checksum + 2).contains(at));
     let addresses = octets(head.from).into_iter().chain(octets(head.to));
     let all = addresses.chain(head.id.to_be_bytes()).chain([head.protocol]).chain(bytes.map(|(_, byte)| *byte));
-    Some(Seen {
+    Some(ParsedPacket {
         key: FlowKey { protocol, from, to },
         payload_bytes,
         ip_bytes: head.ip_bytes,

@@ -15,5 +15,5 @@ pub use bayes::{Bayes, BayesSettings};
 pub use bpftune::{Bpftune, BpftuneKey, BpftuneSettings};
 pub use greedy::{Greedy, GreedySettings};
 pub use static_weights::Static;
-pub use threshold_rules::{Known, Rules, RulesError};
+pub use threshold_rules::{Attributes, Rules, RulesError};
 pub use ucb::{Ucb, UcbSettings};

@@ -95,9 +95,9 @@ struct FileRule {
     reason: String,
 }
 
-/// What this host knows in addition to outcomes.
+/// Attributes of this host and of networks, in addition to outcomes.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct Attributes {
     /// Prefix lengths of destinations.
     pub tree: Tree,
     /// Of this host: names that are the same for all of its connections, such as `pop` and `machine`.
@@ -106,7 +106,7 @@ pub struct Known {
     pub places: Places,
 }
 
-/// A policy file that cannot be obeyed.
+/// A policy file that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RulesError {
     /// It is of another version.
@@ -148,21 +148,22 @@ pub enum RulesError {
     Form(String),
 }
 
-/// Thresholds on what is known of a destination.
+/// Thresholds on the averages of a destination.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Rules {
     arms: Arms,
     default: ArmId,
     rules: Vec<Rule>,
-    seen: BTreeMap<Prefix, Seen>,
+    #[serde(rename = "seen")]
+    averages: BTreeMap<Prefix, Averages>,
     /// Not serialized: the reader of a snapshot supplies it.
     #[serde(skip)]
-    known: Arc<Known>,
+    attributes: Arc<Attributes>,
 }
 
-/// What is known of a destination.
+/// Averages of the outcomes of a destination.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-struct Seen {
+struct Averages {
     segments: f64,
     retransmits: f64,
     rtt_min: Option<Span>,
@@ -176,7 +177,7 @@ impl Rules {
     /// # Errors
     /// If the value is not a policy file, is of another version, names an algorithm that is not among the arms, or has
     /// a condition on a value that this host cannot know.
-    pub fn from_value(arms: Arms, file: Value, known: Arc<Known>) -> Result<Rules, RulesError> {
+    pub fn from_value(arms: Arms, file: Value, attributes: Arc<Attributes>) -> Result<Rules, RulesError> {
         let file: File = serde_json::from_value(file).map_err(|error| RulesError::Form(error.to_string()))?;
         if file.format != FORMAT {
             return Err(RulesError::Format(file.format));
@@ -191,23 +192,23 @@ impl Rules {
             let algorithm = find(format!("rules.{name}.algorithm"), &algorithm)?;
             let conditions: Result<Vec<_>, _> = when
                 .into_iter()
-                .map(|(key, wanted)| known.condition(&format!("rules.{name}.when.{key}"), &key, wanted))
+                .map(|(key, wanted)| attributes.condition(&format!("rules.{name}.when.{key}"), &key, wanted))
                 .collect();
             let conditions = conditions?;
             // What is the same for the whole host is decided now.
-            if conditions.iter().all(|condition| *condition != Asked::No) {
-                let when = conditions.into_iter().filter_map(Asked::later).collect();
+            if conditions.iter().all(|condition| *condition != Evaluation::No) {
+                let when = conditions.into_iter().filter_map(Evaluation::later).collect();
                 rules.push(Rule { name, algorithm, when, reason });
             }
         }
-        Ok(Rules { arms, default, rules, seen: BTreeMap::new(), known })
+        Ok(Rules { arms, default, rules, averages: BTreeMap::new(), attributes })
     }
 
     /// Goes on with what another one has seen, if its rules are the same.
     pub(crate) fn restore_from(&mut self, other: Rules) -> bool {
         let is_same = self.default == other.default && self.rules == other.rules;
         if is_same {
-            self.seen = other.seen;
+            self.averages = other.averages;
         }
         is_same
     }
@@ -220,44 +221,44 @@ impl Rules {
     fn is_met(&self, condition: &Condition, prefix: Prefix, class: Class) -> bool {
         match condition {
             Condition::Within(quantity, range) => self
-                .seen
+                .averages
                 .get(&prefix)
                 .and_then(|averages| averages.value(*quantity))
                 .is_some_and(|value| range.has(value)),
             Condition::Networks(networks) => networks.iter().any(|network| network.has(prefix)),
             Condition::Direction(directions) => directions.contains(&class.direction),
             Condition::Place(column, names) => {
-                self.known.places.value(prefix, column).is_some_and(|value| names.iter().any(|name| name == value))
+                self.attributes.places.value(prefix, column).is_some_and(|value| names.iter().any(|name| name == value))
             }
         }
     }
 }
 
-/// A condition as it stands when the file is read.
+/// Result of a condition when the file is read.
 #[derive(Clone, Debug, PartialEq)]
-enum Asked {
+enum Evaluation {
     Yes,
     No,
     Later(Condition),
 }
 
-impl Asked {
+impl Evaluation {
     fn later(self) -> Option<Condition> {
         match self {
-            Asked::Later(condition) => Some(condition),
-            Asked::Yes | Asked::No => None,
+            Evaluation::Later(condition) => Some(condition),
+            Evaluation::Yes | Evaluation::No => None,
         }
     }
 }
 
-impl Known {
-    fn condition(&self, place: &str, key: &str, wanted: Value) -> Result<Asked, RulesError> {
+impl Attributes {
+    fn condition(&self, place: &str, key: &str, wanted: Value) -> Result<Evaluation, RulesError> {
         let error = |why: String, expected| RulesError::Condition { place: place.to_owned(), why, expected };
         let quantity: Result<Quantity, _> = serde_json::from_value(Value::String(key.to_owned()));
         if let Ok(quantity) = quantity {
             let range = serde_json::from_value(wanted)
                 .map_err(|cause| error(cause.to_string(), "a range such as { at_least = 0.01, at_most = 0.1 }"))?;
-            return Ok(Asked::Later(Condition::Within(quantity, range)));
+            return Ok(Evaluation::Later(Condition::Within(quantity, range)));
         }
         let is_named = ["prefix", "direction"].contains(&key) || self.host.contains_key(key);
         if !is_named && !self.places.columns().any(|column| column == key) {
@@ -278,19 +279,19 @@ impl Known {
                     Ok(network) => Ok(network),
                     Err(cause) => Err(error(cause.to_string(), "networks")),
                 };
-                Ok(Asked::Later(Condition::Networks(names.into_iter().map(network).collect::<Result<_, _>>()?)))
+                Ok(Evaluation::Later(Condition::Networks(names.into_iter().map(network).collect::<Result<_, _>>()?)))
             }
             "direction" => {
                 let direction = |name: String| {
                     serde_json::from_value(Value::String(name))
                         .map_err(|cause| error(cause.to_string(), "\"in\" or \"out\""))
                 };
-                Ok(Asked::Later(Condition::Direction(names.into_iter().map(direction).collect::<Result<_, _>>()?)))
+                Ok(Evaluation::Later(Condition::Direction(names.into_iter().map(direction).collect::<Result<_, _>>()?)))
             }
             _ => Ok(match self.host.get(key) {
-                Some(own) if names.contains(own) => Asked::Yes,
-                Some(_) => Asked::No,
-                None => Asked::Later(Condition::Place(key.to_owned(), names)),
+                Some(own) if names.contains(own) => Evaluation::Yes,
+                Some(_) => Evaluation::No,
+                None => Evaluation::Later(Condition::Place(key.to_owned(), names)),
             }),
         }
     }
@@ -302,7 +303,7 @@ impl Known {
     }
 }
 
-impl Seen {
+impl Averages {
     fn value(&self, quantity: Quantity) -> Option<f64> {
         match quantity {
             Quantity::BufferBdp => self.buffer_bdp,
@@ -339,7 +340,7 @@ impl Policy for Rules {
 
     fn observe(&mut self, outcome: &Outcome, _now: Time) -> Vec<PolicyEvent> {
         let is_loss_based = self.arms.arm(outcome.arm).is_loss_based;
-        self.seen.entry(outcome.prefix).or_default().add(outcome, is_loss_based);
+        self.averages.entry(outcome.prefix).or_default().add(outcome, is_loss_based);
         Vec::new()
     }
 

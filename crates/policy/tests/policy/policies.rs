@@ -4,8 +4,8 @@ use crate::synthetic::{BBR, CUBIC, Luck, arms, at, outcome, prefix, run};
 use serde_json::json;
 use std::sync::Arc;
 use thalweg_policy::{
-    Ab, AbUnit, ArmId, Arms, Bpftune, BpftuneKey, BpftuneSettings, Class, Direction, Greedy, Known, Loss, Objective,
-    Outcome, Places, Policy, Rules, RulesError, Static, Ucb,
+    Ab, AbUnit, ArmId, Arms, Attributes, Bpftune, BpftuneKey, BpftuneSettings, Class, Direction, Greedy, Loss,
+    Objective, Outcome, Places, Policy, Rules, RulesError, Static, Ucb,
 };
 use thalweg_units::{Packets, Rate, Span, Time};
 
@@ -146,9 +146,9 @@ fn an_invalid_policy_file_is_rejected() {
 }
 
 /// A file with one rule for BBR, and what is known here.
-fn rule_when(when: serde_json::Value, known: Known) -> Result<Rules, RulesError> {
+fn rule_when(when: serde_json::Value, attributes: Attributes) -> Result<Rules, RulesError> {
     let rules = json!([{"name": "here", "algorithm": "bbr", "when": when}]);
-    Rules::from_value(arms(), json!({"format": 1, "default": "cubic", "rules": rules}), Arc::new(known))
+    Rules::from_value(arms(), json!({"format": 1, "default": "cubic", "rules": rules}), Arc::new(attributes))
 }
 
 fn table() -> Places {
@@ -164,7 +164,7 @@ fn table() -> Places {
 
 #[test]
 fn a_network_rule_applies_from_the_first_connection() {
-    let rules = rule_when(json!({"prefix": ["198.51.0.0/16", "2001:db8::/32"]}), Known::default()).unwrap();
+    let rules = rule_when(json!({"prefix": ["198.51.0.0/16", "2001:db8::/32"]}), Attributes::default()).unwrap();
     assert_eq!(probability(&rules, "198.51.100.0/24", BBR), 1.0);
     assert_eq!(probability(&rules, "2001:db8:7::/48", BBR), 1.0);
     assert_eq!(probability(&rules, "192.0.2.0/24", BBR), 0.0);
@@ -172,25 +172,25 @@ fn a_network_rule_applies_from_the_first_connection() {
 
 #[test]
 fn a_prefix_table_is_searched_by_longest_prefix_match() {
-    let known = || Known { places: table(), ..Known::default() };
-    let rules = rule_when(json!({"as": ["AS64496", "AS64500"]}), known()).unwrap();
+    let attributes = || Attributes { places: table(), ..Attributes::default() };
+    let rules = rule_when(json!({"as": ["AS64496", "AS64500"]}), attributes()).unwrap();
     assert_eq!(probability(&rules, "192.0.7.0/24", BBR), 1.0);
     assert_eq!(probability(&rules, "192.0.2.0/24", BBR), 0.0, "a longer network is another's");
     assert_eq!(probability(&rules, "198.51.100.0/24", BBR), 0.0, "the operator of this network is unknown");
-    let rules = rule_when(json!({"as": ["AS64497"], "country": [""]}), known()).unwrap();
+    let rules = rule_when(json!({"as": ["AS64497"], "country": [""]}), attributes()).unwrap();
     assert_eq!(probability(&rules, "192.0.2.0/24", BBR), 0.0, "what is empty is not known");
 }
 
 #[test]
 fn a_rule_for_another_server_is_ignored_and_one_for_this_server_applies() {
-    let known = || Known { host: [("pop".to_owned(), "lon".to_owned())].into(), ..Known::default() };
-    let share = |pop: &str| probability(&rule_when(json!({"pop": [pop]}), known()).unwrap(), "192.0.2.0/24", BBR);
+    let attributes = || Attributes { host: [("pop".to_owned(), "lon".to_owned())].into(), ..Attributes::default() };
+    let share = |pop: &str| probability(&rule_when(json!({"pop": [pop]}), attributes()).unwrap(), "192.0.2.0/24", BBR);
     assert_eq!((share("lon"), share("fra")), (1.0, 0.0));
 }
 
 #[test]
 fn a_rule_can_depend_on_the_side_that_opens_the_connection() {
-    let rules = rule_when(json!({"direction": ["out"]}), Known::default()).unwrap();
+    let rules = rule_when(json!({"direction": ["out"]}), Attributes::default()).unwrap();
     let share =
         |direction| rules.weights(prefix("192.0.2.0/24"), Class { direction, size: None }, NOW).probability(BBR);
     assert_eq!((share(Direction::Out), share(Direction::In)), (1.0, 0.0));
@@ -198,7 +198,7 @@ fn a_rule_can_depend_on_the_side_that_opens_the_connection() {
 
 #[test]
 fn a_rule_with_an_unknown_value_is_rejected_with_the_known_ones() {
-    let refusal = |when| rule_when(when, Known::default()).unwrap_err().to_string();
+    let refusal = |when| rule_when(when, Attributes::default()).unwrap_err().to_string();
     let unknown = refusal(json!({"as": ["AS64496"]}));
     assert!(
         unknown.starts_with("rules.here.when.as: this value is unknown") && unknown.contains("rtt_s, prefix"),
