@@ -31,12 +31,15 @@ esac
 
 DPKG_DEB = """\
 mkdir -p package/boot package/lib/modules/6.7.8/kernel/net/ipv4 package/lib/modules/6.7.8/kernel/drivers/gpu
+mkdir -p package/lib/modules/6.7.8/kernel/fs/9p package/lib/modules/6.7.8/kernel/fs/ext4
 case "$(cat p.deb)" in
 *doc*) exit 0 ;;
 esac
 echo image >package/boot/vmlinuz-6.7.8-cloud-amd64
 echo bbr >package/lib/modules/6.7.8/kernel/net/ipv4/tcp_bbr.ko
 echo big >package/lib/modules/6.7.8/kernel/drivers/gpu/big.ko
+echo 9p >package/lib/modules/6.7.8/kernel/fs/9p/9p.ko
+echo ext4 >package/lib/modules/6.7.8/kernel/fs/ext4/ext4.ko
 """
 
 
@@ -66,7 +69,8 @@ def test_the_guest_files_of_a_package_are_kept_and_used(thalweg: Thalweg, vm: Pa
     folder = vm / "kernels" / "6.7.8-cloud-amd64"
     assert done.stdout == f"fetched: Linux 6.7.8-cloud-amd64, {folder}\n"
     assert (folder / "vmlinuz").read_text() == "image\n"
-    assert [file.name for file in (folder / "modules").rglob("*.ko")] == ["tcp_bbr.ko"], "no guest has a graphics card"
+    modules = sorted(file.name for file in (folder / "modules").rglob("*.ko"))
+    assert modules == ["9p.ko", "tcp_bbr.ko"], "no guest has a graphics card or a disk; programs need 9p"
     described = json.loads((folder / "kernel.json").read_text())
     assert (described["format"], described["image"], described["modules"]) == (1, "vmlinuz", "modules")
     assert guests.current() == guests.kernels()[0]

@@ -90,7 +90,7 @@ fn programs_run_in_the_guest_and_are_measured_and_reported() {
 }
 
 #[test]
-fn a_kernel_that_cannot_reach_the_machines_programs_is_reported_with_one_that_can() {
+fn a_guest_kernel_without_9p_is_reported_with_the_command_that_fetches_one() {
     if !is_available() {
         return;
     }

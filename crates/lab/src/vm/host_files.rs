@@ -1,5 +1,4 @@
-//! The machine's files in a guest that runs programs: the whole tree, read-only, and the folder of the programs'
-//! output.
+//! The machine's files in a guest that runs programs: the whole tree, read-only, and the folder of their output.
 //!
 //! ```text
 //!  machine                     guest

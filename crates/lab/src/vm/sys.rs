@@ -1,21 +1,29 @@
-//! What is done to a guest's process between fork and exec: chroot(2).
+//! What is done to a guest's process between fork and exec: unshare(2), mount(2), chroot(2), as switch_root(8) does.
 #![allow(unsafe_code)]
 
+use rustix::mount::mount_move;
+use rustix::process::{chdir, chroot};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::ffi::CString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process that will be started see `folder` as its root, and start there.
+/// Has the process that will be started live in a mount namespace whose root is what is mounted at `folder`. A plain
+/// chroot(2) would forbid it user namespaces, which sandboxes of browsers use.
 ///
 /// # Errors
 /// `folder` has a null byte.
 pub(super) fn root_at<'a>(command: &'a mut Command, folder: &str) -> io::Result<&'a mut Command> {
     let folder = CString::new(folder)?;
     let change = move || {
-        rustix::process::chroot(&*folder)?;
-        rustix::process::chdir(c"/").map_err(io::Error::from)
+        chdir(&*folder)?;
+        // SAFETY: the process has one thread, and shares no descriptors.
+        unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+        mount_move(c".", c"/")?;
+        chroot(c".")?;
+        chdir(c"/").map_err(io::Error::from)
     };
-    // SAFETY: between fork and exec it makes two system calls and allocates nothing.
+    // SAFETY: between fork and exec it makes system calls and allocates nothing.
     Ok(unsafe { command.pre_exec(change) })
 }
