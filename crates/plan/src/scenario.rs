@@ -395,7 +395,7 @@ pub struct Host {
     #[schemars(extend("format" = "size"))]
     pub sndbuf_max: Option<String>,
     /// Maximum receive buffer of a connection (the third value of tcp_rmem). Default: too large to limit it. The window
-    /// is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it limits flows that
+    /// is half of it on Linux 6.1, and about 0.6 of it since 6.6. On hosts other than `receiver` it limits flows that
     /// go up.
     #[schemars(extend("format" = "size"))]
     pub rcvbuf_max: Option<String>,

@@ -6,7 +6,9 @@
 //! | receive buffer for `c` bytes read per round trip | 2 `c` + 16 segments, more while `c` grows | as 6.1 | 2 `c` + what lies beyond a gap, more while `c` grows |
 //! | memory of a piece in the send buffer besides its payload | 1280 bytes | 832 bytes | as 6.12 |
 //! | memory of a segment that the send buffer is sized for | 4352 bytes | 4352 bytes | 2304 bytes |
-//! | memory of a full segment in the receive buffer | 2728 bytes | 2304 bytes | as 6.12 |
+//! | memory of a full segment in the receive buffer | 2728 bytes | 2408 bytes | 2304 bytes |
+//! | memory of a further segment beyond a gap | as the first | its payload, and 960 bytes for every 17 | as the first |
+//! | bytes read per round trip where a gap is filled | all | less those that wait | all |
 //! | time for writing a packet | none | 2 to 4 us | as 6.12 |
 //!
 //! The memory of a segment that the send buffer is sized for depends on how a kernel was built, not on its version: it
@@ -14,11 +16,37 @@
 //! to 4096 bytes and a descriptor. The 6.18 kernel of our comparison has neither, and rounds it up to 2048 bytes.
 //!
 //! 6.1 was compared with a kernel in virtual time, where programs take no time and segments pass from namespace to
-//! namespace; 6.18 with a kernel on a machine, where segments come from a network card or the relay. 6.12 is derived
-//! from its sources.
+//! namespace, and so was the receive buffer of 6.12 (6.12.117); 6.18 with a kernel on a machine, where segments come
+//! from a network card or the relay. The rest of 6.12 is derived from its sources.
 
 use rand_core::Rng;
 use thalweg_units::Span;
+
+/// Bytes of memory of a socket buffer besides its payload, where that lies in fragments (6.12).
+const BUFFER_OVERHEAD: u64 = 960;
+/// Most fragments of a socket buffer, each a segment: MAX_SKB_FRAGS.
+pub(crate) const MAX_FRAGMENTS: u64 = 17;
+
+/// What a receiver holds beyond a gap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Payload bytes.
+    pub bytes: u64,
+    /// Runs of segments without a gap between them.
+    pub runs: u64,
+}
+
+impl Held {
+    /// With `len` bytes more that are in order.
+    pub fn with(self, len: u32) -> Held {
+        Held { bytes: self.bytes + u64::from(len), runs: self.runs + 1 }
+    }
+
+    /// Without the `len` bytes that have just arrived.
+    pub fn without(self, len: u32) -> Held {
+        Held { bytes: self.bytes.saturating_sub(u64::from(len)), ..self }
+    }
+}
 
 /// A generation of Linux, named after a long-term kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,12 +80,29 @@ impl KernelGeneration {
     }
 
     /// Bytes of memory of a full segment in the receive buffer: a packet of 1500 bytes that passes from namespace to
-    /// namespace on 6.1, and one that a driver or a packet socket has allocated on later ones.
+    /// namespace on 6.1 and 6.12, and one that a driver or a packet socket has allocated on 6.18.
     pub(crate) fn segment_memory(self) -> u64 {
         match self {
             KernelGeneration::Linux6_1 => 2728,
-            KernelGeneration::Linux6_12 | KernelGeneration::Linux6_18 => 2304,
+            KernelGeneration::Linux6_12 => 1448 + BUFFER_OVERHEAD,
+            KernelGeneration::Linux6_18 => 2304,
         }
+    }
+
+    /// Bytes of memory of `held`, segments of up to `mss` bytes beyond a gap. 6.12 appends a segment to the socket
+    /// buffer of the one before, as long as that has a fragment left (`tcp_ooo_try_coalesce`).
+    pub(crate) fn held_memory(self, held: Held, mss: u64) -> u64 {
+        let mss = mss.max(1);
+        if self != KernelGeneration::Linux6_12 {
+            return held.bytes * self.segment_memory() / mss;
+        }
+        held.bytes + BUFFER_OVERHEAD * (held.runs + held.bytes / (MAX_FRAGMENTS * mss))
+    }
+
+    /// Whether what waits in the receive queue is subtracted from what was read in a round trip
+    /// (`tcp_rcv_space_adjust` of 6.12.117).
+    pub(crate) fn subtracts_queue(self) -> bool {
+        self == KernelGeneration::Linux6_12
     }
 
     /// Time that the application is busy with a write during which `packets` leave: 2 to 4 us each. ACKs that come

@@ -317,7 +317,7 @@ class Host(Table):
     """
     rcvbuf_max: Size | None = None
     """Maximum receive buffer of a connection (the third value of tcp_rmem). Default: too large to limit it. The window
-    is half of it on Linux 6.1, and about 0.62 of it since 6.6. On hosts other than `receiver` it limits flows that go
+    is half of it on Linux 6.1, and about 0.6 of it since 6.6. On hosts other than `receiver` it limits flows that go
     up.
     """
     delay_jitter: Time | None = None

@@ -65,7 +65,7 @@ impl Receiver {
             return;
         }
         self.ecn.is_ece = self.ecn.is_ce;
-        let window = self.window.select(self.ecn.next_bytes, self.stream.held_bytes());
+        let window = self.window.select(self.ecn.next_bytes, self.stream.held());
         self.outbox.push_back(ToSender::Ack(AckPacket {
             next: Seq(self.ecn.next),
             window: Bytes(window.size),

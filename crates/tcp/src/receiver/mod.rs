@@ -240,8 +240,8 @@ impl Receiver {
                 self.send_ack(now);
             }
             Arrival::OutOfOrder { is_new } => {
-                let held_bytes = self.stream.held_bytes().saturating_sub(u64::from(data.len));
-                if is_new && self.window.grow(data.len, held_bytes) {
+                let held = self.stream.held().without(data.len);
+                if is_new && self.window.grow(data.len, held) {
                     self.acks.force_one_quick();
                 }
                 self.window.on_gap(self.stream.span_bytes());
@@ -257,15 +257,16 @@ impl Receiver {
                 self.window.measure_rtt_by_window(now, self.stream.next_bytes());
                 self.on_ecn_field(now, data);
                 // It is still in the buffer at this moment.
-                let held_bytes = self.stream.held_bytes() + u64::from(data.len);
-                if data.len >= 128 && self.window.grow(data.len, held_bytes) {
+                let held = self.stream.held().with(data.len);
+                if data.len >= 128 && self.window.grow(data.len, held) {
                     self.acks.force_one_quick();
                 }
                 if is_gap_filled {
                     self.acks.force_now();
                 }
                 self.decide_ack(now);
-                self.window.on_read(now, self.stream.next_bytes(), self.stream.span_bytes());
+                let arrived = data.offset.0 + u64::from(data.len);
+                self.window.on_read(now, arrived, self.stream.next_bytes(), self.stream.span_bytes());
                 self.decide_ack_after_read(now);
             }
         }
@@ -273,7 +274,7 @@ impl Receiver {
 
     /// Sends an ACK of everything there is.
     fn send_ack(&mut self, now: Time) {
-        let window = self.window.select(self.stream.next_bytes(), self.stream.held_bytes());
+        let window = self.window.select(self.stream.next_bytes(), self.stream.held());
         if window.is_short {
             self.acks.stop_quick();
         }

@@ -5,6 +5,7 @@
 //! reported once, in front of them (RFC 2883), and not at all if its ACK was held back and another segment came
 //! meanwhile.
 
+use crate::kernel::Held;
 use crate::packet::{Data, SackBlock, SackList, Seq};
 use std::collections::VecDeque;
 
@@ -62,9 +63,9 @@ impl Reassembly {
         self.next_bytes
     }
 
-    /// Bytes beyond a gap.
-    pub fn held_bytes(&self) -> u64 {
-        self.held_bytes
+    /// What lies beyond a gap.
+    pub fn held(&self) -> Held {
+        Held { bytes: self.held_bytes, runs: self.islands.len() as u64 }
     }
 
     /// From what is in order to the end of what lies beyond a gap, in bytes.

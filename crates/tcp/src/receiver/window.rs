@@ -5,11 +5,11 @@
 //! from 6.6 on what payload is of the memory of the first full segment that arrives (`scaling_ratio`, in 256ths). The
 //! window opens by two segments for each that arrives until it reaches what the buffer allows, and never shrinks.
 //!
-//! Approximations: a full segment beyond a gap takes what [`KernelGeneration::segment_memory`] says, and others in
-//! proportion. What is in order takes none, since the application reads at once; hence the window never closes.
+//! Approximations: segments beyond a gap take what [`KernelGeneration::held_memory`] says. What is in order takes none,
+//! since the application reads at once; hence the window never closes.
 //! Segments beyond the window or without room in the buffer are not refused: the sender keeps to the window.
 
-use crate::kernel::KernelGeneration;
+use crate::kernel::{Held, KernelGeneration, MAX_FRAGMENTS};
 use crate::packet::{Data, Timestamp};
 use thalweg_units::{Bytes, Span, Time};
 
@@ -127,9 +127,9 @@ impl ReceiveWindow {
         Span(self.rtt_8 / 8)
     }
 
-    /// The window for an ACK at `next_bytes` while `held` bytes lie beyond a gap.
-    pub fn select(&mut self, next_bytes: u64, held_bytes: u64) -> Selected {
-        let free = self.free(held_bytes);
+    /// The window for an ACK at `next_bytes` while `held` lies beyond a gap.
+    pub fn select(&mut self, next_bytes: u64, held: Held) -> Selected {
+        let free = self.free(held);
         let full = self.space(self.buffer).min(self.clamp);
         let size = free.min(self.opened);
         let unit = 1u64 << self.scale;
@@ -141,8 +141,8 @@ impl ReceiveWindow {
     }
 
     /// A segment has arrived: opens the window by two, if there is room. Whether it did.
-    pub fn grow(&mut self, len: u32, held_bytes: u64) -> bool {
-        let free = self.clamp.min(self.free(held_bytes)).saturating_sub(self.opened);
+    pub fn grow(&mut self, len: u32, held: Held) -> bool {
+        let room = self.clamp.min(self.free(held)).saturating_sub(self.opened);
         // A segment with more bookkeeping than payload opens it by less: by twice its payload.
         let is_full = self.space(self.kernel.segment_memory()) <= u64::from(len);
         let step = if is_full { 2 * self.mss.max(u64::from(len)) } else { 2 * u64::from(len) };
@@ -196,19 +196,29 @@ impl ReceiveWindow {
         self.read_before = self.read_before.min(clamp);
     }
 
-    /// The application has read up to `next_bytes`; the last segment beyond a gap ends `span` bytes behind it. Once a
-    /// round trip: makes the buffer large enough for a sender that doubles its rate.
-    pub fn on_read(&mut self, now: Time, next_bytes: u64, span: u64) {
+    /// The application reads up to `next_bytes`: the segment that ends at `arrived`, and what it has joined to the
+    /// stream. The last segment beyond a gap ends `span` bytes behind it. Once a round trip: makes the buffer large
+    /// enough for a sender that doubles its rate.
+    pub fn on_read(&mut self, now: Time, arrived: u64, next_bytes: u64, span: u64) {
         if self.rtt_8 == 0 || now.since(self.read_at).0 < self.rtt_8 / 8 {
             return;
         }
-        let read = next_bytes - self.read_from;
+        let waiting = self.waiting(arrived, next_bytes);
+        let read_to = next_bytes - waiting;
+        let read = (read_to - self.read_from).saturating_sub(waiting);
         if read > self.read_before {
             self.expand(read, self.read_before, span);
             self.read_before = read;
         }
-        self.read_from = next_bytes;
+        self.read_from = read_to;
         self.read_at = now;
+    }
+
+    /// Bytes that wait in the receive queue when the first socket buffer of what the application reads was copied. The
+    /// segment that has arrived is the first one, unless all that it has joined fits into its buffer.
+    fn waiting(&self, arrived: u64, next_bytes: u64) -> u64 {
+        let joined = next_bytes - arrived;
+        if self.kernel.subtracts_queue() && joined >= MAX_FRAGMENTS * self.mss { joined } else { 0 }
     }
 
     /// A segment beyond a gap has arrived; the last one ends `span` bytes behind what is in order.
@@ -245,8 +255,8 @@ impl ReceiveWindow {
     }
 
     /// Window that the buffer has left.
-    fn free(&self, held_bytes: u64) -> u64 {
-        let memory = held_bytes * self.kernel.segment_memory() / self.mss.max(1);
+    fn free(&self, held: Held) -> u64 {
+        let memory = self.kernel.held_memory(held, self.mss);
         self.space(self.buffer.saturating_sub(memory))
     }
 }
@@ -263,4 +273,49 @@ fn segment_memory(mss: u64) -> u64 {
         memory += 128;
     }
     memory
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_units::MSS;
+
+    const ROUND_TRIP: Span = Span::from_millis(40);
+
+    /// The buffer after a round trip in which 100 segments were read. One fills a gap, and joins the last `joined`.
+    fn buffer_after(kernel: KernelGeneration, joined: u64) -> u64 {
+        let mut window = ReceiveWindow::new(MSS, Bytes(6 << 20), kernel);
+        window.establish(Time::ZERO);
+        window.measure_ratio(MSS.0 as u32);
+        window.rtt_8 = ROUND_TRIP.0 * 8;
+        window.on_read(Time::ZERO + ROUND_TRIP, (100 - joined) * MSS.0, 100 * MSS.0, 0);
+        window.buffer
+    }
+
+    #[test]
+    fn linux_6_12_subtracts_what_waits_in_the_receive_queue_from_what_was_read() {
+        // tcp_rcv_space_adjust runs after the first socket buffer: 20 segments read, less 80 that wait.
+        assert_eq!(buffer_after(KernelGeneration::Linux6_12, 80), BUFFER_INITIAL);
+        assert!(buffer_after(KernelGeneration::Linux6_12, 20) > BUFFER_INITIAL, "80 less 20 are");
+        // MAX_SKB_FRAGS: 16 segments fit into the socket buffer of the one before them, and nothing waits.
+        let whole = buffer_after(KernelGeneration::Linux6_12, 0);
+        assert_eq!(buffer_after(KernelGeneration::Linux6_12, 16), whole);
+        assert!(buffer_after(KernelGeneration::Linux6_12, 17) < whole);
+        assert_eq!(
+            buffer_after(KernelGeneration::Linux6_1, 80),
+            buffer_after(KernelGeneration::Linux6_1, 0),
+            "6.1 subtracts nothing"
+        );
+    }
+
+    #[test]
+    fn on_linux_6_12_segments_beyond_a_gap_share_socket_buffers() {
+        // tcp_ooo_try_coalesce: 34 segments in a row fill two socket buffers of 17 fragments.
+        let in_a_row = Held { bytes: 34 * MSS.0, runs: 1 };
+        let apart = Held { bytes: 34 * MSS.0, runs: 34 };
+        let kernel = KernelGeneration::Linux6_12;
+        assert!(kernel.held_memory(in_a_row, MSS.0) < 34 * 1_600);
+        assert!(kernel.held_memory(apart, MSS.0) >= 34 * kernel.segment_memory());
+        assert_eq!(KernelGeneration::Linux6_1.held_memory(in_a_row, MSS.0), 34 * 2728);
+    }
 }
