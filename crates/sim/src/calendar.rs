@@ -86,15 +86,15 @@ impl Calendar {
     }
 }
 
-/// When the calendar last promised to look at a timer. Timers move with every packet, mostly to later: an entry is made
-/// only when a timer is due before the one that is already there, and an entry that comes too early is made anew.
+/// Pending calendar entry of a timer. Timers move with every packet, mostly to later times: an entry is scheduled only
+/// if the timer is due before the pending entry, and an entry that expires too early is scheduled again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Alarm {
     set: Option<Time>,
 }
 
 impl Alarm {
-    /// Makes sure that `event` comes at `due` or earlier.
+    /// Schedules `event` at `due`, unless it is already scheduled at that time or earlier.
     pub(crate) fn set(&mut self, due: Option<Time>, event: SimEvent, calendar: &mut Calendar) {
         let Some(due) = due else { return };
         if self.set.is_none_or(|set| due < set) {
@@ -103,8 +103,8 @@ impl Alarm {
         }
     }
 
-    /// The alarm's event has come at `now`. False if it is an entry that an earlier one has replaced.
-    pub(crate) fn ring(&mut self, now: Time) -> bool {
+    /// Handles an entry that expires at `now`. Returns false if an earlier entry has replaced it.
+    pub(crate) fn expire(&mut self, now: Time) -> bool {
         let is_current = self.set == Some(now);
         if is_current {
             self.set = None;
@@ -139,9 +139,9 @@ mod tests {
             alarm.set(Some(Time(due)), event, &mut calendar);
         }
         assert_eq!(calendar.take(Time(7)), Some(event));
-        assert!(alarm.ring(Time(7)));
+        assert!(alarm.expire(Time(7)));
         assert_eq!(calendar.take(Time(9)), Some(event));
-        assert!(!alarm.ring(Time(9)), "7 had replaced 9");
+        assert!(!alarm.expire(Time(9)), "7 had replaced 9");
         assert_eq!(calendar.take(Time(99)), None);
     }
 }

@@ -20,7 +20,7 @@ impl Simulation {
     pub(crate) fn on_interrupt(&mut self, host: usize, sink: &mut dyn Sink) {
         let now = self.now;
         let Some(card) = &mut self.cards[host] else { return };
-        if !card.alarm.ring(now) {
+        if !card.alarm.expire(now) {
             return;
         }
         for packet in card.take() {

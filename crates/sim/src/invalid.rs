@@ -6,12 +6,12 @@ use crate::error::Error;
 use thalweg_plan::plan::{Capacity, Cpu, Experiment, Flow, Host, Link, Load, Loss, Repeat, Traces};
 use thalweg_units::{Bytes, Rate, Span};
 
-/// Longest period of a CPU: with the longest cost in the shortest slice, times stay below 2^64 ns.
-const LONGEST_PERIOD: Span = Span::from_secs(60);
+/// Maximum period of a CPU: with the longest cost in the shortest slice, times stay below 2^64 ns.
+const MAX_PERIOD: Span = Span::from_secs(60);
 /// Socket buffers from this size on limit nothing: a plan has it where the scenario names no limit.
 const LARGEST_WINDOW: Bytes = Bytes((1 << 31) - 1);
-/// Most CPU time that a packet or an acknowledgement may take.
-const LONGEST_COST: Span = Span::from_secs(1);
+/// Maximum CPU time per packet or acknowledgement.
+const MAX_COST: Span = Span::from_secs(1);
 
 /// Connections that may be open at once. Each takes some 6 kB, and memory that runs out ends the whole process.
 pub(crate) const MAX_OPEN_CONNECTIONS: usize = 1_000_000;
@@ -64,15 +64,15 @@ fn check_host(name: &str, host: &Host) -> Result<(), Error> {
     if name == "receiver" {
         return Err(Error::invalid(place("cpu"), "a share", "null: a receiver always has its CPU"));
     }
-    if cpu.slice_ns == Span::ZERO || cpu.slice_ns > cpu.period_ns || cpu.period_ns > LONGEST_PERIOD {
+    if cpu.slice_ns == Span::ZERO || cpu.slice_ns > cpu.period_ns || cpu.period_ns > MAX_PERIOD {
         let found = format!("{} out of {}", cpu.slice_ns, cpu.period_ns);
-        let expected = format!("a slice above 0 in a period that is at least as long, and at most {LONGEST_PERIOD}");
+        let expected = format!("a slice above 0 in a period that is at least as long, and at most {MAX_PERIOD}");
         return Err(Error::invalid(place("cpu"), found, expected));
     }
     check_jitter_and_credit(&place, host.second_cpu, &cpu)?;
     for (key, cost) in [("cpu.per_packet_ns", cpu.per_packet_ns), ("cpu.per_ack_ns", cpu.per_ack_ns)] {
-        if cost > LONGEST_COST {
-            return Err(Error::invalid(place(key), cost, format!("{LONGEST_COST} at most")));
+        if cost > MAX_COST {
+            return Err(Error::invalid(place(key), cost, format!("{MAX_COST} at most")));
         }
     }
     Ok(())

@@ -53,7 +53,7 @@ impl Simulation {
     /// A CPU of a host that shares it was to go on now.
     pub(crate) fn on_turn(&mut self, host: usize, cpu: usize, sink: &mut dyn Sink) {
         let now = self.now;
-        if self.cpus[host].get_mut(cpu).is_some_and(|cpu| cpu.alarm.ring(now)) {
+        if self.cpus[host].get_mut(cpu).is_some_and(|cpu| cpu.alarm.expire(now)) {
             self.go_on(host, cpu, sink);
         }
     }

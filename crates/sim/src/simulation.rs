@@ -263,7 +263,7 @@ impl Simulation {
             SimEvent::SenderTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 let host = connection.host;
-                if !connection.sender_alarm.ring(now) {
+                if !connection.sender_alarm.expire(now) {
                     return;
                 }
                 if self.has_two_cpus(host) {
@@ -280,7 +280,7 @@ impl Simulation {
             SimEvent::ReceiverTimer { connection: id } => {
                 let Some(connection) = &mut self.connections[id] else { return };
                 let host = connection.receiving_host;
-                if connection.receiver_alarm.ring(now) {
+                if connection.receiver_alarm.expire(now) {
                     self.assign(host, Task::Acknowledge { connection: id }, sink);
                 }
             }

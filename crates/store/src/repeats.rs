@@ -10,8 +10,8 @@ use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
 use std::collections::HashMap;
 
-/// No more columns are remembered.
-const MOST: usize = 256;
+/// Maximum number of remembered columns.
+const MAX_COLUMNS: usize = 256;
 
 /// What was encoded, by the names of columns.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl Repeats {
                 Ok(repeated.encoded.clone())
             }
             _ => {
-                if self.0.len() >= MOST {
+                if self.0.len() >= MAX_COLUMNS {
                     self.0.clear();
                 }
                 self.0.insert(column.name.clone(), Repeat { rows, value, encoded: None });

@@ -8,10 +8,10 @@ const CONNECTION_BYTES: u64 = 448;
 const MEMORY_PART: u64 = 100;
 
 /// On small machines it may be more.
-const LEAST: u32 = 1 << 14;
+const MIN_CONNECTIONS: u32 = 1 << 14;
 
 /// That is 59 MB.
-const MOST: u32 = 1 << 17;
+const MAX_CONNECTIONS: u32 = 1 << 17;
 
 /// Places in a set.
 const WAYS: u32 = 8;
@@ -34,7 +34,9 @@ impl Capacity {
 
     /// For as many as a machine with so much memory should spend memory on.
     pub fn on_machine(memory_bytes: u64) -> Capacity {
-        let count = u32::try_from(memory_bytes / MEMORY_PART / CONNECTION_BYTES).unwrap_or(u32::MAX).clamp(LEAST, MOST);
+        let count = u32::try_from(memory_bytes / MEMORY_PART / CONNECTION_BYTES)
+            .unwrap_or(u32::MAX)
+            .clamp(MIN_CONNECTIONS, MAX_CONNECTIONS);
         // A power of two that is not more.
         Capacity { sets: 1 << (count / WAYS).ilog2() }
     }
@@ -61,9 +63,9 @@ mod tests {
 
     #[test]
     fn default_capacity_is_the_number_of_connections_that_fit_into_1_percent_of_memory() {
-        assert_eq!(Capacity::on_machine(512_000_000).places(), LEAST);
+        assert_eq!(Capacity::on_machine(512_000_000).places(), MIN_CONNECTIONS);
         assert_eq!(Capacity::on_machine(4_480_000_000).places(), 65_536, "100,000 would fit");
-        assert_eq!(Capacity::on_machine(1 << 40).places(), MOST);
+        assert_eq!(Capacity::on_machine(1 << 40).places(), MAX_CONNECTIONS);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use thalweg_store::Problem;
 /// Default address of the metrics.
 pub const DEFAULT: &str = "127.0.0.1:9477";
 
-/// No request is longer.
-const LONGEST_REQUEST: usize = 8192;
+/// Maximum length of a request.
+const MAX_REQUEST_BYTES: usize = 8192;
 
 /// No request has more headers.
 const MAX_HEADERS: usize = 64;
@@ -137,7 +137,7 @@ fn understand(text: &[u8]) -> Option<Target> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(text) {
-        Ok(httparse::Status::Partial) if text.len() < LONGEST_REQUEST => return None,
+        Ok(httparse::Status::Partial) if text.len() < MAX_REQUEST_BYTES => return None,
         Ok(httparse::Status::Complete(_)) => {}
         _ => return Some(Target::Malformed),
     }

@@ -31,7 +31,7 @@ fn invalid_requests_get_an_http_error_status() {
     assert!(send(&server, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(send(&server, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     assert!(send(&server, "EHLO there \u{1}\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    let endless = format!("GET /{}", "a".repeat(3 * LONGEST_REQUEST));
+    let endless = format!("GET /{}", "a".repeat(3 * MAX_REQUEST_BYTES));
     assert!(send(&server, &endless).starts_with("HTTP/1.1 400 "));
     let many = format!("GET /metrics HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(MAX_HEADERS + 1));
     assert!(send(&server, &many).starts_with("HTTP/1.1 400 "));

@@ -4,7 +4,7 @@
 
 use super::observable::{Observable, Request, Tuning};
 use super::serve::{self, Endpoint};
-use super::sorting::{MOST, Selection};
+use super::sorting::{MAX_ROWS, Selection};
 use crate::log;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
@@ -29,8 +29,8 @@ const AGENT_PATIENCE: Duration = Duration::from_secs(30);
 /// Clients that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// No request is longer.
-const LONGEST_REQUEST: usize = 4096;
+/// Maximum length of a request.
+const MAX_REQUEST_BYTES: usize = 4096;
 
 /// A socket that is answered on, until this is dropped.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ impl Endpoint for Questions {
 
     fn answer(&self, request: &[u8], is_over: bool) -> Option<Vec<u8>> {
         let end = request.iter().position(|byte| *byte == b'\n');
-        if end.is_none() && !is_over && request.len() < LONGEST_REQUEST {
+        if end.is_none() && !is_over && request.len() < MAX_REQUEST_BYTES {
             return None;
         }
         let mut answer = reply(&*self.observed, &request[..end.unwrap_or(request.len())]);
@@ -190,9 +190,9 @@ pub fn reply(observed: &dyn Observable, line: &[u8]) -> String {
     let answered = match serde_json::from_slice(line) {
         Ok(Request::Status) => serde_json::to_string(&observed.status()),
         Ok(Request::Open { sort, limit }) => {
-            serde_json::to_string(&observed.open(&Selection { sort, limit: limit.min(MOST) }))
+            serde_json::to_string(&observed.open(&Selection { sort, limit: limit.min(MAX_ROWS) }))
         }
-        Ok(Request::Tuning { limit }) => Ok(tuned(observed, |tuning| tuning.status(limit.min(MOST)))),
+        Ok(Request::Tuning { limit }) => Ok(tuned(observed, |tuning| tuning.status(limit.min(MAX_ROWS)))),
         Ok(Request::Explain { prefix }) => Ok(tuned(observed, |tuning| tuning.explain(&prefix))),
         Err(error) => Err(error),
     };

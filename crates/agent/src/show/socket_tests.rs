@@ -103,7 +103,7 @@ fn the_requested_number_of_connections_is_capped() {
     for limit in [20, usize::MAX] {
         ask(&path, &Request::Open { sort: SortBy::Srtt, limit }).unwrap();
     }
-    assert_eq!(*counts.0.lock().unwrap(), [20, MOST]);
+    assert_eq!(*counts.0.lock().unwrap(), [20, MAX_ROWS]);
 }
 
 /// Waits until an agent answers.

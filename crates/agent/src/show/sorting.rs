@@ -63,8 +63,8 @@ impl SortBy {
     }
 }
 
-/// An answer has no more connections than this: the agent's memory is the server's. Each takes some 500 bytes, twice.
-pub const MOST: usize = 10_000;
+/// Maximum number of rows of an answer, to bound the agent's memory: a connection takes about 500 bytes, twice.
+pub const MAX_ROWS: usize = 10_000;
 
 /// An order and the number of entries to return.
 #[derive(Clone, Copy, Debug)]

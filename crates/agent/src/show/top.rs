@@ -3,7 +3,7 @@
 use super::observable::Request;
 use super::snapshot::OpenConnections;
 use super::socket;
-use super::sorting::{MOST, SortBy};
+use super::sorting::{MAX_ROWS, SortBy};
 use super::table::{self, COLUMNS};
 use super::terminal::Terminal;
 use super::words::count;
@@ -24,7 +24,7 @@ const INTERVAL: Duration = Duration::from_secs(2);
 /// # Errors
 /// If no agent answers, or this user may not ask it.
 pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
-    let open = look(path, sort, MOST)?;
+    let open = look(path, sort, MAX_ROWS)?;
     if open.total > open.connections.len() as u64 {
         let (shown, total) = (count(open.connections.len() as u64), count(open.total));
         log::warning(&format!("the first {shown} of {total} connections, sorted by {}", table::heading(sort)));

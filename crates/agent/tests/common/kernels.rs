@@ -39,7 +39,7 @@ const AGENT: &str = env!("CARGO_BIN_EXE_thalweg-agent");
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The kernel that `thalweg kernel fetch` downloads on Debian 12; this one is required.
-const LEAST: (u32, u32) = (6, 1);
+const REQUIRED: (u32, u32) = (6, 1);
 
 /// The backports kernel of Debian 12. Mirrors may lack it, so it is optional.
 const NEWER: (u32, u32) = (6, 12);
@@ -74,7 +74,7 @@ pub fn run_on_all(tests: &Tests<'_>) {
     }
     let kernels = kernels();
     let has = |wanted: (u32, u32)| kernels.iter().any(|kernel| version(&name(kernel)) == wanted);
-    if !has(LEAST) {
+    if !has(REQUIRED) {
         return left_out("there is no kernel for guests", "thalweg kernel fetch has fetched none of 6.1");
     }
     if !has(NEWER) {
@@ -104,7 +104,7 @@ fn kernels() -> Vec<PathBuf> {
         return Vec::new();
     };
     let kernels = entries.flatten().map(|entry| entry.path()).filter(|path| path.join("vmlinuz").exists());
-    let mut kernels: Vec<PathBuf> = kernels.filter(|path| version(&name(path)) >= LEAST).collect();
+    let mut kernels: Vec<PathBuf> = kernels.filter(|path| version(&name(path)) >= REQUIRED).collect();
     kernels.sort();
     kernels
 }

@@ -31,8 +31,8 @@ const DOUBT_US: u64 = 30_000;
 const BURST_US: u64 = 1024;
 const BURST_RATIO: u64 = 16;
 
-/// Time counts up to this.
-const LONGEST_US: u64 = 1 << 20;
+/// Longer times are clamped to this value.
+const MAX_US: u64 = 1 << 20;
 
 /// A stall is remembered for this number of RTTs plus stall lengths.
 const MEMORY_ROUNDS: u64 = 10;
@@ -152,7 +152,7 @@ impl Schedule {
     /// One ACK, after BBR.
     pub fn step(&mut self, input: &Input) -> Output {
         let mut output = Output::default();
-        if input.min_rtt_us > LONGEST_US {
+        if input.min_rtt_us > MAX_US {
             // What comes until it is shorter counts for nothing later.
             (self.seen_us, self.delivered, self.lost) = (0, input.delivered, input.lost);
             return output;
@@ -162,7 +162,7 @@ impl Schedule {
             self.forget();
         }
         if self.account(input, free_us) {
-            self.on_stall(input, (input.now_us - self.seen_us).min(LONGEST_US));
+            self.on_stall(input, (input.now_us - self.seen_us).min(MAX_US));
         }
         output.is_min_rtt_fresh = self.stall_us > 0
             && input.rtt_us > 0
@@ -213,8 +213,8 @@ impl Schedule {
 
     /// What pacing owes at this ACK. Whether the sender was off CPU before it.
     fn account(&mut self, input: &Input, free_us: u64) -> bool {
-        let away_us = (input.now_us - self.seen_us).min(LONGEST_US);
-        let passed_us = free_us.saturating_sub(self.free_us).min(LONGEST_US);
+        let away_us = (input.now_us - self.seen_us).min(MAX_US);
+        let passed_us = free_us.saturating_sub(self.free_us).min(MAX_US);
         let sent = (input.bytes_sent - self.bytes_sent).min(MAX_BYTES);
         let scheduled = self.rate * passed_us;
 

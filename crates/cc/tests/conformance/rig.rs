@@ -6,8 +6,8 @@ use rand_xoshiro::rand_core::SeedableRng;
 use thalweg_cc::{Ack, CaState, Conn, Controller, Hz, LostSegment, RateSample, Window};
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
-/// Most packets in flight.
-const MOST: u64 = 1_000_000;
+/// Maximum number of packets in flight.
+const MAX_INFLIGHT: u64 = 1_000_000;
 
 /// Segments by which Illinois may raise a window of one segment for each that is acknowledged, as in Linux; and those
 /// that it had saved up where alpha jumps from its smallest value to its largest.
@@ -237,7 +237,7 @@ impl Rig {
     }
 
     fn send(&mut self, packets: Packets) {
-        let room = self.window.cwnd.min(Packets(MOST)).saturating_sub(self.inflight);
+        let room = self.window.cwnd.min(Packets(MAX_INFLIGHT)).saturating_sub(self.inflight);
         let count = packets.min(room);
         if count == Packets::ZERO {
             return;

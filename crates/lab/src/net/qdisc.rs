@@ -15,8 +15,8 @@ use thalweg_plan::plan::Experiment;
 /// Its handle.
 const HANDLE: &str = "1:";
 
-/// Most letters that a kernel keeps of its name.
-const LONGEST_NAME: usize = 15;
+/// Maximum length of a name in the kernel.
+const MAX_NAME_BYTES: usize = 15;
 
 /// Queue disciplines that interfaces of hosts usually have.
 const OF_HOSTS: [&str; 9] = ["pfifo", "bfifo", "pfifo_fast", "fq", "fq_codel", "fq_pie", "codel", "cake", "sfq"];
@@ -24,7 +24,7 @@ const OF_HOSTS: [&str; 9] = ["pfifo", "bfifo", "pfifo_fast", "fq", "fq_codel", "
 /// Whether a queue discipline can have this name. Such a name is one plain word of a command.
 pub(crate) fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-')
+    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-')
 }
 
 /// The command that gives it to the interface of a host.

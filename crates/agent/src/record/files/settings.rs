@@ -7,8 +7,8 @@ use thalweg_store::Problem;
 /// Mode of created folders: records are not world-readable.
 pub const FOLDER_MODE: u32 = 0o750;
 
-/// The shortest --flush. Files are numbered by seconds.
-const SHORTEST_FLUSH: Duration = Duration::from_secs(1);
+/// Minimum of --flush. Files are numbered by seconds.
+const MIN_FLUSH: Duration = Duration::from_secs(1);
 
 /// Settings of a writer of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl Settings {
         let refused = |flag: &str, found: String, expected: &str, hint: &str| {
             Err(Problem::refused("bad-settings", flag, found, expected, hint))
         };
-        if self.flush < SHORTEST_FLUSH {
+        if self.flush < MIN_FLUSH {
             return refused("--flush", format!("{:?}", self.flush), "1s or longer", "--flush 1s");
         }
         if self.rotate < self.flush {

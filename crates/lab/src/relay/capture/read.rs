@@ -7,8 +7,8 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use thalweg_units::{Bytes, Time};
 
-/// No block that we write is longer.
-const LONGEST_BLOCK: usize = 1 << 12;
+/// Maximum length of the blocks that the recorder writes.
+const MAX_BLOCK_BYTES: usize = 1 << 12;
 
 /// Hands over every packet of a capture, in the order in which they were offered.
 ///
@@ -47,7 +47,7 @@ fn next_block(file: &mut impl Read, body: &mut Vec<u8>) -> io::Result<Option<u32
         _ => file.read_exact(&mut head[1..])?,
     }
     let [kind, total] = [number(&head, 0), number(&head, 4)].map(|field| field.expect("it is there"));
-    let len = (total as usize).checked_sub(8).filter(|len| (4..=LONGEST_BLOCK).contains(len));
+    let len = (total as usize).checked_sub(8).filter(|len| (4..=MAX_BLOCK_BYTES).contains(len));
     body.resize(len.ok_or_else(|| damaged("a block has an impossible length"))?, 0);
     file.read_exact(body)?;
     if number(body, body.len() - 4) != Some(total) {

@@ -19,7 +19,7 @@ const BATCH: usize = 256;
 /// Batches that may wait for the disk: 45 MB, a second and a half at 1.5 Gbit/s with ACKs.
 const WAITING: usize = 1024;
 /// Time after which an incomplete batch is handed over, so that readers can follow a growing file.
-const LONGEST_WAIT: Span = Span::from_millis(100);
+const MAX_WAIT: Span = Span::from_millis(100);
 
 struct Entry {
     packet: Captured,
@@ -65,7 +65,7 @@ impl Recorder {
         head[..len].copy_from_slice(&ip[..len]);
         let waits_since = self.batch.first().map_or(packet.t, |first: &Entry| first.packet.t);
         self.batch.push(Entry { packet, head, len });
-        if self.batch.len() == BATCH || waits_for(waits_since, packet.t) >= LONGEST_WAIT {
+        if self.batch.len() == BATCH || waits_for(waits_since, packet.t) >= MAX_WAIT {
             let next = self.spare.try_recv().unwrap_or_else(|_| Vec::with_capacity(BATCH));
             let batch = std::mem::replace(&mut self.batch, next);
             if let Err(TrySendError::Full(mut batch) | TrySendError::Disconnected(mut batch)) =
