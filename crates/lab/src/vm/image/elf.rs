@@ -108,7 +108,9 @@ mod tests {
         std::fs::write(&copy, &loaded.bytes).unwrap();
         std::fs::set_permissions(&copy, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let answer = Command::new(&copy).arg("--list").output().unwrap();
-        assert!(String::from_utf8_lossy(&answer.stdout).contains("a_program_stripped_to_its_loaded_segments_still_runs"));
+        assert!(
+            String::from_utf8_lossy(&answer.stdout).contains("a_program_stripped_to_its_loaded_segments_still_runs")
+        );
         if let Some(loader) = loaded.loader {
             let libraries = libraries(&loader, &ours).unwrap();
             assert!(libraries.iter().any(|place| place.contains("libc.so")), "{libraries:?}");
