@@ -77,13 +77,15 @@ test-rust: setup ## Rust tests and doc examples
 test-rust-and-studies: setup
 	@tools/together '$(MAKE) test-rust' '$(MAKE) studies'
 
-# Most tests wait for programs that they start. Those of real kernels are in the first part.
+# Most tests wait for programs that they start, so four parts run beside each other. Those of real kernels are in the
+# first part, which has the processor first.
 ADVICE = tests/python/advise tests/python/studies tests/repository/test_policy_outcomes.py
+COMPUTED = $(addprefix tests/python/,analysis plan records report scenario search synth)
 .PHONY: test-python
 test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/bootstrap spark
-	@tools/together '$(PYTEST) $(ADVICE:%=--ignore=%) --ignore=tests/repository' '$(PYTEST) $(ADVICE)' \
-		'$(PYTEST) tests/repository $(ADVICE:%=--ignore=%)'
+	@tools/together '$(PYTEST) $(patsubst %,--ignore=%,$(ADVICE) $(COMPUTED) tests/repository)' '$(PYTEST) $(COMPUTED)' \
+		'$(PYTEST) $(ADVICE)' '$(PYTEST) tests/repository $(ADVICE:%=--ignore=%)'
 
 # Tests whose names contain "fuzz" try random input for about a second each; here for the time given.
 .PHONY: fuzz

@@ -134,8 +134,13 @@ def _cell(claim: Claim, judged: Judged) -> Text:
 def _count(reproduced: Reproduced) -> str:
     verdicts = [judged.verdict for judged in reproduced.judged.values()]
     judged = sum(verdict not in UNJUDGED for verdict in verdicts)
-    others = [f"{verdicts.count(title)} {title}" for title in STYLES if title != "holds" and verdicts.count(title)]
+    counts = {title: verdicts.count(title) for title in STYLES if title != "holds"}
+    others = [f"{count} {_plural(title) if count > 1 else title}" for title, count in counts.items() if count]
     rest = f": {', '.join(others)}" if others else ""
     failed = f"; {reproduced.failed} experiments failed" if reproduced.failed else ""
     time_taken = f"; it took {duration(reproduced.seconds)}" if reproduced.directories else ""
     return f"{reproduced.engine.name}: {verdicts.count('holds')} of {judged} claims hold{rest}{failed}{time_taken}"
+
+
+def _plural(verdict: ClaimVerdict) -> str:
+    return "do not hold" if verdict == "does not hold" else verdict

@@ -1,0 +1,26 @@
+//! The engine `uml`. Its time is virtual, so that most numbers are exact, however busy the machine is.
+
+mod ends;
+mod flows;
+mod refusals;
+
+use crate::common::{self, Bench};
+use crate::stage;
+use serde_json::{Value, json};
+use std::process::Command;
+
+/// Whether the engine runs here. In CI it must.
+fn is_available() -> bool {
+    let output = Command::new(common::ENGINE).args(["capabilities", "--json"]).output().unwrap();
+    let capabilities: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let engines = capabilities["engines"].as_array().unwrap();
+    let uml = engines.iter().find(|engine| engine["name"] == "uml").unwrap();
+    uml["available"] == true || stage::not_tested("the engine uml", uml["why_not"].as_str().unwrap_or_default())
+}
+
+/// A bench with these experiments for the engine.
+fn bench(experiments: impl IntoIterator<Item = Value>) -> Bench {
+    let mut plan = common::plan_of(experiments);
+    plan["engine"] = json!("uml");
+    Bench::with(&plan)
+}
