@@ -126,7 +126,7 @@ fn a_run_directory_of_another_plan_is_rejected_and_not_modified() {
     let error = &events(&output)[0];
     assert_eq!(error["code"], "other-run");
     assert!(error["hint"].as_str().unwrap().contains("rm -r"), "{error}");
-    assert!(common::tables(&bench.path("run")) == before);
+    assert!(crate::common::tables(&bench.path("run")) == before);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn a_finished_run_is_not_run_again() {
     assert_eq!(names(&events), ["plan", "done"]);
     assert_eq!([&events[0]["present"], &events[0]["pending"], &events[1]["present"]], [2, 0, 2]);
     assert!(output.stderr.is_empty());
-    assert!(common::tables(&bench.path("run")) == tables);
+    assert!(crate::common::tables(&bench.path("run")) == tables);
 }
 
 #[test]

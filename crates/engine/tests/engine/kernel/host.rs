@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-const PAGE: &str = include_str!("../../../../docs/reference/host-protocol.md");
+const PAGE: &str = include_str!("../../../../../docs/reference/host-protocol.md");
 
 #[test]
 fn a_host_responds_as_documented() {

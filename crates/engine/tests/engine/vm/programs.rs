@@ -1,8 +1,8 @@
 //! Flows of programs that run in guests.
 
+use super::{bench, is_available, kernel};
 use crate::common::events;
 use crate::stage::{Outcome, experiment, has, not_tested, number, programs};
-use super::{bench, is_available, kernel};
 use parquet::record::Field;
 use serde_json::{Value, json};
 use std::fs;
