@@ -146,8 +146,8 @@ impl ReceiveWindow {
         // A segment with more bookkeeping than payload opens it by less: by twice its payload.
         let is_full = self.space(self.kernel.segment_memory()) <= u64::from(len);
         let step = if is_full { 2 * self.mss.max(u64::from(len)) } else { 2 * u64::from(len) };
-        self.opened += step.min(free);
-        free > 0
+        self.opened += step.min(room);
+        room > 0
     }
 
     /// Learns the round-trip time from the echoed timestamp of a full segment.

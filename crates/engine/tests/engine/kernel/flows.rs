@@ -52,7 +52,9 @@ fn marking(asks: bool) -> Outcome {
     experiment["duration_ns"] = json!(4_000_000_000_u64);
     experiment["engine"]["link"] = json!("relay");
     experiment["forward"]["buffer"] = json!({"kind": "packets", "packets": 1000});
-    experiment["forward"]["queue"] = json!({"kind": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": true, "ce_threshold_ns": null});
+    experiment["forward"]["queue"] = json!({
+        "kind": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": true, "ce_threshold_ns": null
+    });
     experiment["flows"][0]["ecn"] = json!(asks);
     Outcome::of(experiment)
 }

@@ -97,7 +97,9 @@ fn codel(ecn: bool) -> Value {
     let mut experiment = of("cubic", 1);
     experiment["duration_ns"] = json!(8_000_000_000_u64);
     experiment["forward"]["buffer"] = json!({"kind": "packets", "packets": 1000});
-    experiment["forward"]["queue"] = json!({"kind": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": ecn, "ce_threshold_ns": null});
+    experiment["forward"]["queue"] = json!({
+        "kind": "codel", "target_ns": 5_000_000, "interval_ns": 100_000_000, "ecn": ecn, "ce_threshold_ns": null
+    });
     experiment["flows"][0]["ecn"] = json!(ecn);
     experiment
 }
@@ -174,7 +176,11 @@ fn a_step_of_the_delay_and_a_policer_take_effect_and_are_counted() {
     experiment["forward"]["policer"] = json!({"rate_bps": 4_000_000, "burst_bytes": 30_000, "after": false});
     experiment["forward"]["profile"] = json!("nearer");
     let (far, near) = (json!(40_000_000), json!(10_000_000));
-    let point = |at_ms: u64, delay: &Value| json!({"at_ns": at_ms * 1_000_000, "delay_ns": delay, "rate_bps": null, "loss": null});
+    let point = |at_ms: u64, delay: &Value| {
+        json!({
+            "at_ns": at_ms * 1_000_000, "delay_ns": delay, "rate_bps": null, "loss": null
+        })
+    };
     let profile = json!({"period_ns": null, "points": [point(0, &far), point(2000, &near)]});
     let mut plan = crate::common::plan_of([experiment]);
     plan["engine"] = json!("uml");
@@ -253,7 +259,11 @@ fn goodput_follows_changing_path_conditions() {
     let mut experiment = of("cubic", 1);
     experiment["forward"]["capacity"] = json!({"kind": "profile"});
     experiment["forward"]["profile"] = json!("drive");
-    let point = |at_ms: u64, mbps: u64| json!({"at_ns": at_ms * 1_000_000, "rate_bps": mbps * 1_000_000, "delay_ns": null, "loss": null});
+    let point = |at_ms: u64, mbps: u64| {
+        json!({
+            "at_ns": at_ms * 1_000_000, "rate_bps": mbps * 1_000_000, "delay_ns": null, "loss": null
+        })
+    };
     let mut plan = plan_of([experiment]);
     plan["engine"] = json!("uml");
     plan["profiles"] = json!({"drive": {"period_ns": null, "points": [point(0, 10), point(750, 2)]}});
