@@ -15,7 +15,7 @@ use crate::thinning::Thinning;
 use rand_core::Rng;
 use thalweg_plan::plan;
 use thalweg_trace::QueueCounters;
-use thalweg_units::{Bytes, Packets, Probability, Span, Time};
+use thalweg_units::{Bytes, MTU, Packets, Probability, Span, Time};
 
 /// One direction of a path.
 ///
@@ -33,6 +33,8 @@ pub struct Link<P> {
     /// The packet being sent; without one, the queue is empty. The packet itself is in `line` already, so that it is
     /// moved once less.
     sending: Option<Sending>,
+    /// Whether a router shapes what it has merged: it hands over a merged packet in one piece.
+    offloads: bool,
     delay: Delay,
     aggregation: Option<Aggregation>,
     line: DelayLine<P>,
@@ -93,6 +95,7 @@ impl<P: Packet> Link<P> {
             tally: Tally::default(),
             capacity: Capacity::new(config, traces)?,
             sending: None,
+            offloads: config.offloads,
             delay: Delay::new(config)?,
             aggregation: config.aggregation.as_ref().map(Aggregation::new),
             line: DelayLine::new(),
@@ -385,9 +388,17 @@ impl<P: Packet> Link<P> {
             if let Some(delay) = self.profile.delay.as_ref().and_then(|delay| delay.at(departure)) {
                 self.delay.set(delay);
             }
-            End { departure, due: self.delay.due(departure, jitter) }
+            let handed_over = if self.offloads { handed_over(start, departure, size) } else { departure };
+            End { departure, due: self.delay.due(handed_over, jitter) }
         });
         self.sending = Some(Sending { size, end });
         end
     }
+}
+
+/// When a shaper hands a merged packet to its network card: with its first segment, and the time of the other segments
+/// passes afterwards, as htb and tbf do.
+fn handed_over(start: Time, departure: Time, size: Bytes) -> Time {
+    let duration = u128::from(departure.since(start).0);
+    start + Span((duration * u128::from(size.0.min(MTU.0)) / u128::from(size.0.max(1))) as u64)
 }

@@ -40,7 +40,9 @@ fn receive_offload_at_the_router_drops_full_bursts_and_lowers_goodput_at_a_shall
     merging.forward.offloads = true;
     let merged = run(&merging);
     let (plain_share, merged_share) = (share(&plain.flows[0], RATE), share(&merged.flows[0], RATE));
-    assert!(plain_share > 0.75 && merged_share < plain_share - 0.1, "{plain_share:.2} and {merged_share:.2}");
+    assert!(plain_share > 0.75 && merged_share < plain_share - 0.05, "{plain_share:.2} and {merged_share:.2}");
+    // Linux 6.1 as the router has 0.77; one that held a burst back until all of it is sent would have 0.6.
+    assert!(merged_share > 0.68, "{merged_share:.2}");
     let (packets, flow) = (last(&merged, "forward").dropped_packets, &merged.flows[0]);
     let retransmits = flow.retransmits.expect("sim counts them");
     assert!(retransmits > 8 * packets, "{retransmits} retransmissions after {packets} drops");
