@@ -1,4 +1,4 @@
-//! Dual-queue coupled AQM with PI2 (RFC 9332, appendix A), with the defaults of Linux 6.17.
+//! Dual-queue coupled AQM with PI2 (RFC 9332, appendix A), as Linux 6.17 and later implement it.
 //!
 //! ```text
 //!   ECT(1), CE ─► L queue ─► step at 1 ms, or coupled probability k * p ─┐
@@ -18,7 +18,7 @@ use crate::packet::Packet;
 use thalweg_plan::plan::{Buffer, Queue};
 use thalweg_units::{Bytes, Ecn, MTU, Packets, Span, Time};
 
-/// Backlog below which nothing is dropped or marked by probability: two full packets.
+/// Backlog behind a packet below which it is not dropped or marked by probability: two full packets.
 const MIN_BACKLOG: Bytes = Bytes(2 * MTU.0);
 
 /// Two coupled queues.
@@ -91,7 +91,6 @@ impl<P: Packet> Dualpi2<P> {
     pub fn pop(&mut self, now: Time, tally: &mut Tally) -> Option<Item<P>> {
         self.catch_up(now);
         loop {
-            let backlog = self.bytes();
             let serves_low_latency =
                 !self.low_latency.is_empty() && (self.classic.is_empty() || self.classic_credit <= 0);
             let queue = if serves_low_latency { &mut self.low_latency } else { &mut self.classic };
@@ -99,24 +98,28 @@ impl<P: Packet> Dualpi2<P> {
                 self.reset_credit();
                 return None;
             };
-            if backlog >= MIN_BACKLOG && self.drops(serves_low_latency, &mut item, tally) {
+            if self.bytes() >= MIN_BACKLOG && self.drops(serves_low_latency, &mut item, tally) {
                 tally.drop_early(item.number);
                 continue;
             }
             if serves_low_latency && item.packet.ecn() != Ecn::Ce && item.sojourn(now) > self.step {
                 tally.try_mark(&mut item);
             }
-            // Each queue pays for what it sends with the share of the other one.
-            let size = i64::try_from(item.size.0).unwrap_or(i64::MAX / 200);
-            if serves_low_latency {
-                self.classic_credit += size * self.classic_share;
-            } else {
-                self.classic_credit -= size * self.low_latency_share;
-            }
+            self.charge(serves_low_latency, item.size);
             if self.packets() == Packets(0) {
                 self.reset_credit();
             }
             return Some(item);
+        }
+    }
+
+    /// Charges a queue for a packet that it sends: with the share of the other one, and only while that one waits.
+    fn charge(&mut self, is_low_latency: bool, size: Bytes) {
+        let size = i64::try_from(size.0).unwrap_or(i64::MAX / 200);
+        if is_low_latency && !self.classic.is_empty() {
+            self.classic_credit += size * self.classic_share;
+        } else if !is_low_latency && !self.low_latency.is_empty() {
+            self.classic_credit -= size * self.low_latency_share;
         }
     }
 

@@ -258,6 +258,37 @@ fn dualpi2_serves_the_low_latency_queue_first_and_couples_its_marks() {
 }
 
 #[test]
+fn dualpi2_keeps_a_tenth_for_classic_packets_that_were_alone_before() {
+    let mut link: Link<Segment> =
+        Link::new(&bottleneck(dualpi2(), 10_000), &plan::Traces::default(), 7).expect("a configuration that can be");
+    let mut rng = rng(1);
+    let mut offer = |now: Time, ecn: Ecn, link: &mut Link<Segment>| {
+        link.send(now, Segment { flow: 1, ecn, sent_at: now }, Bytes(1500), Span::ZERO, &mut rng);
+    };
+    let (mut classic, mut l4s) = (0, 0);
+    for step in 0..2150_u64 {
+        let now = Time(step * ms(1));
+        while let Some((at, packet)) = link.poll_due(now) {
+            if at >= Time(ms(2050)) {
+                *(if packet.ecn == Ecn::NotEct { &mut classic } else { &mut l4s }) += 1;
+            }
+        }
+        // One packet per millisecond is the capacity: classic traffic fills it alone for 2 s. The overload that follows
+        // raises the probability of a drop only later.
+        offer(now, Ecn::NotEct, &mut link);
+        if step % 10 == 0 {
+            offer(now, Ecn::NotEct, &mut link);
+        }
+        if step >= 2000 {
+            offer(now, Ecn::Ect1, &mut link);
+            offer(now, Ecn::Ect1, &mut link);
+        }
+    }
+    let share = f64::from(classic) / f64::from(classic + l4s);
+    assert!((0.05..0.2).contains(&share), "{classic} classic packets beside {l4s}");
+}
+
+#[test]
 fn a_policer_passes_its_burst_and_then_its_rate() {
     let policer = plan::Policer { rate_bps: Rate(RATE / 4), burst_bytes: Bytes(30_000), after: false };
     for after in [false, true] {
