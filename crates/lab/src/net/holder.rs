@@ -25,6 +25,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -214,8 +215,17 @@ pub(crate) fn wait_for(child: &mut Child, patience: Duration) -> Option<ExitStat
     }
 }
 
+/// The search path of the machine that a guest runs on.
+static MACHINE_PATH: OnceLock<String> = OnceLock::new();
+
+/// Sets the search path of a process that has none of its own, such as the first one of a guest.
+pub(crate) fn set_search_path(path: String) {
+    let _ = MACHINE_PATH.set(path);
+}
+
 /// Our search path and the folders where system tools are.
 pub(crate) fn search_path() -> String {
-    let path = std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    let own = || std::env::var("PATH").ok();
+    let path = MACHINE_PATH.get().cloned().or_else(own).unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
     format!("{path}:/usr/sbin:/sbin")
 }

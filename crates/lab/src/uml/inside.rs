@@ -5,7 +5,7 @@
 
 use super::{Task, Traits, Word, files, sys};
 use crate::error::Error;
-use crate::net::{probe, sysctl};
+use crate::net::{holder, probe, sysctl};
 use crate::protocol::HostEvent;
 use crate::run::{self, Failure, HostSetup, Job};
 use crate::session::Session;
@@ -43,6 +43,10 @@ pub fn begin() -> io::Result<()> {
     }
     let folder = fs::canonicalize(FOLDER)?;
     let task: Task = serde_json::from_slice(&fs::read(folder.join(files::TASK))?)?;
+    let path = fs::read_to_string(folder.join(files::SEARCH_PATH))?;
+    if !path.is_empty() {
+        holder::set_search_path(path);
+    }
     let open = |name| OpenOptions::new().append(true).open(folder.join(name));
     let mouth = Mouth { words: RefCell::new(BufWriter::with_capacity(1 << 16, open(files::WORDS)?)) };
     let pulse = open(files::PULSE)?;

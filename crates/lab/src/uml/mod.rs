@@ -39,6 +39,8 @@ use thalweg_plan::plan::{Experiment, Traces};
 pub(crate) mod files {
     /// What the guest is to do: a [`super::Task`].
     pub const TASK: &str = "task.json";
+    /// The search path of the machine.
+    pub const SEARCH_PATH: &str = "search-path";
     /// What it says: lines, each a [`super::Word`].
     pub const WORDS: &str = "words.jsonl";
     /// Grows while the guest is alive.

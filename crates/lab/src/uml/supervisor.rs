@@ -84,6 +84,7 @@ fn say(answer: &Answer) -> io::Result<()> {
 /// The kernel's arguments are the same every time, because it makes random numbers of them, too.
 fn start(folder: &Path, order: &Order) -> io::Result<Child> {
     fs::write(folder.join(files::TASK), &order.task)?;
+    fs::write(folder.join(files::SEARCH_PATH), std::env::var("PATH").unwrap_or_default())?;
     File::create(folder.join(files::WORDS))?;
     File::create(folder.join(files::PULSE))?;
     for output in files::OUTPUT {

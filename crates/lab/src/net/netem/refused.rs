@@ -174,7 +174,7 @@ fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
     let hint = if name == "dualpi2" {
         format!(
             "Linux 6.17 and later have it, with iproute2 6.17 or later: sudo modprobe {module}; for --engine uml: \
-             thalweg kernel build --suite sid --config FILE, with CONFIG_NET_SCH_DUALPI2=y in FILE{ours}"
+             thalweg kernel build --suite sid{ours}"
         )
     } else {
         format!(
@@ -187,7 +187,26 @@ fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
 
 /// The kernel refused a command: it lacks a discipline, a device or a filter.
 pub(super) fn by_kernel(error: Error) -> Error {
-    if error.code == "no-tool" { error } else { no_qdisc("one of its parts", &error.message) }
+    if error.code == "no-tool" {
+        return error;
+    }
+    match unknown_to_tc(&error.message) {
+        Some(name) => old_tc(name),
+        None => no_qdisc("one of its parts", &error.message),
+    }
+}
+
+/// The discipline that `tc` does not know, if that is what it printed.
+fn unknown_to_tc(message: &str) -> Option<&str> {
+    message.split_once("Unknown qdisc \"")?.1.split_once('"').map(|(name, _)| name)
+}
+
+fn old_tc(name: &str) -> Error {
+    Error::new(
+        "old-tc",
+        format!("the kernel has the queue discipline `{name}`, but the program `tc` does not know it"),
+        format!("put a newer `tc` (iproute2) first in PATH; `tc qdisc add {name} help` shows whether it knows {name}"),
+    )
 }
 
 fn no_qdisc(what: &str, why: &str) -> Error {
