@@ -142,7 +142,7 @@ impl ReceiveWindow {
 
     /// A segment has arrived: opens the window by two, if there is room. Whether it did.
     pub fn grow(&mut self, len: u32, held: Held) -> bool {
-        let free = self.clamp.min(self.free(held)).saturating_sub(self.opened);
+        let room = self.clamp.min(self.free(held)).saturating_sub(self.opened);
         // A segment with more bookkeeping than payload opens it by less: by twice its payload.
         let is_full = self.space(self.kernel.segment_memory()) <= u64::from(len);
         let step = if is_full { 2 * self.mss.max(u64::from(len)) } else { 2 * u64::from(len) };
