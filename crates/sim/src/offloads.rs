@@ -14,8 +14,8 @@
 //! Acknowledgements without data are handled together, one by one.
 //!
 //! A router with receive offload merges what its hosts send at the same instant. It queues, drops and sends merged
-//! packets as one, as a Linux router does, whose card splits them after the queue. A merged packet leaves with its first
-//! segment, and occupies the link for the time of all: htb hands it to the card in one piece.
+//! packets as one, as a Linux router does, whose card splits them after the queue. A merged packet leaves with its
+//! first segment, and occupies the link for the time of all: htb hands it to the card in one piece.
 //!
 //! Left out: adaptive intervals, limits of a poll (`NAPI` budget), timeouts of held packets (`gro_flush_timeout`), and
 //! the rate of the links between hosts and bottleneck.

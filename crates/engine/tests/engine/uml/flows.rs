@@ -304,7 +304,10 @@ fn applications() -> Value {
     let mut experiment = of("cubic", 3);
     experiment["duration_ns"] = json!(3_000_000_000_u64);
     let apps = [
-        json!({"kind": "video", "bitrates_bps": [500_000, 1_000_000], "segment_ns": 500_000_000, "buffer_ns": 2_000_000_000}),
+        json!({
+            "kind": "video", "bitrates_bps": [500_000, 1_000_000], "segment_ns": 500_000_000,
+            "buffer_ns": 2_000_000_000
+        }),
         json!({"kind": "web", "objects": 8, "depth": 3, "sizes_bytes": [2_000, 9_000], "connections": 3, "pages": 2,
             "think_ns": 300_000_000}),
         json!({"kind": "call", "frame_bytes": 2_000, "interval_ns": 40_000_000, "freeze_ns": 150_000_000}),
