@@ -96,7 +96,8 @@ fn say(what: &str) {
     let _ = writeln!(std::io::stderr(), "\n{what}");
 }
 
-/// Folders of kernels that the agent is made for and that were fetched.
+/// Folders of kernels that the agent is made for and that were fetched, one of each version: the cloud kernel, which
+/// boots faster than the other one, if there is one.
 fn kernels() -> Vec<PathBuf> {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")));
@@ -105,7 +106,8 @@ fn kernels() -> Vec<PathBuf> {
     };
     let kernels = entries.flatten().map(|entry| entry.path()).filter(|path| path.join("vmlinuz").exists());
     let mut kernels: Vec<PathBuf> = kernels.filter(|path| version(&name(path)) >= REQUIRED).collect();
-    kernels.sort();
+    kernels.sort_by_key(|kernel| (version(&name(kernel)), !name(kernel).contains("cloud")));
+    kernels.dedup_by_key(|kernel| version(&name(kernel)));
     kernels
 }
 
