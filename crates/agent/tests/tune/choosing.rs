@@ -49,13 +49,13 @@ fn low_detail_learns_the_same_and_leaves_columns_empty() {
             status["closed"].as_array().expect("a list").iter().filter(|algorithm| algorithm["cc"] == "cubic");
         learned.map(|algorithm| algorithm["treated"].as_u64().expect("a count")).sum::<u64>() == 2
     });
-    // Of both namespaces, which know the same network: the client has sent too little to be learned from.
+    // Both namespaces know the same network, in any order; the client has sent too little to be learned from.
     let explained = query_json(&stage, &["explain", "10.9.8.2"])["explained"].clone();
     let arms =
         explained.as_array().expect("a list").iter().filter_map(|destination| destination["arms"].as_array()).flatten();
-    let mut learned = arms.filter(|arm| arm["cc"] == "cubic" && arm["connections"] == 1);
+    let mut learned = arms.filter(|arm| arm["cc"] == "cubic" && arm["segments"].as_u64() > Some(50));
     let cubic = learned.next().unwrap_or_else(|| panic!("{explained}"));
-    assert!(cubic["segments"].as_u64() > Some(50) && cubic["rtt_min_us"].as_u64() > Some(0), "{cubic}");
+    assert!(cubic["connections"] == 1 && cubic["rtt_min_us"].as_u64() > Some(0), "{cubic}");
     let rows = agent.end();
     let row = closed(&rows, "in");
     assert_eq!(choice(row).map(str::to_owned), ["treated", "cubic", "cubic", "cubic"]);
