@@ -171,3 +171,22 @@ fn time_that_moves_backwards_is_rejected() {
     link.poll(Time(ms(2)));
     link.poll(Time(ms(1)));
 }
+
+#[test]
+fn a_merged_packet_that_arrives_before_its_end_is_sent_does_not_stop_the_clock() {
+    // 60 kB at 10 Mbit/s take 48 ms; the first 1500 bytes of them 1.2 ms.
+    let config = plan::Link { capacity: rate(10_000_000), offloads: true, delay_ns: Span(ms(1)), ..plain() };
+    let mut link = common::link(&config, None).unwrap();
+    let mut rng = common::rng(1);
+    for number in 0..2 {
+        link.send(Time::ZERO, number, Bytes(60_000), Span::ZERO, &mut rng);
+    }
+    let mut arrivals = Vec::new();
+    let mut now = Time::ZERO;
+    while let Some(wake) = link.next_wake() {
+        assert!(wake > now, "time goes on: {wake} after {now}");
+        now = wake;
+        arrivals.extend(std::iter::from_fn(|| link.poll_due(now)).map(|(at, number)| (at.0, number)));
+    }
+    assert_eq!(arrivals, [(2_200_000, 0), (50_200_000, 1)]);
+}
