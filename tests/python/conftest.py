@@ -10,12 +10,17 @@ from pathlib import Path
 
 import pytest
 from browsers import ARGUMENTS
+from hypothesis import settings
 from playwright.sync_api import Browser, sync_playwright
 from thalweg import engine
 from thalweg.cli.main import app
 from thalweg.kernel import Kernel, current
 
 HERE = Path(__file__).parent
+
+# How long an example takes is up to the machine, which may be busy.
+settings.register_profile("thalweg", deadline=None)
+settings.load_profile("thalweg")
 
 # Shells let background jobs ignore Ctrl-C, and what they start would inherit that from here.
 signal.signal(signal.SIGINT, signal.default_int_handler)
