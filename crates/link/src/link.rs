@@ -159,8 +159,8 @@ impl<P: Packet> Link<P> {
     /// The time is exact, but for a packet with extra delay or one that may be overtaken: then `poll` may find nothing
     /// yet, and this names a later time. It is in the past if `poll` has not been called until it returned nothing.
     pub fn next_wake(&self) -> Option<Time> {
-        // Whatever is still in the queue is due after the packet being sent. A merged packet may have arrived before its
-        // last segment has left.
+        // Whatever is still in the queue is due after the packet being sent. A merged packet may have arrived before
+        // its last segment has left.
         let due_or_departure = |end: End| if end.due > self.now { end.due } else { end.due.max(end.departure) };
         let next_due = self.sending.and_then(|sending| sending.end).map(due_or_departure);
         let next = match (next_due, self.line.next_arrival()) {
