@@ -169,8 +169,8 @@ fn is_rise_detected(from_ms: u64, to_ms: u64) -> bool {
 #[test]
 fn the_delay_that_ends_slow_start_is_an_eighth_and_between_4_and_16_ms() {
     for (rtt_ms, least_ms) in [(16, 4), (80, 10), (200, 16)] {
-        assert!(!is_rise_detected(rtt_ms, rtt_ms + least_ms), "{rtt_ms} ms and {least_ms} more");
-        assert!(is_rise_detected(rtt_ms, rtt_ms + least_ms + 1), "{rtt_ms} ms and {} more", least_ms + 1);
+        assert!(!is_rise_detected(rtt_ms, rtt_ms + least_ms), "a rise of {least_ms} ms from {rtt_ms} ms");
+        assert!(is_rise_detected(rtt_ms, rtt_ms + least_ms + 1), "a rise of {} ms from {rtt_ms} ms", least_ms + 1);
     }
 }
 

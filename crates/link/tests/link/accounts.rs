@@ -1,8 +1,7 @@
 //! What holds for every link and every sequence of calls: packets are accounted for, seeds decide, and the moment of a
 //! call does not matter.
 
-use crate::common;
-use crate::common::{Offer, carry, full_sized, ms, plain, probability, rate, rng, run_until, steps, trace};
+use crate::common::{self, Offer, carry, full_sized, ms, plain, probability, rate, rng, run_until, steps, trace};
 use proptest::prelude::*;
 use rand_xoshiro::rand_core::Rng;
 use thalweg_link::Sent;

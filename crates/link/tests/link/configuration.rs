@@ -1,7 +1,6 @@
 //! Invalid configurations and their error messages.
 
-use crate::common;
-use crate::common::{plain, steps, trace};
+use crate::common::{self, plain, steps, trace};
 use thalweg_link::LinkError;
 use thalweg_plan::plan;
 use thalweg_units::Probability;

@@ -1,7 +1,6 @@
 //! Delay, jitter, held-back packets and flows with extra delay.
 
-use crate::common;
-use crate::common::{Offer, carry, full_sized, ms, plain, probability, rate};
+use crate::common::{self, Offer, carry, full_sized, ms, plain, probability, rate};
 use thalweg_link::{Link, Sent};
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Probability, Span, Time};

@@ -1,8 +1,7 @@
 //! Queue disciplines against their specifications, with open-loop traffic: what is sent does not react to drops and
 //! marks.
 
-use crate::common;
-use crate::common::{ms, plain, rate, rng};
+use crate::common::{self, ms, plain, rate, rng};
 use std::collections::BTreeMap;
 use thalweg_link::{Link, Packet, Sent, Stats};
 use thalweg_plan::plan::{self, Queue};

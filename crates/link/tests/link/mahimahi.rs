@@ -1,7 +1,6 @@
 //! Traces: when packets leave.
 
-use crate::common;
-use crate::common::{Offer, carry, full_sized, ms, plain, trace};
+use crate::common::{self, Offer, carry, full_sized, ms, plain, trace};
 use proptest::prelude::*;
 use thalweg_link::{Link, Sent};
 use thalweg_plan::plan;

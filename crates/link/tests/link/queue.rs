@@ -1,7 +1,6 @@
 //! Buffer limits and drops.
 
-use crate::common;
-use crate::common::{Offer, carry, full_sized, ms, plain, rate, rng};
+use crate::common::{self, Offer, carry, full_sized, ms, plain, rate, rng};
 use thalweg_link::Sent;
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Packets, Span, Time};

@@ -1,7 +1,6 @@
 //! Rates: when packets leave.
 
-use crate::common;
-use crate::common::{Offer, carry, full_sized, ms, plain, rate, rng, steps};
+use crate::common::{self, Offer, carry, full_sized, ms, plain, rate, rng, steps};
 use proptest::prelude::*;
 use thalweg_link::Link;
 use thalweg_plan::plan;

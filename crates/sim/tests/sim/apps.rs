@@ -1,7 +1,6 @@
 //! Application metrics, end to end.
 
-use crate::support;
-use crate::support::{of, run};
+use crate::support::{self, of, run};
 use thalweg_plan::plan::{App, Capacity, Experiment, Flow, Load, Step};
 use thalweg_trace::FlowRow;
 use thalweg_units::{Bytes, Rate, Span, Time};

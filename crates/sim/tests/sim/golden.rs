@@ -6,8 +6,7 @@
 //! `INSTA_UPDATE=always cargo test --release -p thalweg-sim --test sim golden`, and say in the commit why they moved. Then
 //! `RESULT_VERSION` moves too.
 
-use crate::support;
-use crate::support::{bulk, loss, run};
+use crate::support::{self, bulk, loss, run};
 use std::fmt::Write;
 use thalweg_plan::plan::{Background, Buffer, Capacity, Experiment, Step};
 use thalweg_trace::Memory;

@@ -1,7 +1,6 @@
 //! Scenarios are executed as written: flows start, repeat, stop and share.
 
-use crate::support;
-use crate::support::{bulk, of, run, share};
+use crate::support::{self, bulk, of, run, share};
 use std::collections::BTreeMap;
 use thalweg_plan::plan::{Background, Capacity, Experiment, Flow, Kernel, Load, Repeat, Step, Traces};
 use thalweg_sim::Error;

@@ -231,7 +231,7 @@ impl<'a> HostProcesses<'a> {
         }
     }
 
-    /// The error of hosts that output_sender nothing although they should.
+    /// Returns the error for hosts that do not report an event in time.
     pub fn timeout_error(&self, numbers: &[usize], awaited: &str, patience: Duration) -> Error {
         let names: Vec<&str> = numbers.iter().map(|number| self.name(*number)).collect();
         let mut message = format!("no `{awaited}` from the host {} within {} s", names.join(", "), patience.as_secs());
@@ -317,15 +317,15 @@ fn write_lines(mut stdin: impl Write, lines: &Receiver<String>) {
 }
 
 /// Ends when standard output does, or the receiver is closed.
-fn read_events(stdout: impl Read, mut output_sender: impl FnMut(Output) -> bool) {
+fn read_events(stdout: impl Read, mut deliver: impl FnMut(Output) -> bool) {
     for line in BufReader::with_capacity(1 << 16, stdout).lines() {
         let Ok(line) = line else { break };
         let output = serde_json::from_str(&line).map_or_else(|_| Output::Invalid(line), Output::Event);
-        if !output_sender(output) {
+        if !deliver(output) {
             return;
         }
     }
-    output_sender(Output::End);
+    deliver(Output::End);
 }
 
 fn keep_last_lines(stderr: Option<ChildStderr>, max_lines: usize, kept: &Mutex<VecDeque<String>>) {
