@@ -39,7 +39,7 @@ def simulate(runs: Path, *, quick: bool, runner: Runner = silently) -> dict[str,
     for kind in CLASSES:
         document = scenario.load(READY_MADE / FOLDER / f"{kind.name}.toml", QUICK if quick else {})
         planned = plan.make(document, simulator, capabilities.engines)
-        folder = runs / (f"{kind.name}-quick" if quick else kind.name)
+        folder = plan.folder_of(runs, kind.name, simulator, planned)
         _check(runner(kind, planned, folder, capabilities.binary), folder)
         pools[kind.name] = pool_of(open_run(folder), kind)
     return pools

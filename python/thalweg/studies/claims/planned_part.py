@@ -1,6 +1,5 @@
 """A part of a study as one engine is to run it: the scenario with what claims.toml lays over it, and its plan."""
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -16,9 +15,6 @@ from thalweg.scenario.document import Replacements, TomlValue, Value
 from thalweg.studies.claims.load import CLAIMS, Study
 from thalweg.studies.claims.models import RecordsPart, Setup, StudyPart
 from thalweg.studies.claims.shapes import quick as quick_records
-
-DIGITS = 8
-"""Hexadecimal digits of the plan's hash in a directory's name: enough to tell one's own runs apart."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +45,9 @@ class PlannedPart:
     """Of records: whether fewer connections are simulated to draw from."""
 
     def directory(self, folder: Path) -> Path:
-        """Name its run directory: an edited scenario, or another version of the engine, gets one of its own."""
+        """Return its run directory."""
         assert self.plan
-        text = f"{self.engine.version}\n{self.plan.model_dump_json()}"
-        return folder / f"{self.part}-{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"
+        return plan.folder_of(folder, self.part, self.engine, self.plan)
 
 
 def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Engine], *, quick: bool) -> PlannedPart:

@@ -1,0 +1,16 @@
+"""Names of run directories that depend on what is run."""
+
+import hashlib
+from pathlib import Path
+
+from thalweg.engine import Engine
+from thalweg.plan.models import Plan
+
+DIGITS = 8
+"""Hexadecimal digits of the plan's hash in a directory's name: enough to tell one user's runs apart."""
+
+
+def folder_of(parent: Path, name: str, engine: Engine, planned: Plan) -> Path:
+    """Return the run directory of a plan: an edited scenario, or another version of the engine, has its own."""
+    text = f"{engine.version}\n{planned.model_dump_json()}"
+    return parent / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:DIGITS]}"
