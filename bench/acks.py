@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure what `bbr_cpu`, `bbr3` and `bbr_tuned` cost for each ACK, by the kernel's own account.
+"""Measure what `bbr_cpu`, `bbr3`, `bbr_tuned` and `bbr_auto` cost for each ACK, by the kernel's own account.
 
     make bench                              with the others, as root
     .venv/bin/python bench/acks.py          a quarter of a minute
     ... --transfers 2 --out FILE
 
 A sender paces 400 Mbit/s over loopback in a network namespace of its own. The algorithms take turns, a transfer each,
-so that all run under the same load; medians count. The numbers of `bbr_cpu` and `bbr_tuned` include the kernel's BBR,
+so that all run under the same load; medians count. The numbers of all but `bbr3` include the kernel's BBR,
 and all include the two clock reads of the kernel's account.
 """
 
@@ -14,6 +14,7 @@ import argparse
 import ctypes
 import json
 import os
+import shutil
 import socket
 import statistics
 import subprocess
@@ -34,6 +35,7 @@ ALGORITHMS = {
     "bbr3 schedule": ("bbr3", "--set", "rule=schedule"),
     "bbr_tuned": ("bbr_tuned",),
     "bbr_tuned changed": ("bbr_tuned", "--set", "probe_gain=1.3"),
+    "bbr_auto": ("bbr_auto",),
 }
 """What is measured, and the arguments of `cc load`."""
 TRANSFERS = 8
@@ -46,14 +48,17 @@ CLONE_NEWNET = 0x40000000
 
 def main() -> None:
     """Measure, print, and write a file if requested."""
-    parser = argparse.ArgumentParser(description="Measure what bbr_cpu, bbr3 and bbr_tuned cost for each ACK.")
+    parser = argparse.ArgumentParser(
+        description="Measure what bbr_cpu, bbr3, bbr_tuned and bbr_auto cost for each ACK."
+    )
     parser.add_argument("--transfers", type=int, default=TRANSFERS, help="for each algorithm (default: %(default)s)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")
     chosen = parser.parse_args()
     why_not = None if os.geteuid() == 0 else "root alone may load them"
-    why_not = why_not or (None if AGENT.exists() else "there is no thalweg-agent: make agent")
+    why_not = why_not or (None if AGENT.exists() else "thalweg-agent is missing: make agent")
+    why_not = why_not or (None if shutil.which("bpftool") else "bpftool is missing: apt-get install bpftool")
     if why_not:
-        print(f"bench: bbr_cpu, bbr3 and bbr_tuned are left out: {why_not}", file=sys.stderr)
+        print(f"bench: bbr_cpu, bbr3, bbr_tuned and bbr_auto are left out: {why_not}", file=sys.stderr)
         return
     # For the sockets below; Python knows `unshare` from 3.12 on.
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
@@ -115,7 +120,8 @@ def take(listening: socket.socket) -> None:
 
 def account(algorithm: str) -> tuple[int, int]:
     """Return how often an algorithm has handled an ACK since it was loaded, and the nanoseconds that took."""
-    programs = json.loads(run("bpftool", "--json", "prog", "show", "name", f"{algorithm}_main"))
+    name = "bbr_tuned_main" if algorithm == "bbr_auto" else f"{algorithm}_main"
+    programs = json.loads(run("bpftool", "--json", "prog", "show", "name", name))
     # Where connections still use what was loaded before, the kernel has both: the newest has the highest number.
     newest = max(programs if isinstance(programs, list) else [programs], key=lambda program: program["id"])
     return newest["run_cnt"], newest["run_time_ns"]
