@@ -4,7 +4,7 @@ use libbpf_cargo::SkeletonBuilder;
 use std::path::{Path, PathBuf};
 use std::process::{Command, exit};
 
-/// Debian's default first, then versions that can be installed beside it.
+/// Debian's default compiler first, then versions that can be installed alongside it.
 const CLANGS: [&str; 5] = ["clang", "clang-19", "clang-18", "clang-17", "clang-16"];
 
 /// Compiles `NAME.bpf.c` of `folder` (within `bpf/`) to `NAME.bpf.o` in cargo's output folder, for each of `names`.
@@ -28,7 +28,7 @@ pub fn compile(folder: &str, names: &[&str]) {
             .source(sources.join(format!("{name}.bpf.c")))
             .obj(out.join(format!("{name}.bpf.o")))
             .clang(&clang)
-            // Freestanding: a header of the C library would want the machine's own.
+            // Freestanding: a header of the C library would need the build machine's architecture.
             .clang_args([Path::new("-mcpu=v3"), Path::new("-ffreestanding"), Path::new("-I"), &bpf.join("include")])
             .build();
         if let Err(error) = built {

@@ -16,12 +16,12 @@ pub struct Arguments {
     /// Lowest level of log lines that are written
     #[arg(long, global = true, value_enum, value_name = "LEVEL", default_value = "info")]
     pub log_level: Level,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Load, list and unload congestion controllers written in eBPF
@@ -31,7 +31,7 @@ pub enum Command {
     #[command(after_help = "Examples:\n  sudo thalweg-agent record\n  sudo thalweg-agent record --cgroup \
                       system.slice/nginx.service --sample 1/10")]
     Record(Box<Options>),
-    /// Check what `record`, `tune` and `cc` need of this machine, and change nothing
+    /// Check the requirements of `record`, `tune` and `cc` on this machine, and change nothing
     Check {
         /// Print JSON
         #[arg(long)]
@@ -84,7 +84,7 @@ pub enum Command {
     },
 }
 
-/// What to do with congestion controllers.
+/// Commands for congestion controllers.
 #[derive(Debug, Subcommand)]
 pub enum Cc {
     /// Register an algorithm with the kernel until this command ends (Ctrl-C), or for longer with --keep

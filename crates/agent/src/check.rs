@@ -20,7 +20,7 @@ const COMMANDS: [&str; 3] = ["record", "tune", "cc"];
 /// The kernel has this setting where it has eBPF's system call.
 const BPF_SETTING: &str = "/proc/sys/kernel/unprivileged_bpf_disabled";
 
-/// Whether a need is met.
+/// Whether a requirement is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
@@ -30,7 +30,7 @@ enum State {
     Missing,
 }
 
-/// Something that commands need.
+/// A requirement of commands.
 #[derive(Clone, Debug, Serialize)]
 struct Need {
     name: &'static str,
@@ -38,12 +38,12 @@ struct Need {
     state: State,
     found: String,
     expected: String,
-    /// What to type; empty: nothing.
+    /// Command that mends it; empty: none.
     todo: Option<String>,
 }
 
 impl Need {
-    /// Of commands, from what a check has found; `expected` is for one that is met.
+    /// Makes a requirement of commands from the result of a check; `expected` describes one that is met.
     fn of(name: &'static str, commands: &[&'static str], expected: &str, found: Result<String, Problem>) -> Need {
         let commands = commands.to_vec();
         match found {
@@ -60,7 +60,7 @@ impl Need {
     }
 }
 
-/// Prints every need.
+/// Prints every requirement.
 ///
 /// # Errors
 /// If something is missing: the process ends with the code for that.
@@ -113,7 +113,7 @@ fn needs() -> Vec<Need> {
         "a mounted cgroup v2",
         mount_point().map(|path| path.display().to_string()),
     ));
-    // Without types nothing is known of these.
+    // Without type information these are unknown.
     if let Ok(btf) = &btf {
         needs.push(Need::of(
             "sock_ops",
@@ -153,7 +153,7 @@ fn ebpf(may_load: bool) -> Result<String, Problem> {
     if !may_load {
         return Ok("there; root can check whether it may be used".to_owned());
     }
-    // It is gone when this returns.
+    // The file is removed when this returns.
     let options = libbpf_rs::libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_rs::libbpf_sys::bpf_map_create_opts>() as _,
         ..Default::default()

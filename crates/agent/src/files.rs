@@ -1,4 +1,5 @@
-//! Files that the agent reads as root: regular, of bounded size, and not behind a link that another user has made.
+//! Opens files that the agent reads as root: regular, of bounded size, and not behind a symbolic link that another user
+//! has made.
 
 use rustix::fs::{Mode, OFlags, open};
 use std::fs::{self, File};
@@ -12,8 +13,8 @@ pub const SMALL: u64 = 16 << 20;
 /// Limit of tables of networks and of learned state.
 pub const LARGE: u64 = 1 << 30;
 
-/// The flag of open(2) for files that the agent writes itself: nothing is followed that another user could have put
-/// there.
+/// Flag of open(2) for files that the agent itself writes: it does not follow symbolic links, which another user may
+/// have made.
 pub const NOFOLLOW: i32 = OFlags::NOFOLLOW.bits() as i32;
 
 /// Opens a regular file of at most `limit` bytes for reading.
@@ -60,8 +61,8 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     String::from_utf8(read(path, limit)?).map_err(wrong)
 }
 
-/// Returns whether a path is itself a symbolic link. Links on the way are followed only if root or this user has made
-/// them.
+/// Returns whether a path itself is a symbolic link. Links in its parent folders are followed only if root or this user
+/// has made them.
 ///
 /// # Errors
 /// If another user has made one, or a folder on the way cannot be searched.
@@ -97,7 +98,7 @@ mod tests {
         for other in [path("fifo"), folder.path().to_owned(), "/dev/zero".into()] {
             assert_eq!(read(&other, SMALL).unwrap_err().to_string(), "not a regular file", "{other:?}");
         }
-        // It has no size, and does not end before the limit.
+        // Its size is 0, but it has more bytes than the limit.
         assert!(read(Path::new("/proc/self/status"), 10).unwrap_err().to_string().contains("more than 10 bytes"));
         fs::write(path("bytes"), b"ab\xff").unwrap();
         assert_eq!(read_text(&path("bytes"), SMALL).unwrap_err().kind(), io::ErrorKind::InvalidData);

@@ -1,8 +1,8 @@
-//! `thalweg-agent`: what thalweg does on servers. It loads congestion controllers into the kernel and looks after them
-//! (`thalweg-agent cc`), records what connections do (`thalweg-agent record`), and chooses their algorithms
-//! (`thalweg-agent tune`). What it does and its exit codes are described in `docs/reference/agent.md`.
+//! `thalweg-agent`: the part of thalweg that runs on servers. It loads congestion controllers into the kernel and
+//! manages them (`thalweg-agent cc`), records connections (`thalweg-agent record`), and chooses their algorithms
+//! (`thalweg-agent tune`). Its behaviour and exit codes are described in `docs/reference/agent.md`.
 //!
-//! A module uses only those below it: `tune`, `record` (the daemon), `show` (what it answers), `flow` (the kernel's
+//! A module uses only those below it: `tune`, `record` (the daemon), `show` (answers to clients), `flow` (the kernel
 //! side), `cc`.
 
 mod arguments;

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Size of the longest message: libbpf allocates up to 16 MiB for the verifier's log. Only written pages take memory.
 const BUFFER_BYTES: usize = 17 << 20;
 
-/// Bytes of a message that are kept, its last ones: there is the verifier's reason.
+/// Bytes of a message that are kept: the last ones, which hold the verifier's reason.
 const KEPT_BYTES: usize = 1 << 16;
 
 /// Messages that are kept, the latest ones.
@@ -24,7 +24,7 @@ fn messages() -> MutexGuard<'static, Vec<String>> {
     MESSAGES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Begins to keep warnings.
+/// Starts to keep warnings.
 pub fn keep() {
     let function: unsafe extern "C" fn(u32, *const c_char, *mut c_void) -> c_int = keep_message;
     // SAFETY: a `va_list` is passed on as a pointer. The function lives as long as the process.
@@ -35,7 +35,7 @@ pub fn keep() {
     }
 }
 
-/// The last lines; nothing if there were none.
+/// Returns the last lines; an empty text if there were none.
 pub fn last(lines: usize) -> Option<String> {
     let text = messages().concat();
     let all: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -52,7 +52,7 @@ unsafe extern "C" fn keep_message(level: u32, format: *const c_char, list: *mut 
         return 0;
     }
     let mut buffer = vec![0u8; BUFFER_BYTES];
-    // SAFETY: format and list are libbpf's, and what is written ends within the buffer.
+    // SAFETY: libbpf owns format and list, and the text that is written ends within the buffer.
     if unsafe { vsnprintf(buffer.as_mut_ptr().cast(), buffer.len(), format, list) } < 0 {
         return 0;
     }

@@ -9,14 +9,14 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// How much a line matters.
+/// Severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Level {
     /// Something does not work
     Error,
     /// Something works less well than it should
     Warning,
-    /// What the agent does, and what it changes
+    /// Actions of the agent, and changes that it makes
     Info,
     /// Details for developers
     Debug,
@@ -69,7 +69,7 @@ fn write(level: Level, text: &str) {
     let to = std::io::stderr();
     let name = if is_journal(&to) { "" } else { "thalweg-agent: " };
     if is_shown(level) {
-        // A closed pipe is ignored, here and below: the agent continues.
+        // A closed pipe is ignored here and below: the agent continues.
         let _ = to.lock().write_all(lines(level, is_journal(&to), &format!("{name}{text}")).as_bytes());
     }
 }
@@ -93,7 +93,7 @@ fn lines(level: Level, is_journal: bool, text: &str) -> String {
     printable(text).lines().map(|line| format!("{priority}{line}\n")).collect()
 }
 
-/// Is a file the stream to journald that the service manager names by its device and inode?
+/// Whether a file is the stream to journald whose device and inode the service manager reports.
 fn is_journal(file: &impl AsFd) -> bool {
     let Ok(stream) = std::env::var("JOURNAL_STREAM") else { return false };
     rustix::fs::fstat(file).is_ok_and(|stat| stream == format!("{}:{}", stat.st_dev, stat.st_ino))

@@ -1,5 +1,5 @@
-//! The program `thalweg-agent`, all of which is in the library: a static and a dynamic build then differ in linking
-//! alone.
+//! The program `thalweg-agent`. All of its code is in the library, so a static and a dynamic build differ only in
+//! linking.
 
 use std::process::ExitCode;
 

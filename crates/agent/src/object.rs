@@ -5,7 +5,7 @@ use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use std::path::Path;
 use thalweg_store::Problem;
 
-/// How many of the log's last lines an error shows: the verifier's reason is at the end.
+/// Number of the log's last lines in an error: the verifier's reason is at the end.
 const SHOWN_LINES: usize = 12;
 
 /// Opens a compiled BPF object. `place` is its name in errors.
@@ -25,7 +25,7 @@ pub fn open(bytes: &[u8], place: &str) -> Result<OpenObject, Problem> {
     })
 }
 
-/// What is not an object that libbpf can open.
+/// A file that libbpf cannot open as an object.
 pub fn broken(place: &str, found: String) -> Problem {
     Problem::refused(
         "broken-object",
@@ -36,7 +36,7 @@ pub fn broken(place: &str, found: String) -> Problem {
     )
 }
 
-/// Has the kernel check and take the programs.
+/// Loads the programs, which the kernel verifies.
 ///
 /// # Errors
 /// If it refuses them.

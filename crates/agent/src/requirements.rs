@@ -8,7 +8,7 @@ use thalweg_store::{Problem, Shortage, raise_open_files};
 /// The oldest kernel that the programs are made for and tested on.
 const FLOOR: (u32, u32) = (6, 1);
 
-/// Where the kernel shows its type information.
+/// Path of the kernel's type information.
 pub const VMLINUX_BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// A right of a process (capabilities(7)): its name and number.
@@ -46,13 +46,13 @@ pub fn check_files(needed: u64) -> Result<(), Problem> {
     Err(Problem::exhausted(Shortage::Descriptors, "this process", found, &format!("room for {needed} more")))
 }
 
-/// The number of open files; at least 3, even where they cannot be counted for want of another one.
+/// Limit of open files; at least 3, even if no file descriptor is left to count them.
 fn open_files() -> u64 {
     let count = fs::read_dir("/proc/self/fd").map_or(0, |files| files.count().saturating_sub(1));
     (count as u64).max(3)
 }
 
-/// Is the kernel new enough?
+/// Checks the kernel's version.
 ///
 /// # Errors
 /// If not.
@@ -81,7 +81,7 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?, numbers.next()?))
 }
 
-/// Has this process one of the rights in each of the lists?
+/// Checks that this process has one of the capabilities in each list.
 ///
 /// # Errors
 /// If not, for want of which right.

@@ -1,4 +1,4 @@
-//! Signals of a daemon: SIGINT and SIGTERM end it, SIGHUP has it read its settings again.
+//! Signals of a daemon: SIGINT and SIGTERM end it, SIGHUP reloads its settings.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use thalweg_store::Problem;
 
-/// What signals have asked for.
+/// Requests by signals.
 #[derive(Clone, Debug)]
 pub struct Signals {
     is_over: Arc<AtomicBool>,
@@ -40,12 +40,12 @@ impl Signals {
         catch(SIGHUP, &Arc::default())
     }
 
-    /// Is the process to end?
+    /// Whether the process is to end.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    /// Are settings to be read again? Asked once, it is no longer wanted.
+    /// Whether settings are to be reloaded. Clears the request.
     pub fn wants_reload(&self) -> bool {
         self.reload.swap(false, Ordering::Relaxed)
     }

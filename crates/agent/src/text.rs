@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-/// The text without control characters: names of cgroups, processes and files can hold escape sequences that command a
-/// terminal. Line breaks stay.
+/// Removes control characters from a text: names of cgroups, processes and files can hold escape sequences that control
+/// a terminal. Line breaks stay.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let is_harmful = |letter: char| letter.is_control() && letter != '\n';
     if !text.contains(is_harmful) {
         return Cow::Borrowed(text);
     }
-    // As JSON writes them: they are all below U+00A0.
+    // As JSON writes them: all are below U+00A0.
     let escape =
         |letter: char| if is_harmful(letter) { format!("\\u{:04x}", letter as u32) } else { letter.to_string() };
     Cow::Owned(text.chars().map(escape).collect())

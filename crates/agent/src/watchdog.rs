@@ -4,7 +4,7 @@
 //! The daemon notifies the watchdog when it exits normally. If the daemon dies without a notification, the watchdog
 //! waits for the grace time, in which the kernel continues to choose with the last probabilities. Then the watchdog
 //! exits, and the kernel unloads the programs. Nothing is pinned, so neither a killed daemon nor a reboot leaves
-//! anything behind. A new daemon ends the watchdog of a dead one and starts from its saved state.
+//! anything behind. A new daemon terminates the watchdog of a dead one and resumes from the saved state.
 
 use crate::cc::holders::{Held, Holder, holders};
 use crate::signals::Signals;
@@ -99,7 +99,7 @@ pub fn run(grace: Duration) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Ends the watchdogs of a link that no daemon holds. Returns whether there was one.
+/// Terminates the watchdogs of a link that no daemon holds. Returns whether there was one.
 pub fn end_orphans(link: u32) -> bool {
     let holders = holders(Held::Link(link));
     if holders.is_empty() || !holders.iter().all(is_watchdog) {
@@ -134,7 +134,7 @@ fn absolute(socket: &Path) -> PathBuf {
 pub struct Orphan {
     /// Process id of the watchdog.
     pub pid: i32,
-    /// The program of the link that it holds.
+    /// Id of the program of the link that it holds.
     pub program: u32,
 }
 
@@ -160,7 +160,7 @@ pub fn orphan_of(socket: &Path) -> Option<Orphan> {
     })
 }
 
-/// Terminates a watchdog, unless its process id now belongs to another process.
+/// Terminates a watchdog, unless its process id now belongs to a different process.
 fn end(holder: &Holder) {
     let Some(pid) = Pid::from_raw(holder.pid) else { return };
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return };

@@ -1,5 +1,5 @@
-//! `bbr3` in C returns what its vectors list: arithmetic, filter, record of what was in flight, and a connection step
-//! by step.
+//! `bbr3` in C returns the results in its vectors: arithmetic, filter, the in-flight ring, and a connection step by
+//! step.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

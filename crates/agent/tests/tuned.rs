@@ -59,7 +59,7 @@ fn params(cc: &str, words: &str) -> String {
     lines.collect()
 }
 
-/// The state of BBR in the words of `struct tuned_model`.
+/// The state of BBR, with the member names of `struct tuned_model`.
 fn model(prefix: &str, words: &Values) -> String {
     let members = [
         ("mode", "mode"),
@@ -131,7 +131,7 @@ impl Expected {
         for (name, value) in values {
             let expected = match name.as_str() {
                 "pacing_rate" => after[name] / 8,
-                // BBR keeps the last end of ProbeRTT.
+                // BBR remembers the end of the last ProbeRTT.
                 "probe_rtt_done_stamp" if mode(after) != PROBE_RTT => continue,
                 // It is missing before the first phase.
                 "cycle_idx" if mode(after) != 2 => continue,
@@ -141,7 +141,7 @@ impl Expected {
                 "is_expired" => u64::from(mode(after) == PROBE_RTT),
                 _ => after[name],
             };
-            // It may wait for a round trip when its time is over.
+            // It may wait for a round trip after its time is over.
             if name == "is_due" && expected == 0 {
                 continue;
             }
@@ -150,7 +150,7 @@ impl Expected {
     }
 }
 
-/// The program's input, and what is expected of its output.
+/// The program's input, and the expected output.
 fn script(vectors: &str) -> (String, Vec<Expected>) {
     let (mut input_text, mut expected) = (String::new(), Vec::new());
     let (mut case, mut cc, mut arguments, mut before) = (String::new(), "", Values::new(), Values::new());

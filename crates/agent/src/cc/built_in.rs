@@ -16,9 +16,9 @@ pub struct BuiltIn {
     object: &'static [u8],
     /// Its registrations, by the number of arguments of the kernel's `cong_control`.
     registrations: [(usize, &'static str); 2],
-    /// Does it call the kernel's own BBR?
+    /// Whether the algorithm calls the kernel's own BBR.
     calls_bbr: bool,
-    /// What can be set of it.
+    /// Parameters of the algorithm.
     pub settable: Settable,
 }
 
@@ -83,7 +83,7 @@ impl BuiltIn {
         Ok(Algorithm { name, open, place, calls_bbr: self.calls_bbr })
     }
 
-    /// Of the registrations the loader creates the one of this algorithm for this kernel.
+    /// Keeps the registration for this kernel's version; the loader does not create the others.
     fn select_registration(&self, open: &mut OpenObject, arguments: usize) {
         for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
             let is_chosen = self.registrations.iter().any(|(takes, name)| *takes == arguments && map.name() == *name);

@@ -10,9 +10,9 @@ use std::ffi::OsStr;
 /// The sums over all CPUs, since the algorithm was loaded: `struct counters` in bpf/cc.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
-    /// Connections that have taken it.
+    /// Connections that have used the algorithm.
     pub flows_begun: u64,
-    /// Connections that have closed, or taken another.
+    /// Connections that have closed, or switched to another algorithm.
     pub flows_ended: u64,
     /// ACKs that it has handled.
     pub acks: u64,
@@ -47,8 +47,7 @@ impl Counters {
     }
 }
 
-/// What an algorithm was loaded with, if the agent carries it: its rule, and the parameters that differ from their
-/// defaults.
+/// Settings with which a bundled algorithm was loaded: its rule, and the parameters that differ from their defaults.
 pub fn settings_of(algorithm: &Registered) -> Settings {
     let read = || {
         let settable = &BuiltIn::find(OsStr::new(&algorithm.name))?.settable;

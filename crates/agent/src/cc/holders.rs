@@ -8,19 +8,19 @@ use std::fs;
 pub struct Holder {
     /// Its number.
     pub pid: i32,
-    /// What it calls itself.
+    /// Name of the process.
     pub name: String,
 }
 
 impl Holder {
-    /// Is it a `thalweg-agent`?
+    /// Whether the process is a `thalweg-agent`.
     pub fn is_agent(&self) -> bool {
         // The kernel cuts names after 15 letters.
         self.name == "thalweg-agent"
     }
 }
 
-/// What a process may have open, by the kernel's number of it.
+/// Kinds of kernel objects that a process may have open, by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A link.
@@ -29,7 +29,7 @@ pub enum Held {
     Map(u32),
 }
 
-/// The processes that have something open; this one does not count.
+/// Returns the processes that have an object open, except this one.
 pub fn holders(held: Held) -> Vec<Holder> {
     let line = match held {
         Held::Link(number) => format!("link_id:\t{number}"),
@@ -49,7 +49,7 @@ pub fn holders(held: Held) -> Vec<Holder> {
     holders
 }
 
-/// The kernel describes each open file; processes come and go while this looks.
+/// The kernel describes each open file in fdinfo. Processes start and exit during the scan.
 fn holds(pid: i32, line: &str) -> bool {
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fdinfo")) else { return false };
     files.flatten().any(|file| {

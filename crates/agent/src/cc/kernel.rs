@@ -16,7 +16,7 @@ pub struct StructOpsKernel {
 }
 
 impl StructOpsKernel {
-    /// Looks at the running kernel.
+    /// Inspects the running kernel.
     ///
     /// # Errors
     /// The first thing that is missing.
@@ -28,12 +28,13 @@ impl StructOpsKernel {
         Ok(StructOpsKernel { btf })
     }
 
-    /// Does the kernel take a registration back when its loader ends (from Linux 6.4)?
+    /// Whether the kernel unregisters an algorithm when its loader exits (from Linux 6.4).
     pub fn has_links(&self) -> bool {
         self.btf.type_by_name::<Struct<'_>>("bpf_struct_ops_link").is_some()
     }
 
-    /// How many arguments `cong_control` has: 2 up to Linux 6.9, 4 from 6.10. The kernel's own `bbr_main` is one.
+    /// Number of arguments of `cong_control`: 2 up to Linux 6.9, 4 from 6.10. The kernel's own `bbr_main` has the same
+    /// number.
     ///
     /// # Errors
     /// If the kernel's structure is another.
@@ -73,7 +74,7 @@ impl StructOpsKernel {
     }
 }
 
-/// Where the kernel shows the types of BBR's module.
+/// Path of the type information of BBR's module.
 const BBR_TYPES: &str = "/sys/kernel/btf/tcp_bbr";
 
 fn has_bbr(btf: &Btf<'_>) -> bool {
@@ -91,7 +92,7 @@ fn no_bbr(found: String) -> Problem {
     )
 }
 
-/// Where BBR is: loaded, or as a module that can be. Loads nothing.
+/// Finds BBR: loaded, or available as a module. Loads nothing.
 ///
 /// # Errors
 /// If it is nowhere.
@@ -125,7 +126,8 @@ pub fn check_struct_ops(btf: &Btf<'_>) -> Result<String, Problem> {
     Ok("there".to_owned())
 }
 
-/// May this process register algorithms? CAP_SYS_ADMIN: to read modules' types and to find what others have loaded.
+/// Checks that this process may register algorithms. That takes CAP_SYS_ADMIN: to read modules' types and to find
+/// registrations of other processes.
 ///
 /// # Errors
 /// If not, for want of which right.
@@ -133,7 +135,7 @@ pub fn check_rights() -> Result<(), Problem> {
     requirements::check_rights(&[&[NET_ADMIN], &[SYS_ADMIN]])
 }
 
-/// A struct_ops program is machine code or nothing.
+/// The kernel runs struct_ops programs only as machine code.
 fn check_jit() -> Result<(), Problem> {
     const SETTING: &str = "/proc/sys/net/core/bpf_jit_enable";
     match fs::read_to_string(SETTING) {
@@ -146,7 +148,7 @@ fn check_jit() -> Result<(), Problem> {
 
 fn modprobe(module: &str) -> Result<(), String> {
     let run = |program: &str| Command::new(program).arg(module).stdin(Stdio::null()).output();
-    // Where root's PATH leads elsewhere, it is in /sbin.
+    // If root's PATH lacks the program, it is in /sbin.
     let output = run("modprobe").or_else(|_| run("/sbin/modprobe")).map_err(|error| format!("modprobe: {error}"))?;
     if output.status.success() {
         return Ok(());

@@ -17,7 +17,7 @@ struct Algorithms {
 #[derive(Serialize)]
 struct Algorithm {
     name: String,
-    /// Unknown to those who may not look.
+    /// `None` without the permission to list them.
     is_ebpf: Option<bool>,
     is_default: bool,
     is_allowed: bool,
@@ -32,7 +32,7 @@ pub fn list(json: bool) -> Result<String, Problem> {
     let (available, allowed) =
         (settings::available().map_err(settings::unreadable)?, settings::allowed().map_err(settings::unreadable)?);
     let default = settings::default().map_err(settings::unreadable)?;
-    // A kernel that cannot register any has none.
+    // A kernel without struct_ops has no registrations.
     let ebpf: Option<Vec<String>> = kernel::check_rights().is_ok().then(|| {
         let registered = StructOpsKernel::look().map(|kernel| Registered::all(&kernel)).unwrap_or_default();
         registered.into_iter().filter(Registered::is_registered).map(|algorithm| algorithm.name).collect()

@@ -34,18 +34,18 @@ pub fn load(
     check_name(&name, earlier.as_ref())?;
     let default_before = settings::default().ok();
 
-    // Caught before there is anything to take back.
+    // Signals are handled before there is anything to undo.
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Problem::failed("signals", "this process", error, "signals to be caught", "try again"))?;
     let with_link = !keep && kernel.has_links();
     let mut object = algorithm.load(with_link)?;
-    // The new one has passed the kernel's checks: what an earlier loader has left may go.
+    // The new algorithm has passed the verifier: the registration that an earlier loader left can be removed.
     if let Some(earlier) = &earlier {
         earlier.unregister()?;
         print(&format!("{name}: unregistered the algorithm that an earlier `cc load` had left\n"))?;
     }
     let mut link = register(&mut object, &name)?;
-    // The default may name an algorithm of an earlier loader that is gone: that one is still what it means.
+    // The default may name an algorithm whose earlier loader has exited: the name then refers to the new registration.
     if default_before.as_deref() == Some(name.as_str()) {
         let _ = settings::set_default(&name);
     }
@@ -63,7 +63,7 @@ pub fn load(
     print(&format!("{name}: unregistered; connections that use it keep it until they close\n"))
 }
 
-/// The algorithm to be loaded, and the kernel that is to take it.
+/// The algorithm to load, checked against the kernel.
 ///
 /// # Errors
 /// If a setting is invalid, the machine lacks something, or the file is not an algorithm.
@@ -102,7 +102,7 @@ fn register(object: &mut Object, name: &str) -> Result<Link, Problem> {
     })
 }
 
-/// How long the registration lasts, for the user.
+/// Describes to the user how long the registration lasts.
 fn lifetime(keep: bool, with_link: bool) -> &'static str {
     match (keep, with_link) {
         (true, _) => "until `thalweg-agent cc unload` or the next start of the machine",
@@ -159,7 +159,7 @@ fn check_file(what: &OsStr) -> Result<(), Problem> {
     ))
 }
 
-/// A file has no settings that the agent knows.
+/// The agent knows no settings of algorithms in files.
 fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
     let Some(param) = settings.keys().next() else { return Ok(()) };
     let names = BUILT_IN.map(|algorithm| algorithm.name).join(", ");
@@ -168,7 +168,7 @@ fn check_no_settings(what: &OsStr, settings: &Settings) -> Result<(), Problem> {
     Err(Problem::refused("settings-of-file", &place, found, &format!("one of {names}"), "leave out --set and --rule"))
 }
 
-/// Is the name free, or taken by what an earlier loader has left?
+/// Checks that the name is free, or registered only by an earlier loader that has exited.
 fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
     let held_by = |by: &str| {
         let found = format!("it registered already, by {by}");
@@ -192,7 +192,7 @@ fn check_name(name: &str, earlier: Option<&Registered>) -> Result<(), Problem> {
     }
 }
 
-/// How connections come to use an algorithm.
+/// Describes how connections select the algorithm.
 fn how_to_use(name: &str) -> String {
     let mut text = format!(
         "  one socket           setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, \"{name}\", {})\n  \

@@ -12,14 +12,14 @@ pub struct Algorithm {
     pub name: String,
     /// The object.
     pub(super) open: OpenObject,
-    /// What names it in errors.
+    /// Name for errors.
     pub(super) place: String,
-    /// Does it call the kernel's own BBR?
+    /// Whether the algorithm calls the kernel's own BBR.
     pub(super) calls_bbr: bool,
 }
 
 impl Algorithm {
-    /// Opens a program of which these are the bytes; `place` names it in errors.
+    /// Opens a program from its bytes; `place` names it in errors.
     ///
     /// # Errors
     /// If it does not contain exactly one congestion controller.

@@ -1,5 +1,5 @@
-//! The congestion controllers in eBPF that the kernel holds: who has registered them, whether they still are, and where
-//! their counters lie.
+//! The eBPF congestion controllers that the kernel holds: the processes that registered them, their state, and their
+//! maps of counters.
 
 use super::holders::{self, Held, Holder};
 use super::kernel::StructOpsKernel;
@@ -9,7 +9,7 @@ use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter, Pr
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, ReferencesType};
 use thalweg_store::Problem;
 
-/// How the kernel knows an algorithm.
+/// The kernel's id of an algorithm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
     /// Registered until its link is closed.
@@ -19,7 +19,7 @@ pub enum State {
     },
     /// Registered until its loader exits or a user unregisters it.
     Kept,
-    /// Taken back; connections that began with it still use it.
+    /// Unregistered; connections that started with it still use it.
     Leaving,
 }
 
@@ -28,7 +28,7 @@ pub enum State {
 pub struct Registered {
     /// Its name.
     pub name: String,
-    /// How the kernel knows it.
+    /// The kernel's id.
     pub state: State,
     /// The number of the map that it is.
     map: u32,
@@ -79,17 +79,17 @@ impl Registered {
         all
     }
 
-    /// The one of this name that new connections get.
+    /// Returns the registration that new connections with this name use.
     pub fn find(kernel: &StructOpsKernel, name: &str) -> Option<Registered> {
         Registered::all(kernel).into_iter().find(|algorithm| algorithm.name == name && algorithm.is_registered())
     }
 
-    /// Do new connections get it?
+    /// Whether new connections use it.
     pub fn is_registered(&self) -> bool {
         self.state != State::Leaving
     }
 
-    /// The processes that take it back when they end.
+    /// The processes whose exit unregisters it.
     pub fn holders(&self) -> Vec<Holder> {
         match self.state {
             State::Linked { link } => holders::holders(Held::Link(link)),
@@ -98,7 +98,7 @@ impl Registered {
         }
     }
 
-    /// Is it still registered in the way in which it was?
+    /// Whether the registration is still in the same state.
     pub fn is_still_registered(&self, kernel: &StructOpsKernel) -> bool {
         Registered::find(kernel, &self.name).is_some_and(|now| now.map == self.map && now.state == self.state)
     }
@@ -111,7 +111,7 @@ impl Registered {
             .find(|map| map.name() == name && map.value_size() == value_size)
     }
 
-    /// Takes back a registration without a link. The kernel itself lets connections that use it go on.
+    /// Removes a registration without a link. The kernel keeps the algorithm for connections that use it.
     ///
     /// # Errors
     /// If the kernel refuses.
@@ -122,7 +122,7 @@ impl Registered {
     }
 }
 
-/// How this kernel lays out the value of a map of tcp_congestion_ops.
+/// Layout of the value of a tcp_congestion_ops map in this kernel.
 struct Layout {
     type_id: u32,
     operations: usize,
@@ -155,7 +155,7 @@ impl Layout {
         })
     }
 
-    /// A count of users comes first, then the state.
+    /// The value begins with a reference count and the state.
     fn state(&self, value: &[u8]) -> u32 {
         number(value, 4)
     }
@@ -164,7 +164,7 @@ impl Layout {
         text(value.get(self.operations + self.name..)?)
     }
 
-    /// Where functions are, a reader is given the numbers of programs.
+    /// User space reads program ids in place of function pointers.
     fn programs(&self, value: &[u8]) -> Vec<u32> {
         self.functions.iter().map(|function| number(value, self.operations + function)).filter(|id| *id != 0).collect()
     }

@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(5);
 /// The exit code of a Rust program that has panicked.
 const PANICKED: i32 = 101;
 
-/// Has another process open and load an object.
+/// Opens and loads an object in another process.
 ///
 /// # Errors
 /// If that process crashes, does not end, or cannot be started.
@@ -39,7 +39,7 @@ pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
         .spawn()
         .map_err(failed)?;
     if let Some(mut pipe) = child.stdin.take() {
-        // If it has crashed already, that is seen below.
+        // If it has crashed already, the exit status below shows that.
         let _ = pipe.write_all(bytes);
     }
     let found = match wait(&mut child).map_err(failed)? {
@@ -53,7 +53,7 @@ pub fn rehearse(bytes: &[u8], place: &str) -> Result<(), Problem> {
     Err(object::broken(place, found))
 }
 
-/// How it has ended; nothing if it had to be killed.
+/// Exit status of the process; `None` if it had to be killed.
 fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -69,7 +69,7 @@ fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
     }
 }
 
-/// What that process does with the object on its standard input.
+/// Opens and loads the object on standard input: the work of that process.
 ///
 /// # Errors
 /// As [`Algorithm::read`] and [`Algorithm::load`].

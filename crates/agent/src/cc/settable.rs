@@ -7,7 +7,7 @@ use thalweg_store::Problem;
 /// Settings by the name of the parameter.
 pub type Settings = BTreeMap<String, String>;
 
-/// What an algorithm takes.
+/// Settings of an algorithm.
 #[derive(Debug)]
 pub enum Settable {
     /// The parameter `rule`: what is done about a CPU that is shared.
@@ -57,7 +57,7 @@ impl Settable {
             Settable::Rule { names, default } => vec![rule(names, default, settings, name)?],
             Settable::Bbr { of } => {
                 let words = bbr_words(of, settings, name)?;
-                // From the kernel's BBR, which has no rule.
+                // Derived from the kernel's BBR, which has no rule.
                 let is_changed = words != default_words("bbr");
                 words.into_iter().map(|word| word.value).chain([u32::from(is_changed)]).collect()
             }

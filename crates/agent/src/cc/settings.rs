@@ -16,13 +16,13 @@ pub fn allowed() -> io::Result<Vec<String>> {
     names("tcp_allowed_congestion_control")
 }
 
-/// The algorithm that connections get unless they choose.
+/// Returns the default algorithm of new connections.
 pub fn default() -> io::Result<String> {
     let name = fs::read_to_string(format!("{FOLDER}/tcp_congestion_control"))?;
     Ok(name.trim().to_owned())
 }
 
-/// Changes the algorithm that connections get unless they choose.
+/// Changes the default algorithm of new connections.
 pub fn set_default(name: &str) -> io::Result<()> {
     fs::write(format!("{FOLDER}/tcp_congestion_control"), name)
 }

@@ -1,5 +1,5 @@
-//! Defaults that name an algorithm that was unregistered. The kernel's setting holds on to it, so that new connections
-//! still get it.
+//! Defaults that name an algorithm that was unregistered. The kernel's setting keeps a reference, so that new
+//! connections still get it.
 
 use super::settings;
 use crate::text::on_one_line;
@@ -27,7 +27,7 @@ pub fn stale_defaults() -> Result<Vec<StaleDefault>, Problem> {
     Ok(all.filter(|(_, name)| !available.contains(name)).map(|(netns, name)| StaleDefault { name, netns }).collect())
 }
 
-/// A line for each, with how to end it.
+/// Returns a line for each, with the command that removes it.
 pub fn text(stale: &[StaleDefault]) -> String {
     let available = settings::available().unwrap_or_default();
     let other =

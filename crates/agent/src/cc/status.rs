@@ -20,7 +20,7 @@ struct Algorithm {
     name: String,
     /// `linked`, `kept` or `leaving`.
     state: &'static str,
-    /// Processes that keep it registered.
+    /// Processes that keep the algorithm registered.
     held_by: Vec<i32>,
     rule: Option<String>,
     /// Parameters that differ from their defaults.
@@ -28,7 +28,7 @@ struct Algorithm {
     counters: Option<Counters>,
 }
 
-/// All algorithms in eBPF, as text or JSON.
+/// All eBPF algorithms, as text or JSON.
 ///
 /// # Errors
 /// If the kernel cannot have any, or this process may not look.

@@ -9,10 +9,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// How long a loader has to take its algorithm back after it was asked to.
+/// Time for a loader to unregister its algorithm after it was signalled.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often that is looked at.
+/// Interval at which the registration is checked.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Unregisters an algorithm. New connections no longer use it; open ones keep it.
@@ -44,9 +44,9 @@ fn not_registered(name: &str) -> Problem {
     Problem::failed("not-loaded", name, found, "one that is registered by eBPF", "thalweg-agent cc list")
 }
 
-/// New connections of this network namespace get the algorithm `name` as long as it is their default, even when it is
-/// no longer registered: the kernel's setting holds on to it. So another one becomes the default: that of before, if
-/// known.
+/// Finds a replacement for the default algorithm. New connections of this network namespace use `name` while it is the
+/// default, even after it was unregistered, because the kernel's setting keeps a reference. The replacement is the
+/// earlier default, if known.
 pub fn leave_default(
     name: &str,
     before: Option<&str>,
@@ -70,7 +70,7 @@ pub fn leave_default(
     print(&format!("net.ipv4.tcp_congestion_control was {name}: now {other}\n"))
 }
 
-/// Asks the agent that holds a registration to end, and waits until that is gone.
+/// Signals the agent that holds a registration, and waits until the registration is removed.
 fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) -> Result<(), Problem> {
     let name = &registered.name;
     if let Some(other) = holders.iter().find(|holder| !holder.is_agent()) {
@@ -83,7 +83,7 @@ fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) ->
         ));
     }
     for holder in holders {
-        // One that has just ended is what is wanted.
+        // The process may have exited just now, which is the aim.
         let _ = Pid::from_raw(holder.pid).map(|pid| kill_process(pid, Signal::TERM));
     }
     let deadline = Instant::now() + PATIENCE;

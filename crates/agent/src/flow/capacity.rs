@@ -1,7 +1,6 @@
 //! Number of open connections that fit into the kernel's table, and how the table is divided (bpf/flow/table.h).
 
-/// What the kernel spends on a connection: `struct flow` in bpf/flow, its cookie, and its part of the hash table
-/// beside.
+/// Kernel memory of a connection: `struct flow` in bpf/flow, its cookie, and its part of the hash table.
 const CONNECTION_BYTES: u64 = 448;
 
 /// Divisor: connections may use 1/N of the memory.
@@ -10,10 +9,10 @@ const MEMORY_PART: u64 = 100;
 /// On small machines it may be more.
 const MIN_CONNECTIONS: u32 = 1 << 14;
 
-/// That is 59 MB.
+/// That takes 59 MB.
 const MAX_CONNECTIONS: u32 = 1 << 17;
 
-/// Places in a set.
+/// Slots in a set.
 const WAYS: u32 = 8;
 
 /// Divisor: one set in N has a connection that did not fit into its slots.
@@ -27,7 +26,7 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// A capacity of at least `count` connections, which is below 2^31.
+    /// Returns a capacity of at least `count` connections; `count` is below 2^31.
     pub fn for_connections(count: u32) -> Capacity {
         Capacity { sets: count.div_ceil(WAYS).next_power_of_two() }
     }
@@ -41,12 +40,12 @@ impl Capacity {
         Capacity { sets: 1 << (count / WAYS).ilog2() }
     }
 
-    /// Places in the sets.
+    /// Slots in the sets.
     pub fn places(self) -> u32 {
         self.sets * WAYS
     }
 
-    /// Places for those that find their set full.
+    /// Slots for connections whose set is full.
     pub fn more(self) -> u32 {
         (self.sets / SETS_PER_MORE).max(1)
     }

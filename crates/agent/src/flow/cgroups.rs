@@ -9,26 +9,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// The folders are read again for a number that is not known, but no more often than this.
+/// Minimum time between two scans of the folders for an unknown number.
 const MIN_RESCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// No more are kept in memory; then those that are gone are forgotten.
+/// Maximum number of cgroups in memory; above it, removed ones are forgotten.
 const MAX_CGROUPS: usize = 20_000;
 
 /// The cgroup whose connections are recorded.
 #[derive(Debug)]
 pub struct Recorded {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
     /// Its folder.
     pub folder: File,
     /// The kernel's number of it: its inode.
     pub number: u64,
-    /// How deep it is below the root; 0 is the root, and so the whole machine.
+    /// Depth below the root; 0 is the root, and so the whole machine.
     pub level: u64,
 }
 
-/// Where cgroup v2 is mounted.
+/// Returns the mount point of cgroup v2.
 ///
 /// # Errors
 /// If it is nowhere.
@@ -104,11 +104,11 @@ impl Recorded {
 /// State of a recorded cgroup.
 #[derive(Debug)]
 pub enum CgroupState {
-    /// It is there.
+    /// It exists.
     Same,
-    /// Another one has its path.
+    /// The path belongs to another cgroup.
     Replaced(Recorded),
-    /// Nothing has its path, for this reason.
+    /// The path cannot be opened, for this reason.
     Removed(String),
 }
 
@@ -116,7 +116,7 @@ pub enum CgroupState {
 const CGROUP2_MAGIC: u64 = 0x6367_7270;
 
 impl Recorded {
-    /// Returns its state since it was found.
+    /// Returns the state of the cgroup relative to the time at which it was opened.
     pub fn state(&self, mount: &Path) -> CgroupState {
         let cgroup = match fs::metadata(&self.path) {
             Ok(metadata) if metadata.ino() == self.number => return CgroupState::Same,
@@ -125,7 +125,7 @@ impl Recorded {
         };
         match cgroup {
             Ok(other) if other.is_cgroup() => CgroupState::Replaced(other),
-            // The file system may be mounted elsewhere by now.
+            // The file system may have been mounted elsewhere meanwhile.
             _ if self.is_alive() => CgroupState::Same,
             Ok(_) => CgroupState::Removed("another folder in its place".to_owned()),
             Err(why) => CgroupState::Removed(why),
@@ -142,7 +142,7 @@ impl Recorded {
     }
 }
 
-/// The paths of cgroups by their numbers. Those that are gone stay known for long.
+/// The paths of cgroups by their numbers. Those of removed cgroups are kept for long.
 #[derive(Clone, Debug)]
 pub struct Paths {
     mount: PathBuf,
@@ -151,12 +151,12 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Of the cgroups below a mount.
+    /// Reads the cgroups below a mount.
     pub fn new(mount: PathBuf) -> Paths {
         Paths { mount, known: HashMap::new(), read: None }
     }
 
-    /// The path of a cgroup below the root. `None`: it was gone before anybody looked.
+    /// Returns the path of a cgroup below the root; `None` if it was removed before any scan.
     pub fn of(&mut self, number: u64) -> Option<Arc<str>> {
         if !self.known.contains_key(&number) && self.read.is_none_or(|read| read.elapsed() >= MIN_RESCAN_INTERVAL) {
             self.read = Some(Instant::now());
@@ -172,7 +172,7 @@ impl Paths {
     fn learn(&mut self, folder: &Path, path: String) {
         let Ok(metadata) = fs::symlink_metadata(folder) else { return };
         let text = if path.is_empty() { "/" } else { path.as_str() };
-        // A number is given again only after 2^32 others: what it stood for last is what counts.
+        // The kernel reuses a number only after 2^32 others, so the last known path is the right one.
         if self.known.get(&metadata.ino()).is_none_or(|path| **path != *text) {
             self.known.insert(metadata.ino(), Arc::from(text));
         }

@@ -9,7 +9,7 @@ const STEP_US: u64 = 50_000;
 /// Readings that take longer than this were interrupted.
 const PROMPT_US: u64 = 1_000;
 
-/// How often a reading that was interrupted is tried again.
+/// Number of attempts if readings are interrupted.
 const ATTEMPTS: usize = 10;
 
 /// The wall-clock time at a moment of CLOCK_MONOTONIC.
@@ -21,7 +21,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// As of now.
+    /// Reads the offset now.
     pub fn now() -> Clock {
         let (monotonic_us, unix_us) = read();
         Clock { offset_us: difference(monotonic_us, unix_us), steps: 0 }
@@ -44,7 +44,7 @@ impl Clock {
         u64::try_from(i128::from(monotonic_us) + self.offset_us).unwrap_or(0)
     }
 
-    /// How often the calendar's clock was set.
+    /// Number of times that the wall clock was set.
     pub fn steps(&self) -> u64 {
         self.steps
     }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 /// Number of slots.
 const SLOTS: u64 = 8192;
 
-/// How long a slot is, and where in it the number of the event, its length and the event are.
+/// Length of a slot, and the offsets of the event's number, length and content in it.
 const SLOT_BYTES: usize = 576;
 const NUMBER_AT: usize = 0;
 const LENGTH_AT: usize = 8;
@@ -28,12 +28,12 @@ const BATCH: u64 = 256;
 pub struct EventQueue {
     slots: Shared,
     progress: Shared,
-    /// How many were read.
+    /// Number of slots that were read.
     read: u64,
 }
 
 impl EventQueue {
-    /// Opens the queue of maps that have no reader yet.
+    /// Opens the queue in maps that have no reader yet.
     ///
     /// # Errors
     /// If their memory cannot be shared.
@@ -42,10 +42,11 @@ impl EventQueue {
         Ok(EventQueue { slots, progress: Shared::of(progress, PROGRESS_BYTES)?, read: 0 })
     }
 
-    /// Takes all events that are there. One that is still being written, and those behind it, are there next time.
+    /// Takes all complete events. An event that is still being written, and those behind it, are taken by the next
+    /// call.
     pub fn take(&mut self, take: &mut dyn FnMut(&RecordEvent)) {
         let mut bytes = [0; RecordEvent::BYTES];
-        // No more than there is room for: others write meanwhile.
+        // At most one queue's capacity: the programs write meanwhile.
         for _ in 0..SLOTS {
             let slot = (self.read % SLOTS) as usize * SLOT_BYTES;
             if self.slots.number(slot + NUMBER_AT).load(Ordering::Acquire) != self.read + 1 {
@@ -66,7 +67,7 @@ impl EventQueue {
         self.publish_progress();
     }
 
-    /// What was read may be written over.
+    /// The programs may overwrite the slots that were read.
     fn publish_progress(&self) {
         self.progress.number(READ_AT).store(self.read, Ordering::Release);
     }
@@ -79,7 +80,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../../bpf/include/record_event.h");
 
-    /// What the programs do: they fill slots one after the other, as far as they were read.
+    /// The programs' side, for tests: fills slots one after the other, up to the reader's position.
     struct Writer {
         slots: Shared,
         progress: Shared,
@@ -103,7 +104,7 @@ mod tests {
             self.slots.number(slot + NUMBER_AT).store(number, Ordering::Release);
         }
 
-        /// Writes an event of this length, unless there is no room.
+        /// Writes an event of this length, unless the queue is full.
         fn write(&mut self, connection: u64, length: usize) -> bool {
             self.take(connection, length).map(|taken| self.submit(taken)).is_some()
         }

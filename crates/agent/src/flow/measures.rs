@@ -1,4 +1,4 @@
-//! Quantities that follow from the fields of an event alone.
+//! Quantities that are derived from the fields of a single event.
 
 use super::off_cpu::OffCpu;
 use super::record_event::{RTT_FEW, RecordEvent};
@@ -14,16 +14,17 @@ const BBR_BW_SHIFT: u32 = 24;
 /// Minimum samples of BBR in PROBE_BW, as in `thalweg doctor --live`.
 const BBR_LOOKS: u32 = 10;
 
-/// BBR cannot make up for more time off CPU than its probing gain of 1.25 wins back: 1 - 1/1.25. As in `doctor --live`.
+/// Maximum off-CPU share for which BBR's probing gain of 1.25 compensates: 1 - 1/1.25. As in `doctor --live`.
 const AWAY_SHARE: f64 = 0.2;
 
-/// With this much time away, and less than a BDP in flight at half of the looks, the two explain each other. As there.
+/// With at least this off-CPU share, and less than a BDP in flight in half of the samples, the connection counts as
+/// short of CPU. As in `doctor --live`.
 const SOME_AWAY_SHARE: f64 = 0.05;
 
 /// Minimum rounds after the first that show whether an application paces itself.
 const PACED_ROUNDS: u32 = 2;
 
-/// A name in words, filled up with NUL.
+/// A name as words of 64 bits, padded with NUL.
 pub fn name(words: [u64; 2]) -> String {
     let bytes = bytes(words);
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -40,7 +41,7 @@ pub fn address(family: u32, words: [u64; 2]) -> Option<IpAddr> {
     }
 }
 
-/// As they are in memory.
+/// In memory order.
 fn bytes(words: [u64; 2]) -> [u8; 16] {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&words[0].to_ne_bytes());
@@ -48,7 +49,7 @@ fn bytes(words: [u64; 2]) -> [u8; 16] {
     bytes
 }
 
-/// What the kernel does not know it calls 0.
+/// The kernel reports 0 for an unknown value.
 pub fn known(value: impl Into<u64>) -> Option<u64> {
     Some(value.into()).filter(|value| *value > 0)
 }
@@ -58,7 +59,7 @@ pub fn smallest_rtt_us(event: &RecordEvent) -> Option<u64> {
     known(event.rtt_min_us).filter(|_| event.rtt_min_us != u32::MAX)
 }
 
-/// Is a time in jiffies known well enough for a rate? One of a single jiffy may have been of a microsecond.
+/// Whether a time in jiffies is precise enough for a rate. A single jiffy may stand for a microsecond.
 pub fn is_measured(jiffies: u32) -> bool {
     jiffies >= 2
 }
@@ -87,15 +88,15 @@ pub fn is_paced_by_application(event: &RecordEvent) -> bool {
     rounds >= PACED_ROUNDS && 2 * event.app_limited_samples > rounds
 }
 
-/// Whether a connection of BBR's looked short of CPU, by what `thalweg doctor --live` goes by: its machine was off CPU
-/// for so much of its time that BBR cannot make up for it, or for some, and too little was in flight. Nothing if it was
-/// in PROBE_BW for too few round trips, or too short for the account of the time away.
+/// Whether a BBR connection was short of CPU, by the criteria of `thalweg doctor --live`: the machine was off CPU for a
+/// larger share of its time than BBR can compensate, or for a smaller share while too little was in flight. `None` with
+/// too few round trips in PROBE_BW, or if the connection was too short for an off-CPU share.
 pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     if event.bbr_looks < BBR_LOOKS {
         return None;
     }
     let off_cpu = off_cpu.share(event.start_us, event.end_us)?;
-    // What the peer or the application's buffer held back for most of the time did not wait for a CPU.
+    // Time limited by the receive window or the send buffer is not time waiting for a CPU.
     let limited_jiffies = u64::from(event.rwnd_limited_jiffies) + u64::from(event.sndbuf_limited_jiffies);
     if 2 * limited_jiffies > u64::from(event.busy_jiffies) {
         return Some(false);
@@ -104,7 +105,7 @@ pub fn cpu_limited(event: &RecordEvent, off_cpu: &OffCpu) -> Option<bool> {
     Some(off_cpu >= AWAY_SHARE || (off_cpu >= SOME_AWAY_SHARE && is_short))
 }
 
-/// The kernel's last sample of the delivery rate.
+/// The kernel's latest delivery rate sample.
 pub fn delivery_rate_bps(event: &RecordEvent) -> Option<u64> {
     rate_bps(event.rate_packets, event.rate_interval_us, event.mss_bytes)
 }

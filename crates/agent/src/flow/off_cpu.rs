@@ -1,8 +1,8 @@
 //! Measures the share of time in which the hypervisor ran other guests instead of this machine.
 //!
-//! A connection cannot observe this: a shared path looks the same. So a thread sets timers at random moments. A timer
-//! that fires late, although no other task of this machine was running, shows that the machine had no CPU. At random
-//! moments, the share of late timers equals the share of time off CPU. This needs neither the hypervisor's steal
+//! A connection cannot observe this: a shared path looks the same. Therefore, a thread sets timers at random moments. A
+//! timer that fires late, although no other task of this machine was running, shows that the machine had no CPU. At
+//! random moments, the share of late timers equals the share of time off CPU. This needs neither the hypervisor's steal
 //! counters nor privileges.
 
 use super::clock::monotonic_us;
@@ -16,8 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// An alarm every 10 ms on average. None is closer than the first: a machine that is away for milliseconds at a time
-/// would else be asked again while it is still late.
+/// Mean interval of timers: 10 ms. The minimum is above a typical pause: a machine that pauses for milliseconds would
+/// otherwise be sampled again while the timer is still late.
 const SOONEST_US: u64 = 5_000;
 const LATEST_US: u64 = 15_000;
 
@@ -28,7 +28,7 @@ const LATE: Duration = Duration::from_millis(1);
 /// Timer samples taken on one CPU before the next CPU is sampled.
 const ALARMS_PER_CPU: u64 = 16;
 
-/// Points of the account are this far apart.
+/// Interval of the points of the record.
 const POINT_US: u64 = 200_000;
 
 /// Number of points kept: one hour.
@@ -37,13 +37,13 @@ const POINTS: usize = 18_000;
 /// Minimum timers for an estimate.
 const MIN_ALARMS: u32 = 20;
 
-/// The account of the time away.
+/// The record of off-CPU time.
 #[derive(Debug, Default)]
 pub struct OffCpu {
     points: Mutex<VecDeque<Point>>,
 }
 
-/// How many alarms there were until a moment, and how many were late.
+/// Number of timers until a moment, and number of late ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Point {
     at_us: u64,
@@ -52,8 +52,8 @@ struct Point {
 }
 
 impl OffCpu {
-    /// The off-CPU share between two moments of CLOCK_MONOTONIC, from 0 to 1; only the last hour is known. `None`: the
-    /// span is too short, or the kernel does not report run delays.
+    /// Returns the off-CPU share between two moments of CLOCK_MONOTONIC, from 0 to 1; the record covers the last hour.
+    /// `None`: the span is too short, or the kernel does not report run delays.
     pub fn share(&self, from_us: u64, to_us: u64) -> Option<f64> {
         let points = self.points();
         let until = |us: u64| points.partition_point(|point| point.at_us <= us).saturating_sub(1);
@@ -66,7 +66,7 @@ impl OffCpu {
         let mut points = self.points();
         let last = points.back().copied().unwrap_or_default();
         let now = Point { at_us, alarms: last.alarms.wrapping_add(1), late: last.late.wrapping_add(is_late.into()) };
-        // The last one goes along with the time until the next has to be there.
+        // The latest point moves with time until it is one interval after the one before.
         let before = points.len().checked_sub(2).map(|at| points[at].at_us);
         if points.len() > 1 && before.is_some_and(|before| at_us - before < POINT_US) {
             points.pop_back();
@@ -82,7 +82,7 @@ impl OffCpu {
     }
 }
 
-/// The thread that keeps an account; dropped, it ends.
+/// The thread that keeps a record; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Watch {
     is_over: Arc<AtomicBool>,
@@ -90,7 +90,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Keeps this account. It stays empty on a kernel that does not report run delays.
+    /// Starts to keep the record. The record stays empty on a kernel that does not report run delays.
     ///
     /// # Errors
     /// If there are no more threads.
@@ -98,7 +98,7 @@ impl Watch {
         let is_over = Arc::new(AtomicBool::new(false));
         let (off_cpu, theirs) = (Arc::clone(off_cpu), Arc::clone(&is_over));
         let thread = thread::Builder::new().name("away".to_owned()).spawn(move || {
-            // Without it, the account stays empty.
+            // Without the thread, the record stays empty.
             let _ = watch(&off_cpu, &theirs);
         })?;
         Ok(Watch { is_over, thread: Some(thread) })
@@ -125,7 +125,7 @@ fn watch(off_cpu: &OffCpu, is_over: &AtomicBool) -> io::Result<()> {
         if number % ALARMS_PER_CPU == 0 && cpus.len() > 1 {
             let mut only = CpuSet::new();
             only.set(cpus[(number / ALARMS_PER_CPU) as usize % cpus.len()]);
-            // A thread that may not go there stays where it is.
+            // If the thread may not be pinned to this CPU, it stays where it is.
             let _ = sched_setaffinity(None, &only);
             waited = queue.waited()?;
         }
@@ -140,12 +140,12 @@ fn watch(off_cpu: &OffCpu, is_over: &AtomicBool) -> io::Result<()> {
     Ok(())
 }
 
-/// Was the machine away when an alarm was so late, of which this thread waited for others so long?
+/// Whether the machine was off CPU when a timer fired this late; the thread waited this long for other tasks.
 fn is_away(late: Duration, waited: Duration) -> bool {
     late.saturating_sub(waited) > LATE
 }
 
-/// How long a thread has waited for a CPU that had another task to run (Documentation/scheduler/sched-stats.rst).
+/// Time that a thread has waited for a CPU that ran another task (Documentation/scheduler/sched-stats.rst).
 struct Queue(File);
 
 impl Queue {
@@ -200,7 +200,7 @@ mod tests {
     fn the_off_cpu_share_covers_the_requested_interval() {
         let off_cpu = OffCpu::default();
         for number in 0..3_000u64 {
-            // Away for half of the second 10 s of 30 s.
+            // Off CPU for half of the second 10 s of 30 s.
             off_cpu.alarm(10_000 * (number + 1), (1_000..2_000).contains(&number) && number % 2 == 0);
         }
         let share = |from_s: u64, to_s: u64| off_cpu.share(1_000_000 * from_s, 1_000_000 * to_s).unwrap();

@@ -47,7 +47,7 @@ impl Packed {
         }))
     }
 
-    /// The memory that it takes, without what the allocator adds.
+    /// Memory in use, without the allocator's overhead.
     #[cfg(test)]
     fn bytes(&self) -> usize {
         self.0.len()

@@ -15,14 +15,13 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use thalweg_store::Problem;
 
-/// As the agent carries it.
+/// The object that the agent carries.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o"));
 
-/// What errors call it.
+/// Name for errors.
 const PLACE: &str = "record";
 
-/// The program that the kernel calls for connections, the one that walks over them, and the one that goes over what is
-/// kept of them.
+/// The program that the kernel calls for connections, the iterator over connections, and the iterator over their table.
 const FLOWS: &str = "record_flows";
 const WALK: &str = "record_walk";
 const SEARCH: &str = "record_search";
@@ -49,8 +48,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Has the kernel check and take the programs, with room for open connections, and the rest of their configuration.
-    /// They see nothing yet.
+    /// Loads the programs into the kernel, with capacity for open connections and the rest of their configuration. They
+    /// receive nothing yet.
     ///
     /// # Errors
     /// If it refuses them.
@@ -71,7 +70,7 @@ impl Program {
         Ok(Program { object, counters })
     }
 
-    /// Has the kernel call the program for the connections of a cgroup, until the link is dropped.
+    /// Attaches the program to the connections of a cgroup, until the link is dropped.
     ///
     /// # Errors
     /// If it does not let it.
@@ -128,13 +127,13 @@ impl Program {
         handle(&self.object, name)
     }
 
-    /// What the programs have counted.
+    /// Returns the counters of the programs.
     pub fn counters(&self) -> Counters {
         let cpus = self.counters.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         cpus.ok().flatten().map(|cpus| Counters::sum(&cpus)).unwrap_or_default()
     }
 
-    /// What the programs have cost so far; nothing unless the kernel keeps that account.
+    /// Returns the CPU cost of the programs so far; `None` unless the kernel measures it.
     pub fn costs(&self) -> Vec<Cost> {
         let is_on = fs::read_to_string("/proc/sys/kernel/bpf_stats_enabled").is_ok_and(|value| value.trim() != "0");
         if !is_on {
@@ -166,7 +165,7 @@ fn handle(object: &Object, name: &str) -> Result<MapHandle, Problem> {
     })
 }
 
-/// How the kernel describes an open file of this process.
+/// Reads the kernel's description of an open file of this process.
 fn description(file: i32) -> String {
     fs::read_to_string(format!("/proc/self/fdinfo/{file}")).unwrap_or_default()
 }
@@ -176,14 +175,14 @@ fn field(description: &str, name: &str) -> Option<u64> {
     description.lines().find_map(value)
 }
 
-/// Is another recorder at work on connections that this one would record?
+/// Checks that no other recorder records the same connections.
 ///
 /// # Errors
 /// If so.
 pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<String>) -> Result<(), Problem> {
     for (link, theirs) in attached(|program| program.name == FLOWS) {
         let path = path_of(theirs);
-        // The agent that has attached it may be dead, and only keep it for a time.
+        // The agent that attached it may be dead, and its watchdog keeps it for a grace time.
         if !has_part_in(cgroup, theirs, &mut path_of) || end_orphans(link) {
             continue;
         }
@@ -204,7 +203,7 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
     Ok(())
 }
 
-/// Does bpftune choose algorithms for these connections?
+/// Checks that bpftune does not choose algorithms for the same connections.
 ///
 /// # Errors
 /// If so: each would undo what the other does.
@@ -228,7 +227,7 @@ pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> O
     ))
 }
 
-/// Where programs are attached by links that are called for connections: the links' numbers, and the cgroups'.
+/// Returns the links of programs that are called for connections: the ids of links and cgroups.
 fn attached(is_wanted: impl Fn(&ProgramInfo) -> bool) -> Vec<(u32, u64)> {
     let wanted: Vec<u32> = ProgInfoIter::default().filter(is_wanted).map(|program| program.id).collect();
     let cgroup_of = |link: LinkInfo| match &link.info {
@@ -240,7 +239,7 @@ fn attached(is_wanted: impl Fn(&ProgramInfo) -> bool) -> Vec<(u32, u64)> {
     LinkInfoIter::default().filter(|link| wanted.contains(&link.prog_id)).filter_map(cgroup_of).collect()
 }
 
-/// Has a cgroup connections in common with the one of this number?
+/// Whether a cgroup shares connections with another one.
 fn has_part_in(cgroup: &Recorded, number: u64, path_of: &mut impl FnMut(u64) -> Option<String>) -> bool {
     match (path_of(cgroup.number), path_of(number)) {
         (Some(own), Some(path)) => is_within(&own, &path) || is_within(&path, &own),
@@ -248,7 +247,7 @@ fn has_part_in(cgroup: &Recorded, number: u64, path_of: &mut impl FnMut(u64) -> 
     }
 }
 
-/// Is a cgroup another one, or within it?
+/// Whether a cgroup equals another one, or lies within it.
 fn is_within(inner: &str, outer: &str) -> bool {
     let rest = inner.strip_prefix(outer.trim_end_matches('/'));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -1,18 +1,18 @@
 //! Decisions of `tune` about a connection's algorithm: the mirror of `enum record_reason` in
 //! `bpf/include/record_event.h`.
 
-/// Where the reason is in an event's flags, and the number of an algorithm or [`NO_ARM`].
+/// Offset of the reason in an event's flags, and the number of an algorithm or [`NO_ARM`].
 pub const SHIFT: u32 = 8;
 /// See [`SHIFT`].
 pub const ARM_SHIFT: u32 = 12;
 /// No algorithm, in the bits of one.
 pub const NO_ARM: u32 = 15;
-/// The algorithm was drawn for another connection of the same peer.
+/// The algorithm was drawn for another connection to the same peer.
 pub const SHARED: u32 = 1 << 16;
 /// All bits of a decision.
 pub const MASK: u32 = 15 << SHIFT | NO_ARM << ARM_SHIFT | SHARED;
 
-/// Why a connection has its algorithm.
+/// The reason for a connection's algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     /// No decision: `tune` is off, or its grace time is over.
@@ -20,7 +20,7 @@ pub enum Reason {
     Undecided,
     /// The algorithm was drawn.
     Treated,
-    /// It keeps the default so that the others can be compared with it.
+    /// Held out: it keeps the default, for comparison with the others.
     HeldOut,
     /// Left alone: there are no probabilities for its network namespace.
     NoChances,
@@ -91,7 +91,7 @@ impl Reason {
         }
     }
 
-    /// Whether the algorithm of the connection was not changed, for another reason than the comparison.
+    /// Whether the connection kept its algorithm for a reason other than the comparison.
     pub fn is_left_alone(self) -> bool {
         self.assignment() == Some("untouched") && self != Reason::Override
     }

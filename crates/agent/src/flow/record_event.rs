@@ -8,7 +8,7 @@ pub const MARKS: usize = 4;
 /// The lowest power of two, in microseconds, that has buckets in the histogram of RTTs.
 pub const RTT_FIRST_OCTAVE: u32 = 5;
 
-/// How many have.
+/// Number of variants.
 pub const RTT_OCTAVES: usize = 18;
 
 /// The histogram is omitted below this number of samples.
@@ -21,7 +21,7 @@ pub enum Kind {
     Close,
     /// A connection so far; it is time for a row.
     Interim,
-    /// A connection so far, for who wants to see it now.
+    /// A sample of an open connection, for display.
     Look,
     /// A transfer in a connection that stays open.
     Transfer,
@@ -37,11 +37,11 @@ impl Kind {
 pub mod flag {
     /// This side has opened it.
     pub const OUTGOING: u32 = 1;
-    /// It was open before recording began.
+    /// Opened before recording began.
     pub const JOINED: u32 = 2;
-    /// The kernel does not call the program for it: there are only looks.
+    /// The kernel does not call the program for it: only scans sample it.
     pub const BLIND: u32 = 4;
-    /// A transfer of which all was acknowledged.
+    /// A transfer whose bytes were all acknowledged.
     pub const COMPLETE: u32 = 8;
 }
 
@@ -65,17 +65,17 @@ pub mod state {
     ];
 }
 
-/// A member: a number or several. They stand one after the other.
+/// A member: one number or several, in order.
 trait Member: Sized {
     fn read(bytes: &mut &[u8]) -> Self;
 
-    /// Its numbers, one after the other.
+    /// Its numbers, in order.
     fn visit(&self, take: &mut impl FnMut(u64));
 
     /// The member of the next of these numbers.
     fn make(numbers: &mut impl Iterator<Item = u64>) -> Self;
 
-    /// How many they are.
+    /// Their count.
     const COUNT: usize;
 
     #[cfg(test)]
@@ -154,7 +154,7 @@ macro_rules! event {
                 RecordEvent { $($member: Member::read(&mut bytes),)* }
             }
 
-            /// How many numbers an event has.
+            /// Count of an event's numbers.
             pub const NUMBERS: usize = 0 $(+ <$kind as Member>::COUNT)*;
 
             /// Passes all numbers to `take`, in order.
@@ -243,13 +243,13 @@ event! {
 }
 
 impl RecordEvent {
-    /// How long an event is.
+    /// Length of an event.
     pub const BYTES: usize = size_of::<RecordEvent>();
 
-    /// How long that of a transfer is: the rest stays zero.
+    /// Length of a transfer's event: the remaining members stay zero.
     pub const TRANSFER_BYTES: usize = std::mem::offset_of!(RecordEvent, received_bytes);
 
-    /// How long that of a connection of few round trips is.
+    /// Length of an event of a connection of few round trips.
     pub const SHORT_BYTES: usize = std::mem::offset_of!(RecordEvent, rtt_histogram);
 
     /// Reads an event; `None` if it is not as long as one.
@@ -257,19 +257,19 @@ impl RecordEvent {
         let is_event =
             matches!(bytes.len(), RecordEvent::BYTES | RecordEvent::SHORT_BYTES | RecordEvent::TRANSFER_BYTES);
         is_event.then(|| {
-            // As long as the longest: then all members are where the compiler knows.
+            // Copied to the maximum length: all members then have offsets known at compile time.
             let mut padded = [0; RecordEvent::BYTES];
             padded[..bytes.len()].copy_from_slice(bytes);
             RecordEvent::read(&padded)
         })
     }
 
-    /// Which row it is for; `None` if it is one that this program does not know.
+    /// Type of the row; `None` if this program does not know the type.
     pub fn kind(&self) -> Option<Kind> {
         Kind::ALL.get(usize::try_from(self.kind).ok()?).copied()
     }
 
-    /// The last transfer in a connection that has closed, as an event of its own.
+    /// Splits off the last transfer of a closed connection, as an event of its own.
     pub fn last_transfer(&self) -> Option<RecordEvent> {
         if self.kind() != Some(Kind::Close) || self.last_sent_bytes == 0 {
             return None;
@@ -308,7 +308,7 @@ impl RecordEvent {
         })
     }
 
-    /// The group to which a choice belongs: 0 if nothing was to be chosen.
+    /// Returns the reason for the algorithm.
     pub fn reason(&self) -> Reason {
         Reason::of(self.flags)
     }
@@ -319,7 +319,7 @@ impl RecordEvent {
         (self.reason() != Reason::Undecided && slot != reason::NO_ARM).then_some(slot as usize)
     }
 
-    /// Is a flag set?
+    /// Whether a flag is set.
     pub fn is(&self, flag: u32) -> bool {
         self.flags & flag != 0
     }
@@ -330,13 +330,13 @@ impl RecordEvent {
 pub struct Settings {
     /// A jiffy.
     pub jiffy_us: u64,
-    /// Less idle time does not end a transfer.
+    /// Minimum idle time that ends a transfer.
     pub idle_gap_us: u64,
     /// Sampling ratio: one in N connections is recorded.
     pub sample_one_in: u64,
-    /// How often a connection has an interim row.
+    /// Interval of a connection's interim rows.
     pub interim_us: u64,
-    /// How deep below the root the cgroup is that is recorded.
+    /// Depth of the recorded cgroup below the root.
     pub cgroup_level: u64,
     /// The number of sets of connections, less 1.
     pub set_mask: u64,
@@ -350,7 +350,7 @@ impl Settings {
     const MEMBERS: [&str; 7] =
         ["jiffy_us", "idle_gap_us", "sample_one_in", "interim_us", "cgroup_level", "set_mask", "has_histograms"];
 
-    /// As the programs read them.
+    /// The layout that the programs read.
     pub fn bytes(&self) -> Vec<u8> {
         let Settings { jiffy_us, idle_gap_us, sample_one_in, interim_us, cgroup_level, set_mask, has_histograms } =
             *self;
@@ -359,18 +359,18 @@ impl Settings {
     }
 }
 
-/// What the programs count: `struct record_counters`, over all CPUs.
+/// Counters of the programs: `struct record_counters`, summed over all CPUs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Connections that opened and are recorded.
     pub opened: u64,
-    /// Connections that were open already.
+    /// Connections that were open when recording began.
     pub joined: u64,
-    /// Connections whose end found no room.
+    /// Closed connections whose event was dropped because the queue was full.
     pub lost_closes: u64,
-    /// Connections that were left out.
+    /// Connections that were not sampled.
     pub unsampled: u64,
-    /// Events that found no room, those of ends among them.
+    /// Events that were dropped because the queue was full, including those of closes.
     pub lost_events: u64,
     /// Connections for which there was no memory.
     pub lost_connections: u64,

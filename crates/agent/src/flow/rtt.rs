@@ -29,7 +29,7 @@ fn middle_us(bucket: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// The bucket in which the kernel's side counts, for what lies between the outermost ones.
+    /// Returns the bucket in which the kernel side counts, for values between the outermost bounds.
     fn bucket(rtt_us: u64) -> usize {
         let octave = rtt_us.ilog2();
         ((octave - RTT_FIRST_OCTAVE) * PER_OCTAVE) as usize + (rtt_us >> (octave - 3) & 7) as usize

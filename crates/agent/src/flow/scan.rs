@@ -14,11 +14,10 @@ use thalweg_store::Problem;
 /// The purpose of a scan, as bpf/flow/record.bpf.c numbers it.
 const SHOWS_ALL: u32 = 1;
 
-/// As much as the kernel fills at a time.
+/// The buffer that the kernel fills at a time.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// How often a walk searches while the room for events is too small for what is found, and how long that has to be
-/// emptied.
+/// Maximum number of scans while the event queue is too small for the results, and the wait between them.
 const SEARCHES: usize = 20;
 const BETWEEN_SEARCHES: Duration = Duration::from_millis(250);
 
@@ -63,7 +62,7 @@ impl ScanMaps {
 /// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// Network namespaces that were gone through.
+    /// Number of network namespaces that were scanned.
     pub seen: HashSet<u32>,
     /// Network namespaces that could not be entered, or not be read to the end.
     pub missed: usize,
@@ -95,7 +94,7 @@ impl Scanner {
         let mut maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         maps.number = maps.number.wrapping_add(1).max(1);
         maps.publish(if shows_all { SHOWS_ALL } else { 0 }, false)?;
-        // A thread of its own, so that the others stay where they are.
+        // A separate thread, so that the others stay in their namespace.
         let scanned = thread::scope(|scope| {
             let walk = thread::Builder::new().name("walk".to_owned()).spawn_scoped(scope, || self.walk_all(take))?;
             walk.join().unwrap_or_else(|_| Err(io::Error::other("the thread that walks has panicked")))

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::ptr::{self, NonNull, null_mut};
 use std::sync::atomic::AtomicU64;
 
-/// The memory of a file, which others write as well.
+/// The shared memory of a file, which other processes write too.
 #[derive(Debug)]
 pub(super) struct Shared {
     start: NonNull<u8>,
@@ -20,7 +20,7 @@ impl Shared {
     /// # Errors
     /// If the kernel refuses to map it for reading and writing.
     pub(super) fn of(file: impl AsFd, length: usize) -> io::Result<Shared> {
-        // SAFETY: the kernel chooses where, so that nothing else is there.
+        // SAFETY: the kernel chooses the address, so the mapping overlaps nothing.
         let start = unsafe { mmap(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0)? };
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::InvalidData)?;
         Ok(Shared { start, length })
@@ -43,7 +43,7 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: it is this one's, and nothing that was borrowed of it is left.
+        // SAFETY: this mapping belongs to this value, and no borrow of it is left.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
     }
 }

@@ -6,21 +6,21 @@ use super::packed::Packed;
 use super::record_event::RecordEvent;
 use std::collections::HashMap;
 
-/// The last look at each. There can be as many as connections: they are packed.
+/// The latest sample of each. There can be as many as connections, so they are packed.
 #[derive(Debug, Default)]
 pub struct Untracked {
     last: HashMap<u64, Packed>,
 }
 
 impl Untracked {
-    /// A look at one of them.
+    /// Records a sample.
     pub fn take(&mut self, event: &RecordEvent) {
         self.last.insert(event.connection, Packed::new(event));
     }
 
-    /// The last look at a connection that has ended, if it was one of them.
+    /// Returns the latest sample of a closed connection, if there is one.
     pub fn remove(&mut self, connection: u64) -> Option<RecordEvent> {
-        // So it is nearly always.
+        // The usual case.
         if self.is_empty() {
             return None;
         }
@@ -31,7 +31,7 @@ impl Untracked {
         Some(last.event())
     }
 
-    /// Is there none?
+    /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.last.is_empty()
     }

@@ -7,10 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a client waits for the daemon. If the daemon is busy for longer, the client gets the earlier state.
+/// Maximum time that a client waits for the daemon. If the daemon is busy for longer, the client gets the earlier
+/// state.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// An eventfd, and the number of requests that it stands for.
+/// An eventfd, and the number of requests that were signalled on it.
 #[derive(Debug)]
 pub struct Wakeup {
     /// Wakes the daemon.
@@ -29,7 +30,7 @@ struct State {
 }
 
 impl Wakeup {
-    /// Returns one whose daemon does not serve yet.
+    /// Returns a wakeup whose daemon does not serve yet.
     ///
     /// # Errors
     /// If there are no more file descriptors.
@@ -56,7 +57,7 @@ impl Wakeup {
         drop(self.answered.wait_timeout_while(state, patience, waits));
     }
 
-    /// The daemon begins or ceases to serve.
+    /// The daemon starts or stops serving.
     pub fn set_serving(&self, is_serving: bool) {
         self.state().is_serving = is_serving;
         self.answered.notify_all();
@@ -93,7 +94,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::thread;
 
-    /// How long anything may take on a busy machine.
+    /// Timeout of all waits, for a busy machine.
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Attachment<'a> {
     mount: PathBuf,
     paths: Paths,
     cgroup: Recorded,
-    /// None: nothing is recorded now.
+    /// `None` while nothing is recorded.
     link: Option<Link>,
     /// Notifications of new folders around the cgroup; `None` if the kernel's limit of watches is reached.
     changes: Option<OwnedFd>,
@@ -36,7 +36,7 @@ pub struct Attachment<'a> {
 }
 
 impl<'a> Attachment<'a> {
-    /// Has the kernel call the program for the connections of a cgroup below `mount`.
+    /// Attaches the program to the connections of a cgroup below `mount`.
     ///
     /// # Errors
     /// If it does not let it, or the extension reports an error.
@@ -56,7 +56,7 @@ impl<'a> Attachment<'a> {
         Ok(new)
     }
 
-    /// What can be read when a folder around the cgroup is made.
+    /// Becomes readable when a folder on the cgroup's path is made.
     pub fn changes(&self) -> Option<BorrowedFd<'_>> {
         self.changes.as_ref().map(AsFd::as_fd)
     }
@@ -94,7 +94,7 @@ impl<'a> Attachment<'a> {
     }
 
     fn attach_again(&mut self, other: Option<Recorded>, what: &str, extension: &mut dyn Extension) -> bool {
-        // What holds the old link would be taken for another recorder.
+        // The holder of the old link would be taken for another recorder.
         self.let_go(extension);
         if let Some(other) = other {
             self.cgroup = other;
@@ -134,25 +134,25 @@ impl<'a> Attachment<'a> {
         let info = self.link.as_ref().and_then(|link| link.info().ok()).map(|info| info.info);
         match info {
             Some(LinkTypeInfo::Cgroup(info)) => info.cgroup_id == self.cgroup.number,
-            // What cannot be asked for want of a file descriptor is not known to be detached.
+            // A link that cannot be queried for want of a file descriptor counts as attached.
             Some(_) => true,
             None => self.link.is_some(),
         }
     }
 
-    /// Reports once why nothing is recorded.
+    /// Reports once the reason why nothing is recorded.
     fn report(&self, why: String) {
         if self.observed.detached(&why) {
             log::warning(&why);
         }
     }
 
-    /// Watches the folders above the cgroup: each is where the next one will be made.
+    /// Watches the folders above the cgroup: the next one will be made in one of them.
     fn watch(&self) {
         let Some(changes) = &self.changes else { return };
         let above = self.cgroup.path.ancestors().skip(1).take_while(|path| path.starts_with(&self.mount));
         for folder in above {
-            // One that is not there is seen when it is made.
+            // A missing folder is noticed when it is made.
             let _ = inotify::add_watch(changes, folder, WatchFlags::CREATE | WatchFlags::ONLYDIR);
         }
     }
@@ -163,7 +163,7 @@ impl<'a> Attachment<'a> {
         let mut reader = inotify::Reader::new(changes, &mut buffer);
         let name = self.cgroup.path.strip_prefix(&self.mount).unwrap_or(Path::new(""));
         let mut has_changed = false;
-        // Folders of other services come and go beside it.
+        // Folders of other services are made and removed in the same parent.
         while let Ok(event) = reader.next() {
             let new = event.file_name().map(|name| name.to_bytes()).unwrap_or_default();
             has_changed |= name.components().any(|part| part.as_os_str().as_encoded_bytes() == new);

@@ -5,8 +5,8 @@
 //!          iterator ─────────────────┴► events ─► rows ─► files, metrics
 //! ```
 //!
-//! What can be refused is refused before anything is attached. The kernel takes the programs back when this process
-//! ends in whatever way: nothing is pinned.
+//! All checks come before anything is attached. The kernel unloads the programs when this process exits for any reason:
+//! nothing is pinned.
 
 use super::attachment::Attachment;
 use super::detail::Detail;
@@ -84,7 +84,7 @@ pub fn record_with(
     close(recorder.into_inner(), &observed, ended)
 }
 
-/// Everything that other processes may hold already: it is opened before the kernel is asked to load programs.
+/// Resources that other processes may hold. They are acquired before the kernel loads programs.
 struct Opened {
     observed: Arc<Observed>,
     metrics: Arc<Metrics>,
@@ -93,7 +93,7 @@ struct Opened {
     servers: Servers,
 }
 
-/// What runs in threads of its own until it is dropped.
+/// Handles of threads that run until they are dropped.
 struct Servers {
     _socket: socket::Server,
     _watch: Watch,
@@ -183,7 +183,7 @@ fn announce(extension: &mut dyn Extension) {
     notify::ready();
 }
 
-/// Takes the last events and detaches the programs. The inner result is that of the extension's end.
+/// Takes the last events and detaches the programs. The inner result is that of the extension.
 fn detach(
     rounds: Rounds<'_>,
     attachment: Attachment<'_>,
@@ -213,7 +213,7 @@ fn close(recorder: Recorder, observed: &Observed, ended: Result<(), Problem>) ->
     ended
 }
 
-/// What SIGHUP does.
+/// Handles SIGHUP.
 struct Reload<'a> {
     options: &'a Options,
     observed: &'a Observed,
@@ -231,7 +231,7 @@ impl Reload<'_> {
         self.observed.reloaded(result.err().map(|problem| format!("{}: {}", problem.place, problem.found)));
     }
 
-    /// All of it, or nothing.
+    /// All settings change, or none.
     fn try_to_reload(&self, recorder: &mut Recorder) -> Result<(), Problem> {
         let addresses = addresses(self.options)?;
         let lines = recorder.extension.reload()?;
@@ -262,7 +262,7 @@ fn opening_words(word: &str, writes_rows: bool, options: &Options, status: &Snap
     format!("{word} {which}{sampled}{detail}, {place}; {joined} were open already{metrics}")
 }
 
-/// Reports after the first scan what the records will lack.
+/// Reports after the first scan which values the records will lack.
 fn report(outcome: io::Result<Scanned>) {
     match outcome {
         Ok(Scanned { missed: 0, .. }) => {}

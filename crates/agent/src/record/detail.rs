@@ -4,14 +4,15 @@ use clap::ValueEnum;
 use serde::Deserialize;
 use thalweg_trace::RecordRow;
 
-/// How much is recorded of a connection.
+/// Level of detail of a connection's records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Detail {
     /// All columns, and interim rows of open connections
     #[default]
     Full,
-    /// What `tune` and `thalweg advise` need: rows of closed connections and of transfers, without the other columns
+    /// Columns that `tune` and `thalweg advise` need: rows of closed connections and of transfers, without the other
+    /// columns
     Low,
 }
 

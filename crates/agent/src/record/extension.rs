@@ -1,4 +1,4 @@
-//! The interface of extensions of the recorder. The recorder does not know `tune`, which is built on top of it.
+//! The interface of the recorder's extensions. The recorder does not know `tune`, which is built on top of it.
 
 use crate::flow::load_config::LoadConfig;
 use crate::flow::off_cpu::OffCpu;
@@ -11,7 +11,7 @@ use thalweg_store::Problem;
 
 /// An extension of the recorder. Its methods are called in the recorder's thread; by default they change nothing.
 pub trait Extension {
-    /// Returns what is set in the programs before they are loaded.
+    /// Returns the configuration of the programs, before they are loaded.
     fn load_config(&self) -> LoadConfig {
         LoadConfig::default()
     }
@@ -36,7 +36,7 @@ pub trait Extension {
         false
     }
 
-    /// Returns what answers the requests of clients that are about choosing.
+    /// Returns the object that answers clients' requests about choices.
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {
         None
     }
@@ -60,7 +60,7 @@ pub trait Extension {
     /// Called before the link is dropped.
     fn detached(&mut self) {}
 
-    /// Returns whether everything that it made for the link is still there.
+    /// Returns whether everything that it attached together with the link still exists.
     fn holds(&mut self) -> bool {
         true
     }

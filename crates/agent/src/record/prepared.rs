@@ -1,4 +1,4 @@
-//! What the options and the machine determine before anything is opened or attached.
+//! Settings that follow from the options and the machine, determined before anything is opened or attached.
 
 use super::detail::Detail;
 use super::files::{self, Addresses, Key};
@@ -14,23 +14,24 @@ use std::path::PathBuf;
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// The rights that recording takes, one of each. The kernel takes the last of each for the others.
+/// The capabilities that recording requires: one of each list. The kernel accepts the last of each in place of the
+/// others.
 pub const RIGHTS: &[&[requirements::Right]] = &[&[NET_ADMIN, SYS_ADMIN], &[BPF, SYS_ADMIN], &[PERFMON, SYS_ADMIN]];
 
-/// Options and facts of the machine, checked before anything is changed.
+/// Options and properties of the machine, checked before anything is changed.
 pub struct Prepared {
-    /// Where the cgroup file system is mounted.
+    /// Mount point of the cgroup file system.
     pub mount: PathBuf,
     /// The cgroup whose connections are recorded.
     pub cgroup: Recorded,
     /// Paths of cgroups by their numbers.
     pub paths: Paths,
-    /// What is kept of addresses.
+    /// The part of addresses that is recorded.
     pub addresses: Addresses,
 }
 
 impl Prepared {
-    /// Checks the machine and the options. `sets` is whether algorithms will be set.
+    /// Checks the machine and the options. `sets`: whether algorithms will be set.
     ///
     /// # Errors
     /// If the machine lacks something, an option is invalid, or another program is in the way.
@@ -50,7 +51,7 @@ impl Prepared {
         Ok(Prepared { mount, cgroup, paths, addresses: addresses(options)? })
     }
 
-    /// What `status` shows that does not change.
+    /// The part of `status` that does not change.
     pub fn facts(&self, options: &Options) -> Snapshot {
         Snapshot {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -66,7 +67,7 @@ impl Prepared {
     }
 }
 
-/// What is kept of addresses.
+/// Returns the part of addresses that is recorded.
 ///
 /// # Errors
 /// If the key cannot be read.

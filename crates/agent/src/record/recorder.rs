@@ -1,4 +1,4 @@
-//! Turns the events of the kernel's side into rows.
+//! Turns the events of the kernel side into rows.
 
 use super::detail::Detail;
 use super::extension::Extension;
@@ -18,15 +18,15 @@ use std::time::Instant;
 pub struct Recorder {
     /// Makes rows.
     pub row_builder: RowBuilder,
-    /// How much of a row is written.
+    /// Level of detail of rows.
     pub detail: Detail,
     /// Converts timestamps.
     pub clock: Clock,
-    /// Where rows go; none: nowhere.
+    /// Destination of rows; `None`: they are not written.
     pub writer: Option<Writer>,
     /// Counts them.
     pub tally: Tally,
-    /// What others may look at.
+    /// State for clients.
     pub observed: Arc<Observed>,
     /// Connections whose close the kernel does not report.
     pub untracked: Untracked,
@@ -54,7 +54,7 @@ impl Recorder {
             _ if event.is(flag::BLIND) => self.untracked.take(event),
             _ => {}
         }
-        // It has ended before its connection, or with it.
+        // Transfers that ended before their connection, or with it.
         if let Some(transfer) = event.last_transfer() {
             self.row(&transfer, false);
         }
@@ -85,7 +85,7 @@ impl Recorder {
         self.writer.as_ref().is_some_and(Writer::is_crowded)
     }
 
-    /// A walk over all open connections begins.
+    /// A scan of all open connections begins.
     pub fn begin_walk(&mut self) {
         self.clock.look();
     }

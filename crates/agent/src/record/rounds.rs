@@ -20,20 +20,20 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 
-/// How often events are fetched. The kernel's side wakes this thread when a quarter of their room is full.
+/// Interval at which events are fetched. The kernel side wakes this thread when a quarter of the queue is full.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Rows of connections that stay open are late by less than this part of their interval.
+/// Rows of connections that stay open are late by less than this fraction of their interval.
 const WALKS_PER_INTERIM: u32 = 4;
 
 /// Walks are no more frequent than this.
 const MIN_SCAN_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Looks of a walk that are handed over together, and how many such batches wait.
+/// Samples of a scan that are handed over together, and the number of such batches in the channel.
 const BATCH: usize = 256;
 const BATCHES: usize = 4;
 
-/// How long all batches of a walk together wait for the disk, and how long at a time.
+/// Total time for which the batches of a scan wait for the disk, and the length of one wait.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(5);
 
@@ -49,7 +49,7 @@ pub struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// Nothing is fetched yet.
+    /// Makes the loop; nothing is fetched yet.
     ///
     /// # Errors
     /// If there are no more file descriptors.
@@ -74,7 +74,7 @@ impl<'a> Rounds<'a> {
     /// closes; and when the program is attached again. `reload` is called after SIGHUP.
     ///
     /// # Errors
-    /// If what the kernel hands over cannot be read.
+    /// If the kernel's events cannot be read.
     pub fn run(
         &self,
         interim: Duration,
@@ -105,13 +105,13 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// Fetches what there is, whether the kernel has woken anybody for it or not, and lets others see how things stand.
+    /// Fetches all events, whether or not the kernel has sent a wakeup, and updates the state for clients.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn fetch(&self) -> Result<(), Problem> {
         let requested = self.wakeup.requested();
-        // Before the events: what comes while they are taken wakes once more.
+        // Consumed before the events: an event that arrives during `take` sends another wakeup.
         self.waker.consume().map_err(unreadable)?;
         let mut recorder = self.recorder.borrow_mut();
         recorder.clock.look();
@@ -125,19 +125,20 @@ impl<'a> Rounds<'a> {
     /// connections that were not reported. Fails if the connections cannot be listed.
     ///
     /// # Errors
-    /// If what the kernel hands over meanwhile cannot be read.
+    /// If the kernel's events cannot be read meanwhile.
     pub fn walk(&self) -> Result<io::Result<Scanned>, Problem> {
         self.recorder.borrow_mut().begin_walk();
         self.go(false, &mut |recorder, event| recorder.take(event))
     }
 
-    /// Recording ends: what is open has an interim row now. Errors are those of [`Rounds::walk`].
+    /// Recording ends: every open connection gets an interim row. Errors are those of [`Rounds::walk`].
     pub fn walk_last(&self) -> Result<io::Result<Scanned>, Problem> {
         self.go(true, &mut |recorder, event| recorder.take_last(event))
     }
 
-    /// A walk takes a second where connections are many, in which the room for events can fill: they are fetched
-    /// meanwhile. And it can make more rows than there is memory for: where many wait for the disk, it waits as well.
+    /// Hands over the samples of a scan. A scan of many connections takes a second, in which the event queue can fill,
+    /// so events are fetched meanwhile. The scan can also make more rows than fit in memory: it waits while many rows
+    /// wait for the disk.
     fn go(
         &self,
         shows_all: bool,
@@ -181,8 +182,7 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Waits until there is something to do: many events are queued, a client asks, a signal arrives, or the tick is
-    /// due.
+    /// Waits for an event: many queued events, a client's request, a signal, or the next tick.
     fn wait(&self) -> Result<(), Problem> {
         let time = Timespec { tv_sec: 0, tv_nsec: i64::from(TICK.subsec_nanos()) };
         match epoll::wait(&self.waiting, spare_capacity(&mut Vec::with_capacity(3)), Some(&time)) {

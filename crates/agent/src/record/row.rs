@@ -20,16 +20,16 @@ use thalweg_trace::RecordRow;
 /// The kernel's numbers of errors: a connection that was reset, refused, or reset after the other side's FIN.
 const RESETS: [u32; 3] = [104, 111, 32];
 
-/// That of one that this side has aborted on a user's demand (`ss --kill`).
+/// The error of a socket that this side aborted on a user's request (`ss --kill`).
 const ECONNABORTED: u32 = 103;
 
 /// Bits of a connection's ECN flags: agreed on by RFC 3168, and by AccECN.
 const ECN_AGREED: u32 = 1 | 1 << 4;
 
-/// Before BBR knows its min_rtt.
+/// The value before BBR has a min_rtt.
 const BBR_UNKNOWN_RTT: u32 = u32::MAX;
 
-/// Texts of addresses that are kept in memory.
+/// Maximum number of cached address texts.
 const TEXTS: usize = 4096;
 
 /// Makes rows.
@@ -41,18 +41,18 @@ pub struct RowBuilder {
     jiffy_ns: u64,
     cgroups: cgroups::Paths,
     off_cpu: Arc<OffCpu>,
-    /// Of the algorithms that may be chosen, as the programs number them; empty: nothing is chosen.
+    /// Names of the arms, by the programs' numbers; empty: no algorithm is chosen.
     arms: Vec<Rc<str>>,
     names: HashMap<[u64; 2], Rc<str>>,
     last_name: Last<[u64; 2]>,
-    /// By what is kept of them.
+    /// By the recorded part of the address.
     texts: HashMap<IpAddr, Rc<str>>,
-    /// Of our addresses, and of our peers'.
+    /// Of local addresses, and of peers' addresses.
     last_texts: [Last<IpAddr>; 2],
     last_cgroup: Last<u64>,
 }
 
-/// The last text that was asked for: rows of one connection follow each other, and our own addresses are few.
+/// The latest text: successive rows often belong to one connection, and there are few local addresses.
 #[derive(Debug)]
 struct Last<K>(Option<(K, Rc<str>)>);
 
@@ -103,12 +103,12 @@ impl RowBuilder {
         }
     }
 
-    /// The row of an event; of a connection that was gone when looked for, with `is_unseen`.
+    /// Makes the row of an event; `is_unseen`: the connection had closed before a scan found it gone.
     #[allow(clippy::too_many_lines, reason = "a table: a line for each column")]
     pub fn row(&mut self, event: &RecordEvent, clock: &Clock, is_unseen: bool) -> RecordRow {
         let is_transfer = event.kind() == Some(Kind::Transfer);
         let connection = if is_transfer { None } else { Some(event) };
-        // What its socket alone knows.
+        // Fields that only the socket has.
         let open = connection.filter(|_| event.kind() != Some(Kind::Gone));
         let is_joined = event.is(flag::JOINED);
         // A joined connection without callbacks has no RTT samples but the smoothed RTT.
@@ -198,7 +198,7 @@ impl RowBuilder {
         }
     }
 
-    /// From now on, this is kept of addresses.
+    /// Changes the part of addresses that is recorded.
     pub fn set_addresses(&mut self, addresses: Addresses) {
         self.addresses = addresses;
         self.texts.clear();
@@ -226,7 +226,7 @@ impl RowBuilder {
         last_cgroup.or(number, |number| cgroups.of(*number).map(|path| Rc::from(&*path)))
     }
 
-    /// What was chosen for it: of those that are held out, what they have kept.
+    /// The algorithm that was chosen for it; for held-out connections, the default that they kept.
     fn assigned_cc(&mut self, event: &RecordEvent) -> Option<Rc<str>> {
         match (event.reason(), event.slot()) {
             (Reason::Refused, _) => None,
@@ -253,7 +253,7 @@ fn kind_name(event: &RecordEvent) -> &'static str {
     }
 }
 
-/// Why a connection is not part of the comparison; `None`: it is, or there was no decision.
+/// The reason why a connection is not part of the comparison; `None`: it is, or there was no decision.
 fn untouched_because(reason: Reason) -> Option<&'static str> {
     (reason.assignment() == Some("untouched")).then(|| reason.name())
 }

@@ -137,7 +137,7 @@ fn a_transfer_has_a_completion_time_if_it_ended_and_was_limited_by_the_network()
     assert_eq!((cut_off.fct_us, cut_off.goodput_bps), (None, None));
     let of_unknown_begin = row(&RecordEvent { start_us: 0, ..transfer() });
     assert_eq!((of_unknown_begin.fct_us, of_unknown_begin.start_us), (None, None));
-    // One more round is not enough: the end of a small object is always app-limited.
+    // One more round is not enough: the end of a small object is always application-limited.
     assert!(row(&RecordEvent { rtt_samples: 2, app_limited_samples: 1, ..transfer() }).fct_us.is_some());
 }
 
@@ -203,7 +203,7 @@ fn bbr_is_reported_short_of_cpu_if_its_machine_was_off_cpu() {
     };
     assert_eq!(judged(&bbr(), 0.0), Some(false), "on a machine of its own little is in flight for other reasons");
     assert_eq!((judged(&bbr(), 0.04), judged(&bbr(), 0.06)), (Some(false), Some(true)));
-    // One that has collapsed takes what little is in flight for a BDP.
+    // A collapsed BBR takes the little that is in flight for a BDP.
     let full = RecordEvent { bbr_short_looks: 4, ..bbr() };
     assert_eq!((judged(&full, 0.15), judged(&full, 0.25)), (Some(false), Some(true)));
     assert_eq!(judged(&RecordEvent { rwnd_limited_jiffies: 126, ..bbr() }, 0.5), Some(false), "its peer held it back");

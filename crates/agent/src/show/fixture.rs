@@ -4,7 +4,7 @@ use super::observable::Observable;
 use super::snapshot::{Counters, Open, OpenConnections, Program, Snapshot, Usage, Writer};
 use super::sorting::Selection;
 
-/// Answers with what it holds.
+/// Answers with the state that it holds.
 pub struct FixtureAgent {
     /// The status.
     pub snapshot: Snapshot,
@@ -90,7 +90,7 @@ pub fn download() -> Open {
     }
 }
 
-/// One that was open before recording began, and waits.
+/// A connection that was open before recording began, and is idle.
 pub fn upload() -> Open {
     Open {
         connection: 3,

@@ -1,6 +1,6 @@
 //! Serves the metrics to programs on this machine: `GET /metrics`, and nothing else.
 //!
-//! Any user of the machine may connect: serve.rs keeps them from holding up one another, or the agent.
+//! Any user of the machine may connect: serve.rs keeps clients from blocking one another, or the agent.
 
 use super::metrics::Metrics;
 use super::observable::Observable;
@@ -45,14 +45,14 @@ pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
     Ok(address)
 }
 
-/// The metrics, served as long as the process lives.
+/// The metrics endpoint, which serves as long as the process lives.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
 }
 
 impl Server {
-    /// Begins to serve, on a thread of its own. Port 0 takes one that is free.
+    /// Starts to serve, on a separate thread. Port 0 selects a free port.
     ///
     /// # Errors
     /// If the address is refused (see [`address`]) or taken.
@@ -74,13 +74,13 @@ impl Server {
         Ok(Server { address })
     }
 
-    /// Where it serves.
+    /// Address at which it serves.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// The listening socket, and what is served.
+/// The listening socket, and the metrics.
 pub(super) struct Pages {
     listener: TcpListener,
     metrics: Arc<Metrics>,

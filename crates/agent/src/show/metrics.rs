@@ -9,10 +9,10 @@ use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
 
-/// Where a retransmit ratio falls. Zero has a bucket of its own.
+/// Bucket bounds of retransmit ratios. Zero has a separate bucket.
 const RATIOS: [f64; 10] = [0.0, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0];
 
-/// What is counted from the rows.
+/// Counters and histograms of rows.
 pub struct Metrics {
     registry: Registry,
     pub(super) goodput: HistogramVec,
@@ -37,7 +37,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Nothing counted yet.
+    /// Returns metrics with all counters at zero.
     pub fn new() -> Metrics {
         let registry = Registry::new();
         let histogram = |name: &str, about: &str, buckets: Vec<f64>, labels: &[&str]| {
@@ -92,13 +92,13 @@ impl Metrics {
     pub fn render(&self, snapshot: &Snapshot, others: Vec<MetricFamily>) -> String {
         let mut families = self.registry.gather();
         families.extend(recording(snapshot).gather());
-        // A family of which nothing was counted yet has no samples, and so no place.
+        // A family without samples is not exported, and so has no position.
         families.extend(others.into_iter().filter(|family| !family.get_metric().is_empty()));
         TextEncoder::new().encode_to_string(&families).expect("families that have metrics")
     }
 }
 
-/// How recording goes. What has no labels of its own is made anew each time, from the one account that there is.
+/// Metrics of the recorder's state. Those without labels are built at each scrape from the one snapshot.
 fn recording(snapshot: &Snapshot) -> Registry {
     let registry = Registry::new();
     let counter = |name: &str, about: &str, value: u64| {
@@ -185,7 +185,7 @@ fn registered<C: Collector + Clone + 'static>(registry: &Registry, created: prom
     collector
 }
 
-/// 1, 2 and 5 times every power of ten, from the first to the last.
+/// 1, 2 and 5 times every power of ten between the bounds.
 fn steps(first: i32, last: i32) -> Vec<f64> {
     // Numbers as they are written: 10^-4 times 2 is 0.0002, which a product of two floats need not be.
     let number = |digit: u32, power: i32| format!("{digit}e{power}").parse::<f64>().expect("a number");

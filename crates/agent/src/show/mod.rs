@@ -1,4 +1,4 @@
-//! Status, metrics and tables of a recording agent: what it answers, and what clients print.
+//! Status, metrics and tables of a recording agent: the answers of the agent, and the output of clients.
 
 #[cfg(test)]
 pub mod fixture;

@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What an agent that chooses algorithms is asked beyond one that only records.
+/// Requests that only an agent that chooses algorithms answers.
 ///
-/// A trait although only `tune` implements it: `show` stands below `tune` and cannot name its types.
+/// A trait although only `tune` implements it: `show` is below `tune` and cannot name its types.
 pub trait Tuning: Send + Sync {
-    /// Returns what it has learned, with at most `limit` destinations.
+    /// Returns the learned state, with at most `limit` destinations.
     fn status(&self, limit: usize) -> Value;
 
-    /// Why connections to a prefix, or an address, get what they get.
+    /// Explains the algorithms of connections to a prefix or an address.
     fn explain(&self, prefix: &str) -> Value;
 
     /// Returns its metrics, for Prometheus.
     fn metrics(&self) -> Vec<MetricFamily>;
 }
 
-/// Who answers: the recording agent.
+/// The recording agent, as the source of answers.
 pub trait Observable: Send + Sync {
-    /// How recording goes.
+    /// Returns the state of recording.
     fn status(&self) -> Snapshot;
 
     /// The part that chooses; none: it only records.
@@ -31,7 +31,7 @@ pub trait Observable: Send + Sync {
         None
     }
 
-    /// The open connections, as they were when they were last looked at: as many as are selected.
+    /// Returns the open connections of the latest scan, as many as are selected.
     fn open(&self, selection: &Selection) -> OpenConnections;
 }
 
@@ -39,24 +39,24 @@ pub trait Observable: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "get", rename_all = "snake_case")]
 pub enum Request {
-    /// How does recording go? The answer is a [`Snapshot`].
+    /// Requests the state of recording. The answer is a [`Snapshot`].
     Status,
     /// Which connections are open? The answer is [`OpenConnections`].
     Open {
-        /// What stands first.
+        /// Sort key.
         #[serde(default)]
         sort: SortBy,
-        /// At most how many.
+        /// Maximum number.
         #[serde(default = "default_limit")]
         limit: usize,
     },
-    /// What was learned of destinations, and what is chosen for them?
+    /// Requests the learned state of destinations and the algorithms chosen for them.
     Tuning {
-        /// At most how many destinations, and changes.
+        /// Maximum number of destinations, and of changes.
         #[serde(default = "default_limit")]
         limit: usize,
     },
-    /// Why do connections to a destination get what they get?
+    /// Requests an explanation of the algorithms of connections to a destination.
     Explain {
         /// An address or a prefix.
         prefix: String,

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Connections that wait between the walk and who picks from them.
+/// Connections in the channel between the scan and the thread that selects from them.
 const WAITING: usize = 256;
 
 /// Maximum age of a sample for computing the current goodput.
@@ -29,7 +29,7 @@ const SHOWN_US: u64 = 60_000_000;
 
 /// The state.
 pub struct Observed {
-    /// What does not change while it runs.
+    /// Fields that do not change while the agent runs.
     fixed: Snapshot,
     listen: OnceLock<String>,
     kernel: OnceLock<LoadedPrograms>,
@@ -40,21 +40,21 @@ pub struct Observed {
     interim_rows: AtomicU64,
     transfer_rows: AtomicU64,
     clock_steps: AtomicU64,
-    /// How often the program was attached again, and why it is not attached now.
+    /// Number of times that the program was attached again, and the reason why it is not attached now.
     reattached: AtomicU64,
     detached: Mutex<Option<String>>,
-    /// Why settings could not be read again.
+    /// Reason why settings could not be reloaded.
     reload_trouble: Mutex<Option<String>>,
     cgroups: Mutex<cgroups::Paths>,
     off_cpu: Arc<OffCpu>,
     looks: Mutex<Looks>,
 }
 
-/// The last look at all connections.
+/// Samples of the latest scan.
 #[derive(Default)]
 struct Looks {
     at: Option<Instant>,
-    /// When each was looked at, and what was acknowledged then.
+    /// Time of each sample, and the bytes acknowledged by then.
     of: HashMap<u64, (u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ struct Looks {
 pub struct LoadedPrograms {
     /// They.
     pub program: Arc<Program>,
-    /// Goes over connections.
+    /// Iterates over connections.
     pub scanner: Scanner,
 }
 
@@ -77,7 +77,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Observed {
-    /// Nothing has happened yet.
+    /// Returns a state with all counters at zero.
     pub fn new(
         fixed: Snapshot,
         cgroups: cgroups::Paths,
@@ -115,7 +115,7 @@ impl Observed {
         self.kernel.get_or_init(|| kernel)
     }
 
-    /// A row was made.
+    /// Counts a row.
     pub fn count_row(&self, kind: &str) {
         let counter = match kind {
             "close" => &self.close_rows,
@@ -125,7 +125,7 @@ impl Observed {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Nothing is recorded now, for this reason; whether that is news.
+    /// Stores the reason why nothing is recorded now; returns whether it is new.
     pub fn detached(&self, why: &str) -> bool {
         let mut detached = locked(&self.detached);
         let is_new = detached.as_deref() != Some(why);
@@ -139,7 +139,7 @@ impl Observed {
         self.reattached.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Settings were read again, or could not be for this reason.
+    /// Settings were reloaded, or could not be for this reason.
     pub fn reloaded(&self, trouble: Option<String>) {
         *locked(&self.reload_trouble) = trouble;
     }
@@ -149,7 +149,7 @@ impl Observed {
         &self.wakeup
     }
 
-    /// How writing goes, and how often the clock was set.
+    /// Updates the writer's state and the number of clock changes.
     pub fn update(&self, writer: Writer, clock_steps: u64) {
         *locked(&self.writer) = writer;
         self.clock_steps.store(clock_steps, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl Observed {
         }
     }
 
-    /// How things stand, as far as events were fetched.
+    /// Returns the state, as of the last fetch of events.
     pub fn snapshot(&self) -> Snapshot {
         let kernel = self.kernel.get();
         let counted = kernel.map(|kernel| kernel.program.counters()).unwrap_or_default();
@@ -204,14 +204,14 @@ impl Observed {
 }
 
 impl Observable for Observed {
-    /// Everything that ended before this was asked is counted.
+    /// The answer counts all connections that closed before the request.
     fn status(&self) -> Snapshot {
         self.wakeup.wake();
         self.snapshot()
     }
 
     fn tuning(&self) -> Option<Arc<dyn Tuning>> {
-        // What has ended before the question is learned.
+        // Connections that closed before the request are learned first.
         self.tuning.clone().inspect(|_| self.wakeup.wake())
     }
 
@@ -225,7 +225,7 @@ impl Observable for Observed {
             let cgroups = &mut *cgroups;
             let walk = thread::Builder::new().name("looks".to_owned()).spawn_scoped(scope, move || {
                 let mut now = HashMap::new();
-                // What could be seen is shown, whatever could not.
+                // The answer holds the connections that could be listed, even if the scan failed.
                 let _ = kernel.scanner.walk(true, &mut |event| {
                     now.insert(event.connection, (event.end_us, event.acked_bytes));
                     let cgroup = cgroups.of(event.cgroup).map(|path| path.to_string());
@@ -235,7 +235,7 @@ impl Observable for Observed {
                 now
             });
             let picked = selection.pick(receiver.into_iter());
-            // Without a thread nothing is seen.
+            // Without a thread the answer is empty.
             (picked, walk.map(|walk| walk.join().unwrap_or_default()).unwrap_or_default())
         });
         let total = now.len() as u64;
@@ -248,7 +248,7 @@ fn program(cost: Cost) -> snapshot::Program {
     snapshot::Program { name: cost.name, runs: cost.runs, run_ns: cost.run_ns }
 }
 
-/// Nothing within a jiffy or two: what came at once would be taken for a rate.
+/// Returns the goodput between two samples; `None` within two jiffies, in which a burst would look like a rate.
 fn goodput_bps((looked_us, acked_bytes): (u64, u64), event: &RecordEvent) -> Option<f64> {
     let fresh_us = FRESH.as_micros() as u64;
     let least_us = 2 * jiffy_ns() / 1_000;

@@ -21,36 +21,37 @@ use std::time::{Duration, Instant};
 /// Connections at a time. Each takes a file descriptor, which the records need as well.
 const MAX_CLIENTS: usize = 32;
 
-/// Clients accepted before those that are there are served again.
+/// Maximum number of clients that are accepted before the existing ones are served again.
 const MAX_ACCEPTED: usize = 16;
 
-/// For a request, for an answer, and for the client's end.
+/// Timeouts of the request, of the answer, and of the client's close.
 const ASKING: Duration = Duration::from_secs(2);
 const ANSWERED: Duration = Duration::from_secs(10);
 const LEAVING: Duration = Duration::from_millis(500);
 
-/// How often the endpoint is checked.
+/// Interval at which the endpoint is checked.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// How long to wait when no client can be accepted, for want of file descriptors.
+/// Wait after `accept` failed for want of file descriptors.
 const RETRY: Duration = Duration::from_millis(200);
 
-/// Where clients come from, and what they are answered.
+/// A source of clients, and their answers.
 pub trait Endpoint: Send {
     /// The listening socket. It does not block.
     fn listener(&self) -> BorrowedFd<'_>;
 
-    /// May this client ask?
+    /// Whether this client may send requests.
     fn admits(&self, client: &OwnedFd) -> bool;
 
-    /// The answer to a request; nothing while that is not complete. With `is_over`, nothing more comes.
+    /// Returns the answer to a request; `None` while the request is incomplete. With `is_over`, no more bytes will
+    /// come.
     fn answer(&self, request: &[u8], is_over: bool) -> Option<Vec<u8>>;
 
     /// Called once a second, to replace a listening socket that clients can no longer reach.
     fn check(&mut self) {}
 }
 
-/// Serves an endpoint on a thread of its own, as long as the process lives.
+/// Serves an endpoint on a separate thread, as long as the process lives.
 ///
 /// # Errors
 /// If there is no thread to be had.
@@ -76,7 +77,7 @@ enum State {
     Asking(Vec<u8>),
     /// The answer, and how much of it is sent.
     Answered(Vec<u8>, usize),
-    /// It has its answer.
+    /// The answer was sent.
     Leaving,
     Closed,
 }
@@ -108,7 +109,7 @@ impl<E: Endpoint> Server<E> {
                     continue;
                 }
             };
-            // Requests that have come are answered before a new client takes their slot.
+            // Complete requests are answered before a new client takes their slot.
             for (client, is_ready) in self.clients.iter_mut().zip(&ready[1..]) {
                 if *is_ready {
                     client.serve(&self.endpoint);
@@ -124,7 +125,7 @@ impl<E: Endpoint> Server<E> {
         }
     }
 
-    /// Which of the listening socket and the clients can go on.
+    /// Returns which of the listening socket and the clients are ready.
     fn wait(&self, until: Instant) -> io::Result<Vec<bool>> {
         let listener = self.endpoint.listener();
         let mut files = vec![PollFd::from_borrowed_fd(listener, PollFlags::IN)];
@@ -174,7 +175,7 @@ impl<E: Endpoint> Server<E> {
 }
 
 impl Client {
-    /// Goes on until it would have to wait.
+    /// Advances until it would block.
     fn serve(&mut self, endpoint: &impl Endpoint) {
         if let Err(error) = self.advance(endpoint) {
             if error != Errno::AGAIN && error != Errno::INTR {

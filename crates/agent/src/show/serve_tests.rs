@@ -59,7 +59,7 @@ fn silent_clients_do_not_delay_others() {
 fn slow_clients_do_not_delay_others() {
     let address = serve();
     let mut slow: Vec<TcpStream> = (0..2 * MAX_CLIENTS).map(|_| TcpStream::connect(address).unwrap()).collect();
-    // Some ask for more than the kernel buffers, and never read.
+    // Some clients request more than the kernel buffers, and never read.
     for (number, client) in slow.iter_mut().enumerate() {
         let _ = client.write_all(if number % 4 == 0 { b"9000000\n" } else { b"1" });
     }

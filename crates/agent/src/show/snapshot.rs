@@ -1,11 +1,10 @@
 //! The answers of a recording agent on its socket, and the source of its metrics.
 //!
-//! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses
-//! is empty.
+//! Client and agent may be of different versions: unknown fields are ignored, and missing ones are empty.
 
 use serde::{Deserialize, Serialize};
 
-/// How recording goes.
+/// The state of recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
@@ -15,51 +14,50 @@ pub struct Snapshot {
     pub pid: u32,
     /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
-    /// When recording began, in UNIX time.
+    /// Time when recording began, in UNIX time.
     pub since_us: u64,
-    /// When this was looked at, in UNIX time.
+    /// Time of this snapshot, in UNIX time.
     pub now_us: u64,
-    /// The cgroup whose connections are recorded, as a path.
+    /// Path of the cgroup whose connections are recorded.
     pub cgroup: String,
     /// Sampling ratio: one in N connections is recorded.
     pub sampled_one_in: u64,
-    /// How addresses are written: `whole`, `truncated` or `hashed`.
+    /// Form of recorded addresses: `whole`, `truncated` or `hashed`.
     pub addresses: String,
     /// The folder of the records.
     pub out: String,
-    /// Where the metrics are served; empty: nowhere.
+    /// Address of the metrics endpoint; empty: none.
     pub listen: Option<String>,
     /// Connections that are recorded and open now.
     pub connections_open: u64,
-    /// Part of the last minute in which this machine was off CPU because its hypervisor had others run; empty: not
-    /// known.
+    /// Share of the last minute in which this machine was off CPU because its hypervisor ran other guests; empty:
+    /// unknown.
     pub away_percent: Option<f64>,
-    /// Why no connections are recorded now; empty: they are.
+    /// Reason why no connections are recorded now; empty: they are recorded.
     pub not_attached: Option<String>,
-    /// Why the settings could not be read again when that was last asked for; empty: they could, or it was not asked
-    /// for.
+    /// Reason why the last reload of the settings failed; empty: it succeeded, or there was none.
     pub reload_trouble: Option<String>,
-    /// What has happened since recording began.
+    /// Counters since recording began.
     pub counters: Counters,
-    /// How writing goes.
+    /// State of the writer.
     pub writer: Writer,
-    /// What recording costs outside of connections.
+    /// CPU and memory cost of recording outside of connections.
     pub usage: Usage,
-    /// What the programs in the kernel cost; empty unless the kernel keeps that account (`kernel.bpf_stats_enabled`).
+    /// Cost of the programs in the kernel; empty unless the kernel measures it (`kernel.bpf_stats_enabled`).
     pub programs: Vec<Program>,
 }
 
-/// What has happened since recording began. None of these ever falls.
+/// Counters since recording began. None of them ever decreases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counters {
     /// Connections that opened and are recorded.
     pub opened: u64,
-    /// Connections that were open already when recording began.
+    /// Connections that were open when recording began.
     pub joined: u64,
     /// Recorded connections that have closed.
     pub closed: u64,
-    /// Connections left out by the sampling ratio.
+    /// Connections that were not sampled.
     pub unsampled: u64,
     /// Rows of kind `close`.
     pub close_rows: u64,
@@ -73,16 +71,15 @@ pub struct Counters {
     pub lost_connections: u64,
     /// Times that the machine's clock was set while recording.
     pub clock_steps: u64,
-    /// Times that the program was attached again, to a cgroup that was removed and made anew or after it had been
-    /// detached.
+    /// Times that the program was attached again, because the cgroup was recreated or the program had been detached.
     pub reattached: u64,
 }
 
-/// How writing goes.
+/// State of the writer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Writer {
-    /// Rows in complete files, since recording began.
+    /// Rows in complete files since recording began.
     pub rows_written: u64,
     /// Rows in memory that wait to be written.
     pub rows_waiting: u64,
@@ -92,13 +89,13 @@ pub struct Writer {
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Files that made room for newer ones, since recording began.
+    /// Files that were deleted in favour of newer ones since recording began.
     pub files_removed: u64,
-    /// Why rows cannot be written now; empty: they can.
+    /// Reason why rows cannot be written now; empty: they can.
     pub trouble: Option<String>,
 }
 
-/// What recording costs outside of connections.
+/// Cost of recording outside of connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
@@ -110,20 +107,20 @@ pub struct Usage {
     pub maps_bytes: Option<u64>,
 }
 
-/// What a program in the kernel costs.
+/// Cost of a program in the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Program {
     /// Its name.
     pub name: String,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
-    /// How long it ran in all, the kernel's own measuring included.
+    /// Total run time, the kernel's own measurement included.
     pub run_ns: u64,
 }
 
 impl Program {
-    /// How long one run takes, in nanoseconds; nothing if it did not run.
+    /// Mean run time in nanoseconds; `None` if it did not run.
     pub fn mean_ns(&self) -> Option<f64> {
         (self.runs > 0).then(|| self.run_ns as f64 / self.runs as f64)
     }
@@ -133,15 +130,15 @@ impl Program {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenConnections {
-    /// When they were looked at, in UNIX time.
+    /// Time of the scan, in UNIX time.
     pub looked_us: u64,
-    /// How many there are, those left out of this answer included.
+    /// Number of open connections, including those omitted from this answer.
     pub total: u64,
-    /// They, in the order that was asked for.
+    /// The connections, in the requested order.
     pub connections: Vec<Open>,
 }
 
-/// An open connection. Addresses are whole: nothing of this is kept, and root alone may ask.
+/// An open connection. Addresses are complete: nothing of this is stored, and only root may request it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Open {
@@ -149,7 +146,7 @@ pub struct Open {
     pub connection: u64,
     /// Address and port on this machine.
     pub local: String,
-    /// Address and port of the other end.
+    /// Address and port of the peer.
     pub remote: String,
     /// Congestion control.
     pub cc: String,
@@ -157,19 +154,19 @@ pub struct Open {
     pub state: String,
     /// Network namespace: the number that `lsns` shows.
     pub netns: u64,
-    /// Path below the cgroup root; empty: not known.
+    /// Path below the cgroup root; empty: unknown.
     pub cgroup: Option<String>,
     /// For how long it has been open; empty: since before recording began.
     pub age_us: Option<u64>,
-    /// Bytes that the other end has acknowledged.
+    /// Bytes that the peer has acknowledged.
     pub acked_bytes: u64,
     /// Bytes received.
     pub received_bytes: u64,
-    /// Bits per second acknowledged between the last two looks; empty: it was looked at once.
+    /// Bits per second acknowledged between the last two scans; empty: there was one scan.
     pub goodput_bps: Option<f64>,
-    /// Smoothed round-trip time; empty: none was measured yet.
+    /// Smoothed round-trip time; empty: no sample yet.
     pub srtt_us: Option<u64>,
-    /// Smallest round-trip time; empty: none was measured yet.
+    /// Smallest round-trip time; empty: no sample yet.
     pub min_rtt_us: Option<u64>,
     /// Congestion window.
     pub cwnd_packets: u64,
@@ -179,7 +176,7 @@ pub struct Open {
     pub retransmits: u64,
     /// The last sample of the delivery rate, in bits per second; empty: there was none.
     pub delivery_rate_bps: Option<u64>,
-    /// Whether BBR looks short of CPU; empty: it is not BBR.
+    /// Whether BBR is short of CPU; empty: the algorithm is not BBR.
     pub cpu_limited: Option<bool>,
 }
 

@@ -1,6 +1,6 @@
-//! The UNIX socket on which a recording agent answers, and the client's side of it. One JSON line asks, one answers.
+//! The UNIX socket of a recording agent, and its client. A request and its answer are one JSON line each.
 //!
-//! The file is root's, with mode 0600 from its creation on. The user at the other end is checked as well.
+//! The file belongs to root, with mode 0600 from its creation on. The peer's user is checked as well.
 
 use super::observable::{Observable, Request, Tuning};
 use super::serve::{self, Endpoint};
@@ -23,7 +23,7 @@ use thalweg_store::Problem;
 /// Default path of the control socket.
 pub const DEFAULT: &str = "/run/thalweg/agent.sock";
 
-/// How long a client waits: an agent on a busy machine looks at 100,000 connections.
+/// Timeout of a client: on a busy machine, the agent may have to scan 100,000 connections.
 const AGENT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Clients that wait to be accepted.
@@ -39,7 +39,7 @@ pub struct Server {
     own: Arc<Own>,
 }
 
-/// The inode of the socket's own file, where another one may stand by now; nothing once the agent ends.
+/// Inode of the socket's own file, since another file may have replaced it; `None` once the agent ends.
 type Own = Mutex<Option<u64>>;
 
 fn locked(own: &Own) -> MutexGuard<'_, Option<u64>> {
@@ -47,7 +47,7 @@ fn locked(own: &Own) -> MutexGuard<'_, Option<u64>> {
 }
 
 impl Server {
-    /// Begins to answer, on a thread of its own. What a killed agent has left at the path is replaced.
+    /// Starts to answer, on a separate thread. Replaces the socket file of a killed agent.
     ///
     /// # Errors
     /// If another agent answers there, something else is there, or the socket cannot be made.
@@ -72,7 +72,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Takes the file away, unless it is another's by now.
+    /// Removes the file, unless another process has replaced it.
     fn drop(&mut self) {
         let mut own = locked(&self.own);
         if own.take() == inode(&self.path) {
@@ -88,7 +88,7 @@ fn bind(path: &Path) -> io::Result<(OwnedFd, u64)> {
     }
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // The file that `bind` makes has the mode of the socket: there is no moment in which others may connect.
+    // `bind` creates the file with the mode of the socket: there is no moment in which other users may connect.
     fchmod(&listener, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&listener, &SocketAddrUnix::new(path)?)?;
     rustix::net::listen(&listener, BACKLOG)?;
@@ -105,7 +105,7 @@ struct Questions {
     path: PathBuf,
     own: Arc<Own>,
     observed: Arc<dyn Observable>,
-    /// Why clients cannot reach it.
+    /// The reason why clients cannot reach it.
     trouble: Option<String>,
 }
 
@@ -199,12 +199,12 @@ pub fn reply(observed: &dyn Observable, line: &[u8]) -> String {
     answered.unwrap_or_else(|error| json!({ "error": error.to_string() }).to_string())
 }
 
-/// An answer of an agent that chooses; of another one, that it does not.
+/// Returns the answer of an agent that chooses algorithms; another agent answers that it does not.
 fn tuned(observed: &dyn Observable, answer: impl FnOnce(&dyn Tuning) -> Value) -> String {
     observed.tuning().map_or_else(|| json!({ "tuning": false }), |tuning| answer(&*tuning)).to_string()
 }
 
-/// Asks the agent on a socket.
+/// Sends a request to the agent on a socket.
 ///
 /// # Errors
 /// If none answers there, it may not be asked by this user, or it does not know the question.
@@ -224,7 +224,7 @@ pub fn ask(path: &Path, request: &Request) -> Result<Value, Problem> {
     }
 }
 
-/// An answer as what it should be.
+/// Parses an answer.
 ///
 /// # Errors
 /// If it is something else.

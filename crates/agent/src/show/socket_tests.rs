@@ -38,7 +38,7 @@ fn the_socket_is_owner_only_and_removed_with_the_agent() {
 fn a_stale_socket_is_replaced_and_a_live_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
-    // Closed, but the file stays: so it is after a kill.
+    // Closed, but the file stays, as after a kill.
     drop(UnixListener::bind(&path).unwrap());
     assert_eq!(ask(&path, &Request::Status).unwrap_err().code, "not-recording");
 
@@ -122,7 +122,7 @@ fn a_removed_socket_file_is_created_again() {
     let server = start(&path).unwrap();
     fs::remove_file(&path).unwrap();
     wait_for_answer(&path);
-    // As when a service manager removes the folder of another service that shares it.
+    // For example, a service manager removes the folder of another service that shares it.
     fs::remove_dir_all(path.parent().unwrap()).unwrap();
     wait_for_answer(&path);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

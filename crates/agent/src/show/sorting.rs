@@ -5,11 +5,11 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 
-/// What stands first in a table of open connections. Numbers stand in falling order, texts in rising order.
+/// Sort key of the table of open connections. Numbers are in descending order, texts in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum SortBy {
-    /// Bits per second acknowledged since the last look.
+    /// Bits per second acknowledged since the last scan.
     #[default]
     Goodput,
     /// Bytes acknowledged.
@@ -32,13 +32,12 @@ pub enum SortBy {
     Cc,
     /// Address here.
     Local,
-    /// Address of the other end.
+    /// Age of the connection.
     Remote,
 }
 
 impl SortBy {
-    /// Does `a` stand before `b`? What is not known stands last; among equals the socket's number decides, so that rows
-    /// do not jump about.
+    /// Address of the peer.
     pub fn order(self, a: &Open, b: &Open) -> Ordering {
         let falling = |of: fn(&Open) -> Option<f64>| {
             let of = |open: &Open| of(open).unwrap_or(f64::NEG_INFINITY);
@@ -53,7 +52,8 @@ impl SortBy {
             SortBy::Retransmits => b.retransmits.cmp(&a.retransmits),
             SortBy::RetransmitRatio => falling(Open::retransmit_ratio),
             SortBy::Rate => b.delivery_rate_bps.cmp(&a.delivery_rate_bps),
-            // Older than recording is oldest.
+            // Whether `a` is listed before `b`. Unknown values come last; ties are broken by the socket's number, so
+            // that rows keep their order.
             SortBy::Age => b.age_us.unwrap_or(u64::MAX).cmp(&a.age_us.unwrap_or(u64::MAX)),
             SortBy::Cc => a.cc.cmp(&b.cc),
             SortBy::Local => a.local.cmp(&b.local),
@@ -69,14 +69,14 @@ pub const MAX_ROWS: usize = 10_000;
 /// An order and the number of entries to return.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
-    /// What stands first.
+    /// Sort key.
     pub sort: SortBy,
-    /// At most how many.
+    /// Maximum number.
     pub limit: usize,
 }
 
 impl Selection {
-    /// Picks from connections of any number; no more than two limits' worth of them are held at a time.
+    /// Selects from any number of connections; holds at most twice the limit at a time.
     pub fn pick(&self, all: impl Iterator<Item = Open>) -> Vec<Open> {
         let order = |a: &Open, b: &Open| self.sort.order(a, b);
         let mut kept = Vec::new();

@@ -16,7 +16,7 @@ use thalweg_store::Problem;
 pub fn status(path: &Path, json: bool) -> Result<String, Problem> {
     let answer = socket::ask(path, &Request::Status)?;
     if json {
-        // As the agent wrote it, with what only it may know.
+        // The agent's snapshot, and fields that only the client adds.
         return Ok(format!("{answer:#}\n"));
     }
     Ok(text(&socket::understood(path, answer)?))
@@ -76,7 +76,7 @@ fn text(snapshot: &Snapshot) -> String {
     head + &text
 }
 
-/// What is missing from the records.
+/// Losses and gaps of the records.
 fn lost(snapshot: &Snapshot) -> String {
     let all = [
         (snapshot.counters.lost_events, "events that the kernel could not hand over"),

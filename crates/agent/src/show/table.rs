@@ -8,7 +8,7 @@ use super::words::{age, short, time};
 pub struct Column {
     /// Its heading.
     pub heading: &'static str,
-    /// The key that sorts by it, and the order that it asks for; nothing: the table is not sorted by it.
+    /// The key that sorts by it, and the sort order; `None`: the table cannot be sorted by it.
     pub key: Option<(char, SortBy)>,
     show: fn(&Open) -> String,
     is_text: bool,
@@ -22,7 +22,7 @@ const fn text(heading: &'static str, key: Option<(char, SortBy)>, show: fn(&Open
     Column { heading, key, show, is_text: true }
 }
 
-/// The columns, in order. What is likely to be cut off on a narrow screen stands last.
+/// The columns, in order. Those that a narrow screen may cut off come last.
 pub static COLUMNS: [Column; 15] = [
     text("LOCAL", Some(('l', SortBy::Local)), |open| open.local.clone()),
     text("REMOTE", Some(('p', SortBy::Remote)), |open| open.remote.clone()),
@@ -51,7 +51,7 @@ fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
 
-/// The heading and a line for each connection; nothing behind the last character of any.
+/// The heading and a line for each connection, without trailing spaces.
 pub fn lines(open: &OpenConnections) -> Vec<String> {
     let mut rows = vec![COLUMNS.iter().map(|column| column.heading.to_owned()).collect::<Vec<_>>()];
     rows.extend(
@@ -76,7 +76,7 @@ fn harmless(text: &str) -> String {
     text.replace(|letter: char| letter.is_control() || letter.is_whitespace(), "?")
 }
 
-/// The heading of the column that stands for an order.
+/// The heading of the column of a sort key.
 pub fn heading(by: SortBy) -> &'static str {
     let sorts = |column: &&Column| column.key.is_some_and(|(_, order)| order == by);
     COLUMNS.iter().find(sorts).map_or("", |column| column.heading)

@@ -1,7 +1,7 @@
 //! Counts rows for [`Metrics`] when they are made.
 //!
-//! To look up a metric by its labels and to count with an atomic instruction takes longer than to make the row. So one
-//! thread counts for itself, knows the metrics of an algorithm once it has seen it, and adds up what all may see a few
+//! Looking a metric up by its labels and incrementing an atomic counter takes longer than making the row. Therefore,
+//! one thread keeps local counters, caches the metrics of each algorithm, and flushes them to the shared ones a few
 //! times a second.
 
 use super::metrics::Metrics;
@@ -21,7 +21,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Nothing counted yet.
+    /// Returns a tally with all counters at zero.
     pub fn new(metrics: Arc<Metrics>) -> Tally {
         Tally { metrics, algorithms: Vec::new() }
     }
@@ -33,7 +33,7 @@ impl Tally {
             return;
         }
         let name = row.cc.as_deref().unwrap_or("unknown");
-        // They are few.
+        // There are few algorithms.
         let index = self.algorithms.iter().position(|algorithm| algorithm.name == name);
         let number = index.unwrap_or_else(|| {
             self.algorithms.push(Algorithm::new(name));
@@ -47,7 +47,7 @@ impl Tally {
         }
     }
 
-    /// Lets all see what was counted since the last time.
+    /// Flushes the local counters to the shared metrics.
     pub fn publish(&self) {
         self.algorithms.iter().for_each(Algorithm::publish);
     }
@@ -73,7 +73,7 @@ impl Counter {
     }
 }
 
-/// What was counted of an algorithm.
+/// Local counters of an algorithm.
 #[derive(Default)]
 struct Algorithm {
     name: String,
@@ -84,7 +84,7 @@ struct Algorithm {
     rtt_smoothed: Histogram,
     retransmit_ratio: Histogram,
     connection_size: Histogram,
-    /// By how they closed.
+    /// By close reason.
     closed: Vec<(&'static str, Counter)>,
     cpu_limited: Counter,
     sent: Counter,

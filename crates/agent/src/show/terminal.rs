@@ -32,7 +32,7 @@ impl Terminal {
         }
         let before = tcgetattr(&input)?;
         let mut modes = before.clone();
-        // Ctrl-C comes as a key, so that the screen is put back first.
+        // Ctrl-C arrives as a key, so that the screen can be restored first.
         modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
         tcsetattr(&input, OptionalActions::Now, &modes)?;
         let mut terminal = Terminal { input, output, before };
@@ -48,8 +48,8 @@ impl Terminal {
         }
     }
 
-    /// Shows lines in the place of what was there: as many as fit, cut at the edge. `bold` is the number of the one
-    /// that stands out.
+    /// Replaces the screen's content by as many lines as fit, cut at the edge. `bold` is the number of the highlighted
+    /// line.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -67,7 +67,7 @@ impl Terminal {
         self.output.flush()
     }
 
-    /// Waits for a key; nothing if none was pressed for so long, or a signal came. The end of the input is Ctrl-D.
+    /// Waits for a key; `None` after the timeout or a signal. The end of the input counts as Ctrl-D.
     ///
     /// # Errors
     /// If the terminal is gone.
@@ -80,7 +80,7 @@ impl Terminal {
             Err(error) => return Err(error.into()),
         }
         let mut key = [0_u8];
-        // Not through std's buffer, which would take keys in that the next poll then does not see.
+        // Reads without std's buffer: `poll` would not see keys that are buffered there.
         let count = rustix::io::read(&self.input, &mut key)?;
         Ok(Some(if count == 0 { '\x04' } else { char::from(key[0]) }))
     }

@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thalweg_store::Problem;
 
-/// How often the table is made anew.
+/// Refresh interval of the table.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// The table once, for scripts and pipes.
+/// Prints the table once, for scripts and pipes.
 ///
 /// # Errors
 /// If no agent answers, or this user may not ask it.
@@ -32,7 +32,7 @@ pub fn once(path: &Path, sort: SortBy) -> Result<String, Problem> {
     Ok(table::lines(&open).join("\n") + "\n")
 }
 
-/// The table on the terminal, until `q` is pressed or the process is asked to end.
+/// Shows the table on the terminal, until `q` is pressed or a signal ends the process.
 ///
 /// # Errors
 /// If no agent answers (any more), this user may not ask it, or there is no terminal.
@@ -44,7 +44,7 @@ pub fn live(path: &Path, mut sort: SortBy) -> Result<(), Problem> {
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&is_over)).map_err(failed)?;
     }
-    // Before the terminal is taken: who cannot be answered sees why, and nothing else.
+    // Requested before the terminal is changed, so that an error is printed normally.
     look(path, sort, 1)?;
     let Some(mut terminal) = Terminal::take().map_err(failed)? else {
         return Err(Problem::refused(
@@ -73,7 +73,7 @@ fn look(path: &Path, sort: SortBy, limit: usize) -> Result<OpenConnections, Prob
     socket::understood(path, socket::ask(path, &Request::Open { sort, limit })?)
 }
 
-/// The order that a key asks for.
+/// Returns the sort key of a key press.
 fn order(key: char) -> Option<SortBy> {
     COLUMNS.iter().filter_map(|column| column.key).find(|(of, _)| *of == key).map(|(_, by)| by)
 }

@@ -25,8 +25,8 @@ fn resident_bytes(status: &str) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// `utime` and `stime`: fields 14 and 15. The name of the program, in brackets, may hold anything: they are counted
-/// behind it.
+/// `utime` and `stime`: fields 14 and 15. The program's name, in brackets, may contain spaces: fields are counted after
+/// it.
 fn cpu_us(stat: &str) -> Option<u64> {
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ').skip(11).map(|field| field.parse::<u64>());

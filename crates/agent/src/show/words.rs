@@ -1,6 +1,6 @@
 //! Short formats of quantities for tables.
 
-/// A count with its thousands apart: 1,234,567.
+/// A count with thousands separators: 1,234,567.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -16,7 +16,7 @@ pub fn count(number: u64) -> String {
 /// A quantity with three digits and the letter of its thousands: 12, 9.46k, 73.2M, 1.05G.
 pub fn short(number: f64) -> String {
     let mut rest = number;
-    // What would round to 1000 belongs to the next letter.
+    // A value that would round to 1000 uses the next unit.
     for letter in ["", "k", "M", "G", "T"] {
         if rest < 999.5 {
             let digits = match rest {
@@ -45,13 +45,13 @@ pub fn bytes(number: u64) -> String {
 pub fn time(us: u64) -> String {
     match us {
         0..1_000 => format!("{us}us"),
-        // What would round to 1000 ms is a second.
+        // A value that would round to 1000 ms is written in seconds.
         1_000..999_500 => format!("{}ms", short(us as f64 / 1e3)),
         _ => format!("{}s", short(us as f64 / 1e6)),
     }
 }
 
-/// How long something lasts, by its two largest units: 12s, 3m05s, 27h01m, 4d03h.
+/// A duration in its two largest units: 12s, 3m05s, 27h01m, 4d03h.
 pub fn age(us: u64) -> String {
     let seconds = us / 1_000_000;
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);

@@ -1,10 +1,9 @@
-//! Addresses whose connections are left alone without `--private`: the mirror of the ranges in
-//! `bpf/include/tune_choice.h`.
+//! Addresses whose connections are left alone without `--private`: the same ranges as in `bpf/include/tune_choice.h`.
 
 use crate::flow::reason::Reason;
 use thalweg_policy::Prefix;
 
-/// Ranges, why connections to them are left alone, and where that is written.
+/// Ranges, the reason why connections to them are left alone, and the RFC.
 const RANGES: [(&str, Reason, &str); 10] = [
     ("0.0.0.0/8", Reason::Loopback, "this host, RFC 1122"),
     ("10.0.0.0/8", Reason::Private, "private, RFC 1918"),
@@ -25,7 +24,7 @@ pub struct Range {
     pub prefix: Prefix,
     /// Why.
     pub reason: Reason,
-    /// What they are, and the RFC.
+    /// Description, and the RFC.
     pub what: &'static str,
 }
 

@@ -5,16 +5,15 @@ use std::io;
 use thalweg_policy::MAX_ARMS;
 use thalweg_store::Problem;
 
-/// Algorithms that take any loss for the end of the world unless routers on the way mark packets (ECN): only within
-/// data centres.
+/// Algorithms that respond too strongly to loss unless routers mark packets (ECN): for data centres only.
 pub const NEED_ECN: [&str; 2] = ["dctcp", "prague"];
 
-/// What the kernel offers.
+/// Algorithms of the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// All that are registered.
     pub available: Vec<String>,
-    /// Those that ordinary users may choose.
+    /// Algorithms that unprivileged users may choose.
     pub allowed: Vec<String>,
     /// Default algorithm of this network namespace.
     pub default: String,

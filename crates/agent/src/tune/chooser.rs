@@ -21,22 +21,22 @@ use thalweg_policy::{Outcome, Prefix, PrefixError};
 use thalweg_store::Problem;
 use thalweg_units::Time;
 
-/// How often it is looked for network namespaces that are new: until then nothing is chosen in them.
+/// Interval of the search for new network namespaces: until one is found, nothing is chosen in it.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Decides, in the daemon's thread.
 pub struct Chooser {
     shared: Arc<Shared>,
-    /// Of the command line.
+    /// Command-line options.
     options: Options,
-    /// When it has looked for network namespaces.
+    /// Time of the last search for network namespaces.
     looked: Instant,
 }
 
-/// What the daemon's thread and those who ask have in common.
+/// State shared by the daemon's thread and client requests.
 pub struct Shared {
     engine: Mutex<DecisionEngine>,
-    /// None: it has not begun.
+    /// `None` before the start.
     state: Mutex<Option<State>>,
 }
 
@@ -55,7 +55,7 @@ fn now() -> Time {
 }
 
 impl Chooser {
-    /// One that has not begun; `own` is the network namespace of this process.
+    /// Makes a chooser that has not started; `own` is the network namespace of this process.
     pub fn new(setup: Setup, own: u32, options: Options) -> Chooser {
         let engine =
             DecisionEngine::new(setup, own, Box::new(|netns: u32| thalweg_netns::default_cc(netns.into()).ok()));
@@ -86,7 +86,7 @@ impl Chooser {
         locked(&self.shared.engine).observe(netns, outcome, now());
     }
 
-    /// Called five times a second; `off_cpu` is the off-CPU share of the last 10 s, if it is known.
+    /// Called five times a second; `off_cpu` is the off-CPU share of the last 10 s, if known.
     pub fn tick(&mut self, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
         let lines = {
             let namespaces = (self.looked.elapsed() >= LOOK_EVERY).then(|| {
@@ -111,7 +111,7 @@ impl Chooser {
         locked(&self.shared.engine).setup.lines()
     }
 
-    /// Reads the settings again and applies those that can change at run time. Returns lines for the log.
+    /// Reloads the settings and applies those that can change at run time. Returns lines for the log.
     ///
     /// # Errors
     /// If they cannot be read: the earlier ones stay.
@@ -128,7 +128,7 @@ impl Chooser {
         Ok(lines)
     }
 
-    /// Writes the learned state a last time.
+    /// Writes the learned state for the last time.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -137,13 +137,13 @@ impl Chooser {
         locked(&self.shared.state).as_mut().map_or(Ok(()), |state| state.finish(&engine))
     }
 
-    /// Returns what answers the requests of clients.
+    /// Returns the object that answers clients' requests.
     pub fn tuning(&self) -> Arc<dyn Tuning> {
         Arc::clone(&self.shared) as Arc<dyn Tuning>
     }
 }
 
-/// Goes on with what was learned before, as far as that still means the same.
+/// Restores what was learned before, as far as it still applies.
 fn restore(engine: &mut DecisionEngine, state: &State, learned: Learned) -> Result<(), Problem> {
     let mut lost: Option<&str> = None;
     for (netns, guard) in learned {

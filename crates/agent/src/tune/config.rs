@@ -21,44 +21,44 @@ pub struct Config {
     pub arms: Option<Vec<String>>,
     /// Share of connections that keep the system's default.
     pub holdout: Option<f64>,
-    /// Decide, and set nothing.
+    /// Decide, but set nothing.
     pub dry_run: bool,
-    /// Choose for private addresses as well.
+    /// Also choose for private addresses.
     pub private: bool,
     /// Grace time after the death of the daemon.
     #[serde(deserialize_with = "time")]
     pub grace: Option<Duration>,
-    /// Where learned state is kept.
+    /// Path of the learned state.
     pub state: Option<PathBuf>,
-    /// How much is recorded of each connection.
+    /// Level of detail of records.
     pub detail: Option<Detail>,
     /// A table of networks.
     pub prefixes: Option<PathBuf>,
-    /// How many destinations are kept.
+    /// Maximum number of destinations.
     pub destinations: Option<usize>,
-    /// What is wanted.
+    /// The objective.
     pub objective: ObjectiveKeys,
-    /// What stands around the policy.
+    /// Limits on the policy.
     pub guard: GuardKeys,
     /// Prefix lengths of destinations.
     pub tree: TreeKeys,
-    /// What rules may ask of this host.
+    /// Properties of this host that rules may use.
     pub host: BTreeMap<String, String>,
-    /// The operator's word for prefixes.
+    /// Overrides by the operator for prefixes.
     #[serde(rename = "override")]
     pub overrides: Vec<OverrideKeys>,
-    /// Of the policy `bayes`.
+    /// Settings of the policy `bayes`.
     pub bayes: BayesKeys,
-    /// Of the policy `ucb`.
+    /// Settings of the policy `ucb`.
     pub ucb: UcbSettings,
-    /// Of the policy `epsilon-greedy`.
+    /// Settings of the policy `epsilon-greedy`.
     #[serde(rename = "epsilon-greedy")]
     pub greedy: GreedySettings,
-    /// Of the policy `bpftune`.
+    /// Settings of the policy `bpftune`.
     pub bpftune: BpftuneSettings,
-    /// Of the policy `ab`.
+    /// Settings of the policy `ab`.
     pub ab: AbKeys,
-    /// Of the policy `static`: probabilities in proportion.
+    /// Settings of the policy `static`: probabilities in proportion.
     #[serde(rename = "static")]
     pub weights: BTreeMap<String, f64>,
 }
@@ -67,9 +67,9 @@ pub struct Config {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ObjectiveKeys {
-    /// What a retransmission costs.
+    /// Cost of a retransmission.
     pub retransmit_price: Option<f64>,
-    /// Smaller connections teach nothing.
+    /// Minimum size of connections that are learned from.
     #[serde(deserialize_with = "size")]
     pub least: Option<Bytes>,
     /// Connections from here on are medium.
@@ -84,11 +84,11 @@ pub struct ObjectiveKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GuardKeys {
-    /// The hold-out where the others are better for certain.
+    /// The hold-out share where the others are significantly better.
     pub least_holdout: Option<f64>,
     /// Probability of any false withdrawal.
     pub alpha: Option<f64>,
-    /// For how long the default stays.
+    /// Time for which the default stays.
     #[serde(deserialize_with = "time")]
     pub withdraw_for: Option<Duration>,
 }
@@ -107,11 +107,11 @@ pub struct TreeKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BayesKeys {
-    /// Standard deviation of gains before anything is known.
+    /// Standard deviation of gains before any data.
     pub gain_sd: Option<f64>,
-    /// How many connections back it remembers.
+    /// Number of connections in its memory.
     pub memory: Option<f64>,
-    /// After so long without a connection, what is known counts for half.
+    /// Half-life of observations, in idle time.
     #[serde(deserialize_with = "time")]
     pub half_life: Option<Duration>,
     /// Share of connections that is divided among all arms.
@@ -124,11 +124,11 @@ pub struct BayesKeys {
 pub struct AbKeys {
     /// The arm that is compared with the default; without it the only other one.
     pub treatment: Option<String>,
-    /// Share that gets it; 0.5.
+    /// Share that gets the treatment; 0.5.
     pub share: Option<f64>,
-    /// What is assigned at random: `connection` or `prefix`.
+    /// Unit of randomization: `connection` or `prefix`.
     pub unit: Option<AbUnit>,
-    /// Another number, another assignment of prefixes.
+    /// Seed of the assignment of prefixes.
     pub seed: u64,
     /// Time from which the control group gets the treatment too, in UTC: 2026-01-31T12:00:00Z.
     pub pilot_until: Option<String>,
@@ -140,13 +140,13 @@ pub struct AbKeys {
 pub struct OverrideKeys {
     /// Which addresses.
     pub prefix: String,
-    /// Leave them alone.
+    /// Connections are left alone.
     #[serde(default)]
     pub keep: bool,
-    /// They get this algorithm.
+    /// Connections get this algorithm.
     #[serde(default)]
     pub cc: Option<String>,
-    /// They are within a data centre.
+    /// The prefix is within a data centre.
     #[serde(default)]
     pub data_center: bool,
 }
@@ -227,7 +227,7 @@ pub fn read(path: &Path) -> Result<String, Problem> {
     })
 }
 
-/// What is wrong with a file in TOML, and on which line.
+/// The error in a TOML file, with its line.
 pub fn bad(path: &Path, text: &str, error: &toml::de::Error, expected: &str, hint: &str) -> Problem {
     let before = error.span().and_then(|span| text.get(..span.start));
     let place = match before {

@@ -1,6 +1,6 @@
 //! Turns the outcomes of closed connections into rows of probabilities, from which the kernel draws.
 //!
-//! Every network namespace has its own guard, because the same prefix may be another network there, and the default
+//! Every network namespace has its own guard, because the same prefix may be a different network there, and the default
 //! algorithm may differ. There are rows for destinations, rows for the networks around them, which are used for unseen
 //! destinations, and one row per namespace for all others.
 //!
@@ -28,7 +28,7 @@ use thalweg_units::{Span, Time};
 const ROUND: usize = 20;
 const URGENT: usize = 1_000;
 
-/// How often the rows of all network namespaces are written.
+/// Interval at which the rows of all network namespaces are written.
 const ALL_EVERY: Span = Span::from_secs(2);
 
 /// Sampled destinations of a network that estimate the row of an unseen destination in it.
@@ -37,8 +37,8 @@ const PROBED_DESTINATIONS: u32 = 8;
 /// Maximum number of network namespaces; beyond it, the least recently active one is dropped.
 const MAX_NAMESPACES: usize = 256;
 
-/// The host is short of CPU from this share of time away on, and has its CPU again below that one. What BBR cannot make
-/// up for is a fifth (as `cpu_limited` in the records).
+/// The host counts as short of CPU from the first off-CPU share on, and no longer below the second. BBR cannot
+/// compensate for a fifth (as `cpu_limited` in the records).
 const AWAY: f64 = 0.2;
 const BACK: f64 = 0.1;
 
@@ -60,7 +60,7 @@ pub struct DecisionEngine {
     kernel_rows: BTreeSet<RowKey>,
     /// Rows that are written before all others.
     urgent: BTreeSet<RowKey>,
-    /// The rows written last, of both sets: rows are written in turn.
+    /// The rows written last, of both sets: rows are written in rotation.
     last: Option<RowKey>,
     last_urgent: Option<RowKey>,
     /// Time at which the rows of all namespaces were last written.
@@ -73,7 +73,7 @@ pub struct DecisionEngine {
     /// Decisions about closed connections: in total, and per destination.
     pub(super) closed: Closed,
     pub(super) closed_to: ByDestination,
-    /// Why a row could not be written.
+    /// Reason why a row could not be written.
     pub(super) trouble: Option<String>,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Namespace {
 }
 
 impl DecisionEngine {
-    /// Nothing is known yet; `own` is the network namespace of this process.
+    /// Makes an engine without data; `own` is the network namespace of this process.
     pub fn new(setup: Setup, own: u32, default_of: DefaultOf) -> DecisionEngine {
         DecisionEngine {
             closed_to: ByDestination::new(setup.guard.most_prefixes),
@@ -130,7 +130,7 @@ impl DecisionEngine {
         }
     }
 
-    /// What was learned in each namespace, `None` standing for that of this process.
+    /// Returns the learned state of each namespace; `None` is the namespace of this process.
     pub fn learned(&self) -> impl Iterator<Item = (Option<u32>, &Guard)> {
         let guards = self.namespaces.iter().filter_map(|(netns, namespace)| Some((*netns, namespace.guard.as_ref()?)));
         guards.map(|(netns, guard)| (Some(netns).filter(|netns| *netns != self.own), guard))
@@ -156,7 +156,7 @@ impl DecisionEngine {
         Ok(())
     }
 
-    /// Goes on with other settings, with what was learned as far as that still means the same. Returns what differs
+    /// Applies other settings, and keeps the learned state as far as it still applies. Returns the differences
     /// otherwise.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl DecisionEngine {
         }
     }
 
-    /// Counts what was decided about a connection that has closed. The peer of one that was lost sight of is not known.
+    /// Counts the decision about a closed connection. The peer of an untracked connection is unknown.
     pub fn count(&mut self, netns: u32, peer: Option<IpAddr>, reason: Reason, cc: &Arc<str>, now: Time) {
         self.register(netns, now);
         self.closed.add(reason, cc);
@@ -221,8 +221,7 @@ impl DecisionEngine {
         }
     }
 
-    /// To be called a few times a second; `away` is the share of the last seconds in which the machine was off CPU, if
-    /// known.
+    /// To be called a few times a second; `away` is the off-CPU share of the last seconds, if known.
     pub fn tick(&mut self, now: Time, off_cpu: Option<f64>, kernel: &mut dyn TuneKernel) {
         self.update_host(now, off_cpu);
         if let Some(decisions) = kernel.decisions() {
@@ -265,7 +264,7 @@ impl DecisionEngine {
         let default = (self.default_of)(netns);
         let mut guard = default.as_deref().and_then(|default| self.setup.guard(default));
         if let Some(guard) = guard.as_mut() {
-            // The host's state is set once, for all namespaces.
+            // The host's state applies to all namespaces.
             let _ = guard.set_host(self.host, now);
         }
         self.namespaces.insert(
@@ -328,7 +327,7 @@ impl DecisionEngine {
         self.urgent.extend(&self.kernel_rows);
     }
 
-    /// Writes the row of a destination or of a network, or takes it away where nothing is known of it any more.
+    /// Writes the row of a destination or of a network, or removes it when no data is left.
     fn write_row(&mut self, key: RowKey, now: Time, kernel: &mut dyn TuneKernel) {
         let guard = self.namespaces.get(&key.netns).and_then(|namespace| namespace.guard.as_ref());
         let row = guard.and_then(|guard| Some(self.row(guard, self.representative(guard, key.prefix)?, now)));
@@ -358,8 +357,8 @@ impl DecisionEngine {
         }
     }
 
-    /// The destination whose probabilities a row holds. For a network, an unseen destination within it. `None` if
-    /// nothing is known.
+    /// Returns the destination whose probabilities a row holds; for a network, an unseen destination within it. `None`
+    /// without data.
     fn representative(&self, guard: &Guard, prefix: Prefix) -> Option<Prefix> {
         let tree = &self.setup.guard.tree;
         let is_known = |prefix: &Prefix| guard.account(*prefix).is_some();
@@ -369,7 +368,7 @@ impl DecisionEngine {
         if !guard.knows_within(prefix) {
             return None;
         }
-        // The last addresses of a network are the least likely to be anybody's.
+        // The last addresses of a network are the least likely to be in use.
         (0..PROBED_DESTINATIONS).map(|number| tree.leaf(last_but(prefix, number, tree))).find(|leaf| !is_known(leaf))
     }
 
@@ -402,8 +401,8 @@ impl DecisionEngine {
         Row { incoming: weights(Direction::In), outgoing: weights(Direction::Out) }
     }
 
-    /// What the guard wants, without what cannot be set. Where an algorithm that needs ECN may be drawn, the kernel's
-    /// side knows.
+    /// The guard's decision without algorithms that cannot be set. The kernel side decides where an algorithm that
+    /// needs ECN may be drawn.
     pub(super) fn weights(&self, guard: &Guard, prefix: Prefix, direction: Direction, now: Time) -> Weights {
         let weights = guard.weights(prefix, Class { direction, size: None }, now);
         weights.without(guard.arms().default(), |arm| self.left_out.contains(&arm))
@@ -435,7 +434,7 @@ fn unseen_destination(family: Family, setup: &Setup) -> Prefix {
     setup.guard.tree.leaf(address)
 }
 
-/// An address of the last destination but some within a network.
+/// Address of the last destination but a few within a network.
 fn last_but(network: Prefix, number: u32, tree: &Tree) -> IpAddr {
     let step = u32::from(network.family().bits() - tree.leaf(network.address()).length());
     match network.address() {

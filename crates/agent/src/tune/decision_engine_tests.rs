@@ -232,7 +232,7 @@ fn overrides_are_reported_and_dctcp_is_limited_to_data_centres() {
         engine.observe(OWN, &outcome(to, CUBIC, Group::HeldOut, 100.0), at(1.0));
     }
     engine.tick(at(2.0), None, &mut kernel);
-    // The kernel's side draws it where it may; what is shown is what is drawn.
+    // The kernel side draws it where allowed; the displayed probabilities are those drawn.
     assert!(kernel.netns_rows[&OWN].incoming.probability(dctcp) > 0.1);
     let shown = |to: &str| engine.explain(prefix(to), at(3.0)).explained[0].arms[dctcp.index()].weight_in;
     assert!(shown("10.1.2.0/24").is_some_and(|probability| probability > 0.1));

@@ -34,13 +34,13 @@ pub struct ByDestination {
 }
 
 impl ByDestination {
-    /// For at most `most` destinations, of which there is room for two.
+    /// Keeps at most `most` destinations, and at least two.
     pub fn new(most: usize) -> ByDestination {
         ByDestination { of: BTreeMap::new(), most: most.max(2) }
     }
 
-    /// Counts a connection of a network namespace to a destination. Without room, the half that was not updated for
-    /// longest goes.
+    /// Counts a connection of a network namespace to a destination. When full, the half with the oldest updates is
+    /// dropped.
     pub fn add(&mut self, netns: u32, prefix: Prefix, reason: Reason, cc: &Arc<str>, now: Time) {
         let key = (netns, prefix);
         if self.of.len() >= self.most && !self.of.contains_key(&key) {

@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use thalweg_policy::{Difference, Interval};
 
-/// What is known of a destination.
+/// State of a destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Destination {
     /// The network namespace.
     pub netns: u32,
-    /// What is in it: a container, a unit, a process; empty: not known.
+    /// Container, unit or process in it; empty: unknown.
     pub netns_name: Option<String>,
     /// The destination.
     pub prefix: String,
-    /// What the kernel's side decides about a new connection, unless an application or a route has chosen: `treated`
+    /// The decision of the kernel side about a new connection, unless an application or a route has chosen: `treated`
     /// (it draws, and may hold out), `override`, `keep`, `loopback`, `private`, `link_local` or `no_chances`.
     pub decision: String,
-    /// When a connection to it last closed; empty: never.
+    /// Time at which a connection to it last closed; empty: never.
     pub seen_us: Option<u64>,
     /// Share held out; empty: nothing is drawn.
     pub holdout: Option<f64>,
     /// Until when the default is back; empty: it is not.
     pub withdrawn_until_us: Option<u64>,
-    /// The operator's word, if there is one.
+    /// The operator's override, if there is one.
     pub said: Option<String>,
-    /// What chosen connections got beyond those held out; empty: nothing could be compared yet.
+    /// Gain of chosen connections over held-out ones; empty: nothing to compare yet.
     pub difference: Option<Difference>,
     /// Why.
     pub sentence: String,
@@ -43,13 +43,13 @@ pub struct Destination {
 pub struct Decided {
     /// The decision and its reason.
     pub reason: String,
-    /// The algorithm: of connections that have closed, that at the end; of others, the arm that was chosen.
+    /// The algorithm: for closed connections, the one at the close; for others, the arm that was chosen.
     pub cc: Option<String>,
     /// Their number.
     pub connections: u64,
 }
 
-/// An algorithm on the way to a destination.
+/// An algorithm on the path to a destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Arm {
@@ -61,14 +61,13 @@ pub struct Arm {
     pub weight_out: Option<f64>,
     /// Connections that have closed.
     pub connections: u64,
-    /// Of those, what the policy goes by: old ones count for less.
+    /// Effective number of these for the policy: old ones count for less.
     pub effective: f64,
-    /// Connections that got it because it was taken to be the best: as the policy counts them, or while most were to
-    /// get it.
+    /// Connections that got it as the best arm: as the policy counts them, or while it had most of the probability.
     pub greedy: u64,
-    /// What it is worth beside the default, as a difference of logarithms.
+    /// Gain over the default, as a difference of logarithms.
     pub gain: Option<Interval>,
-    /// What it costs, where the policy goes by a cost.
+    /// Its cost, if the policy uses costs.
     pub cost: Option<f64>,
     /// Smallest round-trip time.
     pub rtt_min_us: Option<u64>,
@@ -76,14 +75,14 @@ pub struct Arm {
     pub delivery_rate_max_bps: Option<u64>,
     /// Data segments sent.
     pub segments: u64,
-    /// Of these, retransmissions.
+    /// Retransmissions among these.
     pub retransmits: u64,
 }
 
 const HEADING: [&str; 10] =
     ["DESTINATION", "CC", "IN", "OUT", "CLOSED", "GREEDY", "WORTH", "MINRTT", "MAXRATE", "RETRANS%"];
 
-/// A line per destination and algorithm. What is not known is `-`.
+/// Returns a line per destination and algorithm. Unknown values are `-`.
 pub fn table(destinations: &[Destination], with_netns: bool) -> String {
     let mut lines: Vec<[String; HEADING.len()]> = vec![HEADING.map(str::to_owned)];
     let mut notes: Vec<(usize, String)> = Vec::new();
@@ -134,7 +133,7 @@ fn worth(arm: &Arm) -> Option<String> {
     arm.cost.map(|cost| format!("cost {cost:.0}"))
 }
 
-/// The note below a destination, about all of its algorithms.
+/// Returns the note below a destination about all of its algorithms.
 fn note(destination: &Destination) -> String {
     let mut parts = Vec::new();
     match destination.decision.as_str() {

@@ -1,5 +1,5 @@
-//! Why connections to a destination get what they get: by the rules that the kernel's side applies (bpf/flow/choose.h),
-//! and by what it has decided so far.
+//! Explains the algorithms of connections to a destination: by the rules that the kernel side applies
+//! (bpf/flow/choose.h), and by its decisions so far.
 
 use super::addresses::{Range, range_around, ranges_within};
 use super::decision_engine::DecisionEngine;
@@ -14,15 +14,15 @@ use std::fmt::Write;
 use thalweg_policy::{ArmId, ArmView, Class, Direction, Guard, Prefix, Weights};
 use thalweg_units::Time;
 
-/// What is known of a prefix, in every network namespace that knows it.
+/// The state of a prefix in every network namespace that has data for it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Explained {
-    /// Each, the agent's own first.
+    /// Each namespace, the agent's own first.
     pub explained: Vec<Destination>,
 }
 
-/// What the kernel's side decides about a new connection for which neither an application nor a route has chosen.
+/// The decision of the kernel side about a new connection for which neither an application nor a route has chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Decision {
     /// The prefix of an override, and its action.
@@ -46,7 +46,7 @@ impl Decision {
 }
 
 impl DecisionEngine {
-    /// Why connections to an address, or to a prefix, get what they get.
+    /// Explains the algorithms of connections to an address or to a prefix.
     pub fn explain(&self, prefix: Prefix, now: Time) -> Explained {
         let leaf = self.setup.guard.tree.leaf_of(prefix);
         let knows = |netns: u32, guard: Option<&Guard>| {
@@ -92,7 +92,7 @@ impl DecisionEngine {
             }
         };
         let views = guard.map(|guard| guard.explain(leaf, now).arms).unwrap_or_default();
-        // An address is explained as such: another one of its destination may be left alone, or not.
+        // An address is explained itself: a different address of its destination may be handled differently.
         let shown = if self.setup.guard.tree.leaf(prefix.address()) == leaf && decision != Decision::Draw {
             prefix
         } else {
@@ -114,7 +114,7 @@ impl DecisionEngine {
         }
     }
 
-    /// In the order of the kernel's side, which begins with who else has chosen.
+    /// In the order of the kernel side, which first checks for choices of others.
     fn decision(&self, guard: Option<&Guard>, prefix: Prefix) -> Decision {
         match self.setup.override_around(prefix) {
             Some((_, Override::DataCenter)) => {}
@@ -182,7 +182,7 @@ impl DecisionEngine {
         if self.setup.is_dry_run { format!("In a dry run nothing is set. {sentence}") } else { sentence }
     }
 
-    /// What connections get where an algorithm that the policy wants cannot be set. `None`: all that it wants can be.
+    /// The algorithm of connections where an algorithm that the policy wants cannot be set. `None`: all can be set.
     pub(super) fn without_some(&self, guard: &Guard, prefix: Prefix, now: Time) -> Option<String> {
         let wanted = guard.weights(prefix, Class::default(), now);
         let name = |arm: ArmId| self.setup.arms.arm(arm).name.as_str();
@@ -215,7 +215,7 @@ impl DecisionEngine {
         ))
     }
 
-    /// Parts of a prefix for which something else is decided.
+    /// Parts of a prefix with a different decision.
     fn exceptions(&self, decision: Decision, prefix: Prefix) -> String {
         let overrides = self.setup.overrides.iter().filter(|(of, _)| *of != prefix && prefix.has(*of));
         let mut parts: Vec<String> = overrides.map(|(of, what)| format!("{of} ({})", self.word(*what))).collect();
@@ -249,7 +249,7 @@ fn decided(closed: &Closed) -> Vec<Decided> {
     closed.iter().map(decided).collect()
 }
 
-/// What was decided, in words.
+/// The decision, in words.
 fn phrase(reason: &str) -> String {
     let reason = Reason::ALL.into_iter().find(|candidate| candidate.name() == reason);
     match reason {
@@ -267,7 +267,7 @@ fn phrase(reason: &str) -> String {
 }
 
 impl Explained {
-    /// A sentence or two, and what they rest on.
+    /// Returns the explanation, and the data behind it.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for destination in &self.explained {

@@ -1,8 +1,8 @@
 //! `tune --guide`: reports other settings of this machine that affect its connections, with reasons. It changes
 //! nothing.
 //!
-//! Left out: what belongs to the application (its own buffers, TCP_NODELAY), and what no setting of the host changes
-//! (the path).
+//! Excluded: settings of the application (its own buffers, TCP_NODELAY), and properties that no setting of the host
+//! changes (the path).
 
 use super::arms::NEED_ECN;
 use super::arms::Offer;
@@ -25,15 +25,15 @@ const LOWAT_BYTES: u64 = 131_072;
 /// A check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What is looked at.
+    /// Name of the setting.
     pub name: &'static str,
-    /// What was found; empty: this kernel does not have it.
+    /// Its value; empty: this kernel does not have it.
     pub found: Option<String>,
-    /// Whether it can stay as it is.
+    /// Whether it can stay.
     pub is_good: bool,
-    /// Why it matters.
+    /// Reason why it matters.
     pub why: String,
-    /// What to type; empty: nothing.
+    /// Command that changes it; empty: none.
     pub how: Option<String>,
 }
 
@@ -73,8 +73,8 @@ impl Machine for This {
     }
 }
 
-/// The root disciplines of what `tc qdisc show` prints; below an `mq`, those of its queues. Interfaces without a queue
-/// are left out.
+/// Returns the root disciplines in the output of `tc qdisc show`; for an `mq`, those of its queues. Interfaces without
+/// a queue are left out.
 fn disciplines(text: &str) -> Vec<(String, String)> {
     let mut qdiscs: Vec<(String, String)> = Vec::new();
     for line in text.lines() {
@@ -96,7 +96,7 @@ fn stolen(stat: &str) -> Option<f64> {
     (times.len() == 8 && all > 0).then(|| times[7] as f64 / all as f64)
 }
 
-/// Looks at everything.
+/// Checks all settings.
 pub fn checks(machine: &dyn Machine) -> Vec<Check> {
     let mut checks = Vec::new();
     checks.extend(algorithms(machine));
@@ -252,7 +252,7 @@ fn cpu(machine: &dyn Machine) -> Option<Check> {
     })
 }
 
-/// As text or JSON.
+/// Formats findings as text or JSON.
 pub fn guide(machine: &dyn Machine, json: bool) -> String {
     let checks = checks(machine);
     if json {

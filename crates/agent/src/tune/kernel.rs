@@ -17,9 +17,9 @@ pub struct Choice {
     pub lengths_v4: Vec<u8>,
     /// The same of IPv6.
     pub lengths_v6: Vec<u8>,
-    /// Is only decided, and nothing set?
+    /// Whether decisions are made but not set.
     pub is_dry: bool,
-    /// Are connections to private addresses chosen for as well?
+    /// Whether algorithms are also chosen for private addresses.
     pub takes_private: bool,
     /// Time for which the kernel continues to choose after the death of the daemon.
     pub grace: Duration,
@@ -34,9 +34,9 @@ pub struct Choice {
 /// The rule of bpftune's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossRule {
-    /// Who retransmits more than 2^-shift of its segments is moved; at least 1.
+    /// Connections that retransmit more than 2^-shift of their segments are switched; at least 1.
     pub shift: u8,
-    /// To this algorithm.
+    /// The algorithm that they switch to.
     pub arm: ArmId,
 }
 
@@ -52,9 +52,9 @@ pub struct RowKey {
 /// The probabilities of a destination's new connections.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Of those that the peer opens.
+    /// Probabilities of connections that the peer opens.
     pub incoming: Weights,
-    /// Of those that this host opens.
+    /// Probabilities of connections that this host opens.
     pub outgoing: Weights,
 }
 
@@ -63,10 +63,9 @@ pub struct Row {
 pub enum Override {
     /// Its connections are left alone.
     Keep,
-    /// They get this algorithm, none is held out.
+    /// Its connections get this algorithm, and none is held out.
     Arm(ArmId),
-    /// It is within a data centre: algorithms that need ECN may be chosen, and that its addresses are private is no
-    /// reason to leave them alone.
+    /// It is within a data centre: algorithms that need ECN may be chosen, also for its private addresses.
     DataCenter,
 }
 
@@ -78,13 +77,13 @@ pub trait TuneKernel {
     /// If prefixes of that length are not looked for, or the kernel refuses.
     fn set_row(&mut self, key: RowKey, row: &Row) -> Result<(), Problem>;
 
-    /// New connections of this namespace to all other destinations get these probabilities.
+    /// Sets the probabilities of new connections of this namespace to all other destinations.
     ///
     /// # Errors
     /// If the kernel refuses.
     fn set_netns_row(&mut self, netns: u32, row: &Row) -> Result<(), Problem>;
 
-    /// The namespace has no probabilities any more: nothing is chosen there.
+    /// Removes the probabilities of a namespace: nothing is chosen there.
     fn forget_netns(&mut self, netns: u32);
 
     /// The operator's word for a prefix, in every namespace.
@@ -99,12 +98,12 @@ pub trait TuneKernel {
     /// If the kernel refuses.
     fn forget_override(&mut self, prefix: Prefix) -> Result<(), Problem>;
 
-    /// The destination has no probabilities of its own any more.
+    /// Removes the probabilities of a destination.
     fn forget(&mut self, key: RowKey);
 
     /// Heartbeat of the daemon: the kernel continues to choose for the grace time from now on.
     fn heartbeat(&mut self);
 
-    /// What was decided about connections that were opened since the start; `None`: it cannot be read.
+    /// Returns the decisions about connections that were opened since the start; `None` if they cannot be read.
     fn decisions(&mut self) -> Option<Decisions>;
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use thalweg_policy::{Change, PolicyEvent};
 use thalweg_units::{Span, Time};
 
-/// Changes that are kept.
+/// Maximum number of changes kept.
 const KEPT: usize = 1_000;
 
 /// In so long a time no more lines than that are written of destinations that prefer another arm: of those there may be
@@ -19,7 +19,7 @@ const MAX_LINES: u32 = 100;
 pub struct Logged {
     /// The network namespace; none: all.
     pub netns: Option<u32>,
-    /// What it was called; none: the agent's own, or not known.
+    /// Its name; `None`: the agent's own, or unknown.
     #[serde(default)]
     pub netns_name: Option<String>,
     /// The change.
@@ -38,11 +38,11 @@ impl Logged {
     }
 }
 
-/// The last changes.
+/// The latest changes.
 #[derive(Debug, Default)]
 pub struct Log {
     kept: VecDeque<Logged>,
-    /// How many there were of each kind since the start.
+    /// Number of changes of each kind since the start.
     counts: BTreeMap<&'static str, u64>,
     /// Lines that wait to be written.
     lines: Vec<(Level, String)>,
@@ -84,7 +84,7 @@ impl Log {
         self.lines.push(line);
     }
 
-    /// The last `most` changes, newest first.
+    /// Returns the last `most` changes, newest first.
     pub fn last(&self, most: usize) -> Vec<Logged> {
         self.kept.iter().rev().take(most).cloned().collect()
     }
@@ -96,13 +96,13 @@ impl Log {
         counts
     }
 
-    /// The lines that are not written yet.
+    /// Returns the lines that are not written yet.
     pub fn take_lines(&mut self) -> Vec<(Level, String)> {
         std::mem::take(&mut self.lines)
     }
 }
 
-/// What works less well than it should is a warning.
+/// A degradation is logged as a warning.
 fn level(change: &Change) -> Level {
     match change {
         Change::Withdrawn { .. } | Change::LeftOut { .. } | Change::CpuLimited => Level::Warning,

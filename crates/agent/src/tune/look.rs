@@ -67,7 +67,7 @@ fn shown<T: DeserializeOwned>(
     text: impl Fn(&T) -> String,
 ) -> Result<String, Problem> {
     if json {
-        // As the agent wrote it, with what only it may know.
+        // The agent's state, and fields that only the client adds.
         return Ok(format!("{answer:#}\n"));
     }
     Ok(text(&socket::understood(socket, answer)?))

@@ -25,7 +25,8 @@ pub struct Maps {
 }
 
 impl Maps {
-    /// Those of programs that were loaded with this choice. Nothing is chosen before the first [`TuneKernel::beat`].
+    /// Opens the maps of programs that were loaded with this choice. Nothing is chosen before the first
+    /// [`TuneKernel::beat`].
     ///
     /// # Errors
     /// If there are no more file descriptors.
@@ -83,7 +84,7 @@ impl TuneKernel for Maps {
     }
 
     fn forget_netns(&mut self, netns: u32) {
-        // It may never have had any.
+        // The namespace may have had no row.
         let _ = self.netns_rows.delete(&netns.to_ne_bytes());
     }
 
@@ -103,12 +104,12 @@ impl TuneKernel for Maps {
     }
 
     fn forget(&mut self, key: RowKey) {
-        // The kernel may have forgotten it already.
+        // The kernel may have removed the row already.
         let _ = self.rows.delete(&wire::key(key));
     }
 
     fn heartbeat(&mut self) {
-        // An array that is there takes whatever is written.
+        // An existing array accepts every write.
         let _ =
             self.heartbeat.update(&FIRST, &wire::heartbeat(monotonic_us(), self.grace_us, self.words), MapFlags::ANY);
     }

@@ -60,7 +60,7 @@ pub struct Options {
 /// Query of a running agent.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Look {
-    /// Show what was learned and is chosen, by destination
+    /// Show the learned state and the chosen algorithms, by destination
     Status {
         /// Print JSON
         #[arg(long)]

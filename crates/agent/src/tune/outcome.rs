@@ -22,12 +22,12 @@ pub struct Outcomes {
     lengths: [u8; 2],
     least: u64,
     jiffy_ns: u64,
-    /// When the last connection ended that was counted, for each peer.
+    /// Time of each peer's last connection that was counted.
     counted_us: HashMap<(u32, IpAddr), u64>,
 }
 
 impl Outcomes {
-    /// For connections that are chosen for in this way.
+    /// Makes outcomes for connections under this choice.
     pub fn of(choice: &Choice, jiffy_ns: u64) -> Outcomes {
         let longest = |lengths: &[u8], whole| lengths.first().copied().unwrap_or(whole);
         Outcomes {
@@ -62,7 +62,8 @@ impl Outcomes {
         Some((event.netns, self.outcome(event, Prefix::of(remote, length), arm, group, off_cpu)))
     }
 
-    /// Has it at its end what was drawn for it, or the default where there was nothing to draw?
+    /// Whether it ended with the algorithm that was drawn for it, or, if none was drawn, with the one that it started
+    /// with.
     fn treated(&self, event: &RecordEvent, arm: ArmId) -> Group {
         let drawn = event.slot().and_then(|slot| self.slots.arm(slot));
         let is_kept = match drawn {
@@ -72,8 +73,8 @@ impl Outcomes {
         if is_kept { Group::Treated } else { Group::Untouched }
     }
 
-    /// Returns whether the connection is counted beside its peer's other connections. Connections that carried too few
-    /// bytes do not block others.
+    /// Returns whether the connection is counted in addition to its peer's other connections. Connections that carried
+    /// too few bytes do not block others.
     fn counts(&mut self, event: &RecordEvent, remote: IpAddr) -> bool {
         let peer = (event.netns, remote);
         if self.counted_us.get(&peer).is_some_and(|end_us| event.start_us < *end_us) {
@@ -109,7 +110,7 @@ impl Outcomes {
             direction: if event.is(flag::OUTGOING) { Direction::Out } else { Direction::In },
             acked: Bytes(event.acked_bytes),
             completion: completion.filter(|span| span.0 > 0),
-            // Of a single jiffy no rate is known.
+            // A single jiffy is too imprecise for a rate.
             busy: Span(if measures::is_measured(event.busy_jiffies) {
                 u64::from(event.busy_jiffies) * self.jiffy_ns
             } else {

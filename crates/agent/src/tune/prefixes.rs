@@ -1,9 +1,9 @@
-//! A user's table of networks, in the forms that `thalweg advise --prefixes` reads: CSV whose heading names `network`
-//! (MaxMind's `Blocks` with the `Locations` beside them among them), RouteViews' prefix-to-AS lines, or a folder of
-//! such files, any of them compressed with gzip or not.
+//! Reads a user's table of networks, in the formats of `thalweg advise --prefixes`: CSV with a column `network` (such
+//! as MaxMind's `Blocks` with `Locations` in the same folder), RouteViews' prefix-to-AS lines, or a folder of such
+//! files, each optionally compressed with gzip.
 //!
-//! Only the columns that rules ask for are kept, of networks in which whole destinations lie. A field of CSV with a
-//! line break in it is not understood.
+//! Only columns that rules use are kept, and only networks that contain whole destinations. CSV fields with a line
+//! break are not supported.
 
 use crate::files;
 use flate2::read::GzDecoder;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use thalweg_policy::{Places, Prefix, Tree};
 use thalweg_store::Problem;
 
-/// What others call columns of ours.
+/// Other names of columns.
 const NAMES: [(&str, &str); 7] = [
     ("asn", "as"),
     ("as_number", "as"),
@@ -117,13 +117,13 @@ impl Reader<'_> {
     }
 }
 
-/// Which field of a line is what.
+/// Positions of the fields in a line.
 struct Heading {
     fields: usize,
     network: usize,
     columns: Vec<String>,
     at: Vec<usize>,
-    /// MaxMind's numbers of places are countries.
+    /// MaxMind's place ids are mapped to countries.
     countries: BTreeMap<String, String>,
 }
 
@@ -140,7 +140,7 @@ impl Heading {
         for (at, name) in names.iter().enumerate() {
             let ours = NAMES.iter().find(|(theirs, _)| theirs == name).map_or(name.as_str(), |(_, ours)| ours);
             let ours = if name == GEONAME && !heading.countries.is_empty() { "country" } else { ours };
-            // Of two columns that are called the same, the first one is meant.
+            // Of two columns with the same name, the first is used.
             if at != network && wanted.contains(ours) && !heading.columns.iter().any(|column| column == ours) {
                 heading.columns.push(ours.to_owned());
                 heading.at.push(at);
@@ -211,7 +211,7 @@ fn countries_beside(file: &Path) -> Result<BTreeMap<String, String>, Problem> {
     Ok(countries)
 }
 
-/// `64496` and `as64496` are AS64496; of several that announce a network, the one that most have seen stands first.
+/// `64496` and `as64496` are AS64496; of several origins of a network, the one that most peers report comes first.
 fn autonomous_system(text: &str) -> String {
     let first = text.split('_').next().unwrap_or_default().trim_matches(['{', '}']).to_uppercase();
     format!("AS{}", first.strip_prefix("AS").unwrap_or(&first))
@@ -251,7 +251,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// The next line, without its end; nothing at the end of the file.
+/// Returns the next line, without its end; `None` at the end of the file.
 fn line(text: &mut dyn BufRead) -> io::Result<Option<String>> {
     let mut line = Vec::new();
     if text.take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {

@@ -25,32 +25,32 @@ const POLICIES: [&str; 6] = ["bayes", "ucb", "epsilon-greedy", "bpftune", "ab", 
 /// Default grace time.
 const GRACE: Duration = Duration::from_secs(300);
 
-/// Destinations kept in memory, and in the learned state: each takes some kilobytes.
+/// Destinations kept in memory and in the learned state; each takes some kilobytes.
 const DESTINATIONS: usize = 20_000;
 
 /// Limit of `destinations`: the kernel has 32,768 rows, including those of networks.
 const MAX_DESTINATIONS: usize = 30_000;
 
-/// What the operator wants.
+/// The operator's settings.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The arms, with the default of the agent's own network namespace.
     pub arms: Arms,
     /// The overrides of prefixes.
     pub overrides: Vec<(Prefix, Override)>,
-    /// Decide, and set nothing.
+    /// Decide, but set nothing.
     pub is_dry_run: bool,
-    /// Choose for private addresses as well.
+    /// Also choose for private addresses.
     pub has_private: bool,
     /// Grace time after the death of the daemon.
     pub grace: Duration,
-    /// Where learned state is kept.
+    /// Path of the learned state.
     pub state: PathBuf,
-    /// How much is recorded of each connection.
+    /// Level of detail of records.
     pub detail: Detail,
-    /// What stands around the policy.
+    /// Limits on the policy.
     pub guard: GuardSettings,
-    /// What is wanted.
+    /// The objective.
     pub objective: Objective,
     /// The policy's name, or its file.
     pub policy_name: String,
@@ -59,7 +59,7 @@ pub struct Setup {
     policy: Chosen,
 }
 
-/// A policy with its settings, of which every network namespace has its own.
+/// A policy with its settings; every network namespace has its own instance.
 #[derive(Clone, Debug)]
 enum Chosen {
     Bayes(BayesSettings),
@@ -79,7 +79,7 @@ enum Chosen {
 }
 
 impl Setup {
-    /// Merges the settings with what the machine offers.
+    /// Merges the settings with the machine's properties.
     ///
     /// # Errors
     /// If something of it cannot be.
@@ -91,8 +91,7 @@ impl Setup {
         Ok(Setup { left_out, ..Setup::of(options, config, &place, arms)? })
     }
 
-    /// Reads the settings again. Settings that need a restart stay as they are; the keys of those that have changed are
-    /// returned.
+    /// Reads the settings again. Settings that need a restart stay unchanged; the keys of changed ones are returned.
     ///
     /// # Errors
     /// If something of it cannot be.
@@ -237,7 +236,7 @@ impl Setup {
         std::iter::once(leaf.length()).chain(above.last().copied().filter(|&length| length > 0)).collect()
     }
 
-    /// Whether an arm may be chosen for a prefix, as far as the operator's words go.
+    /// Whether the operator's overrides allow an arm for a prefix.
     pub fn may_use(&self, arm: &str, prefix: Prefix) -> bool {
         !NEED_ECN.contains(&arm) || self.override_around(prefix).is_some_and(|(_, what)| what == Override::DataCenter)
     }
@@ -272,7 +271,7 @@ fn refused(place: &str, found: impl std::fmt::Display, expected: &str) -> Proble
     Problem::refused("bad-setting", place, found, expected, "docs/reference/agent-tune.md describes the settings")
 }
 
-/// A number within a range, its ends included.
+/// Checks that a number is within a range, bounds included.
 fn within(place: &str, name: &str, value: Option<f64>, least: f64, most: f64) -> Result<Option<f64>, Problem> {
     match value {
         Some(value) if !(least..=most).contains(&value) => {
@@ -412,7 +411,7 @@ fn weights(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem>
     Ok(Chosen::Static(wishes))
 }
 
-/// The rules of a policy file, with what is known here.
+/// Reads the rules of a policy file, with the properties known here.
 fn rules(
     options: &Options,
     config: &Config,

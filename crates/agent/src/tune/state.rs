@@ -5,7 +5,7 @@
 //! ```
 //!
 //! `netns` is null for the network namespace of the agent. Other namespaces are kept only within the same boot of the
-//! machine: their numbers change at a reboot. A file that is damaged or of another version is an error and is not
+//! machine: their numbers change at a reboot. A damaged file, or one of another version, is an error and is not
 //! modified. State of other arms or of another policy is renamed and no longer used.
 
 use super::decision_engine::DecisionEngine;
@@ -24,17 +24,17 @@ use thalweg_policy::{Guard, Snapshot};
 use thalweg_store::{Pending, Problem, remove_temporary};
 use thalweg_units::Time;
 
-/// Version of the file. What was learned has one of its own.
+/// Version of the file. The learned state has a separate version.
 const FORMAT: u64 = 1;
 
-/// How often it is written: what a kill -9 loses at most.
+/// Interval of writes: the most that a kill -9 loses.
 const EVERY: Duration = Duration::from_secs(30);
 
 /// No more is written on average, so that it does not wear out a disk: the state of 20,000 destinations, 44 MB, comes
 /// every seven minutes.
 const BYTES_PER_SECOND: u64 = 100_000;
 
-/// The file, which is this process's alone.
+/// The file, locked by this process.
 #[derive(Debug)]
 pub struct State {
     path: PathBuf,
@@ -46,7 +46,7 @@ pub struct State {
     last: Result<Option<u64>, String>,
 }
 
-/// How a writing went: the moment that the state is of, in UNIX time, and its bytes; or why it failed.
+/// Result of a write: the time of the state, in UNIX time, and its bytes; or the error.
 type Written = Result<(u64, u64), String>;
 
 #[derive(Serialize)]
@@ -63,7 +63,7 @@ struct OutNamespace {
     learned: Snapshot,
 }
 
-/// What every version begins with.
+/// Fields of every version.
 #[derive(Deserialize)]
 struct Header {
     format: Option<u64>,
@@ -81,11 +81,11 @@ struct InNamespace {
     learned: Box<RawValue>,
 }
 
-/// What was learned before: the network namespaces, `None` for that of the agent.
+/// The restored state: the network namespaces, `None` for that of the agent.
 pub type Learned = Vec<(Option<u32>, Guard)>;
 
 impl State {
-    /// Takes the file for this process, and reads what is in it.
+    /// Locks the file for this process, and reads it.
     ///
     /// # Errors
     /// If another process has it, it cannot be made, or what is there cannot be understood.
@@ -107,7 +107,7 @@ impl State {
                 ("a file for each agent that chooses", "end the other one, or name another: --state FILE");
             Problem::failed("state-in-use", &place, "another agent that uses it", expected, hint)
         })?;
-        // What a killed agent was about to write.
+        // Temporary file of a killed agent.
         let _ =
             remove_temporary(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new(".")));
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
@@ -130,7 +130,7 @@ impl State {
         Ok((state, learned))
     }
 
-    /// Moves the file aside, since what is in it cannot be gone on from. Gives its new name.
+    /// Moves the file aside, since its content cannot be resumed from. Returns its new name.
     ///
     /// # Errors
     /// If it cannot be moved.
@@ -172,7 +172,7 @@ impl State {
         }
     }
 
-    /// Writes it now, for the last time.
+    /// Writes it for the last time.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -187,12 +187,12 @@ impl State {
         })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// When it was last written, in UNIX time; or why it cannot be.
+    /// Returns the time of the last write, in UNIX time; or the error.
     pub fn last(&self) -> &Result<Option<u64>, String> {
         &self.last
     }

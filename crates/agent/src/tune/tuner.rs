@@ -26,22 +26,22 @@ use thalweg_store::Problem;
 /// The host's time off CPU is that of so long.
 const AWAY_US: u64 = 10_000_000;
 
-/// The kernel's side, with who decides.
+/// The kernel side, with the decision engine.
 pub struct Tuner {
     choice: Choice,
     chooser: Chooser,
     outcomes: Outcomes,
     maps: Option<Maps>,
-    /// Where the agent answers.
+    /// Path of the agent's socket.
     socket: PathBuf,
     watchdog: Option<Watchdog>,
     is_open: bool,
-    /// Algorithms by what the kernel writes of them.
+    /// Names of algorithms by the kernel's words.
     names: HashMap<[u64; 2], Arc<str>>,
 }
 
 impl Tuner {
-    /// One that has not begun.
+    /// Makes a tuner that has not started.
     pub fn new(choice: Choice, chooser: Chooser, socket: PathBuf) -> Tuner {
         let outcomes = Outcomes::of(&choice, jiffy_ns());
         Tuner { choice, chooser, outcomes, maps: None, socket, watchdog: None, is_open: false, names: HashMap::new() }
@@ -93,7 +93,7 @@ impl Extension for Tuner {
     }
 
     fn detached(&mut self) {
-        // It lets go of the programs before this process does.
+        // The watchdog closes the programs before this process does.
         self.watchdog = None;
     }
 
@@ -126,7 +126,7 @@ impl Extension for Tuner {
     fn tick(&mut self, off_cpu: &OffCpu) {
         let Some(maps) = &mut self.maps else { return };
         maps.heartbeat();
-        // Its log lines come after the first line of output.
+        // Its log lines follow the first line of output.
         if !self.is_open {
             return;
         }

@@ -1,7 +1,6 @@
-//! What `tune status` and `tune explain` show: taken from the engine, sent as JSON, written as text.
+//! The output of `tune status` and `tune explain`: read from the engine, sent as JSON, printed as text.
 //!
-//! A client may be older or newer than the agent that it asks: what it does not know it leaves out, and what it misses
-//! is empty.
+//! Client and agent may be of different versions: unknown fields are ignored, and missing ones are empty.
 
 use super::decision_engine::{DecisionEngine, Namespace as TunedNamespace};
 use super::decisions::Closed as ByReason;
@@ -16,45 +15,45 @@ use std::fmt::Write;
 use thalweg_policy::{ArmId, Difference, Guard, Policy, Prefix};
 use thalweg_units::Time;
 
-/// What an agent has learned and chooses.
+/// The learned state and the choices of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Status {
-    /// When it was looked at, in UNIX time.
+    /// Time of this state, in UNIX time.
     pub now_us: u64,
     /// The policy.
     pub policy: String,
     /// The algorithms.
     pub arms: Vec<String>,
-    /// Those that could not be set, and are not chosen any more.
+    /// Algorithms that could not be set, and are no longer chosen.
     pub left_out: Vec<String>,
     /// Share of connections that keep the system's default.
     pub holdout: f64,
     /// Whether nothing is set.
     pub dry_run: bool,
-    /// Whether private addresses are chosen for.
+    /// Whether algorithms are also chosen for private addresses.
     pub private: bool,
     /// Time for which the kernel continues to choose if the agent dies, in seconds.
     pub grace_s: f64,
     /// Whether the host is short of CPU.
     pub cpu_limited: bool,
-    /// The operator's words.
+    /// The operator's overrides.
     pub overrides: Vec<OverrideEntry>,
-    /// Where the learned state is kept, and when that was last written.
+    /// Path of the learned state, and time of its last write.
     pub state: Saved,
-    /// Why the kernel does not have all that was decided; empty: it has.
+    /// Reason why the kernel lacks some of the decisions; empty: it has all.
     pub trouble: Option<String>,
-    /// Connections that were opened, by what the kernel's side has decided.
+    /// Opened connections, by the decision of the kernel side.
     pub decided: Vec<Decided>,
     /// Connections that have closed.
     pub closed: Vec<Closed>,
     /// Network namespaces.
     pub namespaces: Vec<Namespace>,
-    /// How many destinations are known.
+    /// Number of known destinations.
     pub destinations_known: u64,
     /// The most recently active destinations.
     pub destinations: Vec<Destination>,
-    /// The last changes, the newest first.
+    /// The latest changes, newest first.
     pub changes: Vec<Logged>,
 }
 
@@ -68,29 +67,29 @@ pub struct OverrideEntry {
     pub what: String,
 }
 
-/// How the learned state is kept.
+/// State of the file of learned state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Saved {
     /// The file.
     pub path: String,
-    /// When it was written; empty: not yet.
+    /// Time of the last write; empty: none yet.
     pub saved_us: Option<u64>,
-    /// Why it cannot be written; empty: it can.
+    /// Reason why it cannot be written; empty: it can.
     pub trouble: Option<String>,
 }
 
-/// How many connections of an algorithm have closed, as the records count them.
+/// Number of closed connections of an algorithm, as the records count them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Closed {
     /// The algorithm.
     pub cc: String,
-    /// Those that it was chosen for.
+    /// Connections for which it was chosen.
     pub treated: u64,
-    /// Those that were held out.
+    /// Connections that were held out.
     pub held_out: u64,
-    /// Those that are not part of the comparison.
+    /// Connections that are not part of the comparison.
     pub untouched: u64,
     /// These, by the reason.
     pub because: BTreeMap<String, u64>,
@@ -104,7 +103,7 @@ pub struct Namespace {
     pub netns: u32,
     /// Whether it is the agent's own.
     pub own: bool,
-    /// What is in it: a container, a unit, a process; empty: not known.
+    /// Container, unit or process in it; empty: unknown.
     pub name: Option<String>,
     /// The namespace's default algorithm; empty if unknown.
     pub default: Option<String>,
@@ -112,14 +111,14 @@ pub struct Namespace {
     pub active: bool,
     /// Its connections that have closed.
     pub closed: Vec<Closed>,
-    /// Destinations that are known.
+    /// Number of known destinations.
     pub destinations: u64,
-    /// What chosen connections got beyond those held out, over all destinations of IPv4 and of IPv6.
+    /// Gain of chosen connections over held-out ones, over all destinations of IPv4 and of IPv6.
     pub differences: Vec<Comparison>,
 }
 
 impl Namespace {
-    /// What follows its number.
+    /// Text after its number.
     fn label(&self) -> String {
         match &self.name {
             Some(name) => format!(" ({name})"),

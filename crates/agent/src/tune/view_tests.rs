@@ -199,7 +199,7 @@ fn the_reference_page_names_every_field() {
     let mut unchecked = vec![serde_json::to_value(engine.status(20, at(200.0))).unwrap()];
     while let Some(value) = unchecked.pop() {
         for name in value.as_object().into_iter().flat_map(|fields| fields.keys()) {
-            // Those of one kind of change are its own words; reasons have a table of their own.
+            // Kinds of changes are listed in their section; reasons have a separate table.
             let is_reason = Reason::ALL.iter().any(|reason| reason.name() == name);
             let text = if is_reason { reference } else { section };
             assert!(["from", "to", "until"].contains(&name.as_str()) || text.contains(&format!("`{name}`")), "{name}");

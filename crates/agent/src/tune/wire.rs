@@ -11,7 +11,7 @@ use thalweg_policy::{ArmId, Arms, Family, MAX_ARMS, Prefix, Weights};
 /// Maximum number of prefix lengths that are looked up.
 pub const LENGTHS: usize = 3;
 
-/// How many destinations have probabilities of their own at the same time.
+/// Maximum number of destinations with probabilities of their own.
 pub const ROWS: u32 = 1 << 15;
 
 /// Counters of decisions: a reason and an algorithm, of 4 bits each.
@@ -20,7 +20,7 @@ const DECISIONS: usize = 256;
 /// Maximum number of clients; a power of two. The kernel's side has 14 bits for a client.
 pub const CLIENTS: u32 = 1 << 14;
 
-/// How the kernel's side numbers the arms: those that need ECN are the last.
+/// The kernel side's numbers of the arms: those that need ECN come last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slots {
     /// The arm of each slot.
@@ -54,7 +54,7 @@ impl Slots {
     }
 }
 
-/// Numbers as the programs read them, one after the other.
+/// Numbers in the layout that the programs read.
 #[derive(Debug, Default)]
 struct Bytes(Vec<u8>);
 
@@ -75,13 +75,13 @@ impl Bytes {
     }
 }
 
-/// `struct tune_settings`. Nothing: nothing is chosen.
+/// `struct tune_settings`. `None`: nothing is chosen.
 pub fn settings(choice: Option<(&Choice, &Slots)>) -> Vec<u8> {
     let Some((choice, slots)) = choice else { return vec![0; 8 * (2 * MAX_ARMS + 1) + 4 * (8 + 2 * LENGTHS)] };
     let mut names = [0u8; 16 * MAX_ARMS];
     for (slot, arm) in slots.iter().enumerate() {
         let name = choice.arms.arm(arm).name.as_bytes();
-        // The kernel's own names are shorter than 16.
+        // The kernel limits names to 15 bytes.
         let length = name.len().min(15);
         names[16 * slot..][..length].copy_from_slice(&name[..length]);
     }
@@ -131,7 +131,7 @@ pub fn key(key: RowKey) -> Vec<u8> {
 /// Number of 32-bit random numbers.
 const ALL: u64 = 1 << 32;
 
-/// A probability as what a random number of 32 bits has to be below; all of them only where it is certain.
+/// A probability as the exclusive upper bound of a random number of 32 bits; certainty includes all numbers.
 fn threshold(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
@@ -140,7 +140,7 @@ fn draw(weights: &Weights, slots: &Slots) -> Bytes {
     let probabilities: Vec<f64> = slots.iter().map(|arm| weights.probability(arm)).collect();
     let last = probabilities.iter().rposition(|probability| *probability > 0.0).unwrap_or(0);
     let holdout = (weights.holdout() * ALL as f64) as u64;
-    // One number is drawn for both: the arms share what is not held out.
+    // The same random number decides both: the arms share the range that is not held out.
     let beyond =
         |number: u64| threshold(holdout + (u128::from(ALL - holdout) * u128::from(number) / u128::from(ALL)) as u64);
     let mut below: Vec<u32> = Weights::of(&probabilities).thresholds().into_iter().map(beyond).collect();
@@ -190,7 +190,7 @@ impl Heartbeat {
     }
 }
 
-/// Decisions of all CPUs by their reasons, whatever the algorithm.
+/// Decisions summed over CPUs and algorithms, by reason.
 pub fn reasons(cpus: &[Vec<u8>]) -> BTreeMap<Reason, u64> {
     let mut sums = BTreeMap::new();
     for (reason, _, count) in counted(cpus) {
@@ -238,7 +238,7 @@ mod tests {
         }
     }
 
-    /// How many bytes a structure of the header has.
+    /// Size in bytes of a structure in the header.
     fn size(structure: &str) -> usize {
         let (_, body) = HEADER.split_once(&format!("struct {structure} {{")).expect("the structure");
         let (body, _) = body.split_once("\n};").expect("its end");

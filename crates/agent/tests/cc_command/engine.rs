@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// The program that the build has put beside the agent; `None` where its engine `name` cannot run: then `what` is left
-/// out.
+/// The program that the build has put beside the agent; `None` where its engine `name` cannot run: then `what` is
+/// skipped.
 pub fn engine(name: &str, what: &str) -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_BIN_EXE_thalweg-agent")).with_file_name("thalweg-engine");
     let why_not = match Command::new(&program).args(["capabilities", "--json"]).output() {
@@ -56,7 +56,7 @@ pub fn with_engine(name: &str, experiments: &[Value]) -> Value {
     })
 }
 
-/// A run directory that ends with the test.
+/// A run directory that is removed when the test ends.
 pub struct Run {
     folder: TempDir,
 }

@@ -24,7 +24,7 @@ impl Stage {
         let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
         rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
         let folder = tempfile::tempdir().expect("a folder");
-        // Where any user may run it.
+        // A folder that any user may execute from.
         std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
         let mut stage = Stage { _lock: lock, folder, is_ours: false };
         std::fs::copy(env!("CARGO_BIN_EXE_thalweg-agent"), stage.agent_file()).expect("a copy of the agent");
@@ -118,7 +118,7 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// A test that fails leaves nothing registered.
+    /// A failing test leaves nothing registered.
     fn drop(&mut self) {
         if !self.is_ours {
             return;

@@ -5,7 +5,7 @@ use crate::stage::Stage;
 use parquet::record::{Field, Row};
 use serde_json::Value;
 
-/// The time between probes, and what a busy machine may add to it or take from it.
+/// The time between probes, and the error that a busy machine may add.
 const INTERVAL_US: u64 = 400_000;
 const TOLERANCE_US: u64 = 100_000;
 

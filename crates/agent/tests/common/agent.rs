@@ -62,7 +62,7 @@ impl Running {
         self.wait()
     }
 
-    /// Waits until it has ended.
+    /// Waits until the process has exited.
     pub fn wait(&mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.out.read_to_string(&mut rest).expect("text");

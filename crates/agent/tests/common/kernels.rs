@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub struct Tests<'a> {
     /// Full names of the tests.
     pub names: &'a [&'a str],
-    /// Programs that they call, besides `TOOLS`.
+    /// Programs that the tests call, in addition to `TOOLS`.
     pub tools: &'a [&'a str],
     /// Other files that they read; the path in the guest is the same.
     pub files: &'a [&'a str],
@@ -32,7 +32,7 @@ const MODULES: [&str; 5] = [
     "net/ipv4/tcp_diag.ko",
 ];
 
-/// The agent, where the tests look for it.
+/// Path at which the tests look for the agent.
 const AGENT: &str = env!("CARGO_BIN_EXE_thalweg-agent");
 
 /// A guest computes some twenty times slower than this machine.

@@ -7,7 +7,7 @@ pub use agent::{Done, Running, assert_refused, left_out, run};
 use std::process::{Child, Command, Stdio};
 pub use waiting::wait_until;
 
-/// A network namespace that ends with the test.
+/// A network namespace that is removed when the test ends.
 pub struct Namespace {
     /// The process that holds the namespace open.
     pub holder: Child,

@@ -18,7 +18,7 @@ fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros().try_into().unwrap()
 }
 
-/// Sets the clock, and waits until the agent knows.
+/// Sets the clock, and waits until the agent has noticed.
 fn step(agent: &Agent, by_s: i64, steps: u64) {
     let now = clock_gettime(ClockId::Realtime);
     clock_settime(ClockId::Realtime, Timespec { tv_sec: now.tv_sec + by_s, ..now }).expect("root may set it");

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// Longer than --idle-gap. Two of them are longer than a second, so that there are bytes after 1 s.
 const IDLE: Duration = Duration::from_millis(600);
 
-/// As docs/reference/agent-record.md lists them.
+/// The columns that docs/reference/agent-record.md lists.
 const LEFT_OUT: [&str; 26] = [
     "duration_us",
     "ip_version",
@@ -41,7 +41,8 @@ const LEFT_OUT: [&str; 26] = [
     "buffer_bdp",
 ];
 
-/// Columns that depend on when packets came, such as what was sent again. Whether a rate is known depends on jiffies.
+/// Columns that depend on the arrival times of packets, such as retransmissions. Whether a rate is known depends on
+/// jiffies.
 const TIMES: [&str; 14] = [
     "end_us",
     "connection",
@@ -89,7 +90,7 @@ fn low_detail_has_the_rows_of_full_detail_without_the_other_columns() {
     let mut low = recorded(&stage, &namespaces, &["--detail", "low"]);
     // Both are in the same folder.
     low.retain(|row| Some(row.number("end_us")) > latest_us);
-    // At each end three transfers and the connection.
+    // Three transfers and the connection at each end.
     assert_eq!((full.len(), low.len()), (8, 8), "{full:?} {low:?}");
     let left_out = BTreeSet::from(LEFT_OUT);
     for (full, low) in full.iter().zip(&low) {

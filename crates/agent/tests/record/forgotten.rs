@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// As the build has compiled it: guests have no such file.
+/// The compiled object from the build: guests have no such file.
 const FORGETFUL: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/forgetful.bpf.o"));
 
 /// The forgetful program, attached to a cgroup after the existing programs.
@@ -83,7 +83,7 @@ fn a_connection_that_is_still_open_at_a_scan_is_reported_again() {
     let server = closed(&rows).into_iter().find(|row| row.text("direction") == "in").expect("its row");
     match server.text("close") {
         "remote_fin" => assert_eq!(server.number("acked_bytes"), 5_000),
-        // Where the kernel does not let a scan request it (6.1), only scans find the close.
+        // If the kernel does not let a scan request it (6.1), only scans notice the close.
         close => assert_eq!((close, server.flag("joined")), ("unseen", Some(false)), "{server:?}"),
     }
     assert_eq!(server.text("local_address"), "10.9.8.1");

@@ -6,7 +6,7 @@ use crate::traffic::connect;
 use rustix::process::Signal;
 use std::process::Command;
 
-/// Runs `record` behind another command and waits for its exit.
+/// Runs `record` through another command and waits for its exit.
 fn record_behind(stage: &Stage, behind: &[&str], options: &[&str]) -> Done {
     let line = stage.command(options);
     let line: Vec<&str> = behind.iter().copied().chain(line.iter().map(String::as_str)).collect();
@@ -96,7 +96,7 @@ fn a_second_recorder_of_the_same_connections_is_rejected_and_the_first_continues
 fn a_second_recorder_with_the_same_directory_or_socket_is_rejected() {
     let Some(stage) = Stage::new() else { return };
     let agent = stage.record(&[]);
-    // Of other connections: it would not be in the way otherwise.
+    // It records other connections, and so would not conflict.
     let other = stage.cgroup.with_extension("other");
     std::fs::create_dir(&other).unwrap();
     let (cgroup, records, socket) = (other.to_str().unwrap(), stage.path("others"), stage.path("other.sock"));
@@ -115,7 +115,7 @@ fn a_killed_recorder_leaves_nothing_that_blocks_the_next() {
     let killed = stage.record(&[]);
     let open = connect(&namespaces, "10.9.8.1");
     assert_eq!(killed.process.end(Signal::KILL).0, None);
-    // It sees what the first has seen open: nothing of the first is left in the kernel.
+    // The second recorder sees the connections that the first saw open: the kernel holds nothing of the first.
     let agent = stage.record(&[]);
     assert_eq!(agent.counter("joined"), 2);
     open.close_by_client();
@@ -143,7 +143,7 @@ fn sighup_rereads_settings_and_does_not_stop_recording() {
     let agent = stage.record(&["--addresses", "hashed", "--key", key.to_str().unwrap()]);
     let pid = rustix::process::Pid::from_raw(agent.process.pid().try_into().unwrap()).unwrap();
     let hang_up = || rustix::process::kill_process(pid, Signal::HUP).unwrap();
-    // Others may read it now.
+    // The file is now readable by others.
     std::fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     hang_up();
     wait_until("it is refused", || agent.status()["reload_trouble"].as_str().is_some_and(|why| why.contains("0644")));

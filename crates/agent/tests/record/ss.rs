@@ -71,7 +71,7 @@ fn us(text: &str) -> f64 {
     text.parse::<f64>().expect("a number") * 1e3
 }
 
-/// Compares a row with `ss`. `others` counts what `ss` includes beside payload: SYN and FIN.
+/// Compares a row with `ss`. `others` is what `ss` counts in addition to payload: SYN and FIN.
 fn assert_same(row: &Row, fields: &HashMap<String, String>, acked_others: u64, received_others: u64) {
     for (column, name) in [
         ("sent_bytes", "bytes_sent"),
@@ -87,13 +87,13 @@ fn assert_same(row: &Row, fields: &HashMap<String, String>, acked_others: u64, r
     }
     assert_eq!(row.number("acked_bytes"), number(fields, "bytes_acked") - acked_others, "{row:?} {fields:?}");
     assert_eq!(row.number("received_bytes"), number(fields, "bytes_received") - received_others, "{row:?} {fields:?}");
-    // Those that are on their way, and those of all the time.
+    // Retransmissions in flight, and the total.
     let retransmits = fields.get("retrans").map_or("0", |value| value.split_once('/').expect("two numbers").1);
     assert_eq!(row.number("retransmits").to_string(), retransmits, "{row:?} {fields:?}");
     let srtt_us = us(fields["rtt"].split_once('/').expect("two numbers").0);
     assert!((row.number("rtt_smoothed_us") as f64 - srtt_us).abs() <= 1.0, "{row:?} {fields:?}");
     assert!((row.number("rtt_min_us") as f64 - us(&fields["minrtt"])).abs() <= 1.0, "{row:?} {fields:?}");
-    // The kernel's busy time, in milliseconds: jiffies both.
+    // The kernel's busy time, in milliseconds: both have the precision of jiffies.
     let busy_us = fields.get("busy").map_or(0.0, |value| us(value.trim_end_matches("ms")));
     assert!((row.number("busy_us") as f64 - busy_us).abs() <= 1_000.0, "{row:?} {fields:?}");
 }
@@ -129,7 +129,7 @@ fn recorded_values_match_ss() {
 fn losses_match_ss_and_the_filter_that_caused_them() {
     let Some(stage) = Stage::new() else { return };
     let namespaces = Namespace::pair();
-    // Of the packets that carry data to the client every 50th is dropped; one at a time: no offloads.
+    // Drops every 50th packet that carries data to the client; without offloads, one packet at a time.
     for namespace in [&namespaces.0, &namespaces.1] {
         namespace.output(&["ethtool", "-K", "cable", "gso", "off", "tso", "off", "gro", "off"]);
     }
@@ -156,7 +156,7 @@ fn losses_match_ss_and_the_filter_that_caused_them() {
     let dropped: u64 = dropped.split(' ').next().unwrap().parse().unwrap();
     assert!(dropped >= 40, "{counted}");
     assert_eq!(row.number("acked_bytes"), 3_000_000);
-    // Each lost packet is sent again; what was lost in vain may be sent once more.
+    // Each lost packet is sent again; a spurious retransmission is possible.
     assert!(row.number("retransmits") >= dropped, "{row:?} {dropped}");
     assert!(row.number("lost_packets") >= dropped, "{row:?} {dropped}");
     assert_eq!(close_row(&rows, "out").number("retransmits"), 0);

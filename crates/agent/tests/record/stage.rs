@@ -47,7 +47,7 @@ impl Stage {
         let cgroup = Path::new(mount).join(format!("thalweg-test-{}", std::process::id()));
         fs::create_dir_all(&cgroup).map_err(|error| format!("{}: {error}", cgroup.display()))?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        // Where any user may run it.
+        // A folder that any user may execute from.
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).map_err(|error| error.to_string())?;
         let stage = Stage { _one: lock, folder, cgroup, before };
         move_to(&stage.cgroup).map_err(|error| format!("{}: {error}", stage.cgroup.display()))?;
@@ -121,7 +121,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         let _ = move_to(&self.before);
-        // Sockets that are about to close do not keep a cgroup.
+        // Sockets that are about to close do not hold a cgroup.
         let _ = fs::remove_dir(&self.cgroup);
     }
 }
@@ -161,7 +161,7 @@ impl Agent {
         wait_until(&format!("{count} connections have closed"), || self.counter("close_rows") >= count);
     }
 
-    /// The open connections, as `top --once` shows them.
+    /// Returns the open connections as `top --once` shows them.
     pub fn top(&self) -> String {
         self.said(&["top", "--once"])
     }

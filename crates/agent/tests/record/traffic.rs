@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// A connection.
 pub struct Pair {
-    /// The end that opened it, in the second namespace.
+    /// The end that opened the connection, in the second namespace.
     pub client: TcpStream,
-    /// The end that accepted it, in the first namespace.
+    /// The end that accepted the connection, in the first namespace.
     pub server: TcpStream,
 }
 
@@ -56,7 +56,7 @@ impl Pair {
     pub fn settle(&self, namespace: &Namespace) {
         let port = format!(":{}", self.server.local_addr().expect("an address").port());
         wait_until("all is acknowledged", || {
-            // State, then what waits to be read, then what waits to be acknowledged.
+            // State, then bytes to be read, then bytes to be acknowledged.
             let listed = namespace.output(&["ss", "-Htn", "sport", "=", &port]);
             listed.lines().all(|line| line.split_whitespace().nth(2) == Some("0"))
         });

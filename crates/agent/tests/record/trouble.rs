@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// A connection, of which both ends are recorded.
+/// A connection; both ends are recorded.
 fn carry(namespaces: &(Namespace, Namespace)) {
     let mut pair = connect(namespaces, "10.9.8.1");
     pair.download(10_000);
@@ -97,7 +97,7 @@ fn failing_to_write_rows_at_shutdown_is_an_error_and_the_kernel_side_is_removed(
     let (code, _) = agent.process.end(Signal::TERM);
     assert_eq!(code, Some(1));
     assert!(!stage.path("agent.sock").exists(), "the socket is gone");
-    // Another one would be refused if anything of the first were left.
+    // A second recorder would be refused if anything of the first remained.
     let next = stage.record(&[]);
     carry(&namespaces);
     next.wait_for_closed(2);

@@ -95,7 +95,7 @@ fn after_a_kill_the_status_reports_the_watchdog_until_it_exits() {
     let json: Value = serde_json::from_str(&status(&["--json"]).out).expect("JSON");
     assert_eq!(json["watchdog"]["pid"], watchdog);
     assert!(json["watchdog"]["chooses_for_us"].as_u64().is_some_and(|us| us > 3_000_000_000), "{json}");
-    // Another agent's socket is not this one's.
+    // The socket of another agent is not this agent's.
     let other = run(Command::new(stage.agent_file()).args(["tune", "status", "--socket", "/run/other.sock"]));
     assert!(other.out.is_empty(), "{other:?}");
     tune(&stage, ALL_CUBIC, &["--grace", "0s"]).end();
@@ -166,7 +166,7 @@ fn a_second_agent_on_the_same_connections_is_rejected() {
     drop(agent);
 }
 
-/// As the build has compiled it.
+/// The compiled object from the build.
 const CONN_TUNER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/conn_tuner.bpf.o"));
 
 #[test]
@@ -181,7 +181,7 @@ fn tuning_is_rejected_beside_bpftune_and_a_dry_run_is_allowed() {
     let done = run(Command::new(&line[0]).args(&line[1..]));
     assert_refused(&done, 1, "another-tuner", "sudo systemctl stop bpftune");
     assert!(!stage.path("records").exists(), "nothing was made");
-    // Where nothing is set, and where it does not choose.
+    // Namespaces where nothing is set, and where the agent does not choose.
     tune(&stage, ALL_CUBIC, &["--dry-run"]).end();
     stage.record(&[]).end();
     let elsewhere = stage.cgroup.with_extension("elsewhere");

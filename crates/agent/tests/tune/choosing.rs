@@ -132,7 +132,7 @@ fn ipv6_and_ipv4_mapped_connections_are_tuned() {
     let settings = format!("{ALL_CUBIC}[[override]]\nprefix = \"10.9.8.2/32\"\nkeep = true\n");
     let _agent = tune(&stage, &settings, &[]);
     assert_eq!(ccs(&connect(&hosts, "fd09::1")), ["cubic", "cubic"]);
-    // The server's socket is of version 6, its peer 10.9.8.2 is left alone by an override of version 4.
+    // The server's socket is IPv6; its peer 10.9.8.2 is left alone by an IPv4 override.
     let listener = inside(&hosts.0, || TcpListener::bind(("::", 0)).expect("a free port"));
     let mapped = connect_to(&hosts.1, &listener, "10.9.8.1");
     assert!(mapped.server.peer_addr().unwrap().is_ipv6());
@@ -151,13 +151,13 @@ fn algorithms_that_need_ecn_are_selected_only_in_data_centres() {
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\ndctcp = 1.0\n\
                     [[override]]\nprefix = \"10.9.8.0/24\"\ndata_center = true\n";
     let _agent = tune(&stage, settings, &["--arms", "reno,cubic,dctcp"]);
-    // A network has probabilities of its own when the first of its connections has closed. Both ends ask for ECN, and
-    // agree to it.
+    // A network has its own probabilities once the first of its connections has closed. Both ends request ECN and agree
+    // on it.
     let within = || ccs(&connect(&hosts, "10.9.8.1"));
     wait_until("the data centre is known", || within() == ["dctcp", "dctcp"]);
     let elsewhere = || ccs(&connect(&hosts, "fd09::1"));
     wait_until("what is elsewhere is known", || elsewhere() == ["reno", "reno"]);
-    // A peer that asks for no ECN.
+    // A peer that does not request ECN.
     hosts.1.output(&["sysctl", "-qw", "net.ipv4.tcp_congestion_control=cubic"]);
     let listener = listen(&hosts.0, "10.9.8.1");
     let pair = stage.outside(|| connect_to(&hosts.1, &listener, "10.9.8.1"));

@@ -1,4 +1,4 @@
-//! An algorithm that cannot be set any more.
+//! An algorithm that can no longer be set.
 
 use crate::common::{Running, wait_until};
 use crate::rows;
@@ -38,7 +38,7 @@ fn a_removed_algorithm_is_reported_and_left_out_of_the_choice() {
     let settings = "policy = \"static\"\nholdout = 0.0\nprivate = true\n[static]\nfixed_window = 1.0\ncubic = 1.0\n";
     let agent = tune(&stage, settings, &["--arms", "reno,cubic,bbr,fixed_window"]);
     let listener = listen(&hosts.0, "10.9.8.1");
-    // Both ends have sent their FIN when this returns: the next connection is drawn anew.
+    // Both ends have sent their FIN when this returns: the next connection is drawn again.
     let next = || {
         let pair = connect_to(&hosts.1, &listener, "10.9.8.1");
         let ccs = [cc(&pair.server), cc(&pair.client)];
@@ -50,7 +50,7 @@ fn a_removed_algorithm_is_reported_and_left_out_of_the_choice() {
 
     assert_eq!(loader.end(Signal::TERM).0, Some(0));
     wait_until("it is left out", || {
-        // Half of them draw it, and keep what they have.
+        // Half of them draw it, and keep their algorithm.
         assert!(next().iter().all(|cc| cc == "cubic" || cc == "reno"));
         left_out(&stage) == serde_json::json!(["fixed_window"])
     });

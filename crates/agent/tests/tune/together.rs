@@ -14,7 +14,7 @@ fn concurrent_connections_of_a_client_share_an_algorithm_and_later_ones_are_draw
     let _agent = tune(&stage, EVEN, &[]);
     let listener = listen(&hosts.0, "10.9.8.1");
     let mut algorithms = BTreeSet::new();
-    // That 20 draws in a row are the same has a probability of 2^-19.
+    // The probability that 20 draws in a row are equal is 2^-19.
     for _ in 0..20 {
         let mut parallel: Vec<Pair> = (0..4).map(|_| connect_to(&hosts.1, &listener, "10.9.8.1")).collect();
         parallel[0].download(10_000);

@@ -60,7 +60,7 @@ pub fn closed<'a>(rows: &'a [Row], direction: &str) -> &'a Row {
     closed.next().unwrap_or_else(|| panic!("no row: {rows:?}"))
 }
 
-/// Why a row is not part of the comparison.
+/// The reason why a row is not part of the comparison.
 pub fn because(row: &Row) -> &str {
     row.text("untouched_because")
 }

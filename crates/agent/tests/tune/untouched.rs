@@ -22,7 +22,7 @@ fn groups(agent: crate::stage::Agent, pair: Pair) -> [[String; 4]; 2] {
     ["in", "out"].map(|direction| choice(closed(&rows, direction)).map(str::to_owned))
 }
 
-/// A connection of which each end's application has chosen bbr, the server's by its listener.
+/// A connection for which each end's application has chosen bbr, the server's on its listener.
 fn connect_with_algorithm(hosts: &(Namespace, Namespace), name: &str) -> Pair {
     let tcp = || socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
     let listener = inside(&hosts.0, || {
@@ -81,7 +81,7 @@ fn an_algorithm_set_by_a_route_is_kept() {
     let hosts = hosts();
     let agent = tune(&stage, ALL_CUBIC, &[]);
     hosts.0.output(&["ip", "route", "change", "10.9.8.0/24", "dev", "cable", "src", "10.9.8.1", "congctl", "bbr"]);
-    // Locked, so that not even an application changes it; it is the default besides.
+    // Locked, so that no application can change it; it is also the default.
     let locked = ["ip", "route", "change", "10.9.8.0/24", "dev", "cable", "src", "10.9.8.2", "congctl", "lock", "reno"];
     hosts.1.output(&locked);
     let pair = connect(&hosts, "10.9.8.1");

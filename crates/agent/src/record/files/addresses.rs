@@ -6,7 +6,7 @@ use super::key::Key;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
-/// What is kept of an address.
+/// The part of an address that is recorded.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Addresses {
     /// All of it.
@@ -18,8 +18,8 @@ pub enum Addresses {
 }
 
 impl Addresses {
-    /// What of an address makes the difference: addresses of which the same is kept are written down alike. One of IPv4
-    /// in the clothes of IPv6 (v4-mapped) is one of IPv4.
+    /// The part of an address that is recorded; addresses with the same part are written alike. IPv4-mapped IPv6
+    /// addresses count as IPv4.
     pub fn kept(&self, address: IpAddr) -> IpAddr {
         match (self, address.to_canonical()) {
             (Addresses::Truncated, IpAddr::V4(address)) => {
@@ -34,7 +34,7 @@ impl Addresses {
         }
     }
 
-    /// How an address is written down.
+    /// How an address is written.
     pub fn text(&self, address: IpAddr) -> Rc<str> {
         let text = match (self, self.kept(address)) {
             (Addresses::Whole, address) => address.to_string(),
@@ -47,8 +47,8 @@ impl Addresses {
         Rc::from(text)
     }
 
-    /// Whether the peer's port is kept of connections that the peer has opened. Together with a time it may lead to one
-    /// customer behind a shared address, so that it goes with the address.
+    /// Whether the peer's port is recorded for connections that the peer has opened. Port and time together may
+    /// identify one customer behind a shared address, so the port is treated like the address.
     pub fn keep_remote_ports(&self) -> bool {
         matches!(self, Addresses::Whole)
     }

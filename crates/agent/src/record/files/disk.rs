@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 use thalweg_store::{Error, Lock, Problem, Repeats, RowsFile, remove_temporary};
 
-/// How long files stay as they are after they could not be merged: to write a large file again and again helps no disk.
+/// Time without merges after a failed merge: writing a large file again and again would not help a full disk.
 const MERGE_AGAIN: Duration = Duration::from_secs(60);
 
 /// The folder, and the right to write it.
@@ -23,15 +23,15 @@ const MERGE_AGAIN: Duration = Duration::from_secs(60);
 pub struct Disk {
     settings: Settings,
     lock: Lock,
-    /// Number of the last flush: its file may be gone.
+    /// Number of the last flush, whose file may be merged or removed already.
     last: u64,
-    /// Files that cannot be read. They stay as they are.
+    /// Unreadable files, which stay as they are.
     aside: BTreeSet<Name>,
-    /// When a merge has failed, and why.
+    /// Time and reason of the last failed merge.
     failed: Option<(Instant, String)>,
-    /// Of it the parts that are about files.
+    /// The fields of [`Health`] that are about files.
     health: Health,
-    /// What many flushes have in common.
+    /// State shared by flushes.
     repeats: Repeats,
 }
 
@@ -54,12 +54,12 @@ impl Disk {
         Ok(Disk { last: listing.last(), settings, lock, aside, failed: None, health, repeats })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn folder(&self) -> &Path {
         &self.settings.folder
     }
 
-    /// What has become of files so far. The rest of [`Health`] is not known here.
+    /// Returns the state of the files so far; the other fields of [`Health`] are unknown here.
     pub fn health(&self) -> &Health {
         &self.health
     }
@@ -110,7 +110,7 @@ impl Disk {
         let Some(like) = rows.first() else { return Ok(()) };
         self.keep_lock()?;
         let at_s = seconds(now);
-        // By the clock, so that numbers also grow when the folder was emptied in between.
+        // By the clock, so that numbers also increase if the folder was emptied in between.
         let last = self.last.max(Listing::of(&self.settings.folder)?.last());
         let number = at_s.max(last + 1);
         let name = Name { first: number, last: number, at_s };
@@ -143,8 +143,8 @@ impl Disk {
         Ok(())
     }
 
-    /// Removes the oldest files until there is room for `coming` bytes, and before that what is part of others: else it
-    /// would count again when they are gone.
+    /// Removes the oldest files until `coming` bytes fit. Files that are part of merged ones are removed first, since
+    /// they would otherwise count again after the merged file was removed.
     fn make_room(&mut self, coming: u64) -> io::Result<Listing> {
         let folder = &self.settings.folder;
         let mut listing = Listing::of(folder)?;

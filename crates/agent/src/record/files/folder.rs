@@ -17,12 +17,12 @@ pub struct Name {
     pub first: u64,
     /// Number of the last one.
     pub last: u64,
-    /// When the first flush was: UNIX time.
+    /// Time of the first flush: UNIX time.
     pub at_s: u64,
 }
 
 impl Name {
-    /// Reads a file name; of other files nothing.
+    /// Parses a file name; `None` for other files.
     pub fn parse(text: &str) -> Option<Name> {
         let (stamp, numbers) = text.strip_suffix(".parquet")?.split_once('-')?;
         let (first, last) = numbers.split_once('-')?;
@@ -32,7 +32,7 @@ impl Name {
         let time = [part(time, 0, 2)?, part(time, 2, 4)?, part(time, 4, 6)?].join(":");
         let at = humantime::parse_rfc3339(&format!("{date}T{time}Z")).ok()?;
         let name = Name { first: first.parse().ok()?, last: last.parse().ok()?, at_s: seconds(at) };
-        // Whatever else could be read so is not what we write.
+        // The agent never writes other names that parse.
         (name.first <= name.last && name.text() == text).then_some(name)
     }
 
@@ -58,17 +58,17 @@ pub struct Listed {
     pub bytes: u64,
 }
 
-/// What is in a folder.
+/// The content of a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
     /// The files that count, the oldest first.
     pub files: Vec<Listed>,
-    /// Those that are parts of others.
+    /// Files that are part of merged ones.
     pub parts: Vec<Name>,
 }
 
 impl Listing {
-    /// Looks at a folder.
+    /// Scans a folder.
     pub fn of(folder: &Path) -> io::Result<Listing> {
         let mut files = Vec::new();
         for entry in fs::read_dir(folder)? {
@@ -76,7 +76,7 @@ impl Listing {
             let Some(name) = entry.file_name().to_str().and_then(Name::parse) else { continue };
             match entry.metadata() {
                 Ok(file) if file.is_file() => files.push(Listed { name, bytes: file.len() }),
-                // A link or a pipe of this name is not ours.
+                // With this order a file follows every file that it is part of.
                 Ok(_) => {}
                 // The file was removed since the folder was listed.
                 Err(error) if error.kind() == ErrorKind::NotFound => {}

@@ -17,8 +17,8 @@ pub struct Health {
     pub files_removed: u64,
     /// Files of records in the folder now.
     pub files: u64,
-    /// Bytes that they take.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// What is wrong now; rows wait in memory, or files stay small, until it is over.
+    /// The current problem; meanwhile, rows wait in memory, or files stay unmerged.
     pub trouble: Option<String>,
 }

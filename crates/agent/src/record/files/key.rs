@@ -26,12 +26,12 @@ const MAX_FILE_BYTES: u64 = 4096;
 /// A key.
 #[derive(Clone)]
 pub struct Key {
-    /// What hashing begins with: the key is worked in already.
+    /// Initial state of the hash, which includes the key.
     begun: Hmac<Sha256>,
 }
 
 impl Key {
-    /// Reads the key in a file. A file that is not there is made first, with a new key.
+    /// Reads the key in a file. If the file does not exist, it is created with a new key.
     ///
     /// # Errors
     /// The file cannot be read or made, holds no key, or others may read it.
@@ -84,7 +84,7 @@ impl Key {
     }
 }
 
-/// Keys are the same if they hash alike.
+/// Keys are equal if they produce equal hashes.
 impl PartialEq for Key {
     fn eq(&self, other: &Key) -> bool {
         self.hash(b"thalweg") == other.hash(b"thalweg")
@@ -98,7 +98,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Makes a key file. It is there whole or not at all; if another process has been faster, the other's stays.
+/// Creates a key file atomically; if another process was faster, its file stays.
 fn make(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::DirBuilder::new().recursive(true).mode(super::settings::FOLDER_MODE).create(folder)?;

@@ -6,8 +6,8 @@
 //! 3. The folder is synced, so that a power failure cannot undo the rename after step 4.
 //! 4. The parts are removed. Parts that remain after a kill are removed at the next start.
 //!
-//! Where there is much, row groups are as large as they are to be when they are flushed: they are copied. Small ones
-//! are read, and become larger ones. To do that with all would take as long as to write them the first time.
+//! At high rates, flushed row groups already have the intended size and are copied. Small ones are decoded and
+//! combined. Decoding all of them would take as long as writing them the first time.
 
 use super::folder::{self, Name};
 use super::{GROUP_ROWS, Rows, TRANSFER};
@@ -23,7 +23,7 @@ pub enum Failure {
     Unreadable(Name, io::Error),
     /// The new file cannot be written.
     Write(io::Error),
-    /// Its making was to be given up.
+    /// The merge was cancelled.
     GivenUp,
 }
 
@@ -32,7 +32,7 @@ pub enum Failure {
 pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool) -> Result<(), Failure> {
     let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(()) };
     let name = Name { first: first.first, last: last.last, at_s: first.at_s };
-    // Of connections, and of transfers.
+    // Of connections and of transfers.
     let mut small: [Rows; 2] = Default::default();
     let mut file = RowsFile::create(&folder.join(name.text()), &small[0]).map_err(Failure::Write)?;
     let mut is_empty = true;
@@ -46,7 +46,7 @@ pub fn merge(folder: &Path, parts: &[Name], may_go_on: &mut dyn FnMut() -> bool)
         is_empty = false;
         for group in 0..stored.groups() {
             let rows = &mut small[usize::from(stored.all_have(group, "kind", TRANSFER))];
-            // So that rows stay in their order.
+            // Keeps the rows in order.
             if rows.is_empty() && stored.rows(group) >= GROUP_ROWS {
                 stored.check(group).map_err(unreadable)?;
                 file.copy(&stored, group).map_err(Failure::Write)?;

@@ -38,8 +38,8 @@ pub use writer::Writer;
 /// Rows of records in memory.
 type Rows = thalweg_store::Rows<thalweg_trace::RecordRow>;
 
-/// Transfers and connections have row groups of their own: half of the columns of the ones are empty in the others, so
-/// that groups of one kind take less room and less time, and who reads the one kind does not read the other.
+/// Transfers and connections have separate row groups. Half of the columns of one kind are empty in the other, so
+/// separate groups are smaller and faster, and a reader of one kind can skip the other.
 const TRANSFER: &str = "transfer";
 
 /// Minimum rows of a row group, if there are as many; a group has less than twice this number. It takes about 5 MB of

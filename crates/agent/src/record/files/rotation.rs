@@ -4,18 +4,18 @@ use super::folder::{Listed, Name};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// When files of flushes become one.
+/// When flushed files are merged.
 #[derive(Clone, Copy, Debug)]
 pub struct Rule {
     /// The time that the one covers.
     pub rotate: Duration,
-    /// The size at which it is enough, whatever the time.
+    /// Size at which a group is merged regardless of time.
     pub rotate_bytes: u64,
 }
 
 impl Rule {
-    /// Groups of files, each of which is to become one. `files` are sorted by number; `aside` are those that have to
-    /// stay as they are.
+    /// Groups of files, each of which is to be merged into one file. `files` are sorted by number; `aside` are those
+    /// that cannot be merged.
     ///
     /// A group is files of single flushes, one after the other without anything else in between: numbers of the merged
     /// file must not span a file that is not in it. It begins with the first file that is in none, ends with the last
@@ -42,8 +42,8 @@ impl Rule {
         due
     }
 
-    /// Whether `rotate` lies between two moments. A clock that was set back counts as one that went on: else nothing
-    /// would be merged until it is where it was.
+    /// Whether `rotate` lies between two moments. A clock that was set back counts as one that advanced: otherwise
+    /// nothing would be merged until it reached its earlier value.
     fn is_over(&self, from_s: u64, to_s: u64) -> bool {
         from_s.abs_diff(to_s) >= self.rotate.as_secs()
     }
@@ -60,7 +60,7 @@ impl Group {
         self.names.first().map(|name| name.at_s)
     }
 
-    /// Nothing more comes into this group: it is due, unless it is one file, which is as it should be already.
+    /// The group is complete: it is due, unless it is a single file, which needs no merge.
     fn end(&mut self, due: &mut Vec<Vec<Name>>) {
         let Group { names, .. } = std::mem::take(self);
         if names.len() > 1 {

@@ -13,15 +13,15 @@ const MIN_FLUSH: Duration = Duration::from_secs(1);
 /// Settings of a writer of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Where the files are (--out).
+    /// Path of the files (--out).
     pub folder: PathBuf,
-    /// How long rows wait in memory (--flush).
+    /// Maximum time that rows wait in memory (--flush).
     pub flush: Duration,
     /// The time that a merged file covers (--rotate).
     pub rotate: Duration,
     /// The size at which files are merged, even if --rotate has not passed (--rotate-size).
     pub rotate_bytes: u64,
-    /// Bytes that all files together may have (--max-size).
+    /// Maximum size of all files together in bytes (--max-size).
     pub max_bytes: u64,
 }
 
@@ -38,7 +38,7 @@ impl Settings {
         }
     }
 
-    /// Do they make sense together?
+    /// Checks that the settings are consistent.
     pub(super) fn check(&self) -> Result<(), Problem> {
         let refused = |flag: &str, found: String, expected: &str, hint: &str| {
             Err(Problem::refused("bad-settings", flag, found, expected, hint))

@@ -10,10 +10,11 @@ pub const MAX_ROWS: usize = 8 * GROUP_ROWS;
 /// Number of rows that are written before their flush is due.
 const EARLY_ROWS: usize = 2 * GROUP_ROWS;
 
-/// Number of buffers kept for reuse. Allocating one from the system, page by page, takes as long as filling it.
+/// Number of buffers that are kept for reuse. Allocating one from the system, page by page, takes as long as filling
+/// it.
 const MAX_SPARE: usize = 4;
 
-/// Rows that wait, and how things go.
+/// Rows that wait, and the state of the writer.
 #[derive(Debug, Default)]
 pub struct Waiting {
     state: Mutex<State>,
@@ -24,9 +25,9 @@ pub struct Waiting {
 struct State {
     /// The oldest first.
     rows: VecDeque<Rows>,
-    /// Empty ones, with room.
+    /// Empty buffers with capacity.
     spare: Vec<Rows>,
-    /// How many rows the writing thread has taken, and neither written nor given back.
+    /// Number of rows that the writing thread holds.
     in_hand: u64,
     is_due: bool,
     is_ending: bool,
@@ -45,13 +46,13 @@ impl Waiting {
         }
     }
 
-    /// It is time to write.
+    /// A flush is due.
     pub fn flush(&self) {
         self.state().is_due = true;
         self.changed.notify_one();
     }
 
-    /// It is time to write what there is, for the last time.
+    /// The last flush is due.
     pub fn end(&self) {
         self.state().is_ending = true;
         self.changed.notify_one();
@@ -89,7 +90,7 @@ impl Waiting {
         }
     }
 
-    /// No rows, with room for some if there were any.
+    /// Returns an empty buffer, with capacity if one was kept.
     pub fn blank(&self) -> Rows {
         self.state().spare.pop().unwrap_or_default()
     }
@@ -102,7 +103,7 @@ impl Waiting {
         state.drop_oldest();
     }
 
-    /// Says what has become of files.
+    /// Reports the state of the files.
     pub fn files(&self, files: &Health) {
         let mut state = self.state();
         let Health { rows_written, rows_lost, .. } = state.health;
@@ -110,18 +111,18 @@ impl Waiting {
         state.health = Health { rows_written, rows_lost, trouble, ..files.clone() };
     }
 
-    /// Says what is wrong now. Returns what was wrong before.
+    /// Reports the current problem. Returns the earlier one.
     pub fn trouble(&self, trouble: Option<String>) -> Option<String> {
         std::mem::replace(&mut self.state().health.trouble, trouble)
     }
 
-    /// Whether as many rows wait, or are being written, as are written at once; not while the disk takes none.
+    /// Whether the rows that wait or are being written fill a flush; false while the disk rejects rows.
     pub fn is_crowded(&self) -> bool {
         let state = self.state();
         state.health.trouble.is_none() && state.count() as u64 + state.in_hand >= EARLY_ROWS as u64
     }
 
-    /// How things go.
+    /// Returns the state of recording.
     pub fn health(&self) -> Health {
         let state = self.state();
         Health { rows_waiting: state.count() as u64 + state.in_hand, ..state.health.clone() }

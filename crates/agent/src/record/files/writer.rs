@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use thalweg_store::Problem;
 use thalweg_trace::RecordRow;
 
-/// Rows that are put into columns together. As many stay in the CPU's first cache.
+/// Rows that are converted to columns together: as many as fit in the first-level cache.
 const ROWS_AT_ONCE: usize = 16;
 
-/// Writes rows into a folder of records. What touches the disk happens in a thread of its own, and never makes the
-/// caller wait, but in [`Writer::finish`].
+/// Writes rows into a folder of records. All disk I/O happens in a separate thread, so only [`Writer::finish`] makes
+/// the caller wait.
 #[derive(Debug)]
 pub struct Writer {
     folder: PathBuf,
-    /// Of connections, and of transfers.
+    /// Of connections and of transfers.
     piles: [Pile; 2],
     waiting: Arc<Waiting>,
     worker: Option<JoinHandle<()>>,
@@ -59,7 +59,7 @@ impl Writer {
         }
     }
 
-    /// Has rows flushed if it is time to. To be called a few times a second.
+    /// Has rows flushed if that is due. To be called a few times a second.
     pub fn tick(&mut self, now: Instant) {
         if now < self.next {
             return;
@@ -80,7 +80,7 @@ impl Writer {
         self.waiting.is_crowded()
     }
 
-    /// How things go.
+    /// Returns the state of recording.
     pub fn health(&self) -> Health {
         let mut health = self.waiting.health();
         health.rows_waiting += self.piles.iter().map(Pile::len).sum::<usize>() as u64;
@@ -91,7 +91,7 @@ impl Writer {
         health
     }
 
-    /// Flushes what there is, and ends.
+    /// Flushes all rows, and ends.
     ///
     /// # Errors
     /// Not all of it could be written.
@@ -115,7 +115,7 @@ impl Writer {
         self.piles.iter_mut().for_each(|pile| pile.hand_over(&self.waiting));
     }
 
-    /// Has the last rows written; whether the thread has ended as it should.
+    /// Has the last rows written; returns whether the thread ended normally.
     fn end(&mut self) -> bool {
         self.hand_over();
         self.waiting.end();
@@ -126,7 +126,7 @@ impl Writer {
 /// Rows that become a row group.
 #[derive(Debug, Default)]
 struct Pile {
-    /// Those that are not in columns yet.
+    /// Rows that are not in columns yet.
     fresh: Vec<RecordRow>,
     rows: Rows,
 }

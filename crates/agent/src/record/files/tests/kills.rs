@@ -43,7 +43,7 @@ fn prepare(folder: &Path) {
     fs::create_dir(folder.join("marks")).unwrap();
 }
 
-/// Starts, flushes and merges, and leaves a mark behind every flush.
+/// Starts, flushes and merges, and writes a mark after every flush.
 fn live(folder: &Path) {
     let mut disk = open(Disk::open, &limits(folder));
     for flush in BEFORE..BEFORE + FLUSHES {

@@ -107,7 +107,7 @@ fn stored(folder: &Path) -> Vec<Stored> {
     }
 }
 
-/// The numbers of the connections that a reader finds, sorted.
+/// Returns the connections' numbers that a reader finds, sorted.
 fn found(folder: &Path) -> Vec<u64> {
     let number = |row: &Stored| match field(row, "connection") {
         Field::ULong(number) => number,

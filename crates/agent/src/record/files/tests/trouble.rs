@@ -33,7 +33,7 @@ fn the_oldest_rows_are_dropped_when_the_buffer_is_full() {
     assert_eq!((waiting.health().rows_waiting, waiting.health().rows_lost), (4 * chunk, 2 * chunk));
     let (handed, is_last) = waiting.wait();
     assert!(!is_last && handed.len() == 4);
-    // Rows that come back are the oldest again.
+    // Rows that were returned by the writer are the oldest again.
     waiting.add(rows(6 * chunk..7 * chunk));
     waiting.give_back(handed);
     assert_eq!((waiting.health().rows_waiting, waiting.health().rows_lost), (4 * chunk, 3 * chunk));
