@@ -3,6 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // What goes wrong is told as an event.
+    // Errors are reported as an event.
     thalweg_lab::host::serve().map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
 }

@@ -1,4 +1,4 @@
-//! Measures the relay: what it carries in a second, and how late it is.
+//! Measures the relay: its throughput, and its lateness.
 //!
 //! ```text
 //! cargo build --release -p thalweg-lab --examples
@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let words = |text: &str| -> Vec<OsString> { text.split_whitespace().map(OsString::from).collect() };
     let mut server = network.spawn("receiver", &words("taskset -c 0 iperf3 -s -1 -J --forceflush"), false)?;
-    // iperf3 says nothing when it is ready.
+    // iperf3 prints nothing when it is ready.
     std::thread::sleep(Duration::from_millis(500));
     let command = format!("taskset -c 0 iperf3 -c 10.77.0.2 -J -t {seconds} -O 1 -C {cc}");
     let mut client = network.spawn("sender", &words(&command), false)?;

@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 use thalweg_lab::clock::monotonic_ns;
 
-/// How often a packet is sent again that does not come back.
+/// Number of times that an unanswered packet is sent again.
 const TRIES: u32 = 3;
 
 /// Headers of IPv4 and UDP.
@@ -45,7 +45,8 @@ fn say(text: &str) -> Outcome {
 
 fn receive(port: u16, is_echo: bool) -> Outcome {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port))?;
-    // As much as the system allows, so that no packet is lost here while we wait for the processor.
+    // The largest buffer that the system allows, so that no packet is dropped here while this process waits for the
+    // CPU.
     rustix::net::sockopt::set_socket_recv_buffer_size(&socket, 8 << 20)?;
     // The parent stops this program by closing its standard input.
     std::thread::spawn(|| {

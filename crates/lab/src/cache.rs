@@ -1,4 +1,4 @@
-//! The user's folder for what can be made again: `thalweg` in `XDG_CACHE_HOME`, or in `~/.cache`.
+//! The user's cache folder: `thalweg` in `XDG_CACHE_HOME`, or in `~/.cache`.
 
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -47,7 +47,7 @@ pub(crate) fn checksum(file: &Path) -> io::Result<String> {
     Ok(hexadecimal(hasher))
 }
 
-/// What a hasher has come to.
+/// Returns the digest of a hasher.
 pub(crate) fn hexadecimal(hasher: Sha256) -> String {
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,14 +3,14 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Why something could not be done.
+/// An error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub struct Error {
     /// Short name, such as `no-namespaces`.
     pub code: String,
-    /// What could not be done, and what was found instead, in a sentence without a full stop.
+    /// The failed operation and the actual state, in a sentence without a full stop.
     pub message: String,
-    /// What to type or to change; empty where the message says it.
+    /// What to type or to change; empty if the message includes it.
     pub hint: String,
 }
 
@@ -20,7 +20,7 @@ impl Error {
         Error { code: code.to_owned(), message: message.into(), hint: hint.into() }
     }
 
-    /// What went wrong and what to do about it, where there is one text for both.
+    /// Message and hint as one text.
     pub fn sentence(&self) -> String {
         if self.hint.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.hint) }
     }

@@ -1,8 +1,8 @@
-//! The parsers of this crate, for `fuzz/`: each takes any bytes.
+//! The parsers of this crate, for `fuzz/`: each accepts any bytes.
 
 use crate::{diag, relay, vm};
 
-/// A datagram of netlink, and what is in its messages.
+/// Parses a netlink datagram and its messages.
 pub fn netlink(bytes: &[u8]) {
     diag::fuzz(bytes);
 }

@@ -5,7 +5,7 @@ use crate::protocol::{Command, Configuration, HostEvent, Role};
 use crate::stage::{CommandQueue, EventWriter, HostReport, Stage, clock_event};
 use crate::{diag, meter, net, program, relay, session, traffic};
 
-/// Does what standard input says until it ends.
+/// Executes the commands on standard input until it ends.
 ///
 /// # Errors
 /// What stopped the host; it has been told as an event, too.
@@ -52,7 +52,7 @@ fn play(commands: &CommandQueue, events: &EventWriter) -> Result<(), Error> {
         Role::Qdiscs { watch } => diag::watch_qdiscs(&stage, &experiment, &watch)?,
     };
     events.send(&HostEvent::Stopped { measured, untrustworthy });
-    // The engine has the rows before it lets us go.
+    // The process must not exit before the engine has read the rows.
     loop {
         if commands.next() == Command::Clock {
             events.send(&clock_event());

@@ -8,11 +8,11 @@
 //!  traffic, diag          relay, or netem         traffic
 //! ```
 //!
-//! What differs between engines with a real kernel is only where a host lives; what a host is told, and answers, is the
-//! module [`protocol`]. A host is the process `thalweg-engine host` ([`host::serve`]); its role reads
-//! commands and writes events through [`stage`].
+//! Engines with a real kernel differ only in where a host runs; the module [`protocol`] defines the commands to a host
+//! and its answers. A host is the process `thalweg-engine host` ([`host::serve`]); its role reads commands and writes
+//! events through [`stage`].
 //!
-//! Calls into C are in files named `sys.rs`, behind safe functions; nothing else is `unsafe`.
+//! C functions are called only in files named `sys.rs`, behind safe functions; no other file has `unsafe` code.
 
 mod algorithms;
 mod cache;

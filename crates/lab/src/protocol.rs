@@ -1,10 +1,10 @@
-//! What a host is told and what it answers: JSON objects, one per line, on its standard input and output.
+//! The protocol between engine and host: JSON objects, one per line, on the host's standard input and output.
 //!
 //! ```text
 //!  engine                                  host
 //!  configure {role, …}          ──►
 //!                               ◄──        configured {sysctls, cc, …}      or failed {code, message, hint}
-//!  clock                        ──►                                          as often as it is asked, or never
+//!  clock                        ──►                                          any number of times
 //!                               ◄──        clock {monotonic_ns}
 //!  start {at_monotonic_ns}      ──►
 //!                               ◄──        over {flow}                       a flow has nothing left to do
@@ -29,29 +29,29 @@ use thalweg_plan::plan::{Experiment, Step, Traces};
 use thalweg_trace::{QueueCounters, QueueRow};
 use thalweg_units::Span;
 
-/// What a host is told.
+/// A command to a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
-    /// Prepare everything, short of sending.
+    /// Prepare everything, without sending.
     Configure(Box<Configuration>),
-    /// Tell what your clock shows, before the start or after the end: hosts in guests have clocks of their own.
+    /// Report the time of your clock, before the start or after the end: hosts in guests have separate clocks.
     Clock,
     /// Begin.
     Start {
         /// Reading of the host's CLOCK_MONOTONIC that is time zero; nothing: time zero is when this is read.
         at_monotonic_ns: Option<u64>,
     },
-    /// A flow of another host is over: flows that go on until then open no more connections.
+    /// A flow of another host is over: flows that continue until then open no more connections.
     Over {
         /// Its name.
         flow: String,
     },
-    /// End: tell what happened.
+    /// Stop, and report the results.
     Stop,
 }
 
-/// What a host is to be.
+/// Role and settings of a host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
@@ -67,16 +67,16 @@ pub struct Configuration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Role {
-    /// It is a host at an end of the path: it opens connections and sends, or takes connections and throws away what
-    /// they bring, or both.
+    /// A host at an end of the path: it opens connections and sends, or accepts connections and discards the data, or
+    /// both.
     End {
         /// Name of the host in the scenario.
         host: String,
         /// Flows whose data it sends.
         sends: Vec<Outgoing>,
-        /// Where it sends the background traffic of its direction; nothing: it sends none.
+        /// Destination of its direction's background traffic; `None`: it sends none.
         background: Option<IpAddr>,
-        /// Places in the plan of the flows whose data it receives; nothing: it does not listen.
+        /// Indices in the plan of the flows whose data it receives; `None`: it does not listen.
         receives: Option<Vec<usize>>,
         /// TCP port to listen on and to connect to; UDP has the same number.
         port: u16,
@@ -92,22 +92,22 @@ pub enum Role {
         /// File to write the capture of all packets offered to the links to.
         capture: Option<PathBuf>,
     },
-    /// It runs programs that make flows, beside the host of the same namespace.
+    /// It runs the programs of flows, beside the host of the same namespace.
     Programs {
         /// Flows whose servers it runs, and its own address.
         serves: Vec<Outgoing>,
         /// Flows whose clients it runs, and the addresses of their servers.
         runs: Vec<Outgoing>,
-        /// Folder for what they write.
+        /// Folder for their output.
         folder: PathBuf,
-        /// Whether the host is in a guest, which ends without writing files to the machine: the host then does before
-        /// it answers `stop`.
+        /// Whether the host is in a guest, which ends without writing files to the machine: the host then writes them
+        /// before it answers `stop`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         in_guest: bool,
     },
     /// It meters the packets of programs at both ends of the path.
     Meter {
-        /// Where it sees packets.
+        /// Interfaces that it observes.
         points: Vec<MeterPoint>,
         /// The servers whose packets it meters.
         servers: Vec<Served>,
@@ -121,7 +121,7 @@ pub enum Role {
     },
     /// The kernel's queue disciplines carry packets; it changes their rate when it is due, and counts.
     Qdiscs {
-        /// What to read, and what to change when.
+        /// Counters to read, and changes with their times.
         watch: Qdiscs,
     },
 }
@@ -133,7 +133,7 @@ pub const LINKS: [&str; 2] = ["forward", "reverse"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outgoing {
-    /// Its place in the plan.
+    /// Its index in the plan.
     pub flow: usize,
     /// Address of the host that receives it.
     pub to: IpAddr,
@@ -153,11 +153,11 @@ pub struct MeterPoint {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Served {
-    /// Place of the flow in the plan.
+    /// Index of the flow in the plan.
     pub flow: usize,
     /// Number of the copy.
     pub copy: u64,
-    /// Where it serves.
+    /// Address of the server.
     pub address: SocketAddr,
     /// Whether its clients send the data.
     pub client_sends: bool,
@@ -175,11 +175,11 @@ pub struct Port {
     pub mac: [u8; 6],
     /// Name of the host in the scenario.
     pub host: String,
-    /// What the way of its flows is longer than the path, both directions together; half of it in each.
+    /// Additional RTT of its flows beyond that of the path; half of it in each direction.
     pub extra_rtt: Span,
 }
 
-/// What a router with queue disciplines does during an experiment.
+/// Tasks of a router with queue disciplines during an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Qdiscs {
@@ -187,7 +187,7 @@ pub struct Qdiscs {
     pub forward: Option<Qdisc>,
     /// The same of the reverse link.
     pub reverse: Option<Qdisc>,
-    /// Commands, word by word, to run at times since the start.
+    /// Commands, as lists of words, to run at times since the start.
     pub at: Vec<(Span, Vec<String>)>,
 }
 
@@ -207,7 +207,7 @@ pub struct Qdisc {
     pub rates: Vec<Step>,
 }
 
-/// What a host answers.
+/// An event that a host reports.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case", deny_unknown_fields)]
 pub enum HostEvent {
@@ -220,12 +220,12 @@ pub enum HostEvent {
         /// Name and release of the host's kernel.
         kernel: String,
     },
-    /// What the host's clock shows.
+    /// Time of the host's clock.
     Clock {
         /// Reading of its CLOCK_MONOTONIC.
         monotonic_ns: u64,
     },
-    /// A flow has nothing left to do: all its copies have finished.
+    /// A flow is complete: all its copies have finished.
     Over {
         /// Its name.
         flow: String,
@@ -234,7 +234,7 @@ pub enum HostEvent {
     Flow(Box<FlowReport>),
     /// A connection at a moment.
     Sample(Box<SampleReport>),
-    /// What only one congestion control has, at a moment.
+    /// State of one congestion control, at a moment.
     State(StateReport),
     /// A link at a moment.
     Queue(Box<QueueReport>),
@@ -250,21 +250,21 @@ pub enum HostEvent {
     Connection(Box<ConnectionReport>),
     /// The next flow that rows of a session belong to; its number is the count of those before.
     Label(Box<FlowLabel>),
-    /// The end: nothing follows.
+    /// The end: no event follows.
     Stopped {
-        /// What the host measured of itself, by names that carry their units, such as `relay_lateness_p99_us`.
+        /// The host's measurements of itself, by names that include their units, such as `relay_lateness_p99_us`.
         measured: BTreeMap<String, f64>,
-        /// Why the experiment should not be believed.
+        /// Reasons why the experiment is untrustworthy.
         untrustworthy: Vec<String>,
     },
-    /// The host cannot go on.
+    /// The host cannot continue.
     Failed(Error),
 }
 
 /// Which connection it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Connection {
-    /// Place of its flow in the plan.
+    /// Index of its flow in the plan.
     pub flow: usize,
     /// Number of the parallel copy, from 0.
     pub copy: u64,
@@ -277,7 +277,7 @@ pub struct Connection {
 pub struct StatusReport {
     /// When.
     pub t_us: u64,
-    /// What left the path in IP packets: towards the receiver, and towards the sender.
+    /// Rate of IP packets that left the path: towards the receiver, and towards the sender.
     pub rate_bps: [u64; 2],
     /// Mean delay in the queue of the direction that carries more; `None`: no packet.
     pub queue_us: Option<f64>,
@@ -290,17 +290,17 @@ pub struct StatusReport {
 pub struct ConnectionReport {
     /// `tcp` or `udp`.
     pub protocol: String,
-    /// Address and port that data comes from.
+    /// Address and port of the sender of the data.
     pub from: SocketAddr,
-    /// Address and port that it goes to.
+    /// Address and port of the receiver.
     pub to: SocketAddr,
     /// Congestion control; `None`: unknown, or none.
     pub cc: Option<String>,
-    /// When its first packet entered the path.
+    /// Time at which its first packet entered the path.
     pub start_us: u64,
-    /// When its last data left the path.
+    /// Time at which its last data left the path.
     pub end_us: u64,
-    /// Payload that left the path; of TCP each byte once.
+    /// Payload that left the path; for TCP, each byte once.
     pub bytes: u64,
     /// Packets with payload that entered the path.
     pub packets: u64,
@@ -321,7 +321,7 @@ pub struct FlowLabel {
     pub flow: String,
     /// Congestion control.
     pub cc: String,
-    /// Whether data goes to the sender.
+    /// Whether the data flows to the sender.
     pub is_up: bool,
 }
 
@@ -379,27 +379,27 @@ pub struct SampleReport {
 /// A client of a flow that programs make, from its start to its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProgramRun {
-    /// Which connection of the flow it stands for.
+    /// The connection of the flow that it makes.
     #[serde(flatten)]
     pub of: Connection,
     /// Bytes that it was to transfer.
     pub size_bytes: Option<u64>,
-    /// When it was started.
+    /// Start time.
     pub start_us: u64,
-    /// When it exited, or got SIGTERM.
+    /// Time of its exit or of SIGTERM.
     pub end_us: u64,
     /// Whether it exited with status 0 before SIGTERM.
     pub completed: bool,
-    /// Whether it got SIGTERM, at the flow's stop or the experiment's end.
+    /// Whether it received SIGTERM, at the flow's stop or the experiment's end.
     pub is_interrupted: bool,
     /// Reading of the host's CLOCK_REALTIME at time zero, which log files of programs count from.
     pub zero_realtime_us: u64,
 }
 
-/// What the meter counted of one direction of a program's connection: one 5-tuple.
+/// Counters of one direction of a program's connection: one 5-tuple.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metered {
-    /// Place of the flow in the plan.
+    /// Index of the flow in the plan.
     pub flow: usize,
     /// Number of the parallel copy.
     pub copy: u64,
@@ -407,21 +407,21 @@ pub struct Metered {
     pub client: SocketAddr,
     /// Whether it is the direction of the flow's data.
     pub is_data: bool,
-    /// When the first packet entered the path.
+    /// Time at which the first packet entered the path.
     pub first_us: u64,
-    /// When the last packet with payload left it.
+    /// Time at which the last packet with payload left it.
     pub last_us: Option<u64>,
-    /// Payload that left the path; of TCP each byte once.
+    /// Payload that left the path; for TCP, each byte once.
     pub delivered_bytes: u64,
     /// Packets with payload that entered the path.
     pub segments: u64,
-    /// Of these, retransmissions; nothing: UDP.
+    /// Of these, retransmissions; `None`: UDP.
     pub retransmits: Option<u64>,
     /// Packets that entered the path and never left it.
     pub lost_packets: u64,
     /// The largest payload of a packet.
     pub max_payload_bytes: u64,
-    /// Packets whose one-way delay is known: the following three are over them.
+    /// Packets whose one-way delay is known: the following three are over these.
     pub delayed_packets: u64,
     /// Smallest one-way delay.
     pub delay_min_us: Option<f64>,
@@ -444,7 +444,7 @@ pub struct MeterSample {
     pub retransmits: Option<u64>,
     /// Payload delivered since the sample before.
     pub delivery_rate_bps: u64,
-    /// Mean one-way delay of the packets that left the path since the sample before.
+    /// Mean one-way delay of the packets that left the path since the previous sample.
     pub delay_us: Option<f64>,
 }
 

@@ -11,7 +11,7 @@ const INTERVAL_NS: u64 = 100_000_000;
 /// Readings of a measurement; the one with the least time between its two sides is used.
 const READINGS: u32 = 5;
 
-/// What lies between the two clocks.
+/// Offset between the two clocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamps {
     realtime_at_zero_ns: i128,
@@ -33,7 +33,7 @@ impl Stamps {
         best.expect("there are readings").1
     }
 
-    /// Measures if the last time is a while ago.
+    /// Measures again if the last measurement is old.
     pub fn refresh(&mut self, monotonic_ns: u64) {
         if monotonic_ns.saturating_sub(self.measured_at_ns) >= INTERVAL_NS {
             *self = Stamps::measure();
@@ -62,7 +62,8 @@ mod tests {
         let realtime = clock_gettime(ClockId::Realtime);
         let after = monotonic_ns();
         let stamp = stamps.monotonic_ns(realtime.tv_sec as u64 * 1_000_000_000 + realtime.tv_nsec as u64);
-        // A measurement may be off by half of what it took; that is microseconds unless it was interrupted five times.
+        // The error of a measurement is at most half of its duration; that is microseconds unless it was interrupted
+        // five times.
         assert!((before - 1_000_000..=after + 1_000_000).contains(&stamp), "{before} {stamp} {after}");
     }
 }

@@ -20,7 +20,7 @@ impl Wakeup {
 
     /// Makes the descriptor readable.
     pub fn notify(&self) {
-        // It fails only when the counter is full, and then the descriptor is readable.
+        // The write fails only if the counter is full, and then the descriptor is readable.
         let _ = write(&*self.0, &1u64.to_ne_bytes());
     }
 

@@ -1,4 +1,4 @@
-//! Where the program is that loads congestion controls in eBPF.
+//! Path of the program that loads eBPF congestion controls.
 
 use crate::error::Error;
 use crate::net::probe;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const AGENT: &str = "thalweg-agent";
 const AGENT_VARIABLE: &str = "THALWEG_AGENT";
 
-/// Where the agent is: named by `THALWEG_AGENT`, beside the engine, or in the search path.
+/// Returns the path of the agent: named by `THALWEG_AGENT`, beside the engine, or in the search path.
 pub(crate) fn agent(engine: &Path) -> Option<PathBuf> {
     let named = std::env::var_os(AGENT_VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from);
     let beside = engine.with_file_name(AGENT);

@@ -1,7 +1,8 @@
-//! The algorithms that the agent carries, on this machine's own kernel: why one is not there, and what to type.
+//! The algorithms that the agent carries, on this machine's own kernel: the reason why one is missing, and the command
+//! that adds it.
 //!
-//! The agent, which loads them, reports best what a kernel lacks, but it has to be root for that. Here is what any user
-//! can see.
+//! The agent itself reports missing kernel features in more detail, but it requires root. This module checks what any
+//! user can see.
 
 use super::agent::{AGENT, agent};
 use crate::error::Error;
@@ -29,31 +30,32 @@ pub fn is_built_in(name: &str) -> bool {
     BUILT_IN.contains(&name)
 }
 
-/// The oldest kernel that they are made for.
+/// The oldest supported kernel.
 const FLOOR: (u32, u32) = (6, 1);
 
 /// The kernel's own BBR, which all but `bbr3` call.
 const BBR: &str = "bbr";
 
-/// What to do about a kernel that cannot have one.
+/// Hint for a kernel that cannot load one.
 const ELSEWHERE: &str = "or run it in a guest: --engine vm";
 
-/// What can be seen of a machine.
+/// Properties of a machine that any user can see.
 #[derive(Clone, Debug)]
 struct Machine {
     /// The kernel's release.
     release: String,
-    /// Whether it shows its types.
+    /// Whether the kernel has type information (BTF).
     has_types: bool,
-    /// Whether it makes machine code of eBPF.
+    /// Whether the kernel compiles eBPF to machine code (JIT).
     has_jit: bool,
-    /// Whether it has BBR, built in or as a module; also where that cannot be seen.
+    /// Whether it has BBR, built in or as a module; true if that is unknown.
     may_have_bbr: bool,
-    /// How the agent is called; nothing: it is not here.
+    /// Command that calls the agent; `None`: it is missing.
     agent: Option<String>,
 }
 
-/// Why this machine's kernel does not have the algorithm `name`; `None`: it has it. `engine` is this program.
+/// Returns the reason why this machine's kernel does not have the algorithm `name`; `None`: it has it. `engine` is the
+/// path of this program.
 pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
     let algorithms = probe::algorithms();
     if algorithms.iter().any(|algorithm| algorithm == name) {
@@ -73,10 +75,10 @@ pub fn why_not(name: &str, engine: &Path) -> Option<Error> {
     Some(explain(name, &machine))
 }
 
-/// How the agent is called from a shell.
+/// Returns the shell command that calls the agent.
 fn call_of_agent(engine: &Path) -> Option<String> {
     let place = agent(engine)?;
-    // By its name alone where that leads to it.
+    // The name alone suffices if it is found on the path.
     let is_on_path = probe::tool(AGENT).is_some_and(|path| path == place);
     Some(if is_on_path { AGENT.to_owned() } else { place.display().to_string() })
 }

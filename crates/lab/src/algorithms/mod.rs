@@ -1,4 +1,4 @@
-//! Congestion controls: what each needs (a module, an eBPF object, the agent) and where that is found.
+//! Congestion controls: the requirements of each (a module, an eBPF object, the agent), and where they are found.
 
 mod agent;
 pub mod built_in;

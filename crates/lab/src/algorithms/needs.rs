@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use thalweg_plan::plan::{CcFile, CcFileKind, Experiment, Flow};
 
-/// A file of a guest: its place, and what is in it.
+/// A file of a guest: its path and its content.
 pub(crate) type File = (String, Vec<u8>);
 
-/// Folder of files of one's own in a guest.
+/// Folder of the user's own files in a guest.
 const FOLDER: &str = "cc";
 
-/// How a guest comes by a congestion control.
+/// Source of a congestion control in a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Algorithm {
     /// Its kernel has it, as a module or built in.
@@ -36,9 +36,9 @@ pub(crate) enum Algorithm {
     Agent {
         /// Its name.
         name: String,
-        /// What the agent is told to load: a file of the guest, or a name.
+        /// Argument of the agent's load command: a file of the guest, or a name.
         what: String,
-        /// What to set of it, each `PARAM=VALUE`.
+        /// Its parameters, each `PARAM=VALUE`.
         settings: Vec<String>,
     },
 }
@@ -52,7 +52,7 @@ impl Algorithm {
     }
 }
 
-/// What the flows of a guest need, and the files for it.
+/// Requirements of the flows of a guest, and the files for it.
 ///
 /// # Errors
 /// `bad-cc`: a file has changed, two flows use one name for different algorithms, or a parameter is unknown.

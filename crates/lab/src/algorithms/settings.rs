@@ -23,7 +23,8 @@ fn simulated(cc: &str) -> Option<&'static str> {
     }
 }
 
-/// What a flow sets of an algorithm that the agent carries, each `PARAM=VALUE`; nothing for others.
+/// Returns the parameters that a flow sets of an algorithm that the agent carries, each `PARAM=VALUE`; empty for
+/// others.
 ///
 /// # Errors
 /// `not-honoured`: the algorithm has no such parameter. `invalid-experiment`: its value is out of range.

@@ -1,6 +1,6 @@
-//! What a congestion control tells of itself (`union tcp_cc_info`, include/uapi/linux/inet_diag.h of the kernel).
+//! State that a congestion control exports (`union tcp_cc_info`, include/uapi/linux/inet_diag.h of the kernel).
 //!
-//! Only some tell anything: BBR; DCTCP; and, in the form made for Vegas, Vegas, YeAH, Illinois, Westwood and NV.
+//! Only some export any: BBR; DCTCP; and, in Vegas's structure, Vegas, YeAH, Illinois, Westwood and NV.
 
 use super::bytes::{u16_at, u32_at};
 use super::sys;
@@ -8,7 +8,7 @@ use super::tcp_info::until_zero;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// What a congestion control tells of itself.
+/// State that a congestion control exports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CcInfo {
     /// Nothing.
@@ -25,23 +25,24 @@ pub enum CcInfo {
         /// Gain of the congestion window, in 1/256.
         cwnd_gain: u32,
     },
-    /// Vegas and those that tell the same. What the round-trip times are of depends on the algorithm.
+    /// Vegas and the algorithms that export the same structure. The meaning of the round-trip times depends on the
+    /// algorithm.
     Vegas {
-        /// Whether it judges by delay now.
+        /// Whether it currently reacts to delay.
         is_enabled: bool,
         /// Round-trip times of this round.
         rtt_count: u32,
-        /// `tcpv_rtt`: Vegas and YeAH tell the smallest ever, Illinois the mean of this round, Westwood the smoothed
-        /// one.
+        /// `tcpv_rtt`: for Vegas and YeAH the all-time minimum, for Illinois the mean of this round, for Westwood the
+        /// smoothed value.
         rtt_us: u32,
-        /// `tcpv_minrtt`: Vegas and YeAH tell the smallest of this round, Illinois and Westwood the smallest ever.
+        /// `tcpv_minrtt`: for Vegas and YeAH the minimum of this round, for Illinois and Westwood the all-time minimum.
         min_rtt_us: u32,
     },
     /// DCTCP.
     Dctcp {
         /// Whether the connection has ECN; without it, DCTCP is Reno.
         is_enabled: bool,
-        /// Whether the latest packet carried a mark.
+        /// Whether the latest packet was marked.
         ce_state: u16,
         /// Share of bytes that were marked, in 1/1024.
         alpha: u32,
@@ -52,7 +53,7 @@ pub enum CcInfo {
     },
 }
 
-/// Every key that [`CcInfo::report`] gives.
+/// Every key that [`CcInfo::report`] passes.
 pub(super) const KEYS: &[&str] = &[
     "bw_bps",
     "min_rtt_us",
@@ -79,7 +80,7 @@ pub fn cc_info(socket: BorrowedFd<'_>) -> io::Result<CcInfo> {
     let mut bytes = [0; 128];
     let length = sys::tcp_option(socket, sys::TCP_CC_INFO, &mut bytes)?;
     let bytes = &bytes[..length];
-    // The kernel does not say which of the three forms it gives; the other way to ask, a dump, does.
+    // getsockopt does not report which of the three structures it returns; a dump does.
     let info = match until_zero(&name[..name_length]) {
         [b'b', b'b', b'r', ..] => CcInfo::parse_bbr(bytes),
         b"dctcp" => CcInfo::parse_dctcp(bytes),
@@ -90,7 +91,7 @@ pub fn cc_info(socket: BorrowedFd<'_>) -> io::Result<CcInfo> {
 }
 
 impl CcInfo {
-    /// Gives every value with its key; the keys mean what they mean in the simulator.
+    /// Passes every value with its key; keys mean the same as in the simulator.
     pub fn report(&self, take: &mut dyn FnMut(&'static str, f64)) {
         match *self {
             CcInfo::None => {}
@@ -116,12 +117,12 @@ impl CcInfo {
         }
     }
 
-    /// Reads `struct tcp_bbr_info`; nothing if it is too short. Later BBRs tell more behind it.
+    /// Parses `struct tcp_bbr_info`; `None` if it is too short. Later versions of BBR append fields.
     pub(super) fn parse_bbr(bytes: &[u8]) -> Option<CcInfo> {
         let (low, high) = (u64::from(u32_at(bytes, 0)?), u64::from(u32_at(bytes, 4)?));
         Some(CcInfo::Bbr {
             bw_bps: (high << 32 | low).saturating_mul(8),
-            // All ones before the first measurement; the simulator says 0 then.
+            // All ones before the first sample, for which the simulator reports 0.
             min_rtt_us: match u32_at(bytes, 8)? {
                 u32::MAX => 0,
                 rtt => u64::from(rtt),
@@ -131,7 +132,7 @@ impl CcInfo {
         })
     }
 
-    /// Reads `struct tcpvegas_info`; nothing if it is too short.
+    /// Parses `struct tcpvegas_info`; `None` if it is too short.
     pub(super) fn parse_vegas(bytes: &[u8]) -> Option<CcInfo> {
         Some(CcInfo::Vegas {
             is_enabled: u32_at(bytes, 0)? != 0,
@@ -141,7 +142,7 @@ impl CcInfo {
         })
     }
 
-    /// Reads `struct tcp_dctcp_info`; nothing if it is too short.
+    /// Parses `struct tcp_dctcp_info`; `None` if it is too short.
     pub(super) fn parse_dctcp(bytes: &[u8]) -> Option<CcInfo> {
         Some(CcInfo::Dctcp {
             is_enabled: u16_at(bytes, 0)? != 0,

@@ -36,7 +36,7 @@ impl Closed {
         let open = || {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(SOCK_DIAG))?;
-            // The kernel grants what it allows.
+            // The kernel limits the size to its maximum.
             let _ = sockopt::set_socket_recv_buffer_size(&socket, BUFFER_BYTES);
             bind(&socket, &SocketAddrNetlink::new(0, GROUPS))?;
             Ok(socket)
@@ -45,7 +45,8 @@ impl Closed {
         Ok(Closed { socket, buffer: vec![0; DATAGRAM_BYTES].into() })
     }
 
-    /// Hands over what has arrived. Reports that cannot be read are skipped, as are those that found no space.
+    /// Hands over the reports that have arrived. Malformed reports are skipped, and so are those that did not fit in
+    /// the buffer.
     pub fn drain(&mut self, each: &mut dyn FnMut(Connection)) {
         loop {
             let length = match recv(&self.socket, &mut *self.buffer, RecvFlags::empty()) {

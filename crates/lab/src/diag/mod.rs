@@ -1,4 +1,4 @@
-//! What the kernel tells about connections and queues.
+//! Kernel state of connections and queues.
 //!
 //! ```text
 //!  every connection of a namespace   Sampler        one inet_diag dump (sock_diag(7))
@@ -8,7 +8,7 @@
 //!  queue disciplines                 watch_qdiscs   one RTM_GETQDISC dump (rtnetlink(7))
 //! ```
 //!
-//! Left out: what only eBPF or kernel tracing shows, such as the round-trip time of each ACK.
+//! Not included: values that only eBPF or kernel tracing shows, such as the round-trip time of each ACK.
 
 mod bytes;
 mod cc_info;
@@ -42,7 +42,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     let _ = (each(bytes), tcp_info::TcpInfo::parse(bytes), netlink::attributes(bytes).count());
 }
 
-/// Number of the request that [`fuzz`] takes a datagram to answer.
+/// Sequence number of the request that a fuzzed datagram answers.
 const FUZZED_SEQUENCE: u32 = 1;
 
 /// Names of values that only one congestion control has.
@@ -53,7 +53,7 @@ pub fn state_key(name: &str) -> Option<&'static str> {
     STATE_KEYS.iter().find(|key| **key == name).copied()
 }
 
-/// Packets that a queue discipline has let through, and dropped, since it was made.
+/// Returns the packets that a queue discipline has passed and dropped since it was made.
 ///
 /// # Errors
 /// `no-qdisc`, `no-qdisc-counters`.

@@ -1,7 +1,7 @@
 //! Dumps over netlink: one request, many answers (netlink(7); include/uapi/linux/netlink.h of the kernel).
 //!
-//! Everything is read as bytes that may not be there: what is shorter than it says, or says an impossible length, is an
-//! error.
+//! All input is parsed as untrusted bytes: a message that is shorter than its length field, or has an impossible
+//! length, is an error.
 
 use super::bytes::{i32_at, u16_at, u32_at};
 use super::sys;
@@ -21,23 +21,23 @@ pub(super) struct Netlink {
     request: Vec<u8>,
     /// Number of the latest request: answers carry it.
     sequence: u32,
-    /// The end of a dump is a datagram of its own: with two, one call mostly receives it all.
+    /// The end of a dump is a separate datagram: with two buffers, one call usually receives everything.
     buffers: [Box<[u8]>; 2],
 }
 
-/// Whether all answers of a dump are of one moment.
+/// Whether all answers of a dump belong to one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consistency {
-    /// Nothing changed meanwhile, as far as the kernel looks.
+    /// The kernel noticed no change during the dump.
     Whole,
-    /// Something changed meanwhile: an answer may be missing, or come twice.
+    /// Something changed during the dump: an answer may be missing or repeated.
     Interrupted,
 }
 
-/// Why bytes cannot be read.
+/// Reason why bytes cannot be parsed.
 pub(super) type Malformed = &'static str;
 
-/// Room for one datagram; the kernel makes none of more than 32 KiB for a dump.
+/// Buffer for one datagram; the kernel's dump datagrams have at most 32 KiB.
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// The kernel answers a dump while it is asked; this bounds the wait should an answer be lost.
@@ -71,12 +71,12 @@ impl Netlink {
         Ok(Netlink { socket, request, sequence: 0, buffers: [(); 2].map(|()| vec![0; BUFFER_BYTES].into()) })
     }
 
-    /// A descriptor to ask for interfaces with.
+    /// Returns a descriptor for requests about interfaces.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Asks, and gives the body of every answer. After an error, open another one.
+    /// Sends a request, and passes the body of every answer. After an error, open a new socket.
     ///
     /// # Errors
     /// What `refused` makes of the kernel's reason; or an answer cannot be read, and `about` says what it was about.
@@ -115,7 +115,7 @@ impl Netlink {
     }
 }
 
-/// How far a dump is.
+/// Progress of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     More,
@@ -123,10 +123,10 @@ pub(super) enum Progress {
     Refused(Errno),
 }
 
-/// The kernel's numbers of errors end here.
+/// Largest error number of the kernel.
 const MAX_ERRNO: i32 = 4095;
 
-/// Gives the body of every answer in a datagram; skips what answers an earlier request.
+/// Passes the body of every answer in a datagram; skips answers to an earlier request.
 pub(super) fn read_datagram(
     mut bytes: &[u8],
     sequence: u32,
@@ -147,7 +147,7 @@ pub(super) fn read_datagram(
         let body = &message[NLMSG_HEADER..];
         match kind {
             NLMSG_DONE | NLMSG_ERROR => {
-                // Done carries a number, too: what went wrong at the end of the dump.
+                // NLMSG_DONE also carries a number: the error at the end of the dump.
                 let code = i32_at(body, 0).ok_or("an end without a number")?;
                 return match code.checked_neg() {
                     Some(errno @ 1..=MAX_ERRNO) => Ok(Progress::Refused(Errno::from_raw_os_error(errno))),
@@ -162,7 +162,7 @@ pub(super) fn read_datagram(
     Ok(Progress::More)
 }
 
-/// Attributes one after another: type and content of each.
+/// Iterates over attributes: type and content of each.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u16, &[u8]), Malformed>> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {

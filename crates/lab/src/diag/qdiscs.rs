@@ -1,14 +1,14 @@
 //! Counters of queue disciplines (rtnetlink(7), tc(8); include/uapi/linux/{gen_stats,pkt_sched}.h of the kernel).
 //!
-//! One dump tells of all queue disciplines of the namespace. Some counters have 32 bits and start again at 0; they are
-//! followed from dump to dump.
+//! One dump covers all queue disciplines of the namespace. Counters of 32 bits wrap around; they are extended from dump
+//! to dump.
 //!
-//! The kernel counts Ethernet frames of 14 bytes more than the IP packet, or what a size table (`stab overhead`,
-//! tc-stab(8)) of the queue discipline or one above it makes of them. Here bytes are of IP packets, like everywhere
+//! The kernel counts Ethernet frames, 14 bytes more than the IP packet, or the size from a size table (`stab overhead`,
+//! tc-stab(8)) of the queue discipline or one above it. This module converts to bytes of IP packets, as used everywhere
 //! else.
 //!
-//! Drops at the limit and drops by decision of a queue discipline are counted apart, except for cake and dualpi2.
-//! Left out: classes.
+//! Drops at the limit and drops by decision of a queue discipline are counted separately, except for cake and dualpi2.
+//! Not included: classes.
 
 use super::bytes::{i32_at, u32_at, u64_at};
 use super::netlink::{Consistency, Malformed, Netlink, attributes};
@@ -23,7 +23,7 @@ pub(super) struct Counters {
     followed: Vec<Followed>,
 }
 
-/// What a queue discipline has counted so far.
+/// Counters of a queue discipline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Count {
     pub sent_bytes: u64,
@@ -32,26 +32,26 @@ pub(super) struct Count {
     pub backlog_packets: u64,
     pub dropped_packets: u64,
     pub marked_packets: u64,
-    /// Of the dropped packets, those that exceeded a limit; `None`: the kernel does not tell them apart.
+    /// Of the dropped packets, those that exceeded a limit; `None`: the kernel does not distinguish them.
     pub limit_drops: Option<u64>,
 }
 
 impl Count {
-    /// Packets that the queue discipline chose to drop; `None`: the kernel does not tell them apart.
+    /// Packets that the queue discipline chose to drop; `None`: the kernel does not distinguish them.
     pub fn early_drops(&self) -> Option<u64> {
         Some(self.dropped_packets.saturating_sub(self.limit_drops?))
     }
 }
 
-/// A queue discipline whose counters are wanted.
+/// A queue discipline whose counters are read.
 #[derive(Debug)]
 struct Followed {
     interface: String,
     handle: String,
     key: Key,
-    /// What the kernel counts of a packet beyond the bytes of IP.
+    /// Bytes that the kernel counts per packet in addition to the IP packet.
     overhead_bytes: i64,
-    /// What the latest dump said; nothing if that was before this one.
+    /// Its message in the latest dump; `None` if that dump lacked it.
     message: Option<QdiscMessage>,
     count: Count,
 }
@@ -79,7 +79,7 @@ pub(super) struct QdiscMessage {
     own: Own,
 }
 
-/// What only one kind of queue discipline counts.
+/// Counters that only one kind of queue discipline has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Own {
     /// Packets marked with ECN.
@@ -102,7 +102,7 @@ const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
 const TCA_CAKE_STATS_TIN_STATS: u16 = 10;
 const TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS: u16 = 8;
-/// There only once the packets do not fit in the 32 bits of the basic ones.
+/// Present only once the packets exceed the 32 bits of the basic counters.
 const TCA_STATS_PKT64: u16 = 8;
 
 /// An Ethernet header, in bytes.
@@ -111,7 +111,7 @@ const ETHERNET: i64 = 14;
 /// The bits of a handle that are a queue discipline's; the others are those of a class.
 const MAJOR: u32 = 0xffff_0000;
 
-/// How often to ask again when queue disciplines came or went during a dump.
+/// Maximum number of dumps if queue disciplines are added or removed during one.
 const ATTEMPTS: usize = 5;
 
 impl Counters {
@@ -157,7 +157,7 @@ impl Counters {
                 }
             });
             attempts += 1;
-            // After the last attempt it counts whether all are there.
+            // The last attempt counts if it includes all queue disciplines.
             if !matches!(dumped, Ok(Consistency::Interrupted)) || attempts == ATTEMPTS {
                 break dumped;
             }
@@ -171,7 +171,7 @@ impl Counters {
         Ok(())
     }
 
-    /// What the wanted one in this place had counted when it was last read.
+    /// Returns the counters of the queue discipline at this index, as of the latest read.
     pub fn count(&self, place: usize) -> Count {
         self.followed[place].count
     }
@@ -207,7 +207,7 @@ pub(super) fn parse_handle(handle: &str) -> Option<u32> {
     u16::from_str_radix(major, 16).ok().filter(|_| is_number).map(|major| u32::from(major) << 16)
 }
 
-/// The overhead of the size table that counts for a queue discipline: its own, or that of the nearest above it.
+/// Returns the overhead of the size table that applies to a queue discipline: its own, or that of the nearest ancestor.
 fn overhead(all: &[QdiscMessage], mut key: Key) -> i32 {
     // Each step goes up one level; there are no more levels than queue disciplines.
     for _ in 0..all.len() {
@@ -221,7 +221,7 @@ fn overhead(all: &[QdiscMessage], mut key: Key) -> i32 {
 }
 
 impl Count {
-    /// Takes over what the kernel tells. Counters of 32 bits go on where they start again at 0.
+    /// Takes over the kernel's counters. Counters of 32 bits continue when they wrap around.
     pub(super) fn follow(&mut self, message: &QdiscMessage, overhead_bytes: i64) {
         let payload = |bytes: u64, packets: u64| {
             let overhead = i128::from(packets) * i128::from(overhead_bytes);
@@ -315,7 +315,7 @@ impl Own {
             |one: Option<u32>, other: Option<u32>| one.unwrap_or_default().wrapping_add(other.unwrap_or_default());
         let (marks, limit_drops) = match kind {
             b"pfifo" | b"bfifo" => (0, Some(drops)),
-            // Marks above `ce_threshold` are counted apart.
+            // Marks above `ce_threshold` are counted separately.
             b"codel" => (sum(at(24), at(32)), at(20)),
             b"fq_codel" => (sum(at(12), at(28)), at(8)),
             b"pie" => (sum(at(36), None), at(28)),
@@ -329,7 +329,8 @@ impl Own {
     }
 }
 
-/// Packets that cake has marked, in all of its tins. What another discipline has in this attribute has none.
+/// Returns the packets that cake has marked, in all tins; 0 for other disciplines, which use this attribute
+/// differently.
 fn cake_marks(statistics: &[u8]) -> u32 {
     let each = |nested, wanted| attributes(nested).flatten().filter(move |(kind, _)| *kind == wanted);
     let tins = each(statistics, TCA_CAKE_STATS_TIN_STATS).flat_map(|(_, tins)| attributes(tins).flatten());

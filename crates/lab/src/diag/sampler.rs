@@ -16,7 +16,7 @@ use crate::error::Error;
 use rustix::io::Errno;
 use rustix::net::netlink::SOCK_DIAG;
 
-/// Asks for every connection of this network namespace.
+/// Requests every connection of this network namespace.
 #[derive(Debug)]
 pub struct Sampler {
     netlink: Netlink,
@@ -28,11 +28,11 @@ pub struct Sampler {
 pub struct Socket {
     /// Port on this side.
     pub local_port: u16,
-    /// Port on the other side.
+    /// Port of the peer.
     pub remote_port: u16,
-    /// What TCP tells.
+    /// State of TCP.
     pub info: TcpInfo,
-    /// What its congestion control tells.
+    /// State of its congestion control.
     pub cc: CcInfo,
 }
 
@@ -49,13 +49,13 @@ pub(super) const INET_DIAG_CONG: u16 = 4;
 const INET_DIAG_DCTCPINFO: u16 = 9;
 const INET_DIAG_BBRINFO: u16 = 16;
 
-/// Attributes to tell: bit `n - 1` stands for attribute `n`. The one for Vegas stands for DCTCP and BBR, too.
+/// Requested attributes: bit `n - 1` requests attribute `n`. The one of Vegas also requests those of DCTCP and BBR.
 const EXTENSIONS: u8 = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_VEGASINFO - 1) | 1 << (INET_DIAG_CONG - 1);
 
-/// States to tell of, a bit each: ESTABLISHED 1, FIN-WAIT-1 4, CLOSE-WAIT 8, LAST-ACK 9, CLOSING 11.
+/// Requested states, a bit each: ESTABLISHED 1, FIN-WAIT-1 4, CLOSE-WAIT 8, LAST-ACK 9, CLOSING 11.
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 8 | 1 << 9 | 1 << 11;
 
-/// `struct inet_diag_req_v2`: 8 bytes, then addresses and ports, of which zeros leave all open.
+/// `struct inet_diag_req_v2`: 8 bytes, then addresses and ports, where zeros match all.
 pub(super) fn request(family: u8, states: u32) -> [u8; 56] {
     let mut request = [0; 56];
     request[..3].copy_from_slice(&[family, IPPROTO_TCP, EXTENSIONS]);
@@ -74,11 +74,11 @@ impl Sampler {
         Ok(Sampler { netlink, interrupted: 0 })
     }
 
-    /// Gives every TCP connection of this network namespace that may still send or be acknowledged: a
-    /// snapshot of each, not of all at once.
+    /// Passes every TCP connection of this network namespace that may still send or be acknowledged: a snapshot of
+    /// each, not of all at one moment.
     ///
     /// # Errors
-    /// The kernel refuses, or its answer cannot be read; then open another one.
+    /// The kernel refuses, or its answer cannot be read; then open a new sampler.
     pub fn dump(&mut self, each: &mut dyn FnMut(&Socket)) -> Result<(), Error> {
         let consistency = self.netlink.dump("TCP connections", &refused, &mut |body| {
             let socket = Socket::parse(body)?;
@@ -87,12 +87,12 @@ impl Sampler {
             }
             Ok(())
         })?;
-        // Each answer is true on its own. To ask again would give most of them twice.
+        // Each answer is valid by itself. Another request would return most of them twice.
         self.interrupted += u64::from(consistency == Consistency::Interrupted);
         Ok(())
     }
 
-    /// How many dumps the kernel called inconsistent, because of connections that came or went meanwhile.
+    /// Returns the number of dumps that the kernel marked inconsistent because connections opened or closed meanwhile.
     pub fn interrupted(&self) -> u64 {
         self.interrupted
     }

@@ -1,7 +1,7 @@
-//! Every connection of a network namespace with its name: who it is with, and which algorithm it has. For people who
-//! look at a running machine; experiments know their connections, and ask the cheaper [`super::Sampler`].
+//! Lists every connection of a network namespace with its peer and its algorithm, for people who inspect a running
+//! machine; experiments know their connections, and use the cheaper [`super::Sampler`].
 //!
-//! Left out: the addresses of sockets over IPv6 that carry IPv4 are shown as the kernel has them (`::ffff:192.0.2.1`).
+//! IPv4-mapped addresses of IPv6 sockets are shown as the kernel has them (`::ffff:192.0.2.1`).
 
 use super::bytes::{u16_be_at, u64_at};
 use super::netlink::{Malformed, Netlink, attributes};
@@ -11,7 +11,7 @@ use crate::error::Error;
 use rustix::net::netlink::SOCK_DIAG;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-/// Asks for every established connection of this network namespace.
+/// Requests every established connection of this network namespace.
 #[derive(Debug)]
 pub struct Survey {
     families: [Netlink; 2],
@@ -20,15 +20,15 @@ pub struct Survey {
 /// A connection at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
-    /// The kernel's number of the socket: no other socket ever has it.
+    /// The kernel's id of the socket, which is never reused.
     pub cookie: u64,
     /// This side.
     pub local: SocketAddr,
-    /// The other side.
+    /// The peer.
     pub remote: SocketAddr,
     /// Its congestion control.
     pub algorithm: String,
-    /// What TCP and the algorithm tell.
+    /// State of TCP and of the algorithm.
     pub socket: Socket,
 }
 
@@ -64,10 +64,10 @@ impl Survey {
         Ok(Survey { families })
     }
 
-    /// Gives every established TCP connection: a snapshot of each, not of all at once.
+    /// Passes every established TCP connection: a snapshot of each, not of all at one moment.
     ///
     /// # Errors
-    /// The kernel refuses, or its answer cannot be read; then open another one.
+    /// The kernel refuses, or its answer cannot be read; then open a new survey.
     pub fn dump(&mut self, each: &mut dyn FnMut(Connection)) -> Result<(), Error> {
         for family in &mut self.families {
             family.dump("TCP connections", &refused, &mut |body| {
@@ -85,8 +85,8 @@ impl Survey {
     }
 }
 
-/// Whether the kernel keeps no more than the addresses of a connection: its program has closed it, and the peer has not
-/// (an orphan in FIN-WAIT-2).
+/// Whether the kernel keeps only the addresses of a connection: the program has closed it, and the peer has not (an
+/// orphan in FIN-WAIT-2).
 pub(super) fn is_remnant(body: &[u8]) -> bool {
     let attributes = body.get(INET_DIAG_MSG..).map(attributes);
     attributes.is_some_and(|mut all| all.all(|attribute| attribute.is_ok_and(|(kind, _)| kind != INET_DIAG_INFO)))

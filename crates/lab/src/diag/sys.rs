@@ -1,4 +1,4 @@
-//! System calls that rustix does not have: socket options of TCP whose answers have any length, and recvmmsg(2).
+//! System calls that rustix lacks: TCP socket options whose values have a variable length, and recvmmsg(2).
 #![allow(unsafe_code)]
 
 use std::io;
@@ -9,12 +9,12 @@ pub(super) use libc::{TCP_CC_INFO, TCP_CONGESTION, TCP_INFO};
 /// `TCP_CA_NAME_MAX`, in bytes.
 pub(super) const CC_NAME: usize = 16;
 
-/// Reads a socket option of TCP as far as `answer` has room; returns how many bytes came.
+/// Reads a TCP socket option into `answer`; returns its length in bytes.
 pub(super) fn tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, answer: &mut [u8]) -> io::Result<usize> {
     let room = libc::socklen_t::try_from(answer.len()).unwrap_or(libc::socklen_t::MAX);
     let mut length = room;
-    // SAFETY: `answer` is writable for `room` bytes, which is what `length` says, and the kernel writes no more than
-    // that (getsockopt(2)); both live until the call returns. The descriptor is borrowed, hence open.
+    // SAFETY: `answer` is writable for `room` bytes, which `length` holds, and the kernel writes at most that many
+    // (getsockopt(2)); both live until the call returns. The descriptor is borrowed, hence open.
     let outcome = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, option, answer.as_mut_ptr().cast(), &raw mut length)
     };
@@ -24,8 +24,8 @@ pub(super) fn tcp_option(socket: BorrowedFd<'_>, option: libc::c_int, answer: &m
     Ok(length.min(room) as usize)
 }
 
-/// Receives what is there, but at least one datagram, each into a buffer of its own; gives their lengths, which are
-/// larger than the buffer where that is too small.
+/// Receives the pending datagrams, at least one, each into a separate buffer; returns their lengths, which exceed the
+/// buffer's if it is too small.
 pub(super) fn receive<const N: usize>(
     socket: BorrowedFd<'_>,
     buffers: &mut [Box<[u8]>; N],
@@ -40,8 +40,8 @@ pub(super) fn receive<const N: usize>(
         message
     });
     let flags = libc::MSG_TRUNC | libc::MSG_WAITFORONE;
-    // SAFETY: `messages` are as many as we say, and each points to a part, which points to a buffer of the length that
-    // it says; all live until the call returns. The descriptor is borrowed, hence open.
+    // SAFETY: the count equals the length of `messages`; each message points to a part, which points to a buffer of the
+    // given length; all live until the call returns. The descriptor is borrowed, hence open.
     let received = unsafe {
         libc::recvmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), N as libc::c_uint, flags as _, std::ptr::null_mut())
     };

@@ -1,15 +1,15 @@
-//! `struct tcp_info`: what the kernel tells about a connection.
+//! `struct tcp_info`: the kernel's state of a connection.
 //!
-//! The structure only ever grows at its end, so a shorter one is an older kernel's, and a longer one is read as far as
-//! it is known (tcp(7); include/uapi/linux/tcp.h of the kernel). Fields up to byte 232 are in every kernel from 5.4 on;
+//! The structure only grows at its end: a shorter one comes from an older kernel, and of a longer one the known fields
+//! are read (tcp(7); include/uapi/linux/tcp.h of the kernel). Fields up to byte 232 are in every kernel from 5.4 on;
 //! `tcpi_total_rto` came with 6.7.
 //!
-//! What the kernel counts differs here and there from the columns of `samples` and `flows`:
+//! Some counters of the kernel differ from the columns of `samples` and `flows`:
 //! - `tcpi_bytes_acked` counts sequence numbers, and so also the SYN of the side that opened the connection, and the
-//!   FIN once it is acknowledged. Both are taken off. The side that accepted the connection counts no SYN; for it the
+//!   FIN once it is acknowledged. Both are subtracted. The side that accepted the connection counts no SYN; for it the
 //!   number is one byte low.
 //! - `tcpi_total_retrans` and `tcpi_total_rto` count those of the SYN, too.
-//! - `tcpi_pacing_rate` is reckoned for every connection, also for those that are not paced. See [`paces`].
+//! - `tcpi_pacing_rate` is computed for every connection, including unpaced ones. See [`paces`].
 //! - `tcpi_total_rto` has 16 bits and starts again at 0 after 65535.
 
 use super::bytes::{u8_at, u16_at, u32_at, u64_at};
@@ -17,7 +17,7 @@ use super::sys;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// What the kernel tells about a connection at one moment.
+/// The kernel's state of a connection at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// TCP state as the kernel numbers it: 1 is established.
@@ -26,13 +26,13 @@ pub struct TcpInfo {
     pub ca_state: u8,
     /// Congestion window.
     pub cwnd_packets: u64,
-    /// Slow-start threshold; nothing: not set yet.
+    /// Slow-start threshold; `None`: not set yet.
     pub ssthresh_packets: Option<u64>,
     /// Segments sent, and neither acknowledged nor deemed lost.
     pub inflight_packets: u64,
     /// Segments sent and not yet acknowledged cumulatively.
     pub unacked_packets: u64,
-    /// Pacing rate; nothing: not paced.
+    /// Pacing rate; `None`: not paced.
     pub pacing_rate_bps: Option<u64>,
     /// Latest delivery-rate sample that was not limited by the application.
     pub delivery_rate_bps: Option<u64>,
@@ -46,7 +46,7 @@ pub struct TcpInfo {
     pub acked_bytes: u64,
     /// Payload bytes sent, retransmissions included.
     pub bytes_sent: u64,
-    /// Payload bytes handed to the socket and not yet sent.
+    /// Payload bytes written to the socket and not yet sent.
     pub notsent_bytes: u64,
     /// Data segments sent, retransmissions included.
     pub segments: u64,
@@ -86,9 +86,9 @@ pub fn tcp_info(socket: BorrowedFd<'_>) -> io::Result<TcpInfo> {
 
 /// Whether the kernel paces connections with this congestion control.
 ///
-/// It does if the algorithm asks for it (`sk_pacing_status`), and does not tell. Of the kernel's own ones only BBR
-/// asks; those from elsewhere are modern enough to. (Left out: the queue discipline fq on the sender paces all; no host
-/// of an experiment has it.)
+/// It does if the algorithm requests it (`sk_pacing_status`), which the kernel does not export. Of the kernel's own
+/// algorithms only BBR requests it; algorithms from elsewhere are assumed to. (The queue discipline fq on the sender
+/// would pace every connection; it is not considered, since no host of an experiment has it.)
 pub(super) fn paces(cc: &[u8]) -> bool {
     const WITHOUT: [&[u8]; 16] = [
         b"bic",
@@ -119,7 +119,7 @@ pub(super) fn until_zero(bytes: &[u8]) -> &[u8] {
 /// Length up to `tcpi_snd_wnd` (kernel 5.4), in bytes.
 const SHORTEST: usize = 232;
 
-/// Room for the structures of kernels to come, in bytes.
+/// Buffer size in bytes, which also fits future structures.
 const LONGEST: usize = 512;
 
 /// Offset of the bits after the window scales, in bytes. The first of them says whether the delivery rate was limited
@@ -137,12 +137,12 @@ const TIME_WAIT: u8 = 6;
 const CLOSED: u8 = 7;
 
 impl TcpInfo {
-    /// Whether the connection is over, so that its counters may say nothing.
+    /// Whether the connection is closed, so that its counters may be invalid.
     pub(super) fn is_closed(&self) -> bool {
         self.state == CLOSED
     }
 
-    /// Reads what the kernel wrote; nothing if it is too short.
+    /// Parses the kernel's structure; `None` if it is too short.
     pub(super) fn parse(bytes: &[u8]) -> Option<TcpInfo> {
         if bytes.len() < SHORTEST {
             return None;

@@ -1,11 +1,11 @@
 //! The router when the kernel's queue disciplines carry packets.
 //!
-//! It does not touch a packet. It reads the counters of the queue disciplines at the experiment's interval, and runs
-//! the commands that change them when these are due.
+//! It does not touch packets. It reads the counters of the queue disciplines at the experiment's interval, and runs the
+//! scheduled commands that change them.
 //!
-//! What the kernel counts differs a little from the columns of `queue`: the packet that waits for the shaper's leave is
-//! in the backlog, and what a link could have carried is reckoned from the plan, not from when commands took effect.
-//! The netem whose drops are random losses must have no queue below it: netem counts the drops of its child as its own.
+//! The kernel's counters differ slightly from the columns of `queue`: the packet at the shaper counts as backlog, and
+//! the capacity of a link is computed from the plan, not from the times at which commands took effect. The netem whose
+//! drops are random losses must have no queue below it: netem counts the drops of its child as its own.
 
 use super::qdiscs::{Count, Counters};
 use crate::clock::{Clock, monotonic_ns, timespec};
@@ -22,7 +22,7 @@ use thalweg_plan::plan::{self, Capacity, Experiment};
 use thalweg_trace::QueueCounters;
 use thalweg_units::{Span, Time};
 
-/// A change of the path that took effect later than this would be seen in the results: samples are 10 ms apart by
+/// A change of the path that takes effect later than this would be visible in the results: samples are 10 ms apart by
 /// default.
 const LATE: Span = Span(10_000_000);
 
@@ -36,7 +36,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     let interval = experiment.sample_interval_ns;
     let mut next_sample = (interval > Span::ZERO).then_some(Time::ZERO);
     let cpu_before = cpu_time();
-    // Looks at the clock and at the bell are not free everywhere: there is one of each where something has to be known.
+    // Reading the clock and polling for commands can be expensive, so each iteration does both once.
     let mut read_ns = monotonic_ns();
     loop {
         let next_change = watcher.changes.front().map(|change| change.at);
@@ -55,7 +55,7 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
         }
         if let Some(due) = next_sample.filter(|due| is_due(*due)) {
             let now = watcher.sample(&clock)?;
-            // Samples that a command delayed by more than an interval are skipped, not taken late.
+            // Samples that a command delayed by more than an interval are skipped instead of taken late.
             let intervals = 1 + now.0.saturating_sub(due.0) / interval.0;
             next_sample = Some(due + Span(interval.0.saturating_mul(intervals)));
             read_ns = clock.monotonic_ns(now);
@@ -69,8 +69,8 @@ pub fn watch_qdiscs(stage: &Stage<'_>, experiment: &Experiment, watch: &Qdiscs) 
     Ok(watcher.stopped(clock.now()))
 }
 
-/// Waits until a moment, which is never early, or until a command may have come (true). `now_ns` is what the clock
-/// showed last.
+/// Waits until a moment, never returning early, or until a command may have arrived (true). `now_ns` is the latest
+/// reading of the clock.
 fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> Result<bool, Error> {
     let remaining = at_monotonic_ns.map(|at| at.saturating_sub(now_ns));
     let timeout = remaining.map(timespec);
@@ -85,7 +85,7 @@ fn wait_until(stage: &Stage<'_>, now_ns: u64, at_monotonic_ns: Option<u64>) -> R
     }
 }
 
-/// Takes all commands that have come; returns whether one of them was to stop.
+/// Takes all pending commands; returns whether one of them was `stop`.
 fn is_stopped(stage: &Stage<'_>) -> Result<bool, Error> {
     while let Some(command) = stage.commands.try_next() {
         match command {
@@ -103,44 +103,44 @@ fn is_stopped(stage: &Stage<'_>) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// What a router of queue disciplines knows.
+/// State of a router of queue disciplines.
 struct Watcher {
     counters: Counters,
     directions: Vec<Direction>,
-    /// Commands that are yet to run, in order of time.
+    /// Commands still to be run, in order of time.
     changes: VecDeque<Change>,
     rows: Vec<QueueReport>,
-    /// CPU time that reading took, waiting included.
+    /// CPU time of reading counters, waiting included.
     sampling: Span,
-    /// How late a command had taken effect, at worst; nothing: there was none.
+    /// Maximum lateness of commands; `None`: there was none.
     lateness: Option<Span>,
 }
 
 /// A direction of the path.
 struct Direction {
     is_forward: bool,
-    /// Places in the counters.
+    /// Indices of the counters.
     queue: usize,
     loss: Option<usize>,
     policer: Option<Policer>,
-    /// A link that carries nothing; it knows how much it could have carried.
+    /// A link without packets, which computes the capacity.
     link: Option<Link<u64>>,
 }
 
-/// Where drops of a policer are counted.
+/// Where a policer's drops are counted.
 struct Policer {
-    /// Place in the counters.
+    /// Index of the counter.
     place: usize,
-    /// Whether the queue is its child, whose drops it counts as well.
+    /// Whether the queue is its child, whose drops it includes.
     has_queue: bool,
-    /// Whether it counts as the queue, too, because it is the innermost one.
+    /// Whether it is also the queue, because it is the innermost discipline.
     is_queue: bool,
     /// Packets dropped so far.
     dropped: u64,
 }
 
 impl Policer {
-    /// Takes over what its queue discipline and the queue have counted.
+    /// Takes over the counters of its queue discipline and of the queue.
     fn follow(&mut self, all: u64, queue: u64) {
         let below = if self.has_queue { queue } else { 0 };
         // Some disciplines report a drop to the one above when they next have packets.
@@ -189,7 +189,7 @@ impl Watcher {
         })
     }
 
-    /// Reads all counters, and makes a row of each direction; says when that was.
+    /// Reads all counters, and makes a row for each direction; returns the time.
     fn sample(&mut self, clock: &Clock) -> Result<Time, Error> {
         self.counters.read()?;
         let now = clock.now();
@@ -208,7 +208,7 @@ impl Watcher {
                 backlog_packets: queue.backlog_packets,
                 dropped_packets: queue.dropped_packets,
                 early_drops: queue.early_drops(),
-                // Where there is no policer, it has dropped nothing.
+                // Without a policer the count is 0.
                 policed_packets: Some(direction.policer.as_ref().map_or(0, |policer| policer.dropped)),
                 lost_packets: loss.dropped_packets,
                 marked_packets: queue.marked_packets,
@@ -269,7 +269,7 @@ fn idle_link(plan: &plan::Link, rates: &[plan::Step]) -> Result<Option<Link<u64>
         other => other.clone(),
     };
     let bad = |error| Error::new("bad-plan", format!("a link of the plan cannot be: {error}"), "write the plan again");
-    // Only its capacity is asked for.
+    // Only the capacity of this link is used.
     let plan = plan::Link { capacity, queue: plan::Queue::Fifo {}, profile: None, ..plan.clone() };
     Link::new(&plan, &plan::Traces::default(), 0).map(Some).map_err(bad)
 }

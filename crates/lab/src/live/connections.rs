@@ -1,9 +1,9 @@
-//! Connections over some seconds, and which of them look short of CPU.
+//! Samples connections over some seconds, and finds those that are short of CPU.
 //!
-//! Of a connection that BBR paces and that had data to send all the time, two things count: how often less was in
-//! flight than one BDP (the rule of arXiv:2601.05665, as in bpf/cc/cpu_rules/paper.h), and for how much of the time the
-//! machine was off CPU. The first alone misses those that have collapsed: BBR then takes a few packets for the BDP, and
-//! those are in flight.
+//! Two quantities are evaluated for a connection that BBR paces and that always had data to send: the share of samples
+//! with less than one BDP in flight (the rule of arXiv:2601.05665, as in bpf/cc/cpu_rules/paper.h), and the machine's
+//! off-CPU share. The first alone misses collapsed connections: BBR then takes a few packets for the BDP, and those are
+//! in flight.
 
 use super::machine::Machine;
 use super::namespaces::Namespace;
@@ -17,17 +17,17 @@ use std::time::Duration;
 pub struct Connection {
     /// The number of its network namespace.
     pub netns: u64,
-    /// What is in that; nothing: not known.
+    /// Container, unit or process in that namespace; `None`: unknown.
     pub netns_name: Option<String>,
     /// This side, address and port.
     pub local: String,
-    /// The other side.
+    /// Address of the peer.
     pub remote: String,
     /// Its congestion control.
     pub algorithm: String,
-    /// What was acknowledged, over the time in which it was seen.
+    /// Acknowledged bits per second over the time in which it was sampled.
     pub goodput_bps: f64,
-    /// What BBR takes for the bandwidth; nothing: it is not BBR.
+    /// BBR's bandwidth estimate; `None`: the algorithm is not BBR.
     pub bw_bps: Option<u64>,
     /// Smoothed round-trip time.
     pub srtt_us: Option<u64>,
@@ -35,21 +35,21 @@ pub struct Connection {
     pub min_rtt_us: Option<u64>,
     /// Congestion window.
     pub cwnd_packets: u64,
-    /// Part of the looks in PROBE_BW at which less than one BDP was in flight; nothing: there were too few.
+    /// Share of samples in PROBE_BW with less than one BDP in flight; `None`: too few samples.
     pub short_percent: Option<f64>,
-    /// What to think of it.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What to think of a connection.
+/// Verdict on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Nothing that the CPU would explain.
+    /// No sign of a CPU shortage.
     Fine,
-    /// BBR, and slower for want of CPU.
+    /// BBR, slowed down by a CPU shortage.
     ShortOfCpu,
-    /// It has `bbr_cpu`, which is made for that.
+    /// It uses `bbr_cpu`, which compensates for CPU shortage.
     Cured,
     /// Not BBR.
     NotBbr,
@@ -57,17 +57,18 @@ pub enum Verdict {
     HeldBack,
 }
 
-/// BBR cannot make up for more time away than its probing gain of 1.25 wins back.
+/// BBR cannot compensate for a larger off-CPU share than its probing gain of 1.25 allows.
 const AWAY_PERCENT: f64 = 20.0;
 
-/// With this much time away, and more than half of the looks short, the two explain each other.
+/// With this off-CPU share, and less than a BDP in flight in more than half of the samples, a connection counts as
+/// short of CPU.
 const SOME_AWAY_PERCENT: f64 = 5.0;
 const SHORT_PERCENT: f64 = 50.0;
 
-/// Fewer looks tell nothing.
+/// Minimum number of samples.
 const LOOKS: u64 = 10;
 
-/// A connection that was busy for less of the time is not one that waits for the network.
+/// A connection that was busy for a smaller share of the time does not wait for the network.
 const BUSY_SHARE: f64 = 0.5;
 
 /// BBR's gain of cwnd in PROBE_BW, in 1/256; in no other mode it is this.
@@ -77,7 +78,7 @@ const PROBE_BW_CWND_GAIN: u32 = 512;
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     at: Duration,
-    /// By the network namespace and the kernel's number of the socket there.
+    /// By the network namespace and the socket's id in it.
     by_socket: BTreeMap<(u64, u64), Observed>,
 }
 
@@ -97,7 +98,7 @@ impl Connections {
         self.at = at;
     }
 
-    /// A connection as it is at this look.
+    /// Records a sample of a connection.
     pub fn take(&mut self, netns: u64, connection: Surveyed) {
         let now = (self.at, connection);
         match self.by_socket.get_mut(&(netns, now.1.cookie)) {
@@ -114,18 +115,18 @@ impl Connections {
         }
     }
 
-    /// How many there were at the last look.
+    /// Returns the number of connections in the latest scan.
     pub fn established(&self) -> usize {
         self.by_socket.values().filter(|connection| connection.last.0 == self.at).count()
     }
 
-    /// How many there were in a network namespace.
+    /// Returns the number of connections in a network namespace.
     pub fn established_in(&self, netns: u64) -> usize {
         let of = self.by_socket.range((netns, u64::MIN)..=(netns, u64::MAX));
         of.filter(|(_, connection)| connection.last.0 == self.at).count()
     }
 
-    /// Those that had data to send, fastest first.
+    /// Returns the connections that had data to send, fastest first.
     pub fn judge(self, machine: &Machine, namespaces: &[Namespace]) -> Vec<Connection> {
         let name = |netns| {
             namespaces.iter().find(|namespace| namespace.netns == netns).and_then(|namespace| namespace.name.clone())
@@ -143,7 +144,7 @@ impl Connections {
 }
 
 impl Observed {
-    /// The rule of the paper, on what is known from outside.
+    /// Applies the rule of the paper to values visible from outside the kernel.
     fn look(&mut self) {
         let info = &self.last.1.socket.info;
         let CcInfo::Bbr { bw_bps, min_rtt_us, cwnd_gain, .. } = self.last.1.socket.cc else { return };

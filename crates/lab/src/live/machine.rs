@@ -1,8 +1,8 @@
-//! How much of its CPUs a machine gets.
+//! Measures the share of CPU time that a machine gets.
 //!
-//! Three witnesses, none of which knows everything: what the hypervisor says that it stole (not all say so, and none
-//! counts time that a quota takes), how long tasks had to wait for each other (pressure, which says nothing of the
-//! hypervisor), and clocks of our own on every CPU that want to tick each millisecond.
+//! It combines three incomplete sources: the hypervisor's steal counter (not all hypervisors report one, and none
+//! includes time withheld by a quota), the time that tasks waited for each other (pressure, which does not include the
+//! hypervisor), and timers on every CPU that should fire each millisecond.
 
 use crate::net::{holder::FIFO_PRIORITY, set_fifo};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -13,15 +13,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How much of its CPUs a machine got.
+/// The share of CPU time that a machine got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Machine {
     /// CPUs that this process may use.
     pub cpus: usize,
-    /// Of the time in which there was something to do, what the hypervisor says that it gave to others. Nothing: it
-    /// says so of no time, or the kernel does not tell.
+    /// Share of busy time that the hypervisor reports as stolen. `None`: it reports none, or the kernel does not.
     pub steal_percent: Option<f64>,
-    /// Part of the time in which some task waited for a CPU. Nothing: the kernel does not tell.
+    /// Share of time in which some task waited for a CPU. `None`: the kernel does not report it.
     pub pressure_percent: Option<f64>,
     /// Part of the time in which the most hindered CPU did not run our clock although it should have.
     pub stalled_percent: f64,
@@ -32,9 +31,9 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The largest part of the time for which the hypervisor has others run, as far as one can know.
+    /// Returns the best estimate of the share of time in which the hypervisor runs others.
     pub fn away_percent(&self) -> f64 {
-        // Clocks that wait behind other tasks of this machine tell nothing of the hypervisor.
+        // Timers that wait behind other tasks of this machine are no evidence about the hypervisor.
         let stalled = if self.is_realtime { self.stalled_percent } else { 0.0 };
         self.steal_percent.unwrap_or(0.0).max(stalled)
     }
@@ -55,7 +54,7 @@ pub(super) struct Watch {
     clocks: Vec<JoinHandle<Beats>>,
 }
 
-/// What a clock found.
+/// Results of a timer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Beats {
     stalled: Duration,
@@ -77,7 +76,7 @@ impl Watch {
         Watch { start: Instant::now(), times: Times::read(), pressure: pressure_us(), is_over, clocks }
     }
 
-    /// Ends, and says what was found.
+    /// Ends, and returns the results.
     pub fn end(self) -> Machine {
         let lasted = self.start.elapsed();
         let times = self.times.zip(Times::read()).map(|(before, after)| after.since(before));
@@ -101,7 +100,7 @@ impl Watch {
 fn run_clock(cpu: usize, is_over: &AtomicBool) -> Beats {
     let mut only = CpuSet::new();
     only.set(cpu);
-    // A clock that may not stay watches whatever CPU it is on.
+    // If the thread cannot be pinned, it observes whatever CPU it runs on.
     let _ = sched_setaffinity(None, &only);
     let mut beats = Beats { is_realtime: set_fifo(FIFO_PRIORITY).is_ok(), ..Beats::default() };
     while !is_over.load(Ordering::Relaxed) {
@@ -116,7 +115,7 @@ fn run_clock(cpu: usize, is_over: &AtomicBool) -> Beats {
     beats
 }
 
-/// What all CPUs have spent their time on, in the kernel's ticks (proc_stat(5)).
+/// Time that all CPUs have spent by kind, in the kernel's ticks (proc_stat(5)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Times {
     busy: u64,
@@ -140,7 +139,7 @@ impl Times {
         Times { busy: self.busy.saturating_sub(before.busy), steal: self.steal.saturating_sub(before.steal) }
     }
 
-    /// Of the time in which there was something to do, what was stolen.
+    /// Returns the stolen share of busy time.
     fn steal_percent(self) -> Option<f64> {
         (self.steal > 0).then(|| 100.0 * self.steal as f64 / (self.busy + self.steal) as f64)
     }

@@ -1,10 +1,11 @@
-//! A running machine, looked at for some seconds: does it get its CPUs, and are BBR connections the slower for it?
+//! Observes a running machine for some seconds: whether it gets its CPUs, and whether BBR connections are slower if it
+//! does not.
 //!
-//! BBR paces: what it could not send while its machine was off CPU, it never catches up on. So a share of the CPU below
-//! 1/1.25 = 80 %, which its probing gain can still win back, costs it bandwidth, and then ever more
+//! BBR paces: it never catches up on what it could not send while its machine was off CPU. So a CPU share below 1/1.25
+//! = 80 %, for which its probing gain can still compensate, costs bandwidth, and then increasingly more
 //! (docs/concepts/cpu-contention.md).
 //!
-//! It reads kernel interfaces that all users may read, and changes nothing. Connections are those of all network
+//! It reads kernel interfaces that all users may read, and changes nothing. It covers the connections of all network
 //! namespaces that this process may enter and that exist at the start.
 
 mod connections;
@@ -22,30 +23,30 @@ use namespaces::Surveys;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// What was seen.
+/// The results.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Live {
-    /// How long it was looked at.
+    /// Duration of the observation.
     pub lasted_ms: u64,
     /// The machine.
     pub machine: Machine,
     /// Connections that had data to send, fastest first.
     pub connections: Vec<Connection>,
-    /// Established connections at the end, those that had nothing to send included.
+    /// Established connections at the end, including idle ones.
     pub established: usize,
     /// The network namespaces that were sampled.
     pub namespaces: Vec<Namespace>,
-    /// Those that could not be.
+    /// Namespaces that could not be sampled.
     pub missed: Missed,
 }
 
-/// How often connections are looked at.
+/// Sampling interval of connections.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// Looks at this machine, and at its connections, for `window`.
+/// Observes this machine and its connections for `window`.
 ///
 /// # Errors
-/// The kernel does not tell of the connections of this network namespace.
+/// The kernel does not list the connections of this network namespace.
 pub fn look(window: Duration) -> Result<Live, Error> {
     let mut surveys = Surveys::open()?;
     let mut connections = Connections::default();

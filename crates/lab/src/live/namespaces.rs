@@ -11,24 +11,24 @@ use std::io;
 pub struct Namespace {
     /// Its number, as `lsns` shows it.
     pub netns: u64,
-    /// What is in it: a container, a unit, a process; nothing: not known.
+    /// Container, unit or process in it; `None`: unknown.
     pub name: Option<String>,
-    /// Whether it is that of this process.
+    /// Whether it is the namespace of this process.
     pub own: bool,
     /// Established connections at the end.
     pub established: usize,
 }
 
-/// What could not be sampled.
+/// Namespaces that could not be sampled.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Missed {
-    /// Network namespaces that cannot be entered: what is in them, or their numbers.
+    /// Network namespaces that cannot be entered: their contents, or their numbers.
     pub namespaces: Vec<String>,
-    /// Processes whose network namespace is unknown: they may be in others.
+    /// Processes whose network namespace is unknown: they may be in further ones.
     pub hidden_processes: usize,
 }
 
-/// Asks in every network namespace.
+/// Surveys every network namespace.
 #[derive(Debug)]
 pub(super) struct Surveys {
     open: Vec<(Namespace, Survey)>,
@@ -67,7 +67,8 @@ impl Surveys {
             .try_for_each(|(namespace, survey)| survey.dump(&mut |connection| each(namespace.netns, connection)))
     }
 
-    /// What was sampled, and what was not. `established_in` counts the established connections of a namespace.
+    /// Returns the namespaces that were sampled, and those that were not. `established_in` counts the established
+    /// connections of a namespace.
     pub fn end(self, established_in: impl Fn(u64) -> usize) -> (Vec<Namespace>, Missed) {
         let ended = |(namespace, _): (Namespace, Survey)| Namespace {
             established: established_in(namespace.netns),

@@ -1,4 +1,4 @@
-//! What entered the path, what left it, and how long that took, per flow.
+//! Packets that entered and left the path, and their delays, per flow.
 
 use super::packet::{FlowKey, ParsedPacket, Protocol};
 use super::stream::Stream;
@@ -14,9 +14,9 @@ const MAX_ON_PATH: Span = Span::from_secs(10);
 pub struct FlowCount {
     /// Which flow.
     pub key: FlowKey,
-    /// When its first packet entered the path.
+    /// Time at which its first packet entered the path.
     pub first: Time,
-    /// When the last packet with payload left the path; `None`: none has.
+    /// Time at which the last packet with payload left the path; `None`: no packet did.
     pub last_delivery: Option<Time>,
     /// Packets that entered the path.
     pub entered_packets: u64,
@@ -26,7 +26,7 @@ pub struct FlowCount {
     pub retransmits: Option<u64>,
     /// Packets that left the path.
     pub delivered_packets: u64,
-    /// Payload that left the path; of TCP each byte once.
+    /// Payload bytes that left the path; for TCP, each byte once.
     pub delivered_bytes: u64,
     /// IP packets that left the path, in bytes.
     pub delivered_ip_bytes: u64,
@@ -53,7 +53,7 @@ pub struct FlowSample {
     pub retransmits: Option<u64>,
     /// Payload delivered since the sample before, per second.
     pub delivery_rate_bps: u64,
-    /// Mean one-way delay of the packets that left the path since the sample before; `None`: there were none.
+    /// Mean one-way delay of the packets that left the path since the previous sample; `None`: no packets.
     pub delay_us: Option<f64>,
 }
 
@@ -62,9 +62,9 @@ struct Flow {
     count: FlowCount,
     entered: Stream,
     delivered: Stream,
-    /// Number, in order of entry, behind the latest packet that left.
+    /// Sequence number, in order of entry, of the packet after the latest one that left.
     delivered_before: u64,
-    /// At the last sample: delivered bytes; since then: sum and number of delays.
+    /// Delivered bytes at the last sample; since then, sum and number of delays.
     sampled_bytes: u64,
     delay_sum_ns: u64,
     delay_count: u64,
@@ -80,7 +80,7 @@ struct Entry {
     at: Time,
 }
 
-/// The flows that were seen.
+/// The flows.
 #[derive(Debug)]
 pub(super) struct Ledger {
     flows: Vec<Flow>,
@@ -95,7 +95,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Creates an empty ledger; an interval of zero takes no samples.
+    /// Creates an empty ledger; with an interval of zero there are no samples.
     pub fn new(interval: Span) -> Ledger {
         Ledger {
             flows: Vec::new(),
@@ -221,7 +221,7 @@ impl Ledger {
         Some(entry)
     }
 
-    /// Counts as lost, and forgets, what has been on the path for too long.
+    /// Counts packets that have been on the path for too long as lost, and forgets them.
     fn sweep(&mut self, now: Time) {
         let flows = &mut self.flows;
         let mut stays = |entry: &Entry| {
@@ -303,7 +303,7 @@ mod tests {
         for number in [0, 2] {
             ledger.leave(at_ms(5), &packets[number]);
         }
-        // The last one has not been overtaken.
+        // The last packet was not overtaken.
         let count = ledger.counts().remove(0);
         assert_eq!((count.entered_packets, count.delivered_packets, count.lost_packets), (4, 2, 1));
         assert_eq!((count.delivered_bytes, count.retransmits), (2000, Some(0)));

@@ -1,4 +1,4 @@
-//! The meter: what each TCP or UDP flow gets through the path, from its packets alone.
+//! The meter: measures each TCP or UDP flow on the path from its packets alone.
 //!
 //! ```text
 //!  host ── interface ══════ path ══════ interface ── host
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A tap is an AF_PACKET socket on a host's interface. What the host sends enters the path there, behind the host's own
-//! queue discipline; what arrives has left it. A packet is known again at the other end by a hash of its headers and
-//! the first bytes of its payload, so that a packet that entered and never left is a loss on the path. The meter needs
-//! no help of the programs that send, and sees what kernels, guests and virtual time do alike.
+//! queue discipline; what arrives has left it. A packet is identified at the other end by a hash of its headers and the
+//! first bytes of its payload, so that a packet that entered and never left is a loss on the path. The meter needs no
+//! support by the sending programs, and works the same with kernels, guests and virtual time.
 //!
 //! It copies the first bytes of every packet on the interfaces of the path. With [`Settings::only`] it keeps flows of
 //! some addresses alone.
@@ -56,18 +56,18 @@ use std::time::Duration;
 use tap::Tap;
 use thalweg_units::{Span, Time};
 
-/// Between two scans of the rings: a tenth of what one of them holds at 1.2 Gbit/s.
+/// Interval between two scans of the rings: a tenth of what a ring holds at 1.2 Gbit/s.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Packets younger than this stay in their rings, so that one that leaves is never read before it has entered.
+/// Minimum age of packets that are read from the rings, so that a packet's entry is always read before its exit.
 const SETTLING_NS: u64 = 1_000_000;
 
-/// What a meter records.
+/// Settings of a meter.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Its clock; packets from before its start are ignored.
     pub clock: Clock,
-    /// Between samples; zero: none are taken.
+    /// Sampling interval; zero: no samples.
     pub interval: Span,
     /// Only flows from or to one of these; `None`: all flows.
     pub only: Option<Vec<SocketAddr>>,
@@ -75,7 +75,7 @@ pub struct Settings {
     pub until: Option<Time>,
 }
 
-/// Interfaces whose packets wait to be metered.
+/// Interfaces whose packets are metered.
 #[derive(Debug)]
 pub struct Taps(Vec<Tap>);
 
@@ -89,14 +89,14 @@ impl Taps {
     }
 }
 
-/// What a meter recorded.
+/// Results of a meter.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Counters of every flow and direction, in order of appearance.
     pub flows: Vec<FlowCount>,
     /// Samples, in order of time.
     pub samples: Vec<FlowSample>,
-    /// Packets that the meter missed because it was not given enough CPU time: then losses and bytes are wrong.
+    /// Packets that the meter missed because it did not get enough CPU time: losses and bytes are then wrong.
     pub missed_packets: u64,
 }
 
@@ -142,7 +142,7 @@ impl Meter {
         self.state.ledger.lock().unwrap_or_else(PoisonError::into_inner).counts()
     }
 
-    /// Reads what has been seen until now, and returns everything.
+    /// Reads the remaining packets, and returns all results.
     pub fn stop(mut self) -> Report {
         let missed_packets = self.join();
         let mut ledger = self.state.ledger.lock().unwrap_or_else(PoisonError::into_inner);
@@ -195,7 +195,7 @@ impl Reader {
         loop {
             let heads = self.taps.iter().enumerate().filter_map(|(index, tap)| {
                 let frame = tap.front()?;
-                // At one instant, packets enter before they leave.
+                // At the same instant, packets enter before they leave.
                 Some((self.stamps.monotonic_ns(frame.realtime_ns), !frame.is_outgoing, index))
             });
             let Some((at_ns, is_leaving, index)) = heads.min().filter(|(at_ns, ..)| *at_ns <= until_ns) else { return };

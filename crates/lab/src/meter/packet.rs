@@ -1,4 +1,4 @@
-//! What the meter reads of a packet: which flow it belongs to, how much it carries, and which packet it is.
+//! The fields of a packet that the meter reads: its flow, its size, and its identity.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,7 +8,7 @@ const TCP: u8 = 6;
 const UDP: u8 = 17;
 /// IPv6 extension headers that may stand before the transport header (RFC 8200, section 4).
 const EXTENSIONS: [u8; 3] = [0, 43, 60];
-/// TCP flags that take a sequence number of their own.
+/// TCP flags that take a sequence number.
 const SYN: u8 = 0x02;
 const FIN: u8 = 0x01;
 /// Bytes of the transport header and payload that identify a packet.
@@ -58,7 +58,7 @@ pub(super) struct ParsedPacket {
     pub payload_bytes: u64,
     /// The IP packet.
     pub ip_bytes: u64,
-    /// Number of packets on the wire: more than one where the kernel leaves segmentation to the interface.
+    /// Number of packets on the wire: more than one if the kernel leaves segmentation to the interface.
     pub packets: u64,
     /// TCP sequence number of the first byte of payload.
     pub sequence: u32,

@@ -62,7 +62,7 @@ fn report(stage: &Stage<'_>, servers: &[Served], report: &Report) -> HostReport 
     }
 }
 
-/// Whose packets these are: the server, the client's address, and whether they go the way of the data.
+/// Returns the server, the client's address, and whether the packets have the direction of the data.
 fn owner<'a>(servers: &'a [Served], key: &FlowKey) -> Option<(&'a Served, SocketAddr, bool)> {
     servers.iter().find_map(|served| {
         if key.from == served.address {

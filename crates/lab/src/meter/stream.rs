@@ -1,7 +1,7 @@
 //! Which bytes of a TCP stream have passed a point.
 
-/// The bytes that have passed, as a highest one and the holes below it. Positions count from 2^32, so that they stay
-/// positive below the first byte that was seen.
+/// The bytes that have passed, as the highest one and the holes below it. Positions count from 2^32, so that they stay
+/// positive below the first byte.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stream {
     /// Position and sequence number behind the highest byte.

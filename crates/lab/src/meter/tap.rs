@@ -1,4 +1,4 @@
-//! A socket that sees the packets of one interface.
+//! A socket that receives the packets of one interface.
 
 use crate::error::Error;
 use crate::packet_socket::{self, OFFLOAD_HEADER, Ring, RingSize};
@@ -30,7 +30,7 @@ pub struct TapPoint {
 pub(super) struct TapFrame<'a> {
     /// Reading of CLOCK_REALTIME.
     pub realtime_ns: u64,
-    /// Whether the host sends it; otherwise it arrives.
+    /// Whether the host sends the packet; otherwise it arrives.
     pub is_outgoing: bool,
     /// Payload of each packet that the interface cuts from this one; zero: it is one.
     pub segment_bytes: u64,
@@ -54,7 +54,7 @@ impl Tap {
     pub fn open(point: &TapPoint) -> Result<Tap, Error> {
         let opened = match &point.namespace {
             None => open(&point.interface),
-            // A thread of its own, so that the calling one stays in its namespace.
+            // A separate thread enters the namespace, so that the calling one stays in its own.
             Some(namespace) => thread::scope(|scope| {
                 let worker = thread::Builder::new().name("tap".to_owned()).spawn_scoped(scope, || {
                     enter(namespace)?;
@@ -76,7 +76,7 @@ impl Tap {
     /// Returns the oldest packet in the ring.
     pub fn front(&self) -> Option<TapFrame<'_>> {
         let frame = self.ring.front()?;
-        // Of the offload header: kind of segmentation, and bytes of a segment.
+        // From the offload header: kind of segmentation, and bytes of a segment.
         let segment_bytes = match frame.bytes.get(1..6) {
             Some(&[kind, _, _, low, high]) if kind != 0 => u64::from(u16::from_ne_bytes([low, high])),
             _ => 0,

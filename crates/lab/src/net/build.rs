@@ -9,20 +9,20 @@ use std::net::IpAddr;
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
-/// What every namespace needs first.
+/// First command in every namespace.
 pub(crate) const LOOPBACK: &str = "ip link set lo up";
 
 /// The bridge in the namespace of a guest.
 const BRIDGE: &str = "bridge";
 
-/// An interface of the router and the host at its other end.
+/// A router's interface and the host at its other end.
 struct Wire<'a> {
     interface: String,
     place: &'a Place,
     seat: Seat,
 }
 
-/// Everything but the router's queue disciplines.
+/// Makes everything except the router's queue disciplines.
 pub(crate) fn build(
     shell: &mut Shell,
     experiment: &Experiment,
@@ -61,7 +61,7 @@ pub(crate) fn build(
 /// Makes the namespaces of these hosts and of the router.
 pub(crate) fn namespaces<'a>(shell: &mut Shell, hosts: impl Iterator<Item = &'a Place>) -> Result<(), Error> {
     let mut acts = vec![
-        // A file system of our own over /run, so that the names of namespaces cannot collide.
+        // A separate file system over /run, so that the names of namespaces cannot collide.
         ("mount -t tmpfs thalweg /run", Act::Cover(c"/run".into(), c"thalweg".into())),
         ("mkdir /run/netns", Act::MakeFolder(c"/run/netns".into())),
     ];
@@ -99,12 +99,12 @@ fn lay(commands: &mut Vec<String>, wire: &Wire<'_>, link: LinkKind) {
     }
 }
 
-/// The host's end of its cable.
+/// Commands for the host's end of its link.
 fn settle(place: &Place) -> Vec<String> {
     be_silent(HOST_INTERFACE).into_iter().chain(inside(place)).collect()
 }
 
-/// What makes a host of whatever has the interface: a namespace, or a guest.
+/// Commands that configure a host in whatever has the interface: a namespace, or a guest.
 pub(crate) fn inside(place: &Place) -> Vec<String> {
     let (host, router) = (place.address, places::gateway(place.address));
     let router_mac = places::mac_text(places::mac(router));
@@ -112,7 +112,7 @@ pub(crate) fn inside(place: &Place) -> Vec<String> {
         LOOPBACK.to_owned(),
         format!("ip link set {HOST_INTERFACE} up"),
         format!("ip addr add {} dev {HOST_INTERFACE}", with_prefix(host)),
-        // `default` alone would be that of IPv4.
+        // `default` alone would be the default route of IPv4.
         format!("ip route add {} via {router}", if host.is_ipv6() { "::/0" } else { "default" }),
         format!("ip neigh add {router} lladdr {router_mac} dev {HOST_INTERFACE} nud permanent"),
     ]
@@ -140,8 +140,8 @@ fn bridge() -> Vec<String> {
     commands
 }
 
-/// Keeps IPv6 from announcing itself on an interface: its packets would be in the experiment's queues. Comes before the
-/// interface is up.
+/// Keeps IPv6 from sending its own packets on an interface, which would enter the experiment's queues. Must run before
+/// the interface is up.
 pub(crate) fn be_silent(interface: &str) -> Option<String> {
     Path::new("/proc/sys/net/ipv6").exists().then(|| format!("ip link set {interface} addrgenmode none"))
 }

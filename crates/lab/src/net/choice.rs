@@ -4,14 +4,14 @@ use crate::error::Error;
 use crate::net::{LinkKind, netem, probe};
 use thalweg_plan::plan::{Emulator, Experiment, Queue, Traces};
 
-/// Which link plays an experiment on this machine, and why, in words.
+/// Selects the kind of link for an experiment on this machine, with the reason as text.
 ///
-/// The relay, unless the scenario says otherwise: it does what the simulator does, and any kernel can run it. Queue
-/// disciplines are the way out where packet sockets are refused.
+/// The default is the relay: it behaves like the simulator and runs on any kernel. Queue disciplines are the fallback
+/// if packet sockets are refused.
 ///
 /// # Errors
-/// The experiment asks for a link that this machine does not have (`no-packet-sockets`, `no-qdisc`), or asks of netem
-/// what it cannot do (`not-on-netem`), or of the relay (`not-on-relay`).
+/// The experiment requests a link that this machine does not have (`no-packet-sockets`, `no-qdisc`), or something that
+/// netem (`not-on-netem`) or the relay (`not-on-relay`) cannot do.
 pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
     let netem = || netem::check(experiment, traces, &probe::qdiscs()?);
     if [&experiment.forward, &experiment.reverse].into_iter().any(|link| matches!(link.queue, Queue::Cake { .. })) {
@@ -29,10 +29,10 @@ pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind
     choose(experiment.engine.link, Able { relay: probe::packet_sockets, netem })
 }
 
-/// Which link plays an experiment where time is virtual, and why, in words.
+/// Selects the kind of link for an experiment in virtual time, with the reason as text.
 ///
 /// # Errors
-/// The experiment asks for the relay (`not-in-virtual-time`), or of netem what it cannot do (`not-on-netem`).
+/// The experiment requests the relay (`not-in-virtual-time`), or something that netem cannot do (`not-on-netem`).
 pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind, String), Error> {
     match experiment.engine.link {
         Emulator::Relay => Err(Error::new(
@@ -51,7 +51,7 @@ pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> 
     }
 }
 
-/// Questions, asked only where the answer matters.
+/// Checks of the machine, run only if the answer matters.
 struct Able<R, N> {
     relay: R,
     netem: N,

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //!  engine ── stdin ──► unshare [--user --map-root-user] --net --mount cat        the holder
-//!                        └ its /run/netns/{router,receiver,sender,…}             named namespaces that it alone sees
+//!                        └ its /run/netns/{router,receiver,sender,…}             named namespaces that only it sees
 //! ```
 //!
-//! The holder ends when its standard input does. Namespaces end with the last process in them, so nothing is left of
-//! the network once the engine is gone, however it went. Commands enter before they start, as `nsenter` does; `ip -n`
-//! and `ip netns exec` would mount `/sys` anew, which an ordinary user may not do everywhere.
+//! The holder exits at the end of its standard input. Namespaces end with their last process, so nothing of the network
+//! is left after the engine has exited, for whatever reason. Commands enter before they start, as `nsenter` does; `ip
+//! -n` and `ip netns exec` would mount `/sys` again, which an ordinary user may not do everywhere.
 //!
-//! Root needs no user namespace, and is better off without: a process that is root in a user namespace only may not ask
-//! for SCHED_FIFO. Where root is refused (containers), a user namespace is tried.
+//! Root needs no user namespace, and avoids it: a process that is root only in a user namespace may not use SCHED_FIFO.
+//! Where root is refused (containers), a user namespace is tried.
 //!
 //! Source: unshare(1), nsenter(1), namespaces(7), user_namespaces(7), ip-netns(8).
 
@@ -29,11 +29,10 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long making or ending namespaces may take before we give up. Both take milliseconds; the rest is for machines
-/// that are busy or that run inside others.
+/// Timeout for making or ending namespaces. Both take milliseconds; the rest is a margin for busy and nested machines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Priority under SCHED_FIFO of those who have one: between the kernel's own threads.
+/// Priority under SCHED_FIFO: between the kernel's own threads.
 pub(crate) const FIFO_PRIORITY: i32 = 50;
 
 /// A process that keeps namespaces alive; dropping it ends them.
@@ -119,8 +118,8 @@ impl Holder {
         Ok(command)
     }
 
-    /// A program in a named network namespace that is otherwise as if it were started outside: it keeps the file
-    /// system, the environment, the folder and the process group.
+    /// Returns a command that runs in a named network namespace, but keeps the file system, the environment, the folder
+    /// and the process group of this process.
     ///
     /// # Errors
     /// The namespace does not exist.
@@ -153,8 +152,8 @@ impl Holder {
         File::open(namespace.map_or_else(|| self.own("net"), |name| self.path(name)))
     }
 
-    /// Those of the holder but for the network. The user namespace comes first: entering it gives the right to enter
-    /// others.
+    /// The holder's namespaces except the network. The user namespace comes first: entering it gives the right to enter
+    /// the others.
     fn namespaces(&self) -> io::Result<Vec<File>> {
         let kinds = if self.has_user_namespace { &["user", "mnt"][..] } else { &["mnt"] };
         kinds.iter().map(|kind| File::open(self.own(kind))).collect()
@@ -169,17 +168,17 @@ impl Holder {
         self.child.id()
     }
 
-    /// File that stands for a named namespace, seen from outside.
+    /// Path of a named namespace's file, from outside.
     fn path(&self, namespace: &str) -> String {
         format!("/proc/{}/root/run/netns/{namespace}", self.pid())
     }
 
-    /// What tells the network namespace apart from others while it exists: its inode. No name: the holder's own.
+    /// Returns the identity of a network namespace while it exists: its inode. No name: the holder's own.
     pub fn identity(&self, namespace: Option<&str>) -> io::Result<u64> {
         Ok(self.network(namespace)?.metadata()?.ino())
     }
 
-    /// Ends the process, politely first, and waits for it.
+    /// Terminates the process, first with SIGTERM, and waits for it.
     pub fn end(&mut self) {
         drop(self.child.stdin.take());
         if wait_for(&mut self.child, PATIENCE).is_none() {
@@ -201,7 +200,7 @@ pub(crate) fn alone(command: &mut Command) -> &mut Command {
     command.process_group(0).env("PATH", search_path()).env("LC_ALL", "C")
 }
 
-/// How a process ended; `None` if it has not within `patience`.
+/// Exit status of a process; `None` if it is still running after `patience`.
 pub(crate) fn wait_for(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     /// Between two checks.
     const PAUSE: Duration = Duration::from_millis(1);

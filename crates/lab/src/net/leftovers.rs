@@ -1,4 +1,4 @@
-//! Processes that still live in the namespaces of a network.
+//! Processes that still run in the namespaces of a network.
 
 use crate::error::Error;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
-/// How long processes that were told to end may take for it.
+/// Timeout for processes to exit after they were terminated.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Waits until only the holder lives in these network namespaces. Call it while the holder holds them: afterwards their
@@ -34,7 +34,7 @@ pub(crate) fn wait(identities: &BTreeSet<u64>, holder: u32) -> Result<(), Error>
     }
 }
 
-/// Process ids and names. Processes that we may not look at are not ours.
+/// Returns process ids and names. Processes of other users, which cannot be inspected, are not ours.
 pub(crate) fn processes(identities: &BTreeSet<u64>) -> Vec<(u32, String)> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

@@ -1,6 +1,6 @@
-//! What an experiment's links are made of.
+//! Implementation of an experiment's links.
 
-/// What plays the links.
+/// Implementation of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// Our emulator, in a process.

@@ -49,7 +49,7 @@ use sys::Act;
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_units::Span;
 
-/// A network that exists. Dropping it ends it.
+/// A network. Dropping it removes it.
 #[derive(Debug)]
 pub struct Network {
     shell: Shell,
@@ -62,16 +62,16 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] queue disciplines, too.
+    /// Makes namespaces, interfaces, addresses, routes and neighbours; with [`LinkKind::Netem`] also queue disciplines.
     /// The experiment's links name no traces or profiles.
     ///
     /// # Errors
-    /// The machine refuses something, or the experiment asks for what this kind of link cannot do.
+    /// The machine refuses something, or the experiment requests something that this kind of link cannot do.
     pub fn build(experiment: &Experiment, link: LinkKind) -> Result<Network, Error> {
         Network::build_with(experiment, &Traces::default(), link, TIMER_SLACK, Seat::Namespace)
     }
 
-    /// The same where timers are never later than `slack`, and where senders live elsewhere.
+    /// The same where timers are never later than `slack`, and where senders run elsewhere.
     ///
     /// # Errors
     /// As [`Network::build`].
@@ -112,7 +112,7 @@ impl Network {
         experiment: &Experiment,
         link: LinkKind,
     ) -> Result<BTreeMap<String, BTreeMap<String, String>>, Error> {
-        // All namespaces are born with the same values.
+        // All new namespaces have the same values.
         let files = [c"/proc/sys/net/ipv4/tcp_rmem", c"/proc/sys/net/ipv4/tcp_wmem"];
         let answers = self.shell.holder.act(files.map(|file| Act::Read(file.into())).into()).unwrap_or_default();
         let text: String = answers.iter().flatten().map(|text| String::from_utf8_lossy(text)).collect();
@@ -170,7 +170,7 @@ impl Network {
         (senders.collect(), port(&self.receiver, places::RECEIVER_INTERFACE.to_owned()))
     }
 
-    /// What the router has to read and to change during the experiment, if its links are queue disciplines. The
+    /// Returns what the router has to read and to change during the experiment, if its links are queue disciplines. The
     /// commands are to be run in the router's namespace.
     pub fn qdiscs(&self) -> protocol::Qdiscs {
         self.qdiscs.clone()
@@ -223,7 +223,7 @@ impl Network {
         self.shell.holder.pid()
     }
 
-    /// The commands that make a host of a guest, once it has its card.
+    /// Returns the commands that configure a guest as a host, once it has its network interface.
     pub(crate) fn inside(&self, place: &Place) -> Vec<String> {
         build::inside(place)
     }
@@ -233,15 +233,15 @@ impl Network {
         self.shell.note(line);
     }
 
-    /// What was done so far: a shell script, one executed command per line.
+    /// Returns the executed commands: a shell script, one per line.
     pub fn commands(&self) -> &str {
         self.shell.script()
     }
 
-    /// Ends the network, once the processes in it are gone; it waits for them a little.
+    /// Removes the network after the processes in it have exited; waits for them for a short time.
     ///
     /// # Errors
-    /// `leftovers`: some do not go. The holder has ended all the same, so the namespaces go with the last of them.
+    /// `leftovers`: some do not exit. The holder has exited all the same, so the namespaces end with the last of them.
     pub fn close(mut self) -> Result<(), Error> {
         let outcome = leftovers::wait(&self.identities, self.shell.holder.pid());
         self.shell.holder.end();

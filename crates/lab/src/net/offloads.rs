@@ -1,13 +1,12 @@
-//! Offloads: with them, what looks like a packet on the path may be up to 64 KiB of many.
+//! Offloads: with them, a packet on the path may have up to 64 KiB and consist of many segments.
 //!
-//! TSO and GSO make such packets at the sender, and UDP segmentation those of QUIC stacks; GRO puts received ones
-//! together. Without them a queue counts the packets that it counts in the simulator, and the meter sees each: before
-//! Linux 6.2, packet sockets with an offload header drop packets that are to be cut by UDP segmentation. Checksums stay
-//! as they are: between namespaces nothing is damaged, and computing them would take time for nothing.
+//! TSO and GSO make such packets at the sender, and UDP segmentation those of QUIC stacks; GRO merges received ones.
+//! Without offloads, a queue counts the same packets as in the simulator, and the meter sees each: before Linux 6.2,
+//! packet sockets with an offload header drop packets that are to be cut by UDP segmentation. Checksum offloads stay
+//! on: between namespaces nothing is damaged, and computing checksums would waste time.
 //!
-//! `ethtool` switches them, since it knows which features of a new kernel belong to TSO. Whether they are off is asked
-//! of the kernel in the way that `ethtool` had before netlink, which every kernel still understands: that needs no
-//! program.
+//! `ethtool` changes them, since it knows which features of a new kernel belong to TSO. Whether they are off is queried
+//! with the ioctl that `ethtool` used before netlink, which every kernel still supports: that needs no program.
 //!
 //! Source: ethtool(8); Linux Documentation/networking/segmentation-offloads.rst, include/uapi/linux/ethtool.h.
 
@@ -17,11 +16,11 @@ use crate::net::sys::{Act, Answer};
 use std::ffi::CString;
 use std::io;
 
-/// Something that has to be off.
+/// A feature that has to be off.
 struct Feature {
-    /// As `ethtool -k` names it.
+    /// Its name in `ethtool -k`.
     name: &'static str,
-    /// `ETHTOOL_GTSO` and so on: the command that asks for it.
+    /// `ETHTOOL_GTSO` and so on: the command that queries it.
     get: u32,
 }
 
@@ -31,7 +30,7 @@ const FEATURES: [Feature; 3] = [
     Feature { name: "generic-receive-offload", get: 0x2b },
 ];
 
-/// Turns them off on interfaces, each in its namespace, and looks whether they are.
+/// Turns them off on interfaces, each in its namespace, and verifies that they are off.
 pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result<(), Error> {
     let broken = |error: io::Error| not_started("a child of ours", &error);
     let mut acts = Vec::new();

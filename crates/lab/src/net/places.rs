@@ -1,4 +1,4 @@
-//! Who lives where: namespaces, their addresses, and the flows that each sends and receives.
+//! The hosts: namespaces, their addresses, and the flows that each sends and receives.
 //!
 //! ```text
 //!  sender    10.77.1.2 eth0 ──── s1 10.77.1.1 ┐
@@ -6,9 +6,9 @@
 //!  ...                                        ┘
 //! ```
 //!
-//! Flows of one scenario host with different extra RTTs need different ways back, so they get namespaces of their own:
-//! the first is named like the host, the others have a number behind. The router's addresses are there with queue
-//! disciplines only; the relay carries packets without being addressed.
+//! Flows of one scenario host with different extra RTTs need different reverse paths, so they get separate namespaces:
+//! the first is named like the host, the others have a number appended. The router has addresses with queue disciplines
+//! only; the relay carries packets without being addressed.
 //!
 //! With IPv6, the addresses are `fd77:0:0:i::h`: fd77:0:0:1::2 instead of 10.77.1.2.
 //!
@@ -36,26 +36,26 @@ const MAX_SENDERS: usize = 254;
 const HOST: u8 = 2;
 const GATEWAY: u8 = 1;
 
-/// A host of the network: a namespace of its own.
+/// A host of the network: a separate namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Name of the namespace: `sender`, `sender-2`, `receiver`.
     pub name: String,
     /// Name of the host in the scenario.
     pub host: String,
-    /// What the way of its flows is longer than the path, both directions together.
+    /// Additional RTT of its flows beyond that of the path.
     pub extra_rtt: Span,
     /// Its address.
     pub address: IpAddr,
     /// Ethernet address of its interface `eth0`.
     pub mac: [u8; 6],
-    /// Places in the plan of the flows whose data it sends.
+    /// Indices in the plan of the flows whose data it sends.
     pub flows: Vec<usize>,
-    /// Places in the plan of the flows whose data it receives.
+    /// Indices in the plan of the flows whose data it receives.
     pub receives: Vec<usize>,
-    /// Whether background traffic leaves from it or goes to it.
+    /// Whether it sends or receives background traffic.
     pub background: bool,
-    /// Queue discipline that its interface is to have; nothing: the one that its kernel gives it.
+    /// Queue discipline of its interface; `None`: the kernel's default.
     pub qdisc: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// Where the sending hosts live.
+/// Where the sending hosts run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seat {
     /// In the namespaces themselves.
@@ -80,7 +80,7 @@ pub enum Seat {
     Guest,
 }
 
-/// What the card of a guest is connected to.
+/// The device to which the network interface of a guest is connected.
 pub const GUEST_TAP: &str = "tap";
 
 /// The router's interface towards sender number `i`, from 1.
@@ -111,7 +111,7 @@ fn address_of(is_ipv6: bool, network: u8, host: u8) -> IpAddr {
     }
 }
 
-/// Ethernet address that stands for an address.
+/// Ethernet address derived from an IP address.
 pub(crate) fn mac(address: IpAddr) -> [u8; 6] {
     let (network, host) = match address {
         IpAddr::V4(address) => (address.octets()[2], address.octets()[3]),
@@ -171,7 +171,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
     for flow in &experiment.flows {
         place_of_flow.push(place_of(&flow.host, flow.extra_rtt_ns)?);
     }
-    // Background traffic has no host of its own in a scenario.
+    // In a scenario, background traffic has no host.
     let background = if experiment.background.is_empty() { None } else { Some(place_of("sender", Span::ZERO)?) };
 
     for (number, (flow, place)) in experiment.flows.iter().zip(place_of_flow).enumerate() {
@@ -197,7 +197,7 @@ pub(crate) fn places(experiment: &Experiment) -> Result<(Vec<Place>, Place), Err
     Ok((senders, receiver))
 }
 
-/// A namespace's name that nothing else has: the host's, if its first namespace may have it, else with a number behind.
+/// Returns an unused name for a namespace: the host's name for its first namespace, else with a number appended.
 fn unused_name(host: &str, senders: &[Place], experiment: &Experiment) -> String {
     let is_fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let plain: String = host.chars().map(|c| if is_fine(c) { c } else { '-' }).collect();

@@ -1,5 +1,5 @@
-//! What this machine's kernel has, and what it lets us do. Nothing is guessed from names or versions: everything is
-//! tried, in a throw-away namespace.
+//! Capabilities of this machine's kernel, and permissions. Nothing is derived from names or versions: everything is
+//! tried, in a temporary namespace.
 
 use crate::error::Error;
 use crate::net::holder::{FIFO_PRIORITY, Holder, search_path};
@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 /// message names what to install, before the first experiment.
 const TOOLS: &[&str] = &["unshare", "cat", "ip", "tc", "ethtool"];
 
-/// Whether the kernel has IPv6.
+/// Checks that the kernel has IPv6.
 ///
 /// # Errors
 /// `no-ipv6`: it does not, or it is switched off.
@@ -54,17 +54,17 @@ const QDISCS: &[(&str, &str)] = &[
     ("dualpi2", ""),
 ];
 
-/// The action of filters that drops what exceeds a rate; it stands among the queue disciplines that the kernel takes.
+/// The filter action that drops what exceeds a rate; it is listed among the supported queue disciplines.
 pub(crate) const POLICE: &str = "police";
 
-/// What was found out about the kernel that we run on.
+/// Cached results about the running kernel.
 static NAMESPACES: OnceLock<Result<(), Error>> = OnceLock::new();
 static ALGORITHMS: OnceLock<Result<Vec<String>, Error>> = OnceLock::new();
 static DISCIPLINES: OnceLock<Result<BTreeSet<String>, Error>> = OnceLock::new();
 
 /// Uses the results of an earlier probe of this kernel.
 pub(crate) fn believe(algorithms: Vec<String>, qdiscs: BTreeSet<String>) {
-    // What was tried here already is known better.
+    // Results that this process has found itself take precedence.
     let _ = (ALGORITHMS.set(Ok(algorithms)), DISCIPLINES.set(Ok(qdiscs)));
 }
 
@@ -79,7 +79,7 @@ pub fn algorithms() -> Vec<String> {
     names.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whether this machine lets us make namespaces, and has the tools for it.
+/// Checks that this machine allows making namespaces, and has the tools for it.
 ///
 /// # Errors
 /// `no-tool`: a program is missing. `no-namespaces`: they are refused. The hint names the package or the setting.
@@ -126,22 +126,22 @@ pub fn qdiscs() -> Result<BTreeSet<String>, Error> {
     DISCIPLINES.get_or_init(find).clone()
 }
 
-/// Whether we may start processes under SCHED_FIFO.
+/// Whether this process may start processes under SCHED_FIFO.
 pub fn is_realtime_allowed() -> bool {
     sys::may_have_fifo(FIFO_PRIORITY)
 }
 
-/// Whether a program is in the search path, system folders included.
+/// Whether a program is in the search path, including system folders.
 pub fn has_tool(name: &str) -> bool {
     tool(name).is_some()
 }
 
-/// Where a program is.
+/// Returns the path of a program.
 pub(crate) fn tool(name: &str) -> Option<PathBuf> {
     search_path().split(':').map(|folder| Path::new(folder).join(name)).find(|place| place.is_file())
 }
 
-/// Whether a namespace of ours may have a tap device and a bridge, which connect a guest.
+/// Checks that a namespace may have a tap device and a bridge, which connect a guest.
 ///
 /// # Errors
 /// `no-tap`, with what has to be changed.
@@ -154,10 +154,10 @@ pub(crate) fn taps() -> Result<(), Error> {
     })
 }
 
-/// Whether the relay can see packets in a namespace of ours.
+/// Checks that the relay can receive packets in a new namespace.
 ///
 /// # Errors
-/// Why not, in words.
+/// The reason as text.
 pub(crate) fn packet_sockets() -> Result<(), String> {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     let find = || {

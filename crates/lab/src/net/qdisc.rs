@@ -1,8 +1,8 @@
-//! The queue discipline of a sending host's own interface, where the scenario names one: what TCP sends goes through it
-//! before it comes to the path.
+//! The queue discipline of a sending host's own interface, if the scenario names one: TCP's packets pass it before they
+//! enter the path.
 //!
-//! The same command makes it in a namespace and in a guest. Its parameters are the kernel's standard ones. It has a
-//! handle, by which its counters are found at the end.
+//! The same command makes it in a namespace and in a guest. Its parameters are the kernel's defaults. It has a handle,
+//! by which its counters are found at the end.
 
 use crate::diag;
 use crate::error::Error;
@@ -27,12 +27,12 @@ pub(crate) fn is_name(name: &str) -> bool {
     (1..=MAX_NAME_BYTES).contains(&name.len()) && name.chars().all(is_plain) && !name.starts_with('-')
 }
 
-/// The command that gives it to the interface of a host.
+/// Returns the command that adds it to the interface of a host.
 pub(crate) fn command(name: &str) -> String {
     format!("tc qdisc replace dev {HOST_INTERFACE} root handle {HANDLE} {name}")
 }
 
-/// Gives it to a host that lives in a namespace.
+/// Adds it to a host in a namespace.
 ///
 /// # Errors
 /// `no-qdisc`: the kernel does not have it, or wants parameters.
@@ -47,18 +47,18 @@ pub(super) fn set(shell: &mut Shell, place: &Place, name: &str) -> Result<(), Er
     })
 }
 
-/// Queue disciplines that the kernel takes without parameters, of those that hosts usually have.
+/// Returns the common queue disciplines of hosts that the kernel accepts without parameters.
 ///
 /// # Errors
-/// The system refuses what it takes to find out.
+/// The system refuses the test.
 fn of_hosts() -> Result<BTreeSet<String>, Error> {
     accepted(&OF_HOSTS.map(|name| (name, "")))
 }
 
-/// Those of these that the kernel takes, with these parameters.
+/// Returns those of these that the kernel accepts with these parameters.
 ///
 /// # Errors
-/// The system refuses what it takes to find out.
+/// The system refuses the test.
 pub(super) fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, Error> {
     let mut shell = Shell::start()?;
     shell.run(None, "ip link add t0 type veth peer name t1")?;
@@ -75,7 +75,7 @@ pub(super) fn accepted(candidates: &[(&str, &str)]) -> Result<BTreeSet<String>, 
 /// Whether a filter of htb can drop what exceeds a rate.
 ///
 /// # Errors
-/// The system refuses what it takes to find out.
+/// The system refuses the test.
 pub(super) fn has_policers() -> Result<bool, Error> {
     let mut shell = Shell::start()?;
     shell.run(None, "ip link add t0 type veth peer name t1")?;
@@ -87,16 +87,16 @@ pub(super) fn has_policers() -> Result<bool, Error> {
     Ok(shell.run_all(None, &lines.map(str::to_owned)).is_ok())
 }
 
-/// The error where a host cannot have it. `said` is what the kernel said, `has` what could be had instead.
+/// Returns the error for a host that cannot have it. `reason` is the kernel's message, `has` lists the alternatives.
 pub(crate) fn refused(host: &str, name: &str, reason: &str, has: &str, hint: impl Into<String>) -> Error {
     let message = format!("host.{host}.qdisc: the queue discipline `{name}` cannot be had: {reason}; {has}");
     Error::new("no-qdisc", message, hint)
 }
 
-/// What it has counted in the host of this name, which we are; nothing where the scenario names none.
+/// Returns its counters in the host of this name, which this process is; `None` if the scenario names none.
 ///
 /// # Errors
-/// The kernel does not tell.
+/// The kernel does not report them.
 pub(crate) fn measured(experiment: &Experiment, host: &str) -> Result<BTreeMap<String, f64>, Error> {
     if experiment.hosts.get(host).is_none_or(|host| host.qdisc.is_none()) {
         return Ok(BTreeMap::new());

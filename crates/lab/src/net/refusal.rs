@@ -1,4 +1,4 @@
-//! Why this machine refuses namespaces, and what its administrator would have to type.
+//! The reason why this machine refuses namespaces, and the commands with which its administrator allows them.
 //!
 //! Source: user_namespaces(7), namespaces(7); Debian's kernel.unprivileged_userns_clone and Ubuntu's
 //! kernel.apparmor_restrict_unprivileged_userns are patches of these distributions.

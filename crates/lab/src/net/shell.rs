@@ -1,7 +1,7 @@
-//! Commands in the namespaces of a network, and the script of what was done.
+//! Runs commands in the namespaces of a network, and keeps a script of them.
 //!
 //! The script holds every command that changed something, as it would be typed inside `unshare -Urnm bash` (as root:
-//! `unshare -nm bash`); how we got inside is left out. A line with `#` is for the reader.
+//! `unshare -nm bash`); entering the namespaces is left out. Lines with `#` are comments.
 
 use crate::error::Error;
 use crate::net::holder::Holder;
@@ -18,7 +18,7 @@ const HEADER: &str = "\
 PATH=$PATH:/usr/sbin:/sbin
 ";
 
-/// A holder, and what was done in it.
+/// A holder, and the commands that were run in it.
 #[derive(Debug)]
 pub(crate) struct Shell {
     pub holder: Holder,
@@ -39,11 +39,11 @@ impl Shell {
         self.script.push('\n');
     }
 
-    /// Runs a command that changes something: words with spaces between them. No word holds a space or a
-    /// character that a shell would read in its own way.
+    /// Runs a command that changes something: words separated by spaces. No word contains a space or a character that
+    /// is special to a shell.
     ///
     /// # Errors
-    /// `no-tool`, or `command-failed` with what the command said.
+    /// `no-tool`, or `command-failed` with the command's output.
     pub fn run(&mut self, namespace: Option<&str>, line: &str) -> Result<(), Error> {
         self.run_all(namespace, &[line.to_owned()])
     }
@@ -76,7 +76,7 @@ impl Shell {
                 command.args(["-batch", "-"]).stdin(Stdio::piped()).spawn().map_err(|error| started(&error))?;
             if let Some(mut stdin) = child.stdin.take() {
                 let arguments: String = batch.iter().map(|line| format!("{}\n", &line[program.len() + 1..])).collect();
-                // It does not read to the end if something fails, and says what.
+                // The program stops reading when a command fails, and reports that.
                 let _ = stdin.write_all(arguments.as_bytes());
             }
             child.wait_with_output().map_err(|error| started(&error))?
@@ -176,12 +176,13 @@ pub(crate) fn failed(namespace: Option<&str>, line: &str, message: &str) -> Erro
     )
 }
 
-/// The first word.
+/// Returns the first word.
 fn program_of(line: &str) -> &str {
     line.split(' ').next().unwrap_or_default()
 }
 
-/// Which command of a batch failed, and what it said. Behind that, `ip` and `tc` say `Command failed -:3` of the third.
+/// Finds the command of a batch that failed, and its message, after which `ip` and `tc` print `Command failed -:3` for
+/// the third.
 fn who_failed<'a>(batch: &'a [String], stderr: &str) -> (&'a str, String) {
     let number = |line: &str| line.strip_prefix("Command failed -:")?.trim().parse::<usize>().ok()?.checked_sub(1);
     let failed = stderr.lines().find_map(number).and_then(|number| batch.get(number)).or(batch.last());
@@ -197,7 +198,7 @@ fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./:=,@%+".contains(c))
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 fn quote(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     if is_plain(&word) { word.into_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
@@ -225,7 +226,7 @@ mod tests {
         assert_eq!(error.code, "command-failed");
         assert!(error.message.starts_with("`ip link set no-such-link up` failed: "), "{error}");
         assert!(error.message.contains("no-such-link\"") && !error.message.contains("-:2"), "{error}");
-        // What stands behind it is not run.
+        // Commands after the failed one are not run.
         assert!(shell.run(None, "ip link set late up").is_err());
     }
 }

@@ -1,8 +1,8 @@
-//! What is done in namespaces that we are not in: by a child that enters them between fork and exec.
+//! System calls in other namespaces, made by a child that enters them between fork and exec.
 //!
-//! A process with several threads cannot enter a user namespace itself. A child can, for it has one thread until it
-//! becomes another program. What takes a system call or two, it does itself and ends: a program for each of them would
-//! cost more than all else, inside a guest above all.
+//! A process with several threads cannot enter a user namespace itself. A child can, since it has one thread until
+//! exec. Work that takes a few system calls is done by the child itself, which then exits: a program for each would
+//! cost more than everything else, especially in a guest.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString};
@@ -12,12 +12,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Something to do, which may be refused.
+/// An operation, which may be refused.
 #[derive(Debug)]
 pub(crate) enum Act {
-    /// Give a TCP socket this congestion control.
+    /// Set this congestion control on a TCP socket.
     Algorithm(CString),
-    /// Open a socket that sees every packet.
+    /// Open a packet socket for all protocols.
     PacketSocket,
     /// Cover this folder with an empty file system of this name.
     Cover(CString, CString),
@@ -25,15 +25,15 @@ pub(crate) enum Act {
     MakeFolder(CString),
     /// Write this into a file that is there.
     Write(CString, Vec<u8>),
-    /// Tell what a file holds.
+    /// Read a file.
     Read(CString),
-    /// Go on in this network namespace.
+    /// Enter this network namespace.
     Enter(File),
-    /// Tell this value of an interface (`struct ethtool_value`), by the command that asks for it.
+    /// Query this value of an interface (`struct ethtool_value`), with the command that reads it.
     Ethtool(CString, u32),
 }
 
-/// What came of it: what it tells; or the number of the error, which is never 0.
+/// Result: the bytes that were read, or the error number, which is never 0.
 pub(crate) type Answer = Result<Vec<u8>, i32>;
 
 /// Bytes that an answer has at most.
@@ -53,7 +53,7 @@ pub(crate) fn enter_first(command: &mut Command, namespaces: Vec<File>, fifo_pri
     unsafe { command.pre_exec(in_child) };
 }
 
-/// Whether this user may have a priority under SCHED_FIFO: tried by a thread of its own, which ends.
+/// Whether this user may use a priority under SCHED_FIFO: tried in a separate thread, which exits.
 pub(crate) fn may_have_fifo(priority: i32) -> bool {
     std::thread::spawn(move || set_fifo(priority).is_ok()).join().unwrap_or(false)
 }
@@ -67,7 +67,7 @@ pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answe
     let (mut answers, writer) = pipe()?;
     let expected = acts.len();
     let raw_writer = writer.as_raw_fd();
-    // It never becomes this program.
+    // The child exits before it becomes this program.
     let mut command = Command::new("true");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let in_child = move || {
@@ -76,14 +76,14 @@ pub(crate) fn act(namespaces: Vec<File>, acts: Vec<Act>) -> io::Result<Vec<Answe
             let mut answer = [0; ANSWER];
             let (errno, length) = match perform(act, &mut answer) {
                 Ok(length) => (0, length),
-                // 0 would stand for success.
+                // 0 would mean success.
                 Err(error) => (error.raw_os_error().unwrap_or(libc::EIO), 0),
             };
             write_all(raw_writer, &errno.to_ne_bytes())?;
             write_all(raw_writer, &(length as u32).to_ne_bytes())?;
             write_all(raw_writer, &answer[..length])?;
         }
-        // SAFETY: it ends this process, which has nothing to clean up, and touches no memory.
+        // SAFETY: it exits this process, which has nothing to clean up, and touches no memory.
         unsafe { libc::_exit(0) }
     };
     // SAFETY: between fork and exit the closure only makes system calls on descriptors and memory that exist since
@@ -114,14 +114,14 @@ fn parse(mut bytes: &[u8]) -> Option<Vec<Answer>> {
     Some(answers)
 }
 
-/// Does it; how many bytes it tells.
+/// Executes it; returns the number of bytes read.
 fn perform(act: &Act, answer: &mut [u8; ANSWER]) -> io::Result<usize> {
     match act {
         Act::Algorithm(name) => set_algorithm(&socket(libc::AF_INET, libc::SOCK_STREAM)?, name)?,
         Act::PacketSocket => drop(socket(libc::AF_PACKET, libc::SOCK_RAW)?),
         Act::Cover(folder, name) => cover(folder, name)?,
         Act::MakeFolder(path) => {
-            // SAFETY: the path is a live string with a zero at its end.
+            // SAFETY: the path is a valid string that ends with NUL.
             check(unsafe { libc::mkdir(path.as_ptr(), 0o755) })?;
         }
         Act::Write(path, bytes) => write_all(open(path, libc::O_WRONLY)?.as_raw_fd(), bytes)?,
@@ -150,17 +150,17 @@ fn enter(namespace: &File) -> io::Result<()> {
     check(unsafe { libc::setns(namespace.as_raw_fd(), 0) }).map(drop)
 }
 
-/// Gives the calling thread this priority under SCHED_FIFO.
+/// Sets this priority under SCHED_FIFO for the calling thread.
 pub(crate) fn set_fifo(priority: i32) -> io::Result<()> {
     let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameters live until the call returns; 0 stands for the calling thread.
+    // SAFETY: the parameters live until the call returns; 0 means the calling thread.
     check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) }).map(drop)
 }
 
 fn socket(family: libc::c_int, kind: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: socket takes numbers only.
+    // SAFETY: socket takes only numbers.
     let fd = check(unsafe { libc::socket(family, kind | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: it was just made for us.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -172,7 +172,7 @@ fn set_algorithm(socket: &OwnedFd, name: &CStr) -> io::Result<()> {
 }
 
 fn cover(folder: &CStr, name: &CStr) -> io::Result<()> {
-    // SAFETY: all strings are alive and end with a zero; this kind of file system needs no data.
+    // SAFETY: all strings are valid and end with NUL; this kind of file system needs no data.
     check(unsafe { libc::mount(name.as_ptr(), folder.as_ptr(), c"tmpfs".as_ptr(), 0, std::ptr::null()) }).map(drop)
 }
 
@@ -186,7 +186,7 @@ fn ethtool(socket: &OwnedFd, interface: &CStr, command: u32) -> io::Result<u32> 
     let mut value = Value { command, data: 0 };
     // SAFETY: a structure of numbers, for which zeros are fine.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    // The last byte stays zero.
+    // The last byte stays NUL.
     let room = request.ifr_name.len() - 1;
     for (to, from) in request.ifr_name[..room].iter_mut().zip(interface.to_bytes()) {
         *to = *from as libc::c_char;
@@ -202,13 +202,13 @@ fn ethtool(socket: &OwnedFd, interface: &CStr, command: u32) -> io::Result<u32> 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 
 fn open(path: &CStr, flags: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: the path is a live string with a zero at its end.
+    // SAFETY: the path is a valid string that ends with NUL.
     let fd = check(unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) })?;
-    // SAFETY: it was just made for us.
+    // SAFETY: the descriptor is new, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Writes what a pipe or a file of the kernel's takes whole.
+/// Writes to a pipe or a kernel file, which takes everything at once.
 fn write_all(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the pointer and the length are those of a live slice.
     let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
@@ -219,7 +219,7 @@ fn write_all(fd: RawFd, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// A pipe that children do not keep: end to read, end to write.
+/// Returns a pipe that children do not inherit: read end, write end.
 fn pipe() -> io::Result<(File, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: the array has room for the two descriptors that pipe2 writes.

@@ -1,6 +1,6 @@
-//! Kernel settings: which ones each host of an experiment needs, and making them.
+//! Kernel settings: those that each host of an experiment needs, and applying them.
 //!
-//! All of them belong to the network namespace of the process that makes them; the machine's own stay as they are.
+//! All of them belong to the network namespace of the calling process; the machine's own are unchanged.
 
 use crate::error::Error;
 use crate::net::Place;
@@ -10,9 +10,9 @@ use std::{fs, io};
 use thalweg_plan::plan::Experiment;
 use thalweg_units::Bytes;
 
-/// Settings that are left out where the kernel does not have them.
+/// Settings that are skipped if the kernel does not have them.
 pub const OPTIONAL: &[&str] = &[
-    // Kernels before 6.10 or so hide all of net.core from namespaces that an ordinary user made. Their default is 4096,
+    // Kernels before about 6.10 hide all of net.core from namespaces that an ordinary user made. Their default is 4096,
     // which is enough for some thousands of connections at once.
     "net.core.somaxconn",
     // Only a namespace's clients need it, and only when they open tens of thousands of connections.
@@ -20,7 +20,7 @@ pub const OPTIONAL: &[&str] = &[
     "net.ipv4.tcp_max_tw_buckets",
 ];
 
-/// Makes kernel settings in this network namespace, and reads them back.
+/// Applies kernel settings in this network namespace, and reads them back.
 ///
 /// ```
 /// use std::collections::BTreeMap;
@@ -32,8 +32,8 @@ pub const OPTIONAL: &[&str] = &[
 /// ```
 ///
 /// # Errors
-/// `no-sysctl`: one cannot be made, or reads otherwise than it was written; it is named with its value and what the
-/// kernel said.
+/// `no-sysctl`: one cannot be applied, or reads back differently; the error names it with its value and the kernel's
+/// message.
 pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Error> {
     let mut values = BTreeMap::new();
     for (name, value) in settings {
@@ -63,8 +63,8 @@ pub(crate) fn read(name: &str) -> Option<String> {
     Some(fs::read_to_string(file(name)).ok()?.trim().to_owned())
 }
 
-/// Raises the bounds of the memory of all TCP connections, in pages, beyond what any path can hold. The kernel derives
-/// its own bounds from its memory, and a kernel with little memory would hold connections back.
+/// Raises the memory limits of all TCP connections, in pages, above the capacity of any path. The kernel derives its
+/// own limits from its memory, and a kernel with little memory would slow connections down.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -72,7 +72,7 @@ pub(crate) fn raise_tcp_memory() -> io::Result<()> {
     fs::write(file("net.ipv4.tcp_mem"), "1000000000 1000000000 1000000000")
 }
 
-/// Where the kernel shows a setting.
+/// Path of a setting.
 pub(crate) fn file(name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/sys/{}", name.replace('.', "/")))
 }
@@ -89,7 +89,7 @@ pub(crate) struct Defaults {
 }
 
 impl Defaults {
-    /// From the text of tcp_rmem and tcp_wmem, one line each.
+    /// Parses the contents of tcp_rmem and tcp_wmem, one line each.
     pub fn parse(text: &str) -> Option<Defaults> {
         let mut lines = text.lines().map(|line| -> Option<[u64; 3]> {
             let values: Vec<u64> = line.split_whitespace().map(str::parse).collect::<Result<_, _>>().ok()?;
@@ -99,10 +99,10 @@ impl Defaults {
     }
 }
 
-/// What a host at the end of the path needs.
+/// Returns the settings of a host at an end of the path.
 ///
 /// # Errors
-/// `not-on-linux`: a buffer is larger than the kernel can say.
+/// `not-on-linux`: a buffer is larger than the kernel's setting can hold.
 pub(crate) fn of_host(
     experiment: &Experiment,
     place: &Place,
@@ -111,7 +111,7 @@ pub(crate) fn of_host(
     let mut settings = BTreeMap::new();
     let mut set = |name: &str, value: String| settings.insert(name.to_owned(), value);
 
-    // The limits of the scenario. What the kernel starts with stays, as far as the limit allows.
+    // The limits of the scenario. The kernel's initial value stays, as far as the limit allows.
     if let Some(host) = experiment.hosts.get(&place.host) {
         let send = format!("host.{}.sndbuf_max", place.host);
         set("net.ipv4.tcp_wmem", limits(defaults.wmem_bytes, host.sndbuf_max_bytes, &send)?);
@@ -136,18 +136,18 @@ pub(crate) fn of_host(
     if !place.is_receiver() || !place.flows.is_empty() {
         // 55,000 connections at a time from one sender instead of 28,000.
         set("net.ipv4.ip_local_port_range", "10000 65000".to_owned());
-        // A port whose connection closed more than a second ago may be used again: timestamps tell the two apart.
+        // A port whose connection closed more than a second ago may be reused: timestamps distinguish the two.
         set("net.ipv4.tcp_tw_reuse", "1".to_owned());
     }
     Ok(settings)
 }
 
-/// Whether connections that a host opens ask for ECN, as net.ipv4.tcp_ecn has it: 1, they do; 2, Linux's default, they
-/// accept it. Algorithms that need ECN, such as dctcp, ask for it whatever it is. Nothing for a host that opens none:
-/// it accepts ECN.
+/// Returns whether connections that a host opens request ECN, as a value of net.ipv4.tcp_ecn: 1, they do; 2, Linux's
+/// default, they accept it. Algorithms that need ECN, such as dctcp, request it regardless. `None` for a host that
+/// opens no connection: it accepts ECN.
 ///
 /// # Errors
-/// `not-honoured`: some of the flows that it opens ask for ECN and others do not.
+/// `not-honoured`: some of the flows that it opens request ECN and others do not.
 fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, Error> {
     let mut asks = place.flows.iter().map(|flow| experiment.flows[*flow].ecn);
     let Some(first) = asks.next() else { return Ok(None) };
@@ -165,7 +165,7 @@ fn ecn(experiment: &Experiment, place: &Place) -> Result<Option<&'static str>, E
     Ok(Some(if first { "1" } else { "2" }))
 }
 
-/// What the router needs to carry packets with queue disciplines; `interfaces` are its own.
+/// Returns the settings of a router that forwards packets through queue disciplines; `interfaces` are its own.
 pub(crate) fn of_router(interfaces: &[String], is_ipv6: bool) -> BTreeMap<String, String> {
     let mut settings = BTreeMap::from([("net.ipv4.ip_forward".to_owned(), "1".to_owned())]);
     if is_ipv6 {

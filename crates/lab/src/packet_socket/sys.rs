@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Bytes of the offload header (`virtio_net_hdr`) in front of every frame of a socket with PACKET_VNET_HDR.
 pub(crate) const OFFLOAD_HEADER: usize = 10;
 
-/// Packets handed to the kernel in one call: enough that the call itself costs little, few enough that the first does
-/// not wait long for the last, because the receiving host's kernel works on each within the call.
+/// Packets handed to the kernel in one call: enough to amortize the call, few enough that the first does not wait long
+/// for the last, because the receiving host's kernel processes each within the call.
 pub(crate) const BATCH: usize = 32;
 
-/// A new socket that gets nothing before it is bound.
+/// Returns a new socket that receives nothing before it is bound.
 pub(crate) fn socket() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
     let fd = check(unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
@@ -23,7 +23,7 @@ pub(crate) fn socket() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Binds to an interface. `protocol` is an Ethernet type; 0 gets nothing.
+/// Binds to an interface. `protocol` is an Ethernet type; 0 receives nothing.
 pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32, protocol: c_int) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
@@ -62,11 +62,11 @@ pub(crate) fn set_socket<T>(socket: BorrowedFd<'_>, option: c_int, value: &T) ->
 
 fn set<T>(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: &T) -> io::Result<()> {
     let len = size_of::<T>() as u32;
-    // SAFETY: the kernel reads `len` bytes of the value; what it makes of them harms only the socket.
+    // SAFETY: the kernel reads `len` bytes of the value, and affects only the socket.
     check(unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, ptr::from_ref(value).cast(), len) }).map(drop)
 }
 
-/// Packets that a socket dropped since this was asked before.
+/// Returns the number of packets that a socket dropped since the previous call.
 pub(crate) fn dropped(socket: BorrowedFd<'_>) -> io::Result<u64> {
     let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
     let mut len = size_of::<libc::tpacket_stats>() as u32;
@@ -92,7 +92,7 @@ pub(crate) fn send<'a>(socket: BorrowedFd<'_>, frames: impl Iterator<Item = &'a 
         message.msg_hdr.msg_iov = vector;
         message.msg_hdr.msg_iovlen = 1;
     }
-    // SAFETY: `count` messages have a vector each, whose frames live as long as 'a; the kernel only reads them.
+    // SAFETY: each of the `count` messages has a vector, whose frames live as long as 'a; the kernel only reads them.
     check(unsafe { libc::sendmmsg(socket.as_raw_fd(), messages.as_mut_ptr(), count, 0) }).map(|sent| sent as usize)
 }
 
@@ -136,9 +136,9 @@ impl RingSize {
 pub(crate) struct Frame<'a> {
     /// Reading of CLOCK_REALTIME when it was received.
     pub realtime_ns: u64,
-    /// Whom it is for: one of `libc::PACKET_*`.
+    /// Kind of destination: one of `libc::PACKET_*`.
     pub to: u8,
-    /// Whether it did not fit.
+    /// Whether it was truncated.
     pub is_cut: bool,
     /// Headroom for the offload header, which the kernel has written there, then the frame.
     pub bytes: &'a [u8],
@@ -157,7 +157,7 @@ impl Ring {
         };
         set_packet(socket, libc::PACKET_RX_RING, &request)?;
         let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        // SAFETY: a new mapping at a place that the kernel chooses.
+        // SAFETY: a new mapping at an address that the kernel chooses.
         let memory = unsafe { libc::mmap(ptr::null_mut(), size.bytes(), access, flags, socket.as_raw_fd(), 0) };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -173,8 +173,8 @@ impl Ring {
             return None;
         }
         let slot = self.slot();
-        // SAFETY: the status says that the frame is ours until we give it back, which takes `&mut self`; the kernel
-        // wrote the header, all of whose fields are integers, and the slot is aligned to 16 bytes.
+        // SAFETY: by its status, the frame belongs to this process until it is released, which takes `&mut self`; the
+        // kernel wrote the header, all of whose fields are integers, and the slot is aligned to 16 bytes.
         let header = unsafe { slot.cast::<tpacket2_hdr>().as_ref() };
         let address = (size_of::<tpacket2_hdr>()).next_multiple_of(libc::TPACKET_ALIGNMENT);
         // SAFETY: the same; the kernel wrote the address behind the header.
@@ -192,7 +192,7 @@ impl Ring {
         })
     }
 
-    /// Gives the frame received first back to the kernel.
+    /// Releases the first received frame to the kernel.
     #[inline]
     pub fn pop(&mut self) {
         self.status().store(libc::TP_STATUS_KERNEL, Ordering::Release);

@@ -37,7 +37,7 @@ struct Client {
     of: Connection,
     size_bytes: Option<u64>,
     start: Time,
-    /// When it got SIGTERM.
+    /// Time of SIGTERM.
     interrupted: Option<Time>,
     /// Whether it was killed for another reason, which is reported.
     is_killed: bool,
@@ -89,7 +89,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// Does what is due; returns how long nothing more is.
+    /// Does what is due; returns the time until more is due.
     ///
     /// # Errors
     /// As [`Process::start`].
@@ -146,7 +146,7 @@ impl<'a> Clients<'a> {
         Ok(())
     }
 
-    /// Takes what clients that have ended report.
+    /// Takes the results of clients that have exited.
     pub fn take_endings(&mut self, stage: &Stage<'_>) {
         while let Ok((series, ending)) = self.ended.try_recv() {
             self.take_ending(series, ending);
@@ -198,7 +198,7 @@ impl<'a> Clients<'a> {
         }
     }
 
-    /// A flow of another host is over.
+    /// A flow of a different host is over.
     pub fn flow_over(&mut self, flow: &str) {
         self.agenda.flow_over(flow);
     }
@@ -222,7 +222,7 @@ impl<'a> Clients<'a> {
         killed
     }
 
-    /// Whether it is time to check how much programs have written; the next time is a second later.
+    /// Whether it is time to check the amount of output that programs have written; the next check is a second later.
     pub fn is_disk_check_due(&mut self) -> bool {
         let now = self.clock.now();
         let is_due = now >= self.next_disk_check;
@@ -232,7 +232,7 @@ impl<'a> Clients<'a> {
         is_due
     }
 
-    /// Ends all clients; returns every run, and sentences about what went wrong.
+    /// Terminates all clients; returns every run, and messages about errors.
     pub fn finish(mut self) -> (Vec<ProgramRun>, Vec<String>) {
         self.interrupt(|_| true);
         while !self.running.is_empty() {

@@ -5,9 +5,9 @@
 //!                        └ supervisor ─► program     one supervisor per program: nothing of it is left
 //! ```
 //!
-//! What the flow got through is measured by the [`meter`](crate::meter), from packets; this module knows when clients
-//! ran and how they ended. Standard output, standard error and the folder `{out}` of every program are below the run
-//! directory's `programs/<id>/<flow>/`.
+//! The [`meter`](crate::meter) measures the flow's bytes from packets; this module records when clients ran and how
+//! they ended. Standard output, standard error and the folder `{out}` of every program are below the run directory's
+//! `programs/<id>/<flow>/`.
 
 mod clients;
 mod part;
@@ -33,7 +33,7 @@ use std::fs;
 use std::path::Path;
 use thalweg_plan::plan::Experiment;
 
-/// The most that the programs of one flow and side may write; more is found within a second or two.
+/// Output limit of the programs of one flow and side; an excess is detected within two seconds.
 const MAX_OUTPUT_BYTES: u64 = 1 << 30;
 
 /// Runs the programs of a host until the command `stop`.
@@ -95,7 +95,7 @@ fn flush(folder: &Path) -> std::io::Result<()> {
     Ok(rustix::fs::syncfs(fs::File::open(folder)?)?)
 }
 
-/// Ends programs that flood the disk; returns sentences about them.
+/// Terminates programs that write too much output; returns messages about them.
 fn check_disk(experiment: &Experiment, servers: &mut Servers<'_>, clients: &mut Clients<'_>) -> Vec<String> {
     let too_large = |folder: &Path| size_below(folder) > MAX_OUTPUT_BYTES;
     let flooding: Vec<Copy> =

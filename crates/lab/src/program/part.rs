@@ -31,7 +31,7 @@ pub(super) fn name(kind: &str, experiment: &Experiment, of: Copy) -> String {
     format!("the {kind} of the flow `{}`{copy}", flow.name)
 }
 
-/// The size that a flow's server is given; nothing where it has none or several.
+/// Returns the size that a flow's server is started with; `None` if the flow has none or several.
 pub(super) fn size_of(flow: &Flow) -> Option<u64> {
     match &flow.load {
         Load::Sizes { sizes_bytes } if sizes_bytes.len() == 1 => Some(sizes_bytes[0].0),

@@ -1,4 +1,4 @@
-//! A program that a host runs, by way of its supervisor.
+//! A program that a host runs through its supervisor.
 
 use super::supervisor::{Answer, Ending, Order, STOP};
 use crate::error::Error;
@@ -13,13 +13,13 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Instant;
 
-/// A program with everything that it has started. Dropping it ends them.
+/// A program with all processes that it has started. Dropping it terminates them.
 #[derive(Debug)]
 pub(super) struct Process {
     supervisor: Child,
     input: Option<ChildStdin>,
     has_exited: Arc<AtomicBool>,
-    /// When it was started.
+    /// Start time.
     pub started: Instant,
     /// File of its standard output.
     pub stdout: PathBuf,
@@ -29,7 +29,7 @@ pub(super) struct Process {
     pub out: PathBuf,
 }
 
-/// Where a program runs and what becomes of its output.
+/// Where a program runs, and where its output goes.
 #[derive(Clone, Debug)]
 pub(super) struct Surroundings<'a> {
     /// Working directory.
@@ -40,7 +40,7 @@ pub(super) struct Surroundings<'a> {
     pub name: String,
 }
 
-/// What stands for the placeholders.
+/// Values of the placeholders.
 #[derive(Clone, Debug)]
 pub(super) struct Values {
     /// Address of the serving host.
@@ -53,11 +53,11 @@ pub(super) struct Values {
     pub cc: String,
 }
 
-/// How the program with an id ended; an error is why that is unknown.
+/// Exit status of the program with an id; or the reason why that is unknown.
 pub type EndOf<Id> = (Id, Result<Ending, String>);
 
 impl Process {
-    /// Starts a program; `ended` gets `id` and how it ended.
+    /// Starts a program; `ended` receives `id` and the exit status.
     ///
     /// # Errors
     /// `no-program` and `bad-place`: its folders or its supervisor cannot be made.
@@ -88,7 +88,7 @@ impl Process {
         thread::Builder::new()
             .name("program".to_owned())
             .spawn(move || {
-                // The host does not listen once the experiment is over.
+                // The host stops receiving once the experiment is over.
                 let _ = ended.send((id, answer(answers, &exited)));
                 wakeup.notify();
             })
@@ -97,15 +97,15 @@ impl Process {
         Ok(Process { supervisor, input, has_exited, started: Instant::now(), stdout, stderr, out })
     }
 
-    /// Whether it has exited before it was stopped; how it ended follows.
+    /// Whether it has exited before it was stopped; its exit status follows.
     pub fn has_exited(&self) -> bool {
         self.has_exited.load(Ordering::Acquire)
     }
 
-    /// Has it end: SIGTERM, and two seconds later SIGKILL.
+    /// Sends SIGTERM, and two seconds later SIGKILL.
     pub fn stop(&mut self) {
         if let Some(input) = &mut self.input {
-            // It may have ended.
+            // The supervisor may have exited.
             let _ = input.write_all(STOP);
         }
     }
@@ -113,7 +113,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Its supervisor kills what there is, and ends.
+        // Its supervisor then kills all remaining processes, and exits.
         drop(self.input.take());
         let _ = self.supervisor.wait();
         // Empty files and folders are removed.
@@ -141,7 +141,7 @@ fn fill_in(word: &str, values: &Values, out: &Path) -> String {
 
 fn supervise(order: &Order) -> io::Result<(Child, impl BufRead + Send + 'static)> {
     let mut command = Command::new(std::env::current_exe()?);
-    // It has its own process group: ending the host's group lets it end the program first.
+    // It has a separate process group: when the host's group is terminated, it can terminate the program first.
     command.arg("supervise").process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut supervisor = command.spawn()?;
     let mut line = serde_json::to_vec(order)?;

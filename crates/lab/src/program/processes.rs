@@ -6,13 +6,13 @@ use std::fs;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Between two checks whether processes have ended.
+/// Interval of checks whether processes have exited.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long killed processes may take to disappear: one in an uninterruptible call takes its time.
+/// Timeout for killed processes to disappear: one in an uninterruptible call takes its time.
 const KILLED: Duration = Duration::from_secs(5);
 
-/// Children that have ended, waited for; zombies of processes that were left to us are among them.
+/// Reaps exited children, including orphans that this process has inherited.
 pub(super) fn reap(mut ended: impl FnMut(Pid, WaitStatus)) {
     while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
         ended(pid, status);
@@ -42,7 +42,7 @@ pub(super) fn descendants() -> Vec<Pid> {
 /// The parent of a process that has not ended. Source: proc_pid_stat(5).
 fn parent_of_living(pid: i32) -> Option<i32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before may contain anything.
+    // The preceding name may contain any character.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?;
     if matches!(state, "Z" | "X") { None } else { fields.next()?.parse().ok() }
@@ -51,7 +51,7 @@ fn parent_of_living(pid: i32) -> Option<i32> {
 /// Sends all descendants a signal.
 pub(super) fn signal_all(signal: Signal) {
     for pid in descendants() {
-        // It may have ended meanwhile.
+        // The process may have exited meanwhile.
         let _ = kill_process(pid, signal);
     }
 }

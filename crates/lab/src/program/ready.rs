@@ -12,7 +12,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 /// TCP state LISTEN as /proc/net/tcp writes it.
 const LISTEN: &str = "0A";
 
-/// Whether a server that started some time ago is ready; its output is in `files`.
+/// Whether a server is ready; its output is in `files`.
 pub(super) fn is_ready(ready: &Ready, port: u16, files: [&Path; 2], age: Duration) -> bool {
     match ready {
         Ready::Listening => is_bound(port),
@@ -21,7 +21,7 @@ pub(super) fn is_ready(ready: &Ready, port: u16, files: [&Path; 2], age: Duratio
     }
 }
 
-/// What is missing, in words.
+/// Describes the missing condition.
 pub(super) fn missing(ready: &Ready, port: u16) -> String {
     match ready {
         Ready::Listening => format!("no socket is bound to its port {port}"),
@@ -32,7 +32,7 @@ pub(super) fn missing(ready: &Ready, port: u16) -> String {
 
 /// Whether a TCP socket listens on a port of this network namespace, or a UDP socket is bound to it.
 fn is_bound(port: u16) -> bool {
-    // `thread-self`: the namespace of the one who asks.
+    // `thread-self`: the namespace of the calling thread.
     let table = |name: &str| fs::read_to_string(format!("/proc/thread-self/net/{name}")).unwrap_or_default();
     ["tcp", "tcp6"].into_iter().any(|name| has_socket(&table(name), port, Some(LISTEN)))
         || ["udp", "udp6"].into_iter().any(|name| has_socket(&table(name), port, None))

@@ -12,14 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_plan::plan::{Experiment, Program};
 
-/// How long servers may take until they are ready. Guests get longer: QEMU may emulate their processor.
+/// Timeout for servers to become ready. Guests get longer: QEMU may emulate their processor.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE_IN_GUESTS: Duration = Duration::from_secs(30);
 
 /// Between two checks whether they are.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long after its first sign of being ready a server is watched.
+/// Time for which a server is watched after it first appears ready.
 const SETTLING: Duration = Duration::from_millis(100);
 
 /// The servers of a host.
@@ -78,7 +78,7 @@ impl<'a> Servers<'a> {
             }
             thread::sleep(PAUSE);
         }
-        // One that goes into the background is ready by its child, and its own exit follows.
+        // A server that daemonizes is ready through its child, and its own exit follows.
         thread::sleep(SETTLING);
         if self.running.values().any(Process::has_exited) {
             if let Ok((of, ending)) = self.ended.recv() {
@@ -110,7 +110,7 @@ impl<'a> Servers<'a> {
         }
     }
 
-    /// Returns sentences about servers that have ended since the last call, although they are needed.
+    /// Returns messages about servers that have exited since the last call, although they are needed.
     pub fn failures(&mut self) -> Vec<String> {
         let mut sentences = Vec::new();
         while let Ok((of, ending)) = self.ended.try_recv() {
@@ -120,12 +120,12 @@ impl<'a> Servers<'a> {
         sentences
     }
 
-    /// A sentence about a server that ended although it was needed.
+    /// Returns a message about a server that exited although it was needed.
     fn failed(&self, of: Copy, ending: Result<Ending, String>) -> String {
         self.ended_early(of, ending).message.replace(" before the experiment began", " during the experiment")
     }
 
-    /// Ends all servers; returns sentences about those that did not let themselves be ended.
+    /// Stops all servers; returns messages about those that had to be killed.
     pub fn stop(mut self) -> Vec<String> {
         self.running.values_mut().for_each(Process::stop);
         let mut sentences = Vec::new();
@@ -143,7 +143,7 @@ impl<'a> Servers<'a> {
         sentences
     }
 
-    /// Ends the server of a copy at once.
+    /// Kills the server of a copy at once.
     pub fn kill(&mut self, of: Copy) {
         self.running.remove(&of);
     }

@@ -1,4 +1,4 @@
-//! The process `thalweg-engine supervise`: runs one program, and leaves nothing of it.
+//! The process `thalweg-engine supervise`: runs one program, and terminates all processes that it leaves.
 //!
 //! ```text
 //!  host ── stdin: order, `stop` ──► supervisor ──► program ──► whatever it starts
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Everything that descends from the program has ended when the supervisor does: after the program's own exit, after
-//! `stop` (SIGTERM, then SIGKILL), and when standard input ends, which is when the host is gone.
+//! `stop` (SIGTERM, then SIGKILL), and when standard input ends because the host has exited.
 
 use super::processes::{descendants, kill_all, reap, signal_all, wait_for_none};
 use super::sys;
@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// How long a program may take to end after SIGTERM.
+/// Timeout of a program after SIGTERM.
 pub(super) const TERM_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How long processes that a program leaves behind may take to end by themselves.
+/// Timeout for processes that a program leaves behind to exit on their own.
 const LEFT_PATIENCE: Duration = Duration::from_millis(300);
 
 /// The largest file that a program may write, its output included.
@@ -33,7 +33,7 @@ pub(super) const MAX_FILE_BYTES: u64 = 256 << 20;
 /// The line that ends a program.
 pub(super) const STOP: &[u8] = b"stop\n";
 
-/// What a supervisor is to run.
+/// The program that a supervisor is to run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     /// Words of the command.
@@ -46,7 +46,7 @@ pub(super) struct Order {
     pub stderr: PathBuf,
 }
 
-/// What a supervisor reports.
+/// Report of a supervisor.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) enum Answer {
     /// The program cannot be started.
@@ -64,9 +64,9 @@ pub(super) struct Ending {
     pub code: Option<i32>,
     /// Signal that killed it, where one did.
     pub signal: Option<i32>,
-    /// Processes that were still running after it had exited, and were ended.
+    /// Processes that were still running after it had exited, and were terminated.
     pub left: usize,
-    /// Whether it got SIGTERM.
+    /// Whether it received SIGTERM.
     pub stopped: bool,
     /// Whether it did not end within two seconds of SIGTERM, and was killed.
     pub ignored_term: bool,
@@ -96,7 +96,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Does what standard input says.
+/// Executes the order on standard input.
 ///
 /// # Errors
 /// Standard input is not an order, or the host does not read the answer.
@@ -113,12 +113,12 @@ pub fn supervise() -> io::Result<()> {
             (ending.code, ending.signal) = (status.exit_status(), status.terminating_signal());
         }
     };
-    // Whatever happens, nothing of the program is left.
+    // In every case, all processes of the program are terminated.
     let woken = wait_for_event(program);
     let (mut left, mut stopped, mut ignored_term) = (0, false, false);
     match woken {
         Ok(Event::Exited) => {
-            // It fails when the host is gone.
+            // This fails if the host has exited.
             let _ = say(&Answer::Exited);
             reap(&mut note);
             if !wait_for_none(LEFT_PATIENCE, &mut note) {
@@ -164,9 +164,9 @@ fn start(order: &Order) -> Result<Pid, String> {
 enum Event {
     /// The program has exited.
     Exited,
-    /// The host says `stop`.
+    /// The host sent `stop`.
     Stopped,
-    /// The host is gone.
+    /// The host has exited.
     Abandoned,
 }
 

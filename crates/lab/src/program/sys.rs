@@ -1,12 +1,12 @@
-//! What a program is restricted to between fork and exec: prctl(2), setrlimit(2).
+//! Restrictions of a program, set between fork and exec: prctl(2), setrlimit(2).
 #![allow(unsafe_code)]
 
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process that will be started be killed when the thread that starts it ends, write files of at most this
-/// size, and leave no core file.
+/// Configures a process to be killed when the thread that starts it ends, to write files of at most this size, and to
+/// leave no core file.
 pub(super) fn confine(command: &mut Command, max_file_bytes: u64) -> &mut Command {
     let confine = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;

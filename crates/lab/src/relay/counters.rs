@@ -1,4 +1,4 @@
-//! What the kernel counts of interfaces: proc_pid_net(5), `/proc/net/dev`.
+//! The kernel's counters of interfaces: proc_pid_net(5), `/proc/net/dev`.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,7 @@
-//! One direction of the path: what hosts do to the packets that they send, then the link, both shared with the
-//! simulator.
+//! One direction of the path: the processing of hosts that send, then the link, both shared with the simulator.
 //!
-//! Whatever happens here happens at the times of the packets, in the order of these times, and never at the time of a
-//! call: a late relay offers every packet at the time at which the kernel received it.
+//! Everything happens at the times of the packets, in their order, and never at the time of a call: a late relay offers
+//! every packet at the time at which the kernel received it.
 
 use super::capture::{Captured, Recorder, fate};
 use super::packet::Packet;
@@ -18,11 +17,11 @@ pub(super) struct Direction {
     pub is_forward: bool,
     pub link: Link<Packet>,
     pub stream: Stream,
-    /// Of the hosts that send in this direction.
+    /// Outboxes of the hosts that send in this direction.
     pub outboxes: Vec<Outbox<Packet>>,
     /// For each sender's port, the outbox of packets that come from or go there.
     pub outbox_of: Vec<usize>,
-    /// For each sender's port, what the way of its flows is longer.
+    /// For each sender's port, the additional delay of its flows.
     pub extra_of: Vec<Span>,
     pub samples: Samples,
     pub latest: Time,
@@ -86,12 +85,12 @@ impl Direction {
         self.link.poll_due(self.latest)
     }
 
-    /// When something is due next.
+    /// Returns the time of the next event.
     pub fn next_wake(&self) -> Option<Time> {
         self.outboxes.iter().filter_map(Outbox::next_wake).chain(self.link.next_wake()).min()
     }
 
-    /// The last sample, and then all of them as rows.
+    /// Takes the last sample, and returns all of them as rows.
     pub fn finish(mut self, now: Time, recorder: &mut Option<Recorder>) -> Vec<QueueReport> {
         let now = self.catch_up(now, recorder);
         if self.samples.taken.last().is_none_or(|(at, ..)| *at < now) {

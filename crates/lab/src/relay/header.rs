@@ -1,4 +1,4 @@
-//! What queue disciplines read and write of an IP packet.
+//! The fields of an IP packet that queue disciplines read and write.
 
 use thalweg_units::Ecn;
 
@@ -36,7 +36,7 @@ pub(super) fn flow(ip: &[u8]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
-/// What an acknowledgement without data reports; `None` for any other packet.
+/// Returns the kind of an acknowledgement without data; `None` for any other packet.
 pub(super) fn acknowledgement(ip: &[u8]) -> Option<Acknowledgement> {
     let (header, end) = match version(ip) {
         Some(4) if ip[9] == TCP => (usize::from(ip[0] & 0x0f) * 4, usize::from(u16::from_be_bytes([ip[2], ip[3]]))),
@@ -55,7 +55,7 @@ pub(super) fn acknowledgement(ip: &[u8]) -> Option<Acknowledgement> {
 /// Acknowledgements without data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Acknowledgement {
-    /// It reports the next byte and the window alone: a later one replaces it.
+    /// It has only the next byte and the window: a later one replaces it.
     Plain,
     /// It carries SACK blocks or an ECN echo.
     WithReports,

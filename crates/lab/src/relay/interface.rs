@@ -1,10 +1,10 @@
-//! An interface of the router, from which the relay takes frames and to which it gives them.
+//! An interface of the router: the relay takes frames from it and sends frames on it.
 //!
-//! Two AF_PACKET sockets each (packet(7)): one receives IPv4 into a ring of TPACKET_V2 frames, which needs no call per
-//! packet and, unlike a socket buffer, no privilege to be large; one sends, in batches, past the queue discipline. Both
-//! have PACKET_VNET_HDR, so that checksums that are still to be computed, and segments that are still to be cut up,
-//! pass as they are. The version with blocks, TPACKET_V3, holds packets back until a block is full or a tick has
-//! passed: too late for us.
+//! Two AF_PACKET sockets each (packet(7)): one receives IP packets into a ring of TPACKET_V2 frames, which needs no
+//! call per packet and, unlike a socket buffer, no privilege to be large; one sends, in batches, bypassing the queue
+//! discipline. Both have PACKET_VNET_HDR, so that checksums still to be computed, and segments still to be cut, pass
+//! unchanged. TPACKET_V3, the version with blocks, holds packets back until a block is full or a tick has passed, which
+//! is too late here.
 
 use super::packet::{ETHERNET_HEADER, IP, Packet, Pool};
 use crate::error::Error;
@@ -15,24 +15,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
 
-/// Memory of all rings together. 32 MiB of frames for 1500-byte packets hold 90 ms of them at 2 Gbit/s.
+/// Memory of all rings together. 32 MiB of frames hold 90 ms of 1500-byte packets at 2 Gbit/s.
 const RINGS_BYTES: usize = 64 << 20;
-/// The least that one ring gets, 512 frames.
+/// Minimum size of a ring, 512 frames.
 const RING_LEAST_BYTES: usize = 1 << 20;
 const RING_MOST_BYTES: usize = 32 << 20;
-/// Bytes of a frame, with room for the kernel's headers (less than 100 bytes) and an Ethernet frame of 1514.
+/// Bytes of a frame, which hold the kernel's headers (less than 100 bytes) and an Ethernet frame of 1514.
 const FRAME: usize = 2048;
 /// The same where the kernel leaves it to us to cut up segments of up to 64 kB.
 const OFFLOAD_FRAME: usize = 66 << 10;
-/// What the sending socket asks for: it must never hold up a batch.
+/// Requested buffer of the sending socket: it must never block a batch.
 const SEND_BUFFER: libc::c_int = 8 << 20;
 
-/// A frame in the ring, looked at but not taken.
+/// The first frame of the ring, which stays in the ring.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// Reading of CLOCK_REALTIME when it was received.
     pub realtime_ns: u64,
-    /// Where its IP packet wants to go.
+    /// Destination of its IP packet.
     pub to: IpAddr,
 }
 
@@ -106,12 +106,12 @@ impl Interface {
         self.mac
     }
 
-    /// Becomes readable when a frame has come.
+    /// Returns a descriptor that becomes readable when a frame has arrived.
     pub fn bell(&self) -> BorrowedFd<'_> {
         self.receiver.as_fd()
     }
 
-    /// The frame received first that is an IP packet for one host. Others before it are thrown away.
+    /// Returns the first received frame that is an IP packet for one host. Discards frames before it.
     #[inline]
     pub fn head(&mut self) -> Option<Head> {
         loop {
@@ -125,12 +125,12 @@ impl Interface {
         }
     }
 
-    /// Throws away the frame that [`Interface::head`] showed.
+    /// Discards the frame that [`Interface::head`] returned.
     pub fn skip(&mut self) {
         self.ring.pop();
     }
 
-    /// Takes the frame that [`Interface::head`] showed, with these Ethernet addresses instead of its own.
+    /// Takes the frame that [`Interface::head`] returned, and replaces its Ethernet addresses by these.
     #[inline]
     pub fn take(&mut self, addresses: &Addresses, port: usize, pool: &Rc<Pool>) -> Packet {
         let frame = self.ring.front().expect("`head` showed a frame");
@@ -138,7 +138,7 @@ impl Interface {
         let mut packet = pool.packet(len, port);
         let bytes = packet.bytes_mut();
         bytes[..OFFLOAD_HEADER].copy_from_slice(&frame.bytes[..OFFLOAD_HEADER]);
-        // Of the flags, only that the checksum is to be computed is ours to hand on.
+        // Of the flags, only the one that the checksum is to be computed is passed on.
         bytes[0] &= VIRTIO_NET_HDR_F_NEEDS_CSUM;
         bytes[OFFLOAD_HEADER..IP].copy_from_slice(&addresses.header);
         bytes[IP..].copy_from_slice(&frame.bytes[IP..len]);
@@ -146,7 +146,7 @@ impl Interface {
         packet
     }
 
-    /// Sends packets, at most [`BATCH`], whose Ethernet addresses are right.
+    /// Sends packets, at most [`BATCH`], with complete Ethernet addresses.
     pub fn send(&mut self, packets: &[Packet]) {
         let mut rest = packets;
         while !rest.is_empty() {
@@ -161,7 +161,7 @@ impl Interface {
         }
     }
 
-    /// Forgets what was counted so far.
+    /// Resets the counters.
     pub fn reset(&mut self) {
         let _ = sys::dropped(self.receiver.as_fd());
         (self.cut, self.refused) = (0, 0);
@@ -169,19 +169,19 @@ impl Interface {
 
     /// Packets that were lost between the hosts' kernels and us, either way, since [`Interface::reset`].
     pub fn dropped(&self) -> u64 {
-        // An interface that is gone has nothing to say.
+        // A removed interface reports nothing.
         sys::dropped(self.receiver.as_fd()).unwrap_or(0) + self.cut + self.refused
     }
 }
 
-/// The Ethernet header of what goes to a host.
+/// The Ethernet header of packets to a host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Addresses {
     header: [u8; ETHERNET_HEADER],
 }
 
 impl Addresses {
-    /// From our interface to a host, for packets of one version of IP.
+    /// From this interface to a host, for packets of one version of IP.
     pub fn new(from: [u8; 6], to: [u8; 6], is_ipv6: bool) -> Addresses {
         let mut header = [0; ETHERNET_HEADER];
         header[..6].copy_from_slice(&to);
@@ -221,7 +221,7 @@ fn ip_len(ip: &[u8]) -> usize {
     if (IP_HEADER..=ip.len()).contains(&header_len) { header_len } else { ip.len() }
 }
 
-/// Frames for other Ethernet addresses, too.
+/// Frames for other Ethernet addresses are received too.
 fn promiscuous(interface: u32) -> libc::packet_mreq {
     libc::packet_mreq {
         mr_ifindex: interface as libc::c_int,

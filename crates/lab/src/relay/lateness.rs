@@ -1,4 +1,4 @@
-//! How late packets leave, after the moment at which the emulated link says that they arrive.
+//! Lateness of packets relative to the time at which the emulated link delivers them.
 
 use thalweg_trace::Histogram;
 use thalweg_units::{Span, Time};
@@ -25,7 +25,7 @@ impl Lateness {
         self.packets
     }
 
-    /// What `per_mille` thousandths of all packets were not later than, in microseconds; 0 without packets.
+    /// The lateness quantile at `per_mille` thousandths, in microseconds; 0 without packets.
     pub fn quantile_us(&self, per_mille: u64) -> f64 {
         self.histogram.quantile_us(per_mille).unwrap_or(0.0)
     }

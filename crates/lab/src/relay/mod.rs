@@ -4,13 +4,13 @@
 //! the forward link, and leave on the receiver's interface; packets the other way do the same. Outboxes and links are
 //! those of the simulator, with the same random numbers, on a real clock: the same seed loses the same packets.
 //!
-//! Sizes are those of IP packets. What is not of the path's version of IP, or not from one of our hosts to another, is
-//! ignored and counts nowhere.
+//! Sizes are those of IP packets. Packets of the other version of IP, and those that are not from one of the hosts to
+//! another, are ignored and not counted.
 //!
-//! Not done: fragmentation, TTL, ICMP. The path is as transparent as a wire.
+//! Not done: fragmentation, TTL, ICMP. The path is transparent.
 //!
-//! The relay measures what it does to packets beyond what the links say ([`trust`]): how late it sends them, and which
-//! ones the kernel dropped on their way in or out.
+//! The relay measures its own effect on packets ([`trust`]): how late it sends them, and which ones the kernel dropped
+//! on their way in or out.
 
 pub mod capture;
 mod counters;
@@ -102,7 +102,7 @@ pub fn carry(
     report(stage, experiment, pump, (end, cpu.as_secs_f64(), dropped))
 }
 
-/// Tells what happened.
+/// Reports the results.
 fn report(
     stage: &Stage<'_>,
     experiment: &Experiment,
@@ -154,7 +154,7 @@ fn report(
     Ok(HostReport { measured, untrustworthy: trust::doubts(&figures) })
 }
 
-/// Both directions, with the random numbers that the simulator gives them.
+/// Makes both directions, with the same random numbers as the simulator.
 fn directions(experiment: &Experiment, senders: &[Port], traces: &plan::Traces) -> Result<[Direction; 2], Error> {
     let randomness = Randomness::new(experiment);
     let place = |port: &Port| {

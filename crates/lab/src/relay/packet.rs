@@ -1,7 +1,7 @@
-//! Packets on their way through the relay, in buffers that are used again.
+//! Packets in the relay, in reusable buffers.
 //!
-//! A buffer holds what an AF_PACKET socket with PACKET_VNET_HDR gives and takes: the kernel's offload header, the
-//! Ethernet header, the IP packet.
+//! A buffer has the format of an AF_PACKET socket with PACKET_VNET_HDR: the kernel's offload header, the Ethernet
+//! header, the IP packet.
 
 use super::header;
 use crate::packet_socket::OFFLOAD_HEADER;
@@ -12,11 +12,11 @@ use thalweg_units::{Bytes, Ecn};
 
 /// Bytes of the Ethernet header; there are no VLAN tags on our interfaces.
 pub(super) const ETHERNET_HEADER: usize = 14;
-/// Where the IP packet begins.
+/// Offset of the IP packet.
 pub(super) const IP: usize = OFFLOAD_HEADER + ETHERNET_HEADER;
 /// Room for all but segments that a network card would cut up.
 const SMALL: usize = 2048;
-/// Room for the largest IP packet.
+/// Capacity for the largest IP packet.
 const LARGE: usize = IP + 65_535;
 
 /// A packet.
@@ -36,13 +36,14 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Has this many small buffers ready.
+    /// Makes a pool with this number of small buffers.
     pub fn filled(small: usize) -> Rc<Pool> {
         let buffers = (0..small).map(|_| vec![0; SMALL].into_boxed_slice()).collect();
         Rc::new(Pool { small: RefCell::new(buffers), large: RefCell::default() })
     }
 
-    /// A packet with room for `len` bytes, all headers included; what they hold is left over from another packet.
+    /// Returns a packet with capacity for `len` bytes, all headers included; its content is left over from another
+    /// packet.
     ///
     /// # Panics
     /// If that is more than an IP packet can have.
@@ -60,12 +61,12 @@ impl Pool {
 }
 
 impl Packet {
-    /// Everything, headers included.
+    /// All bytes, headers included.
     pub fn bytes(&self) -> &[u8] {
         &self.buffer[..self.len]
     }
 
-    /// Everything, to be written.
+    /// All bytes, to be written.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.len]
     }

@@ -6,10 +6,10 @@
 //!  take what the kernel has received ──► offer it to the links, each at its time of receipt ──► send what has arrived
 //! ```
 //!
-//! Each turn looks at the clock once, takes every packet that was received until then (or a bounded number of them, and
-//! then the turn's time is that of the last), and sends what has arrived by then. So no packet is offered after the
-//! link has been asked about a later time, however late we are: our lateness delays packets, but never changes the
-//! queue.
+//! Each turn reads the clock once, takes every packet that was received until then (or a bounded number of them, and
+//! then the turn's time is that of the last), and sends the packets that have arrived by then. So no packet is offered
+//! after the link has advanced to a later time, however late the relay is: its lateness delays packets, but never
+//! changes the queue.
 
 use super::capture::Recorder;
 use super::direction::Direction;
@@ -28,11 +28,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use thalweg_units::{Span, Time};
 
-/// Packets of each kind (received, sent) that a turn carries in a direction before it looks at the clock again.
+/// Packets of each kind (received, sent) that a turn carries in a direction before it reads the clock again.
 const TURN: usize = 4 * BATCH;
-/// How long packets may be left in the kernel's ring: 200 of them at 2.4 Gbit/s, a small part of it.
+/// Maximum time for which packets stay in the kernel's ring: 200 of them at 2.4 Gbit/s, a small part of it.
 const MAX_RECEIVE_INTERVAL: Span = Span::from_millis(1);
-/// How long we may be busy without a look for commands.
+/// Maximum time between two polls for commands.
 const MAX_COMMAND_INTERVAL: Span = Span::from_millis(2);
 
 /// All that carries packets.
@@ -44,7 +44,7 @@ pub(super) struct Pump {
     pub reverse: Direction,
     pub senders: Side,
     pub receiver: Side,
-    /// The least that a packet takes from one end of the path to the other.
+    /// Minimum delay of a packet from one end of the path to the other.
     pub shortest_delay: Span,
     pub recorder: Option<Recorder>,
     pub lateness: Lateness,
@@ -56,7 +56,7 @@ pub(super) struct Pump {
 /// Interfaces on one side of the path.
 pub(super) struct Side {
     pub interfaces: Vec<Interface>,
-    /// For each interface, the host's address and the header of what goes to it.
+    /// For each interface, the host's address and the header of packets to it.
     pub hosts: Vec<(IpAddr, Addresses)>,
     /// For each interface, time and destination of the packet received first.
     pub heads: Vec<Option<(Time, IpAddr)>>,
@@ -66,10 +66,10 @@ impl Pump {
     /// Carries packets until the command `stop`.
     ///
     /// # Errors
-    /// The system does not let us wait.
+    /// The system refuses to wait.
     pub fn run(&mut self, commands: &CommandQueue) -> io::Result<()> {
         let interfaces = self.senders.interfaces.iter().chain(&self.receiver.interfaces);
-        // Copies, so that waiting does not borrow the interfaces.
+        // Duplicates, so that waiting does not borrow the interfaces.
         let bells: Vec<OwnedFd> = interfaces.map(|way| way.bell().try_clone_to_owned()).collect::<io::Result<_>>()?;
         let fds = [commands.wakeup()].into_iter().chain(bells.iter().map(AsFd::as_fd));
         let mut waits: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
@@ -115,7 +115,7 @@ impl Pump {
         }
     }
 
-    /// Does what is to be done by `now`; returns whether there was anything.
+    /// Does everything due by `now`; returns whether there was anything.
     fn turn(&mut self, now: Time) -> bool {
         let Pump { clock, stamps, pool, forward, reverse, senders, receiver, recorder, .. } = self;
         let times = (&*clock, &*stamps);
@@ -139,7 +139,7 @@ impl Pump {
         came + came_back + went + went_back > 0
     }
 
-    /// Sends what has arrived at the end of a link, up to a turn's worth; returns how many packets that were.
+    /// Sends packets that have arrived at the end of a link, at most a turn's worth; returns their number.
     fn deliver(&mut self, is_forward: bool) -> usize {
         let mut count = 0;
         let mut target = 0;
@@ -159,7 +159,7 @@ impl Pump {
         count
     }
 
-    /// Sends the batch. All its packets count as sent when the last one is.
+    /// Sends the batch. The send time of all its packets is that of the last one.
     fn flush(&mut self, is_forward: bool, target: usize) {
         if self.batch.is_empty() {
             return;
@@ -175,9 +175,9 @@ impl Pump {
 }
 
 impl Side {
-    /// Hands over what was received until `now`, up to a turn's worth, in the order of receipt. `route` says for an
-    /// interface and a destination which sender's port it is about and which header it gets, or nothing if it goes
-    /// nowhere. Returns the time until which all has been handed over, and how many packets that were.
+    /// Hands over the packets that were received until `now`, at most a turn's worth, in the order of receipt. `route`
+    /// returns for an interface and a destination the sender's port and the header, or `None` if the packet has no
+    /// route. Returns the time until which all packets have been handed over, and their number.
     fn take(
         &mut self,
         now: Time,
@@ -206,7 +206,7 @@ impl Side {
     }
 }
 
-/// The packet received first since the start; what came before the start is nothing of ours.
+/// Returns the first packet received since the start; packets from before the start are skipped.
 #[inline]
 fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Option<(Time, IpAddr)> {
     loop {
@@ -219,7 +219,7 @@ fn next_head(interface: &mut Interface, clock: &Clock, stamps: &Stamps) -> Optio
     }
 }
 
-/// Waits for one of these, as long as this; for ever without an end.
+/// Waits for one of these descriptors, at most for this time; without limit if it is `None`.
 fn sleep(waits: &mut [PollFd<'_>], wait: Option<Span>) -> io::Result<()> {
     let limit = wait.map(|wait| timespec(wait.0));
     match poll(waits, limit.as_ref()) {

@@ -1,4 +1,4 @@
-//! How long the relay may sleep before something is due.
+//! Controls how long the relay sleeps before an event is due.
 //!
 //! A sleeping processor needs tens of microseconds to wake up, more in a virtual machine. So the relay requests its
 //! wakeup earlier by the mean oversleep (the *lead*), and polls for the rest of the time.
@@ -17,7 +17,7 @@ const MAX_LEAD: Span = Span::from_micros(100);
 const WINDOW: Span = Span::from_millis(10);
 /// A smaller share of sleep starts batching: six times what the kernel requires by default.
 const BATCHING_BELOW: (u64, u64) = (1, 3);
-/// A larger share of sleep ends batching. With less, batching would start again at once.
+/// A larger share of sleep ends batching. A smaller threshold would restart it at once.
 const BATCHING_UNTIL: (u64, u64) = (3, 4);
 /// Shortest sleep while batching: six full-sized packets at 1.5 Gbit/s.
 const MIN_BATCH_SLEEP: Span = Span::from_micros(50);

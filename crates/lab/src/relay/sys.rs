@@ -1,9 +1,9 @@
-//! How the kernel schedules threads: sched(7).
+//! Thread scheduling of the kernel: sched(7).
 #![allow(unsafe_code)]
 
 use std::io;
 
-/// Whether the calling thread runs before all ordinary ones.
+/// Whether the calling thread has real-time priority.
 pub(super) fn is_realtime() -> bool {
     // SAFETY: no pointers; 0 is the calling thread.
     let class = unsafe { libc::sched_getscheduler(0) };

@@ -1,4 +1,4 @@
-//! What makes the relay's thread punctual, as far as it may.
+//! Makes the relay's thread punctual, as far as permitted.
 
 use super::sys;
 use rustix::mm::{MlockAllFlags, mlockall};
@@ -7,17 +7,16 @@ use rustix::time::{ClockId, clock_gettime};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-/// Makes the calling thread wake up when it wants to: timers to the nanosecond (an ordinary thread's are 50 us late by
-/// default), a processor of its own to stay on, nothing swapped out. None of them is needed to carry packets, so that
-/// refusals are not errors: their cost is measured.
+/// Makes the calling thread wake up on time: timers with nanosecond slack (50 us by default for an ordinary thread), a
+/// processor to stay on, no swapping. None of these is required, so refusals are not errors: their cost is measured.
 pub(super) fn be_punctual() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     let _ = stay_on_one_cpu();
-    // What is there now; memory that comes later is not worth the privileges that it would need.
+    // Locks present memory; future memory would need more privileges.
     let _ = mlockall(MlockAllFlags::CURRENT);
 }
 
-/// The last processor that is allowed, if there are several. Interrupts and whatever starts first are mostly on the
+/// Selects the last allowed processor, if there are several. Interrupts and the first processes usually run on the
 /// first.
 fn stay_on_one_cpu() -> rustix::io::Result<()> {
     let allowed = sched_getaffinity(None)?;
@@ -28,12 +27,12 @@ fn stay_on_one_cpu() -> rustix::io::Result<()> {
     sched_setaffinity(None, &only)
 }
 
-/// Whether the calling thread runs before all ordinary ones.
+/// Whether the calling thread has real-time priority.
 pub(super) fn is_realtime() -> bool {
     sys::is_realtime()
 }
 
-/// How long the calling thread has run, the kernel's work for it included.
+/// CPU time of the calling thread, including the kernel's work for it.
 pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,7 +1,7 @@
-//! When a relay's own shortcomings could have changed the result of an experiment.
+//! Decides whether a relay's lateness or drops could have changed the result of an experiment.
 //!
 //! **Drops.** A packet that the kernel dropped between a host and the relay was neither in the scenario nor in the
-//! counters of the link. TCP answers to a single loss, so a single one is too many.
+//! counters of the link. TCP reacts to a single loss, so a single one is too many.
 //!
 //! **Lateness.** Links compute departures from the kernel's receive timestamps, so lateness alone changes no queue: it
 //! adds to the round-trip time of the packets concerned, as jitter would. Three limits follow.
@@ -32,12 +32,12 @@ const WORST_LEAST: Span = Span::from_millis(5);
 /// Half an RTT.
 const WORST_RTTS: (u64, u64) = (1, 2);
 
-/// What the judgement depends on.
+/// Input of the decision.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
     /// Round-trip time of the empty path.
     pub rtt: Span,
-    /// What the forward link needs for a full-sized packet, on average over the experiment.
+    /// Transmission time of a full-sized packet on the forward link, averaged over the experiment.
     pub packet_time: Span,
     /// Mean delay in the forward link's queue.
     pub queueing: Span,
@@ -51,11 +51,11 @@ pub(super) struct Figures {
     pub dropped: u64,
     /// Packets that are not in the capture.
     pub not_captured: u64,
-    /// Whether the relay ran before all ordinary programs.
+    /// Whether the relay had real-time priority.
     pub is_realtime: bool,
 }
 
-/// Why the experiment should not be believed; empty if it may be.
+/// Returns the reasons why the experiment is untrustworthy; empty if there are none.
 pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     let mut doubts = Vec::new();
     let cure = if figures.is_realtime {

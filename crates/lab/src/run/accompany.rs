@@ -13,14 +13,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 use thalweg_units::Time;
 
-/// Between two checks whether the command has ended.
+/// Interval of checks whether the command has exited.
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Play<'_> {
-    /// Has the hosts carry packets while the session's programs run, and hands over what the hosts report.
+    /// Has the hosts carry packets while the session's programs run, and hands over the hosts' events.
     ///
     /// # Errors
-    /// A host or a program cannot go on.
+    /// A host or a program cannot continue.
     pub fn accompany(
         mut self,
         network: &mut Network,

@@ -1,4 +1,4 @@
-//! What the hosts of an experiment are told, from the first command to the last.
+//! Sends the commands of an experiment to its hosts, from the first to the last.
 
 use super::guest::Guest;
 use super::host_processes::{HostProcesses, Kind, unexpected, unexpected_of};
@@ -18,19 +18,19 @@ use thalweg_units::{Span, Time};
 /// TCP and UDP port of hosts that receive.
 const PORT: u16 = 5001;
 
-/// The same beside programs of the user's, which may want the other one.
+/// The port beside programs of the user's, which may use the other one.
 const SESSION_PORT: u16 = 65001;
 
-/// From the command to the start: time for it to reach every host.
+/// Time between the command and the start, for the command to reach every host.
 pub(super) const HEADWAY: Span = Span::from_millis(50);
 
 /// The same where a guest has to be reached, whose processor may be away for some time.
 const HEADWAY_OF_GUESTS: Span = Span::from_millis(300);
 
-/// How long hosts may take to prepare; the slowest thing that they do is to start many listeners.
+/// Timeout for hosts to prepare; their slowest task is to start many listeners.
 const PREPARE: Duration = Duration::from_secs(20);
 
-/// How long a host that is to tell its rows may say nothing; it may have to sort millions.
+/// Timeout without events from a host that reports its rows, of which it may have to sort millions.
 const TELL: Duration = Duration::from_secs(30);
 
 /// The same where senders are guests, which have to boot first.
@@ -129,7 +129,7 @@ impl<'a> Play<'a> {
         Ok(Play { guests, in_guests, guest_runs: Vec::new(), relay, processes, senders, sending })
     }
 
-    /// Has the hosts play the experiment, and hands over what they report.
+    /// Has the hosts run the experiment, and hands over their events.
     ///
     /// # Errors
     /// If a host cannot continue, or the user asked to stop.
@@ -155,7 +155,7 @@ impl<'a> Play<'a> {
         Ok(Performance { lasted, measured, untrustworthy })
     }
 
-    /// From the start until every flow is over, or the duration is. How long that took.
+    /// Runs from the start until every flow is over, or the duration is. Returns the time that it took.
     fn send(&mut self, job: &Job<'_>) -> Result<Span, Failure> {
         let experiment = job.experiment;
         let headway = if self.guests.is_empty() { HEADWAY } else { HEADWAY_OF_GUESTS };
@@ -184,9 +184,9 @@ impl<'a> Play<'a> {
         Ok(experiment.duration_ns.map_or(lasted, |duration| lasted.min(duration)))
     }
 
-    /// Has the hosts stop and tell what happened: first those at the sender's end, then the router, then the receiver.
-    /// What goes up has already ended when the duration is over: a connection that a host closes earlier than the
-    /// receiver does is a path's delay away.
+    /// Has the hosts stop and report: first those at the sender's end, then the router, then the receiver. Up traffic
+    /// has already ended when the duration is over: a close by a sender's host takes the path's delay to arrive at the
+    /// receiver.
     pub(super) fn end(&mut self, take: &mut Take<'_>) -> Result<HostReport, Failure> {
         let mut report = HostReport::default();
         let (router, receiver) = (self.senders, self.senders + 1);
@@ -205,7 +205,7 @@ impl<'a> Play<'a> {
                         awaited.remove(&number);
                         report.add(HostReport { measured, untrustworthy });
                     }
-                    // Flows may still end while the command to stop is on its way.
+                    // Flows may still end before the hosts receive `stop`.
                     Some((_, HostEvent::Over { .. })) => {}
                     Some((number, HostEvent::ProgramRun(run))) if self.in_guests.contains_key(&number) => {
                         self.guest_runs.push((self.in_guests[&number], run));
@@ -242,7 +242,7 @@ fn start(
     for (number, (name, mut role)) in roles.into_iter().enumerate() {
         let is_router = matches!(role, Role::Relay { .. } | Role::Qdiscs { .. });
         let is_realtime = is_router && probe::is_realtime_allowed();
-        // What runs programs or meters them is beside the host that sets them.
+        // The hosts of programs and of the meter run beside the host that applies the settings.
         let is_beside = number > senders + 1;
         let sysctls = if is_beside { BTreeMap::new() } else { network.sysctls(&name) };
         let in_guest = if is_beside { sockets.remove(&name) } else { None };
@@ -314,7 +314,7 @@ fn roles(network: &Network, link: LinkKind, job: &Job<'_>) -> Vec<(String, Role)
     hosts.chain(observer).collect()
 }
 
-/// Hosts do not run in our working directory.
+/// Hosts do not run in this process's working directory.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

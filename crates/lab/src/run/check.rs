@@ -1,7 +1,6 @@
-//! What an experiment on a real kernel cannot be, found before anything is built.
+//! Rejects experiments that a real kernel cannot run, before anything is built.
 //!
-//! The Python package checks scenarios; these are the checks for plans that were made elsewhere, and those that only
-//! the machine can decide.
+//! The Python package checks scenarios; this module checks plans from elsewhere, and what depends on the machine.
 
 use super::{HostSetup, Job, programs};
 use crate::algorithms::{self, built_in};
@@ -12,15 +11,15 @@ use std::path::Path;
 use thalweg_plan::plan::{Experiment, Flow, Host, Kernel, Repeat};
 use thalweg_units::Span;
 
-/// Folder that is another one inside the namespaces of a network.
+/// A folder that is replaced inside the namespaces of a network.
 const HIDDEN: &str = "/run";
 
 /// Checks an experiment.
 ///
 /// # Errors
 /// `invalid-experiment` if it contradicts itself, `unknown-cc` if the kernel lacks an algorithm, `not-honoured` if a
-/// real kernel cannot do what it asks for, `no-contention` if the system does not let us, `bad-place` if recorded
-/// packets cannot be captured where they are to be.
+/// real kernel cannot do what it requests, `no-contention` if the system does not permit it, `bad-place` if the folder
+/// for captured packets cannot be written.
 pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
     check_form(job.experiment, job.session.is_some())?;
     for (name, host) in &job.experiment.hosts {
@@ -56,7 +55,7 @@ fn check_form(experiment: &Experiment, is_session: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a host's processor can be as scarce as it is to be.
+/// Checks that a host's processor can be restricted as requested.
 fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error> {
     let key = match (host.cpu, host.co_tenants, host.second_cpu) {
         (None, 0, false) => return Ok(()),
@@ -81,8 +80,8 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
     contention::check(host)
 }
 
-/// Whether a host may name a queue discipline, and whether it is a name. Whether the kernel has it is seen when it is
-/// made.
+/// Checks that a host may name a queue discipline, and that its name is valid. Whether the kernel has it is found when
+/// it is made.
 fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), Error> {
     let is_sending = name != "receiver" || experiment.has_up_traffic();
     let place = format!("hosts.{name}.qdisc");
@@ -93,7 +92,7 @@ fn check_qdisc(name: &str, host: &Host, experiment: &Experiment) -> Result<(), E
     }
 }
 
-/// Whether a host may have another kernel than its own: it may not.
+/// Checks that a host has no other kernel than its own.
 fn check_kernel(name: &str, host: &Host, guests: Option<&Guests>) -> Result<(), Error> {
     let Some(wanted) = host.kernel else { return Ok(()) };
     let machine = rustix::system::uname();
@@ -136,7 +135,7 @@ fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     }
 }
 
-/// Checks what this machine's own kernel cannot do for flows that it sends, but for those of programs.
+/// Checks the capabilities of this machine's own kernel for flows that it sends, except those of programs.
 fn check_ours<'a>(flows: impl Iterator<Item = &'a Flow>, engine: &Path) -> Result<(), Error> {
     let flows: Vec<&Flow> = flows.filter(|flow| flow.program.is_none()).collect();
     flows.iter().try_for_each(|flow| check_parameters(flow))?;
@@ -166,8 +165,7 @@ fn check_parameters(flow: &Flow) -> Result<(), Error> {
     Ok(())
 }
 
-/// What to do instead about parameters of a flow: those of an algorithm that the agent carries are set when it is
-/// loaded.
+/// Hint about parameters of a flow: those of an algorithm that the agent carries are set when it is loaded.
 fn hint_for_parameters(flow: &Flow) -> String {
     let settings = if built_in::is_built_in(&flow.cc) { algorithms::settings(flow).ok() } else { None };
     settings.map_or("leave cc_params out, or use --engine sim".to_owned(), |settings| {
@@ -204,7 +202,7 @@ fn check_algorithms(flows: &[&Flow], usable: &[String], engine: &Path) -> Result
     Err(Error::new("unknown-cc", message, hint))
 }
 
-/// Whether hosts can write packets or what programs write to a place.
+/// Checks that hosts can write packets or the output of programs to a folder.
 fn check_output(place: &Path) -> Result<(), Error> {
     let folder = place.parent().and_then(|folder| folder.canonicalize().ok()).unwrap_or_default();
     if !folder.starts_with(HIDDEN) {
@@ -228,7 +226,7 @@ mod tests {
         serde_json::from_str(include_str!("../../../engine/tests/data/experiment.json")).unwrap()
     }
 
-    /// Where a changed experiment is refused.
+    /// Key path at which a changed experiment is rejected.
     fn place(change: impl FnOnce(&mut Experiment)) -> String {
         let mut experiment = experiment();
         change(&mut experiment);

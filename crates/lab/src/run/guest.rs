@@ -1,4 +1,4 @@
-//! A sender that is a guest: its clock is another one, and how much of a processor it got is worth telling.
+//! A sender that is a guest: it has a separate clock, and the CPU share that it got is reported.
 
 use super::Failure;
 use super::host_processes::{HostProcesses, unexpected};
@@ -12,24 +12,24 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use thalweg_plan::plan::Host;
 
-/// How long a guest may take to tell its clock.
+/// Timeout for a guest to report its clock.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A guest whose clock differs more from ours, in parts per million, measures other rates than there are.
+/// Maximum drift of a guest's clock against this machine's, in parts per million; above it, measured rates are wrong.
 const WORST_DRIFT_PPM: f64 = 2000.0;
 
-/// A guest, and what its clock showed at first.
+/// A guest, and the first comparison of its clock.
 #[derive(Debug)]
 pub struct Guest {
     /// Number of the host that it plays.
     number: usize,
     machine: Machine,
-    /// What the scenario says of it.
+    /// The host in the scenario.
     host: Host,
-    /// Its name, if other hosts send as well.
+    /// Its name, if other hosts also send.
     name: Option<String>,
     clock: Comparison,
-    /// By how much that ran too fast; zero until it has left.
+    /// Drift of its clock; zero until it has left.
     drift_ppm: f64,
     boot_s: f64,
     contention: Option<Contention>,
@@ -37,7 +37,7 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Compares its clock with ours, once it is prepared.
+    /// Compares its clock with this machine's, once it is prepared.
     ///
     /// # Errors
     /// It does not answer.
@@ -63,7 +63,7 @@ impl Guest {
         })
     }
 
-    /// Whether it is to get a share of a processor.
+    /// Whether it gets a share of a processor.
     pub fn is_on_a_share(&self) -> bool {
         self.host.cpu.is_some_and(|cpu| !cpu.is_whole())
     }
@@ -76,26 +76,26 @@ impl Guest {
         Ok(self.contention.insert(contention::apply(self.machine.processors()?, &self.host)?).commands())
     }
 
-    /// Ends that: the rest is not part of the experiment.
+    /// Ends the contention: the rest is not part of the experiment.
     pub fn relieve(&mut self) {
         if let Some(contention) = self.contention.take() {
             self.shares = contention.measure(self.name.as_deref());
         }
     }
 
-    /// What its clock shows when ours shows this.
+    /// Converts a time of this machine's clock to the guest's clock.
     pub fn at(&self, ours_ns: u64) -> u64 {
         self.clock.guest_ns(ours_ns)
     }
 
-    /// A client's run in times of our clock, once the guest has left.
+    /// Converts a client's run to this machine's clock, once the guest has left.
     pub fn in_our_time(&self, mut run: ProgramRun) -> ProgramRun {
         let of = |guest_us: u64| (guest_us as f64 / (1.0 + self.drift_ppm / 1e6)).round() as u64;
         (run.start_us, run.end_us) = (of(run.start_us), of(run.end_us));
         run
     }
 
-    /// Returns what is known of the guest at its end.
+    /// Returns the measurements about the guest at its end.
     ///
     /// # Errors
     /// It does not answer.

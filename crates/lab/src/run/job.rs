@@ -18,46 +18,46 @@ pub struct Job<'a> {
     pub id: &'a str,
     /// The plan's capacity traces.
     pub traces: &'a Traces,
-    /// Asked at least every 50 ms: whether to stop.
+    /// Called at least every 50 ms: whether to stop.
     pub is_cancelled: &'a dyn Fn() -> bool,
-    /// Takes what is done to the machine, in whole lines, for `commands.log`.
+    /// Receives the commands that change the machine, in whole lines, for `commands.log`.
     pub log: &'a dyn Fn(&str),
-    /// Where recorded packets are to be captured; nothing: the experiment does not ask for it.
+    /// File for captured packets; `None`: the experiment does not request them.
     pub capture: Option<&'a Path>,
-    /// Where programs that make flows write to; nothing: the experiment has none.
+    /// Folder for the output of programs; `None`: the experiment has none.
     pub programs: Option<&'a Path>,
     /// Programs of the user's that run on the path and end the experiment.
     pub session: Option<Session<'a>>,
 }
 
-/// What the hosts of an experiment on a real kernel are played by.
+/// The programs that run the hosts of an experiment on a real kernel.
 #[derive(Clone, Copy)]
 pub struct HostSetup<'a> {
-    /// The program whose subcommand `host` plays a host: this one.
+    /// The program whose subcommand `host` runs a host: this one.
     pub engine: &'a Path,
     /// Whether programs take no time here: then timers are exact, and no path is too fast.
     pub is_virtual_time: bool,
-    /// The guests that play senders; nothing: senders live in the namespaces themselves.
+    /// The guests that run the senders; `None`: senders run in the namespaces.
     pub guests: Option<&'a Guests>,
 }
 
-/// What came out besides the tables, but for what is counted in them.
+/// Results in addition to the tables, except counters in the tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Performance {
-    /// How long the experiment took on its own clock: from the start to the end of the last flow, or of the
-    /// experiment's duration.
+    /// Duration of the experiment on its own clock: from the start to the end of the last flow, or of the experiment's
+    /// duration.
     pub lasted: Span,
-    /// What the engine measured of itself, by names that carry their units. What several hosts have is added up, but
-    /// for times, of which the longest counts.
+    /// The engine's measurements of itself, by names that include their units. Values of several hosts are added,
+    /// except times, of which the maximum counts.
     pub measured: BTreeMap<String, f64>,
-    /// Why the experiment should not be believed; nothing if the engine has found no reason.
+    /// Reasons why the experiment is untrustworthy; empty if the engine has found none.
     pub untrustworthy: Vec<String>,
 }
 
-/// Takes a host's report; returns events that are not rows.
+/// Takes a host's event; returns events that are not rows.
 pub type Take<'a> = dyn FnMut(HostEvent) -> Result<(), HostEvent> + 'a;
 
-/// What came out besides the tables.
+/// Results in addition to the tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Packets that passed the bottleneck, in both directions together.
@@ -66,12 +66,12 @@ pub struct Outcome {
     pub performance: Performance,
 }
 
-/// Why there are no tables to keep.
+/// Reasons for the lack of usable tables.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
-    /// `is_cancelled` said so.
+    /// `is_cancelled` returned true.
     Cancelled,
-    /// Something went wrong.
+    /// An error.
     Failed(Error),
 }
 

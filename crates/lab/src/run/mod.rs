@@ -1,12 +1,12 @@
-//! One experiment on this machine's kernel, from a plan's words to rows.
+//! One experiment on this machine's kernel, from its plan to rows.
 //!
 //! ```text
 //!  check ─► choose a link ─► speed ─► network ─► hosts: configure … start … over … stop ─► rows ─► network gone
 //!  what cannot be honoured    what the machine carries    the hosts, as the module protocol says
 //! ```
 //!
-//! Whatever happens (an error, Ctrl-C, a bug), the hosts end and the network goes. A killed engine takes both with it:
-//! hosts and network end when the pipes to them do.
+//! In every case (an error, Ctrl-C, a bug), the hosts exit and the network is removed. This also holds for a killed
+//! engine: hosts and network end when the pipes to them close.
 
 mod accompany;
 mod act;
@@ -32,11 +32,11 @@ use std::io;
 use std::path::Path;
 use thalweg_trace::Sink;
 
-/// Runs an experiment to its end, and makes rows of it.
+/// Runs an experiment to its end, and makes its rows.
 ///
 /// # Errors
-/// [`Failure::Failed`] if the machine cannot run it, and says what it lacks; [`Failure::Cancelled`] if `is_cancelled`
-/// said so. The rows handed over until then are incomplete.
+/// [`Failure::Failed`] if the machine cannot run it, with what it lacks; [`Failure::Cancelled`] if `is_cancelled`
+/// returned true. The rows handed over until then are incomplete.
 pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<Outcome, Failure> {
     let mut rows = Rows::new(job.experiment, sink);
     let performance = perform(job, setup, &mut |event| rows.take(event))?;
@@ -47,7 +47,7 @@ pub fn run(job: &Job<'_>, setup: HostSetup<'_>, sink: &mut dyn Sink) -> Result<O
     Ok(Outcome { packets: rows.finish(&performance.untrustworthy, logs), performance })
 }
 
-/// Runs an experiment to its end, and hands over what its hosts report.
+/// Runs an experiment to its end, and hands over the events of its hosts.
 ///
 /// # Errors
 /// As [`run`].

@@ -1,8 +1,8 @@
-//! Rows of flows that programs make, from when clients ran and what the meter counted.
+//! Rows of flows that programs make, from the run times of clients and the meter's counters.
 //!
-//! A connection in the tables is one run of a client. The packets of a 5-tuple belong to the run that was the latest to
-//! start when its first packet entered the path. 5-tuples that carried less than a hundredth of the run's largest one
-//! are connections for control, such as iperf3's, and count nowhere.
+//! A connection in the tables is one run of a client. The packets of a 5-tuple belong to the last run that had started
+//! when its first packet entered the path. 5-tuples that carried less than a hundredth of the run's largest one are
+//! control connections, such as iperf3's, and are not counted.
 
 use super::qlog::{self, Metrics};
 use crate::protocol::{Connection, MeterSample, Metered, ProgramRun};
@@ -16,7 +16,7 @@ use thalweg_trace::{FlowRow, SampleRow, Sink};
 /// The largest 5-tuple of a run carries this many times as much as one that is left out.
 const CONTROL: u64 = 100;
 
-/// What hosts and the meter report of programs.
+/// Events of hosts and of the meter about programs.
 #[derive(Debug, Default)]
 pub(super) struct ProgramRows {
     runs: Vec<ProgramRun>,
@@ -130,7 +130,8 @@ impl ProgramRows {
 }
 
 impl Run<'_> {
-    /// When the last byte left the path; of one that was interrupted, when that was, if that is later.
+    /// Time at which the last byte left the path; for an interrupted run, the time of the interruption if that is
+    /// later.
     fn end_us(&self) -> u64 {
         let last = self.data.iter().filter_map(|data| data.last_us).max();
         let ended = self.run.is_interrupted.then_some(self.run.end_us);

@@ -39,7 +39,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
 /// The hosts of programs by the names of their namespaces, and the meter behind them; none if there are no programs.
 pub(super) fn roles(network: &Network, job: &Job<'_>) -> Vec<(String, Role)> {
     let Some(folder) = job.programs.filter(|_| job.experiment.has_programs()) else { return Vec::new() };
-    // Without symbolic links, which a guest would follow to elsewhere.
+    // Without symbolic links, which a guest would resolve differently.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let receiver = network.receiver();
     let ends: Vec<(usize, Ends<'_>)> = (0..job.experiment.flows.len())
@@ -66,7 +66,7 @@ pub(super) fn roles(network: &Network, job: &Job<'_>) -> Vec<(String, Role)> {
     roles
 }
 
-/// Where the programs of a flow run.
+/// The hosts at which the programs of a flow run.
 struct Ends<'a> {
     server: &'a Place,
     client: &'a Place,

@@ -14,13 +14,13 @@ use thalweg_plan::plan::Experiment;
 /// Files that are larger are not read.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Begins the records of JSON-SEQ (RFC 7464).
+/// Starts a record of JSON-SEQ (RFC 7464).
 const RECORD: u8 = 0x1e;
 
-/// Clocks that differ by more than this are not the same: then a file's first event counts as its run's beginning.
+/// Maximum difference between clocks; above it, a file's first event is aligned with the start of its run.
 const MAX_OFFSET_US: f64 = 1e9;
 
-/// What a sender knew at a moment; nothing: not reported.
+/// State of a sender at a moment; `None`: not reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Metrics {
     pub t_us: f64,
@@ -32,7 +32,7 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Takes what a later event reports.
+    /// Takes the values of a later event.
     pub fn update(&mut self, event: &Metrics) {
         *self = Metrics {
             t_us: event.t_us,
@@ -123,7 +123,7 @@ fn document(bytes: &[u8]) -> Option<Vec<Metrics>> {
     Some(traces.iter_mut().flat_map(of).collect())
 }
 
-/// Reads events, whose times are in milliseconds as the trace says.
+/// Reads events, whose times are in milliseconds according to the trace.
 fn times(trace: &Value, events: impl Iterator<Item = Value>) -> Vec<Metrics> {
     let common = &trace["common_fields"];
     let is_delta = matches!(common["time_format"].as_str(), Some("delta" | "relative_to_previous_event"));

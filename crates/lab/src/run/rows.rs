@@ -1,4 +1,4 @@
-//! What hosts report, as rows of the tables.
+//! Converts events of hosts to rows of the tables.
 
 use super::program_rows::ProgramRows;
 use crate::diag;
@@ -14,20 +14,21 @@ use thalweg_trace::{FlowRow, PacketRow, SampleRow, Sink, StateRow};
 /// States of loss recovery, by the numbers that the kernel gives them (enum tcp_ca_state in include/uapi/linux/tcp.h).
 const CA_STATES: [&str; 5] = ["open", "disorder", "cwr", "recovery", "loss"];
 
-/// Makes rows and hands them over. Rows of flows wait until all hosts have said whether the experiment can be believed.
+/// Makes rows and hands them over. Rows of flows wait until all hosts have reported whether the experiment is
+/// trustworthy.
 pub struct Rows<'a> {
     labels: RowLabels,
     sink: &'a mut dyn Sink,
     transfers: Vec<FlowReport>,
     programs: ProgramRows,
-    /// Packets that have left each direction's queue so far.
+    /// Number of packets that have left each direction's queue.
     sent: [u64; 2],
-    /// Whether each direction's queue drops packets only where its limit is reached.
+    /// Whether each direction's queue drops packets only when its limit is reached.
     drops_when_full: [bool; 2],
 }
 
 impl<'a> Rows<'a> {
-    /// No rows yet.
+    /// Starts without rows.
     pub fn new(experiment: &Experiment, sink: &'a mut dyn Sink) -> Rows<'a> {
         let drops_when_full = [&experiment.forward, &experiment.reverse].map(|link| link.queue == Queue::Fifo {});
         Rows {
@@ -40,10 +41,10 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Takes what a host reports.
+    /// Takes a host's event.
     ///
     /// # Errors
-    /// Gives it back if it is not the report of a row of this experiment.
+    /// Returns the event if it is not a row of this experiment.
     pub fn take(&mut self, event: HostEvent) -> Result<(), HostEvent> {
         match event {
             HostEvent::Label(label) => self.labels.flows.push(FlowLabels {
@@ -97,7 +98,7 @@ impl<'a> Rows<'a> {
             size_bytes: packet.size_bytes.0,
             backlog_bytes: packet.backlog_bytes.0,
             cause: cause.map(DropCause::name),
-            // Known only after the packet was captured.
+            // Unknown when the packet is captured.
             sojourn_us: None,
             marked: None,
         });

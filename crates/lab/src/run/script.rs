@@ -1,4 +1,4 @@
-//! What an experiment did to the machine, as its part of `commands.log`: a script that does the same again by hand.
+//! The changes of an experiment to the machine, as its part of `commands.log`: a script that repeats them by hand.
 
 use crate::net::{LinkKind, Network};
 use std::collections::BTreeMap;
@@ -7,8 +7,8 @@ use std::fmt::Write;
 /// Last line of every part.
 const END: &str = "# end";
 
-/// The part of one experiment. `title` is its first line and is unlike all others; `why` says why this link was chosen,
-/// as `because` goes on.
+/// The part of one experiment. `title` is its first line and is unique; `why` is the reason for the choice of this
+/// link, as a clause after `because`.
 pub fn section(title: &str, link: LinkKind, why: &str, network: &Network) -> String {
     let link = match link {
         LinkKind::Relay => "the relay",
@@ -28,7 +28,7 @@ pub fn section(title: &str, link: LinkKind, why: &str, network: &Network) -> Str
     text
 }
 
-/// Notes the kernel settings that the host in `namespace` has made.
+/// Logs the kernel settings that the host in `namespace` has applied.
 pub fn note_sysctls(network: &mut Network, namespace: &str, sysctls: &BTreeMap<String, String>) {
     for (name, value) in sysctls {
         network.note(&format!("nsenter --net=/run/netns/{namespace} sysctl -qw '{name}={value}'"));

@@ -1,9 +1,9 @@
-//! Whether this machine is fast enough for an experiment: a short transfer over the same kind of network, with a link
-//! that never holds it up, shows what the machine carries.
+//! Checks that this machine is fast enough for an experiment: a short transfer over the same kind of network, with an
+//! unlimited link, measures the rate that the machine carries.
 //!
-//! A path that the machine cannot keep busy would look like a path of a lower rate, with a queue that never fills. Such
-//! an experiment is refused rather than run. The test is done once per process, and not at all for rates that every
-//! machine carries.
+//! A path that the machine cannot saturate would look like a path of a lower rate, with a queue that never fills. Such
+//! an experiment is refused rather than run. The test is run once per process, and not for rates that every machine
+//! carries.
 
 use super::network::run_on;
 use super::{Failure, HostSetup, Job, Rows};
@@ -17,24 +17,24 @@ use thalweg_plan::plan::{
 use thalweg_trace::{Memory, QueueRow};
 use thalweg_units::{Bytes, Probability, Rate, Span, Time};
 
-/// Rates that need no test: a tenth of what the slowest machines we know carry.
+/// Rates that need no test: a tenth of the rate of the slowest known machines.
 const EASY: Rate = Rate::from_mbps(50);
 
-/// Part of what the test carried that an experiment may ask for, in percent: the rest is for its samples, its other
-/// flows and the machine's other programs.
+/// Percentage of the measured rate that an experiment may use: the rest is for its samples, its other flows and the
+/// machine's other programs.
 const USABLE_PERCENT: u64 = 90;
 
-/// How long a test takes, and how much of its start does not count.
+/// Duration of a test, and the initial part that does not count.
 #[derive(Clone, Copy, Debug)]
 struct Length {
     test: Span,
     warm_up: Span,
 }
 
-/// Connections open, and processes are given their CPUs.
+/// Time for connections to open, and for processes to get their CPUs.
 const ON_HOSTS: Length = Length { test: Span::from_millis(800), warm_up: Span::from_millis(200) };
 
-/// The same in guests, whose processor may be a program that meets most instructions for the first time.
+/// The same in guests, whose processor may be emulated and first has to translate most instructions.
 const IN_GUESTS: Length = Length { test: Span::from_millis(2500), warm_up: Span::from_millis(1500) };
 
 /// Rate of the test's link: more than any machine carries packet by packet.
@@ -49,7 +49,7 @@ const OPPORTUNITY_BITS: u64 = 1500 * 8;
 /// Checks that this machine carries the highest rate of an experiment's path.
 ///
 /// # Errors
-/// `too-fast` if it does not; what keeps the test from running.
+/// `too-fast` if it does not; an error of the test.
 pub fn check(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind) -> Result<(), Failure> {
     let Some(asked) = asked(job.experiment, job.traces).filter(|rate| *rate > EASY) else { return Ok(()) };
     let length = if setup.guests.is_some() { IN_GUESTS } else { ON_HOSTS };
@@ -74,8 +74,8 @@ fn compare(asked: Rate, carried: Rate, length: Length, link: LinkKind, is_realti
     Err(Error::new("too-fast", message, hint))
 }
 
-/// The highest rate that the machine is to carry: of the way back, too, if traffic goes up. Nothing if there is no
-/// limit.
+/// Returns the highest rate that the machine must carry, including the reverse link if there is up traffic. `None` if
+/// there is no limit.
 fn asked(experiment: &Experiment, traces: &Traces) -> Option<Rate> {
     let is_two_way = experiment.has_up_traffic();
     let down = highest(&experiment.forward, traces);
@@ -83,7 +83,7 @@ fn asked(experiment: &Experiment, traces: &Traces) -> Option<Rate> {
     down.map(|down| Rate(down.0.saturating_add(up.map_or(0, |up| up.0)))).or(up)
 }
 
-/// The highest rate that a link ever has; nothing if it has no limit.
+/// Returns the highest rate that a link ever has; `None` if it has no limit.
 fn highest(link: &Link, traces: &Traces) -> Option<Rate> {
     match &link.capacity {
         Capacity::Unlimited => None,
@@ -112,11 +112,11 @@ fn peak(times_ms: &[u64]) -> Rate {
     Rate(most as u64 * OPPORTUNITY_BITS * 1000 / WINDOW_MS)
 }
 
-/// What this machine carries over such a link.
+/// Returns the rate that this machine carries over such a link.
 fn carried(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) -> Result<Rate, Failure> {
     static KNOWN: Mutex<BTreeMap<(bool, bool), Rate>> = Mutex::new(BTreeMap::new());
     let key = (link == LinkKind::Relay, job.experiment.engine.offloads);
-    // Held during the test: two at once would slow each other down.
+    // Locked during the test: two tests at once would slow each other down.
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(rate) = known.get(&key) {
         return Ok(*rate);
@@ -156,7 +156,7 @@ fn rate_of(rows: &[QueueRow], length: Length) -> Rate {
     Rate::of(Bytes(last.sent_bytes - first.sent_bytes), Span::from_micros(last.t_us - first.t_us))
 }
 
-/// One flow without end over a path that is never in its way.
+/// One unlimited flow over an unlimited path.
 fn test(cc: &str, length: Length, link: LinkKind, offloads: bool) -> Experiment {
     let path = |capacity| Link {
         capacity,

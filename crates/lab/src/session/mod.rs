@@ -1,4 +1,4 @@
-//! A program of the user's on an emulated path: what `thalweg shell` runs.
+//! A program of the user's on an emulated path: the implementation of `thalweg shell`.
 //!
 //! ```text
 //!  engine ──► network, router, hosts, as of an experiment without flows
@@ -30,7 +30,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What a session runs.
+/// The programs of a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
     /// Program and arguments.
@@ -41,11 +41,11 @@ pub struct Order {
     pub server: Option<OsString>,
     /// File for the output of the server.
     pub server_output: PathBuf,
-    /// Services of the machine that listen at the other end, too.
+    /// Services of the machine that are also reachable at the other end.
     pub reach: Vec<SocketAddr>,
-    /// Where the command runs and its output goes; `None`: as the engine's does.
+    /// Working folder and output of the command; `None`: those of the engine.
     pub detached: Option<Detached>,
-    /// Environment variables of all programs, besides those of the engine.
+    /// Environment variables of all programs, in addition to those of the engine.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -61,11 +61,11 @@ pub struct Detached {
 /// A session: its programs, and how it is followed.
 #[derive(Clone, Copy)]
 pub struct Session<'a> {
-    /// What to run.
+    /// The programs to run.
     pub order: &'a Order,
-    /// Asked at least every 50 ms: whether to end the command.
+    /// Called at least every 50 ms: whether to end the command.
     pub must_end: &'a dyn Fn() -> bool,
-    /// Takes the status and, at the end, the connections.
+    /// Receives the status and, at the end, the connections.
     pub show: &'a dyn Fn(HostEvent),
 }
 

@@ -16,22 +16,22 @@ use std::process::{Child, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a server may take until it listens.
+/// Timeout for a server to listen.
 const LISTENS: Duration = Duration::from_secs(3);
 
-/// How long a server may take to end after SIGTERM.
+/// Timeout for a server to exit after SIGTERM.
 const ENDS: Duration = Duration::from_secs(2);
 
 /// Between two checks of either.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Variable that is for the engine alone.
+/// A variable for the engine alone.
 const COMMAND: &str = "THALWEG_COMMAND";
 
 /// Bytes of a server's output that an error shows.
 const SHOWN: usize = 300;
 
-/// Running programs. All of them end when it is dropped.
+/// Running programs. Dropping this ends all of them.
 pub(crate) struct Programs {
     command: Child,
     server: Option<Server>,
@@ -43,7 +43,7 @@ impl Programs {
     /// Opens the forwarder, starts the server, waits until it listens, and starts the command.
     ///
     /// # Errors
-    /// `no-command`: the command does not exist. `no-server`, `no-reach`, `no-process`: something cannot be started.
+    /// `no-command`: the command does not exist. `no-server`, `no-reach`, `no-process`: one of these cannot be started.
     pub fn start(network: &mut Network, session: Session<'_>, engine: &Path) -> Result<Programs, Error> {
         let order = session.order;
         let (sender, receiver) = (&network.senders()[0], network.receiver());
@@ -78,7 +78,7 @@ impl Programs {
         Ok(Programs { command, server, _forwarder: forwarder, reaper })
     }
 
-    /// How the command ended; `None` while it runs.
+    /// Returns the exit status of the command; `None` while it runs.
     ///
     /// # Errors
     /// The system does not report it.
@@ -88,7 +88,7 @@ impl Programs {
             .map_err(|error| Error::new("no-process", format!("the command is lost: {error}"), "please report it"))
     }
 
-    /// Ends every process in the network but for `spared` ones. Returns what is to be recorded.
+    /// Terminates every process in the network except `spared` ones. Returns values to record.
     ///
     /// # Errors
     /// `leftovers`: a process does not end.
@@ -100,12 +100,12 @@ impl Programs {
         Ok(measured.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
 
-    /// Lets the network end without the reaper, which would end hosts that still work.
+    /// Lets the network end without the reaper, which would terminate hosts that still work.
     pub fn dismiss(mut self) {
         self.reaper.dismiss();
     }
 
-    /// Ends the command, as the end of its terminal would, and all others but for `spared` processes.
+    /// Terminates the command like the end of its terminal, and all other processes except `spared` ones.
     ///
     /// # Errors
     /// `leftovers`: a process does not end.
@@ -147,7 +147,7 @@ impl Server {
         Ok(server)
     }
 
-    /// A server that does not listen in time may have nothing to listen for.
+    /// A server that does not listen in time may use no socket.
     fn wait_until_it_listens(&mut self, line: &OsStr, output: &Path) -> Result<(), Error> {
         let until = Instant::now() + LISTENS;
         while Instant::now() < until && !is_listening(self.0.id()) {

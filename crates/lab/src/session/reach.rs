@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A socket stays in the namespace in which it was made. So `thalweg-engine listen` makes the listeners in the
-//! namespace, hands them over and ends; connections to the services are made by the engine itself, which never left
-//! the machine's namespace.
+//! namespace, hands them over and exits; the engine itself, which stays in the machine's namespace, connects to the
+//! services.
 
 use crate::error::Error;
 use crate::net::{Network, Place};
@@ -99,7 +99,7 @@ pub fn listen(at: SocketAddr) -> io::Result<()> {
 fn forward(client: &TcpStream, service: SocketAddr) {
     let Ok(server) = TcpStream::connect(service) else { return };
     let copy = |mut from: &TcpStream, mut to: &TcpStream| {
-        // An error ends this direction, as the end of the data does.
+        // An error ends this direction like the end of the data.
         let _ = io::copy(&mut from, &mut to);
         let _ = to.shutdown(Shutdown::Write);
         let _ = from.shutdown(Shutdown::Read);

@@ -1,12 +1,12 @@
-//! The process `thalweg-engine reap`: ends what programs leave in the namespaces of a network.
+//! The process `thalweg-engine reap`: terminates the processes that programs leave in the namespaces of a network.
 //!
-//! Programs of the user start others, which stay when they end. A network namespace exists as long as a process is in
-//! it, so an engine that is killed would leave both. The reaper waits for the end of its standard input, which is the
-//! end of the engine, and then ends every process in the namespaces.
+//! Programs of the user start others, which outlive them. A network namespace exists as long as a process is in it, so
+//! an engine that is killed would leave both. The reaper waits for the end of its standard input, which is the end of
+//! the engine, and then terminates every process in the namespaces.
 //!
 //! On standard input comes a line with the inodes of the namespaces, then a line with the process ids to spare for each
-//! round; each round is answered with a line that holds the number of processes that were ended. The line `dismissed`
-//! ends the reaper alone.
+//! round; each round is answered with a line that holds the number of terminated processes. After the line `dismissed`
+//! the reaper exits without terminating any.
 
 use crate::error::Error;
 use crate::net::holder::{alone, wait_for};
@@ -19,17 +19,17 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long processes may take to end after SIGTERM, and after SIGKILL.
+/// Timeouts for processes to exit after SIGTERM, and after SIGKILL.
 const TERM: Duration = Duration::from_secs(1);
 const KILL: Duration = Duration::from_secs(5);
 
 /// Between two scans.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The line that ends the reaper alone.
+/// The line after which the reaper exits without terminating any process.
 const DISMISSED: &str = "dismissed";
 
-/// The reaper of a network. Dropped, it ends everything there.
+/// The reaper of a network. Dropping it terminates all processes there.
 pub(super) struct Reaper {
     child: Child,
     answers: BufReader<ChildStdout>,
@@ -76,7 +76,7 @@ impl Reaper {
 }
 
 impl Reaper {
-    /// Lets it end without ending anything.
+    /// Lets it exit without terminating any process.
     pub fn dismiss(&mut self) {
         let _ = self.send([DISMISSED].into_iter());
     }
@@ -84,7 +84,7 @@ impl Reaper {
 
 impl Drop for Reaper {
     fn drop(&mut self) {
-        // The end of its input is what it waits for.
+        // It exits at the end of its input.
         drop(self.child.stdin.take());
         if wait_for(&mut self.child, TERM + KILL).is_none() {
             let _ = self.child.kill();
@@ -93,10 +93,10 @@ impl Drop for Reaper {
     }
 }
 
-/// Does what standard input says, and ends every process in the namespaces at its end.
+/// Executes the orders on standard input, and terminates every process in the namespaces at its end.
 ///
 /// # Errors
-/// Standard input is malformed, or a process does not end.
+/// Standard input is malformed, or a process does not exit.
 pub fn reap() -> io::Result<()> {
     let mut lines = io::stdin().lock().lines();
     let first = lines.next().unwrap_or_else(|| Ok(String::new()))?;
@@ -108,7 +108,7 @@ pub fn reap() -> io::Result<()> {
         }
         let spared: BTreeSet<u32> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         let answer = end_all(&namespaces, &spared).map_or_else(|error| error.to_string(), |count| count.to_string());
-        // An engine that is gone has closed our standard input, too.
+        // An engine that has exited has also closed the standard output of this process.
         let _ = writeln!(io::stdout(), "{answer}");
     }
     end_all(&namespaces, &BTreeSet::new()).map(drop)
@@ -129,7 +129,7 @@ fn end_all(namespaces: &BTreeSet<u64>, spared: &BTreeSet<u32>) -> io::Result<u64
         }
         for pid in survivors.iter().filter_map(|(pid, _)| Pid::from_raw(*pid as i32)) {
             let is_new = ended.insert(pid.as_raw_nonzero());
-            // As the end of a terminal does: shells ignore SIGTERM, and a stopped process handles nothing.
+            // Like the end of a terminal: shells ignore SIGTERM, and a stopped process handles no signals.
             let signals: &[Signal] = match (is_new, began.elapsed() > TERM) {
                 (_, true) => &[Signal::KILL],
                 (true, false) => &[Signal::HUP, Signal::TERM, Signal::CONT],

@@ -1,4 +1,4 @@
-//! What rustix does not have: how signals are handled.
+//! Signal handling, which rustix lacks.
 #![allow(unsafe_code)]
 
 /// Lets this process write to a terminal, and set its foreground process group, from the background.

@@ -1,4 +1,4 @@
-//! The terminal that programs take over and give back.
+//! The terminal, which programs take over and hand back.
 
 use super::sys;
 use rustix::process::{Pid, getpgrp};

@@ -1,4 +1,4 @@
-//! Commands that arrive on standard input, also while the host waits for other things.
+//! Commands on standard input, which arrive also while the host waits for other events.
 
 use crate::error::Error;
 use crate::protocol::Command;
@@ -58,7 +58,7 @@ impl CommandQueue {
 
     /// Waits for the next command and returns it.
     pub fn next(&self) -> Command {
-        // The reading thread exits the process before it ends.
+        // The reading thread exits the process at the end of its input.
         self.commands.recv().unwrap_or_else(|_| process::exit(0))
     }
 

@@ -1,4 +1,4 @@
-//! What a host process provides to the role that it plays: commands, events, and the start of the experiment.
+//! Services for the role of a host process: commands, events, and the start of the experiment.
 
 mod commands;
 mod event_writer;
@@ -21,18 +21,18 @@ pub struct Stage<'a> {
     pub(crate) configured: &'a dyn Fn() -> HostEvent,
 }
 
-/// What a host reports at its end, besides rows.
+/// A host's report at its end, in addition to rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReport {
-    /// What it measured of itself, by names that carry their units.
+    /// Its measurements of itself, by names that include their units.
     pub measured: BTreeMap<String, f64>,
-    /// Why the results are not trustworthy.
+    /// Reasons why the results are untrustworthy.
     pub untrustworthy: Vec<String>,
 }
 
 impl HostReport {
-    /// Adds what another host reports. Counts and CPU time are added up; of times, clock errors and CPU shares the
-    /// largest counts. A reason appears once.
+    /// Adds the report of another host. Counts and CPU times are added; of times, clock errors and CPU shares the
+    /// maximum counts. Reasons are not repeated.
     pub(crate) fn add(&mut self, other: HostReport) {
         for (name, value) in other.measured {
             let takes_largest = name.ends_with("_us") || name.ends_with("_ppm") || name.contains("cpu_share");

@@ -1,9 +1,9 @@
-//! UDP background: packets of the path's MTU at the moments that [`thalweg_traffic::Source`] says, from a thread of its
-//! own.
+//! UDP background traffic: packets of the path's MTU at the times of [`thalweg_traffic::Source`], from a separate
+//! thread.
 //!
-//! A packet whose moment has passed while the thread was not running is sent at once, together with the others that are
-//! due. One that is later than [`LATEST`] is not sent any more: a burst of everything that was missed would be another
-//! traffic than the scenario's. Such packets are counted, as are those that the host's own socket had no room for.
+//! A packet that became due while the thread was not running is sent at once, together with the others that are due. A
+//! packet that is late by more than [`LATEST`] is not sent: a burst of all missed packets would be different traffic
+//! from the scenario's. Such packets are counted, as are those that did not fit in the host's own socket.
 
 use crate::clock::Clock;
 use crate::error::Error;
@@ -20,7 +20,7 @@ use thalweg_trace::Histogram;
 use thalweg_traffic::{Randomness, Source};
 use thalweg_units::{IPV6_EXTRA, MTU, Span, Time};
 
-/// How late a packet may leave. At 100 Mbit/s it bounds a burst to 83 packets.
+/// Maximum lateness of a packet. At 100 Mbit/s it limits a burst to 83 packets.
 const LATEST: Span = Span::from_millis(10);
 
 /// IPv4 and UDP headers, in bytes.
@@ -39,13 +39,13 @@ pub(super) struct Background {
 #[derive(Debug, Default)]
 struct Account {
     sent: u64,
-    /// Not sent: too late, or no room in the host.
+    /// Not sent: too late, or the socket was full.
     unsent: u64,
     lateness: Histogram,
 }
 
 impl Background {
-    /// Starts the thread, which sends what goes `up`, or down; nothing if the experiment has no such background.
+    /// Starts the thread, which sends the traffic `up`, or down; `None` if the experiment has no such background.
     ///
     /// # Errors
     /// The system refuses a socket or a thread.
@@ -80,7 +80,7 @@ impl Background {
         Ok(Some(Background { stop, thread }))
     }
 
-    /// Ends the thread, and says what it measured.
+    /// Ends the thread, and returns its measurements.
     pub(super) fn finish(self) -> BTreeMap<String, f64> {
         self.stop.set();
         let account = self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -1,4 +1,4 @@
-//! What runs beside a host's flows, whatever makes them: the sampling thread and the UDP background.
+//! Threads beside a host's flows: sampling, and the UDP background.
 
 use crate::clock::Clock;
 use crate::diag::Sampler;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use thalweg_plan::plan::Experiment;
 use thalweg_units::{Span, Time};
 
-/// Everything prepared to start.
+/// Everything is prepared to start.
 #[derive(Debug)]
 pub(super) struct Prepared {
     sampler: Option<Sampler>,
@@ -25,10 +25,10 @@ pub(super) struct Beside {
 }
 
 impl Prepared {
-    /// Prepares sampling, if the experiment wants it and the host sends flows.
+    /// Prepares sampling, if the experiment requests it and the host sends flows.
     ///
     /// # Errors
-    /// The kernel does not tell about its connections.
+    /// The kernel does not list its connections.
     pub(super) fn new(experiment: &Experiment, flows: &[usize]) -> Result<Prepared, Error> {
         let wants_samples = experiment.sample_interval_ns > Span::ZERO && !flows.is_empty();
         Ok(Prepared { sampler: wants_samples.then(|| Sampler::open(experiment.ipv6)).transpose()? })
@@ -60,7 +60,7 @@ impl Prepared {
 }
 
 impl Beside {
-    /// Ends the threads; what they measured is told together with the samples.
+    /// Ends the threads; returns their measurements together with the samples.
     ///
     /// # Errors
     /// A sample failed.

@@ -1,4 +1,4 @@
-//! Traffic of real hosts: what the flows and the background of a scenario are on a kernel's own TCP.
+//! Traffic of real hosts: the flows and the background of a scenario on a kernel's own TCP.
 //!
 //! ```text
 //!  host that sends                                                    host that receives (both, if flows go up)
@@ -11,8 +11,8 @@
 //!     background: UDP                                        ──►
 //! ```
 //!
-//! Completion times are the kernel's (see [`socket`]), so that a loop that runs late opens connections late, which it
-//! measures, and never makes a transfer look longer than it was.
+//! Completion times are the kernel's (see [`socket`]), so a late loop opens connections late, which it measures, but
+//! never lengthens a transfer's completion time.
 
 mod background;
 mod beside;
@@ -32,11 +32,11 @@ use crate::error::Error;
 use crate::stage::{HostReport, Stage};
 use thalweg_plan::plan::Experiment;
 
-/// Plays a host at an end of the path. One that receives is ready as soon as it listens.
+/// Runs a host at an end of the path. A receiving host is ready as soon as it listens.
 ///
 /// # Errors
 /// `unknown-cc` and `cc-not-allowed`; `too-many-connections` where descriptors run out, `no-ports` where local ports
-/// do; `cannot-connect` where there is no way to the other end; `cannot-listen` if a port is taken.
+/// do; `cannot-connect` if there is no route to the other end; `cannot-listen` if a port is taken.
 pub fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     // A host that sends nothing serves its connections in the loop that takes commands.
     if part.flows.is_empty() && part.background.is_none() && part.receives.is_some() {

@@ -4,24 +4,24 @@ use crate::protocol::Outgoing;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// What a host sends and receives.
+/// The sending and receiving tasks of a host.
 #[derive(Clone, Debug)]
 pub struct Part {
     /// Name of the host in the scenario.
     pub(super) host: String,
-    /// Places in the plan of the flows that it sends.
+    /// Indices in the plan of the flows that it sends.
     pub(super) flows: Vec<usize>,
-    /// Where the data of each goes.
+    /// Destination of each flow's data.
     pub(super) to: BTreeMap<usize, SocketAddr>,
-    /// Where the background traffic of its direction goes; nothing: it sends none.
+    /// Destination of its direction's background traffic; `None`: it sends none.
     pub(super) background: Option<SocketAddr>,
-    /// Places in the plan of the flows that it receives; nothing: it does not listen.
+    /// Indices in the plan of the flows that it receives; `None`: it does not listen.
     pub(super) receives: Option<Vec<usize>>,
     pub(super) port: u16,
 }
 
 impl Part {
-    /// The part of a host as it is told.
+    /// The tasks of a host, from its configuration.
     pub fn new(
         host: &str,
         sends: &[Outgoing],
@@ -40,7 +40,7 @@ impl Part {
         }
     }
 
-    /// Whether it is the host `receiver`, which sends what goes up.
+    /// Whether it is the host `receiver`, which sends up traffic.
     pub(super) fn is_receiver(&self) -> bool {
         self.host == "receiver"
     }

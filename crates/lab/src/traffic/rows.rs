@@ -1,10 +1,10 @@
-//! Rows, made from what the generator and the sampling thread kept, when the experiment is over.
+//! Rows, made at the end of the experiment from the data of the generator and the sampling thread.
 //!
 //! Round-trip times of a transfer are those smoothed ones (`tcpi_srtt`) that were sampled during it, and the one at its
-//! end. The kernel tells no more: a short transfer has that one only. Each counts as often as segments were
-//! acknowledged since the one before, because TCP samples a round-trip time with the ACKs, not with the clock: a mean
-//! over time would give weight to full queues in which a flow gets little through. `rtt_min` is the kernel's own
-//! minimum (`tcpi_min_rtt`), which is the connection's, also for its later transfers.
+//! end. The kernel reports no more: a short transfer has only the latter. Each sample is weighted by the segments
+//! acknowledged since the previous one, because TCP samples a round-trip time with the ACKs, not with the clock: a mean
+//! over time would overweight full queues in which a flow delivers little. `rtt_min` is the kernel's own minimum
+//! (`tcpi_min_rtt`), which is the connection's, also for its later transfers.
 
 use crate::protocol::{self, FlowReport, HostEvent, SampleReport, StateReport};
 use crate::stage::EventWriter;
@@ -14,12 +14,12 @@ use std::collections::HashMap;
 use thalweg_trace::{Changes, Histogram};
 use thalweg_units::{MSS, Span};
 
-/// A transfer that has ended.
+/// A completed transfer.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
     pub(super) who: Who,
     pub(super) report: FlowReport,
-    /// Where in the stream it started.
+    /// Its offset in the stream.
     pub(super) offset: u64,
     /// At the end.
     pub(super) srtt_us: Option<u64>,
@@ -88,7 +88,7 @@ fn fill_in_rtts(transfers: &mut [Ended], samples: &[Sample]) {
             }
         }
         if let (None, Some(rtt_us)) = (rtts.mean_us(), *srtt_us) {
-            // Nothing was acknowledged but the handshake.
+            // Only the handshake was acknowledged.
             rtts.add(Span::from_micros(rtt_us));
         }
         report.rtt_mean_us = report.rtt_mean_us.or(rtts.mean_us());
@@ -150,7 +150,7 @@ mod tests {
         // 30 segments at 20 ms, 10 at 100 ms over a time twice as long, and none at 200 ms; then none until the end.
         let samples = [sample(10, 20, 30), sample(20, 100, 35), sample(30, 100, 40), sample(40, 200, 40)];
         assert_eq!(mean_ms(ended(0, 40), &samples), (30.0 * 20.0 + 10.0 * 100.0) / 40.0);
-        // 40 more until the end, at the round-trip time of the end.
+        // 40 more until the end, with the round-trip time of the end.
         assert_eq!(mean_ms(ended(0, 80), &samples), (1600.0 + 40.0 * 50.0) / 80.0);
     }
 

@@ -1,10 +1,10 @@
-//! The sampling thread: every connection of the host at regular instants, seen in one dump of the kernel's.
+//! The sampling thread: every connection of the host at regular instants, with one dump by the kernel.
 //!
-//! Instants lie on a grid from the experiment's start, so that a dump that takes long moves none after it: instants
-//! that have passed meanwhile are missed and counted. Rows carry the time at which they were taken. They stay in
-//! memory, about 100 bytes each, until the end. A thread that is slow or not scheduled leaves holes in the series and
-//! does not disturb the traffic: missed instants are only measured. But what it takes of a processor the traffic cannot
-//! have: too much of that is a reason for distrust.
+//! Instants lie on a grid from the experiment's start, so a slow dump does not shift later ones: instants that have
+//! passed meanwhile are missed and counted. Rows carry the time at which they were taken. They stay in memory, about
+//! 100 bytes each, until the end. A thread that is slow or not scheduled leaves holes in the series and does not
+//! disturb the traffic: missed instants are only measured. But sampling takes CPU time from the traffic: too much of it
+//! makes the experiment untrustworthy.
 
 use crate::clock::{Clock, monotonic_ns};
 use crate::diag::{CcInfo, Sampler, Socket};
@@ -18,8 +18,8 @@ use std::thread::{self, JoinHandle};
 use thalweg_trace::Histogram;
 use thalweg_units::{Span, Time};
 
-/// Share of one processor, in percent, that sampling may take. On two processors it is a tenth of the machine, and well
-/// above what 100 dumps a second of some hundred connections take.
+/// Maximum CPU share of sampling, as a percentage of one processor. On two processors it is a tenth of the machine, and
+/// well above the cost of 100 dumps a second of some hundred connections.
 const CPU_LIMIT_PERCENT: f64 = 20.0;
 
 /// A connection at an instant. Counters have the kernel's own widths.
@@ -42,12 +42,12 @@ pub(super) struct Sample {
     pub(super) cc: CcInfo,
 }
 
-/// What the thread leaves.
+/// Results of the thread.
 #[derive(Debug, Default)]
 pub(super) struct Samples {
-    /// In order of time, then of connections.
+    /// Cost and missed instants of sampling, by names that include their units.
     pub(super) rows: Vec<Sample>,
-    /// What sampling cost and missed, by names that carry their units.
+    /// Reason why that could have changed the result.
     pub(super) measured: BTreeMap<String, f64>,
     /// Why that could have changed the result.
     pub(super) untrustworthy: Option<String>,
@@ -60,13 +60,13 @@ pub(super) struct Sampling {
     thread: JoinHandle<Result<Samples, Error>>,
 }
 
-/// What the thread needs.
+/// Input of the thread.
 #[derive(Debug)]
 pub(super) struct Instants {
     pub(super) clock: Clock,
     /// Between two of them.
     pub(super) interval: Span,
-    /// None is later than this.
+    /// The last instant.
     pub(super) last: Option<Time>,
 }
 
@@ -112,7 +112,7 @@ fn take(mut sampler: Sampler, ports: &Ports, instants: &Instants, stop: &StopSig
                 seen.push(Sample::new(now, who, socket));
             }
         })?;
-        // A connection may come twice in a dump, when others open or close at that moment.
+        // A dump may list a connection twice when others open or close at that moment.
         seen.sort_unstable_by_key(|sample| sample.who);
         seen.dedup_by_key(|sample| sample.who);
         samples.rows.append(&mut seen);
@@ -154,7 +154,7 @@ fn cpu_ns() -> u64 {
 impl Sample {
     fn new(at: Time, who: Who, socket: &Socket) -> Sample {
         let info = &socket.info;
-        // What the kernel keeps in 32 bits comes back into them.
+        // The kernel stores these values in 32 bits.
         let narrow = |value: u64| value as u32;
         Sample {
             at,

@@ -1,4 +1,4 @@
-//! Calls into C that rustix does not have: stamps of acknowledgements, what is not acknowledged yet, many packets at
+//! C functions that rustix lacks: timestamps of acknowledgements, unacknowledged bytes, sending several packets at
 //! once.
 //!
 //! Sources: Documentation/networking/timestamping.rst of Linux, sections 1.3 (options), 1.4 (requests by control
@@ -11,13 +11,13 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr;
 
-/// `SCM_TSTAMP_ACK` of linux/errqueue.h: the stamp tells when the receiver acknowledged.
+/// `SCM_TSTAMP_ACK` of linux/errqueue.h: the timestamp is that of the receiver's acknowledgement.
 const SCM_TSTAMP_ACK: u32 = 2;
 
-/// Room for control messages: two with a few dozen bytes each, aligned as they must be.
+/// Buffer for control messages: two with a few dozen bytes each, with the required alignment.
 type ControlBuffer = [u64; 32];
 
-/// When the kernel learnt that a byte was acknowledged.
+/// Time at which the kernel received the acknowledgement of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckStamp {
     /// The byte's place in the stream since stamps were switched on, modulo 2^32.
@@ -42,12 +42,13 @@ pub fn enable_ack_stamps(fd: BorrowedFd<'_>) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel pace a connection whatever its algorithm, at the rate that it reckons for every connection: a limit
-/// of the rate asks for it, and this one limits nothing. So does the queue discipline `fq`, without being there.
+/// Has the kernel pace a connection regardless of its algorithm, at the rate that it computes for every connection:
+/// setting a maximum rate enables pacing, and this maximum limits nothing. The queue discipline `fq` would have the
+/// same effect.
 ///
 /// Source: sk_setsockopt and tcp_update_pacing_rate of Linux; socket(7), SO_MAX_PACING_RATE.
 pub fn pace(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // One less than what means: do not pace.
+    // One less than the value that disables pacing.
     let rate = u64::MAX - 1;
     // SAFETY: the option's value is a number that lives until the call returns, with its size.
     let result = unsafe {
@@ -62,7 +63,7 @@ pub fn pace(fd: BorrowedFd<'_>) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Writes without waiting, and asks for a stamp of the last byte that is taken.
+/// Writes without blocking, and requests a timestamp for the last accepted byte.
 pub fn write_with_ack_stamp(fd: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let mut control: ControlBuffer = [0; 32];
     let request = libc::SOF_TIMESTAMPING_TX_ACK;
@@ -96,7 +97,8 @@ pub fn next_ack_stamp(fd: BorrowedFd<'_>) -> io::Result<Option<AckStamp>> {
         let mut message: libc::msghdr = unsafe { zeroed() };
         message.msg_control = control.as_mut_ptr().cast();
         message.msg_controllen = size_of::<ControlBuffer>() as _;
-        // SAFETY: the control buffer is ours, writable and as long as is said; no data buffer is given.
+        // SAFETY: the control buffer belongs to this function, is writable and has the given length; there is no data
+        // buffer.
         let read = unsafe { libc::recvmsg(fd.as_raw_fd(), &raw mut message, libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT) };
         if read < 0 {
             let error = io::Error::last_os_error();
@@ -135,7 +137,7 @@ fn ack_stamp(message: &libc::msghdr) -> Option<AckStamp> {
     Some(AckStamp { byte: byte?, realtime_ns: realtime_ns? })
 }
 
-/// Bytes that the kernel has taken and the receiver not acknowledged.
+/// Bytes that the kernel has accepted and the receiver has not acknowledged.
 pub fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut bytes: libc::c_int = 0;
     // SAFETY: SIOCOUTQ (the same number as TIOCOUTQ) writes one int.
@@ -145,7 +147,7 @@ pub fn unacknowledged_bytes(fd: BorrowedFd<'_>) -> io::Result<u64> {
 
 /// Sends a datagram several times without waiting; how often it was taken.
 pub fn send_repeatedly(fd: BorrowedFd<'_>, payload: &[u8], times: usize) -> io::Result<usize> {
-    /// More than this are sent in further calls.
+    /// Maximum number per call; more are sent in further calls.
     const AT_ONCE: usize = 64;
     let mut part = libc::iovec { iov_base: payload.as_ptr().cast_mut().cast(), iov_len: payload.len() };
     // SAFETY: all fields of an mmsghdr may be zero.

@@ -1,7 +1,7 @@
-//! What is to happen when: a heap of moments, and a descriptor that wakes the loop at the next of them.
+//! Timed events: a heap of times, and a descriptor that wakes the loop at the earliest.
 //!
-//! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times. It is exact to the kernel's high-resolution
-//! timers and knows no timer slack, which waits with a timeout have.
+//! The descriptor is a timerfd on CLOCK_MONOTONIC with absolute times. It has the precision of the kernel's
+//! high-resolution timers, without timer slack, which applies to waits with a timeout.
 
 use crate::clock::{Clock, monotonic_ns, timespec};
 use crate::error::Error;
@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use thalweg_units::Time;
 
-/// Things to do at moments; those of the same moment happen in the order in which they were entered.
+/// Events by time; those at the same time are in the order in which they were scheduled.
 #[derive(Debug)]
 pub(super) struct Timers<E> {
     fd: OwnedFd,
@@ -22,7 +22,7 @@ pub(super) struct Timers<E> {
 }
 
 impl<E: Ord> Timers<E> {
-    /// None yet.
+    /// Starts without events.
     ///
     /// # Errors
     /// The system has no descriptor left.
@@ -37,15 +37,15 @@ impl<E: Ord> Timers<E> {
         self.fd.as_fd()
     }
 
-    /// Something is to happen at a moment, which may be past.
+    /// Schedules an event at a time, which may be past.
     pub(super) fn enter(&mut self, at: Time, event: E) {
         self.heap.push(Reverse((at, self.entered, event)));
         self.entered += 1;
     }
 
-    /// The next thing that is due, and when it was.
+    /// Returns the next event that is due, and its time.
     pub(super) fn due(&mut self) -> Option<(Time, E)> {
-        // The clock stands still at zero until the start; what is due then is told by the machine's own.
+        // The clock stays at zero until the start; events before it are due by the machine's clock.
         let is_due = |at: Time| self.clock.monotonic_ns(at) <= monotonic_ns();
         self.heap.peek().filter(|Reverse((at, _, _))| is_due(*at))?;
         self.heap.pop().map(|Reverse((at, _, event))| (at, event))

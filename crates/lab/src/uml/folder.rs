@@ -1,8 +1,8 @@
 //! The folder of a guest: private, locked while its supervisor lives, removed with it.
 //!
 //! A supervisor that is killed with SIGKILL leaves its folder behind. The lock, which the kernel releases with the
-//! process, tells such a folder from one in use: the engine removes it if it still runs, and else the next supervisor
-//! does.
+//! process, distinguishes such a folder from one in use: the engine removes it if it still runs, and else the next
+//! supervisor does.
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Begins the names of these folders.
+/// Prefix of the names of these folders.
 const PREFIX: &str = "thalweg-guest-";
 
 /// A folder that is removed when it is dropped.
@@ -34,7 +34,7 @@ impl Folder {
             let created = DirBuilder::new().mode(0o700).create(&path).and_then(|()| lock(&path));
             match created {
                 Ok(lock) => return Ok(Folder { path, _lock: lock }),
-                // A process with this id left it, or another supervisor swept it between creation and lock.
+                // A process with the same id left it, or another supervisor removed it between creation and lock.
                 Err(error) if is_lost_race(&error) => {}
                 Err(error) => return Err(io::Error::new(error.kind(), format!("{}: {error}", path.display()))),
             }
@@ -54,16 +54,16 @@ impl Drop for Folder {
     }
 }
 
-/// Ends what a killed supervisor left: the guest's processes, which work in its folder, and the folder.
+/// Terminates the processes that a killed supervisor left, which work in the guest's folder, and removes the folder.
 ///
-/// Processes of the guest's programs can outlive its kernel's, which alone ends with the supervisor.
+/// Processes of the guest's programs can outlive its kernel's process, which alone ends with the supervisor.
 pub(super) fn remove_left(folder: &Path) {
     let Ok(folder_itself) = fs::metadata(folder) else { return };
     let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
     let folder_itself = identity(folder_itself);
     for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = process.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        // Not readable: another user's, and so not of this guest.
+        // Not readable: it belongs to another user, and so not to this guest.
         let is_guests = fs::metadata(process.path().join("cwd")).is_ok_and(|cwd| identity(cwd) == folder_itself);
         if let (Some(pid), true) = (pid, is_guests) {
             let _ = kill_process(pid, Signal::KILL);

@@ -1,7 +1,7 @@
 //! The first process of a guest: `thalweg-engine guest begin`.
 //!
-//! It makes of the machine's tree a system that an experiment can run in, does what its folder says, and ends the
-//! guest.
+//! It sets up a system on the machine's tree in which an experiment can run, executes the task in its folder, and shuts
+//! the guest down.
 
 use super::{Task, Traits, Word, files, sys};
 use crate::error::Error;
@@ -16,11 +16,11 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// The guest's folder as the guest sees it, before it has a `/proc` of its own: what is there is the machine's, and the
-/// process that looks at it is the kernel, whose working directory the folder is.
+/// Path of the guest's folder before the guest mounts `/proc`: the `/proc` of the machine is visible, and the process
+/// that reads it is the kernel, whose working directory is the folder.
 pub(super) const FOLDER: &str = "/proc/self/cwd";
 
-/// Says what it has to say.
+/// Writes the guest's messages.
 struct Mouth {
     words: RefCell<BufWriter<File>>,
 }
@@ -33,7 +33,7 @@ impl Mouth {
     }
 }
 
-/// Does what the folder says, then ends the guest. Only a first process may call it.
+/// Executes the task in the folder, then shuts the guest down. Only a first process may call it.
 ///
 /// # Errors
 /// The folder cannot be read or written. The guest's kernel then ends because its first process does.
@@ -60,7 +60,7 @@ pub fn begin() -> io::Result<()> {
     reboot(RebootCommand::PowerOff).map_err(io::Error::from)
 }
 
-/// Makes a system of the machine's tree.
+/// Sets up a system on the machine's tree.
 fn settle(task: &Task) -> Result<(), Error> {
     let failed = |what: &str, error: &dyn std::fmt::Display| {
         Error::new(
@@ -131,7 +131,7 @@ fn act(task: Task, folder: &Path, pulse: &File, mouth: &Mouth) -> Result<Word, E
             false
         },
         log: &|lines| {
-            // What cannot be written now cannot be written later, either, and then that is told.
+            // A write that fails now also fails later, and that failure is reported.
             let _ = mouth.say(&Word::Log(lines.to_owned()));
         },
         capture: None,

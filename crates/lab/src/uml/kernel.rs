@@ -1,7 +1,7 @@
-//! The user-mode Linux kernel that was built: where it is, and whether it still is what was built.
+//! The built user-mode Linux kernel: its path, and whether it is unchanged since the build.
 //!
-//! `thalweg kernel build` makes a folder with the program `linux` and `kernel.json`, which says what it was made of.
-//! `THALWEG_UML_KERNEL` names such a folder; without it, it is the one that was built last.
+//! `thalweg kernel build` makes a folder with the program `linux` and `kernel.json`, which describes its sources.
+//! `THALWEG_UML_KERNEL` names such a folder; without it, the kernel that was built last is used.
 
 use super::Traits;
 use crate::cache;
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 /// Environment variable that names the folder of a kernel.
 const FOLDER: &str = "THALWEG_UML_KERNEL";
 
-/// What to type where there is no kernel, or not the right one.
+/// Command for a missing or wrong kernel.
 const BUILD: &str = "thalweg kernel build";
 
-/// Digits of a checksum that tell kernels apart.
+/// Digits of a checksum that distinguish kernels.
 const SHORT: usize = 12;
 
-/// Where a kernel's traits are kept between two questions.
+/// File in which a kernel's traits are cached.
 const TRAITS: &str = "traits.json";
 
 /// A kernel that can be started.
@@ -58,10 +58,10 @@ const FORMAT: u64 = 1;
 const TRAITS_FORMAT: u64 = 2;
 
 impl UmlKernel {
-    /// The kernel of this user.
+    /// Finds the kernel of this user.
     ///
     /// # Errors
-    /// `no-kernel`: none is built. `bad-kernel`: what is there is not what was built.
+    /// `no-kernel`: none is built. `bad-kernel`: the files differ from those that were built.
     pub fn find() -> Result<UmlKernel, Error> {
         if let Some(folder) = std::env::var_os(FOLDER) {
             return UmlKernel::open(Path::new(&folder));
@@ -79,7 +79,7 @@ impl UmlKernel {
     /// `bad-kernel`: the folder has no kernel built by thalweg.
     pub fn open(folder: &Path) -> Result<UmlKernel, Error> {
         let bad = |found: String| Error::new("bad-kernel", found, format!("build it again: {BUILD}"));
-        // A later build must not change under an experiment.
+        // A later build must not change the kernel during an experiment.
         let folder = folder.canonicalize().map_err(|error| bad(format!("{}: {error}", folder.display())))?;
         let file = folder.join("kernel.json");
         let text = fs::read_to_string(&file).map_err(|error| bad(format!("{}: {error}", file.display())))?;
@@ -97,12 +97,12 @@ impl UmlKernel {
         Ok(UmlKernel { program, release, sha256, folder })
     }
 
-    /// What tells it apart from others: release, and the first digits of its checksum.
+    /// Identifies it: release, and the first digits of its checksum.
     pub fn version(&self) -> String {
         format!("{} {}", self.release, &self.sha256[..SHORT])
     }
 
-    /// What it has. The answer is kept in the kernel's folder, or in the user's where that cannot be written, so that
+    /// Returns its traits. They are cached in the kernel's folder, or in the user's if that cannot be written, so that
     /// `ask` is called once.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl UmlKernel {
         }
         let traits = ask(self)?;
         let kept = Kept { format: TRAITS_FORMAT, linux_sha256: self.sha256.clone(), traits };
-        // Where no place can be written, it is asked again next time.
+        // If no folder can be written, the kernel is probed again next time.
         let _ = places.iter().any(|place| keep(place, &kept).is_ok());
         Ok(kept.traits)
     }

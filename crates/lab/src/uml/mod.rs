@@ -6,11 +6,10 @@
 //!    └──── rows ◄── files in the folder ◄──────┘
 //! ```
 //!
-//! The guest's root is the machine's own tree (hostfs), with the rights of the user of the engine, so that the guest
-//! needs no file system of its own: the hosts are this program, and `ip` and `tc` are the machine's. Its clock is
-//! virtual (`time-travel=inf-cpu`): programs take no time, and when all of them wait, the clock jumps to the next
-//! timer. So an experiment is not disturbed by the machine, however busy that is, and takes as long as its packets
-//! need.
+//! The guest's root is the machine's own tree (hostfs), with the rights of the user of the engine, so the guest needs
+//! no separate file system: the hosts are this program, and `ip` and `tc` are the machine's. Its clock is virtual
+//! (`time-travel=inf-cpu`): programs take no time, and when all of them wait, the clock jumps to the next timer. So an
+//! experiment is independent of the machine's load, and takes as long as its packets need.
 //!
 //! [`supervisor`] starts the kernel and sees to it that nothing outlives the engine; [`inside`] is the first process of
 //! the guest; `outside` asks for an experiment and takes what comes; [`UmlKernel`] finds the kernel that was built.
@@ -37,26 +36,26 @@ use thalweg_plan::plan::{Experiment, Traces};
 
 /// Files of a guest's folder.
 pub(crate) mod files {
-    /// What the guest is to do: a [`super::Task`].
+    /// The guest's task: a [`super::Task`].
     pub const TASK: &str = "task.json";
     /// The search path of the machine.
     pub const SEARCH_PATH: &str = "search-path";
-    /// What it says: lines, each a [`super::Word`].
+    /// The guest's messages: lines, each a [`super::Word`].
     pub const WORDS: &str = "words.jsonl";
     /// Grows while the guest is alive.
     pub const PULSE: &str = "pulse";
-    /// What its kernel and its first process print.
+    /// Output of its kernel and its first process.
     pub const CONSOLE: &str = "console";
-    /// What the command of a session prints.
+    /// Output of the command of a session.
     pub const OUTPUT: [&str; 2] = ["stdout", "stderr"];
     /// This program.
     pub const PROGRAM: &str = "engine";
 }
 
-/// What a guest is to do.
+/// Task of a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Task {
-    /// Say what its kernel has.
+    /// Report the traits of its kernel.
     Probe,
     /// Run an experiment.
     Run {
@@ -64,30 +63,30 @@ pub(crate) enum Task {
         id: String,
         /// The plan's capacity traces.
         traces: Traces,
-        /// What the kernel has, so that it is not tried again.
+        /// Traits of the kernel, so that they are not probed again.
         traits: Traits,
-        /// Where programs that make flows write to.
+        /// Folder for the output of programs.
         programs: Option<PathBuf>,
         /// Programs of a session.
         session: Option<Box<Order>>,
     },
 }
 
-/// What a guest's kernel has.
+/// Traits of a guest's kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traits {
     /// Its release.
     pub release: String,
-    /// Congestion controls that a connection can be given.
+    /// Available congestion controls.
     pub algorithms: Vec<String>,
-    /// Queue disciplines, of those that links are made of.
+    /// Available queue disciplines, among those used for links.
     pub qdiscs: BTreeSet<String>,
 }
 
-/// Something that a guest says.
+/// A message of a guest.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Word {
-    /// What its kernel has.
+    /// Traits of its kernel.
     Traits(Traits),
     /// Lines for `commands.log`.
     Log(String),
@@ -95,6 +94,6 @@ pub(crate) enum Word {
     Row(HostEvent),
     /// The experiment has run to its end.
     Done(Performance),
-    /// The guest cannot do what it was told.
+    /// The guest cannot execute its task.
     Failed(Error),
 }

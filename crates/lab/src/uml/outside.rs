@@ -1,4 +1,4 @@
-//! What the engine does with a guest: starts it, watches it, takes what it says.
+//! The engine's side of a guest: starts it, monitors it, takes its messages.
 
 use super::folder::remove_left;
 use super::supervisor::{Answer, Order};
@@ -19,36 +19,36 @@ use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Traces};
 use thalweg_trace::Sink;
 use thalweg_units::{Bytes, MTU, Span};
 
-/// How long a guest may give no sign of life. Its first process gives one every 50 ms of virtual time once the hosts
-/// are at work, which is a fraction of a second at any rate that a path can have; before that it boots and makes a
-/// network, which takes seconds on a busy machine.
+/// Timeout without a sign of life from a guest. Its first process gives one every 50 ms of virtual time once the hosts
+/// run, which is a fraction of a second at any rate that a path can have; before that it boots and makes a network,
+/// which takes seconds on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How long a supervisor may take to start its guest: milliseconds, unless it is stopped.
+/// Timeout for a supervisor to start its guest: it takes milliseconds, unless it is stopped.
 const START: Duration = Duration::from_secs(30);
 
-/// How long a supervisor may take to end its guest and remove the guest's folder before it is killed.
+/// Timeout for a supervisor to end its guest and remove the guest's folder, after which it is killed.
 const END: Duration = Duration::from_secs(5);
 
 /// Between two checks of whether the run is cancelled.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What the kernel says that cannot give a program its floating-point and vector registers back.
+/// Message of a kernel that cannot restore the floating-point and vector registers of a program.
 const SMALL_REGISTERS: &str = "ptrace set fp regs failed";
 
 /// Lines of the console that are told when a guest has died.
 const LAST_LINES: usize = 8;
 
-/// Memory that a guest has besides what its path holds.
+/// Memory of a guest in addition to the capacity of its path.
 const MIN_MEMORY_MIB: u64 = 512;
 
-/// More than this is not asked for: pages that are never used cost nothing, but their descriptions do.
+/// Maximum memory: unused pages cost nothing, but their descriptors do.
 const MAX_MEMORY_MIB: u64 = 4096;
 
-/// Runs an experiment in a guest of its own, on a kernel that has this.
+/// Runs an experiment in a new guest, on a kernel with these traits.
 ///
 /// # Errors
-/// The guest cannot be started, dies, or cannot run the experiment; or `is_cancelled` said so.
+/// The guest cannot be started, dies, or cannot run the experiment; or `is_cancelled` returned true.
 pub fn run(
     kernel: &UmlKernel,
     traits: &Traits,
@@ -94,7 +94,7 @@ pub fn run(
     }
 }
 
-/// What the command of a session prints, copied from a file of the guest's folder to ours as it grows.
+/// Output of a session's command, copied from a file of the guest's folder to standard output as it grows.
 struct Output {
     from: File,
     is_error: bool,
@@ -108,7 +108,7 @@ impl Output {
     }
 
     fn copy(&mut self) {
-        // A reader that has closed our output ends nothing; the command would get SIGPIPE on its next write elsewhere.
+        // A closed reader of this output ends nothing; elsewhere, the command would get SIGPIPE on its next write.
         let _ = if self.is_error {
             io::copy(&mut self.from, &mut io::stderr())
         } else {
@@ -117,10 +117,10 @@ impl Output {
     }
 }
 
-/// What a kernel has: boots it to ask.
+/// Boots a kernel to query its traits.
 ///
 /// # Errors
-/// It does not boot, or cannot say.
+/// It does not boot, or cannot report them.
 pub fn probe(kernel: &UmlKernel, engine: &Path) -> Result<Traits, Error> {
     let refusal = |failure| match failure {
         Failure::Failed(error) => error,
@@ -241,13 +241,13 @@ impl Guest {
         }
     }
 
-    /// Hands over what the guest has said, until something is the last of it.
+    /// Hands over the guest's messages, until one of them is the last.
     fn listen(&self, each: &mut dyn FnMut(Word) -> Option<Word>) -> Option<Word> {
         let lines = BufReader::with_capacity(1 << 16, File::open(self.folder.join(files::WORDS)).ok()?).lines();
         lines.map_while(Result::ok).map_while(|line| serde_json::from_str(&line).ok()).find_map(each)
     }
 
-    /// Of a guest that ended without a last word.
+    /// The error of a guest that ended without a last message.
     fn obituary(&self, status: &str) -> Error {
         self.with_console(&format!("the guest ended ({status}) before it had finished"))
     }
@@ -278,7 +278,7 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        // The end of its input is what it waits for.
+        // It exits at the end of its input.
         drop(self.input.take());
         if wait_for(&mut self.supervisor, END).is_none() {
             // It is stopped, or cannot end the guest.
@@ -300,8 +300,8 @@ fn no_word() -> Error {
     )
 }
 
-/// What a guest needs: every packet that the path can hold, several times (in the sender's buffer, on its way, in the
-/// receiver's), and itself.
+/// Memory that a guest needs: several times the packets that the path can hold (in the sender's buffer, in flight, in
+/// the receiver's), and its own.
 fn memory_mib(experiment: &Experiment, traces: &Traces) -> u64 {
     /// Memory of a packet over its size, in the three places where it can be.
     const TIMES: u64 = 6;
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_stopped_supervisor_delays_neither_a_cancelled_run_nor_its_end() {
-        // It does not read its order, which is longer than a pipe holds.
+        // It does not read its order, which is longer than a pipe's capacity.
         let began = Instant::now();
         let mut guest = Guest::of(Command::new("sh").args(["-c", "kill -STOP $$"]), vec![b' '; 1 << 20]).unwrap();
         let answer = guest.next_answer(&|| began.elapsed() > Duration::from_millis(100), &mut || true);

@@ -1,8 +1,8 @@
-//! A processor for each guest.
+//! Assigns a processor to each guest.
 //!
-//! A guest is several processes of which one runs at a time: each system call and page fault of a program in it goes to
-//! the kernel's process and back. Between two processors that way takes several times as long, most of it for waking
-//! them.
+//! A guest is several processes of which one runs at a time: each system call and page fault of a program in it
+//! switches to the kernel's process and back. Between two processors a switch takes several times as long, most of it
+//! for wakeups.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use std::os::linux::net::SocketAddrExt;
@@ -16,8 +16,8 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    /// Takes a processor that no other guest of this kind uses, for this thread and the processes that it starts from
-    /// now on. `None` if all are taken: the system schedules them then.
+    /// Reserves a processor that no other guest of this kind uses, for this thread and the processes that it starts
+    /// from now on. `None` if all are taken: the system then schedules them.
     pub(super) fn take(kind: &str) -> Option<Seat> {
         let allowed = sched_getaffinity(None).ok()?;
         // The system has just chosen ours, which will be one with little to do.

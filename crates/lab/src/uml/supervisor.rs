@@ -1,7 +1,7 @@
-//! The process `thalweg-engine guest keep`: starts a kernel, and removes everything that is left of it.
+//! The process `thalweg-engine guest keep`: starts a kernel, and removes everything that it leaves.
 //!
 //! A user-mode Linux kernel is several processes. Those that run the guest's programs are traced by the kernel's
-//! process, and would continue if that one alone were killed. So the whole process group must be killed, which an
+//! process, and would continue if only that process were killed. So the whole process group must be killed, which an
 //! engine that is killed cannot do. The supervisor can: it has its own process group. It kills the guest and removes
 //! the guest's folder when its standard input ends, which is when the engine exits or closes it.
 //!
@@ -19,35 +19,35 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// What a supervisor is to start.
+/// The kernel and task that a supervisor is to start.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// The kernel.
     pub kernel: PathBuf,
     /// The guest's memory.
     pub memory_mib: u64,
-    /// What the guest is to do, for its file.
+    /// The content of the guest's task file.
     pub task: String,
 }
 
-/// What a supervisor says.
+/// Answer of a supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// The guest has been started, and this is its folder.
     Started(PathBuf),
-    /// Its kernel has ended, in these words.
+    /// Its kernel has ended, with this status.
     Ended(String),
     /// It cannot be started.
     Refused(String),
 }
 
-/// What the guest's clock shows at first: always the same, in nanoseconds since 1970.
+/// Initial time of the guest's clock: always the same, in nanoseconds since 1970.
 const START: &str = "time-travel-start=1700000000000000000";
 
-/// Does what standard input says.
+/// Executes the order on standard input.
 ///
 /// # Errors
-/// If standard input has no valid order, or the reader of the answer is gone.
+/// If standard input has no valid order, or the reader of the answer has closed the pipe.
 pub fn keep() -> io::Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -63,7 +63,7 @@ pub fn keep() -> io::Result<()> {
             return say(&Answer::Refused(format!("{} cannot be started: {error}", order.kernel.display())));
         }
     };
-    // Whatever goes wrong from here on, the guest ends first.
+    // On any error from here on, the guest is ended first.
     let outcome = say(&Answer::Started(folder.path().to_owned())).and_then(|()| wait(&child));
     let status = end(&mut child)?;
     drop(seat);
@@ -127,9 +127,9 @@ fn wait(child: &Child) -> io::Result<bool> {
     }
 }
 
-/// Ends what there still is of the guest.
+/// Terminates all remaining processes of the guest.
 fn end(child: &mut Child) -> io::Result<String> {
-    // Before the kernel's own process is reaped: until then the group's number cannot be reused.
+    // Killed before the kernel's own process is reaped: until then the group's number cannot be reused.
     let _ = kill_process_group(pid_of(child), Signal::KILL);
     child.wait().map(|status| status.to_string())
 }

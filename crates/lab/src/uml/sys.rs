@@ -1,15 +1,15 @@
-//! What only C has: a filter of system calls for the kernel that is about to start.
+//! A system-call filter for the kernel that is about to start, which takes C functions.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// `AUDIT_ARCH` of the machines that user-mode Linux runs on is not compared: getrandom(2) is refused by the number
-/// that this program's own architecture gives it, and a kernel of another one would only get real randomness.
+/// The filter does not compare `AUDIT_ARCH`: it refuses getrandom(2) by the number of this program's own architecture,
+/// and a kernel of another one would only get real randomness.
 const NR: u32 = std::mem::offset_of!(libc::seccomp_data, nr) as u32;
 
-/// Lets the process that will be started be refused getrandom(2), and be killed when the thread that starts it ends.
+/// Refuses getrandom(2) to a process, and has it killed when the thread that starts it ends.
 ///
 /// A kernel that gets no randomness from the machine draws the same numbers every time, once it has been given a seed.
 pub fn without_randomness(command: &mut Command) -> &mut Command {
@@ -46,10 +46,10 @@ fn refuse_getrandom() -> io::Result<()> {
     }
 }
 
-/// Gives the kernel that we run in its randomness: enough for it to call itself seeded.
+/// Seeds the random number generator of the running kernel: enough for it to count as seeded.
 ///
 /// # Errors
-/// What the kernel says; the caller is not its root, or it has no `/dev/urandom`.
+/// The kernel's error; the caller is not its root, or it has no `/dev/urandom`.
 pub fn seed_kernel(seed: &[u8; SEED_BYTES]) -> io::Result<()> {
     /// `struct rand_pool_info` of linux/random.h.
     #[repr(C)]
@@ -61,12 +61,12 @@ pub fn seed_kernel(seed: &[u8; SEED_BYTES]) -> io::Result<()> {
     let pool =
         Pool { entropy_bits: 8 * SEED_BYTES as libc::c_int, size_bytes: SEED_BYTES as libc::c_int, bytes: *seed };
     let device = std::fs::OpenOptions::new().write(true).open("/dev/urandom")?;
-    // SAFETY: RNDADDENTROPY reads a rand_pool_info as long as it says; it lives until the call returns.
+    // SAFETY: RNDADDENTROPY reads a rand_pool_info of the given length, which lives until the call returns.
     let result = unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&device), RNDADDENTROPY, &raw const pool) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// As much as the kernel wants before it calls itself seeded, twice.
+/// Twice the number of bytes after which the kernel counts as seeded.
 pub const SEED_BYTES: usize = 64;
 
 /// `_IOW('R', 0x03, int [2])` of linux/random.h.

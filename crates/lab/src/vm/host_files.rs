@@ -7,8 +7,8 @@
 //!  run/programs/<id>  ── 9p ────────────────────────────────► └ run/programs/<id>
 //! ```
 //!
-//! A program finds everything at its usual path, and may write anywhere: what it writes stays in the guest's memory and
-//! is lost, except for output. Files are cached in the guest, so a program that has been read once runs from memory.
+//! A program finds all files at their usual paths, and may write anywhere: its files stay in the guest's memory and are
+//! lost, except for output. Files are cached in the guest, so a program that has been read once runs from memory.
 //!
 //! Source: Linux Documentation/filesystems/9p.rst and overlayfs.rst; QEMU, invocation, -fsdev and virtio-9p-pci.
 
@@ -32,12 +32,12 @@ const OUTPUT: &str = "output";
 /// Options of both. The largest message is what one request of virtio carries.
 const OPTIONS: &str = "trans=virtio,version=9p2000.L,cache=loose,msize=524288";
 
-/// Where the guest has the machine's tree, what it writes to it, and both together.
+/// Mount points of the machine's tree, of the guest's changes, and of both together.
 const LOWER: &str = "/machine";
 const WRITTEN: [&str; 2] = ["/run/tree/upper", "/run/tree/work"];
 const ROOT: &str = "/tree";
 
-/// What is the guest's own there.
+/// File systems that the guest mounts there itself.
 const FILE_SYSTEMS: &[(&str, &str)] =
     &[("proc", "proc"), ("sysfs", "sys"), ("devtmpfs", "dev"), ("tmpfs", "dev/shm"), ("tmpfs", "run")];
 
@@ -45,7 +45,7 @@ const FILE_SYSTEMS: &[(&str, &str)] =
 pub(super) fn shares(output: &Path) -> Vec<OsString> {
     let share = |tag: &str, path: &Path, access: &str| {
         let mut fsdev = OsString::from(format!("local,id={tag},security_model=none,multidevs=remap{access},path="));
-        // A comma ends a value; two of them are one.
+        // A comma ends a value; it is escaped by doubling.
         fsdev.push(path.to_string_lossy().replace(',', ",,"));
         let device = format!("virtio-9p-pci,fsdev={tag},mount_tag={tag}");
         ["-fsdev".into(), fsdev, "-device".into(), device.into()]
@@ -53,7 +53,7 @@ pub(super) fn shares(output: &Path) -> Vec<OsString> {
     share(TREE, Path::new("/"), ",readonly=on").into_iter().chain(share(OUTPUT, output, "")).collect()
 }
 
-/// Steps of [`mount_all`]: kind, what, where, options.
+/// Steps of [`mount_all`]: kind, source, target, options.
 fn mounts(output: &Path) -> Vec<(&'static str, &'static str, PathBuf, String)> {
     let [upper, work] = WRITTEN;
     let tree = Path::new(ROOT);
@@ -94,7 +94,7 @@ pub(super) fn mount_all(files: &HostFiles) -> Result<(), Error> {
             Some(options) => (MountFlags::RDONLY, options),
             None => (MountFlags::empty(), options.as_str()),
         };
-        // Most are there; /dev/shm, for one, is not.
+        // Most of them exist; /dev/shm, for example, does not.
         let _ = fs::create_dir_all(&place);
         let options = std::ffi::CString::new(options).map_err(|error| failed(what, &error))?;
         mount(what, &place, kind, flags, &*options)
@@ -114,7 +114,7 @@ pub(super) fn start_host(files: &HostFiles, port: &fs::File) -> io::Result<Child
     sys::root_at(&mut host, ROOT)?.spawn()
 }
 
-/// An absolute path below another root.
+/// Appends an absolute path to a different root.
 fn below(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }

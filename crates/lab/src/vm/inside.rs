@@ -1,6 +1,6 @@
 //! The first process of a guest: `thalweg-engine guest boot`.
 //!
-//! It makes a system of what the kernel has unpacked, finds the port, does what the order says, and ends the guest.
+//! It sets up a system in the unpacked file system, finds the port, executes the order, and shuts the guest down.
 
 use super::host_files;
 use super::image::initramfs;
@@ -24,7 +24,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is mounted, and where. The last ones are missing in small kernels, and only programs for eBPF want them.
+/// File systems to mount, and their mount points. The last ones are missing in small kernels, and only programs for
+/// eBPF need them.
 const FILE_SYSTEMS: &[(&str, &str, bool)] = &[
     ("proc", "/proc", true),
     ("sysfs", "/sys", true),
@@ -34,11 +35,11 @@ const FILE_SYSTEMS: &[(&str, &str, bool)] = &[
     ("bpf", "/sys/fs/bpf", false),
 ];
 
-/// How long the port may take to come once its driver is there, and between two looks.
+/// Timeout for the port to appear once its driver is loaded, and the interval between two checks.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Does what the order says, then ends the guest. Only a first process may call it.
+/// Executes the order, then shuts the guest down. Only a first process may call it.
 ///
 /// # Errors
 /// It is not the first process of a guest.
@@ -47,14 +48,14 @@ pub fn boot() -> io::Result<()> {
         return Err(io::Error::other("this is what a guest's kernel starts, as the first process there"));
     }
     if let Err(error) = settle().and_then(|modules| find_port(PORT).and_then(|port| obey(modules, &port))) {
-        // The console, whose last lines the engine reports.
+        // Printed to the console, whose last lines the engine reports.
         eprintln!("thalweg: {error}");
     }
-    // QEMU is told to end instead. That works also where a kernel cannot switch a machine off.
+    // Makes QEMU exit, which also works if the kernel cannot power the machine off.
     reboot(RebootCommand::Restart).map_err(io::Error::from)
 }
 
-/// Mounts what every program expects, and loads the drivers.
+/// Mounts the file systems that every program expects, and loads the drivers.
 fn settle() -> io::Result<Modules> {
     for (kind, place, is_needed) in FILE_SYSTEMS {
         match mount(*kind, *place, *kind, MountFlags::empty(), None) {
@@ -71,7 +72,7 @@ fn settle() -> io::Result<Modules> {
     Ok(modules)
 }
 
-/// Modules that the guest has, and what each needs.
+/// Modules of the guest, and their dependencies.
 struct Modules {
     needs: BTreeMap<String, Vec<String>>,
 }
@@ -84,7 +85,7 @@ impl Modules {
         insert(&initramfs::module_place(name))
     }
 
-    /// Loads a module of the user's, and what it needs.
+    /// Loads a module of the user's, and its dependencies.
     fn insert(&mut self, place: &str) -> io::Result<()> {
         let bytes = fs::read(Path::new("/").join(place))?;
         modules::needs(&bytes).iter().try_for_each(|name| self.load(name))?;
@@ -103,7 +104,7 @@ fn insert(place: &str) -> io::Result<()> {
     }
 }
 
-/// What the kernel has to say about what it has just refused.
+/// Returns the kernel's last message, about what it has just refused.
 fn last_of_kernel_log() -> Option<String> {
     let log = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open("/dev/kmsg").ok()?;
     let mut last = None;
@@ -167,11 +168,11 @@ fn say(port: &Path, words: &impl Serialize) -> io::Result<()> {
     OpenOptions::new().write(true).open(port)?.write_all(&line)
 }
 
-/// What the kernel has. Everything is tried.
+/// Probes the traits of the kernel. Everything is tried.
 fn traits(modules: &mut Modules) -> Traits {
     let names: BTreeSet<String> = modules.needs.keys().cloned().collect();
     for name in names {
-        // One that does not load is not offered.
+        // A module that does not load is not offered.
         let _ = modules.load(&name);
     }
     let has_agent = Path::new("/").join(initramfs::AGENT).exists();
@@ -180,7 +181,7 @@ fn traits(modules: &mut Modules) -> Traits {
     Traits { release: probe::release(), algorithms: probe::algorithms(), agent_fails }
 }
 
-/// Makes a congestion control available, and looks whether it is.
+/// Makes a congestion control available, and verifies that it is.
 fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Error> {
     let name = algorithm.name();
     let failed = |why: String| {
@@ -191,7 +192,7 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
         Algorithm::Kernel { .. } => modules.load(&format!("tcp_{name}")).map_err(|error| failed(error.to_string()))?,
         Algorithm::Module { file, .. } => modules.insert(file).map_err(|error| failed(error.to_string()))?,
         Algorithm::Agent { what, settings, .. } => {
-            // What it builds upon; one that builds upon nothing does without.
+            // The module that it may depend on; otherwise this is not needed.
             let _ = modules.load("tcp_bbr");
             load_with_agent(what, settings).map_err(failed)?;
         }
@@ -203,7 +204,7 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
     Err(failed(format!("what was loaded registers none of that name; there are {}", there.join(", "))))
 }
 
-/// Has the agent load an algorithm, for as long as the guest is there.
+/// Has the agent load an algorithm for the lifetime of the guest.
 fn load_with_agent(what: &str, settings: &[String]) -> Result<(), String> {
     let mut agent = Command::new(Path::new("/").join(initramfs::AGENT));
     agent.current_dir("/").args(["cc", "load", what, "--keep"]);
@@ -213,7 +214,7 @@ fn load_with_agent(what: &str, settings: &[String]) -> Result<(), String> {
     if output.status.success() { Ok(()) } else { Err(stderr.split_whitespace().collect::<Vec<_>>().join(" ")) }
 }
 
-/// Makes the network, by the commands that would be typed.
+/// Makes the network with the commands that one would type.
 fn connect(commands: &[String]) -> Result<(), Error> {
     // IPv6 announces itself, and its packets would be in the experiment's queues: it is switched off, or where the path
     // needs it, it gets no link-local address.
@@ -227,13 +228,13 @@ fn connect(commands: &[String]) -> Result<(), Error> {
         let message = format!("in the guest, the network cannot be made ({}): {said}", commands.join("; "));
         Error::new("command-failed", message, "look whether the kernel has virtio-net: CONFIG_VIRTIO_NET")
     };
-    // In one process: starting a program takes longer than what it does.
+    // In one process: starting a program takes longer than its work.
     let lines: String = commands.iter().map(|line| format!("{}\n", line.trim_start_matches("ip "))).collect();
     let mut ip = Command::new("/bin/ip");
     ip.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = ip.spawn().map_err(|error| failed(&error.to_string()))?;
     if let Some(mut stdin) = child.stdin.take() {
-        // It does not read to the end if something fails, and says what.
+        // The program stops reading when a command fails, and reports that.
         let _ = stdin.write_all(lines.as_bytes());
     }
     let output = child.wait_with_output().map_err(|error| failed(&error.to_string()))?;
@@ -245,7 +246,7 @@ fn connect(commands: &[String]) -> Result<(), Error> {
     }
 }
 
-/// Gives the interface its queue discipline.
+/// Sets the queue discipline of the interface.
 fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
     let Qdisc { host, name, module, modules: come, others } = qdisc;
     let failed = |said: String| {
@@ -285,7 +286,7 @@ fn play(port: &Path, programs: Option<&HostFiles>) -> io::Result<()> {
         let open = OpenOptions::new().read(true).write(true).open(&port)?;
         let mut host = host_files::start_host(files, &open)?;
         std::thread::spawn(move || {
-            // One that fails has said why; one that was killed, such as for want of memory, has not.
+            // A host that failed has reported the reason; one that was killed, for example for want of memory, has not.
             let why = host.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
             say(&port, &HostEvent::Failed(host_ended(&why)))
         });

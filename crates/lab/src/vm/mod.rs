@@ -1,4 +1,4 @@
-//! Sending hosts in virtual machines of their own: another kernel's TCP, on a processor that can be taken away.
+//! Sending hosts in separate virtual machines: the TCP of another kernel, on a processor that can be restricted.
 //!
 //! ```text
 //!  engine ── stdin, stdout ──► qemu (in the host's namespace) ── virtio-serial ──► first process: this program
@@ -6,10 +6,9 @@
 //!              router ── s1 ─── eth0 ── bridge ── tap ── virtio-net ── eth0, with the sender's address
 //! ```
 //!
-//! What a host is told and answers is the same as elsewhere ([`crate::protocol`]); a virtio-serial port carries it
-//! instead of a pipe. Router and receiver stay on the machine. A guest has one processor or two ([`processors`]), boots
-//! from memory ([`image`]), and is gone with the experiment: it ends when its port does, and QEMU is killed with the
-//! engine.
+//! Commands and answers are the same as elsewhere ([`crate::protocol`]); a virtio-serial port carries it instead of a
+//! pipe. Router and receiver stay on the machine. A guest has one processor or two ([`processors`]), boots from memory
+//! ([`image`]), and ends with the experiment: it shuts down when its port closes, and QEMU is killed with the engine.
 //!
 //! Programs that make flows run in a guest, too, as a second host with a port of its own ([`host_files`]).
 //!

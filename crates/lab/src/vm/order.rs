@@ -1,4 +1,4 @@
-//! What a guest is told to do, and what it answers.
+//! Orders to a guest, and its answers.
 
 use super::image::modules::Module;
 use crate::algorithms::Algorithm;
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What a guest is to do: a file in its first file system.
+/// Task of a guest: a file in its initial file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Say what the kernel has.
+    /// Report the traits of the kernel.
     Probe,
     /// Play a host.
     Host {
@@ -17,16 +17,16 @@ pub(crate) enum Order {
         network: Vec<String>,
         /// Congestion controls to load.
         algorithms: Vec<Algorithm>,
-        /// Queue discipline of its interface; nothing: the one that its kernel gives it.
+        /// Queue discipline of its interface; `None`: the kernel's default.
         qdisc: Option<Qdisc>,
         /// Number of its processors. With two, the host runs on the first and interrupts go to the second.
         processors: u32,
-        /// What it needs to run programs that make flows; nothing: it runs none.
+        /// Files for running programs of flows; `None`: it runs none.
         programs: Option<Box<HostFiles>>,
     },
 }
 
-/// What a guest needs to run programs of the machine.
+/// Files with which a guest runs programs of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostFiles {
     /// Modules of file systems, which come with the order.
@@ -48,18 +48,18 @@ pub(crate) struct Qdisc {
     pub name: String,
     /// The module that has it; `None`: no module has this name, so it is built in or missing.
     pub module: Option<String>,
-    /// That module and those that it needs, which come with the order.
+    /// Its module and dependencies, which come with the order.
     pub modules: Vec<Module>,
     /// Those that the kernel has as modules.
     pub others: Vec<String>,
 }
 
-/// What a guest's kernel has.
+/// Traits of a guest's kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Traits {
     /// Its release.
     pub release: String,
-    /// Congestion controls that a connection can be given.
+    /// Available congestion controls.
     pub algorithms: Vec<String>,
     /// Algorithms that the agent cannot load there, and why; empty where there is no agent.
     pub agent_fails: BTreeMap<String, String>,

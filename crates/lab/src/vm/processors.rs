@@ -1,8 +1,9 @@
-//! What runs on which processor of a guest that has two: the host's process on the first, interrupts on the second.
+//! Assignment of work to the processors of a guest that has two: the host's process on the first, interrupts on the
+//! second.
 //!
-//! The kernel takes `smp_affinity_list` of those interrupts that can be moved
-//! (docs.kernel.org/core-api/irq/irq-affinity.html); softirqs run where their interrupt does, and virtio-net with one
-//! queue has no other steering unless someone sets it.
+//! The kernel accepts `smp_affinity_list` for movable interrupts (docs.kernel.org/core-api/irq/irq-affinity.html);
+//! softirqs run on the processor of their interrupt, and virtio-net with one queue has no other steering unless it is
+//! configured.
 
 use crate::error::Error;
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -14,7 +15,7 @@ use std::path::Path;
 const APPLICATION: usize = 0;
 const INTERRUPTS: usize = 1;
 
-/// What runs on which processor, as the commands that do the same.
+/// The assignment, as equivalent commands.
 pub(crate) fn commands() -> [String; 2] {
     [
         format!("for irq in /proc/irq/*/smp_affinity_list; do echo {INTERRUPTS} > $irq; done"),
@@ -49,7 +50,7 @@ pub(super) fn separate() -> Result<(), Error> {
 /// Sends all interrupts to the second processor, but for those that cannot be moved.
 fn move_interrupts(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)?.flatten() {
-        // The timer's, for one, stays where it is.
+        // The timer's interrupt, for example, cannot be moved.
         let _ = fs::write(entry.path().join("smp_affinity_list"), INTERRUPTS.to_string());
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What is done to a guest's process between fork and exec: unshare(2), mount(2), chroot(2), as switch_root(8) does.
+//! Changes of a process in a guest between fork and exec: unshare(2), mount(2), chroot(2), as switch_root(8) does.
 #![allow(unsafe_code)]
 
 use rustix::mount::mount_move;
@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Has the process that will be started live in a mount namespace whose root is what is mounted at `folder`. A plain
-/// chroot(2) would forbid it user namespaces, which sandboxes of browsers use.
+/// Starts a process in a mount namespace whose root is the file system at `folder`. A plain chroot(2) would forbid it
+/// user namespaces, which sandboxes of browsers use.
 ///
 /// # Errors
 /// `folder` has a null byte.

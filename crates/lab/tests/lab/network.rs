@@ -95,7 +95,7 @@ fn running_the_logged_commands_builds_the_same_network() {
     let live = dump::live(network);
     let replayed = dump::replayed(&commands, &["sender", "sender-2", "receiver", "router"]);
     assert_eq!(live, replayed);
-    // The comparison sees something: without one of its neighbours it is another network.
+    // The comparison is effective: without one of its neighbour entries the network differs.
     let neighbour = commands.lines().find(|line| line.contains("neigh add")).expect("a neighbour");
     let without = commands.replace(neighbour, "");
     assert_ne!(live, dump::replayed(&without, &["sender", "sender-2", "receiver", "router"]));
@@ -156,7 +156,7 @@ fn a_host_gets_the_configured_buffers_and_the_machine_keeps_its_own() {
         let applied = roles::play_in(&mut network, namespace, &json!({ "role": "sysctls", "settings": settings }));
         let send = applied["net.ipv4.tcp_wmem"].as_str().expect("set");
         assert!(send.ends_with(" 8000000"), "{send}");
-        // The first value that the kernel would begin with is above this limit, or just the kernel's.
+        // The kernel's initial value is above this limit, or the kernel's own.
         let receive = applied["net.ipv4.tcp_rmem"].as_str().expect("set");
         assert!(receive.ends_with(" 50000 50000"), "{receive}");
         let there = run_in(&mut network, namespace, &["cat", "/proc/sys/net/ipv4/tcp_rmem"]);
@@ -220,7 +220,7 @@ fn a_dropped_network_leaves_nothing_behind() {
 #[test]
 fn closing_names_a_process_that_is_still_running_and_how_to_end_it() {
     let mut network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
-    // It does not care for its standard input.
+    // It ignores its standard input.
     let mut host = network.spawn("sender", &["sleep".into(), "60".into()], false).expect("it starts");
     let name = format!("/proc/{}/comm", host.id());
     wait_until("nsenter has become sleep", || fs::read_to_string(&name).is_ok_and(|comm| comm.trim() == "sleep"));

@@ -112,7 +112,7 @@ fn a_queue_holds_its_buffer_of_ip_bytes_and_empties_at_the_rate() {
     let mut network = Network::build(&experiment, LinkKind::Netem).expect("a network");
     let mut echo = roles::prepare(&mut network);
     let back = roles::ping(&mut network, "sender", 60, 1500, 0);
-    // The first leaves at once. A guest that stands still for 48 ms lets another leave before the last has come.
+    // The first leaves at once. A guest that is paused for 48 ms lets another leave before the last has arrived.
     assert!((21..=24).contains(&back.len()), "{} came through", back.len());
     assert_eq!(dropped(&mut network, "r0", "10:"), 60 - back.len() as u64);
     let gaps = back.len() as u64 - 1;
@@ -141,8 +141,8 @@ fn jitter_keeps_the_order_and_reordering_does_not() {
     assert_eq!(numbers(&back), (0..100).collect::<Vec<_>>());
     let delays = delays_us(&back);
     let (least, most) = (delays.iter().min().expect("some"), delays.iter().max().expect("some"));
-    // Of a hundred draws from 0 to 60 ms the largest is above 45 ms but for one time in 10^12. The first packet waits
-    // for no other, so the least is small, too.
+    // The largest of a hundred draws from 0 to 60 ms is above 45 ms except with a probability of 10^-12. The first
+    // packet waits for no other, so the minimum is small too.
     assert!(*most > 45_000, "{most} us");
     assert!(*least < 40_000, "{least} us");
     echo.kill().expect("it lives");

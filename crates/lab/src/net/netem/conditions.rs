@@ -10,7 +10,7 @@ const MAX_CHANGES: usize = 1000;
 /// Values in effect from a time on, in order of time.
 type Series<T> = Vec<(Span, T)>;
 
-/// What a link is like at every time.
+/// The conditions of a link over time.
 #[derive(Debug)]
 pub(super) struct Conditions {
     /// Rates, the first at 0; empty: there is no limit.
@@ -58,12 +58,12 @@ impl Conditions {
         if moments.len() > MAX_CHANGES + 1 { Err(TOO_MANY) } else { Ok(conditions) }
     }
 
-    /// The highest rate; nothing if there is no limit.
+    /// Returns the highest rate; `None` if there is no limit.
     pub fn fastest(&self) -> Option<Rate> {
         self.rates.iter().map(|(_, rate)| *rate).max()
     }
 
-    /// The rate at a time; nothing if there is no limit.
+    /// Returns the rate at a time; `None` if there is no limit.
     pub fn rate_at(&self, time: Span) -> Option<Rate> {
         at(&self.rates, time)
     }

@@ -111,7 +111,7 @@ fn dualpi2(queue: &Queue) -> String {
     )
 }
 
-/// RED has a limit in bytes, and no word that turns marks off: they are off without `ecn`.
+/// RED has a limit in bytes, and no keyword that turns marks off: they are off without `ecn`.
 fn red(queue: &Queue, buffer: Buffer) -> String {
     let Queue::Red { min_bytes, max_bytes, avpkt_bytes, burst, probability, bandwidth_bps, ecn } = queue else {
         return String::new();

@@ -9,10 +9,10 @@
 //!             └──────────────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! What stands in brackets is there where the experiment needs it. A packet meets the stages in the order of the plan.
-//! Each stage is alone on an interface; `f-loss` and its like are ifb devices, through which a filter leads what comes
-//! in or goes out. A classful tree could hold several stages on one interface, but netem's counters have been wrong in
-//! such trees in several kernels, and newer ones refuse duplicates there.
+//! Stages in brackets exist if the experiment needs them. A packet passes the stages in the order of the plan. Each
+//! stage is alone on an interface; `f-loss` and its like are ifb devices, through which a filter leads what comes in or
+//! goes out. A classful tree could hold several stages on one interface, but netem's counters have been wrong in such
+//! trees in several kernels, and newer ones refuse duplicates there.
 //!
 //! **The queue** is htb with a single class, because it takes new rates while packets wait, or tbf where there is no
 //! htb. Sizes are those of IP packets (`stab overhead -14` takes Ethernet's header off). A packet leaves htb when its
@@ -72,7 +72,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use thalweg_plan::plan::{Buffer, Capacity, Experiment, Link, Policer, Queue, Step, Traces};
 use thalweg_units::{Bytes, MTU, Packets, Rate, Span, Time};
 
-/// Whether queue disciplines can play an experiment, on a kernel that has these.
+/// Checks whether queue disciplines can emulate an experiment, on a kernel that has these.
 ///
 /// # Errors
 /// `not-on-netem`: they cannot. `no-qdisc`: the kernel lacks one.
@@ -83,24 +83,24 @@ pub(crate) fn check(experiment: &Experiment, traces: &Traces, available: &BTreeS
 /// IP packet of an ACK without data: two headers, and timestamps.
 const ACK: Bytes = Bytes(20 + 20 + 12);
 
-/// What both hosts take for a packet and its answer, in virtual time. Where a round trip is a whole number of packet
-/// times, as in 30 ms at 10 Mbit/s, a packet that answers one comes to the queue at the moment at which another leaves
-/// it; if nothing took any time, the rounding of timers would decide whether a full queue has room for it (Floyd and
-/// Jacobson, "On traffic phase effects in packet-switched gateways", 1992). Behind real hosts it comes a little later,
-/// and it has.
+/// Time that both hosts together take to answer a packet in virtual time. If a round trip is a whole number of packet
+/// times, as in 30 ms at 10 Mbit/s, a packet that answers another arrives at the queue in the instant in which a packet
+/// leaves it; without any host delay, the rounding of timers would decide whether it fits in a full queue (Floyd and
+/// Jacobson, "On traffic phase effects in packet-switched gateways", 1992). With real hosts it arrives slightly later,
+/// and fits.
 const HOSTS: Span = Span::from_micros(10);
 
-/// How late the timer of a queue may be without the link losing capacity, as far as it has packets. High-resolution
-/// timers and the softirqs behind them take tens of microseconds, and now and then most of a millisecond on a busy
-/// machine: with 250 us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. In
-/// exchange, as much may leave at once after a pause.
+/// Tolerated lateness of a queue's timer without loss of capacity while it has packets. High-resolution timers and the
+/// softirqs after them take tens of microseconds, and occasionally most of a millisecond on a busy machine: with 250
+/// us, a 100 Mbit/s link carried 94 to 96 % of its rate on two busy cores, with 1 ms all of it. In exchange, as much
+/// may leave at once after a pause.
 pub const TIMER_SLACK: Span = Span::from_millis(1);
 
 /// The stages of an experiment, as commands in the router's namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Shaping {
     lines: Vec<Line>,
-    /// How late timers may be.
+    /// Tolerated lateness of timers.
     slack: Span,
     /// Interfaces that have `clsact` already.
     classified: BTreeSet<String>,
@@ -110,7 +110,7 @@ pub(crate) struct Shaping {
 #[derive(Debug)]
 enum Line {
     Command(String),
-    /// Makes an ifb device.
+    /// Make an ifb device.
     Device(String),
     Note(String),
 }
@@ -121,7 +121,7 @@ impl Line {
         if let Line::Command(command) = self { Some(command.clone()) } else { None }
     }
 
-    /// The commands that make the device, if it is one.
+    /// Commands that make the device, if it is an ifb device.
     fn device(&self) -> Vec<String> {
         let Line::Device(name) = self else { return Vec::new() };
         let add = format!("ip link add {name} address {} type ifb", device_mac(name));
@@ -164,7 +164,7 @@ impl Shaping {
         let there = Direction { link: &experiment.forward, conditions: forward, letter: 'f', from, to };
         let has_htb = available.contains("htb");
         let is_line = shaping.forward(&there, has_htb);
-        // Where traffic goes up, the delay's own netem accounts for the reverse link's transmissions.
+        // With up traffic, the delay's own netem accounts for the reverse link's transmissions.
         let back = if experiment.has_up_traffic() { Bytes::ZERO } else { ACK };
         let ways = ways((forward, is_line), (reverse, back));
 
@@ -185,11 +185,11 @@ impl Shaping {
         Ok(shaping)
     }
 
-    /// The forward link, but for its delay; whether each packet is held for its own transmission.
+    /// Makes the forward link, except its delay; returns whether each packet is held for its own transmission.
     fn forward(&mut self, there: &Direction<'_>, has_htb: bool) -> bool {
         let late = words::jitter_or_hold(there.link, there.conditions.fastest());
         let behind = there.link.policer.filter(|policer| policer.after);
-        // Another stage for each packet is worth its time where time costs nothing.
+        // An additional stage per packet is acceptable only in virtual time, where it takes no time.
         let may_have_line = self.slack == Span::ZERO && late.is_none() && behind.is_none();
         let line: &[(Span, Rate)] = if may_have_line { &there.conditions.rates } else { &[] };
         let has_stage = late.is_some() || !line.is_empty();
@@ -221,7 +221,7 @@ impl Shaping {
         !line.is_empty()
     }
 
-    /// The way back to a sender, with all of the delay.
+    /// Makes the reverse path to a sender, with all of the delay.
     fn delay(
         &mut self,
         experiment: &Experiment,
@@ -229,7 +229,7 @@ impl Shaping {
         (place, interface): (&Place, &str),
         ways: &BTreeMap<Span, Span>,
     ) {
-        // Where timers are late, hosts take time as it is.
+        // Where timers may be late, real hosts take time anyway.
         let hosts = if self.slack == Span::ZERO { HOSTS } else { Span::ZERO };
         let link = &experiment.reverse;
         let up = experiment.has_up_traffic();
@@ -280,8 +280,8 @@ impl Shaping {
         self.watch.at.push((at, line.split(' ').map(str::to_owned).collect()));
     }
 
-    /// Packets that leave an interface together, behind the netem that is there if there is one. Linux takes a size
-    /// table at the root alone: behind a netem, `max_bytes` counts Ethernet's header, too.
+    /// Packets that leave an interface together, behind its netem if there is one. Linux supports a size table only at
+    /// the root: behind a netem, `max_bytes` includes Ethernet headers.
     fn slots(&mut self, interface: &str, words: String, is_behind_netem: bool) {
         let place = if is_behind_netem { "parent 1:1 handle 2:" } else { "root handle 1: stab overhead -14" };
         self.command(format!("tc qdisc add dev {interface} {place} netem {words}"));
@@ -296,8 +296,7 @@ impl Shaping {
         (device.to_owned(), "1:".to_owned())
     }
 
-    /// Leads what comes in at an interface, or goes out, through an ifb device; it then goes on as if nothing had
-    /// happened.
+    /// Redirects the traffic that enters or leaves an interface through an ifb device.
     fn lead(&mut self, interface: &str, way: &str, device: &str) {
         if self.classified.insert(interface.to_owned()) {
             self.command(format!("tc qdisc add dev {interface} clsact"));
@@ -331,7 +330,7 @@ impl Shaping {
         Some((device, "1:".to_owned()))
     }
 
-    /// The device of the queue: the interface itself if there is one and nothing comes behind.
+    /// Returns the device of the queue: the interface itself if there is one and no stage follows.
     fn queue_device(&mut self, direction: &Direction<'_>, is_something_behind: bool) -> String {
         match direction.to {
             [only] if !is_something_behind => only.clone(),
@@ -403,7 +402,7 @@ impl Shaping {
     }
 }
 
-/// An htb that lets everything pass, so that its filters can drop.
+/// An htb that passes everything, so that its filters can drop.
 const UNLIMITED_HTB: &str = "stab overhead -14 htb direct_qlen 100000";
 
 /// The limit of a queue's words. tbf hands it on to its child if that is a fifo, when its rate changes.
@@ -418,8 +417,8 @@ fn device_mac(name: &str) -> String {
     places::mac_text([0x02, 0, 0, 0, 0xff, number.map_or(0, |number| number as u8 + 1)])
 }
 
-/// How long packets take forward and back from a time on: propagation, and transmission of a full packet forward
-/// (unless each is held for its own, `is_line`) and of one of size `back` on the way back.
+/// Returns the forward and reverse delay from a time on: propagation, and the transmission of a full packet forward
+/// (unless each is held for its own, `is_line`) and of one of size `back` on the reverse path.
 fn ways((forward, is_line): (&Conditions, bool), (reverse, back): (&Conditions, Bytes)) -> BTreeMap<Span, Span> {
     let there: &[(Span, Rate)] = if is_line { &[] } else { &forward.rates };
     let rates = there.iter().chain(&reverse.rates).map(|(at, _)| *at);

@@ -1,4 +1,4 @@
-//! What links of queue disciplines cannot do, told before anything is made.
+//! Rejects what links of queue disciplines cannot do, before anything is made.
 
 use super::conditions::Conditions;
 use crate::error::Error;
@@ -10,8 +10,8 @@ use thalweg_units::{Probability, Rate, Span};
 /// Largest jitter: netem draws it from 32 bits of nanoseconds.
 const MAX_JITTER: Span = Span::from_secs(4);
 
-/// Whether queue disciplines can play an experiment, on a kernel that has these; returns the conditions of the forward
-/// link and of the reverse link.
+/// Checks whether queue disciplines can emulate an experiment, on a kernel that has these; returns the conditions of
+/// the forward link and of the reverse link.
 ///
 /// # Errors
 /// `not-on-netem`: they cannot. `no-qdisc`: the kernel lacks one.
@@ -71,7 +71,7 @@ fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error>
         return cannot(&format!("{key}.jitter"), "has at most 4 s");
     }
     let Queue::Red { min_bytes, avpkt_bytes, burst, .. } = link.queue else { return Ok(()) };
-    // tc-red(8): the weight of the average follows from these, and `tc` finds none otherwise.
+    // tc-red(8): these determine the weight of the average, and otherwise `tc` finds none.
     if (u64::from(burst) + 1).saturating_mul(avpkt_bytes.0) < min_bytes.0.saturating_add(avpkt_bytes.0) {
         return cannot(&format!("{key}.queue.burst"), "has a red whose burst is at least min / avpkt");
     }
@@ -196,7 +196,7 @@ pub(super) fn by_kernel(error: Error) -> Error {
     }
 }
 
-/// The discipline that `tc` does not know, if that is what it printed.
+/// The discipline that `tc` reports as unknown, if any.
 fn unknown_to_tc(message: &str) -> Option<&str> {
     message.split_once("Unknown qdisc \"")?.1.split_once('"').map(|(name, _)| name)
 }

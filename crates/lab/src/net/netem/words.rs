@@ -10,7 +10,7 @@ pub(super) const MIN_LIMIT: u64 = 100_000;
 /// Packets that netem takes at most: 10^9 need more memory than there is, so it never binds.
 const MAX_LIMIT: u64 = 1_000_000_000;
 
-/// Rate beyond which the kernel moves no packets: stands for "none" where netem wants one.
+/// A rate that no kernel reaches: used as "unlimited" where netem requires a rate.
 const BEYOND: &str = "100gbit";
 
 /// Packets that netem must be able to hold: twice those of the smallest size that a link at this rate, or at 100
@@ -38,25 +38,25 @@ pub(super) fn changing_delay(delay: Span, jitter: Span, allow_reordering: bool) 
 
 /// Without a rate, netem sorts packets by the time at which each is due.
 fn mean_and_deviation(delay: Span, jitter: Span) -> String {
-    // netem draws from [mean - deviation, mean + deviation).
+    // netem draws from [mean - deviation, mean + deviation].
     let half = jitter.scale(1, 2);
     format!("delay {} {}", time(delay + half), time(half))
 }
 
-/// A delay and an in-order jitter behind a shaper at this rate that lets each packet go when its transmission begins:
-/// each is held for its own transmission, too.
+/// A delay and an in-order jitter behind a shaper at this rate that releases each packet when its transmission begins:
+/// each packet is also held for its own transmission time.
 pub(super) fn delay_on_line(delay: Span, jitter: Span, rate: Rate) -> String {
     let half = jitter.scale(1, 2);
     format!("delay {} {} rate {}bit -14", time(delay + half), time(half), rate.0)
 }
 
-/// What lets a packet arrive when its transmission ends, behind a shaper that lets it go when that begins: each is held
-/// for its own time at this rate. Sizes are those of IP packets.
+/// Delays each packet until its transmission ends, behind a shaper that releases it when the transmission begins: it is
+/// held for its own time at this rate. Sizes are those of IP packets.
 pub(super) fn line(rate: Rate) -> String {
     format!("limit {MIN_LIMIT} rate {}bit -14", rate.0)
 }
 
-/// What makes packets of the forward link late, besides its delay.
+/// Additional delay of the forward link's packets.
 pub(super) fn jitter_or_hold(link: &Link, fastest: Option<Rate>) -> Option<String> {
     let limit = limit(link.jitter_ns + link.reorder_delay_ns, fastest);
     if link.jitter_ns > Span::ZERO {
@@ -108,13 +108,13 @@ pub(super) fn htb(rate: Rate, slack: Span) -> String {
     format!("rate {}bit burst {burst} cburst {burst} quantum {}", rate.0, MTU.0)
 }
 
-/// Parameters of tbf: the same, but its bucket must have a packet's worth of tokens before the packet leaves.
+/// Parameters of tbf: as above, but its bucket must hold a packet's worth of tokens before the packet leaves.
 pub(super) fn tbf(rate: Rate, slack: Span) -> String {
     format!("rate {}bit burst {}", rate.0, MTU.0 + bucket(rate, slack))
 }
 
-/// As much as may be sent late: at slow rates half a packet, which forgives more. Where no timer is late, a byte: `tc`
-/// would replace nothing by what it thinks right.
+/// The number of bytes that may be sent late: at slow rates half a packet, which tolerates more. If no timer is late,
+/// one byte, since `tc` would replace zero by its own default.
 fn bucket(rate: Rate, slack: Span) -> u64 {
     if slack == Span::ZERO { 1 } else { rate.bytes_in(slack).max(Bytes(MTU.0 / 2)).0 }
 }
@@ -125,7 +125,7 @@ pub(super) fn time(span: Span) -> String {
     if rest_ns == 0 { format!("{us}us") } else { format!("{us}.{rest_ns:03}us") }
 }
 
-/// A ratio in percent. netem keeps 32 bits of it: ten digits behind the point say more than that.
+/// A ratio in percent. netem stores 32 bits: ten decimals are more precise.
 fn percent(ratio: f64) -> String {
     let text = format!("{:.10}", ratio * 100.0);
     format!("{}%", text.trim_end_matches('0').trim_end_matches('.'))

@@ -1,12 +1,12 @@
-//! The capture: every packet offered to a link, and what became of it.
+//! The capture: every packet offered to a link, and its fate.
 //!
 //! The file is pcapng (draft-ietf-opsawg-pcapng), which tcpdump and Wireshark read. It has one section with six
 //! interfaces, one for each fate in each direction (`forward queued`, `forward dropped`, …), link type IPV4, times in
-//! nanoseconds since the experiment's start. A packet is kept up to 128 bytes; its comment says its number in its
+//! nanoseconds since the experiment's start. A packet is stored up to 128 bytes; its comment has its number in its
 //! direction and the bytes in the queue after it: `number 17, backlog 12345`. A packet that the link duplicated is
-//! there once.
+//! stored once.
 //!
-//! [`Recorder`] takes packets from the relay and never makes it wait: another thread writes.
+//! [`Recorder`] takes packets from the relay without making it wait: a separate thread writes them.
 
 mod pcapng;
 mod read;
@@ -24,11 +24,11 @@ use thalweg_units::{Bytes, Time};
 pub struct Captured {
     /// Whether it went from sender to receiver.
     pub is_forward: bool,
-    /// When it was offered.
+    /// Time at which it was offered.
     pub t: Time,
     /// Its number in its direction, from 0.
     pub number: u64,
-    /// What became of it: `queued`, `dropped`, `lost` or `policed`, as in the table `packets`.
+    /// Its fate: `queued`, `dropped`, `lost` or `policed`, as in the table `packets`.
     pub fate: &'static str,
     /// Its size, IP header included.
     pub size_bytes: Bytes,

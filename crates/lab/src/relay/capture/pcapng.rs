@@ -26,13 +26,13 @@ pub(super) static INTERFACES: LazyLock<Vec<String>> = LazyLock::new(|| {
     names.collect()
 });
 
-/// Writes what comes before packets.
+/// Writes the blocks before packets.
 pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
     let mut body = Vec::new();
     body.extend(BYTE_ORDER.to_ne_bytes());
     body.extend(1u16.to_ne_bytes());
     body.extend(0u16.to_ne_bytes());
-    // The section's length is not known before its end.
+    // The length of the section is unknown before its end.
     body.extend(u64::MAX.to_ne_bytes());
     write_block(out, SECTION_HEADER, &body)?;
     for name in INTERFACES.iter() {
@@ -48,7 +48,7 @@ pub(super) fn write_head(out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a packet, of which `head` is kept. `body` is room to work in.
+/// Writes a packet with its first bytes `head`. `body` is a scratch buffer.
 pub(super) fn write_packet(out: &mut impl Write, packet: &Captured, head: &[u8], body: &mut Vec<u8>) -> io::Result<()> {
     let fate = FATES.iter().position(|fate| *fate == packet.fate).expect("the fates are those of `fate`");
     let interface = if packet.is_forward { fate } else { FATES.len() + fate };
@@ -84,7 +84,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     pad(body);
 }
 
-/// Everything begins at a multiple of 32 bits.
+/// Everything is aligned to 32 bits.
 fn pad(body: &mut Vec<u8>) {
     body.resize(body.len().next_multiple_of(4), 0);
 }

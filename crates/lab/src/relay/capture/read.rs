@@ -39,7 +39,7 @@ pub(crate) fn read_from(mut file: impl Read, take: &mut dyn FnMut(Captured)) -> 
     if is_first { Err(damaged("it is empty")) } else { Ok(()) }
 }
 
-/// Reads a block's body; returns its type, or nothing at the end of the file.
+/// Reads a block's body; returns its type, or `None` at the end of the file.
 fn next_block(file: &mut impl Read, body: &mut Vec<u8>) -> io::Result<Option<u32>> {
     let mut head = [0; 8];
     match file.read(&mut head[..1])? {
@@ -57,7 +57,7 @@ fn next_block(file: &mut impl Read, body: &mut Vec<u8>) -> io::Result<Option<u32
     Ok(Some(kind))
 }
 
-/// Direction and fate that an interface stands for.
+/// Direction and fate of an interface.
 fn interface(body: &[u8]) -> Option<(bool, &'static str)> {
     let (way, fate) = option(body.get(8..)?, INTERFACE_NAME)?.split_once(' ')?;
     let is_forward = match way {

@@ -1,7 +1,7 @@
-//! Writes the capture, in a thread of its own.
+//! Writes the capture in a separate thread.
 //!
-//! The relay collects packets in batches, which are used again. When the disk cannot keep up and no batch is free,
-//! packets are not recorded, and counted.
+//! The relay collects packets in reusable batches. When the disk is too slow and no batch is free, packets are counted
+//! instead of recorded.
 
 use super::Captured;
 use super::pcapng::{SNAP_LEN, write_head, write_packet};
@@ -40,7 +40,7 @@ pub(in crate::relay) struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a file.
+    /// Creates the file.
     ///
     /// # Errors
     /// It cannot be made.
@@ -84,7 +84,7 @@ impl Recorder {
     /// The file could not be written.
     pub fn finish(self) -> Result<u64, Error> {
         let Recorder { path, batch, full, spare, writer, lost } = self;
-        // It fails only if the writer has ended early; it then says why.
+        // This fails only if the writer has ended early; it reports the reason.
         let _ = full.send(batch);
         drop((full, spare));
         match writer.join() {
@@ -94,7 +94,7 @@ impl Recorder {
     }
 }
 
-/// Directions have clocks that may be a little apart.
+/// The clocks of the two directions may differ slightly.
 fn waits_for(since: Time, now: Time) -> Span {
     Span(now.0.saturating_sub(since.0))
 }
@@ -129,7 +129,8 @@ mod tests {
     use std::process::Command;
     use thalweg_units::Bytes;
 
-    /// Every combination of direction and fate, sizes below and above what is kept, more packets than a batch has.
+    /// Every combination of direction and fate, sizes below and above the stored length, more packets than a batch
+    /// holds.
     fn packets() -> Vec<Captured> {
         let packet = |number: u64| Captured {
             is_forward: number % 2 == 0,

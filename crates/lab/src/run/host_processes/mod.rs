@@ -45,10 +45,10 @@ pub struct HostProcesses<'a> {
     events_since_check: usize,
 }
 
-/// How a host runs.
+/// Kind of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A process, whose standard error is its own.
+    /// A process with a separate standard error.
     Process,
     /// A guest, whose standard error is its console.
     Guest,
@@ -99,7 +99,7 @@ impl<'a> HostProcesses<'a> {
         let (input, lines) = mpsc::channel();
         let (errors_open, errors_end) = mpsc::channel();
         let errors = Arc::new(Mutex::new(VecDeque::new()));
-        // First of all, so that it ends with the others should a thread be refused.
+        // Added first, so that it is terminated with the others if a thread cannot be started.
         let errors_of = Arc::clone(&errors);
         self.hosts.push(Host {
             name: name.to_owned(),
@@ -273,12 +273,12 @@ impl<'a> HostProcesses<'a> {
 
 impl Drop for HostProcesses<'_> {
     fn drop(&mut self) {
-        // All at once, then one after another.
+        // Closes all inputs first, then waits for each host.
         self.hosts.iter_mut().for_each(|host| drop(host.input.take()));
         let until = Instant::now() + EXIT_TIMEOUT;
         for child in self.hosts.iter_mut().filter_map(|host| host.child.as_mut()) {
             if wait_for(child, until.saturating_duration_since(Instant::now())).is_none() {
-                // With its child processes; each call fails if the process has exited.
+                // Includes its child processes; the call fails if the process has exited.
                 let _ = kill_process_group(Pid::from_child(child), Signal::KILL);
                 let _ = child.kill();
                 let _ = child.wait();

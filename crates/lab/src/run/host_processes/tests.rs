@@ -125,7 +125,7 @@ fn hosts_exit_with_their_owner_and_unresponsive_ones_are_killed() {
 #[test]
 fn a_host_that_does_not_read_does_not_delay_other_hosts() {
     let mut processes = processes(&|| false, &["while :; do sleep 1000; done"]);
-    // More than a pipe takes.
+    // More than a pipe holds.
     for _ in 0..1000 {
         processes.send(0, &Command::Over { flow: "x".repeat(1000) });
     }

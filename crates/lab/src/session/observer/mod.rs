@@ -1,4 +1,4 @@
-//! The host that observes a session: which flows there are, and what each gets through the path.
+//! The host that observes a session: its flows, and the throughput of each.
 //!
 //! ```text
 //!  meter       packets at both ends: bytes, losses, delays of every TCP and UDP flow
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A row of `flows` is a connection. Its flow is named after protocol and port of the service, the smaller one of both
-//! ports: `tcp-5201`. Data of a connection is what its busier direction carries; the sockets of that end are sampled.
+//! ports: `tcp-5201`. The data of a connection is that of its busier direction; the sockets of that end are sampled.
 
 mod report;
 mod sockets;
@@ -83,7 +83,7 @@ fn is_stopped(stage: &Stage<'_>, clock: &Clock, until: Time) -> bool {
     stage.commands.is_stopped()
 }
 
-/// What the path carried since the last report.
+/// Traffic of the path since the last report.
 struct Status {
     receiver: IpAddr,
     /// One-way delays of the empty path, forward and reverse.

@@ -1,4 +1,4 @@
-//! Rows, made from what the meter and the sockets know, when the session is over.
+//! Makes the rows at the end of the session, from the state of the meter and the sockets.
 
 use super::sockets::{Sockets, Watched};
 use crate::meter::{FlowCount, FlowKey, Protocol};
@@ -52,13 +52,13 @@ pub(super) fn report(events: &EventWriter, receiver: IpAddr, counts: Vec<FlowCou
     }
 }
 
-/// Of each connection the direction that delivered more.
+/// Returns the direction of each connection that delivered more.
 fn data_directions(counts: Vec<FlowCount>) -> Vec<FlowCount> {
     let weight = |count: &FlowCount| (count.delivered_bytes, count.data_packets, count.entered_packets);
     let weights: BTreeMap<FlowKey, _> = counts.iter().map(|count| (count.key, weight(count))).collect();
     let is_data = |count: &FlowCount| {
         let (ours, other) = (weight(count), weights.get(&count.key.reversed()));
-        // Of two that are equal, one.
+        // Of two equal directions, one.
         other.is_none_or(|other| ours > *other || (ours == *other && count.key < count.key.reversed()))
     };
     counts.into_iter().filter(is_data).collect()

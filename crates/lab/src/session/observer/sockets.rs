@@ -31,7 +31,7 @@ pub struct Watched {
     pub algorithm: String,
     pub info: TcpInfo,
     pub is_closed: bool,
-    /// Whenever it had sent or received something since the sample before.
+    /// Taken whenever it had sent or received something since the previous sample.
     pub samples: Vec<(Time, TcpInfo, CcInfo)>,
     /// Smoothed round-trip times of these samples.
     pub rtts: Histogram,
@@ -78,7 +78,7 @@ impl Sockets {
         let Sockets { survey, closed, connections, kept } = self;
         survey.dump(&mut |surveyed| take(connections, kept, at, surveyed))?;
         closed.drain(&mut |surveyed| {
-            // What a reset connection reports is all zeros.
+            // All values of a reset connection are zero.
             let is_reset = surveyed.socket.info.segments == 0 && surveyed.socket.info.acked_bytes == 0;
             match connections.get_mut(&surveyed.cookie) {
                 Some(connection) => {
@@ -98,7 +98,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// The connection from this address to that one that was seen last.
+    /// Returns the last connection between these addresses.
     pub fn take(&mut self, local: SocketAddr, remote: SocketAddr) -> Option<Watched> {
         let is_it = |connection: &Watched| connection.local == local && connection.remote == remote;
         let cookie =

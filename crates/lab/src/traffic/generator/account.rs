@@ -1,4 +1,4 @@
-//! What the generator measures of itself.
+//! The generator's measurements of itself.
 
 use rustix::io::Errno;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use thalweg_units::Span;
 pub(super) struct Account {
     /// Connections that broke, or never opened.
     pub(super) failed: u64,
-    /// Transfers whose end was found without the stamp that was asked for.
+    /// Transfers whose end was found without the requested timestamp.
     pub(super) stamps_missing: u64,
     opened: u64,
-    /// How much later than due connections were opened and requests begun.
+    /// Lateness of opened connections and of requests.
     lateness: Histogram,
     worst_lateness: Span,
     second_worst_lateness: Span,
-    /// By where they were to go and the kernel's number of the error.
+    /// By destination and the kernel's error number.
     refused: BTreeMap<(SocketAddr, i32), u64>,
 }
 
@@ -29,7 +29,7 @@ impl Account {
         self.late(late);
     }
 
-    /// Something began, so much later than it was due.
+    /// Records the lateness of a start.
     pub(super) fn late(&mut self, late: Span) {
         self.lateness.add(late);
         self.second_worst_lateness = self.second_worst_lateness.max(late.min(self.worst_lateness));
@@ -39,13 +39,13 @@ impl Account {
     /// The handshake failed.
     pub(super) fn not_opened(&mut self, to: SocketAddr, error: Errno) {
         self.failed += 1;
-        // A path may lose every SYN; that is a result. Everything else is the machine's.
+        // A path may lose every SYN, which is a result. All other errors are the machine's.
         if error != Errno::TIMEDOUT {
             *self.refused.entry((to, error.raw_os_error())).or_default() += 1;
         }
     }
 
-    /// By names that carry their units.
+    /// By names that include their units.
     pub(super) fn measured(&self) -> BTreeMap<String, f64> {
         let measured = [
             ("connections_opened", Some(self.opened as f64)),
@@ -57,11 +57,11 @@ impl Account {
         measured.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
     }
 
-    /// Why the experiment should not be believed: connections that the receiver did not take, and those that were
-    /// opened so late that they bunched. Completion times count from the opening, so lateness alone changes none; what
-    /// matters is that connections come together which were to come apart, for which it takes two; and below an RTT, or
-    /// 10 ms, they would meet on the path anyway. A host that the scenario keeps off its CPU for a while is so much
-    /// later by intention.
+    /// Returns the reasons why the experiment is untrustworthy: connections that the receiver did not accept, and those
+    /// that were opened so late that they bunched. Completion times count from the opening, so lateness alone changes
+    /// none. Bunching matters: connections that should be apart start together. It takes at least two connections; and
+    /// within an RTT, or 10 ms, they would meet on the path anyway. The lateness of a host that the scenario keeps off
+    /// its CPU is intended.
     pub(super) fn doubts(&self, rtt: Span, off_cpu: Span) -> Vec<String> {
         let limit = rtt.max(Span::from_millis(10)) + off_cpu;
         let limit_us = limit.0 as f64 / 1e3;

@@ -20,22 +20,21 @@ use thalweg_plan::plan::Load;
 use thalweg_traffic::{Agenda, Delivery, Message, Wake};
 use thalweg_units::{Span, Time};
 
-/// Between two looks at a connection whose end no stamp will tell; longer when there are many, so that looking stays
+/// Polling interval of a connection without a timestamp of its end; longer for many connections, so that polling stays
 /// cheap.
 const LOOK: Span = Span::from_millis(1);
 
-/// Between two looks at a connection whose end a stamp will tell. The kernel leaves a stamp out only when it has no
-/// memory.
+/// Polling interval of a connection with a timestamp of its end. The kernel omits the timestamp only without memory.
 const LOOK_FOR_LOST_STAMP: Span = Span::from_millis(250);
 
-/// What happens at a moment.
+/// A timed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum GeneratorEvent {
     /// A series opens its next connection.
     Open { series: usize },
     /// A connection's application has finished thinking.
     Request { id: usize },
-    /// Whether a connection's transfer is over is looked at.
+    /// Poll whether a connection's transfer is over.
     Look { id: usize },
     /// A flow stops.
     Stop { flow: usize },
@@ -49,13 +48,13 @@ pub(super) struct Connections {
     pub(super) agenda: Agenda,
     pub(super) timers: Timers<GeneratorEvent>,
     pub(super) epoll: OwnedFd,
-    /// Transfers that have ended, in that order.
+    /// Completed transfers, in order of completion.
     pub(super) ended: Vec<Ended>,
     /// Where they are not zero.
     pub(super) syn_retransmits: HashMap<Who, u64>,
     pub(super) account: Account,
     clock: Clock,
-    /// Where the data of each flow goes.
+    /// Destination of each flow's data.
     to: BTreeMap<usize, SocketAddr>,
     ports: Arc<Ports>,
     /// Every connection ever opened; closed ones leave `None`, so that late events are discarded.
@@ -88,7 +87,7 @@ impl Connections {
         }
     }
 
-    /// Enters what the plan says will happen.
+    /// Schedules the first events of the plan.
     pub(super) fn enter_first_events(&mut self, flows: &[usize], end: Option<Time>) {
         for (at, series) in self.agenda.first_opens() {
             self.timers.enter(at, GeneratorEvent::Open { series });
@@ -158,7 +157,7 @@ impl Connections {
             self.all.push(None);
             return self.not_connected(connection, error);
         }
-        // Room to write and the end of the handshake are told the same way.
+        // Writability and the end of the handshake are reported the same way.
         epoll::add(&self.epoll, connection.fd(), EventData::new_u64(id as u64), EventFlags::OUT)
             .map_err(limits::exhausted)?;
         if let Some(port) = connection.local_port() {
@@ -179,7 +178,7 @@ impl Connections {
         self.after(id, written.err())
     }
 
-    /// A socket has something to say.
+    /// A socket has an event.
     pub(super) fn on_socket(&mut self, id: usize, flags: EventFlags) -> Result<(), Error> {
         let Some(connection) = &mut self.all[id] else { return Ok(()) };
         if flags.intersects(EventFlags::ERR | EventFlags::HUP) {
@@ -206,7 +205,7 @@ impl Connections {
         self.after(id, written.err())
     }
 
-    /// Whether a connection's transfer is over is looked at.
+    /// Polls whether a connection's transfer is over.
     pub(super) fn look(&mut self, id: usize) -> Result<(), Error> {
         let Some(connection) = &mut self.all[id] else { return Ok(()) };
         connection.is_watched = false;
@@ -242,7 +241,7 @@ impl Connections {
         Ok(())
     }
 
-    /// The experiment ends at a time: transfers in progress get their rows.
+    /// The experiment ends at this time: transfers in progress get their rows.
     pub(super) fn finish(&mut self, at: Time) {
         for id in 0..self.all.len() {
             let Some(mut connection) = self.all[id].take() else { continue };
@@ -251,7 +250,7 @@ impl Connections {
         }
     }
 
-    /// Writing has gone as far as it goes for now.
+    /// The socket accepts no more data for now, or an error occurred.
     fn after(&mut self, id: usize, error: Option<std::io::Error>) -> Result<(), Error> {
         if let Some(error) = error {
             return self.fail(id, Errno::from_io_error(&error).unwrap_or(Errno::CONNRESET));
@@ -270,7 +269,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Lets a connection with everything written be looked at after a while.
+    /// Has a connection whose data is all written polled later.
     fn keep_watch(&mut self, id: usize) {
         let Some(connection) = &mut self.all[id] else { return };
         if connection.transfer.is_none() || connection.is_watched {
@@ -312,7 +311,7 @@ impl Connections {
         self.after(id, None)
     }
 
-    /// A message of an application was delivered at a time, and those behind it of which a stamp says so.
+    /// A message of an application was delivered at this time; completes it, and later ones that have a timestamp.
     fn end_messages(&mut self, id: usize, at: Time) -> Result<(), Error> {
         let mut end = Some(at);
         while let Some(at) = end {
@@ -374,7 +373,7 @@ impl Connections {
         Ok(())
     }
 
-    /// The kernel has given a connection up: its transfer ends incomplete, and what waited for it goes on.
+    /// The kernel has given up a connection: its transfer ends incomplete, and what waited for it continues.
     fn lose(&mut self, mut connection: Connection) {
         let (now, series) = (self.clock.now(), connection.series);
         self.note_all(&mut connection, now);
@@ -384,7 +383,7 @@ impl Connections {
         }
     }
 
-    /// A connection has nothing more to do. The kernel sends the FIN, and what comes after does not concern us.
+    /// A connection has nothing more to do. The kernel sends the FIN, and nothing later is observed.
     fn close(&mut self, id: usize, at: Time) {
         if let Some(connection) = self.all[id].take() {
             self.leave(*connection, at);
@@ -403,7 +402,7 @@ impl Connections {
         }
     }
 
-    /// All transfers of a connection end at a time, or earlier where a stamp that was not read yet says so.
+    /// All transfers of a connection end at a time, or earlier if an unread timestamp shows it.
     fn note_all(&mut self, connection: &mut Connection, at: Time) {
         while connection.transfer.is_some() {
             let end = connection.read_stamps(&self.clock).map_or(at, |stamp| stamp.min(at));
@@ -412,7 +411,7 @@ impl Connections {
         }
     }
 
-    /// Keeps the row of the transfer in progress. Returns what its application makes of its end.
+    /// Keeps the row of the transfer in progress. Returns the application's reaction to its end.
     fn note_end(&mut self, connection: &Connection, end: &End) -> Delivery {
         let Some(transfer) = connection.transfer else { return Delivery::default() };
         let (flow, copy) = self.agenda.copy_of(connection.series);
@@ -433,7 +432,7 @@ fn who(connection: &Connection) -> Who {
     Who { series: connection.series as u32, connection: connection.number as u32 }
 }
 
-/// What will not be different for the next connection.
+/// Returns an error that would repeat for the next connection.
 fn hopeless(error: Errno, receiver: SocketAddr) -> Option<Error> {
     match error {
         Errno::ADDRNOTAVAIL | Errno::AGAIN => Some(Error::new(

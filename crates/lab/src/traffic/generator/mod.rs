@@ -1,4 +1,4 @@
-//! Our own generator: one loop that opens, writes and times all connections of a host.
+//! The built-in generator: one loop that opens, writes and times all connections of a host.
 //!
 //! ```text
 //!  epoll ── command  ──► over, stop
@@ -6,9 +6,9 @@
 //!        └─ socket   ──► established, room to write, stamp of an acknowledgement, broken
 //! ```
 //!
-//! A flow means what it means in the simulator (crates/sim), with these differences that a real kernel makes:
-//! - what is in the socket when a flow stops is still sent: the kernel cannot be asked to forget it;
-//! - after its last transfer a connection is closed, and the FIN takes its way like any packet;
+//! A flow behaves as in the simulator (crates/sim), except for these differences of a real kernel:
+//! - data in the socket when a flow stops is still sent: the kernel cannot discard it;
+//! - after its last transfer a connection is closed, and its FIN is sent like any packet;
 //! - a connection that the kernel gives up (ETIMEDOUT) or that is reset ends its transfer incomplete, and is counted;
 //! - the experiment's end resets what is still open.
 
@@ -38,20 +38,20 @@ use thalweg_units::{Span, Time};
 const COMMANDS: u64 = u64::MAX;
 const TIMERS: u64 = u64::MAX - 1;
 
-/// Events taken from epoll at once.
+/// Maximum number of events taken from epoll at once.
 const EVENTS: usize = 1024;
 
-/// The longest turn that a process has among others, as the kernel is built.
+/// The longest time slice of a process among others, depending on the kernel's configuration.
 const TURN: Span = Span::from_millis(10);
 
-/// Timers served before sockets and commands have their turn, so that a series that fails and opens again without a gap
-/// does not shut them out.
+/// Maximum number of timers before sockets and commands are served, so that a series that fails and reopens without a
+/// pause does not starve them.
 const TIMERS_IN_A_TURN: usize = 1024;
 
-/// Plays a sender until the command `stop`.
+/// Runs a sender until the command `stop`.
 ///
 /// # Errors
-/// An algorithm cannot be had, there are too few descriptors or ports, the kernel does not tell about its connections.
+/// An algorithm is unavailable, there are too few descriptors or ports, or the kernel does not list its connections.
 pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> Result<HostReport, Error> {
     let flows = &part.flows;
     limits::prepare(experiment, flows.iter().copied())?;
@@ -88,7 +88,7 @@ fn off_cpu(experiment: &Experiment, host: &str) -> Span {
     let host = experiment.hosts.get(host);
     let turned_away =
         host.and_then(|host| host.cpu).map_or(Span::ZERO, |cpu| cpu.period_ns.saturating_sub(cpu.slice_ns));
-    // The fair scheduler gives each of the others a few milliseconds before it is this one's turn again.
+    // The fair scheduler runs each of the others for a few milliseconds before this process again.
     turned_away + Span(TURN.0 * host.map_or(0, |host| host.co_tenants.into()))
 }
 
@@ -154,13 +154,13 @@ impl Generator<'_> {
         Ok(())
     }
 
-    /// Does what commands say. False: they say to stop.
+    /// Executes commands. Returns false at `stop`.
     fn obey(&mut self) -> bool {
         while let Some(command) = self.stage.commands.try_next() {
             match command {
                 Command::Stop => return false,
                 Command::Over { flow } => self.connections.agenda.flow_over(&flow),
-                // Said once and done; said again it changes nothing.
+                // Already executed; repeated, it has no effect.
                 Command::Start { .. } | Command::Configure(_) | Command::Clock => {}
             }
         }

@@ -1,10 +1,10 @@
-//! Connections that bring much: each is read by a thread of its own, in as few system calls as there can be.
+//! Reads large connections: a thread for each, with as few system calls as possible.
 //!
-//! A read with MSG_WAITALL stays in the kernel until it has all that it asks for. It takes every segment when that
-//! arrives, as a program does that reads at once, and after each it makes what TCP makes of a read: the window is
-//! opened, and an ACK is sent if one is due (tcp_recvmsg_locked in net/ipv4/tcp.c: tcp_rcv_space_adjust after each
-//! piece, tcp_cleanup_rbuf before each wait). So what leaves the receiver is the same; only the way to the program and
-//! back is spared. That way is what costs most in a user-mode kernel.
+//! A read with MSG_WAITALL stays in the kernel until it has all requested bytes. It takes every segment when that
+//! arrives, like a program that reads at once, and has the same effect on TCP as single reads: the window is opened,
+//! and an ACK is sent if one is due (tcp_recvmsg_locked in net/ipv4/tcp.c: tcp_rcv_space_adjust after each piece,
+//! tcp_cleanup_rbuf before each wait). So the receiver sends the same packets; only the switches between kernel and
+//! program are saved, which are the largest cost in a user-mode kernel.
 
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 
-/// From this many bytes on a connection is worth a thread.
+/// From this number of bytes on, a connection gets a thread.
 pub(super) const WORTH: u64 = 256 << 10;
 
 /// Threads at a time; further connections are read by the loop that reads all others.
@@ -22,7 +22,7 @@ const THREADS: usize = 256;
 /// Bytes of one read. The memory is never touched.
 const DISCARD: usize = 1 << 20;
 
-/// Memory for a thread's stack: it calls next to nothing.
+/// Stack of a thread, which calls few functions.
 const STACK: usize = 64 << 10;
 
 /// The threads.
@@ -39,7 +39,7 @@ struct Reader {
 }
 
 impl Bulk {
-    /// Reads a connection from here on, to its end; gives it back if it has no thread for it.
+    /// Reads a connection from here on, to its end; returns it if there is no thread for it.
     pub(super) fn take(&mut self, connection: OwnedFd) -> Result<(), OwnedFd> {
         self.readers.retain(|reader| !reader.thread.is_finished());
         if self.readers.len() >= THREADS || ioctl_fionbio(&connection, false).is_err() {
@@ -54,7 +54,7 @@ impl Bulk {
                 self.readers.push(Reader { connection, thread });
                 Ok(())
             }
-            // The thread that there is not has not kept its part.
+            // The thread that could not start has dropped its reference.
             Err(_) => Arc::try_unwrap(connection).map_or(Ok(()), |connection| {
                 let _ = ioctl_fionbio(&connection, true);
                 Err(connection)
@@ -62,10 +62,10 @@ impl Bulk {
         }
     }
 
-    /// Ends all threads, and says how many bytes they have read.
+    /// Ends all threads, and returns the number of bytes that they have read.
     pub(super) fn finish(self) -> u64 {
         for reader in &self.readers {
-            // Wakes it, whatever it waits for; what has ended already needs no waking.
+            // Wakes the thread; if it has ended already, this has no effect.
             let _ = shutdown(&*reader.connection, Shutdown::Both);
         }
         for reader in self.readers {
@@ -81,7 +81,7 @@ fn read(connection: &OwnedFd, bytes: &AtomicU64) {
         match recv(connection, &mut *nowhere, RecvFlags::TRUNC | RecvFlags::WAITALL) {
             Ok((_, discarded @ 1..)) => drop(bytes.fetch_add(discarded as u64, Ordering::Relaxed)),
             Err(Errno::INTR) => {}
-            // It was closed, or reset, as the experiment's end does.
+            // The connection was closed, or reset, as at the experiment's end.
             Ok((_, 0)) | Err(_) => return,
         }
     }

@@ -1,11 +1,11 @@
-//! The receiver: takes every connection and throws away what it brings.
+//! The receiver: accepts every connection and discards its data.
 //!
 //! Bytes are discarded in the kernel (recv(2) with MSG_TRUNC on TCP, tcp(7)), so that nothing is copied and the
-//! receiver costs little of the processor that the path may need. One loop reads all connections; those that bring much
-//! get a thread of their own ([`bulk`]). The same port takes UDP.
+//! receiver costs little of the processor that the path may need. One loop reads all connections; large ones get a
+//! separate thread ([`bulk`]). The same port takes UDP.
 //!
 //! DCTCP needs a receiver that reports each change of the CE mark (RFC 8257, section 3.2). Linux does that on sockets
-//! whose own algorithm is dctcp, so that sockets which receive from it get it, too.
+//! whose own algorithm is dctcp, so sockets that receive from it get it too.
 
 mod bulk;
 
@@ -32,21 +32,21 @@ const COMMANDS: u64 = u64::MAX;
 const LISTENER: u64 = u64::MAX - 1;
 const UDP: u64 = u64::MAX - 2;
 
-/// Connections that may wait to be taken; the kernel takes as many as `net.core.somaxconn` says at most.
+/// Maximum backlog of connections; the kernel limits it to `net.core.somaxconn`.
 const BACKLOG: i32 = 65_535;
 
-/// Bytes discarded at once. The memory is never touched.
+/// Bytes discarded per call. The memory is never touched.
 const DISCARD: usize = 1 << 20;
 
 /// Name of DCTCP in Linux.
 const DCTCP: &str = "dctcp";
 
-/// What one descriptor may do before others have their turn.
+/// Maximum number of reads of a descriptor before others are served.
 const READS_IN_A_TURN: usize = 16;
 const DATAGRAMS_IN_A_TURN: usize = 256;
 const ACCEPTS_IN_A_TURN: usize = 256;
 
-/// Receive buffer for UDP, in bytes; the kernel may allow less.
+/// UDP receive buffer in bytes; the kernel may allow less.
 const UDP_BUFFER: usize = 8 << 20;
 
 /// Plays a host that only receives until the command `stop`.
@@ -60,7 +60,7 @@ pub(super) fn play(stage: &Stage<'_>, experiment: &Experiment, part: &Part) -> R
     Ok(HostReport { measured: sink.finish(), untrustworthy: Vec::new() })
 }
 
-/// A thread that receives beside what the host sends.
+/// A thread that receives while the host sends.
 #[derive(Debug)]
 pub(super) struct Receiving {
     wakeup: Wakeup,
@@ -92,7 +92,7 @@ impl Receiving {
     /// Ends the thread, and returns what it measured.
     ///
     /// # Errors
-    /// It could not go on.
+    /// It could not continue.
     pub(super) fn finish(self) -> Result<BTreeMap<String, f64>, Error> {
         self.wakeup.notify();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -113,7 +113,7 @@ fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Resu
     })
 }
 
-/// Whether connections with ECN come from DCTCP.
+/// Returns whether connections with ECN come from DCTCP.
 ///
 /// # Errors
 /// `mixed-ecn` if some do and others do not, `unknown-cc` if this kernel lacks dctcp.
@@ -142,7 +142,7 @@ struct Sink {
     udp: OwnedFd,
     /// By place.
     connections: Vec<Option<Connection>>,
-    /// Those that have brought much already.
+    /// Connections that have received many bytes.
     bulk: Bulk,
     free: Vec<usize>,
     buffer: Vec<u8>,
@@ -151,7 +151,7 @@ struct Sink {
     datagrams: u64,
 }
 
-/// A connection, and what it has brought.
+/// A connection, and its received bytes.
 struct Connection {
     fd: OwnedFd,
     bytes: u64,
@@ -190,7 +190,7 @@ impl Sink {
         })
     }
 
-    /// Receives until a wakeup finds that it `is_stopped`.
+    /// Receives until a wakeup finds that `is_stopped` returns true.
     fn run(&mut self, is_stopped: &dyn Fn() -> bool) -> Result<(), Error> {
         let mut events = Vec::with_capacity(1024);
         loop {
@@ -216,7 +216,7 @@ impl Sink {
         }
     }
 
-    /// Ends the threads of large connections, and returns what was received.
+    /// Ends the threads of large connections, and returns the received bytes.
     fn finish(self) -> BTreeMap<String, f64> {
         let bytes = self.bytes + self.bulk.finish();
         let measured = [
@@ -233,7 +233,7 @@ impl Sink {
                 Ok(fd) => fd,
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(error @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS)) => return Err(error),
-                // Of the connection that would have come: it has gone already.
+                // The connection was reset before it was accepted.
                 Err(_) => continue,
             };
             self.accepted += 1;
@@ -258,19 +258,19 @@ impl Sink {
                     if connection.bytes >= bulk::WORTH {
                         return self.hand_over(place);
                     }
-                    // Less than was asked for: there is no more.
+                    // Fewer bytes than requested: no more are pending.
                     if discarded < DISCARD {
                         return;
                     }
                 }
                 Err(Errno::AGAIN | Errno::INTR) => return,
-                // It was reset, as the experiment's end does.
+                // The connection was reset, as at the experiment's end.
                 Err(_) => return self.forget(place),
             }
         }
     }
 
-    /// Leaves a connection to a thread of its own, if there is one for it.
+    /// Hands a connection to a separate thread, if one can be started.
     fn hand_over(&mut self, place: usize) {
         let Some(Connection { fd, bytes }) = self.connections[place].take() else { return };
         let _ = epoll::delete(&self.epoll, &fd);

@@ -1,4 +1,4 @@
-//! Congestion controls, set for each connection on its own (tcp(7), TCP_CONGESTION).
+//! Congestion controls, set per connection (tcp(7), TCP_CONGESTION).
 
 use crate::error::Error;
 use crate::net::{probe, sysctl};
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use thalweg_plan::plan::Experiment;
 
-/// Makes sure that every algorithm of these flows can be had, before anything is sent.
+/// Checks that every algorithm of these flows is available, before anything is sent.
 ///
 /// # Errors
 /// `unknown-cc` if the kernel lacks one, `cc-not-allowed` if this user may not use one.
@@ -22,7 +22,7 @@ pub(in crate::traffic) fn check(experiment: &Experiment, flows: &[usize]) -> Res
     Ok(())
 }
 
-/// Gives a connection its algorithm.
+/// Sets a connection's algorithm.
 ///
 /// # Errors
 /// As [`check`].

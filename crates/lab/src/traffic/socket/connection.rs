@@ -1,11 +1,11 @@
-//! One TCP connection of the generator: a socket that is written to and never waits.
+//! One TCP connection of the generator: a non-blocking socket for writing.
 //!
-//! The end of a transfer is when the kernel learnt of the acknowledgement of its last byte: the last write asks for a
-//! stamp (SO_TIMESTAMPING with TX_ACK), which comes back through the error queue. That is exact however late the loop
-//! runs. Stamps are switched on once the connection is established and before its first byte, so that their numbers
-//! count bytes of the stream on every kernel (OPT_ID_TCP, of 6.2, would make that so at any time). Where the kernel
-//! refuses stamps, and for flows that are stopped in the middle of a transfer, the unacknowledged bytes are looked at
-//! every millisecond or so instead.
+//! The end of a transfer is the time at which the kernel received the acknowledgement of its last byte: the last write
+//! requests a timestamp (SO_TIMESTAMPING with TX_ACK), which arrives in the error queue. It is exact even if the loop
+//! runs late. Timestamps are enabled once the connection is established and before its first byte, so that their
+//! numbers count bytes of the stream on every kernel (OPT_ID_TCP, since Linux 6.2, would allow it at any time). If the
+//! kernel refuses timestamps, and for flows that are stopped in the middle of a transfer, the unacknowledged bytes are
+//! polled about every millisecond instead.
 //!
 //! Nagle's algorithm is off, so that the last, short segment of a transfer leaves at once; MSG_MORE on all writes but
 //! the last keeps short segments out of its middle.
@@ -31,16 +31,16 @@ use thalweg_units::Time;
 /// Bytes in one write.
 const CHUNK: usize = 256 << 10;
 
-/// Writes before other connections have their turn.
+/// Maximum number of writes before other connections are served.
 const WRITES_IN_A_TURN: usize = 8;
 
-/// What is written.
+/// The payload.
 static PAYLOAD: [u8; CHUNK] = [0; CHUNK];
 
 /// A connection.
 #[derive(Debug)]
 pub(in crate::traffic) struct Connection {
-    /// Place of the series that opened it.
+    /// Index of the series that opened it.
     pub(in crate::traffic) series: usize,
     /// Its number within the series.
     pub(in crate::traffic) number: u64,
@@ -50,18 +50,18 @@ pub(in crate::traffic) struct Connection {
     behind: VecDeque<(Message, u64)>,
     /// Stamps that were read and not used, in the order of their bytes.
     stamps: VecDeque<(u32, Time)>,
-    /// Transfers that have ended.
+    /// Number of completed transfers.
     pub(in crate::traffic) transfers_ended: u64,
-    /// Whether the application has stopped for good.
+    /// Whether the application has stopped permanently.
     pub(in crate::traffic) is_stopped: bool,
     /// Whether it will be polled again without a wakeup.
     pub(in crate::traffic) is_watched: bool,
-    /// Whether the loop waits for room to write.
+    /// Whether the loop waits for writability.
     pub(in crate::traffic) waits_for_room: bool,
     fd: OwnedFd,
     is_connecting: bool,
     has_stamps: bool,
-    /// Bytes of the stream that the kernel has taken.
+    /// Bytes of the stream that the kernel has accepted.
     written: u64,
     syn_retransmits: u64,
 }
@@ -111,7 +111,7 @@ impl Connection {
     /// Sends the SYN.
     ///
     /// # Errors
-    /// What connect(2) says.
+    /// The error of connect(2).
     pub(in crate::traffic) fn connect(&self, receiver: SocketAddr) -> Result<(), Errno> {
         match connect(&self.fd, &receiver) {
             Ok(()) | Err(Errno::INPROGRESS) => Ok(()),
@@ -130,12 +130,12 @@ impl Connection {
         SocketAddr::try_from(address).ok().map(|address| address.port()).filter(|port| *port != 0)
     }
 
-    /// Whether the SYN has not been answered yet.
+    /// Whether the SYN is still unanswered.
     pub(in crate::traffic) fn is_connecting(&self) -> bool {
         self.is_connecting
     }
 
-    /// Whether the kernel has stamps of acknowledgements for it.
+    /// Whether the kernel provides timestamps of acknowledgements for it.
     pub(in crate::traffic) fn has_stamps(&self) -> bool {
         self.has_stamps
     }
@@ -156,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// Begins another transfer.
+    /// Starts another transfer.
     pub(in crate::traffic) fn begin(&mut self, start: Time, size: Option<u64>) {
         self.transfer = Some(Transfer { start, size, offset: self.written, before: Some(self.info()), item: None });
     }
@@ -179,14 +179,15 @@ impl Connection {
         self.transfer = next.map(|(message, end)| Transfer::of(&message, end - message.size.0, Some(self.info())));
     }
 
-    /// The application stops: what the kernel has taken is still sent and acknowledged, nothing more is written.
+    /// Stops the application: data that the kernel has accepted is still sent and acknowledged, and nothing more is
+    /// written.
     pub(in crate::traffic) fn stop(&mut self) {
         self.is_stopped = true;
-        // Sends what waits for more to fill a segment.
+        // Sends data that waits for a full segment.
         let _ = sockopt::set_tcp_nodelay(&self.fd, true);
     }
 
-    /// Bytes that the kernel has not taken, of the first transfer that has any; `u64::MAX` if it has no end.
+    /// Bytes that the kernel has not accepted, of the first transfer with any; `u64::MAX` if the transfer is unlimited.
     pub(in crate::traffic) fn unwritten(&self) -> u64 {
         let Some(transfer) = self.transfer.filter(|_| !self.is_stopped) else { return 0 };
         let Some(end) = transfer.stream_end() else { return u64::MAX };
@@ -197,7 +198,7 @@ impl Connection {
         self.behind.get(next).map_or(0, |(_, end)| end - self.written)
     }
 
-    /// Writes what the kernel takes, within a turn.
+    /// Writes as much as the kernel accepts, at most a turn's worth.
     ///
     /// # Errors
     /// The connection is broken.
@@ -229,9 +230,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Empties the error queue. Returns when the last byte of the transfer in progress was acknowledged, if a stamp
-    /// says so: its own, or that of a later byte, since the kernel keeps one stamp for writes that it joins in a
-    /// buffer.
+    /// Empties the error queue. Returns the time at which the last byte of the transfer in progress was acknowledged,
+    /// if there is a timestamp: its own, or that of a later byte, since the kernel keeps one timestamp for writes that
+    /// it merges in a buffer.
     pub(in crate::traffic) fn read_stamps(&mut self, clock: &Clock) -> Option<Time> {
         while let Ok(Some(stamp)) = sys::next_ack_stamp(self.fd()) {
             self.stamps.push_back((stamp.byte, clock.at(monotonic_of(stamp.realtime_ns))));
@@ -250,12 +251,12 @@ impl Connection {
         None
     }
 
-    /// Whether all that the kernel has taken is acknowledged and nothing more is to come: the transfer is over.
+    /// Whether all bytes that the kernel has accepted are acknowledged and none are left: the transfer is over.
     pub(in crate::traffic) fn is_drained(&self) -> bool {
         self.transfer.is_some() && self.unwritten() == 0 && self.acked() == self.written
     }
 
-    /// What broke it; nothing: it is not broken.
+    /// The error that broke it; `None`: it is not broken.
     pub(in crate::traffic) fn error(&self) -> Option<Errno> {
         match sockopt::socket_error(&self.fd) {
             Ok(Ok(())) => None,
@@ -263,12 +264,12 @@ impl Connection {
         }
     }
 
-    /// Where it is now, as the end of its transfer at a time.
+    /// Its current state, as the end of its transfer at this time.
     pub(in crate::traffic) fn end(&self, at: Time) -> End {
         End { at, acked: self.acked(), info: self.info() }
     }
 
-    /// Closes it at once: nothing more is sent but a reset.
+    /// Closes it at once: only a reset is sent.
     pub(in crate::traffic) fn abort(self) {
         let _ = sockopt::set_socket_linger(&self.fd, Some(Duration::ZERO));
     }

@@ -1,14 +1,14 @@
-//! How many connections a host may have open at once.
+//! The number of connections that a host may have open at once.
 
 use crate::error::Error;
 use thalweg_plan::plan::{Experiment, Repeat};
 use thalweg_store::raise_open_files;
 
-/// Descriptors that a host needs besides one for each connection, with room to spare.
+/// Descriptors that a host needs in addition to one per connection, with a margin.
 const OTHERS: u64 = 64;
 
-/// Raises the limit of open files, and checks that connections known to be open at once fit. Flows that arrive at
-/// random have no such number; when they need more, that is found out later.
+/// Raises the limit of open files, and checks that connections known to be open at once fit. The number is unknown for
+/// flows that arrive at random; an excess is detected later.
 ///
 /// # Errors
 /// They do not fit.

@@ -1,13 +1,13 @@
-//! Which connection has which local port: what tells the sampling thread whose socket it sees.
+//! Maps local ports to connections, so that the sampling thread can identify sockets.
 //!
-//! Written by the loop, read by the thread, without a lock: neither ever waits for the other.
+//! The loop writes and the thread reads, without a lock: neither ever waits for the other.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A connection, in as few bits as the table has: the series that opened it, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::traffic) struct Who {
-    /// Place among all series of the experiment.
+    /// Index among all series of the experiment.
     pub(in crate::traffic) series: u32,
     /// Number of the connection within the copy.
     pub(in crate::traffic) connection: u32,
@@ -16,7 +16,7 @@ pub(in crate::traffic) struct Who {
 /// Local ports and their connections.
 #[derive(Debug)]
 pub(in crate::traffic) struct Ports {
-    /// By port; 0: no connection of ours.
+    /// By port; 0: not one of this host's connections.
     owners: Box<[AtomicU64]>,
 }
 
@@ -38,7 +38,7 @@ impl Ports {
         self.owners[usize::from(port)].store(0, Ordering::Relaxed);
     }
 
-    /// Whose it is now.
+    /// Returns the current owner of a port.
     pub(in crate::traffic) fn owner(&self, port: u16) -> Option<Who> {
         let owner = self.owners[usize::from(port)].load(Ordering::Relaxed);
         let series = (owner >> 32).checked_sub(1)? as u32;

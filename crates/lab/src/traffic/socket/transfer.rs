@@ -8,44 +8,44 @@ use thalweg_units::Time;
 /// A transfer in progress.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::traffic) struct Transfer {
-    /// When it began: just before connect(2), or before the first write on an open connection.
+    /// Start time: just before connect(2), or before the first write on an open connection.
     pub(in crate::traffic) start: Time,
-    /// In bytes; none: without end.
+    /// In bytes; `None`: unlimited.
     pub(in crate::traffic) size: Option<u64>,
-    /// Where in the stream it starts.
+    /// Its offset in the stream.
     pub(in crate::traffic) offset: u64,
-    /// What the kernel had counted before its first byte; none: the connection is not established yet.
+    /// The kernel's counters before its first byte; `None`: the connection is not established yet.
     pub(in crate::traffic) before: Option<TcpInfo>,
-    /// What it is to its application, if that is one of ours.
+    /// Its role in its application, if the application is one of the built-in ones.
     pub(in crate::traffic) item: Option<Item>,
 }
 
-/// How a transfer ended.
+/// End of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::traffic) struct End {
     /// When.
     pub(in crate::traffic) at: Time,
     /// Bytes of the stream acknowledged by then.
     pub(in crate::traffic) acked: u64,
-    /// What the kernel tells of the connection.
+    /// The kernel's state of the connection.
     pub(in crate::traffic) info: TcpInfo,
 }
 
 impl Transfer {
-    /// A message of an application, at this place in the stream.
+    /// A message of an application, at this offset in the stream.
     pub(in crate::traffic) fn of(message: &Message, offset: u64, before: Option<TcpInfo>) -> Transfer {
         Transfer { start: message.due, size: Some(message.size.0), offset, before, item: Some(message.item) }
     }
 
-    /// Where in the stream it ends; none: nowhere.
+    /// Offset of its end in the stream; `None`: unlimited.
     pub(in crate::traffic) fn stream_end(&self) -> Option<u64> {
         self.size.map(|size| self.offset + size)
     }
 
-    /// Its row, but for what only the samples tell of the round-trip time.
+    /// Its row, except the round-trip times from samples.
     pub(in crate::traffic) fn report(&self, of: protocol::Connection, transfer: u64, end: &End) -> FlowReport {
         let acked = end.acked.saturating_sub(self.offset);
-        // What the kernel counted before the connection was established was the SYN's.
+        // Counts from before the connection was established belong to the SYN.
         let before = self.before.unwrap_or(end.info);
         let since = |count: fn(&TcpInfo) -> u64| count(&end.info).saturating_sub(count(&before));
         FlowReport {

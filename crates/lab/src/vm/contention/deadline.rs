@@ -1,11 +1,11 @@
-//! A share of a processor in slices without a break: SCHED_DEADLINE (sched(7),
+//! A share of a processor in uninterrupted slices: SCHED_DEADLINE (sched(7),
 //! Documentation/scheduler/sched-deadline.rst).
 //!
-//! A thread with runtime = deadline = slice is ahead of all others from when it wants to run until the slice is over,
-//! and then away until the period is. Linux looks at what a thread has used at each tick (CONFIG_HZ: every 1 to 10 ms)
-//! unless its scheduler's feature HRTICK_DL is on. What a slice was too long is taken from the next ones, so that the
-//! share is right all the same; but slices shorter than a tick or two come longer and more seldom than asked. So a
-//! thread of ours tries them first, and what it got is told.
+//! A thread with runtime = deadline = slice runs before all others from its wakeup until the slice is over, and is then
+//! off CPU until the period ends. Linux checks a thread's run time at each tick (CONFIG_HZ: every 1 to 10 ms) unless
+//! its scheduler's feature HRTICK_DL is on. The excess of a slice is subtracted from the next ones, so the share is
+//! still correct; but slices shorter than a tick or two become longer and rarer than requested. So a test thread tries
+//! them first, and the measured slices are reported.
 
 use super::sys;
 use crate::error::Error;
@@ -19,31 +19,32 @@ use std::time::{Duration, Instant};
 use thalweg_plan::plan::Cpu;
 use thalweg_units::Span;
 
-/// The system refuses now and then for a moment, while what another thread has had is not yet given back.
+/// Timeout of retries: the system sometimes refuses for a moment, while the bandwidth of another thread is not yet
+/// released.
 const PATIENCE: Duration = Duration::from_secs(5);
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// How many slices are tried.
+/// Number of slices in the trial.
 const TRIED: usize = 9;
-/// Trying them takes this long at most.
+/// Maximum duration of the trial.
 const LONGEST_TRIAL: Duration = Duration::from_millis(1_500);
-/// Between two looks at the clock, a thread that runs is not away for so long, unless this machine itself is paused.
+/// A longer gap between two clock readings means that a running thread was off CPU, or that the machine was paused.
 const AWAY: Duration = Duration::from_micros(200);
 
 /// Bit of CAP_SYS_NICE.
 const CAP_SYS_NICE: u32 = 23;
 
-/// Slices as a busy thread gets them here.
+/// Slices that a busy thread gets on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slices {
-    /// How long they last.
+    /// Median length.
     pub median: Span,
 }
 
-/// What was found out, for each slice and period.
+/// Results of trials, by slice and period.
 static FOUND: Mutex<BTreeMap<(u64, u64), Slices>> = Mutex::new(BTreeMap::new());
 
-/// How long slices are that a busy thread gets here; the first time, it is tried.
+/// Returns the length of slices that a busy thread gets on this machine; measured at the first call.
 ///
 /// # Errors
 /// `no-contention`: the system refuses them.
@@ -65,11 +66,11 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
     Ok(Slices { median })
 }
 
-/// Whether this machine has as many processors as a guest, and the time for deadline threads that their shares add up
-/// to.
+/// Checks that this machine has as many processors as a guest, and enough deadline bandwidth for the sum of their
+/// shares.
 ///
 /// # Errors
-/// `no-contention`: says what is missing.
+/// `no-contention`: with what is missing.
 pub(super) fn check_processors(count: u32, cpu: Option<&Cpu>) -> Result<(), Error> {
     check_settings(count, cpu, &Settings::read())
 }
@@ -136,7 +137,7 @@ fn lengths(clock: impl Fn() -> Instant, away: Duration, count: usize, longest: D
     lengths
 }
 
-/// What decides whether the system agrees.
+/// Settings on which the system's admission depends.
 #[derive(Debug, Default)]
 struct Settings {
     may_set_priorities: bool,
@@ -167,7 +168,7 @@ impl Settings {
     }
 }
 
-/// How many numbers a list such as `0-3,5` has.
+/// Count of the numbers in a list such as `0-3,5`.
 fn ranges(list: &str) -> usize {
     let of = |part: &str| -> Option<usize> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

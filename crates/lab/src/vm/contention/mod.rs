@@ -1,14 +1,14 @@
-//! How much of a processor a guest's processor gets.
+//! Restricts the CPU time of a guest's processor.
 //!
 //! Two ways to make it scarce, as in Elmenhorst and Aschenbruck, "2BRobust" (2026):
 //!
 //! - **A share** (`cpu_share`): its thread runs under SCHED_DEADLINE with a runtime and a deadline of one slice, so
-//!   that a slice is not cut up, and a period of slice / share ([`deadline`]).
+//!   that slices are not split, and a period of slice / share ([`deadline`]).
 //! - **Co-tenants** (`co_tenants`): its thread and as many processes that compute without end are tied to one
 //!   processor, where the system's ordinary scheduler divides it among them ([`tenants`]).
 //!
-//! Both begin after the guest has booted and end with the experiment, however that ends: a thread's policy goes with
-//! QEMU, and co-tenants die with us.
+//! Both begin after the guest has booted and end with the experiment in every case: a thread's policy ends with QEMU,
+//! and co-tenants are killed with this process.
 
 mod deadline;
 mod sys;
@@ -26,7 +26,7 @@ use thalweg_plan::plan::{Cpu, Host};
 use thalweg_units::Span;
 use threads::{running_ns, tie, untie};
 
-/// How many guests were given a processor to share, so that the next one gets another.
+/// Number of guests that were assigned a shared processor, so that the next one gets another.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
 /// The relay's part of a processor: the first of these for which there is room beside the guests'. It needs a third of
@@ -34,7 +34,7 @@ static TAKEN: AtomicUsize = AtomicUsize::new(0);
 const RELAY_RUNTIMES: [Span; 3] = [Span::from_micros(800), Span::from_micros(600), Span::from_micros(400)];
 const RELAY_PERIOD: Span = Span::from_millis(1);
 
-/// What a guest's processors are exposed to, from when it begins until it is dropped.
+/// Restrictions of a guest's processors, from its start until it is dropped.
 #[derive(Debug)]
 pub struct Contention {
     processors: Vec<u32>,
@@ -46,7 +46,7 @@ pub struct Contention {
     had_ns: Option<u64>,
 }
 
-/// Looks whether a host can be treated so here, before anything is started for it.
+/// Checks that a host can be restricted in this way here, before anything is started for it.
 ///
 /// # Errors
 /// As [`apply`].
@@ -55,10 +55,10 @@ pub fn check(host: &Host) -> Result<(), Error> {
     scarce(host).map_or(Ok(()), |cpu| deadline::slices(&cpu).map(|_| ()))
 }
 
-/// Begins, as the scenario wants it of this host. `processors` are the threads that are its processors.
+/// Applies the scenario's restrictions of this host. `processors` are the threads of its processors.
 ///
 /// # Errors
-/// `no-contention`: the system refuses it; says which setting does.
+/// `no-contention`: the system refuses it; names the setting.
 pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
     let mut commands = Vec::new();
     let mut slices = None;
@@ -85,12 +85,12 @@ pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
     Ok(Contention { processors, share, slices, tenants, commands, began: Instant::now(), had_ns })
 }
 
-/// Lets the relay's thread go before guests that get a share; the command that does the same.
+/// Gives the relay's thread priority over guests with a CPU share; returns the equivalent command.
 ///
-/// Deadline threads run before all others, also before the relay under SCHED_FIFO, and Linux moves them to another
-/// processor at the beginning of a slice. Among them, the one with the earliest deadline goes first, and the others
-/// move: the relay's is the next millisecond. To be called once the guests have theirs. Nothing where the system
-/// refuses; then the relay is late, which it tells.
+/// Deadline threads run before all others, including the relay under SCHED_FIFO, and Linux moves them to another
+/// processor at the beginning of a slice. Among them, the one with the earliest deadline runs first, and the others
+/// move: the relay's is the next millisecond. To be called once the guests have theirs. Does nothing if the system
+/// refuses; then the relay is late, which it reports.
 pub fn yield_to(relay: u32) -> Option<String> {
     untie(relay).ok()?;
     let is_granted = |runtime: &&Span| sys::be_deadline(relay, **runtime, RELAY_PERIOD, RELAY_PERIOD).is_ok();
@@ -101,13 +101,13 @@ pub fn yield_to(relay: u32) -> Option<String> {
 }
 
 impl Contention {
-    /// What was done, as commands that do the same.
+    /// The changes, as equivalent commands.
     pub fn commands(&self) -> &[String] {
         &self.commands
     }
 
-    /// What the processors got since it began, by names that carry their units: of the host `name`, if it is not the
-    /// only one.
+    /// CPU shares of the processors since the start, by names that include their units: of the host `name`, if it is
+    /// not the only one.
     pub fn measure(&self, name: Option<&str>) -> BTreeMap<String, f64> {
         let lasted_ns = self.began.elapsed().as_nanos() as f64 * self.processors.len() as f64;
         let got_ns = running_ns(&self.processors).zip(self.had_ns).map(|(now, had)| now.saturating_sub(had) as f64);
@@ -128,19 +128,19 @@ impl Drop for Contention {
         self.tenants = None;
         for thread in &self.processors {
             if self.slices.is_some() {
-                // The guest may be gone already.
+                // The guest may have exited already.
                 let _ = sys::be_ordinary(*thread);
             }
         }
     }
 }
 
-/// When a host has a processor, if not always.
+/// Restriction of a host's processor, if there is one.
 fn scarce(host: &Host) -> Option<Cpu> {
     host.cpu.filter(|cpu| !cpu.is_whole())
 }
 
-/// One that the relay does not run on, if there are several: that one is the last; another for each guest.
+/// A processor without the relay, if there are several: the relay uses the last one; each guest gets a different one.
 fn processor_to_share() -> usize {
     let allowed = sched_getaffinity(None).map(|set| (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect());
     let mut allowed: Vec<usize> = allowed.unwrap_or_else(|_| vec![0]);

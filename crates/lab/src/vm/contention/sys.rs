@@ -19,7 +19,7 @@ struct Attributes {
     period_ns: u64,
 }
 
-/// Between two looks whether the process that started it is still there: some 10 ms.
+/// Iterations between two checks that the parent process still runs: some 10 ms.
 const TURNS: u32 = 10_000_000;
 
 /// Puts a thread under SCHED_DEADLINE (0: the calling one). Its children are ordinary ones.
@@ -52,7 +52,7 @@ fn set(thread: u32, policy: libc::c_int, [runtime_ns, deadline_ns, period_ns]: [
 /// closed; returns its number. `pipe` has no other reader, and is non-blocking.
 pub(super) fn compute_in_child(pipe: BorrowedFd<'_>) -> io::Result<libc::pid_t> {
     let (pipe, parent) = (pipe.as_raw_fd(), std::process::id());
-    // SAFETY: the child makes system calls on numbers and on its stack alone, takes no locks, allocates nothing, and
+    // SAFETY: the child makes system calls only on numbers and on its stack, takes no locks, allocates nothing, and
     // exits itself: it never returns from here.
     match unsafe { libc::fork() } {
         -1 => Err(io::Error::last_os_error()),
@@ -72,10 +72,10 @@ unsafe fn compute(pipe: libc::c_int, parent: libc::pid_t) -> ! {
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         libc::prctl(libc::PR_SET_NAME, c"co-tenant".as_ptr());
-        // What it has open of ours would outlive us.
+        // The parent's open files would otherwise outlive the parent.
         libc::dup2(pipe, 0);
         libc::syscall(libc::SYS_close_range, 1, u32::MAX, 0);
-        // Who asked for a signal after its parent's death gets none.
+        // If the parent has already exited when the signal is requested, none is sent.
         while libc::getppid() == parent && libc::read(0, (&raw mut byte).cast(), 1) != 0 {
             for turn in 0..TURNS {
                 std::hint::black_box(turn);
@@ -87,7 +87,7 @@ unsafe fn compute(pipe: libc::c_int, parent: libc::pid_t) -> ! {
 
 /// Kills a child and waits for its end.
 pub(super) fn end_child(child: libc::pid_t) {
-    // SAFETY: numbers only; the child is ours and not yet waited for, so that the number is still its own.
+    // SAFETY: only numbers; the child was started by this process and is not yet waited for, so its id is not reused.
     unsafe {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, std::ptr::null_mut(), 0);

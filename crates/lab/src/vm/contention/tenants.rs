@@ -6,7 +6,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Co-tenants of a guest's processor. They end when this is dropped, and when this process does, however it ends.
+/// Co-tenants of a guest's processor. They are killed when this is dropped, and when this process exits for any reason.
 #[derive(Debug)]
 pub(super) struct CoTenants {
     children: Vec<i32>,
@@ -27,7 +27,7 @@ impl CoTenants {
         Ok(tenants)
     }
 
-    /// How long they have run in all.
+    /// Their total run time.
     pub(super) fn running_ns(&self) -> Option<u64> {
         running_ns(&self.children.iter().map(|child| *child as u32).collect::<Vec<_>>())
     }

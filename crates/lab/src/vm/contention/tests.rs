@@ -60,8 +60,8 @@ fn or_say_why<T>(outcome: Result<T, Error>) -> Option<T> {
 fn a_busy_thread_receives_about_a_full_processor_and_a_sleeping_one_none() {
     let busy = began(me(), host(None, 0)).unwrap();
     let measured = after_running(&busy, 100_000_000);
-    // Others may want the processor, too; more than one is not to be had, but the kernel brings its accounts up to date
-    // at ticks only, of which the longest takes 10 ms.
+    // Other processes may use the processor too; its full time is the maximum, but the kernel updates its accounts only
+    // at ticks, which are at most 10 ms apart.
     assert!((0.001..1.15).contains(&measured["cpu_share_received"]), "{measured:?}");
     assert!(!measured.contains_key("cpu_share_asked"), "nothing was asked: {measured:?}");
     let unknown = began(u32::MAX, host(None, 0)).unwrap().measure(None);

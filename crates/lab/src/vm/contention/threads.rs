@@ -1,4 +1,4 @@
-//! Where threads may run, and how long they have run.
+//! CPU affinity and run time of threads.
 
 use rustix::thread::{CpuSet, Pid, sched_getaffinity, sched_setaffinity};
 use std::fs;
@@ -19,7 +19,7 @@ fn pid(thread: u32) -> Option<Pid> {
     Pid::from_raw(thread as i32)
 }
 
-/// How long these threads have run in all; nothing where the system does not say.
+/// Total run time of these threads; `None` if the system does not report it.
 pub(super) fn running_ns(threads: &[u32]) -> Option<u64> {
     let of = |thread: &u32| -> Option<u64> {
         fs::read_to_string(format!("/proc/{thread}/schedstat")).ok()?.split(' ').next()?.parse().ok()

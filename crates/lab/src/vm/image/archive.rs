@@ -1,11 +1,12 @@
-//! Archives in the form that a kernel unpacks as its first file system: cpio, "newc".
+//! Archives in the format that a kernel unpacks as its initial file system: cpio, "newc".
 //!
 //! ```text
 //!  header (110 bytes: "070701" and 13 numbers of 8 hexadecimal digits) │ name │ pad to 4 │ content │ pad to 4
 //!  … the last one is named TRAILER!!!
 //! ```
 //!
-//! Archives may stand one behind another; the kernel unpacks all of them. Everything belongs to root, and has no time.
+//! Archives may be concatenated; the kernel unpacks all of them. All files belong to root and have no modification
+//! time.
 //!
 //! Source: Linux Documentation/driver-api/early-userspace/buffer-format.rst; cpio(5).
 

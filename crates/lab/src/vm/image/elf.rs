@@ -1,4 +1,4 @@
-//! What a program needs to be started elsewhere: its loader, its libraries, and no more of itself than is loaded.
+//! The files that a program needs to run elsewhere: its loader, its libraries, and the loaded parts of its own file.
 //!
 //! Source: elf(5), ld.so(8).
 
@@ -74,10 +74,10 @@ fn half(bytes: &[u8], at: usize) -> Option<usize> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?).into())
 }
 
-/// The libraries of a program, at the places where its loader finds them.
+/// Returns the libraries of a program, at the paths at which its loader finds them.
 ///
 /// # Errors
-/// The loader cannot be asked, or does not find one.
+/// The loader cannot be run, or does not find a library.
 pub(super) fn libraries(loader: &str, program: &Path) -> io::Result<Vec<String>> {
     let answer = Command::new(loader).arg("--list").arg(program).env("LC_ALL", "C").output()?;
     let text = String::from_utf8_lossy(&answer.stdout);
@@ -88,7 +88,7 @@ pub(super) fn libraries(loader: &str, program: &Path) -> io::Result<Vec<String>>
     Ok(text.lines().filter_map(place_of).map(str::to_owned).collect())
 }
 
-/// The place in a line such as `libm.so.6 => /lib/libm.so.6 (0x7f00)`; what the kernel itself lends has none.
+/// Path in a line such as `libm.so.6 => /lib/libm.so.6 (0x7f00)`; the kernel's vDSO has none.
 fn place_of(line: &str) -> Option<&str> {
     let place = line.split("=>").last()?.split(" (").next()?.trim();
     place.starts_with('/').then_some(place)

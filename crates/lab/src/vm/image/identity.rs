@@ -1,8 +1,8 @@
-//! What tells a kernel apart from others: the release that its image tells, and a checksum over the image and the
-//! modules on which results depend.
+//! Identifies a kernel: the release in its image, and a checksum over the image and the modules on which results
+//! depend.
 //!
-//! Reading all of that would take longer than everything else that is done before an experiment. So the answer is kept,
-//! under what the file system says of the files.
+//! Reading all of that would take longer than all other preparations of an experiment. So the result is cached, by the
+//! file system's metadata of the files.
 
 use super::modules::Modules;
 use crate::cache;
@@ -14,21 +14,22 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Version of what an identity follows from.
+/// Version of the inputs of an identity.
 const FORMAT: &str = "1";
 
-/// A file that changed less than this ago may change once more without the file system telling it: its clock has ticks.
+/// A file that changed more recently than this may change once more without a new timestamp: the file system's clock
+/// has ticks.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Where an image for PCs says so, and with what.
+/// Offset and value of the magic number in an image for PCs.
 const MAGIC_AT: usize = 0x202;
 const MAGIC: &[u8] = b"HdrS";
 
-/// Where it says where its release is; that counts from [`SETUP_AT`].
+/// Position of the field with the release's offset, which counts from [`SETUP_AT`].
 const RELEASE_AT: usize = 0x20e;
 const SETUP_AT: usize = 0x200;
 
-/// What tells a kernel apart.
+/// Identity of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub release: String,
@@ -36,7 +37,7 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// That of an image with these modules. Answers are kept in `folder`, if there is one.
+    /// Identifies an image with these modules. Results are cached in `folder`, if there is one.
     ///
     /// # Errors
     /// If the file is not a kernel image, or a file cannot be read.
@@ -53,7 +54,7 @@ impl Identity {
         let sha256 = checksum(&bytes, modules).map_err(|error| io::Error::other(format!("its modules: {error}")))?;
         let identity = Identity { release, sha256 };
         if let (Some(folder), Some(place)) = (folder, place) {
-            // Where it cannot be kept, all is read again next time.
+            // If the result cannot be cached, the files are read again next time.
             let _ = serde_json::to_vec(&identity).map_err(io::Error::from).and_then(|it| cache::keep(&place, &it));
             cache::forget(folder);
         }
@@ -61,7 +62,7 @@ impl Identity {
     }
 }
 
-/// What the file system says of the files; nothing where one of them has just changed.
+/// Metadata of the files; `None` if one of them has just changed.
 fn key(image: &Path, modules: &Modules) -> io::Result<Option<String>> {
     let mut hasher = Sha256::new();
     hasher.update(FORMAT);
@@ -95,7 +96,7 @@ pub(super) fn release(image: &[u8]) -> Option<String> {
         return None;
     }
     let at = SETUP_AT + usize::from(u16::from_le_bytes(*image.get(RELEASE_AT..)?.first_chunk()?));
-    // It goes on with who built it, and when.
+    // The release is followed by the builder's name and the time.
     let text = image.get(at..)?.split(|byte| matches!(byte, 0 | b' ')).next()?;
     Some(String::from_utf8_lossy(text).into_owned()).filter(|release| !release.is_empty())
 }
@@ -105,7 +106,7 @@ pub(super) mod tests {
     use super::*;
     use std::fs::FileTimes;
 
-    /// As much of an image as is read.
+    /// The part of an image that is read.
     pub(crate) fn image(release: &str) -> Vec<u8> {
         let mut bytes = vec![0; 0x300];
         bytes[MAGIC_AT..MAGIC_AT + 4].copy_from_slice(MAGIC);

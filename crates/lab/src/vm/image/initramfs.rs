@@ -1,15 +1,15 @@
-//! The first file system of a guest, in the memory that its kernel begins with.
+//! The initial file system of a guest, in memory.
 //!
 //! ```text
 //!  /engine              this program, the guest's first process
 //!  /bin/ip, /bin/tc     the machine's own, and the libraries of all
 //!  /bin/thalweg-agent   which loads congestion controls in eBPF, if it is on the machine
-//!  /modules/*.ko        modules, and index.json, which says what each needs
-//!  /order.json          what this guest is to do, and the user's files: behind the rest, in their own archive
+//!  /modules/*.ko        modules, and index.json, which lists their dependencies
+//!  /order.json          this guest's task, and the user's files: behind the rest, in a separate archive
 //! ```
 //!
-//! All but the order is the same for every guest of a kernel, and kept in the user's folder for what can be made again,
-//! under a name that follows from the kernel and from all programs.
+//! All but the order is the same for every guest of a kernel, and cached in the user's cache folder, under a name that
+//! is derived from the kernel and from all programs.
 
 use super::archive::Archive;
 use super::elf;
@@ -28,10 +28,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Changes when the recipe below makes another file system of the same things.
+/// Incremented when the recipe below makes a different file system from the same inputs.
 const RECIPE: &str = "1";
 
-/// Places in the file system, seen from its root.
+/// Paths in the file system, relative to its root.
 pub(in crate::vm) const ENGINE: &str = "engine";
 pub(in crate::vm) const INDEX: &str = "modules/index.json";
 pub(in crate::vm) const ORDER: &str = "order.json";
@@ -40,7 +40,7 @@ pub(in crate::vm) const AGENT: &str = "bin/thalweg-agent";
 /// Programs of the machine that a guest has.
 const TOOLS: &[&str] = &["ip", "tc"];
 
-/// Where a module is.
+/// Path of a module.
 pub(in crate::vm) fn module_place(name: &str) -> String {
     format!("modules/{name}.ko")
 }
@@ -67,7 +67,7 @@ pub(in crate::vm) struct Base {
     bytes: OnceLock<Vec<u8>>,
     /// Whether it has the agent.
     pub has_agent: bool,
-    /// Where it is kept.
+    /// Path of the cached file.
     place: Option<PathBuf>,
 }
 
@@ -81,7 +81,7 @@ impl Base {
         Ok(self.bytes.get_or_init(|| bytes))
     }
 
-    /// Keeps it no longer: no guest boots with it.
+    /// Removes it from the cache: no guest boots with it.
     pub fn discard(&self) {
         if let Some(place) = &self.place {
             let _ = fs::remove_file(place);
@@ -89,10 +89,10 @@ impl Base {
     }
 }
 
-/// The file system of this kernel's guests. `engine` is this program.
+/// Makes the file system of this kernel's guests. `engine` is the path of this program.
 ///
 /// # Errors
-/// `bad-guest`: something that belongs into it cannot be read.
+/// `bad-guest`: one of its files cannot be read.
 pub(in crate::vm) fn base(kernel: &VmKernel, engine: &Path) -> Result<Base, Error> {
     let failed = |error: io::Error| {
         let message = format!("the file system of guests cannot be made: {error}");
@@ -115,14 +115,14 @@ pub(in crate::vm) fn base(kernel: &VmKernel, engine: &Path) -> Result<Base, Erro
     }
     let bytes = make(kernel, &programs).map_err(failed)?;
     if let (Some(folder), Some(place)) = (&folder, &place) {
-        // Where it cannot be kept, it is made anew each time.
+        // If it cannot be cached, it is made again each time.
         let _ = cache::keep(place, &bytes);
         cache::forget(folder);
     }
     Ok(Base { key, bytes: bytes.into(), has_agent, place })
 }
 
-/// What a guest begins with: `base`, its order, and files for it alone.
+/// The initial file system of a guest: `base`, its order, and files for it alone.
 pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Vec<u8>)]) -> io::Result<Vec<u8>> {
     let mut archive = Archive::default();
     archive.file(ORDER, &serde_json::to_vec(order)?);
@@ -130,7 +130,7 @@ pub(in crate::vm) fn with_order(base: &Base, order: &Order, files: &[(String, Ve
     Ok([base.bytes()?, &archive.finish()].concat())
 }
 
-/// Programs are told apart by place, size and time: reading all of them each time would take longer than the rest.
+/// Programs are identified by path, size and time: reading all of them each time would take longer than the rest.
 fn key(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<String> {
     let mut hasher = Sha256::new();
     hasher.update(RECIPE);
@@ -148,7 +148,7 @@ fn make(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>
     for folder in ["dev", "proc", "sys", "run", "tmp"] {
         archive.folder(folder);
     }
-    // Before anything is mounted, the kernel wants to give its first process a console.
+    // Before anything is mounted, the kernel opens a console for its first process.
     archive.device("dev/console", (5, 1));
     let mut libraries = BTreeSet::new();
     for (name, place) in programs {
@@ -172,7 +172,7 @@ fn make(kernel: &VmKernel, programs: &[(String, PathBuf)]) -> io::Result<Vec<u8>
     Ok(archive.finish())
 }
 
-/// Modules to load before anything else.
+/// Returns the modules to load first.
 pub(in crate::vm) fn devices() -> impl Iterator<Item = &'static str> {
     DEVICES.iter().copied()
 }

@@ -17,10 +17,10 @@ const IMAGE: &str = "THALWEG_VM_KERNEL";
 /// Environment variable that names the folder of its modules; without it, all that guests need is built in.
 const MODULES: &str = "THALWEG_VM_MODULES";
 
-/// What to type where there is no kernel.
+/// Command for a missing kernel.
 const FETCH: &str = "thalweg kernel fetch";
 
-/// Digits of a checksum that tell kernels apart.
+/// Digits of a checksum that distinguish kernels.
 const SHORT: usize = 12;
 
 /// A kernel that a guest can run.
@@ -28,7 +28,7 @@ const SHORT: usize = 12;
 pub struct VmKernel {
     /// The image.
     pub image: PathBuf,
-    /// Its release as the image tells it, such as `6.1.0-56-cloud-amd64`.
+    /// Its release according to the image, such as `6.1.0-56-cloud-amd64`.
     pub release: String,
     pub(super) modules: Modules,
     /// Over the image and the modules on which results depend.
@@ -67,7 +67,7 @@ impl VmKernel {
         let file = folder.join("kernel.json");
         let bad = |found: String| Error::new("bad-kernel", found, format!("fetch it again: {FETCH} --force"));
         let named = |error: &dyn std::fmt::Display| bad(format!("{}: {error}", file.display()));
-        // A later fetch must not change under an experiment.
+        // A later fetch must not change the kernel during an experiment.
         let folder = folder.canonicalize().map_err(|error| named(&error))?;
         let text = fs::read(&file).map_err(|error| named(&error))?;
         let Description { format, image, modules } = serde_json::from_slice(&text).map_err(|error| named(&error))?;
@@ -77,7 +77,7 @@ impl VmKernel {
         VmKernel::known(&folder.join(image), Some(&folder.join(modules)))
     }
 
-    /// The same as [`VmKernel::open`], but what is known of these files is not read again.
+    /// Like [`VmKernel::open`], but uses cached results about these files.
     fn known(image: &Path, modules: Option<&Path>) -> Result<VmKernel, Error> {
         let kept = cache::folder().map(|cache| cache.join("vm/identities"));
         VmKernel::open_with(image, modules, kept.as_deref())
@@ -101,7 +101,7 @@ impl VmKernel {
         Ok(VmKernel { image, release, modules, sha256 })
     }
 
-    /// What tells it apart from others: release, and the first digits of its checksum.
+    /// Identifies it: release, and the first digits of its checksum.
     pub fn version(&self) -> String {
         format!("{} {}", self.release, &self.sha256[..SHORT])
     }

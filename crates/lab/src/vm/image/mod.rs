@@ -1,4 +1,4 @@
-//! What a guest boots: a kernel with its modules, and its first file system.
+//! The files that a guest boots: a kernel with its modules, and its initial file system.
 
 mod archive;
 mod elf;

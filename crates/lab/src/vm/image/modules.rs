@@ -13,10 +13,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What every guest loads, as far as it is not built in: the devices that it is given, and what samples are asked of.
+/// Modules that every guest loads unless they are built in: those of its devices, and those that samples require.
 pub(super) const DEVICES: &[&str] = &["virtio_pci", "virtio_net", "virtio_console", "tcp_diag"];
 
-/// How the names of congestion controls begin, and of queue disciplines.
+/// Prefixes of the names of congestion controls, and of queue disciplines.
 const ALGORITHM: &str = "tcp_";
 const QDISC: &str = "sch_";
 
@@ -33,14 +33,15 @@ pub(crate) struct Module {
     pub needs: Vec<String>,
 }
 
-/// Where modules are, by name.
+/// Paths of modules, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Modules {
     files: BTreeMap<String, PathBuf>,
 }
 
 impl Modules {
-    /// Those in a folder and all below it. Links to folders are not followed: they lead to the kernel's source.
+    /// Finds the modules in a folder and all folders below it. Links to folders are not followed: they point to the
+    /// kernel's source.
     ///
     /// # Errors
     /// `bad-kernel`: it cannot be read, or has none.
@@ -56,13 +57,13 @@ impl Modules {
         Ok(Modules { files })
     }
 
-    /// Those that a guest gets: its devices and all congestion controls, without what they need.
+    /// Modules that a guest gets: those of its devices and all congestion controls, without their dependencies.
     pub fn wanted(&self) -> impl Iterator<Item = (&str, &Path)> {
         let is_wanted = |name: &str| name.starts_with(ALGORITHM) || DEVICES.contains(&name);
         self.files.iter().filter(move |(name, _)| is_wanted(name)).map(|(name, file)| (name.as_str(), file.as_path()))
     }
 
-    /// Those on which results depend: what every guest gets, and queue disciplines, which come when they are asked for.
+    /// Modules on which results depend: those that every guest gets, and queue disciplines, which are added on demand.
     pub fn decisive(&self) -> impl Iterator<Item = (&str, &Path)> {
         let is_decisive =
             |name: &str| name.starts_with(ALGORITHM) || name.starts_with(QDISC) || DEVICES.contains(&name);
@@ -79,7 +80,7 @@ impl Modules {
         Some(format!("{QDISC}{}", plain(name))).filter(|module| self.files.contains_key(module))
     }
 
-    /// These modules and all that they need, unpacked. What is not there is taken for built in.
+    /// Returns these modules and all their dependencies, unpacked. Missing ones are assumed to be built in.
     ///
     /// # Errors
     /// One cannot be read.
@@ -97,7 +98,7 @@ impl Modules {
     }
 }
 
-/// What a module needs, by its own word.
+/// Returns the dependencies that a module declares.
 pub(in crate::vm) fn needs(module: &[u8]) -> Vec<String> {
     let mut entries = module.split(|byte| *byte == 0);
     let dependencies = entries.find_map(|entry| entry.strip_prefix(b"depends=")).unwrap_or_default();
@@ -144,7 +145,7 @@ fn unpack(file: &Path) -> io::Result<Vec<u8>> {
         .map_err(|error| failed(error.to_string()))?;
     let feed = child.stdin.take().map(|mut stdin| std::thread::spawn(move || stdin.write_all(&bytes)));
     let output = child.wait_with_output()?;
-    // If it does not read to the end, it says why.
+    // If the program does not read to the end, it reports the reason.
     let _ = feed.map(std::thread::JoinHandle::join);
     if output.status.success() {
         Ok(output.stdout)

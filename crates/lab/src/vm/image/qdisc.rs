@@ -1,4 +1,4 @@
-//! The queue discipline that a guest's interface is to have. Its module comes with the order: few guests want one.
+//! The queue discipline of a guest's interface. Its module comes with the order, since few guests need one.
 
 use super::initramfs;
 use super::kernel::VmKernel;
@@ -7,7 +7,7 @@ use crate::net::Place;
 use crate::vm::order::Qdisc;
 use std::io;
 
-/// What the guest of a host is told of its queue discipline, if it is to have one, and the files for it.
+/// Returns the order about the queue discipline of a guest's host, if it has one, and the files for it.
 ///
 /// # Errors
 /// A module cannot be read.

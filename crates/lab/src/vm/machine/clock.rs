@@ -1,12 +1,11 @@
-//! How a guest's clock compares with ours.
+//! Compares a guest's clock with this machine's.
 //!
-//! It is asked what it shows, several times. Question and answer take some hundred microseconds each, and when the
-//! answer was written is not known better than that; of several answers the quickest is believed, and the middle of its
-//! way taken.
+//! The guest is asked for its time repeatedly. Question and answer take some hundred microseconds each, and the time of
+//! the answer is not known more precisely than that; the fastest answer is used, with the middle of its round trip.
 
 use thalweg_units::Span;
 
-/// How often a guest is asked.
+/// Number of questions to a guest.
 pub(crate) const QUESTIONS: usize = 20;
 
 /// A question and its answer.
@@ -19,29 +18,29 @@ pub(crate) struct Asked {
     pub guest_ns: u64,
 }
 
-/// What is known of a guest's clock.
+/// A comparison with a guest's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
     best: Asked,
 }
 
 impl Comparison {
-    /// From several questions; nothing without any.
+    /// From several questions; `None` without any.
     pub fn of(asked: impl IntoIterator<Item = Asked>) -> Option<Comparison> {
         asked.into_iter().min_by_key(|asked| asked.until_ns - asked.from_ns).map(|best| Comparison { best })
     }
 
-    /// What the guest's clock shows when ours shows this.
+    /// Converts a time of this machine's clock to the guest's clock.
     pub fn guest_ns(&self, ours_ns: u64) -> u64 {
         self.best.guest_ns.saturating_add_signed(ours_ns as i64 - self.middle_ns() as i64)
     }
 
-    /// How far from the truth that may be.
+    /// Maximum error of the comparison.
     pub fn uncertainty(&self) -> Span {
         Span((self.best.until_ns - self.best.from_ns) / 2)
     }
 
-    /// By how much the guest's clock ran too fast between this comparison and a later one, in parts per million.
+    /// Drift of the guest's clock between this comparison and a later one, in parts per million.
     pub fn drift_ppm(&self, later: &Comparison) -> f64 {
         let ours = (later.middle_ns() - self.middle_ns()) as f64;
         let guests = (later.best.guest_ns as f64) - (self.best.guest_ns as f64);

@@ -1,4 +1,4 @@
-//! What the engine does with guests: finds their kernel, starts them in a network, looks at their processors.
+//! The engine's side of guests: finds their kernel, starts them in a network, and restricts their processors.
 
 use super::qemu::{self, Accelerator, Card, Devices, Programs};
 use super::{probe, sys};
@@ -44,7 +44,7 @@ impl Guests {
         Ok(Guests { engine: std::path::absolute(engine).unwrap_or_else(|_| engine.to_owned()), kernel, base, found })
     }
 
-    /// What tells results with these guests apart from others: the kernel, and what runs it.
+    /// Identifies results with these guests: the kernel, and the accelerator.
     pub fn version(&self) -> String {
         format!("{} in QEMU with {}", self.kernel.version(), self.accelerator().name())
     }
@@ -54,7 +54,7 @@ impl Guests {
         &self.kernel.release
     }
 
-    /// What runs them.
+    /// Returns the accelerator.
     pub fn accelerator(&self) -> Accelerator {
         self.found.accelerator
     }
@@ -64,7 +64,7 @@ impl Guests {
         &self.found.traits.algorithms
     }
 
-    /// Why they do not have the algorithm `name` that the agent carries; `None`: they have it.
+    /// Returns the reason why they lack the algorithm `name` that the agent carries; `None`: they have it.
     pub fn why_not(&self, name: &str) -> Option<Error> {
         if self.algorithms().iter().any(|known| known == name) {
             return None;
@@ -73,7 +73,7 @@ impl Guests {
             return Some(algorithms::no_agent());
         }
         let failure = self.found.traits.agent_fails.get(name)?;
-        // What the agent advises is for a machine, not for a guest.
+        // The agent's hint applies to a machine, not to a guest.
         let why = failure.split(" hint: ").next().unwrap_or(failure).trim_start_matches("thalweg-agent: ");
         Some(Error::new("unknown-cc", why, "thalweg kernel fetch gets a kernel that can have it"))
     }
@@ -111,7 +111,7 @@ impl Guests {
         }
     }
 
-    /// Whether `cc` of a flow is a word for its programs, such as the name of a QUIC stack, and no algorithm of the
+    /// Whether `cc` of a flow is a word for its programs, such as the name of a QUIC stack, and not an algorithm of the
     /// guests.
     fn is_label(&self, flow: &Flow) -> bool {
         flow.program.is_some() && !self.algorithms().contains(&flow.cc)
@@ -168,7 +168,7 @@ impl Guests {
         Ok((child, machine, ours))
     }
 
-    /// What a guest needs to run programs in the environment that hosts on the machine have.
+    /// Files with which a guest runs programs in the same environment as hosts on the machine.
     fn host_files(&self, modules: Vec<Module>, output: &Path) -> HostFiles {
         let ours =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));

@@ -1,4 +1,4 @@
-//! What this machine can do with guests: whether there is what they need, what runs them, and what their kernel has.
+//! Support for guests on this machine: required programs, the accelerator, and the traits of their kernel.
 
 use super::qemu::{self, Accelerator, Devices};
 use super::sys;
@@ -17,18 +17,17 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// How long a guest may take to boot and to answer: on the processor itself, where a guest that says nothing for so
-/// long never will; and translated, on a machine that has other things to do.
+/// Timeouts for a guest to boot and to answer: with hardware acceleration, and emulated on a busy machine.
 const ON_KVM: Duration = Duration::from_secs(5);
 const ON_TCG: Duration = Duration::from_secs(60);
 
 /// Lines of the console that are told when a guest did not boot.
 const LAST_LINES: usize = 6;
 
-/// Version of the questions that are asked.
+/// Version of the probe.
 const FORMAT: u64 = 1;
 
-/// What was found out.
+/// Results of the probe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Found {
     format: u64,
@@ -38,10 +37,10 @@ pub(super) struct Found {
     pub accelerator: Accelerator,
 }
 
-/// Whether this machine has what guests need, but for a kernel.
+/// Checks that this machine has everything that guests need except a kernel.
 ///
 /// # Errors
-/// What it lacks.
+/// Names what is missing.
 pub(super) fn machine() -> Result<(), Error> {
     if !cfg!(target_arch = "x86_64") {
         let message = "guests need a machine with x86-64 processors";
@@ -55,8 +54,8 @@ pub(super) fn machine() -> Result<(), Error> {
     probe::taps()
 }
 
-/// What a kernel has, and what runs it here. It is asked once with these programs, and again after the machine was
-/// started anew.
+/// Returns the traits of a kernel, and its accelerator on this machine. The kernel is probed once with these programs,
+/// and again after a reboot of the machine.
 ///
 /// # Errors
 /// `bad-kernel`: it does not boot, or cannot be a guest; with the last lines of its console.
@@ -71,7 +70,7 @@ pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<Found, Error> {
     let (accelerator, traits) = boot(kernel, base)?;
     let found = Found { format: FORMAT, boot_id, traits, accelerator };
     if let Some(place) = place {
-        // Where it cannot be kept, it is asked again next time.
+        // If the result cannot be cached, the kernel is probed again next time.
         let _ = serde_json::to_vec(&found).map_err(io::Error::from).and_then(|bytes| cache::keep(&place, &bytes));
     }
     Ok(found)
@@ -152,7 +151,7 @@ fn not_booted(release: &str, how: &str, console: &str) -> Error {
 pub(crate) fn last_lines(console: &str) -> String {
     let is_told = |line: &&str| !line.is_empty() && !line.contains("[<") && !line.contains(" ? ");
     let lines: Vec<&str> = console.lines().map(str::trim).filter(is_told).collect();
-    // A panic says first what is wrong, and then how it came there.
+    // A panic first names the problem, and then the call trace.
     let from = lines.iter().position(|line| line.contains("Kernel panic") || line.starts_with("thalweg: "));
     let lines = from.map_or(&lines[lines.len().saturating_sub(LAST_LINES)..], |from| {
         &lines[from.saturating_sub(1)..(from + 2).min(lines.len())]

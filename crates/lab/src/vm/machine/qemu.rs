@@ -1,4 +1,4 @@
-//! How QEMU is called, and which of its threads is the guest's processor.
+//! The command line of QEMU, and the thread that runs the guest's processor.
 
 use crate::net::probe;
 use crate::vm::host_files;
@@ -22,7 +22,7 @@ const MEMORY_MIB: u32 = 512;
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off init_on_alloc=0 thash_entries=1024 \
                             random.trust_cpu=on no_timer_check rdinit=/engine -- guest boot";
 
-/// What runs a guest's instructions.
+/// The accelerator that executes a guest's instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Accelerator {
@@ -42,7 +42,7 @@ impl Accelerator {
     }
 }
 
-/// How a guest is connected to a network.
+/// Connection of a guest to a network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
     /// The tap device.
@@ -51,7 +51,7 @@ pub(super) struct Card {
     pub mac: String,
 }
 
-/// What a guest has that runs programs of the machine.
+/// Devices of a guest that runs programs of the machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Programs<'a> {
     /// Folder for their output.
@@ -60,16 +60,16 @@ pub(super) struct Programs<'a> {
     pub socket: RawFd,
 }
 
-/// What joins a guest with the rest: with a network, and with programs.
+/// Devices that connect a guest: with a network, and with programs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Devices<'a> {
     /// Its card.
     pub card: Option<Card>,
-    /// What it needs to run programs.
+    /// For running programs.
     pub programs: Option<Programs<'a>>,
 }
 
-/// Where QEMU is.
+/// Returns the path of QEMU.
 pub(super) fn program() -> Option<PathBuf> {
     probe::tool(PROGRAM)
 }
@@ -91,7 +91,7 @@ pub(super) fn command(
     };
     let program = program().unwrap_or_else(|| PROGRAM.into());
     let mut words: Vec<OsString> = vec![program.into_os_string()];
-    // Threads have names, by which the processor's is found.
+    // Threads have names, by which the processor's is identified.
     words.extend(["-name", "thalweg,debug-threads=on", "-accel", engine, "-cpu", cpu].map(OsString::from));
     words.extend(["-smp".into(), processors.to_string().into()]);
     words.extend(["-m".into(), MEMORY_MIB.to_string().into()]);

@@ -1,4 +1,4 @@
-//! What only C has: a child that gets a file of ours, and ends when we do.
+//! Starting a child that inherits open files and is killed with this process, which takes C functions.
 #![allow(unsafe_code)]
 
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -7,7 +7,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// A file in memory that is gone with the last process that has it open.
+/// Makes a file in memory that is freed when the last process closes it.
 ///
 /// # Errors
 /// There is no memory left.
@@ -18,14 +18,14 @@ pub(super) fn file_in_memory(content: &[u8]) -> io::Result<OwnedFd> {
     Ok(file.into())
 }
 
-/// Lets the process that will be started have files open under the same numbers, and be killed when the thread that
-/// starts it ends. Comes after all else that is to be done there: entering a user namespace would undo it.
+/// Lets a process inherit files under the same numbers, and has it killed when the thread that starts it ends. Must be
+/// the last step before exec: entering a user namespace would undo it.
 pub(super) fn hand_over<'a>(command: &'a mut Command, files: &[RawFd]) -> &'a mut Command {
     let numbers = files.to_vec();
     let prepare = move || {
         rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
         for number in &numbers {
-            // SAFETY: fcntl with F_SETFD takes numbers only.
+            // SAFETY: fcntl with F_SETFD takes only numbers.
             if unsafe { libc::fcntl(*number, libc::F_SETFD, 0) } < 0 {
                 return Err(io::Error::last_os_error());
             }

@@ -9,7 +9,7 @@ const INSIDE: &str = "THALWEG_TEST_NAMESPACE";
 
 /// Runs the rest of a test in a new network namespace; returns whether this is the process inside it.
 ///
-/// A process with threads may not move into a new user namespace, and other tests must not move with this one. So the
+/// A process with threads may not enter a new user namespace, and other tests must not enter it with this one. So the
 /// test binary is started again, for this test alone, with root's rights over a namespace that ends with it.
 pub fn enter(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
@@ -33,7 +33,7 @@ pub fn enter(test: &str) -> bool {
         cannot_run(&format!("no namespaces: {}", String::from_utf8_lossy(&tried.stderr).trim()));
         return false;
     }
-    // Should the test hang, it is ended, and with it everything that it has started.
+    // If the test hangs, it is killed together with everything that it has started.
     let binary = std::env::current_exe().expect("a test has a binary");
     let mut inside = unshare();
     inside.args(["timeout", "60"]).arg(binary).args(["--exact", test, "--nocapture", "--test-threads", "1"]);
@@ -47,7 +47,7 @@ pub fn has(program: &str) -> bool {
     std::env::split_paths(&search_path()).any(|folder| folder.join(program).is_file())
 }
 
-/// Where programs are, also those meant for root, which an ordinary user's own path may leave out.
+/// Search path of programs, including those for root, which an ordinary user's own path may lack.
 fn search_path() -> OsString {
     let mut path = std::env::var_os("PATH").unwrap_or_default();
     path.push(":/usr/sbin:/sbin");

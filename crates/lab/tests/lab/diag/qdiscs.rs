@@ -96,7 +96,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // It ends when its standard input does.
+        // It exits at the end of its standard input.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }
@@ -215,7 +215,7 @@ fn rows_agree_with_tc(counted_bytes: u64) {
     host.begin();
     let mut offered = PACKETS;
     until("the queue is empty", || {
-        // A shaper that has set its alarm for the old rate looks at the new one when a packet comes.
+        // A shaper whose timer was set for the old rate applies the new one when a packet arrives.
         send_packets(1);
         offered += 1;
         said()["qlen"] == 0
@@ -257,7 +257,7 @@ fn drops_of_the_upstream_qdisc_count_as_random_losses() {
     if !prepare("diag::qdiscs::drops_of_the_upstream_qdisc_count_as_random_losses", "") {
         return;
     }
-    // The queue of the reverse direction drops nothing; what drops in front of it is the shaper of the other interface.
+    // The queue of the reverse direction drops nothing; the drops before it are those of the other interface's shaper.
     run("tc qdisc add dev in root handle 2: bfifo limit 15000");
     let reverse = Qdisc { queue: name("in", "2:"), loss: Some(name("out", "1:")), policer: None, rates: Vec::new() };
     let mut host = Host::start(Qdiscs { forward: None, reverse: Some(reverse), at: Vec::new() });

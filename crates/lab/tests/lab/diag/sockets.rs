@@ -71,7 +71,7 @@ fn a_dump_matches_getsockopt() {
     assert_eq!(socket.remote_port, server.local_addr().expect("it is bound").port());
     assert_eq!(socket.info, info(&client));
     assert_eq!(socket.cc, cc_info(client.as_fd()).expect("it is a TCP socket"));
-    // Both are listed: they live in the same namespace.
+    // Both are listed, since they are in the same namespace.
     assert_eq!(find(&server).info.bytes_sent, 0);
     assert_eq!(dump().len(), 2);
 }

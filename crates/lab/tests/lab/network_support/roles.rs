@@ -172,7 +172,7 @@ fn send_and_receive(role: &Value) -> Value {
     let size = number("bytes") as usize - 28;
     let socket = UdpSocket::bind(("0.0.0.0", 0)).expect("a port");
     socket.connect(("10.77.0.2", PORT)).expect("a route");
-    // Nothing of ours stays longer than this on its way.
+    // None of the test's packets stays longer than this in flight.
     socket.set_read_timeout(Some(Duration::from_secs(3))).expect("a timeout");
     let start = Instant::now();
     let receiver = socket.try_clone().expect("a descriptor");

@@ -13,14 +13,13 @@ use thalweg_plan::plan::Traces;
 use thalweg_traffic::Randomness;
 use thalweg_units::{Bytes, Span, Time};
 
-/// Where `echo` listens.
+/// Address of `echo`.
 const ECHO: &str = "10.77.0.2:5001";
 const MS: u64 = 1_000_000;
 /// Maximum lateness of the earliest of many packets on a shared machine.
 const TOLERANCE_NS: u64 = 10 * MS;
 
-/// Sends packets and returns numbers and times on the way of those that arrived, in order of arrival, once `expected`
-/// have.
+/// Sends packets and returns numbers and delays of those that arrived, in order of arrival, once `expected` have.
 fn send(path: &mut Path, (count, size, gap_us): (u64, u64, u64), expected: usize) -> (Vec<(u64, u64)>, Program) {
     let receiver = path.receiver(&format!("receive {PORT}"));
     path.traffic("sender", &format!("send {RECEIVER} {count} {size} {gap_us}")).finish();
@@ -127,7 +126,7 @@ fn packets_that_do_not_fit_into_the_buffer_are_dropped_and_counted() {
     }
     let last = report.forward.last().expect("there are rows");
     assert_eq!((last.dropped_packets, last.sent_packets, last.lost_packets), (39, 11, 0));
-    // Time runs from the start, before the first packet came.
+    // Time runs from the start, before the first packet arrived.
     let expected_bytes = last.t_us * 200_000 / 8_000_000;
     assert!(last.capacity_bytes.is_some_and(|bytes| bytes.abs_diff(expected_bytes) <= 1), "{last:?}");
     assert_eq!(report.forward.iter().map(|row| row.backlog_bytes).max(), Some(15_000));
@@ -165,8 +164,8 @@ fn random_delay_of_a_host_delays_its_packets_and_keeps_their_order() {
     assert!(arrivals.iter().map(|(number, _)| *number).eq(0..300));
     let delays_ns = || arrivals.iter().map(|(_, way_ns)| way_ns - 20 * MS);
     let (least_ns, mean_ns) = (delays_ns().min().expect("packets"), delays_ns().sum::<u64>() / 300);
-    // Packets are held up by earlier ones, so the mean is above half of the most. What else runs makes packets late,
-    // but not all.
+    // Packets are held up by earlier ones, so the mean is above half of the maximum. Other processes make some packets
+    // late, but not all.
     assert!(mean_ns > 20 * MS && least_ns < 40 * MS, "mean {mean_ns}, least {least_ns}");
 }
 
@@ -199,7 +198,7 @@ fn segments_pass_unsplit_with_offloads_and_as_packets_without() {
         let carried: u64 = packets.iter().filter(|packet| packet.is_forward).map(|packet| packet.size_bytes.0).sum();
         assert!(carried > TRANSFER_BYTES, "{carried}");
         if offloads {
-            // How large they become depends on what else runs; the link itself carries 1500 bytes.
+            // Their size depends on other processes; the link itself carries 1500 bytes.
             assert!(largest > Some(1500), "{largest:?}");
         } else {
             assert_eq!(largest, Some(1500));
@@ -219,7 +218,8 @@ fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
     path.freeze();
     path.traffic("sender", &format!("send {RECEIVER} {PACKETS} 100 0")).finish();
     path.thaw();
-    // These come after all that were kept. The first may find no room either, if the relay has not yet had a processor.
+    // These packets follow those that were kept. The first may also be dropped, if the relay has not yet had a
+    // processor.
     let back = path.traffic("sender", &format!("ping {ECHO} 20")).finish();
     let again = back.iter().filter(|line| *line == "lost").count() as u64;
     let (report, _) = path.stop(echo);
@@ -239,7 +239,7 @@ fn packets_dropped_by_the_kernel_are_counted_and_make_the_run_untrustworthy() {
 #[test]
 fn an_unprivileged_user_gets_the_same_path() {
     if std::env::var_os("THALWEG_AS_NOBODY").is_some() || !is_root() {
-        // The other tests have shown it.
+        // The other tests cover this.
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -17,7 +17,7 @@ use thalweg_trace::QueueRow;
 
 /// Timeout of all waits. Every step takes a few seconds at most.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// Where the receiver's programs listen.
+/// Address of the receiver's programs.
 pub const PORT: u16 = 5000;
 /// The receiver, for programs.
 pub const RECEIVER: &str = "10.77.0.2:5000";
@@ -43,7 +43,7 @@ pub struct Program {
     lines: Receiver<String>,
 }
 
-/// An experiment with 20 ms forward, 10 ms back, no limits and no loss; `change` makes it another one.
+/// An experiment with 20 ms forward, 10 ms back, no limits and no loss; `change` modifies it.
 pub fn experiment(change: impl FnOnce(&mut Value)) -> Experiment {
     let host = json!({ "sndbuf_max_bytes": 4_000_000, "rcvbuf_max_bytes": 4_000_000, "delay_jitter_ns": 0 });
     let link = |delay_ns: u64| {
@@ -148,7 +148,7 @@ impl Program {
     pub fn of(mut child: Child) -> Program {
         let out = BufReader::new(child.stdout.take().expect("it is a pipe"));
         let (sender, lines) = mpsc::channel();
-        // It ends with the process, whose end of the pipe closes then.
+        // The thread ends with the process, whose end of the pipe closes then.
         std::thread::spawn(move || out.lines().map_while(Result::ok).all(|line| sender.send(line).is_ok()));
         Program { child, lines }
     }
@@ -186,7 +186,7 @@ impl Program {
         output
     }
 
-    /// Ends it by closing its stdin; returns its output since.
+    /// Ends it by closing its stdin; returns its output since the last call.
     pub fn end(mut self) -> Vec<String> {
         drop(self.child.stdin.take());
         let output = std::iter::from_fn(|| self.lines.recv_timeout(PATIENCE).ok()).collect();

@@ -68,7 +68,7 @@ fn flows_on_a_dead_path_stop_with_the_experiment() {
 #[test]
 fn no_connection_outlives_the_experiment() {
     let Some(rig) = Rig::new() else { return };
-    // What the sockets hold at the end would keep the path busy for many seconds.
+    // The remaining data of the sockets would keep the path busy for many seconds.
     if rig.limit_rate("1mbit").is_none() {
         return;
     }

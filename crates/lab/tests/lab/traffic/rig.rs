@@ -72,7 +72,7 @@ impl Rig {
         self.receiver.run("ip link set eth0 down");
     }
 
-    /// Connections over the path, as `ss` lists them; those that only wait for their name to be free again left out.
+    /// Returns the connections over the path, as `ss` lists them, except those in TIME-WAIT.
     pub fn connections_left(&self) -> String {
         let list = self.sender.command(&["ss", "-tnH", "state", "connected", "exclude", "time-wait"]).output();
         String::from_utf8_lossy(&list.expect("ss of iproute2").stdout).into_owned()
@@ -141,7 +141,7 @@ impl Namespace {
             .ok()?;
         let id = holder.id().to_string();
         let user: &[&str] = if is_root { &[] } else { &["--user", "--preserve-credentials"] };
-        // It is there when the holder has become `cat`.
+        // The namespace exists once the holder has become `cat`.
         let deadline = Instant::now() + PATIENCE;
         while fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default().trim() != "cat" {
             if holder.try_wait().unwrap().is_some() {

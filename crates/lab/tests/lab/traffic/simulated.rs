@@ -8,11 +8,11 @@ use thalweg_plan::plan::{Experiment, Flow, Load, Repeat, Traces};
 use thalweg_trace::Memory;
 use thalweg_units::{Bytes, Span, Time};
 
-/// How far the median of all starts may be from the simulator's: far less than another draw of the random numbers would
-/// move it, far more than a busy machine does.
+/// Maximum difference of the median start time from the simulator's: far less than the effect of different random
+/// numbers, far more than that of a busy machine.
 const MEDIAN_LATENESS_US: u64 = 25_000;
 
-/// Flow, copy, connection, transfer; and what it carried.
+/// Flow, copy, connection, transfer; and its bytes.
 type Transfers = BTreeMap<(String, u64, u64, u64), (Option<u64>, bool)>;
 
 fn run_and_compare(plan: &Experiment) -> Option<Outcome> {
@@ -96,7 +96,7 @@ fn a_flow_stops_at_its_stop_time() {
             ..flow("series", sizes(&[1_000]))
         },
     ]);
-    // In the simulator, which has no limit of its own, bulk flows on such a path are work without end.
+    // In the simulator, which has no limit of its own, bulk flows on such a path would never finish.
     let Some(rig) = Rig::new() else { return };
     let outcome = rig.run_in_time(&plan);
     let count = |flow| outcome.flows.iter().filter(|row| row.of.flow == flow).count();
