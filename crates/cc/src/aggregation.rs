@@ -1,28 +1,28 @@
-//! How many packets are acknowledged in a bunch?
+//! ACK aggregation: the extra cwnd for packets that are acknowledged in bunches.
 //!
-//! Wi-Fi, cellular links and receive offload hold ACKs back and deliver many at once. With no more than two BDPs under
-//! way the sender would run dry meanwhile, so cwnd gets room for the largest bunch: what was acknowledged beyond the
-//! bandwidth since ACKs last came no faster than it, as the maximum over 5 to 10 rounds.
+//! Wi-Fi, cellular links and receive offload hold ACKs back and deliver many at once. With at most two BDPs in flight
+//! the sender would run out of ACKs meanwhile, so cwnd is extended by the largest bunch: the packets acknowledged in
+//! excess of the bandwidth since ACKs last arrived no faster than it, as the maximum over 5 to 10 rounds.
 
 use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::{Packets, Span, Time};
 
-/// Rounds after which the older half of the window is dropped, unless the caller says otherwise.
+/// Rounds after which the older half of the window is dropped, unless the caller overrides it.
 pub(crate) const HALF_WINDOW_ROUNDS: u32 = 5;
 
-/// The bunch is given up when it holds this many packets.
+/// Number of packets at which a bunch is reset.
 const RESET_AT: u64 = 1 << 20;
 
-/// The room is never more than what this long brings.
+/// The extension is limited to the packets of this time.
 const MAX_ROOM: Span = Span::from_millis(100);
 
-/// Linux keeps the maximum in 16 bits, and drops those above.
+/// Linux stores the maximum in 16 bits, and drops higher bits.
 const KEPT_BITS: u64 = 0xFFFF;
 
 /// The search for the largest bunch of ACKs.
 #[derive(Debug, Default)]
 pub(crate) struct Aggregation {
-    /// When the bunch began, and what it has acknowledged.
+    /// Start of the bunch, and the packets that it has acknowledged.
     start: Time,
     acked: Packets,
     /// The largest excess in either half of the window.
@@ -62,7 +62,7 @@ impl Aggregation {
         }
     }
 
-    /// The members of `struct bbr` that are kept here.
+    /// The members of `struct bbr` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("ack_epoch_mstamp", self.start.as_micros());
         take("ack_epoch_acked", self.acked.0);
@@ -77,7 +77,7 @@ impl Aggregation {
         self.excess[0].max(self.excess[1])
     }
 
-    /// The room that cwnd gets at a bandwidth of `bw`: `gain` times the largest excess.
+    /// Returns the extension of cwnd at a bandwidth of `bw`: `gain` times the largest excess.
     pub fn room(&self, bw: Bandwidth, gain: Gain) -> Packets {
         Packets((self.largest().0 * gain.raw()) >> 8).min(bw.packets_in(MAX_ROOM))
     }

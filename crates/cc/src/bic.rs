@@ -1,4 +1,4 @@
-//! BIC: after congestion, a binary search for the window at which it struck, and beyond it a search for a new one.
+//! BIC: after congestion, a binary search for the window at which it occurred, and beyond it a search for a new one.
 //!
 //! ```text
 //!   growth per round trip, with d = |W_max - cwnd|
@@ -12,8 +12,7 @@
 //!     ssthresh = max(beta cwnd, 2)    cwnd / 2 if cwnd <= low_window
 //! ```
 //!
-//! Growth is multiplied by the average number of segments per ACK, which makes up for ACKs that the receiver has
-//! delayed.
+//! Growth is multiplied by the average number of segments per ACK, which compensates for delayed ACKs.
 //!
 //! Source: Xu, Harfoush and Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks" (INFOCOM
 //! 2004): binary search increase, additive increase, slow start beyond W_max, fast convergence; behaviour of Linux 6.1
@@ -45,10 +44,10 @@ const SEARCH_DIVISOR: u64 = 4;
 /// The average number of segments per ACK is in 16ths.
 const RATIO_UNIT: u64 = 16;
 
-/// An answer holds for the whole ticks in 1/32 s while cwnd does not change.
+/// A result is reused for the whole ticks in 1/32 s while cwnd does not change.
 const REFRESHES_PER_SECOND: u64 = 32;
 
-/// Most segments per step before the first congestion: 5 % per round trip.
+/// Maximum number of segments per step before the first congestion: 5 % per round trip.
 const MAX_FIRST_STEP: u64 = 20;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -102,7 +101,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// What can be set of BIC.
+/// Parameters of BIC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub is_fast_converging: bool,
@@ -123,12 +122,12 @@ pub(crate) struct Bic {
     search: Search,
 }
 
-/// What a timeout forgets.
+/// State that a timeout resets.
 #[derive(Debug)]
 struct Search {
-    /// The window at which congestion last struck, less if windows are shrinking; zero before the first time.
+    /// The window at the last congestion, less if windows are shrinking; zero before the first congestion.
     w_max: u64,
-    /// cwnd and time of the last answer.
+    /// cwnd and time of the last result.
     answered_cwnd: u64,
     answered_at: Jiffies,
     /// The answer: acknowledged segments per step.

@@ -24,11 +24,11 @@ type Make = fn(value: &dyn Fn(&str) -> f64) -> Box<dyn Controller>;
 pub struct Entry {
     /// Name in `flow.cc`.
     pub name: &'static str,
-    /// What it is, in a line.
+    /// One-line description.
     pub about: &'static str,
-    /// What can be set.
+    /// Parameters.
     pub params: &'static [Param],
-    /// Makes one. It asks only for parameters in `params`.
+    /// Makes a controller. It uses only parameters in `params`.
     pub(crate) make: Make,
 }
 
@@ -136,7 +136,7 @@ pub const CATALOG: &[Entry] = &[
     },
 ];
 
-/// A parameter that only takes whole numbers from zero on.
+/// A parameter that accepts only whole numbers from zero on.
 fn whole(value: f64) -> u64 {
     value as u64
 }
@@ -156,7 +156,7 @@ fn vegas_thresholds(value: &dyn Fn(&str) -> f64) -> vegas::Thresholds {
     vegas::Thresholds { alpha: whole(value("alpha")), beta: whole(value("beta")), gamma: whole(value("gamma")) }
 }
 
-/// Why a controller cannot be built.
+/// Reason why a controller cannot be built.
 #[derive(Clone, Debug, PartialEq)]
 pub enum BuildError {
     /// No algorithm has this name.
@@ -168,7 +168,7 @@ pub enum BuildError {
         /// The parameter that was given.
         param: String,
     },
-    /// The parameter makes no sense at this value.
+    /// The value of the parameter is out of range.
     OutOfRange {
         /// The controller.
         name: &'static str,
@@ -189,7 +189,7 @@ impl BuildError {
         }
     }
 
-    /// What stands there.
+    /// Returns the actual value.
     pub fn found(&self) -> String {
         match self {
             BuildError::UnknownName(name) => format!("{name:?}"),
@@ -198,7 +198,7 @@ impl BuildError {
         }
     }
 
-    /// What could stand there.
+    /// Returns the expected values.
     pub fn expected(&self) -> String {
         match self {
             BuildError::UnknownName(_) => one_of(CATALOG.iter().map(|entry| entry.name)),
@@ -227,7 +227,7 @@ impl fmt::Display for BuildError {
 
 impl std::error::Error for BuildError {}
 
-/// Former names of parameters, which are still accepted, and the names that take precedence.
+/// Former names of parameters, which are still accepted, and the current names, which take precedence.
 const FORMER_NAMES: &[(&str, &str)] = &[("pacing_gain", "probe_gain")];
 
 /// Makes the controller `name` with `params` in place of its defaults.

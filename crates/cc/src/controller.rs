@@ -11,7 +11,7 @@ pub enum CaState {
     /// Nothing suspicious.
     #[default]
     Open,
-    /// Something was acknowledged out of order; nothing is deemed lost yet.
+    /// Something was acknowledged out of order; nothing counts as lost yet.
     Disorder,
     /// Congestion was signalled without a loss (ECN); cwnd is being lowered.
     Cwr,
@@ -45,17 +45,17 @@ pub enum EcnFeedback {
     Accurate,
 }
 
-/// What a controller decides about. The connection owns it and lends it to the controller with every event.
+/// The variables that a controller sets. The connection owns them and lends them to the controller with every event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Congestion window: how many segments may be in flight. At least 1.
     pub cwnd: Packets,
     /// Slow-start threshold; [`Packets::MAX`] until the first congestion.
     pub ssthresh: Packets,
-    /// At which rate segments may leave. The connection sets it after every ACK (for the size of its bursts) unless the
+    /// Rate at which segments may leave. The connection sets it after every ACK (for the size of its bursts) unless the
     /// controller [paces](Controller::paces).
     pub pacing_rate: Rate,
-    /// Set by a controller that keeps the window small on purpose: rate samples of what is in flight now shall count as
+    /// Set by a controller that keeps the window small on purpose: rate samples of the data now in flight then count as
     /// limited by the application. The connection clears it.
     pub is_held_back: bool,
 }
@@ -74,7 +74,7 @@ pub struct Conn {
     pub now: Time,
     /// The same on the coarse clock, which need not begin where [`Conn::now`] does.
     pub jiffies: Jiffies,
-    /// How fast the coarse clock ticks.
+    /// Tick rate of the coarse clock.
     pub hz: Hz,
     /// Payload of a full-sized segment.
     pub mss: Bytes,
@@ -88,14 +88,14 @@ pub struct Conn {
     pub inflight: Packets,
     /// Segments delivered so far, by cumulative or selective acknowledgement.
     pub delivered: Packets,
-    /// When the latest of them was acknowledged.
+    /// Time at which the latest of them was acknowledged.
     pub delivered_at: Time,
     /// Segments of these whose acknowledgement reported a mark; with [`EcnFeedback::Accurate`], segments that were
     /// marked.
     pub delivered_ce: Packets,
     /// Segments deemed lost so far.
     pub lost: Packets,
-    /// When data was last sent (when the connection was established, if none was), on the coarse clock. In
+    /// Time at which data was last sent (when the connection was established, if none was), on the coarse clock. In
     /// [`Controller::on_transmit_start`], the last time before the pause.
     pub last_sent_jiffies: Jiffies,
     /// First byte of the stream that is not yet acknowledged.
@@ -104,14 +104,14 @@ pub struct Conn {
     pub next_bytes: Bytes,
     /// Bytes handed to the network so far, retransmissions included.
     pub bytes_sent: Bytes,
-    /// Whether cwnd, and not the application or the receiver, limits what is sent; in slow start, whether more than
-    /// half of cwnd was used.
+    /// Whether cwnd, and not the application or the receiver, limits the sender; in slow start, whether more than half
+    /// of cwnd was used.
     pub is_cwnd_limited: bool,
     /// Whether cwnd was exhausted in the latest window, in slow start as elsewhere (Linux: `tp->is_cwnd_limited`).
     pub is_cwnd_exhausted: bool,
-    /// Whether the receiver's window leaves no room for a segment.
+    /// Whether the receiver's window is too small for a segment.
     pub is_receiver_limited: bool,
-    /// Whether the application has lately not kept the pipe full.
+    /// Whether the application has recently not kept the pipe full.
     pub is_app_limited: bool,
     /// Whether segments leave at the pacing rate, requested by the application or the controller.
     pub is_paced: bool,
@@ -137,7 +137,7 @@ pub struct RateSample {
     /// The longer of the time it took to send them and the time it took to acknowledge them. `None`: the sample is
     /// shorter than the connection's smallest round-trip time, or has no start, and is not usable.
     pub interval: Option<Span>,
-    /// Whether the application limited what was sent when that segment left.
+    /// Whether the application limited the sender when that segment left.
     pub is_app_limited: bool,
 }
 
@@ -148,14 +148,14 @@ impl RateSample {
     }
 }
 
-/// A segment that was just deemed lost.
+/// A segment that was just declared lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostSegment {
     /// [`Conn::inflight`] when it was sent, itself included.
     pub inflight_at_send: Packets,
     /// Segments deemed lost since it was sent, itself included.
     pub lost: Packets,
-    /// Whether the application limited what was sent when it left.
+    /// Whether the application limited the sender when it left.
     pub is_app_limited: bool,
 }
 
@@ -170,24 +170,24 @@ pub struct Ack {
     pub prior_inflight: Packets,
     /// Round-trip time of a segment that this ACK newly acknowledges and that was sent once.
     pub rtt: Option<Span>,
-    /// Whether the receiver has probably delayed this ACK: it covers a single segment, not a full-sized one, and
-    /// nothing else was delivered since that was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
+    /// Whether the receiver has probably delayed this ACK: it covers a single segment that is not full-sized, and
+    /// nothing else was delivered since that segment was sent (Linux: FLAG_ACK_MAYBE_DELAYED).
     pub is_delayed: bool,
     /// Whether it reports a mark.
     pub is_marked: bool,
-    /// Whether it answers a loss probe's copy, and it is not known yet if that has repaired a loss.
+    /// Whether it answers a loss probe's copy, and it is not known yet whether the probe has repaired a loss.
     pub is_probe_answer: bool,
     /// The delivery-rate sample, if this ACK newly delivers anything.
     pub rate: Option<RateSample>,
 }
 
-/// A congestion controller. Its own state is all that it keeps; see the crate's page for who does what.
+/// A congestion controller. It keeps only its own state; the crate's documentation describes the division of work.
 pub trait Controller: Debug + Send {
     /// The name by which [`build`](crate::build) finds it.
     fn name(&self) -> &'static str;
 
-    /// Whether it decides about cwnd in every state of recovery. If not, the connection lowers cwnd towards ssthresh by
-    /// itself, and calls [`Controller::on_ack`] only where cwnd may be raised.
+    /// Whether it sets cwnd in every state of recovery. If not, the connection itself lowers cwnd towards ssthresh, and
+    /// calls [`Controller::on_ack`] only where cwnd may be raised.
     fn governs_recovery(&self) -> bool {
         false
     }
@@ -207,9 +207,9 @@ pub trait Controller: Debug + Send {
         Ecn::Ect0
     }
 
-    /// Whether it wants [`Controller::on_lost`]. For such a controller the connection also looks on every ACK, and not
-    /// only when the application writes, for whether the application limits what is sent: the kernel that has BBRv3
-    /// does both.
+    /// Whether it needs [`Controller::on_lost`]. For such a controller the connection also checks on every ACK, and not
+    /// only when the application writes, whether the application limits the sender: the kernel that has BBRv3 does
+    /// both.
     fn watches_losses(&self) -> bool {
         false
     }
@@ -217,8 +217,8 @@ pub trait Controller: Debug + Send {
     /// The handshake is complete. [`Conn::srtt`] may hold its round-trip time.
     fn on_established(&mut self, _conn: &Conn, _window: &mut Window, _rng: &mut dyn Rng) {}
 
-    /// Segments were acknowledged, in whatever state: `packets` of them, with the round-trip time of the newest, if it
-    /// is known. Comes before [`Controller::on_ack`] for the same ACK.
+    /// Segments were acknowledged, in any state: `packets` of them, with the round-trip time of the newest, if known.
+    /// Called before [`Controller::on_ack`] for the same ACK.
     fn on_packets_acked(&mut self, _conn: &Conn, _packets: Packets, _rtt: Option<Span>, _window: &mut Window) {}
 
     /// An ACK on which cwnd may be raised. If the controller governs recovery: every ACK that comes while segments are
@@ -240,7 +240,7 @@ pub trait Controller: Debug + Send {
     fn on_lost(&mut self, _conn: &Conn, _segment: &LostSegment, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// A loss probe's copy has repaired the loss of a segment that nothing else had reported. `is_app_limited`: whether
-    /// the application limited what was sent when the segment left.
+    /// the application limited the sender when the segment left.
     fn on_probe_repair(&mut self, _conn: &Conn, _is_app_limited: bool, _window: &mut Window, _rng: &mut dyn Rng) {}
 
     /// The state of recovery is about to become `next`; [`Conn::state`] is still the old one.
@@ -255,18 +255,18 @@ pub trait Controller: Debug + Send {
         window.cwnd.max(prior_cwnd)
     }
 
-    /// Fewest segments that a burst shall hold, before the connection's own rule (one millisecond's worth at the pacing
-    /// rate).
+    /// Minimum number of segments of a burst, applied before the connection's own rule (one millisecond's worth at the
+    /// pacing rate).
     fn min_burst(&self, _window: &Window) -> Packets {
         Packets(2)
     }
 
-    /// Most segments that a burst shall hold. Takes precedence over [`Controller::min_burst`].
+    /// Maximum number of segments of a burst. Takes precedence over [`Controller::min_burst`].
     fn max_burst(&self, _window: &Window) -> Packets {
         Packets::MAX
     }
 
-    /// How many times cwnd the send buffer shall hold.
+    /// Returns the size of the send buffer as a multiple of cwnd.
     fn sndbuf_factor(&self) -> u64 {
         2
     }
@@ -275,8 +275,7 @@ pub trait Controller: Debug + Send {
     /// [`Conn::now`]: the simulator asks only connections that had an event since their last sample.
     fn report(&self, _conn: &Conn, _take: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// Hands over its state in Linux's own words: the members of `struct bbr` or `struct bictcp`, by name and in their
-    /// units, but as wide as they need. A comparison with a kernel reads them; what a member holds while it has no
-    /// meaning is left out.
+    /// Passes its state with Linux's names: the members of `struct bbr` or `struct bictcp`, in their units, but with
+    /// unlimited width. They are compared with a kernel's; members without a meaning at the moment are left out.
     fn kernel_words(&self, _take: &mut dyn FnMut(&'static str, u64)) {}
 }

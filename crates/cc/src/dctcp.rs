@@ -59,9 +59,9 @@ pub(crate) struct Dctcp {
     alpha: u64,
     /// The present window ends when this byte of the stream is acknowledged.
     window_end: Bytes,
-    /// [`Conn::delivered`] when it began.
+    /// [`Conn::delivered`] at its start.
     delivered: Packets,
-    /// [`Conn::delivered_ce`] when it began.
+    /// [`Conn::delivered_ce`] at its start.
     delivered_ce: Packets,
 }
 

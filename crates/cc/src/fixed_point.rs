@@ -22,7 +22,7 @@ impl Gain {
     pub const UNIT: Gain = Gain(256);
     /// 2/ln 2, the least that doubles the rate of delivery each round; rounded up, as in Linux.
     pub const STARTUP: Gain = Gain(256 * 2885 / 1000 + 1);
-    /// The inverse of that: drains in one round what Startup queued in its last.
+    /// The inverse of that: drains in one round the queue of Startup's last round.
     pub const DRAIN: Gain = Gain(256 * 1000 / 2885);
     /// A quarter more.
     pub const FULL_PIPE_GROWTH: Gain = Gain(256 * 5 / 4);
@@ -42,7 +42,7 @@ impl Gain {
         Gain((value * 256.0).round() as u32)
     }
 
-    /// As far below 1 as this is above.
+    /// Returns 2 minus this: as far below 1 as this is above.
     pub fn complement(self) -> Gain {
         Gain(512u32.saturating_sub(self.0))
     }
@@ -97,12 +97,12 @@ impl Bandwidth {
         u64::from(self.0)
     }
 
-    /// What passes in `span`, rounded down.
+    /// Packets in `span`, rounded down.
     pub fn packets_in(self, span: Span) -> Packets {
         packets((u128::from(self.0) * u128::from(span.as_micros())) >> BANDWIDTH_SHIFT)
     }
 
-    /// `gain` times what passes in `span`, rounded up.
+    /// `gain` times the packets in `span`, rounded up.
     pub fn packets_in_with_gain(self, span: Span, gain: Gain) -> Packets {
         let value = (u128::from(self.0) * u128::from(span.as_micros()) * u128::from(gain.0)) >> 8;
         packets(value.div_ceil(1 << BANDWIDTH_SHIFT))
@@ -114,7 +114,7 @@ impl Bandwidth {
         Bandwidth(u32::try_from(value).unwrap_or(u32::MAX))
     }
 
-    /// How far it is from `other`.
+    /// Absolute difference to `other`.
     pub fn abs_diff(self, other: Bandwidth) -> Bandwidth {
         Bandwidth(self.0.abs_diff(other.0))
     }
@@ -124,7 +124,7 @@ impl Bandwidth {
         u64::from(self.0) * 8 <= u64::from(other.0)
     }
 
-    /// Halfway to `other`.
+    /// Mean with `other`.
     pub fn midpoint(self, other: Bandwidth) -> Bandwidth {
         Bandwidth(self.0.midpoint(other.0))
     }

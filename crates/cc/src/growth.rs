@@ -34,8 +34,8 @@ pub(crate) fn slow_start(window: &mut Window, acked: Packets) -> Packets {
     acked.saturating_sub(used)
 }
 
-/// The segments of an ACK that are left over for congestion avoidance, after slow start if it is on; `None`: cwnd
-/// stays, as nothing is left or cwnd does not limit what is sent.
+/// Returns the segments of an ACK that remain for congestion avoidance, after slow start if it is on; `None`: cwnd
+/// stays, since none remain or cwnd does not limit the sender.
 #[inline]
 pub(crate) fn beyond_slow_start(conn: &Conn, ack: &Ack, window: &mut Window) -> Option<Packets> {
     if !conn.is_cwnd_limited {
@@ -75,12 +75,12 @@ impl AdditiveIncrease {
         self.grow(window, per_step, acked);
     }
 
-    /// What is saved up (Linux: `snd_cwnd_cnt`).
+    /// Returns the credit (Linux: `snd_cwnd_cnt`).
     pub fn credit(&self) -> Packets {
         self.credit
     }
 
-    /// Congestion: what was saved up is void.
+    /// Resets the credit on congestion.
     pub fn reset(&mut self) {
         self.credit = Packets::ZERO;
     }

@@ -1,4 +1,4 @@
-//! H-TCP: grows faster the longer the latest congestion is ago, and backs off by as much as empties the queue.
+//! H-TCP: grows faster with the time since the latest congestion, and backs off by the amount that empties the queue.
 //!
 //! ```text
 //!   growth       cwnd += alpha per round trip
@@ -49,7 +49,7 @@ const BETA_MAX: u64 = 102;
 /// RTT_min up to which beta stays at its minimum.
 const SHORT_RTT: Span = Span::from_millis(10);
 
-/// The most by which a sample raises RTT_max.
+/// Maximum increase of RTT_max per sample.
 const MAX_RTT_STEP: Span = Span::from_millis(20);
 
 /// This many round trips after congestion, the largest throughput of the epoch starts over.
@@ -93,9 +93,9 @@ pub(crate) struct Htcp {
     min_rtt: Option<Jiffies>,
     /// Largest round-trip time of the recent past.
     max_rtt: Jiffies,
-    /// When the epoch began.
+    /// Start of the epoch.
     epoch_start: Jiffies,
-    /// What an undo brings back, while a reduction may turn out to be a mistake.
+    /// State that an undo restores, while a reduction may turn out to be spurious.
     before: Option<Before>,
     throughput: Throughput,
 }
@@ -113,7 +113,7 @@ struct Before {
 struct Throughput {
     /// Segments acknowledged in the present measurement.
     packets: u64,
-    /// When it began; none before the first one ends.
+    /// Its start; `None` before the first one ends.
     start: Option<Jiffies>,
     smoothed: u64,
     /// Largest of the epoch.
@@ -142,7 +142,7 @@ impl Throughput {
         self.restart(now);
     }
 
-    /// At congestion: whether the largest throughput differs by more than a fifth from that of the epoch before.
+    /// At congestion: whether the largest throughput differs by more than a fifth from that of the previous epoch.
     fn has_changed(&mut self) -> bool {
         let previous = std::mem::replace(&mut self.previous_max, self.max);
         let expected = previous.saturating_mul(4)..=previous.saturating_mul(6);

@@ -45,7 +45,7 @@ const BETA_UNIT: u64 = 64;
 const BETA_MIN: u64 = BETA_UNIT / 8;
 const BETA_MAX: u64 = BETA_UNIT / 2;
 
-/// Longer round-trip times count as this one, in microseconds: 3.4 s.
+/// Longer round-trip times are cut to this value, in microseconds: 3.4 s.
 const RTT_LIMIT: u64 = u32::MAX as u64 / ALPHA_MAX;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -74,16 +74,16 @@ pub(crate) struct Illinois {
     theta: u64,
     /// 128 times the segments by which cwnd grows per round trip.
     alpha: u64,
-    /// 64 times the fraction of the window that congestion takes.
+    /// 64 times the fraction by which congestion reduces the window.
     beta: u64,
     /// Segments that the latest ACK acknowledged, until they are counted as credit.
     acked: u64,
     /// Acknowledged segments that have not yet raised cwnd.
     credit: u64,
     delays: Delays,
-    /// Whether the delay was above d1 since alpha was last at its largest.
+    /// Whether the delay was above d1 since alpha was last at its maximum.
     is_delayed: bool,
-    /// Round trips below d1 since then.
+    /// Round trips with a delay below d1 since then.
     quiet_rounds: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The coarse clock by which Linux times what takes long: jiffies.
+//! Linux's coarse clock for long times: jiffies.
 //!
 //! CUBIC's curve, the 10 s of BBR's minimum round-trip time and the 200 ms of ProbeRTT are counted in it, and a
-//! decision that depends on it changes only from one tick to the next. How many ticks make a second (`HZ`) is decided
-//! when a kernel is built: 1000 and 250 are usual, 100 is what user-mode Linux takes.
+//! decision that depends on it changes only at ticks. The number of ticks per second (`HZ`) is set when a kernel is
+//! built: 1000 and 250 are usual, user-mode Linux uses 100.
 
 use std::ops::Add;
 use thalweg_units::{Span, Time};
@@ -45,7 +45,7 @@ impl Hz {
         Jiffies(seconds * u64::from(self.0))
     }
 
-    /// The fewest ticks that last as long as `span`.
+    /// Minimum number of ticks that last as long as `span`.
     pub(crate) fn covering(self, span: Span) -> Jiffies {
         // Below 2^64, since a span is less than 2^64 / 1000 microseconds.
         Jiffies((span.as_micros() * u64::from(self.0)).div_ceil(1_000_000))

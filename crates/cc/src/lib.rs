@@ -1,17 +1,17 @@
 //! Congestion controllers.
 //!
-//! A controller answers one question: how much may be in flight, and how fast may it leave? It is told of events as
-//! structs and changes the connection's [`Window`]. It has no clock and no randomness of its own, and never learns what
-//! drives it: the simulator, a replay of a recorded connection, or a test.
+//! A controller decides how much data may be in flight, and at which rate it may leave. It receives events as structs
+//! and changes the connection's [`Window`]. It has no clock and no source of randomness of its own, and does not depend
+//! on its driver: the simulator, a replay of a recorded connection, or a test.
 //!
-//! The division of work between connection and controller is that of Linux, because the controllers are to decide what
-//! Linux decides:
+//! The division of work between connection and controller is that of Linux, so that the controllers make the same
+//! decisions as Linux:
 //!
 //! - The connection owns the window, detects losses, and is in one of five [`CaState`]s. While it is in `Recovery` or
 //!   `Cwr` it lowers cwnd by proportional rate reduction (RFC 6937), unless the controller
 //!   [governs](Controller::governs_recovery) cwnd in every state, as BBR does.
-//! - The controller says where to lower it to ([`Controller::ssthresh`]), and raises it on the ACKs it is
-//!   handed ([`Controller::on_ack`]).
+//! - The controller sets the target of the reduction ([`Controller::ssthresh`]), and raises cwnd on ACKs
+//!   ([`Controller::on_ack`]).
 //!
 //! | event | Linux calls it |
 //! | --- | --- |

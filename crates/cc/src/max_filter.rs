@@ -6,13 +6,13 @@
 //!   best     second  third     best >= second >= third in value, oldest to newest
 //! ```
 //!
-//! The best sample is the answer. The other two are the best since then: when the best leaves the window, the second
+//! The best sample is the result. The other two are the best since then: when the best leaves the window, the second
 //! takes its place. So that they are spread over the window, a second sample is taken in its second quarter and a third
-//! in its second half, even if nothing was worth it. The answer is exact as long as the maximum is in the window; after
-//! it has left, it may be lower than the true maximum, but never lower than the newest sample.
+//! in its second half, even if they are low. The result is exact as long as the maximum is in the window; after it has
+//! left, it may be lower than the true maximum, but never lower than the newest sample.
 //!
-//! Source: the windowed filter by Kathleen Nichols that Linux has in `lib/win_minmax.c`. Time is whatever the caller
-//! counts in (BBR: rounds).
+//! Source: the windowed filter by Kathleen Nichols that Linux has in `lib/win_minmax.c`. The unit of time is the
+//! caller's (BBR: rounds).
 
 /// A windowed maximum over values of type `V`.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +30,7 @@ struct Sample<V> {
 }
 
 impl<V: Copy + Ord> MaxFilter<V> {
-    /// A filter over the last `length` units of time that has seen nothing but `value` at time 0.
+    /// A filter over the last `length` units of time, with `value` at time 0 as its only sample.
     pub fn new(length: u64, value: V) -> MaxFilter<V> {
         let first = Sample { at: 0, value };
         MaxFilter { length, best: first, second: first, third: first }
@@ -62,7 +62,7 @@ impl<V: Copy + Ord> MaxFilter<V> {
         self.expire(sample);
     }
 
-    /// Drops what has left the window, and takes `sample` in where the window is not yet covered.
+    /// Drops samples that have left the window, and uses `sample` for the parts of the window that have none.
     fn expire(&mut self, sample: Sample<V>) {
         let age = sample.at - self.best.at;
         if age > self.length {

@@ -1,27 +1,27 @@
-//! At which rate may BBR's packets leave?
+//! BBR's pacing rate.
 //!
-//! At the pacing gain times the bandwidth, less 1 % (draft-ietf-ccwg-bbr, 5.6.2). Until the pipe is full the rate never
-//! falls, for the first samples are of the initial window's pauses and not of the path.
+//! It is the pacing gain times the bandwidth, less 1 % (draft-ietf-ccwg-bbr, 5.6.2). Until the pipe is full the rate
+//! never falls, because the first samples measure the pauses of the initial window and not the path.
 
 use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::Span;
 
-/// What sets the pacing rate.
+/// The pacing rate.
 #[derive(Debug)]
 pub(crate) struct Pacing {
     startup_gain: Gain,
-    /// Whether the initial pacing rate knew the round-trip time.
+    /// Whether the initial pacing rate was computed with a measured round-trip time.
     has_seen_rtt: bool,
 }
 
 impl Pacing {
-    /// Nothing is paced yet.
+    /// Starts unpaced.
     pub fn new(startup_gain: Gain) -> Pacing {
         Pacing { startup_gain, has_seen_rtt: false }
     }
 
-    /// Whether the initial pacing rate knew the round-trip time.
+    /// Whether the initial pacing rate was computed with a measured round-trip time.
     pub fn has_seen_rtt(&self) -> bool {
         self.has_seen_rtt
     }

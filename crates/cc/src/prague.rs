@@ -69,7 +69,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// What can be set.
+/// Parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     rtt_virt_min: Span,
@@ -92,7 +92,7 @@ impl Settings {
 #[derive(Clone, Copy, Debug)]
 struct Reduction {
     at: Time,
-    /// By how many segments.
+    /// Number of segments.
     by: f64,
 }
 
@@ -194,7 +194,7 @@ impl Prague {
             self.cwnd += mark.by;
         }
         self.reduce(conn, 0.5);
-        // Marks of the window that had the loss ask for nothing more.
+        // Marks in the window of the loss cause no further reduction.
         self.reduction = Some(Reduction { at: conn.now, by: 0.0 });
     }
 
@@ -275,7 +275,7 @@ impl Controller for Prague {
     }
 
     fn on_state(&mut self, conn: &Conn, next: CaState, window: &mut Window, _rng: &mut dyn Rng) {
-        // A loss while the connection answers a mark: it asks for no other ssthresh.
+        // A loss while the connection responds to a mark: it requests no other ssthresh.
         if matches!(next, CaState::Recovery | CaState::Loss) && conn.state == CaState::Cwr {
             self.reduce_for_loss(conn);
             window.ssthresh = self.rounded();

@@ -1,4 +1,4 @@
-//! Reno: slow start, one segment more per round trip after it, half of it at congestion.
+//! Reno: slow start, then one segment more per round trip, and half the window at congestion.
 //!
 //! ```text
 //!   cwnd < ssthresh    cwnd += acked                   doubles per round trip
@@ -7,7 +7,7 @@
 //!   ECN mark           ssthresh = max(cwnd * beta_ecn, 2)
 //! ```
 //!
-//! Source: RFC 5681. What happens within recovery (NewReno's part, RFC 6582) is the connection's. `beta_ecn` is the
+//! Source: RFC 5681. Recovery itself (NewReno's part, RFC 6582) is handled by the connection. `beta_ecn` is the
 //! milder reduction on ECN marks of RFC 8511 (ABE), which Linux does not have.
 //!
 //! Deviations from RFC 5681, all of them Linux's: cwnd counts segments; ssthresh is half of cwnd and not of what is

@@ -33,7 +33,7 @@ use crate::{Ack, CaState, Conn, Controller, Param, Window};
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Span};
 
-/// A window has to have more samples than this: fewer may all come from ACKs that the receiver has delayed.
+/// A window needs more samples than this: fewer may all come from delayed ACKs.
 const FEW_SAMPLES: u64 = 2;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -63,7 +63,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
 ];
 
-/// How many segments may wait in queues.
+/// Thresholds for segments in queues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Thresholds {
     /// Below this cwnd grows.
@@ -79,7 +79,7 @@ pub(crate) struct Thresholds {
 pub(crate) struct Vegas {
     thresholds: Thresholds,
     increase: AdditiveIncrease,
-    /// Whether windows are judged; Reno grows cwnd otherwise.
+    /// Whether windows are evaluated; otherwise Reno grows cwnd.
     is_on: bool,
     /// Smallest round-trip time since the connection was last idle, in microseconds plus one.
     base_rtt: Option<u64>,
@@ -108,14 +108,14 @@ impl Vegas {
         }
     }
 
-    /// A window begins with what is sent next.
+    /// Starts a window with the next segment sent.
     fn begin_window(&mut self, conn: &Conn) {
         self.window_end = conn.next_bytes;
         self.window_rtt = None;
         self.samples = 0;
     }
 
-    /// Starts over: nothing that was measured counts any more.
+    /// Starts over: earlier measurements no longer count.
     fn start_over(&mut self, conn: &Conn) {
         self.is_on = true;
         self.base_rtt = None;

@@ -1,8 +1,8 @@
-//! What may a rule around BBR see and change?
+//! The interface between BBR and a rule around it.
 
 use crate::{Conn, Controller};
 
-/// What BBR takes the path for, in the kernel's words.
+/// BBR's model of the path, with the kernel's names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     /// Packets per microsecond, times 2^24.
@@ -27,20 +27,20 @@ pub(crate) trait Wrapped: Controller {
     /// Pacing gain of Startup in 256ths, as it rounds it.
     const STARTUP_GAIN: u32;
 
-    /// The part of a BDP below which little is in flight, in hundredths: below the lowest pacing gain of a flow that is
-    /// left alone.
+    /// Share of a BDP below which the volume in flight is low, in hundredths: below the lowest pacing gain of an
+    /// undisturbed flow.
     const EXPECTED_PERCENT: u64;
 
-    /// Stalls that cost at most one part in this many of the time are left to BBR, whose probing makes up for them.
+    /// Stalls that cost at most 1/N of the time are left to BBR, whose probing compensates for them.
     const MISSED_RATIO: u64;
 
-    /// What BBR takes the path for.
+    /// Returns BBR's model of the path.
     fn model(&self) -> Model;
 
     /// The pacing gain in 256ths, until BBR sets it again.
     fn set_pacing_gain(&mut self, gain: u32);
 
-    /// The smallest round-trip time is as it was: the time until the next ProbeRTT begins anew.
+    /// Confirms the smallest round-trip time: the time until the next ProbeRTT restarts.
     fn refresh_min_rtt(&mut self, conn: &Conn);
 
     /// Sets the number of Startup's rounds without growth.

@@ -1,6 +1,6 @@
-//! How large is the probing gain, when losses and queueing set it?
+//! The probing gain of `bbr_auto`, which losses and queueing set.
 //!
-//! `bbr_auto` sets the gain of each probe by what was measured since the start of the previous one:
+//! `bbr_auto` sets the gain of each probe from the measurements since the start of the previous one:
 //!
 //! ```text
 //!   least  = auto_min_gain / (1 - base)
@@ -25,7 +25,7 @@ use crate::fixed_point::Gain;
 use crate::{Ack, Param};
 use thalweg_units::Span;
 
-/// Rounds after a probe whose losses count as the probe's: losses are found a round trip after they were sent.
+/// Rounds after a probe whose losses count as the probe's: a loss is detected a round trip after the packet was sent.
 const PROBE_TAIL_ROUNDS: u32 = 2;
 
 /// log2 of the unit of shares of packets.
@@ -109,7 +109,7 @@ impl Tally {
     }
 }
 
-/// What was measured since the start of the latest probe, and the gain.
+/// Measurements since the start of the latest probe, and the gain.
 #[derive(Debug)]
 pub(super) struct AutoGain {
     response: Response,
@@ -125,7 +125,7 @@ pub(super) struct AutoGain {
 }
 
 impl AutoGain {
-    /// The rule, which begins with `gain`.
+    /// Starts with `gain`.
     pub fn new(response: Response, gain: Gain) -> AutoGain {
         let none = Tally::default();
         AutoGain {
@@ -157,7 +157,7 @@ impl AutoGain {
         }
     }
 
-    /// A probe begins: its gain.
+    /// A probe begins: returns its gain.
     pub fn on_probe(&mut self, min_rtt: Option<Span>) -> Gain {
         if self.probe.delivered > 0 {
             let base = self.cruise.share();

@@ -1,4 +1,4 @@
-//! How much is to be in flight, and how much will be?
+//! The target for data in flight, and the prediction of it.
 
 use super::state::Bbr;
 use crate::fixed_point::{Bandwidth, Gain};
@@ -11,7 +11,7 @@ pub(super) const INITIAL_CWND: Packets = Packets(10);
 /// Below this pacing rate a burst is one packet, from it on at least two.
 const SLOW_PACING_BPS: u64 = 1_200_000;
 
-/// Largest burst: what a 64 KiB packet of segmentation offload holds besides its headers.
+/// Largest burst: the payload of a 64 KiB packet of segmentation offload.
 const MAX_BURST: Bytes = Bytes(65_215);
 
 /// Largest burst in packets.
@@ -23,9 +23,9 @@ impl Bbr {
         self.min_rtt.rtt.map_or(INITIAL_CWND, |min_rtt| bw.packets_in_with_gain(min_rtt, gain))
     }
 
-    /// `target` with room for bursts: three, for one may wait in the host's queue, one be in flight and one be held
-    /// back by a receiver's offload; an even number, for delayed ACKs; two more when probing, so that a BDP below 8
-    /// packets can be probed at all.
+    /// `target` with headroom for bursts: three, since one may wait in the host's queue, one may be in flight and one
+    /// may be held back by a receiver's offload; an even number, for delayed ACKs; two more when probing, so that a BDP
+    /// below 8 packets can be probed at all.
     pub(super) fn with_headroom(&self, target: Packets, conn: &Conn, window: &Window) -> Packets {
         let with_bursts = target.0.saturating_add(3 * burst(conn, window).0);
         let even = with_bursts.saturating_add(with_bursts % 2);
@@ -33,13 +33,13 @@ impl Bbr {
         Packets(even) + Packets(probe)
     }
 
-    /// What is to be in flight so that the pipe holds `gain` times the BDP.
+    /// Returns the packets in flight with which the pipe holds `gain` times the BDP.
     pub(super) fn target_inflight(&self, bw: Bandwidth, gain: Gain, conn: &Conn, window: &Window) -> Packets {
         self.with_headroom(self.bdp(bw, gain), conn, window)
     }
 
-    /// What will be in flight when the next packet departs, if `inflight` is now: pacing may have scheduled departures
-    /// ahead, and until then packets are delivered.
+    /// Predicts the packets in flight when the next packet departs, from `inflight` now: pacing may have scheduled
+    /// departures ahead, and packets are delivered until then.
     pub(super) fn inflight_at_departure(&self, inflight: Packets, conn: &Conn, window: &Window) -> Packets {
         let delivered = self.bandwidth().packets_in(conn.next_departure.since(conn.now));
         let departing = if self.pacing_gain > Gain::UNIT { burst(conn, window) } else { Packets::ZERO };
@@ -47,7 +47,7 @@ impl Bbr {
     }
 }
 
-/// Fewest packets in a burst.
+/// Minimum number of packets in a burst.
 pub(super) fn min_burst(window: &Window) -> Packets {
     Packets(if window.pacing_rate.0 < SLOW_PACING_BPS { 1 } else { 2 })
 }

@@ -1,8 +1,8 @@
-//! How far do losses bound what is in flight?
+//! Bounds the packets in flight after losses.
 //!
 //! Linux's BBR does not respond to losses. With a threshold, a round trip that loses a larger share of its packets
-//! bounds cwnd to a share of what was in flight. A probe raises the bound by a quarter of what is acknowledged; other
-//! phases leave headroom below it. The round trip after a reduction does not count: what was lost in it was sent
+//! bounds cwnd to a share of what was in flight. A probe raises the bound by a quarter of the acknowledged packets;
+//! other phases leave headroom below it. The round trip after a reduction does not count: its lost packets were sent
 //! before.
 
 use super::settings::{LossResponse, MIN_CWND, THRESHOLD_SHIFT};
@@ -12,29 +12,29 @@ use thalweg_units::Packets;
 /// log2 of the unit of the bound.
 const BOUND_SHIFT: u32 = 8;
 
-/// What a packet that is acknowledged in a probe adds to the bound: a quarter.
+/// Increase of the bound per packet that is acknowledged in a probe: a quarter.
 const GROWTH: u64 = (1 << BOUND_SHIFT) / 4;
 
-/// The bound does not grow beyond this number of packets.
+/// Maximum of the bound, in packets.
 const MAX_BOUND: u64 = 1 << 32;
 
-/// The bound of what is in flight.
+/// The bound of packets in flight.
 #[derive(Debug)]
 pub(super) struct LossBound {
     response: LossResponse,
     /// Packets, in units of 2^-8; none before the first round trip that counts.
     bound: Option<u64>,
-    /// The most that was in flight in the round.
+    /// Maximum in flight during the round.
     peak: Packets,
-    /// The connection when the round began.
+    /// `lost` at the start of the round.
     start_lost: Packets,
     start_delivered: Packets,
-    /// Whether the round shows losses of before the reduction.
+    /// Whether the round still shows losses from before the reduction.
     is_settling: bool,
 }
 
 impl LossBound {
-    /// No bound yet.
+    /// Starts without a bound.
     pub fn new(response: LossResponse) -> LossBound {
         let none = Packets::ZERO;
         LossBound { response, bound: None, peak: none, start_lost: none, start_delivered: none, is_settling: false }
@@ -67,7 +67,7 @@ impl LossBound {
         self.start_delivered = conn.delivered;
     }
 
-    /// The most that cwnd may be. `is_probing`: in a probing phase.
+    /// Returns the maximum of cwnd. `is_probing`: in a probing phase.
     pub fn max_cwnd(&self, is_probing: bool) -> Packets {
         let Some(bound) = self.bound else { return Packets::MAX };
         let share = if is_probing { 256 } else { 256 - self.response.headroom.raw() };

@@ -9,21 +9,21 @@ use thalweg_units::Span;
 pub(super) struct MinRtt {
     /// The minimum in whole microseconds; none before the first sample.
     pub rtt: Option<Span>,
-    /// When it was seen, or last confirmed by ProbeRTT.
+    /// Time of the sample, or of its latest confirmation by ProbeRTT.
     pub(super) seen_at: Jiffies,
-    /// When cwnd has been low for long enough; none until what is in flight has drained.
+    /// Time at which ProbeRTT may end; `None` until the pipe has drained.
     pub(super) done_at: Option<Jiffies>,
     /// Whether a round has passed with cwnd low.
     pub(super) is_round_done: bool,
 }
 
 impl MinRtt {
-    /// Begins with what the connection knows.
+    /// Starts with the connection's RTT.
     pub fn new(conn: &Conn) -> MinRtt {
         MinRtt { rtt: conn.min_rtt.map(whole_micros), seen_at: conn.jiffies, ..MinRtt::default() }
     }
 
-    /// The members of `struct bbr` that are kept here.
+    /// The members of `struct bbr` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("min_rtt_us", self.rtt.map_or(u64::from(u32::MAX), Span::as_micros));
         take("min_rtt_stamp", self.seen_at.0);

@@ -1,9 +1,9 @@
 //! BBR, version 1: a model of the path, bandwidth and round-trip time, instead of losses.
 //!
 //! The rate of delivery is at most the bottleneck's bandwidth; the round-trip time is at least that of the empty path.
-//! The maximum of the one and the minimum of the other, seen at different times, make the bandwidth-delay product
-//! (BDP): what fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP in flight, at most
-//! two.
+//! The maximum of the former and the minimum of the latter, measured at different times, give the bandwidth-delay
+//! product (BDP): the data that fills the pipe without a queue. BBR paces at the bandwidth and keeps about one BDP in
+//! flight, at most two.
 //!
 //! ```text
 //!             |
@@ -109,7 +109,7 @@ impl Bbr {
         }
         self.look_for_policer(conn, ack.lost > Packets::ZERO, sample.is_app_limited, rng);
         let bw = Bandwidth::of(sample.delivered, interval);
-        // What the application limited may be slower than the path, but never faster.
+        // An application-limited sample may be lower than the bandwidth, but never higher.
         if !sample.is_app_limited || bw >= self.max_bw.max() {
             self.max_bw.update(self.max_bw_clock.ticks, bw);
         }
@@ -161,7 +161,7 @@ impl Bbr {
         is_full_length || inflight <= target(Gain::UNIT)
     }
 
-    /// Leaves Startup when the pipe is full, and Drain when the queue is gone.
+    /// Leaves Startup when the pipe is full, and Drain when the queue is empty.
     fn update_startup(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
         if self.round.is_start && ack.rate.is_some_and(|sample| !sample.is_app_limited) {
             self.full_pipe.on_round(self.max_bw.max());
@@ -234,7 +234,7 @@ impl Controller for Bbr {
         self.set_cwnd(conn, ack, bw, self.cwnd_gain, window);
     }
 
-    /// BBR does not lower cwnd on congestion; it keeps it for afterwards.
+    /// BBR does not lower cwnd on congestion; it saves cwnd for the time after recovery.
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.save_cwnd(window);
         window.ssthresh
@@ -246,7 +246,7 @@ impl Controller for Bbr {
         }
         self.recovery.prior_state = CaState::Loss;
         self.full_pipe.forget_baseline();
-        // A timeout takes at least a round trip.
+        // A timeout lasts at least a round trip.
         self.round.is_start = true;
         self.look_for_policer(conn, true, false, rng);
     }
@@ -258,7 +258,7 @@ impl Controller for Bbr {
         self.is_restarting = true;
         self.aggregation.begin(conn.now);
         match self.mode {
-            // The queue is gone: the bandwidth itself fills the pipe again without making one.
+            // The queue is empty: sending at the bandwidth refills the pipe without a queue.
             Mode::ProbeBw => {
                 let bw = self.bandwidth();
                 self.pacing.set(conn, bw, Gain::UNIT, self.full_pipe.is_reached, window);
@@ -268,7 +268,7 @@ impl Controller for Bbr {
         }
     }
 
-    /// The losses were none: growth and policer are looked for afresh. cwnd was not lowered for good.
+    /// The losses were spurious: the searches for growth and for a policer restart. cwnd was not lowered permanently.
     fn undo(&mut self, conn: &Conn, _prior_cwnd: Packets, window: &Window) -> Packets {
         self.full_pipe.restart();
         self.policer.reset(conn);

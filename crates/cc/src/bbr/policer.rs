@@ -1,4 +1,4 @@
-//! Does a policer limit the rate?
+//! Detects a policer that limits the rate.
 //!
 //! A token-bucket policer lets a burst pass and then drops what exceeds its rate: BBR would probe, be dropped, and
 //! probe again. If two consecutive intervals of 4 to 16 rounds, each delimited by losses, both lose about a fifth of
@@ -16,7 +16,7 @@ use crate::Conn;
 use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::{Packets, Span};
 
-/// Fewest rounds in an interval, and most.
+/// Minimum and maximum number of rounds in an interval.
 const MIN_ROUNDS: u32 = 4;
 const MAX_ROUNDS: u32 = 4 * MIN_ROUNDS;
 
@@ -32,14 +32,14 @@ const HOLD_ROUNDS: u32 = 48;
 /// Longest interval: 2^32 microseconds.
 const MAX_INTERVAL_MS: u64 = 4_294_967;
 
-/// What became of the search.
+/// Result of the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Finding {
     /// Nothing changed.
     Nothing,
     /// A policer was found: its rate is used from now on.
     Found,
-    /// The policer's rate was used for long enough.
+    /// The time for which the policer's rate is used has passed.
     HeldLongEnough,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Policer {
     rounds: u32,
     /// Rate of the previous interval; zero if there was none.
     bw: Bandwidth,
-    /// The connection when the interval began.
+    /// The connection's state when the interval began.
     start_ms: u64,
     start_delivered: Packets,
     start_lost: Packets,
@@ -79,13 +79,13 @@ impl Policer {
         self.is_in_use.then_some(self.bw)
     }
 
-    /// Forgets everything; an interval begins with the next loss.
+    /// Resets the search; an interval begins with the next loss.
     pub fn reset(&mut self, conn: &Conn) {
         *self = Policer::default();
         self.begin_interval(conn);
     }
 
-    /// Looks at an ACK.
+    /// Updates the search with an ACK.
     pub fn update(&mut self, conn: &Conn, evidence: Evidence) -> Finding {
         if self.is_in_use {
             return self.hold(conn, evidence);
@@ -112,14 +112,14 @@ impl Policer {
             self.reset(conn);
             return Finding::Nothing;
         }
-        // An interval ends with a loss too, so that it holds whole buckets.
+        // An interval also ends with a loss, so that it covers whole buckets.
         if !evidence.has_loss {
             return Finding::Nothing;
         }
         self.end_interval(conn)
     }
 
-    /// The members of `struct bbr` that are kept here.
+    /// The members of `struct bbr` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("lt_is_sampling", u64::from(self.is_sampling));
         take("lt_rtt_cnt", u64::from(self.rounds));

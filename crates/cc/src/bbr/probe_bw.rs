@@ -1,16 +1,16 @@
-//! Is there more bandwidth?
+//! ProbeBW: the cycle that probes for more bandwidth.
 //!
-//! ProbeBW cycles through phases of pacing gain: one that probes by sending faster, one that drains the queue which
-//! that made, and then it cruises. Linux cruises for six phases:
+//! ProbeBW cycles through phases of pacing gain: one that probes by sending faster, one that drains the resulting
+//! queue, and then cruising phases. Linux cruises for six phases:
 //!
 //! ```text
 //!   gain  1.25  0.75  1  1  1  1  1  1
 //!   phase   0     1   2  3  4  5  6  7
 //! ```
 //!
-//! A phase lasts one minimum round-trip time; the probe lasts longer until the pipe holds as much more as it asks for
-//! or packets are lost, the drain ends sooner when the queue is gone. Flows enter at a random phase other than the
-//! drain, so that those that share a bottleneck do not probe together.
+//! A phase lasts one minimum round-trip time; the probe lasts until the data in flight has reached its gain or packets
+//! are lost, the drain ends early when the queue is empty. Flows enter at a random phase other than the drain, so that
+//! those that share a bottleneck do not probe together.
 //!
 //! With the clock [`Clock::Time`] a single cruising phase lasts until the next probe is due.
 
@@ -26,7 +26,7 @@ const PROBE: u64 = 0;
 const DRAIN: u64 = 1;
 const CRUISE: u64 = 2;
 
-/// What counts the time from one probe to the next.
+/// Clock for the time from one probe to the next.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Clock {
     /// This number of cruising phases of a minimum round-trip time each.
@@ -77,12 +77,12 @@ pub(super) struct Cycle {
     phases: u64,
     /// Whether the drain's gain is 2 minus the probe's, and changes with it.
     does_drain_follow: bool,
-    /// When the next probe is due by the clock that counts time, in whole microseconds as Linux's clock.
+    /// Time of the next probe with the time clock, in whole microseconds like Linux's clock.
     next_probe_us: u64,
 }
 
 impl Cycle {
-    /// A cycle that has not begun.
+    /// Makes a cycle that has not begun.
     pub fn new(probing: Probing) -> Cycle {
         let phases = phases(probing.clock);
         let does_drain_follow = probing.drain == probing.probe.complement();
@@ -98,7 +98,7 @@ impl Cycle {
         }
     }
 
-    /// Sets the gain of the probing phase. The drain's follows it unless it was set to something else.
+    /// Sets the gain of the probing phase. The drain's gain follows it unless it was set explicitly.
     pub fn set_probe_gain(&mut self, gain: Gain) {
         if self.does_drain_follow {
             self.probing.drain = gain.complement();
@@ -106,18 +106,18 @@ impl Cycle {
         self.probing.probe = gain;
     }
 
-    /// The members of `struct bbr` that are kept here.
+    /// The members of `struct bbr` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("cycle_idx", self.phase);
         take("cycle_mstamp", self.phase_start.as_micros());
     }
 
-    /// Whether the phase is the one that probes.
+    /// Whether the phase is the probing phase.
     pub fn is_probing(&self) -> bool {
         self.phase == PROBE
     }
 
-    /// Whether the phase is one that cruises, and `gain` the gain of these.
+    /// Whether the phase is a cruising phase, with `gain` as the cruising gain.
     pub fn is_cruising_at(&self, gain: Gain) -> bool {
         self.phase >= CRUISE && gain == self.probing.cruise
     }
@@ -151,8 +151,8 @@ impl Cycle {
         }
     }
 
-    /// Whether the phase has lasted longer than the minimum round-trip time; when cruising by the clock that counts
-    /// time, whether the next probe is due.
+    /// Whether the phase has lasted longer than the minimum round-trip time; when cruising with the time clock, whether
+    /// the next probe is due.
     pub fn is_full_length(&self, now: Time, min_rtt: Option<Span>) -> bool {
         if self.phase >= CRUISE && matches!(self.probing.clock, Clock::Time(_)) {
             return now.as_micros() >= self.next_probe_us;
@@ -169,8 +169,8 @@ fn phases(clock: Clock) -> u64 {
     }
 }
 
-/// The clock of the bandwidth's maximum, which lasts for 10 of its ticks. Linux's ticks once a round. Where probes are
-/// further apart it ticks less often, so that the maximum holds a probe.
+/// The clock of the bandwidth's maximum filter, whose window is 10 ticks. In Linux it ticks once a round. If probes are
+/// further apart it ticks less often, so that the window includes a probe.
 #[derive(Debug)]
 pub(super) struct BandwidthClock {
     /// Ticks so far.

@@ -1,8 +1,8 @@
-//! What is the round-trip time without queues?
+//! ProbeRTT: measures the round-trip time without queues.
 //!
-//! The smallest of the last 10 s. If nothing as small was seen for that long, ProbeRTT lowers cwnd to 4 packets for at
-//! least 200 ms and one round (all of these can be set), so that the queue drains and the path shows its round-trip
-//! time again; flows that share a bottleneck fall into step with one another.
+//! The estimate is the minimum of the last 10 s. If it was not measured again for that long, ProbeRTT lowers cwnd to 4
+//! packets for at least 200 ms and one round (all of these can be set), so that the queue drains and the path shows its
+//! round-trip time again; flows that share a bottleneck synchronize.
 
 use super::min_rtt::whole_micros;
 use super::state::{Bbr, Mode};
@@ -12,7 +12,7 @@ use rand_core::Rng;
 use thalweg_units::{Packets, Time};
 
 impl Bbr {
-    /// Takes the ACK's round-trip time into the minimum; enters, keeps up and leaves ProbeRTT.
+    /// Updates the minimum with the ACK's round-trip time; enters, continues and leaves ProbeRTT.
     pub(super) fn update_min_rtt(&mut self, conn: &Conn, ack: &Ack, window: &mut Window, rng: &mut dyn Rng) {
         let now = conn.jiffies;
         let is_expired = now > self.min_rtt.seen_at + conn.hz.covering(self.settings.probe_rtt.interval);
@@ -61,7 +61,7 @@ impl Bbr {
         }
     }
 
-    /// Restores cwnd and goes back to Startup or ProbeBW, if cwnd has been low for long enough.
+    /// Restores cwnd and returns to Startup or ProbeBW, if cwnd has been low for long enough.
     pub(super) fn leave_probe_rtt_when_due(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         let now = conn.jiffies;
         if self.min_rtt.done_at.is_none_or(|done_at| now <= done_at) {

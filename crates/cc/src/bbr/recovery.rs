@@ -1,14 +1,14 @@
-//! What cwnd has to do with loss recovery.
+//! cwnd during loss recovery.
 
 use crate::CaState;
 use thalweg_units::Packets;
 
-/// What cwnd has to do with loss recovery.
+/// State of cwnd during loss recovery.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     /// The state of recovery at the previous ACK.
     pub prior_state: CaState,
-    /// Whether a packet leaves only for each that arrives.
+    /// Whether one packet is sent per delivered packet (packet conservation).
     pub is_conserving: bool,
     /// cwnd before recovery or ProbeRTT.
     pub prior_cwnd: Packets,
@@ -20,7 +20,7 @@ pub(super) fn is_recovering(state: CaState) -> bool {
 }
 
 impl Recovery {
-    /// The members of `struct bbr` that are kept here.
+    /// The members of `struct bbr` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("prev_ca_state", self.prior_state as u64);
         take("packet_conservation", u64::from(self.is_conserving));

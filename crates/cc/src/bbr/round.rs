@@ -1,4 +1,4 @@
-//! When has a round trip passed?
+//! Counts round trips.
 //!
 //! Rounds are counted in packets, not in time: one ends when a packet is acknowledged that was sent after the previous
 //! one had ended. So a round lasts one round trip, queueing included.
@@ -27,13 +27,13 @@ impl Round {
         }
     }
 
-    /// The members of `struct bbr` that are kept here.
+    /// The members of `struct bbr` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("next_rtt_delivered", self.end_delivered.0);
         take("round_start", u64::from(self.is_start));
     }
 
-    /// Lets the round end one round trip from now.
+    /// Makes the round end one round trip from now.
     pub fn restart(&mut self, conn: &Conn) {
         self.end_delivered = conn.delivered;
     }

@@ -1,19 +1,19 @@
-//! What can be set, and what Linux has.
+//! Parameters of BBR, and Linux's values.
 //!
-//! With its default each parameter leaves BBR as Linux has it, bit for bit. Gains are kept in Linux's 256ths.
+//! With its default, each parameter leaves BBR as in Linux, bit for bit. Gains are stored in Linux's 256ths.
 
 use super::probe_bw::{Clock, Probing};
 use crate::Param;
 use crate::fixed_point::Gain;
 use thalweg_units::{Packets, Span};
 
-/// cwnd never stays below this but after losses: enough to keep a receiver that delays ACKs answering.
+/// Minimum of cwnd, except after losses: enough to keep ACKs coming from a receiver that delays them.
 pub(super) const MIN_CWND: Packets = Packets(4);
 
 /// log2 of the unit of the threshold of losses.
 pub(super) const THRESHOLD_SHIFT: u32 = 16;
 
-/// The lowest pacing gain of a phase: below it a slow path would wait for seconds until the next packet may leave.
+/// Minimum pacing gain of a phase: below it, a slow path would wait for seconds until the next packet may leave.
 const MIN_GAIN: f64 = 0.1;
 
 pub(crate) const PARAMS: &[Param] = &[
@@ -149,13 +149,13 @@ pub(crate) struct Settings {
 pub(super) struct LossResponse {
     /// Share of packets above which a round trip counts, in units of 2^-16.
     pub threshold: u64,
-    /// The bound as a share of what was in flight.
+    /// The bound as a share of the packets in flight.
     pub beta: Gain,
-    /// Share of the bound that stays free except while probing.
+    /// Share of the bound that is left free except while probing.
     pub headroom: Gain,
 }
 
-/// When ProbeRTT begins, and what it does.
+/// Start and actions of ProbeRTT.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ProbeRtt {
     /// For how long a minimum of the round-trip time counts.
@@ -195,7 +195,7 @@ impl Settings {
     }
 }
 
-/// A parameter as the eBPF programs `bbr_tuned` and `bbr_auto` take it.
+/// A parameter in the format of the eBPF programs `bbr_tuned` and `bbr_auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
     /// The parameter.

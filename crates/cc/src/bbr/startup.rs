@@ -1,18 +1,18 @@
-//! Is the pipe full?
+//! Detects whether the pipe is full.
 //!
-//! Startup sends ever faster while the bandwidth grows by a quarter per round. When it has not for three rounds, the
-//! pipe is deemed full: one round in which the queue fills, and two in case it was the receive window's growth, another
-//! flow or a burst of ACKs that hid the bandwidth. Rounds in which the application limited the rate say nothing.
+//! Startup increases its rate while the bandwidth grows by a quarter per round. After three rounds without that growth,
+//! the pipe counts as full: one round in which the queue fills, and two in case the growth of the receive window,
+//! another flow or a burst of ACKs hid the bandwidth. Rounds in which the application limited the rate do not count.
 
 use crate::fixed_point::{Bandwidth, Gain};
 
-/// Rounds without growth that make a full pipe.
+/// Rounds without growth after which the pipe counts as full.
 const ROUNDS: u32 = 3;
 
-/// The search for the end of the growth.
+/// Detects the end of the growth.
 #[derive(Debug, Default)]
 pub(super) struct FullPipe {
-    /// Whether the pipe was found to be full. It stays so for the rest of the connection.
+    /// Whether the pipe was found to be full, which holds for the rest of the connection.
     pub is_reached: bool,
     /// The bandwidth that growth is measured from.
     baseline: Bandwidth,
@@ -35,19 +35,19 @@ impl FullPipe {
         self.is_reached = self.rounds >= ROUNDS;
     }
 
-    /// The members of `struct bbr` that are kept here.
+    /// The members of `struct bbr` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("full_bw_reached", u64::from(self.is_reached));
         take("full_bw", self.baseline.raw());
         take("full_bw_cnt", u64::from(self.rounds));
     }
 
-    /// The next round sets the baseline anew, and counts from none again.
+    /// The next round sets a new baseline, and counting restarts at zero.
     pub fn forget_baseline(&mut self) {
         self.baseline = Bandwidth::ZERO;
     }
 
-    /// The search begins anew, if it is not over.
+    /// Restarts the search, unless it is over.
     pub fn restart(&mut self) {
         self.baseline = Bandwidth::ZERO;
         self.rounds = 0;

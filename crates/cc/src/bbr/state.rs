@@ -14,7 +14,7 @@ use crate::fixed_point::{Bandwidth, Gain};
 use crate::max_filter::MaxFilter;
 use crate::pacing::Pacing;
 
-/// What BBR is doing.
+/// State of BBR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Mode {
     #[default]
@@ -41,9 +41,9 @@ pub(crate) struct Bbr {
     pub(super) min_rtt: MinRtt,
     pub(super) recovery: Recovery,
     pub(super) loss_bound: LossBound,
-    /// What sets the probing gain, in `bbr_auto`.
+    /// Rule that sets the probing gain, in `bbr_auto`.
     pub(super) auto_gain: Option<AutoGain>,
-    /// Whether nothing was delivered yet since the application paused.
+    /// Whether nothing has been delivered yet since the application paused.
     pub(super) is_restarting: bool,
     pub(super) pacing: Pacing,
 }
@@ -83,7 +83,7 @@ impl Bbr {
         self.mode == Mode::ProbeBw && self.cycle.is_probing()
     }
 
-    /// The bandwidth that BBR goes by.
+    /// Returns the bandwidth estimate in use.
     pub(super) fn bandwidth(&self) -> Bandwidth {
         self.policer.bandwidth().unwrap_or(self.max_bw.max())
     }

@@ -1,9 +1,9 @@
-//! How large is cwnd?
+//! The congestion window.
 //!
-//! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches. It grows towards that by
-//! what is acknowledged. Losses do not lower it below what is delivered: in the first round of recovery a packet leaves
-//! for each that arrives (packet conservation), then cwnd grows again, and after recovery it is what it was, unless
-//! losses are set to bound it.
+//! cwnd is at most cwnd_gain times the BDP, with headroom for bursts and for aggregated ACKs. It grows towards that by
+//! the acknowledged packets. Losses do not lower it below the delivered packets: in the first round of recovery one
+//! packet is sent per delivered packet (packet conservation), then cwnd grows again, and after recovery its earlier
+//! value is restored, unless a bound on losses is configured.
 
 use super::inflight::INITIAL_CWND;
 use super::recovery::is_recovering;
@@ -14,7 +14,7 @@ use crate::{Ack, CaState, Conn, Window};
 use thalweg_units::Packets;
 
 impl Bbr {
-    /// Keeps cwnd for the time after recovery or ProbeRTT.
+    /// Saves cwnd for the time after recovery or ProbeRTT.
     pub(super) fn save_cwnd(&mut self, window: &Window) {
         let is_undisturbed = !is_recovering(self.recovery.prior_state) && self.mode != Mode::ProbeRtt;
         let kept = if is_undisturbed { Packets::ZERO } else { self.recovery.prior_cwnd };

@@ -1,4 +1,4 @@
-//! What a rule around BBR sees and changes.
+//! The interface of BBR for a rule around it.
 
 use super::state::Bbr;
 use crate::Conn;

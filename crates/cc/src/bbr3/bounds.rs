@@ -6,10 +6,10 @@ use thalweg_units::Packets;
 /// The fraction of losses that is too much, in 256ths: 2 % (2.8, LossThresh).
 pub(super) const LOSS_THRESHOLD: u64 = 256 * 2 / 100;
 
-/// What a response to loss leaves, in 256ths: 70 % (2.8, Beta).
+/// Share that remains after a response to loss, in 256ths: 70 % (2.8, Beta).
 pub(super) const BETA: u64 = 256 - 256 * 30 / 100;
 
-/// Bounds until the next probe; none: no loss since the last.
+/// Bounds until the next probe; `None`: no loss since the last probe.
 #[derive(Debug, Default)]
 pub(super) struct ShortTerm {
     pub bw: Option<Bandwidth>,

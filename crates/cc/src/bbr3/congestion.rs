@@ -1,4 +1,4 @@
-//! What follows from losses and marks? (5.5.10)
+//! Responses to losses and marks (5.5.10).
 
 use super::bounds::LOSS_THRESHOLD;
 use super::sample::Sample;
@@ -7,12 +7,12 @@ use crate::{Conn, Window};
 use thalweg_units::Packets;
 
 impl Bbr3 {
-    /// Takes bandwidth and losses; at the end of a round, draws the conclusions (UpdateCongestionSignals).
+    /// Updates bandwidth and losses; at the end of a round, adapts the model (UpdateCongestionSignals).
     pub(super) fn update_congestion_signals(&mut self, sample: &Sample, window: &Window) {
         if !sample.is_observation() {
             return;
         }
-        // What the application limited may be slower than the path, but never faster (5.5.4).
+        // An application-limited sample may be lower than the bandwidth, but never higher (5.5.4).
         if !sample.is_app_limited || sample.bw >= self.max_bw.max() {
             self.max_bw.update(sample.bw);
         }
@@ -24,7 +24,7 @@ impl Bbr3 {
         }
     }
 
-    /// Something was lost (5.5.10.2, NoteLoss).
+    /// Records a loss (5.5.10.2, NoteLoss).
     pub(super) fn note_loss(&mut self, conn: &Conn, window: &Window) {
         if !self.signals.is_loss_in_round {
             self.signals.end_delivered = conn.delivered;
@@ -36,7 +36,8 @@ impl Bbr3 {
         self.signals.is_loss_in_cycle = true;
     }
 
-    /// Whether so much was lost, of so much in flight, that it was too much (5.5.10.2, IsInflightTooHigh): above 2 %.
+    /// Whether the loss ratio is too high (5.5.10.2, IsInflightTooHigh): above 2 % of the packets in flight at the
+    /// transmission.
     pub(super) fn is_loss_too_high(lost: Packets, inflight_at_send: Packets) -> bool {
         lost.0 > 0 && inflight_at_send.0 > 0 && lost.0 > (inflight_at_send.0 * LOSS_THRESHOLD) >> 8
     }

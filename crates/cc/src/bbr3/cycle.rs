@@ -1,4 +1,4 @@
-//! The phases of ProbeBW, and what is being acknowledged meanwhile.
+//! The phases of ProbeBW, and the position of the acknowledged packets in them.
 
 use thalweg_units::{Packets, Span, Time};
 
@@ -16,15 +16,15 @@ pub(super) enum Phase {
 #[derive(Debug, Default)]
 pub(super) struct Cycle {
     pub phase: Phase,
-    /// When the phase Down, or Up, began.
+    /// Start of the phase Down, or Up.
     pub start: Time,
-    /// From the start of Down to the next probe.
+    /// Time from the start of Down to the next probe.
     pub wait: Span,
-    /// Whether a probe's samples may be among what is acknowledged.
+    /// Whether the acknowledged packets may include a probe's samples.
     pub is_probe_sample: bool,
-    /// Whether the last probe met too much loss.
+    /// Whether the last probe caused too much loss.
     pub was_too_high: bool,
-    /// Whether the last probe ended early because of that one.
+    /// Whether the last probe ended early because of the one before.
     pub was_cautious: bool,
     pub ack_phase: AckPhase,
     /// Rounds of the present probe.
@@ -36,7 +36,7 @@ pub(super) struct Cycle {
 }
 
 impl Cycle {
-    /// Whether the phase lets more be in flight than before.
+    /// Whether the phase increases the packets in flight.
     pub fn is_raising(&self) -> bool {
         matches!(self.phase, Phase::Refill | Phase::Up)
     }
@@ -46,18 +46,18 @@ impl Cycle {
     }
 }
 
-/// What is being acknowledged, with regard to probes (2.14).
+/// Position of the acknowledged packets relative to a probe (2.14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
-    /// Nothing of a probe.
+    /// Unrelated to a probe.
     #[default]
     Init,
-    /// What was sent before the refilling round.
+    /// Sent before the refilling round.
     Refilling,
-    /// What was sent before the probe.
+    /// Sent before the probe.
     ProbeStarting,
-    /// What was sent during the probe.
+    /// Sent during the probe.
     ProbeFeedback,
-    /// The last of it.
+    /// The end of the probe's packets.
     ProbeStopping,
 }

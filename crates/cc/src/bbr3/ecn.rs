@@ -1,8 +1,9 @@
-//! What do marks say where they are meant for a shallow queue?
+//! The response to ECN marks with a shallow threshold.
 //!
-//! Linux answers marks on routes that are known to mark at a shallow threshold, for connections with a smallest
-//! round-trip time of up to 5 ms. The volume falls by a third of the smoothed fraction of marked packets per round;
-//! more than half of them marked ends Startup after two rounds, and a probe at once. The draft leaves ECN out (3.7).
+//! Linux responds to marks on routes that are configured to mark at a shallow threshold, for connections with a minimum
+//! round-trip time of up to 5 ms. The volume in flight falls by a third of the smoothed fraction of marked packets per
+//! round; more than half of the packets marked ends Startup after two rounds, and a probe at once. The draft does not
+//! cover ECN (3.7).
 
 use super::sample::Sample;
 use super::state::Bbr3;
@@ -48,7 +49,7 @@ impl Bbr3 {
         }
     }
 
-    /// Whether a probe has met too many marks.
+    /// Whether a probe has caused too many marks.
     pub(super) fn are_marks_too_many(&self, sample: &Sample) -> bool {
         self.ecn.is_eligible && sample.delivered_ce.0 > (sample.delivered.0 * THRESHOLD) >> 8
     }

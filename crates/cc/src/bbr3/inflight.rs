@@ -1,4 +1,4 @@
-//! How much is to be in flight, and how much will be? (5.6.4.2)
+//! The target for packets in flight, and the prediction of them (5.6.4.2).
 
 use super::cycle::Phase;
 use super::state::{Bbr3, MIN_CWND, Mode};
@@ -6,14 +6,14 @@ use crate::fixed_point::{Bandwidth, Gain};
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Packets, Span};
 
-/// Largest burst: what a 64 KiB packet of segmentation offload holds besides its headers.
+/// Largest burst: the payload of a 64 KiB packet of segmentation offload.
 const MAX_BURST: Bytes = Bytes(65_215);
 
-/// What short paths add to a burst is halved for every 512 us of round-trip time.
+/// The addition to a burst on short paths is halved for every 512 us of round-trip time.
 const BURST_BY_RTT: u64 = 1 << 16;
 const RTT_SHIFT: u32 = 9;
 
-/// Fewest packets in a burst.
+/// Minimum number of packets in a burst.
 const MIN_BURST: u64 = 2;
 
 impl Bbr3 {
@@ -29,12 +29,12 @@ impl Bbr3 {
         target.max(Packets(3 * self.burst(conn, window).0)).max(MIN_CWND) + Packets(probe)
     }
 
-    /// What is to be in flight so that the pipe holds `gain` times the BDP (Inflight).
+    /// Returns the packets in flight with which the pipe holds `gain` times the BDP (Inflight).
     pub(super) fn target_inflight(&self, bw: Bandwidth, gain: Gain, conn: &Conn, window: &Window) -> Packets {
         self.with_bursts(self.bdp(bw, gain), conn, window)
     }
 
-    /// What is wanted in flight: the BDP, unless congestion has cut cwnd (TargetInflight).
+    /// Returns the target for packets in flight: the BDP, unless congestion has reduced cwnd (TargetInflight).
     pub(super) fn response_target(&self, conn: &Conn, window: &Window) -> Packets {
         let bw = self.bandwidth();
         let bdp = if self.variant.targets_with_bursts {
@@ -45,8 +45,8 @@ impl Bbr3 {
         bdp.min(window.cwnd)
     }
 
-    /// What will be in flight when the next packet departs, if `inflight` is now: pacing may have scheduled departures
-    /// ahead, and until then packets are delivered.
+    /// Predicts the packets in flight when the next packet departs, from `inflight` now: pacing may have scheduled
+    /// departures ahead, and packets are delivered until then.
     pub(super) fn inflight_at_departure(&self, inflight: Packets, conn: &Conn, window: &Window) -> Packets {
         let delivered = self.bandwidth().packets_in(conn.next_departure.since(conn.now));
         let departing = if self.pacing_gain > Gain::UNIT { self.burst(conn, window) } else { Packets::ZERO };

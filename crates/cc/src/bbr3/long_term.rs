@@ -1,8 +1,8 @@
-//! How much may be in flight without much loss? (5.3.3.9, 5.5.10.2)
+//! The long-term bound of packets in flight (5.3.3.9, 5.5.10.2).
 //!
 //! A probe that loses more than 2 % sets the bound to the volume that was in flight when the loss passed that
 //! threshold, at least 70 % of the BDP. Later probes raise it: by one packet in the first round, by 2, 4, 8 in the
-//! next. Whatever was in flight in any phase without much loss raises it, too.
+//! next. In every phase, a larger volume in flight without much loss raises it too.
 
 use super::bounds::{BETA, LOSS_THRESHOLD};
 use super::cycle::{AckPhase, Phase};
@@ -12,7 +12,7 @@ use crate::{Conn, LostSegment, Window};
 use rand_core::Rng;
 use thalweg_units::Packets;
 
-/// The part of the bound that is left to others, in 256ths: 15 % (2.8, Headroom).
+/// Share of the bound that is left to other flows, in 256ths: 15 % (2.8, Headroom).
 const HEADROOM: u64 = 256 * 15 / 100;
 
 /// The slope of the bound doubles for this many rounds.
@@ -94,7 +94,7 @@ impl Bbr3 {
     ) {
         self.cycle.was_too_high = true;
         self.cycle.is_probe_sample = false;
-        // What the application limited has not searched for the bound.
+        // An application-limited sample does not test the bound.
         if !is_app_limited {
             let floor = Packets((self.response_target(conn, window).0 * BETA) >> 8);
             self.long_term = Some(inflight.max(floor));
@@ -130,7 +130,7 @@ impl Bbr3 {
         self.cycle.acked_per_increment = Some(Packets((window.cwnd.0 / growth).max(1)));
     }
 
-    /// The bound less what is left to others (InflightWithHeadroom); none if there is no bound.
+    /// The bound less the share for other flows (InflightWithHeadroom); `None` if there is no bound.
     pub(super) fn long_term_with_headroom(&self) -> Option<Packets> {
         let bound = self.long_term?;
         let headroom = Packets(((bound.0 * HEADROOM) >> 8).max(1));

@@ -5,15 +5,15 @@ use thalweg_units::Packets;
 /// The smoothed fraction of packets that are marked.
 #[derive(Debug)]
 pub(super) struct MarkFraction {
-    /// Whether marks come from a shallow queue.
+    /// Whether the marks come from a shallow queue.
     pub is_low: bool,
-    /// Whether they are answered.
+    /// Whether BBR responds to them.
     pub is_eligible: bool,
     /// In 256ths.
     pub fraction: u64,
     /// Rounds of Startup with too many marks.
     pub startup_rounds: u32,
-    /// Delivered, and marked, when it was last computed.
+    /// Delivered and marked packets at the last computation.
     pub delivered: Packets,
     pub marked: Packets,
 }

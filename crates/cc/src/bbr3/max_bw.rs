@@ -1,7 +1,7 @@
-//! What is the highest bandwidth of the last two probes? (5.5.2 to 5.5.6)
+//! The maximum bandwidth of the last two probes (5.5.2 to 5.5.6).
 //!
-//! The maximum of all samples since the end of the last probe but one. The window moves one round after a probe has
-//! ended, when its samples have come.
+//! This is the maximum of all samples since the end of the last probe but one. The window advances one round after a
+//! probe has ended, when its samples have arrived.
 
 use crate::fixed_point::Bandwidth;
 
@@ -23,7 +23,7 @@ impl MaxBandwidth {
         self.present = self.present.max(bw);
     }
 
-    /// The next cycle begins. Without a sample in this one, the older one is kept.
+    /// Starts the next cycle. Without a sample in this one, the older one is kept.
     pub fn advance(&mut self) {
         if self.present != Bandwidth::ZERO {
             self.previous = self.present;

@@ -20,20 +20,20 @@ pub(super) struct MinRtt {
     /// The minimum since the last ProbeRTT.
     recent: Option<Span>,
     pub recent_at: Jiffies,
-    /// When little has been in flight for long enough; none until what was in flight has drained.
+    /// Time at which ProbeRTT may end; `None` until the pipe has drained.
     pub done_at: Option<Jiffies>,
     /// Whether a round has passed meanwhile.
     pub is_round_done: bool,
 }
 
 impl MinRtt {
-    /// Begins with what the connection knows.
+    /// Starts with the connection's RTT.
     pub fn new(conn: &Conn) -> MinRtt {
         let rtt = conn.min_rtt.map(whole_micros);
         MinRtt { rtt, seen_at: conn.jiffies, recent: rtt, recent_at: conn.jiffies, ..MinRtt::default() }
     }
 
-    /// The minima have just been confirmed.
+    /// Confirms the minima.
     pub fn refresh(&mut self, now: Jiffies) {
         self.seen_at = now;
         self.recent_at = now;

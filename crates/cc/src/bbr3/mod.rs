@@ -1,10 +1,10 @@
-//! BBR, version 3: a model of the path with two more dimensions than version 1, how much it holds without loss and what
-//! it delivers at present.
+//! BBR, version 3: a model of the path with two more dimensions than version 1: the volume that the path holds without
+//! loss, and its present delivery.
 //!
-//! The long-term model says what the path can do: the highest bandwidth of the last two probes, the smallest round-trip
-//! time, and the volume at which a probe met too much loss. The short-term model says what it does now: after a loss
-//! outside of a probe, rate and volume fall by 30 % per round trip, but not below what is being delivered. The next
-//! probe forgets the short-term model.
+//! The long-term model describes the capacity of the path: the highest bandwidth of the last two probes, the smallest
+//! round-trip time, and the volume at which a probe caused too much loss. The short-term model describes its present
+//! state: after a loss outside of a probe, rate and volume fall by 30 % per round trip, but not below the delivered
+//! rate and volume. The next probe resets the short-term model.
 //!
 //! ```text
 //!             |
@@ -132,8 +132,8 @@ impl Bbr3 {
         self.update_min_rtt(conn, sample, window, rng);
     }
 
-    /// As Linux does where the application limits what is sent and nothing suggests congestion: only time can have
-    /// changed anything. Returns whether the model is up to date then, and whether rate and cwnd are, too.
+    /// Linux's shortcut: if the application limits the sender and there is no sign of congestion, only time can have
+    /// changed the state. Returns whether the model is up to date then, and whether rate and cwnd are too.
     fn update_by_time_only(
         &mut self,
         conn: &Conn,
@@ -233,7 +233,7 @@ impl Controller for Bbr3 {
         self.judge_probe_repair(conn, is_app_limited, window, rng);
     }
 
-    /// BBR does not lower cwnd on congestion; it keeps cwnd and model for afterwards (5.6.4.4, 5.5.11.1).
+    /// BBR does not lower cwnd on congestion; it saves cwnd and model for the time after recovery (5.6.4.4, 5.5.11.1).
     fn ssthresh(&mut self, _conn: &Conn, window: &Window) -> Packets {
         self.save_for_undo(window);
         window.ssthresh

@@ -18,7 +18,7 @@ use crate::{CaState, Conn, Window};
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// Most rounds between two probes (5.3.3.8).
+/// Maximum number of rounds between two probes (5.3.3.8).
 const MAX_ROUNDS: u64 = 63;
 
 /// Time between two probes: at least this, and a random part of [`RANDOM_WAIT_US`] more.
@@ -39,7 +39,7 @@ impl Bbr3 {
         self.is_at_target = false;
     }
 
-    /// Sends less than the bandwidth, to drain the queue and to leave room for others (5.3.3.1).
+    /// Sends less than the bandwidth, to drain the queue and to leave capacity to other flows (5.3.3.1).
     pub(super) fn start_down(&mut self, conn: &Conn, rng: &mut dyn Rng) {
         self.signals.reset();
         self.cycle.acked_per_increment = None;
@@ -140,7 +140,7 @@ impl Bbr3 {
             return true;
         }
         if conn.is_cwnd_exhausted && is_at_bound(window.cwnd, self.long_term) {
-            // The bound limits the bandwidth, and so its growth says nothing.
+            // The bound limits the bandwidth, so its growth is not conclusive.
             self.full_pipe.restart_from(sample.bw);
             return false;
         }

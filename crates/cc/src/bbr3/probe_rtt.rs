@@ -1,8 +1,8 @@
-//! What is the round-trip time without queues? (5.3.4, 5.5.7)
+//! ProbeRTT: measures the round-trip time without queues (5.3.4, 5.5.7).
 //!
-//! The smallest of the last 10 s. If nothing as small was seen for 5 s, ProbeRTT lowers what is in flight to half a BDP
-//! for at least 200 ms and one round, so that the queue drains and the path shows its round-trip time again; flows that
-//! share a bottleneck fall into step with one another.
+//! The estimate is the minimum of the last 10 s. If it was not measured again for 5 s, ProbeRTT lowers the data in
+//! flight to half a BDP for at least 200 ms and one round, so that the queue drains and the path shows its round-trip
+//! time again; flows that share a bottleneck synchronize.
 
 use super::cycle::AckPhase;
 use super::sample::Sample;
@@ -15,7 +15,7 @@ use thalweg_units::{Packets, Span};
 const DURATION: Span = Span::from_millis(200);
 
 impl Bbr3 {
-    /// Takes the ACK's round-trip time into the minima; enters, keeps up and leaves ProbeRTT (CheckProbeRTT).
+    /// Updates the minima with the ACK's round-trip time; enters, continues and leaves ProbeRTT (CheckProbeRTT).
     pub(super) fn update_min_rtt(&mut self, conn: &Conn, sample: &Sample, window: &mut Window, rng: &mut dyn Rng) {
         let is_due = self.min_rtt.update(conn, sample);
         if is_due && !self.is_restarting && self.mode != Mode::ProbeRtt {
@@ -50,7 +50,7 @@ impl Bbr3 {
         }
     }
 
-    /// Restores cwnd and goes back to Startup or ProbeBW, if little was in flight for long enough (CheckProbeRTTDone,
+    /// Restores cwnd and returns to Startup or ProbeBW, if little was in flight for long enough (CheckProbeRTTDone,
     /// ExitProbeRTT).
     pub(super) fn leave_probe_rtt_when_due(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         if self.min_rtt.done_at.is_none_or(|done_at| conn.jiffies <= done_at) {
@@ -64,7 +64,7 @@ impl Bbr3 {
             return;
         }
         self.mode = Mode::ProbeBw;
-        // The clock starts anew, for more in flight may bring losses; the queue is already gone.
+        // Restarts the clock, since more in flight may cause losses; the queue is already empty.
         self.start_down(conn, rng);
         self.start_cruise();
     }

@@ -1,10 +1,10 @@
-//! What is kept for the time after a loss.
+//! State that is saved for the time after a loss.
 
 use crate::CaState;
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Packets;
 
-/// What is kept for the time after a loss.
+/// State that is saved for the time after a loss.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     /// The state of recovery at the previous ACK.
@@ -14,7 +14,7 @@ pub(super) struct Recovery {
     pub undo: Undo,
 }
 
-/// The bounds before a loss, and what the loss has ended (5.5.11.1).
+/// The bounds before a loss, and the state that the loss has ended (5.5.11.1).
 #[derive(Debug, Default)]
 pub(super) struct Undo {
     pub bw: Option<Bandwidth>,

@@ -1,4 +1,4 @@
-//! When has a round trip passed? (5.5.1)
+//! Counts round trips (5.5.1).
 //!
 //! Rounds are counted in packets, not in time: one ends when a packet is acknowledged that was sent after the previous
 //! one had ended. So a round lasts one round trip, queueing included.
@@ -31,7 +31,7 @@ impl Round {
         }
     }
 
-    /// Lets the round end one round trip from now.
+    /// Makes the round end one round trip from now.
     pub fn restart(&mut self, conn: &Conn) {
         self.end_delivered = conn.delivered;
     }

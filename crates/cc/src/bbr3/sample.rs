@@ -1,4 +1,4 @@
-//! What does an ACK show?
+//! The evaluation of an ACK.
 
 use crate::Ack;
 use crate::fixed_point::Bandwidth;
@@ -51,7 +51,7 @@ impl Sample {
         }
     }
 
-    /// Whether it shows something about the path.
+    /// Whether it is informative about the path.
     pub fn is_observation(&self) -> bool {
         self.is_valid && self.acked > Packets::ZERO
     }

@@ -1,6 +1,7 @@
-//! How far do losses outside of a probe lower rate and volume? (5.5.10.3)
+//! The reduction of rate and volume after losses outside of a probe (5.5.10.3).
 //!
-//! By 30 % per round with a loss, but not below what was delivered in that round. The next probe forgets it.
+//! They are reduced by 30 % per round with a loss, but not below the amount delivered in that round. The next probe
+//! resets the reduction.
 
 use super::bounds::BETA;
 use super::state::Bbr3;
@@ -9,7 +10,7 @@ use crate::fixed_point::{Bandwidth, Gain};
 use thalweg_units::Packets;
 
 impl Bbr3 {
-    /// At the end of a round (AdaptLowerBoundsFromCongestion).
+    /// Called at the end of a round (AdaptLowerBoundsFromCongestion).
     pub(super) fn adapt_short_term(&mut self, window: &Window) {
         if self.is_probing() {
             return;

@@ -1,6 +1,6 @@
-//! What was delivered and lost in the latest round? (5.5.10.3)
+//! Delivered and lost packets of the latest round (5.5.10.3).
 //!
-//! A round here ends like those of `round`, but starts over with the first loss: rate and volume are measured over the
+//! A round here ends like those of `round`, but restarts with the first loss: rate and volume are measured over the
 //! whole round trip of the loss.
 
 use super::sample::Sample;
@@ -8,7 +8,7 @@ use crate::Conn;
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Packets;
 
-/// What the latest round has shown.
+/// Measurements of the latest round.
 #[derive(Debug, Default)]
 pub(super) struct Signals {
     /// Highest bandwidth and largest volume delivered in the round.
@@ -31,7 +31,7 @@ impl Signals {
         self.end_delivered = conn.delivered + Packets(1);
     }
 
-    /// Takes the sample into the round, first thing on an ACK (UpdateLatestDeliverySignals).
+    /// Adds the sample to the round, as the first step of an ACK (UpdateLatestDeliverySignals).
     pub fn update_latest(&mut self, conn: &Conn, sample: &Sample) {
         self.is_round_start = false;
         if !sample.is_observation() {
@@ -45,8 +45,8 @@ impl Signals {
         }
     }
 
-    /// Begins the next round with the sample, last thing on an ACK (AdvanceLatestDeliverySignals). An answer to a loss
-    /// probe begins none: if the probe has repaired a loss, what was delivered before is what counts.
+    /// Starts the next round with the sample, as the last step of an ACK (AdvanceLatestDeliverySignals). An answer to a
+    /// loss probe starts none: if the probe has repaired a loss, the packets delivered before count.
     pub fn advance_latest(&mut self, sample: &Sample) {
         if self.is_round_start && !sample.is_probe_answer {
             self.latest_bw = sample.bw;

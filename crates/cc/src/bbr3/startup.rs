@@ -11,7 +11,7 @@ use crate::{CaState, Conn, Window};
 use rand_core::Rng;
 use thalweg_units::Packets;
 
-/// Rounds without growth that make a full pipe.
+/// Rounds without growth after which the pipe counts as full.
 const ROUNDS: u32 = 3;
 
 /// ACKs with losses in a round that end Startup (2.13, StartupFullLossCnt).
@@ -57,7 +57,7 @@ impl Bbr3 {
         self.full_pipe.loss_events = 0;
     }
 
-    /// The pipe is full, and holds no more than was delivered in the latest round.
+    /// The pipe is full, and the bound is set to the amount delivered in the latest round.
     pub(super) fn end_startup_by_congestion(&mut self, conn: &Conn, window: &Window) {
         self.full_pipe.is_reached = true;
         self.recovery.undo.was_startup = true;
@@ -65,7 +65,7 @@ impl Bbr3 {
         self.long_term = Some(bdp.max(self.signals.latest_inflight));
     }
 
-    /// Leaves Startup when the pipe is full, and Drain when the queue is gone (5.3.2, CheckDrainDone).
+    /// Leaves Startup when the pipe is full, and Drain when the queue is empty (5.3.2, CheckDrainDone).
     pub(super) fn check_drain(&mut self, conn: &Conn, window: &mut Window, rng: &mut dyn Rng) {
         let bdp = |bbr: &Bbr3, window: &Window| bbr.target_inflight(bbr.max_bw.max(), Gain::UNIT, conn, window);
         if self.mode == Mode::Startup && self.full_pipe.is_reached {

@@ -16,7 +16,7 @@ use crate::pacing::Pacing;
 use crate::{Conn, Window};
 use thalweg_units::Packets;
 
-/// cwnd never stays below this: enough to keep a receiver that delays ACKs answering (5.6.4.3, MinPipeCwnd).
+/// Minimum of cwnd: enough to keep ACKs coming from a receiver that delays them (5.6.4.3, MinPipeCwnd).
 pub(super) const MIN_CWND: Packets = Packets(4);
 
 /// 4 ln 2, the least pacing gain that doubles the rate of delivery each round; rounded up, as in Linux (2.5).
@@ -29,7 +29,7 @@ pub(super) const CWND_GAIN: Gain = Gain::hundredths(200);
 const UP_GAIN: Gain = Gain::hundredths(125);
 const UP_CWND_GAIN: Gain = Gain::hundredths(225);
 
-/// What BBR is doing.
+/// State of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Startup,
@@ -60,7 +60,7 @@ pub(crate) struct Bbr3 {
     pub(super) recovery: Recovery,
     /// cwnd when the connection was established.
     pub(super) initial_cwnd: Packets,
-    /// Whether nothing was delivered yet since the application paused.
+    /// Whether nothing has been delivered yet since the application paused.
     pub(super) is_restarting: bool,
     pub(super) pacing: Pacing,
     /// cwnd before the bounds of the model.
@@ -111,7 +111,7 @@ impl Bbr3 {
         self.short_term.bw.map_or(self.max_bw.max(), |bound| bound.min(self.max_bw.max()))
     }
 
-    /// Whether BBR looks for more bandwidth than it knows of (5.3.3.9, IsProbingBW).
+    /// Whether BBR probes for more bandwidth than its estimate (5.3.3.9, IsProbingBW).
     pub(super) fn is_probing(&self) -> bool {
         self.mode == Mode::Startup || (self.mode == Mode::ProbeBw && self.cycle.is_raising())
     }

@@ -1,13 +1,13 @@
-//! Where do the draft and Linux differ?
+//! The differences between the draft and Linux.
 //!
-//! The draft describes BBRv3 in bytes and seconds, Linux calculates in packets and 256ths; besides that they differ
-//! where this says so. What only Linux has in either variant: the shortcut while the application limits, one response
-//! per ACK that samples too much loss outside of [`LostSegment`](crate::LostSegment), and the response to ECN (off
-//! unless it is asked for).
+//! The draft describes BBRv3 in bytes and seconds, Linux calculates in packets and 256ths; the other differences are
+//! listed here. Features of Linux that both variants have: the shortcut while the application limits, one response per
+//! ACK that samples too much loss outside of [`LostSegment`](crate::LostSegment), and the response to ECN (off by
+//! default).
 
 use crate::fixed_point::Gain;
 
-/// What depends on the variant.
+/// Settings that depend on the variant.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Variant {
     /// Pacing gain of Drain (5.3.2).
@@ -16,19 +16,19 @@ pub(super) struct Variant {
     pub max_drain_rounds: Option<u64>,
     /// Pacing gain of the phase Down (5.3.3.1).
     pub down_gain: Gain,
-    /// cwnd gain of ProbeRTT (5.3.4.1), besides the cap that both have.
+    /// cwnd gain of ProbeRTT (5.3.4.1), in addition to the cap that both have.
     pub probe_rtt_cwnd_gain: Gain,
-    /// Whether the search for a full pipe takes a higher bandwidth only at the start of a round (5.3.1.2).
+    /// Whether the search for a full pipe accepts a higher bandwidth only at the start of a round (5.3.1.2).
     pub grows_at_round_start_only: bool,
     /// Whether cwnd is restored at the end of fast recovery, and not only after a timeout (5.6.4.4).
     pub restores_after_recovery: bool,
-    /// Whether a spurious recovery that ended Startup or a probe leads back there (5.5.11.2).
+    /// Whether the end of a spurious recovery that ended Startup or a probe resumes that state (5.5.11.2).
     pub undoes_state: bool,
     /// Whether the phase Cruise begins with a short-term bound that is at most the long-term one.
     pub cruises_below_long_term: bool,
-    /// Whether the volume that a response to loss aims at has room for bursts (5.3.3.8, TargetInflight).
+    /// Whether the target of a response to loss includes headroom for bursts (5.3.3.8, TargetInflight).
     pub targets_with_bursts: bool,
-    /// Whether departures that pacing has planned count when the volume in flight is judged (5.3.3.9).
+    /// Whether departures scheduled by pacing count when the volume in flight is evaluated (5.3.3.9).
     pub looks_ahead: bool,
 }
 

@@ -1,8 +1,8 @@
-//! How large is cwnd? (5.6.4)
+//! The congestion window (5.6.4).
 //!
-//! At most cwnd_gain times the BDP, with room for bursts and for ACKs that come in bunches, and within the bounds of
-//! the model. It grows towards that by what is acknowledged. Losses lower it through the bounds only; a timeout lowers
-//! it to what is in flight, and afterwards it is what it was.
+//! cwnd is at most cwnd_gain times the BDP, with headroom for bursts and for aggregated ACKs, and within the bounds of
+//! the model. It grows towards that by the acknowledged packets. Losses lower it only through the bounds; a timeout
+//! lowers it to the packets in flight, and afterwards its earlier value is restored.
 
 use super::cycle::Phase;
 use super::recovery::Undo;
@@ -20,15 +20,16 @@ fn higher<T: Ord>(left: Option<T>, right: Option<T>) -> Option<T> {
 }
 
 impl Bbr3 {
-    /// Keeps cwnd for the time after recovery or ProbeRTT (SaveCwnd).
+    /// Saves cwnd for the time after recovery or ProbeRTT (SaveCwnd).
     pub(super) fn save_cwnd(&mut self, window: &Window) {
         let is_recovering = matches!(self.recovery.prior_state, CaState::Recovery | CaState::Loss);
         let kept = if is_recovering || self.mode == Mode::ProbeRtt { self.recovery.prior_cwnd } else { Packets::ZERO };
         self.recovery.prior_cwnd = kept.max(window.cwnd);
     }
 
-    /// A loss, or a recovery begins, that may turn out to be a mistake (SaveStateUponLoss). Where a mistake leads back
-    /// to the state before, what the first loss of a round has saved is kept: the response to it may have come already.
+    /// Saves the state at a loss or at the start of a recovery, which may be spurious (SaveStateUponLoss). If a
+    /// spurious one restores the state, the values saved at the first loss of a round are kept: the response to it may
+    /// already have taken effect.
     pub(super) fn save_for_undo(&mut self, window: &Window) {
         self.save_cwnd(window);
         if self.variant.undoes_state && self.recovery.undo.round == Some(self.round.count) {
@@ -44,7 +45,7 @@ impl Bbr3 {
         };
     }
 
-    /// It was a mistake (5.5.11.2, HandleSpuriousLossDetection). Returns cwnd.
+    /// The loss was spurious (5.5.11.2, HandleSpuriousLossDetection). Returns cwnd.
     pub(super) fn undo_loss(&mut self, conn: &Conn) -> Packets {
         self.full_pipe.restart();
         self.signals.is_loss_in_round = false;

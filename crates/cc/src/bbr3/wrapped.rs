@@ -1,4 +1,4 @@
-//! What a rule around BBR sees and changes.
+//! The interface of BBR for a rule around it.
 
 use super::state::{Bbr3, Mode, STARTUP_GAIN};
 use crate::Conn;
@@ -10,7 +10,7 @@ impl Wrapped for Bbr3 {
     const NAME_WITH_RULE: &'static str = "bbr3";
     const STARTUP_GAIN: u32 = STARTUP_GAIN.raw() as u32;
     const EXPECTED_PERCENT: u64 = 84;
-    // It probes every 2 to 3 s only, and what a stall costs in between stays lost.
+    // It probes only every 2 to 3 s, and the loss from a stall in between is not recovered.
     const MISSED_RATIO: u64 = 20;
 
     fn model(&self) -> Model {

@@ -1,9 +1,8 @@
 //! BBR for senders that share a CPU: version 1 ([`Bbr`](crate::bbr::Bbr)) or 3 ([`Bbr3`](crate::bbr3::Bbr3)) with a
 //! rule on top.
 //!
-//! BBR decides as it always does. Then a rule looks at what it has decided and at what has happened since the previous
-//! ACK, and may raise the pacing rate, bound cwnd, end Startup, or put ProbeRTT off. BBR never sees the pacing rate
-//! that a rule has set.
+//! BBR decides as usual. Then a rule checks its decision and the events since the previous ACK, and may raise the
+//! pacing rate, bound cwnd, end Startup, or postpone ProbeRTT. BBR never sees the pacing rate that a rule has set.
 //!
 //! | file | question |
 //! | --- | --- |
@@ -12,7 +11,7 @@
 //! | `paper` | The rule of the paper that found the problem. |
 //!
 //! The same rules in C, around the kernel's own BBR and `bbr3` in eBPF, are in bpf/cc/cpu_rules;
-//! tests/vectors/bbr_cpu.json holds them together.
+//! tests/vectors/bbr_cpu.json verifies that they agree.
 //!
 //! Parameters: those of BBR, and `rule` (0 `paper`, 1 `schedule`); of version 3 `cpu_rule` (1 `paper`, 2 `schedule`).
 //!
@@ -77,7 +76,7 @@ impl<B: Wrapped> BbrCpu<B> {
         }
     }
 
-    /// The ACK as BBR is to see it.
+    /// Returns the ACK as BBR is to see it.
     fn corrected(&self, conn: &Conn, ack: &Ack) -> Ack {
         let mut ack = *ack;
         let min_rtt_us = self.bbr.model().min_rtt_us;
@@ -150,7 +149,7 @@ impl<B: Wrapped> BbrCpu<B> {
     }
 }
 
-/// A rule, with what it keeps of a connection.
+/// A rule, with its state of a connection.
 #[derive(Clone, Debug)]
 enum Rule {
     Paper(Paper),
@@ -158,7 +157,8 @@ enum Rule {
 }
 
 impl Rule {
-    /// Before BBR sees a rate sample of `delivered` packets in `interval_us`: the interval that it is to see.
+    /// Called before BBR sees a rate sample of `delivered` packets in `interval_us`: returns the interval that it is to
+    /// see.
     fn interval_us(&self, now_us: u64, min_rtt_us: u64, delivered: u64, interval_us: u64) -> u64 {
         match self {
             Rule::Paper(_) => interval_us,

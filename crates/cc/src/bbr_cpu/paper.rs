@@ -1,12 +1,12 @@
-//! The rule of the paper that found the problem: pace with the gain of Startup while less than a BDP is in flight; for
-//! version 3, less than 84 % of one, and less than the short-term bound.
+//! The rule of the paper that described the problem: pace with the gain of Startup while less than a BDP is in flight;
+//! for version 3, less than 84 % of one, and less than the short-term bound.
 //!
 //! Source: K. Elmenhorst, N. Aschenbruck, "2BRobust - Overcoming TCP BBR Performance Degradation in Virtual Machines
 //! under CPU Contention", arXiv:2601.05665v1.
 
 use super::rule::{BW_SHIFT, Input, Output, mode};
 
-/// What is in flight is smoothed with weight 1/4 for the new value.
+/// The volume in flight is smoothed with weight 1/4 for the new value.
 const SMOOTHING: u64 = 4;
 
 /// After ProbeRTT, BBR intends a small inflight for this number of smoothed RTTs.
@@ -15,7 +15,7 @@ const ROUNDS_AFTER_PROBE_RTT: u64 = 3;
 /// BBR leaves 1 % of the bandwidth unused when it paces.
 const PACING_PERCENT: u64 = 99;
 
-/// What the rule keeps of a connection.
+/// The rule's state of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::bbr_cpu) struct Paper {
     /// BBR's pacing gain in Startup, in 256ths.

@@ -1,7 +1,7 @@
-//! What does a rule know, and what may it change?
+//! The inputs and outputs of a rule.
 //!
 //! The same as bpf/cc/cpu_rules/rule.h, for the kernel's BBR and the eBPF program `bbr3`; tests/vectors/bbr_cpu.json
-//! holds the two together.
+//! verifies that both agree.
 
 /// BBR's bandwidths are in packets per microsecond, times 2 to this.
 pub(super) const BW_SHIFT: u32 = 24;
@@ -13,12 +13,12 @@ pub(super) mod mode {
     pub const PROBE_RTT: u8 = 3;
 }
 
-/// What is known after an ACK that BBR has handled.
+/// State after an ACK that BBR has handled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Input {
     /// The time.
     pub now_us: u64,
-    /// When pacing lets the next packet leave; in the past: it could have left then.
+    /// Time at which pacing allows the next packet; in the past: it could have left then.
     pub departure_us: u64,
     /// Since the start, retransmissions included.
     pub bytes_sent: u64,
@@ -28,9 +28,9 @@ pub(super) struct Input {
     pub mss: u64,
     /// Smoothed round-trip time.
     pub srtt_us: u64,
-    /// That this ACK has measured; 0: none.
+    /// Sample of this ACK; 0: none.
     pub rtt_us: u64,
-    /// As BBR has set it.
+    /// As set by BBR.
     pub snd_cwnd: u64,
     /// Before BBR has handled this ACK.
     pub prior_cwnd: u64,
@@ -38,7 +38,7 @@ pub(super) struct Input {
     pub inflight: u64,
     /// Packets in flight before this ACK.
     pub prior_inflight: u64,
-    /// Packets that this ACK says are delivered.
+    /// Packets that this ACK reports as delivered.
     pub acked: u64,
     /// Packets delivered since the start.
     pub delivered: u64,
@@ -46,17 +46,17 @@ pub(super) struct Input {
     pub lost: u64,
     /// State of loss recovery as the kernel numbers it: 4 after a timeout.
     pub ca_state: u64,
-    /// Whether the application or the receiver bounds what is sent.
+    /// Whether the application or the receiver limits the sender.
     pub is_held_back: bool,
-    /// Whether the rate that the connection last measured was bounded by its application.
+    /// Whether the connection's latest rate sample was limited by its application.
     pub rate_app_limited: bool,
-    /// As BBR has set it.
+    /// As set by BBR.
     pub pacing_rate_bytes_per_s: u64,
-    /// What the socket allows.
+    /// Limit of the socket.
     pub max_pacing_rate_bytes_per_s: u64,
-    /// What BBR takes for the bandwidth; 0 before the first sample.
+    /// BBR's bandwidth estimate; 0 before the first sample.
     pub bw: u64,
-    /// [`u32::MAX`] if it is not known yet.
+    /// [`u32::MAX`] if unknown.
     pub min_rtt_us: u64,
     /// See [`mode`].
     pub mode: u8,
@@ -68,7 +68,7 @@ pub(super) struct Input {
     pub full_bw_count: u32,
 }
 
-/// What is to change. None: as BBR has set it.
+/// Changes. `None`: as set by BBR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Output {
     pub pacing_rate_bytes_per_s: Option<u64>,
@@ -79,8 +79,9 @@ pub(super) struct Output {
     pub is_startup_over: bool,
     /// BBR's count of round trips without growth.
     pub full_bw_count: Option<u32>,
-    /// The smallest round-trip time has just been seen: BBR has no need to empty the path for another ten seconds.
+    /// The smallest round-trip time has just been confirmed: BBR does not need to empty the path for another ten
+    /// seconds.
     pub is_min_rtt_fresh: bool,
-    /// Whether this ACK counts as one at which the sender was found short of CPU.
+    /// Whether this ACK counts as one at which the sender was short of CPU.
     pub is_boosted: bool,
 }

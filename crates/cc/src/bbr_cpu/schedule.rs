@@ -1,9 +1,9 @@
-//! What does pacing owe, and how much of that does the path take at once?
+//! The rule `schedule`: the data that pacing owes, and the part of it that the path takes at once.
 //!
-//! Pacing is a schedule: at every moment it determines how much may have left. A sender that is off CPU falls behind
-//! the schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries, and
-//! takes that for the path's bandwidth. This rule accounts for what pacing owes, and sends it as soon as the sender is
-//! on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
+//! Pacing is a schedule: at every moment it determines how much data may have left. A sender that is off CPU falls
+//! behind the schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries,
+//! and takes that for the path's bandwidth. This rule accounts for what pacing owes, and sends it as soon as the sender
+//! is on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
 //!
 //! Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6).
 
@@ -11,19 +11,19 @@ use super::rule::{BW_SHIFT, Input, Output, mode};
 use crate::fixed_point::Bandwidth;
 use thalweg_units::Bytes;
 
-/// A sender without events for longer than this may have been off CPU: a burst is what leaves in 2^-10 s, and its ACKs
-/// come together.
+/// A sender without events for longer than this may have been off CPU: a burst is the data of 2^-10 s, and its ACKs
+/// arrive together.
 const STALL_US: u64 = 1000;
 
-/// If it has missed more than this of the schedule, it was: a burst that leaves late makes up for half of itself.
+/// Delay behind the schedule above which it was off CPU: a burst that leaves late compensates for half of itself.
 const MISSED_US: u64 = 500;
 
-/// What stalls cost is judged over a second at least: a virtual machine that has a CPU for itself has bad moments, and
-/// its stalls come in bunches.
+/// The cost of stalls is averaged over at least a second: a virtual machine with a dedicated CPU also has stalls, which
+/// come in bunches.
 const LATELY_US: u64 = 1 << 20;
 
-/// As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without
-/// any stall.
+/// A connection is treated as if it had been on CPU for this long before its start: its first milliseconds are work,
+/// and late without any stall.
 const DOUBT_US: u64 = 30_000;
 
 /// Owed bytes are sent within the larger of these two: the time of a burst, and 1/RATIO of the longest stall, so that
@@ -43,7 +43,7 @@ const STALL_FADE: u64 = 8;
 /// A bandwidth below a packet in 17 ms bounds no sample: nothing is paced so slowly that a stall would show in it.
 const MIN_BW: u64 = 1000;
 
-/// What is owed is at most this many times what the longest stall cost.
+/// The debt is at most this multiple of the cost of the longest stall.
 const OWED_STALLS: u64 = 2;
 
 /// A loss ratio above 1/N is congestion.
@@ -71,21 +71,21 @@ const CA_LOSS: u64 = 4;
 
 const US_PER_S: u64 = 1_000_000;
 
-/// What has left ahead of the schedule counts up to the largest burst.
+/// Data that left ahead of the schedule counts up to the largest burst.
 const MAX_AHEAD: i64 = 65_536 * US_PER_S as i64;
 
-/// What was sent at most between two ACKs, so that products fit.
+/// Maximum number of bytes sent between two ACKs, so that products fit.
 const MAX_BYTES: u64 = 1 << 24;
 
-/// What the rule keeps of a connection.
+/// The rule's state of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::bbr_cpu) struct Schedule {
-    /// Stalls that take at most 1/N of the time are left to BBR.
+    /// Stalls of at most 1/N of the time are left to BBR.
     missed_ratio: u64,
 
     /// The previous ACK, and what was set then; 0: there was none.
     seen_us: u64,
-    /// From when on pacing let the next packet leave.
+    /// Time from which pacing allowed the next packet.
     free_us: u64,
     bytes_sent: u64,
     /// BBR's pacing rate, and this rule's.
@@ -95,7 +95,7 @@ pub(in crate::bbr_cpu) struct Schedule {
     delivered: u64,
     lost: u64,
 
-    /// Of late: how much time there was to send in, and what of it was missed off CPU.
+    /// Recent totals: time available for sending, and the part of it missed off CPU.
     passed_us: u64,
     missed_us: u64,
 
@@ -110,7 +110,7 @@ pub(in crate::bbr_cpu) struct Schedule {
     bw: u64,
     bw_before: u64,
     bw_since_us: u64,
-    /// Where the sample of the bandwidth began.
+    /// Start of the bandwidth sample.
     mark_us: u64,
     mark_delivered: u64,
 
@@ -124,11 +124,11 @@ pub(in crate::bbr_cpu) struct Schedule {
     unpaid: u64,
     /// Packets times 256 that the path takes; 0: no bound is known.
     cap: u64,
-    /// Up to where that comes back soon.
+    /// Level up to which the cap recovers quickly.
     known: u64,
-    /// Packets in flight at most since the last congestion.
+    /// Maximum number of packets in flight since the last congestion.
     peak: u64,
-    /// `delivered` when the last congestion has passed.
+    /// Value of `delivered` at which the last congestion has passed.
     settled: Option<u64>,
 }
 
@@ -153,7 +153,7 @@ impl Schedule {
     pub fn step(&mut self, input: &Input) -> Output {
         let mut output = Output::default();
         if input.min_rtt_us > MAX_US {
-            // What comes until it is shorter counts for nothing later.
+            // Events until the RTT is shorter are not counted later.
             (self.seen_us, self.delivered, self.lost) = (0, input.delivered, input.lost);
             return output;
         }
@@ -177,7 +177,7 @@ impl Schedule {
         output.snd_cwnd = cwnd;
         let is_boosted = self.owed > 0 && input.mode != mode::PROBE_RTT && (is_kept_full || self.has_room(input));
         let own = input.pacing_rate_bytes_per_s;
-        // A burst is what the rate brings in 2^-10 s: so the next one holds what is owed, unless stalls are long.
+        // A burst is the data of 2^-10 s at the rate: so the next one includes the debt, unless stalls are long.
         let rate = if is_boosted {
             own.saturating_add(self.owed.unsigned_abs() / BURST_US.max(self.stall_us / BURST_RATIO))
                 .min(input.max_pacing_rate_bytes_per_s)
@@ -198,12 +198,12 @@ impl Schedule {
         output
     }
 
-    /// Whether the sender has been off CPU lately.
+    /// Whether the sender has recently been off CPU.
     fn is_stalling(&self, now_us: u64, min_rtt_us: u64) -> bool {
         self.stall_us > 0 && now_us - self.stalled_at_us < MEMORY_ROUNDS * (min_rtt_us + self.stall_us)
     }
 
-    /// Everything that depends on stalls is forgotten.
+    /// Resets all state that depends on stalls.
     fn forget(&mut self) {
         self.stall_us = 0;
         (self.bw, self.bw_before) = (0, 0);
@@ -211,7 +211,7 @@ impl Schedule {
         self.settled = None;
     }
 
-    /// What pacing owes at this ACK. Whether the sender was off CPU before it.
+    /// Updates the debt of pacing with this ACK. Returns whether the sender was off CPU before it.
     fn account(&mut self, input: &Input, free_us: u64) -> bool {
         let away_us = (input.now_us - self.seen_us).min(MAX_US);
         let passed_us = free_us.saturating_sub(self.free_us).min(MAX_US);
@@ -235,11 +235,11 @@ impl Schedule {
             self.missed_us /= 2;
         }
 
-        // cwnd leaves no room for a burst. That may be the path's doing, unless stalls are known to be the reason.
+        // cwnd is too small for a burst. The path may be the reason, unless stalls are known to be.
         let needed = input.prior_inflight * input.mss + (self.rate >> 10) + 2 * input.mss;
         let is_full = needed > self.set_cwnd * input.mss;
         if away_us > STALL_US && (self.stall_us > 0 || !is_full) {
-            // What left at a raised rate took less of the schedule's time.
+            // Packets that left at a raised rate took less of the schedule's time.
             let paced = if self.set_rate > self.rate { sent * self.rate / self.set_rate } else { sent };
             let missed = scheduled.saturating_sub(paced * US_PER_S);
             if missed > self.rate * MISSED_US {
@@ -275,14 +275,14 @@ impl Schedule {
         self.stalled_at_us = input.now_us;
     }
 
-    /// What the path takes at once, learnt from losses. Whether there is congestion.
+    /// Learns from losses how much the path takes at once. Returns whether there is congestion.
     fn on_losses(&mut self, input: &Input) -> bool {
         let acked = input.delivered - self.delivered;
         let lost = (input.lost - self.lost) * LOSS_RATIO;
         self.peak = self.peak.max(input.prior_inflight);
-        // Each loss is paid for by what is delivered until the window grows again; one whole window at most.
+        // Each loss is offset by delivered packets before the window grows again; one whole window at most.
         self.unpaid = (self.unpaid + lost).min(self.peak * LOSS_RATIO).saturating_sub(acked);
-        // What was in flight at the last congestion belongs to it.
+        // The packets in flight at the last congestion belong to it.
         if self.settled.is_some_and(|settled| input.delivered < settled) {
             return false;
         }
@@ -328,15 +328,14 @@ impl Schedule {
     /// stall. It is opened as in slow start.
     fn opened(&self, input: &Input) -> Option<u64> {
         let wanted = (input.bw * (input.min_rtt_us + self.stall_us)) >> BW_SHIFT;
-        // BBR may have grown it by as much already.
+        // BBR may have increased it by as much already.
         let cwnd = wanted.min(input.prior_cwnd + input.acked);
         let is_searching = self.stall_us > 0 && self.cap == 0 && input.mode == mode::STARTUP;
         (is_searching && cwnd > input.snd_cwnd).then_some(cwnd)
     }
 
-    /// Whether the path holds less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three
-    /// bursts. If it holds that much, then what is owed is the error of a bandwidth that is taken for larger than it
-    /// is.
+    /// Whether the path holds less than a round trip and the last stall take at BBR's rate, plus BBR's headroom of
+    /// three bursts. If it holds that much, the debt is an error of an overestimated bandwidth.
     fn has_room(&self, input: &Input) -> bool {
         let rate = input.pacing_rate_bytes_per_s;
         let headroom = 3 * (rate >> 10).max(2 * input.mss);
@@ -344,8 +343,8 @@ impl Schedule {
             < rate * (input.min_rtt_us + self.last_stall_us)
     }
 
-    /// The window, if the path bounds it, and whether it does not hold what a stall takes: then all that it holds is
-    /// owed.
+    /// Returns the window, if the path bounds it, and whether it is smaller than a stall takes: then all that it holds
+    /// is owed.
     fn bound(&mut self, input: &Input) -> (Option<u64>, bool) {
         if self.stall_us == 0 || self.cap == 0 || input.mode == mode::PROBE_RTT {
             return (None, false);
@@ -360,7 +359,7 @@ impl Schedule {
         (Some(input.unbounded_cwnd.unwrap_or(input.snd_cwnd).min(cap)), is_kept_full)
     }
 
-    /// Hands over what can be seen from outside.
+    /// Passes the state that is visible from outside.
     pub fn report(&self, mss: Bytes, take: &mut dyn FnMut(&'static str, f64)) {
         let stall_bw = Bandwidth::from_raw(self.bw.max(self.bw_before));
         take("owed_bytes", self.owed.max(0) as f64 / US_PER_S as f64);

@@ -1,10 +1,10 @@
-//! How fast does cwnd grow in congestion avoidance?
+//! The growth of cwnd in congestion avoidance.
 //!
 //! After a reduction, cwnd follows W(t) = C (t - K)^3 + W_max (RFC 9438, section 4.2): fast far below W_max, the window
-//! at which congestion struck; slowly around it; fast again above. K is how long it takes to come back to W_max. Where
-//! Reno would by now be larger (section 4.3), cwnd follows Reno.
+//! at the last congestion; slowly around it; fast again above. K is the time to return to W_max. Where Reno's window
+//! would be larger (section 4.3), cwnd follows Reno.
 //!
-//! Everything is integer. Time is counted in 1024ths of a second, C = 410 / 1024 (RFC: 0.4), and the answer is a number
+//! Everything is integer. Time is counted in 1024ths of a second, C = 410 / 1024 (RFC: 0.4), and the result is a number
 //! of acknowledged segments per step of one segment.
 
 use super::cube_root::cube_root;
@@ -26,17 +26,17 @@ const INVERSE_C: u64 = (1 << 40) / C;
 /// faster than with one half: (1 + beta) / (3 (1 - beta)), 1 / alpha_cubic of the RFC.
 const RENO_WINDOWS_8THS: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
 
-/// An answer holds for the whole ticks in 1/32 s while cwnd does not change.
+/// A result is reused for the whole ticks in 1/32 s while cwnd does not change.
 const REFRESHES_PER_SECOND: u64 = 32;
 
 /// CUBIC's curve.
 #[derive(Debug, Default)]
 pub(super) struct Curve {
-    /// The window at which congestion last struck, less if windows are shrinking; zero before the first time.
+    /// The window at the last congestion, less if windows are shrinking; zero before the first congestion.
     w_max: u64,
-    /// What began with the first ACK in congestion avoidance after a reduction.
+    /// The epoch that began with the first ACK in congestion avoidance after a reduction.
     epoch: Option<Epoch>,
-    /// cwnd and time of the last answer.
+    /// cwnd and time of the last result.
     answered_cwnd: u64,
     answered_at: Jiffies,
     /// The answer: acknowledged segments per step.
@@ -50,7 +50,7 @@ struct Epoch {
     k: u64,
     /// The plateau of the curve: W_max, or where cwnd was if it was above.
     origin: u64,
-    /// Segments acknowledged that Reno's window has not grown by yet.
+    /// Acknowledged segments that have not yet increased Reno's window.
     acked: u64,
     /// The window that Reno would have.
     reno_cwnd: u64,
@@ -75,7 +75,7 @@ impl Curve {
             self.answered_cwnd = cwnd;
             self.answered_at = now;
             self.per_step = epoch.acks_per_step(now, hz, cwnd, delay_min);
-            // No congestion seen yet: grow by at least 5 % per round trip.
+            // No congestion yet: grow by at least 5 % per round trip.
             if w_max == 0 {
                 self.per_step = self.per_step.min(20);
             }
@@ -87,24 +87,24 @@ impl Curve {
     /// Congestion at `cwnd`: returns the window multiplied by `beta` 1024ths.
     pub fn reduce(&mut self, cwnd: Packets, beta: u64) -> Packets {
         self.epoch = None;
-        // Fast convergence: a window that does not come back to where it was makes room for the newcomer that is why.
+        // Fast convergence: a window that does not return to its earlier maximum leaves capacity to a new flow.
         self.w_max = if cwnd.0 < self.w_max { scale(cwnd.0, UNIT + BETA, 2 * UNIT) } else { cwnd.0 };
         Packets(scale(cwnd.0, beta, UNIT)).max(Packets(2))
     }
 
-    /// Nothing was sent for `pause`: the epoch stands still meanwhile, lest cwnd jumps to where the curve has gone.
+    /// Nothing was sent for `pause`: the epoch is shifted by it, so that cwnd does not jump to the curve's later value.
     pub fn pause(&mut self, now: Jiffies, pause: Jiffies) {
         if let Some(epoch) = &mut self.epoch {
             epoch.start = (epoch.start + pause).min(now);
         }
     }
 
-    /// When the current epoch began.
+    /// Returns the start of the current epoch.
     pub fn epoch_start(&self) -> Option<Jiffies> {
         self.epoch.as_ref().map(|epoch| epoch.start)
     }
 
-    /// The members of `struct bictcp` that are kept here.
+    /// The members of `struct bictcp` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("cnt", self.per_step);
         take("last_max_cwnd", self.w_max);

@@ -1,6 +1,6 @@
-//! When does slow start end before a loss ends it?
+//! HyStart: ends slow start before a loss does.
 //!
-//! HyStart (Ha and Rhee, "Taming the elephants", 2011) watches each round of slow start for two signs that the pipe is
+//! HyStart (Ha and Rhee, "Taming the elephants", 2011) observes each round of slow start for two signs that the pipe is
 //! full:
 //!
 //! - **ACK train**: ACKs that follow one another closely have lasted for half of the smallest round-trip time: what was
@@ -16,10 +16,10 @@
 use crate::{Conn, Window};
 use thalweg_units::{Bytes, Rate, Span, Time};
 
-/// cwnd from which on HyStart looks: below it a round has too few samples.
+/// Minimum cwnd of HyStart: below it a round has too few samples.
 const LOW_WINDOW: u64 = 16;
 
-/// Round-trip times that are seen before the delay is judged.
+/// Minimum number of round-trip times before the delay is evaluated.
 const MIN_SAMPLES: u32 = 8;
 
 /// Limits of the increase of delay that counts.
@@ -32,13 +32,13 @@ const TRAIN_GAP: Span = Span::from_millis(2);
 /// Four bursts of the largest size that segmentation offload makes (64 KiB less room for headers).
 const OFFLOAD: Bytes = Bytes(4 * 65_215);
 
-/// Most that offload adds to the train's threshold.
+/// Maximum that offload adds to the train's threshold.
 const MAX_OFFLOAD_DELAY: Span = Span::from_millis(1);
 
 /// The watch over a round of slow start.
 #[derive(Debug, Default)]
 pub(super) struct HyStart {
-    /// Whether the end was found. Nothing is watched from then on.
+    /// Whether the end was found. Nothing is observed from then on.
     is_found: bool,
     round_start: Time,
     last_ack: Time,
@@ -50,18 +50,18 @@ pub(super) struct HyStart {
 }
 
 impl HyStart {
-    /// A watch whose first round begins.
+    /// Starts the first round.
     pub fn new(conn: &Conn) -> HyStart {
         let now = whole_micros(conn.now);
         HyStart { round_start: now, last_ack: now, end_bytes: conn.next_bytes, ..HyStart::default() }
     }
 
-    /// Whether slow start was ended by this watch.
+    /// Whether HyStart ended slow start.
     pub fn is_found(&self) -> bool {
         self.is_found
     }
 
-    /// The members of `struct bictcp` that are kept here.
+    /// The members of `struct bictcp` that correspond to this state.
     pub fn kernel_words(&self, take: &mut dyn FnMut(&'static str, u64)) {
         take("sample_cnt", u64::from(self.samples));
         take("found", u64::from(self.is_found));
@@ -112,7 +112,7 @@ impl HyStart {
     }
 }
 
-/// How long offload may hold data back, at the rate at which it leaves.
+/// Time for which offload may hold data back, at the rate at which it leaves.
 fn offload_delay(pacing_rate: Rate) -> Span {
     let bytes_per_second = pacing_rate.0 / 8;
     if bytes_per_second == 0 {

@@ -1,4 +1,4 @@
-//! CUBIC: after congestion, a cubic function of time back to the window at which it struck, and beyond.
+//! CUBIC: after congestion, a cubic function of time back to the window at which it occurred, and beyond.
 //!
 //! ```text
 //!   cwnd
@@ -49,8 +49,8 @@ use hystart::HyStart;
 use rand_core::Rng;
 use thalweg_units::{Packets, Span};
 
-/// For this long after congestion avoidance began anew, round-trip times are not looked at: they still hold the queue
-/// that led to the congestion.
+/// For this long after congestion avoidance restarted, round-trip times are ignored: they still include the queue that
+/// led to the congestion.
 const SETTLING_SECONDS: u64 = 1;
 
 pub(crate) const PARAMS: &[Param] = &[

@@ -11,7 +11,7 @@ use rig::{Op, Rig, Start, Trace};
 use thalweg_cc::{CATALOG, CaState, Entry, Param};
 use thalweg_units::{Packets, Span};
 
-/// From 1 us to 10 s, each magnitude as likely as the other.
+/// From 1 us to 10 s, with all magnitudes equally likely.
 fn rtt() -> impl Strategy<Value = Span> {
     (0.0..=7.0f64).prop_map(|exponent| Span::from_micros(10f64.powf(exponent) as u64))
 }
@@ -131,7 +131,7 @@ proptest! {
             }
             rig.apply(Op::Recovered);
             rig.apply(Op::Pause(Span::ZERO));
-            // A path of 100 packets in 10 ms, for long enough to forget what was: 30 s.
+            // A path of 100 packets in 10 ms, for long enough to forget the earlier path: 30 s.
             let mut most = Packets::ZERO;
             for _ in 0..3_000 {
                 rig.send_all();

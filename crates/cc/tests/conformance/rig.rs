@@ -14,7 +14,7 @@ const MAX_INFLIGHT: u64 = 1_000_000;
 const ILLINOIS_GROWTH: u64 = 10;
 const ILLINOIS_SAVED: u64 = 34;
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 pub enum Op {
     /// The window is filled; then an ACK arrives that delivers up to `acked` packets and shows that up to `lost` are.
@@ -31,11 +31,11 @@ pub enum Op {
     SendOnly(Packets),
     /// Time passes.
     Wait(Span),
-    /// All that was lost is repaired: recovery ends.
+    /// All losses are repaired: recovery ends.
     Recovered,
     /// The retransmission timer expires.
     Timeout,
-    /// The latest reduction turns out to be a mistake.
+    /// The latest reduction turns out to be spurious.
     Undo,
     /// An ACK carries an ECN echo.
     Ecn,
@@ -43,7 +43,7 @@ pub enum Op {
     Pause(Span),
 }
 
-/// How a connection begins.
+/// Initial state of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub cwnd: Packets,
@@ -74,13 +74,13 @@ pub struct Rig {
     delivered_ce: Packets,
     delivered_at: Time,
     lost: Packets,
-    /// Deemed lost and not sent again.
+    /// Declared lost and not sent again.
     holes: Packets,
     /// Packets of the stream that were sent.
     next: Packets,
     last_sent_at: Time,
     is_app_limited: bool,
-    /// Whether cwnd was full when last something was sent.
+    /// Whether cwnd was full at the last transmission.
     is_cwnd_limited: bool,
     /// cwnd and ssthresh before the latest reduction.
     prior: Option<(Packets, Packets)>,
@@ -122,7 +122,7 @@ impl Rig {
         rig
     }
 
-    /// Lets `op` happen.
+    /// Applies `op`.
     pub fn apply(&mut self, op: Op) -> Trace {
         match op {
             Op::Ack { .. } => {
@@ -276,7 +276,7 @@ impl Rig {
         assert!(self.window.cwnd <= most, "from {before} to {}, for {:?}", self.window.cwnd, ack);
     }
 
-    /// Calls the controller for something that must leave cwnd alone.
+    /// Calls the controller for an event that must not change cwnd.
     fn held(&mut self, what: &str, call: impl FnOnce(&mut Rig, &Conn)) {
         let before = self.window.cwnd;
         let conn = self.conn();
@@ -298,7 +298,7 @@ impl Rig {
         self.state = next;
     }
 
-    /// Congestion: asks for ssthresh unless cwnd is being reduced already.
+    /// Congestion: requests ssthresh unless cwnd is being reduced already.
     fn reduce(&mut self, next: CaState) {
         if self.state == next {
             return;
@@ -361,7 +361,7 @@ impl Rig {
         let conn = self.conn();
         let undone = self.controller.undo(&conn, cwnd, &self.window);
         let (least, most) = match self.controller.name() {
-            // It goes back to the window that it has kept, which may be that before ProbeRTT.
+            // It restores its saved window, which may be that before ProbeRTT.
             "bbr3" => (Packets(1), self.largest),
             _ if self.controller.governs_recovery() => (self.window.cwnd.min(cwnd), self.largest),
             _ => (self.window.cwnd.min(cwnd), self.window.cwnd.max(cwnd)),

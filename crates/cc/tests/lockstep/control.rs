@@ -1,5 +1,5 @@
-//! Negative controls: a controller with one thing changed leaves the kernel's path at the very call where that thing
-//! first matters, and not before.
+//! Negative controls: a controller with one modification deviates from the kernel at exactly the call where the
+//! modification first matters.
 
 use crate::recording::{self, Call};
 use crate::replay::{Deviation, replay};
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use thalweg_cc::{Ack, Conn, Controller, Window, build};
 use thalweg_units::Packets;
 
-/// The first decision of a changed controller that is not the kernel's, in the named recording. What already differs
-/// for the unchanged one is left out.
+/// The first decision of a changed controller that differs from the kernel's, in the named recording. Differences of
+/// the unchanged controller are excluded.
 fn first_deviation(name: &str, controller: &mut dyn Controller) -> Deviation {
     let recording = recording::named(name);
     let outcome = replay(&recording, controller);
@@ -18,7 +18,7 @@ fn first_deviation(name: &str, controller: &mut dyn Controller) -> Deviation {
     unknown.next().unwrap_or_else(|| panic!("{name}: the changed controller decides as the kernel does"))
 }
 
-/// The line of the first call that shows something.
+/// The line of the first matching call.
 fn first_line(name: &str, shows: impl Fn(&Call<'_>) -> bool) -> usize {
     let recording = recording::named(name);
     recording.calls().find(|call| shows(call)).unwrap_or_else(|| panic!("{name}: no call shows it")).line

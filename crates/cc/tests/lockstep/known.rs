@@ -2,7 +2,7 @@
 
 use crate::replay::Deviation;
 
-/// The name of a deviation, if it is a known one.
+/// Returns the name of a deviation, if it is a known one.
 pub fn name(algorithm: &str, deviation: &Deviation) -> Option<&'static str> {
     let is_gain = matches!(deviation.name.as_str(), "pacing_gain" | "cwnd_gain");
     (algorithm == "bbr" && is_gain && deviation.ack == 0).then_some("gains before the first ACK")

@@ -11,7 +11,7 @@ mod table;
 use std::collections::BTreeMap;
 use thalweg_cc::build;
 
-/// Most that all recordings may take, in bytes: a checkout carries them.
+/// Maximum size of all recordings, in bytes: every checkout contains them.
 const MAX_BYTES: u64 = 2_000_000;
 
 #[test]

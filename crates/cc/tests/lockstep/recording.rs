@@ -1,5 +1,5 @@
-//! Reads a recording: what a kernel's controller was given and what came out, call by call. docs/concepts/fidelity.md
-//! describes the text.
+//! Reads a recording: the inputs and outputs of a kernel's controller, call by call. docs/concepts/fidelity.md
+//! describes the format.
 
 use flate2::read::GzDecoder;
 use std::collections::BTreeMap;
@@ -45,12 +45,12 @@ pub struct Call<'text> {
 }
 
 impl Call<'_> {
-    /// A value that it was given, if it was there.
+    /// Returns an input value, if present.
     pub fn optional(&self, name: &str) -> Option<u64> {
         *self.given.get(name).unwrap_or_else(|| panic!("line {}: {name} is missing", self.line))
     }
 
-    /// A value that it was given.
+    /// Returns an input value.
     pub fn given(&self, name: &str) -> u64 {
         self.optional(name).unwrap_or_else(|| panic!("line {}: {name} has no value", self.line))
     }
@@ -61,13 +61,13 @@ impl Call<'_> {
         value.unwrap_or_else(|| panic!("line {}: {name} has no value after the call", self.line))
     }
 
-    /// Whether it is an ACK that the controller could act on.
+    /// Whether it is an ACK to which the controller could respond.
     pub fn is_ack(&self) -> bool {
         matches!(self.name, "cong_avoid" | "cong_control")
     }
 }
 
-/// Where the recordings lie.
+/// Folder of the recordings.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lockstep/recordings")
 }

@@ -1,12 +1,12 @@
-//! Replays the inputs of the kernel's controller to ours and compares the results.
+//! Replays the inputs of the kernel's controller to this crate's and compares the results.
 //!
-//! The controller's state runs through the whole connection: it is never set to the kernel's. The window too is ours;
-//! only where the kernel's connection has changed it between two calls (recovery, a pause) is it changed in the same
-//! way. So a wrong decision remains visible while it has consequences.
+//! The controller's state runs through the whole connection: it is never set to the kernel's. The same holds for the
+//! window; it is changed only if the kernel's connection has changed its own between two calls (recovery, a pause), in
+//! the same way. So a wrong decision remains visible while it has consequences.
 //!
-//! The one thing that is taken from the recording is what is random: the phase in which BBR enters ProbeBW. If the
-//! controller asks for a random number, it gets the one that leads to the kernel's phase; if it asks when the kernel
-//! did not, or the other way round, phases differ from then on.
+//! Only the random phase in which BBR enters ProbeBW is taken from the recording. If the controller draws a random
+//! number, it gets the one that leads to the kernel's phase; if it draws when the kernel did not, or the reverse,
+//! phases differ from then on.
 
 use crate::recording::{Call, Recording};
 use std::collections::BTreeMap;
@@ -24,14 +24,14 @@ const NO_RTT: u64 = u32::MAX as u64;
 /// Linux: CA_EVENT_TX_START.
 const TX_START: u64 = 0;
 
-/// A value that came out of our controller otherwise than of the kernel's.
+/// An output of this crate's controller that differs from the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deviation {
     /// Line of the call in the recording.
     pub line: usize,
     /// Which call.
     pub call: String,
-    /// Number of the ACK that it is, or that came last, from 1.
+    /// Number of this ACK, or of the latest one, from 1.
     pub ack: usize,
     /// The name of the differing value.
     pub name: String,
@@ -51,7 +51,7 @@ impl fmt::Display for Deviation {
 /// The result of a replay.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// ACKs that the controllers were given.
+    /// Number of replayed ACKs.
     pub acks: usize,
     /// Calls of all kinds.
     pub calls: usize,
@@ -59,7 +59,7 @@ pub struct Outcome {
     pub compared: usize,
     /// ACKs with any difference.
     pub unequal_acks: usize,
-    /// Everything that differs.
+    /// All differences.
     pub deviations: Vec<Deviation>,
 }
 
@@ -137,7 +137,8 @@ impl Replay<'_> {
         self.window = Some(window);
     }
 
-    /// Our window at the start of a call: as we left it, but for what the kernel's connection has changed in between.
+    /// The window at the start of a call: as the previous call left it, except for changes by the kernel's connection
+    /// in between.
     fn window(&mut self, call: &Call<'_>) -> Window {
         let (cwnd, ssthresh, rate) = (call.given("cwnd"), call.given("ssthresh"), call.given("pacing_rate"));
         let changed = |name: &str, value: u64| self.left.get(name) != Some(&value);
@@ -219,7 +220,7 @@ fn conn(call: &Call<'_>, hz: Hz) -> Conn {
         is_cwnd_limited: call.given("is_cwnd_limited") > 0,
         is_cwnd_exhausted: call.given("is_cwnd_limited") > 0,
         is_app_limited: call.given("app_limited") > 0,
-        // CUBIC alone asks, and was recorded without pacing.
+        // Only CUBIC uses this, and it was recorded without pacing.
         is_paced: false,
         next_departure: Time(call.given("departure_ns")),
     }
@@ -242,7 +243,7 @@ fn ack(call: &Call<'_>) -> Ack {
     let rate = call.optional("rs_delivered").map(|delivered| RateSample {
         prior_delivered: Packets(call.given("rs_prior_delivered")),
         delivered: Packets(delivered),
-        // Version 1 asks for none of these.
+        // Version 1 uses none of these.
         lost: Packets::ZERO,
         delivered_ce: Packets::ZERO,
         inflight_at_send: Packets::ZERO,
@@ -272,8 +273,8 @@ fn ca_state(number: u64) -> CaState {
     }
 }
 
-/// The random number that makes BBR start in a given phase of ProbeBW: each of seven phases has a seventh of the range,
-/// counted down from the last one and advanced by one.
+/// Returns the random number that makes BBR start in a given phase of ProbeBW: each of seven phases has a seventh of
+/// the range, counted down from the last one and advanced by one.
 #[derive(Debug)]
 struct Phase(Option<u64>);
 
@@ -283,7 +284,7 @@ impl rand_core::TryRng for Phase {
     fn try_next_u32(&mut self) -> Result<u32, Infallible> {
         let phase = self.0.expect("only BBR asks for random numbers");
         let steps_down = (8 - phase) % 8;
-        // Nothing leads to the drain; the phases will differ.
+        // No number leads to the drain; the phases will differ.
         Ok(((steps_down.min(6) << 32).div_ceil(7)) as u32)
     }
 

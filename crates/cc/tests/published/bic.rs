@@ -75,7 +75,7 @@ fn near_w_max_a_round_trip_covers_a_quarter_of_the_distance() {
     let w_max = pipe.reductions()[0].0.cwnd.0;
     for distance in [40, 24] {
         let (_, gained) = growth_from(&pipe, |row| row.cwnd.0 + distance >= w_max);
-        // The distance shrinks all the time while the round trip lasts.
+        // The distance shrinks continuously during the round trip.
         let expected = distance as f64 * (1.0 - (-PER_ACK / 4.0).exp());
         assert_close(gained as f64, expected, 0.15);
     }

@@ -58,7 +58,7 @@ fn cwnd_follows_the_cubic_function_of_time() {
         let row = pipe.row_at(later(start, seconds));
         let expected = C * (seconds - k).powi(3) + w_max;
         let error = row.cwnd.0 as f64 / expected - 1.0;
-        // cwnd aims at the curve one round trip ahead and gets there one round trip later, C is 0.1 % above 0.4.
+        // cwnd aims at the curve one round trip ahead and gets there one round trip later, and C is 0.1 % above 0.4.
         assert!(error.abs() < 0.01, "after {seconds} s: {} and not {expected}", row.cwnd.0);
     }
 }
@@ -139,7 +139,7 @@ fn hystart_ends_slow_start_on_a_train_of_acks_before_the_queue_overflows() {
 
 #[test]
 fn hystart_ends_slow_start_when_the_delay_grows_by_an_eighth() {
-    // ACKs 6 ms apart make no train.
+    // ACKs 6 ms apart form no train.
     let path = Path::new("2Mbps", "200ms", 100);
     let mut pipe = Pipe::new(path, "cubic", &[]);
     pipe.run_until(at("4s"));
@@ -158,7 +158,7 @@ fn is_rise_detected(from_ms: u64, to_ms: u64) -> bool {
     let mut path = open_path(&[]);
     path.rtt = Span::from_millis(from_ms);
     let mut pipe = Pipe::new(path, "cubic", &[]);
-    // A round takes little longer than the round-trip time: what is sent together arrives together.
+    // A round takes little longer than the round-trip time: packets sent together arrive together.
     let round = from_ms * 1_000_000 + 500_000;
     pipe.run_until(Time(3 * round));
     pipe.set_rtt(Span::from_millis(to_ms));

@@ -94,7 +94,7 @@ fn growth_is_fastest_again_only_after_theta_round_trips_without_a_queue() {
     let rounds = |theta: f64| {
         let mut pipe = Pipe::new(open_path(400), "illinois", &[("theta", theta)]);
         pipe.run_until(at("2s"));
-        // One round trip in which everything takes longer.
+        // One round trip with longer delays.
         pipe.set_rtt(Span::from_millis(150));
         pipe.run_until(at("2200ms"));
         pipe.set_rtt(Span::from_millis(100));

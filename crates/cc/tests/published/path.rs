@@ -14,14 +14,14 @@ pub struct Path {
     pub policer: Option<(Rate, Packets)>,
     /// ACKs arrive at multiples of this only.
     pub ack_grid: Span,
-    /// The ACK of a packet that finds nothing else in flight is delayed by so much, and known to be.
+    /// The ACK of a packet that arrives with no other in flight is delayed by this time, and known to be.
     pub lone_delay: Span,
     /// The sender's host schedules departures so far ahead.
     pub lead: Span,
     pub loss: Probability,
     /// Transmissions to drop, by number.
     pub lose: BTreeSet<u64>,
-    /// The application has nothing to send from the first to the second.
+    /// The application has nothing to send between these times.
     pub pause: Option<(Time, Time)>,
     /// The application writes a number of packets per interval, instead of any number at any time.
     pub bursts: Option<(Packets, Span)>,

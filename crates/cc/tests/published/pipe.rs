@@ -105,7 +105,7 @@ impl Pipe {
         Pipe::with_seed(path, cc, params, 1)
     }
 
-    /// Likewise, with other random numbers.
+    /// The same with a different seed.
     pub fn with_seed(path: Path, cc: &str, params: &[(&str, f64)], seed: u64) -> Pipe {
         let params = params.iter().map(|(key, value)| ((*key).to_owned(), *value)).collect();
         Pipe::around(path, thalweg_cc::build(cc, &params).expect("a controller of the catalog"), seed)
@@ -150,13 +150,13 @@ impl Pipe {
         pipe
     }
 
-    /// Lets the sender send until `end`.
+    /// Runs the sender until `end`.
     pub fn run_until(&mut self, end: Time) -> &mut Pipe {
         while self.step_before(end) {}
         self
     }
 
-    /// Lets the next thing happen, whenever that is.
+    /// Processes the next event.
     pub fn step(&mut self) {
         assert!(self.step_before(Time::MAX), "something always happens next");
     }
@@ -191,7 +191,7 @@ impl Pipe {
         self.now
     }
 
-    /// From now on the application writes `packets` per interval `every`.
+    /// Limits the application to `packets` per interval `every` from now on.
     pub fn limit_application(&mut self, packets: Packets, every: Span) {
         self.bursts_from = (self.now, self.next);
         self.network.path.bursts = Some((packets, every));
@@ -270,7 +270,7 @@ impl Pipe {
         }
     }
 
-    /// When the application has the next new packet.
+    /// Time at which the application has the next new packet.
     fn next_data(&self) -> Time {
         let (start, first) = self.bursts_from;
         let burst = self
@@ -298,7 +298,7 @@ impl Pipe {
         Some(departure.max(data).max(self.now))
     }
 
-    /// The sender stops, for cwnd or for another reason.
+    /// The sender stops, because of cwnd or for another reason.
     fn note_usage(&mut self, is_cwnd_limited: bool) {
         let inflight = self.inflight().0;
         let is_more = !self.is_cwnd_limited && inflight > self.most_inflight;

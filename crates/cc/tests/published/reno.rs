@@ -39,7 +39,7 @@ fn after_slow_start_cwnd_grows_by_one_per_round_trip() {
     let mut pipe = Pipe::new(open_path(), "reno", &[]);
     pipe.window.ssthresh = Packets(16);
     pipe.run_until(at("1s"));
-    // The round in which ssthresh is met grows by what is left over, which is less than one.
+    // The round in which ssthresh is reached grows by the remainder, which is less than one.
     assert_eq!(cwnd_per_round(&pipe, 6), [16, 17, 18, 19, 20, 21]);
 }
 

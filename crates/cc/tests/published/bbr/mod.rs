@@ -51,7 +51,7 @@ fn bdp_of(row: &Row) -> f64 {
     row.value("bw_bps") / 8.0 * row.value("min_rtt_us") / 1e6 / 1448.0
 }
 
-/// Three bursts at the pacing rate, an even number, and two when probing: the headroom that a target gets.
+/// Maximum headroom of a target: three bursts at the pacing rate, an even number, and two more when probing.
 fn max_headroom(row: &Row) -> f64 {
     3.0 * (row.pacing_rate.0 as f64 / 8.0 / 1024.0 / 1448.0).max(2.0) + 2.0 + 2.0
 }

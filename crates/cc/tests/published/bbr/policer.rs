@@ -29,7 +29,7 @@ fn sending_at_the_rate_of_a_policer_avoids_losses() {
     let with = run(policed_path(), &[], "4s");
     let phases_of_rate = phases(&with, "lt_bw_in_use");
     let (_, start, end) = phases_of_rate.iter().find(|(in_use, ..)| *in_use == 1.0).expect("the policer is found");
-    // What was sent before is lost during the first round trips yet.
+    // Packets sent before can still be lost during the first round trips.
     let held_loss = loss(with.row_at(Time(start.at.0 + 200_000_000)), end);
     assert!(held_loss < 0.005, "{held_loss}");
 

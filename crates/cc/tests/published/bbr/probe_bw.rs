@@ -15,7 +15,7 @@ fn probe_bw_probes_for_a_round_trip_drains_and_cruises_for_six() {
     for cycle in phases.windows(3).filter(|cycle| is(cycle[0].0, 1.25)) {
         let [(_, probe, drain), (drain_gain, ..), (cruise_gain, cruise, end)] = cycle else { unreachable!() };
         assert!(is(*drain_gain, 0.75) && is(*cruise_gain, 1.0), "{drain_gain} {cruise_gain}");
-        // A probe lasts until the pipe holds a quarter more, which takes a round trip; the drain no longer than that.
+        // A probe lasts until the pipe holds a quarter more, which takes a round trip; the drain lasts no longer.
         let (probing, draining) = (drain.at.since(probe.at), cruise.at.since(drain.at));
         assert!(probing >= min_rtt && probing < min_rtt.scale(2, 1), "{probing}");
         assert!(draining <= min_rtt.scale(11, 10), "{draining}");
@@ -114,7 +114,8 @@ fn losses_below_the_cliff_hardly_reduce_the_rate() {
 
 #[test]
 fn losses_above_the_cliff_collapse_the_rate() {
-    // With a share p lost, a probe at gain g delivers g (1 - p) times the bandwidth: below 1 it falls for good.
+    // With a share p lost, a probe at gain g delivers g (1 - p) times the bandwidth: below 1 the estimate keeps
+    // falling.
     let goodput = |gain: f64, loss: f64| {
         let mut path = Path::new("50Mbps", "10ms", 700);
         path.loss = Probability::new(loss).expect("a probability");

@@ -74,7 +74,7 @@ fn a_restart_from_idle_paces_at_the_bandwidth_and_does_not_probe_the_rtt() {
     let before = pipe.row_at(at("15s"));
     assert_eq!(first.value("mode"), PROBE_BW, "twelve seconds have passed, but the queue was empty");
     assert_eq!(first.value("bw_bps"), before.value("bw_bps"));
-    // Packets left at 0.99 of the bandwidth: the queue stays as good as empty.
+    // Packets left at 0.99 of the bandwidth: the queue stays almost empty.
     let burst = pipe.rows.iter().filter(|row| row.at > at("16s") && row.at < at("16.08s"));
     let queueing = burst.map(|row| row.rtt.saturating_sub(Span::from_millis(40)).as_micros()).max();
     assert!(queueing.expect("rows") < 2_000, "{queueing:?} us");

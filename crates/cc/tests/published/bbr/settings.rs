@@ -30,7 +30,7 @@ fn the_drain_and_cruising_gains_are_configurable() {
         assert!(gains.iter().any(|measured| is(*measured, gain)), "{gain} is missing: {gains:?}");
     }
     assert!(gains.iter().all(|gain| [1.25, 0.9, 0.95].iter().any(|expected| is(*gain, *expected))), "{gains:?}");
-    // Six round trips each, though their gain is not 1: a gain below 1 does not end with the queue.
+    // Six round trips each, although their gain is not 1: a gain below 1 does not end with the queue.
     let cruises = probing_phases(&pipe).into_iter().filter(|(gain, ..)| is(*gain, 0.95));
     for (_, start, end) in cruises.skip(1) {
         assert!((240..270).contains(&(end.since(start).0 / 1_000_000)), "{}", end.since(start));
@@ -62,7 +62,7 @@ fn cruising_phases_are_counted_in_round_trips() {
 
 #[test]
 fn a_bandwidth_sample_is_kept_until_the_next_probe_at_any_interval() {
-    // Pacing 1 % below a maximum that is forgotten between two probes would lower it again and again.
+    // Pacing 1 % below a maximum that expires between two probes would lower it again and again.
     for params in [&[("cruise_phases", 60.0)][..], &[("probe_clock", 1.0), ("probe_interval_ms", 3000.0)]] {
         let pipe = run(usual_path(), params, "9s");
         let bws = pipe.rows.iter().filter(|row| row.at > at("2s")).map(|row| row.value("bw_bps"));
@@ -78,7 +78,7 @@ fn a_time_based_probing_clock_has_the_same_interval_on_any_path() {
         let pipe = run(path, &[("probe_clock", 1.0), ("probe_interval_ms", 700.0)], "9s");
         let intervals = intervals(&pipe);
         assert!(intervals.len() > 5, "{rtt}: {intervals:?}");
-        // An ACK comes at most 1 ms after the time.
+        // An ACK arrives at most 1 ms after the time.
         assert!(intervals.iter().all(|it| (700..702).contains(&(it.0 / 1_000_000))), "{rtt}: {intervals:?}");
     }
 }
@@ -214,7 +214,7 @@ fn losses_below_the_threshold_do_not_bound_cwnd() {
 
 #[test]
 fn loss_response_and_headroom_each_lower_the_losses_at_a_shallow_buffer() {
-    // What makes a shallow buffer overflow: a bandwidth that has fallen since it was measured.
+    // The cause of overflows of a shallow buffer: the bandwidth has fallen since it was measured.
     let loss_with = |params: &[(&str, f64)]| {
         let mut pipe = Pipe::new(shallow_path(), "bbr", params);
         for step in 0..10 {

@@ -1,4 +1,4 @@
-//! Startup doubles, Drain gives back, and both know when they are done.
+//! Startup doubles the rate, Drain empties the queue, and both end on time.
 
 use super::{DRAIN, PROBE_BW, STARTUP, bdp_of, max_headroom, phase, phases, run, usual_path};
 use crate::pipe::{Pipe, at};
@@ -14,7 +14,7 @@ fn startup_doubles_the_rate_each_round_and_ends_three_rounds_after_a_plateau() {
     for (round, bw_bps) in bw.range(3..) {
         assert!(*bw_bps > 1.7 * bw[&(round - 1)], "round {round}: {bw:?}");
     }
-    // The round after these brings the last quarter at most, and is the first without enough growth.
+    // The next round brings at most the last quarter, and is the first without enough growth.
     let last_growth = *bw.keys().last().expect("it grew");
     assert!((5..=7).contains(&last_growth), "the pipe holds 17 initial windows: {bw:?}");
     assert_eq!(end.value("round") as u64, last_growth + 3, "{bw:?}");
@@ -76,6 +76,6 @@ fn an_undo_keeps_cwnd_and_restarts_the_full_bandwidth_check() {
     pipe.undo(Packets(10_000), Packets::MAX);
     assert_eq!(pipe.window.cwnd, cwnd);
     pipe.run_until(at("2s"));
-    // The next round counts as growth from nothing, and three without follow.
+    // The next round counts as growth from zero, and three without growth follow.
     assert_eq!(phase(&pipe, STARTUP).1.value("round"), untouched + 3.0);
 }

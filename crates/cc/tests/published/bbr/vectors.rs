@@ -1,9 +1,9 @@
 //! BBR with parameters matches tests/vectors/bbr_tuned.txt.gz. crates/agent tests the decisions of the eBPF
 //! programs `bbr_tuned` and `bbr_auto` against the same file.
 //!
-//! A case is a line `case`, lines `cc` and `params` with its algorithm and parameters, and a line for each call: what
-//! the controller was given, `>`, and what it made of that. A value stays until a line gives another. Times are in
-//! nanoseconds, and in milliseconds on the coarse clock; state is in the kernel's words.
+//! A case is a line `case`, lines `cc` and `params` with its algorithm and parameters, and a line for each call: the
+//! inputs of the controller, `>`, and its outputs. A value stays until a line changes it. Times are in nanoseconds, and
+//! in milliseconds on the coarse clock; state has the kernel's names.
 
 use crate::path::Path;
 use crate::pipe::{Pipe, at};
@@ -135,7 +135,7 @@ fn ack_values(ack: &Ack) -> Values {
     values.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// What a call does with the controller and the window; it notes the random numbers that are drawn.
+/// A call of the controller with the window; random numbers that are drawn are recorded.
 type Body<'call> = dyn FnMut(&mut dyn Controller, &mut Window, &mut Vec<u64>) + 'call;
 
 /// A controller whose calls are recorded.
@@ -375,8 +375,8 @@ fn changes(values: &Values, last: &mut Values) -> String {
     text
 }
 
-/// Writes the file again: `cargo test -p thalweg-cc -- --ignored record_the_vectors`, after a change of what BBR
-/// decides.
+/// Writes the file again: `cargo test -p thalweg-cc -- --ignored record_the_vectors`, after a change of BBR's
+/// decisions.
 #[test]
 #[ignore = "it writes tests/vectors/bbr_tuned.txt.gz"]
 fn record_the_vectors() {

@@ -30,7 +30,7 @@ fn failed_probe(variant: f64) -> (Pipe, Row, Row) {
     let mut pipe = pipe(usual_path(), variant);
     let before = wait_for_phase(&mut pipe, UP);
     let next = pipe.transmissions();
-    // Every other one, so that they are noticed one after the other.
+    // Every other one, so that they are detected one after the other.
     pipe.path().lose.extend((next..next + 40).step_by(2));
     let failed = wait_for_end(&mut pipe, "1s");
     assert_eq!(state(&failed), (PROBE_BW, Some(DOWN)));
@@ -74,7 +74,7 @@ fn a_19_handling_spurious_rto_recovery() {
         let mut pipe = pipe(usual_path(), variant);
         let before = wait_for_phase(&mut pipe, UP);
         let next = pipe.transmissions();
-        // Every other one, so that they are noticed one after the other.
+        // Every other one, so that they are detected one after the other.
         pipe.path().lose.extend((next..next + 40).step_by(2));
         wait_for(&mut pipe, "1s", |row| row.at > before.at + Span::from_millis(20));
         pipe.time_out();

@@ -38,7 +38,7 @@ fn state(row: &Row) -> (f64, Option<f64>) {
     (mode, (mode == PROBE_BW).then(|| row.value("phase")))
 }
 
-/// Lets the sender send until an ACK leaves BBR in a state that `is_it`, for `limit` at most. Returns the row.
+/// Runs the sender until an ACK leaves BBR in a state for which `is_it` holds, for `limit` at most. Returns the row.
 fn wait_for(pipe: &mut Pipe, limit: &str, is_it: impl Fn(&Row) -> bool) -> Row {
     let end = pipe.now() + limit.parse::<Span>().expect("a time");
     let mut checked = pipe.rows.len();
@@ -63,10 +63,10 @@ fn wait_for_end(pipe: &mut Pipe, limit: &str) -> Row {
     wait_for(pipe, limit, |row| state(row) != present)
 }
 
-/// The BDP that the model takes the path for, in packets.
+/// The BDP of the model, in packets.
 fn bdp_of(row: &Row) -> f64 {
     row.value("max_bw_bps") / 8.0 * row.value("min_rtt_us") / 1e6 / MSS.0 as f64
 }
 
-/// Most that a target may lie above the BDP: rounding, and two packets in the phase Up.
+/// Maximum excess of a target over the BDP: rounding, and two packets in the phase Up.
 const ROUNDING: f64 = 3.0;

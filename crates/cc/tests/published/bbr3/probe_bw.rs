@@ -37,13 +37,13 @@ fn a_6_exiting_probe_up_on_loss_when_application_limited() {
     for variant in [LINUX, DRAFT] {
         let (mut pipe, _) = at_probe(usual_path(), variant);
         limit(&mut pipe);
-        // Until what is acknowledged was sent as the application had it.
+        // Until the acknowledged packets were sent under the application's limit.
         let limited_from = pipe.now() + Span::from_millis(150);
         wait_for(&mut pipe, "1s", |row| row.at >= limited_from);
         assert_eq!(state(pipe.rows.last().expect("rows")), (PROBE_BW, Some(UP)));
         pipe.path().loss = Probability::new(0.2).expect("a probability");
         let end = wait_for_end(&mut pipe, "1s");
-        // The application has queued nothing, so that Down may end with the same ACK.
+        // The application has queued nothing, so Down may end with the same ACK.
         assert!([Some(DOWN), Some(CRUISE)].contains(&state(&end).1), "{end:?}");
         // HandleInflightTooHigh sets no bound from samples that the application limited.
         assert_eq!(end.value("inflight_longterm_packets"), 0.0);
@@ -119,7 +119,8 @@ fn a_14_correctly_managing_sub_packet_bdps() {
         pipe.run_until(start + Span::from_secs(60));
         let settled: Vec<&Row> = pipe.rows.iter().filter(|row| row.at > start).collect();
         assert!(settled.iter().all(|row| row.cwnd >= Packets(4)), "cwnd has a floor");
-        // As if the path's round-trip time were that of a packet: no model of bandwidth is below one.
+        // As if the path's round-trip time were that of one packet: the model's bandwidth is at least one packet per
+        // round trip.
         let goodput = pipe.goodput(start).0 as f64;
         assert!((0.9..=1.01).contains(&(goodput / 64e3)), "{goodput}");
         let cruising = settled.iter().rev().find(|row| state(row) == (PROBE_BW, Some(CRUISE))).expect("it cruises");

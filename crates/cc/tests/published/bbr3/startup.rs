@@ -31,7 +31,7 @@ fn a_2_exiting_startup_on_loss_when_application_limited() {
         wait_for(&mut pipe, "1s", |row| row.value("round") >= 10.0);
         pipe.path().loss = Probability::new(0.15).expect("a probability");
         let end = wait_for_end(&mut pipe, "1s");
-        // The application has queued nothing, so that Drain may end with the same ACK.
+        // The application has queued nothing, so Drain may end with the same ACK.
         assert!(end.value("mode") == DRAIN || end.value("mode") == PROBE_BW, "{end:?}");
         assert_eq!(end.value("full_bw_reached"), 1.0);
         let bound = end.value("inflight_longterm_packets");
@@ -58,8 +58,8 @@ fn a_4_exiting_drain_based_on_time() {
     let rounds_and_excess = |variant| {
         let untouched = wait_for(&mut pipe(usual_path(), variant), "3s", |row| row.value("mode") == DRAIN).at;
         let mut pipe = pipe(usual_path(), variant);
-        // What is queued when Drain begins has then passed at the old rate. Less than what Drain sends, so that what is
-        // in flight does not become less.
+        // Packets queued when Drain begins have then passed at the old rate. The rate is lower than Drain's, so that
+        // the packets in flight do not decrease.
         pipe.run_until(untouched - Span::from_millis(60));
         pipe.set_rate(Rate::from_mbps(15));
         let start = wait_for(&mut pipe, "3s", |row| row.value("mode") == DRAIN);
