@@ -1,4 +1,4 @@
-//! What the generations of Linux do differently, as far as it limits a connection.
+//! Differences between the generations of Linux that limit a connection.
 //!
 //! | | 6.1 | 6.12 | 6.18 |
 //! | --- | --- | --- | --- |
@@ -22,12 +22,12 @@
 use rand_core::Rng;
 use thalweg_units::Span;
 
-/// Bytes of memory of a socket buffer besides its payload, where that lies in fragments (6.12).
+/// Memory of a socket buffer in addition to its payload in bytes, if the payload is in fragments (6.12).
 const BUFFER_OVERHEAD: u64 = 960;
-/// Most fragments of a socket buffer, each a segment: MAX_SKB_FRAGS.
+/// Maximum number of fragments of a socket buffer, each a segment: MAX_SKB_FRAGS.
 pub(crate) const MAX_FRAGMENTS: u64 = 17;
 
-/// What a receiver holds beyond a gap.
+/// The segments that a receiver holds beyond a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Held {
     /// Payload bytes.
@@ -37,7 +37,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// With `len` bytes more that are in order.
+    /// With `len` more bytes that are in order.
     pub fn with(self, len: u32) -> Held {
         Held { bytes: self.bytes + u64::from(len), runs: self.runs + 1 }
     }
@@ -99,14 +99,14 @@ impl KernelGeneration {
         held.bytes + BUFFER_OVERHEAD * (held.runs + held.bytes / (MAX_FRAGMENTS * mss))
     }
 
-    /// Whether what waits in the receive queue is subtracted from what was read in a round trip
+    /// Whether data waiting in the receive queue is subtracted from the data read in a round trip
     /// (`tcp_rcv_space_adjust` of 6.12.117).
     pub(crate) fn subtracts_queue(self) -> bool {
         self == KernelGeneration::Linux6_12
     }
 
-    /// Time that the application is busy with a write during which `packets` leave: 2 to 4 us each. ACKs that come
-    /// meanwhile are handled at the end of the write, and have the short rest of the stream sent.
+    /// Time for which the application is busy with a write during which `packets` leave: 2 to 4 us each. ACKs that
+    /// arrive meanwhile are handled at the end of the write, and trigger the short rest of the stream.
     pub(crate) fn write_time(self, packets: u64, rng: &mut dyn Rng) -> Span {
         if self == KernelGeneration::Linux6_1 || packets == 0 {
             return Span::ZERO;
@@ -115,7 +115,7 @@ impl KernelGeneration {
         Span(per_packet_ns.saturating_mul(packets))
     }
 
-    /// Whether it measures which part of the receive buffer is window (since 6.6), instead of halving the buffer.
+    /// Whether the share of the receive buffer that is window is measured (since 6.6), instead of half of the buffer.
     pub(crate) fn measures_window(self) -> bool {
         self != KernelGeneration::Linux6_1
     }

@@ -1,12 +1,12 @@
 //! Model of the two endpoints of a TCP connection: no clock, no I/O, no randomness of its own.
 //!
 //! A [`Sender`] opens the connection and sends a stream; a [`Receiver`] acknowledges it. They behave as Linux does by
-//! default, as far as that can be seen on the wire: handshake, ECN, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
-//! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, buffers that grow. How fast
-//! to send is the business of a [`thalweg_cc::Controller`].
+//! default, as far as that is visible on the wire: handshake, ECN, SACK and D-SACK, RACK-TLP, F-RTO, proportional rate
+//! reduction, undo, delayed and compressed ACKs, delivery-rate samples, pacing in bursts, buffers that grow. A
+//! [`thalweg_cc::Controller`] decides the rate.
 //!
-//! The driver calls an endpoint when a packet arrives or at the time the endpoint asked for ([`Sender::next_wake`]),
-//! and then takes packets from it until it returns `None`:
+//! The driver calls an endpoint when a packet arrives or at the time that the endpoint requested
+//! ([`Sender::next_wake`]), and then takes packets from it until it returns `None`:
 //!
 //! ```text
 //!    write ─┐                     ┌── poll_transmit ──► packets to the network

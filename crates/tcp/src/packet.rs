@@ -1,9 +1,9 @@
-//! What travels between the two endpoints.
+//! The packets between the two endpoints.
 //!
-//! The stream is cut into segments numbered from 0 ([`Seq`]); a segment keeps its number and its length for ever, so
-//! that a retransmission carries the same bytes as the first transmission. Packets are small and `Copy`. Their size on
-//! the wire is that of IPv4 and TCP with the options that Linux sends: timestamps on every segment, SACK where there is
-//! something to report.
+//! The stream is cut into segments numbered from 0 ([`Seq`]); a segment never changes its number or length, so that a
+//! retransmission carries the same bytes as the first transmission. Packets are small and `Copy`. Their size on the
+//! wire is that of IPv4 and TCP with the options that Linux sends: timestamps on every segment, SACK if there is
+//! anything to report.
 
 use thalweg_units::{Bytes, Ecn, HEADER, Time};
 
@@ -28,7 +28,7 @@ impl Timestamp {
     }
 }
 
-/// The segments from `start` up to, but without, `end`.
+/// The segments from `start` up to, but not including, `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
     /// First segment.
@@ -67,7 +67,7 @@ impl SackList {
 /// First packet of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Syn {
-    /// Whether it asks for ECN: the flags ECE and CWR (RFC 3168, section 6.1.1).
+    /// Whether it requests ECN: the flags ECE and CWR (RFC 3168, section 6.1.1).
     pub is_ecn: bool,
     /// The sender's timestamp.
     pub tsval: Timestamp,
@@ -87,7 +87,7 @@ pub struct Established {
 pub struct Data {
     /// Number of the segment.
     pub seq: Seq,
-    /// Where its payload begins in the stream.
+    /// Offset of its payload in the stream.
     pub offset: Bytes,
     /// Payload bytes, at least 1 and at most the MSS.
     pub len: u32,
@@ -106,7 +106,7 @@ pub struct Data {
 /// Second packet of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynAck {
-    /// Bytes that the receiver takes; not scaled, so at most 65535.
+    /// Receive window in bytes; not scaled, so at most 65535.
     pub window: Bytes,
     /// Whether it agrees to ECN: the flag ECE without CWR.
     pub is_ecn: bool,
@@ -121,7 +121,7 @@ pub struct SynAck {
 pub struct AckPacket {
     /// First segment that the receiver does not have.
     pub next: Seq,
-    /// Bytes that the receiver takes from there on.
+    /// Receive window in bytes from there on.
     pub window: Bytes,
     /// Whether it carries the ECE flag (RFC 3168, section 6.1.3): the receiver reports a mark.
     pub is_ece: bool,
@@ -131,11 +131,11 @@ pub struct AckPacket {
     pub tsval: Timestamp,
     /// Timestamp of the segment that last moved the left edge (RFC 7323, section 4.3).
     pub tsecr: Timestamp,
-    /// What the receiver has beyond `next`, and what it got twice.
+    /// The segments that the receiver has beyond `next`, and those that it received twice.
     pub sack: SackList,
 }
 
-/// A packet on its way to the receiver.
+/// A packet to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToReceiver {
     /// First packet of the handshake.
@@ -172,7 +172,7 @@ impl ToReceiver {
     }
 }
 
-/// A packet on its way to the sender.
+/// A packet to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToSender {
     /// Second packet of the handshake.
@@ -182,7 +182,7 @@ pub enum ToSender {
 }
 
 impl ToSender {
-    /// Whether a later acknowledgement replaces it: it reports nothing but the next segment.
+    /// Whether a later acknowledgement replaces it: it reports only the next segment.
     pub fn is_plain(&self) -> bool {
         matches!(self, ToSender::Ack(ack) if ack.sack.is_empty() && !ack.is_ece)
     }

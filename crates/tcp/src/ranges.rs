@@ -1,11 +1,11 @@
 //! A set of segment numbers as sorted, disjoint, non-adjacent ranges.
 //!
-//! Holds what was selectively acknowledged. New ranges nearly always go to the end or grow one near the front, so that
-//! inserting is cheap although the ranges lie in one ring buffer.
+//! Holds the selectively acknowledged segments. New ranges are nearly always added at the end or extend one near the
+//! front, so that inserting is cheap although the ranges are stored in one ring buffer.
 
 use std::collections::VecDeque;
 
-/// From the first number up to, but without, the second.
+/// From the first number up to, but not including, the second.
 pub(crate) type Range = (u64, u64);
 
 /// The set.

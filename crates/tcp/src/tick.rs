@@ -1,8 +1,8 @@
-//! When a timer that was set really expires: Linux keeps the timers of connections in a wheel that turns by ticks
+//! The actual expiry of a timer: Linux keeps the timers of connections in a timer wheel that advances by ticks
 //! (kernel/time/timer.c).
 //!
-//! A wait is rounded up to whole ticks and counted from the last tick. The timer then expires with the first turn of
-//! its part of the wheel behind that: the next tick for waits below 63 ticks, the next multiple of 8 ticks below 504,
+//! A wait is rounded up to whole ticks and counted from the last tick. The timer then expires at the first advance of
+//! its level of the wheel after that: the next tick for waits below 63 ticks, the next multiple of 8 ticks below 504,
 //! of 64 below 4032, of 512 below 32256, and so on. Timers are never early, and up to an eighth late.
 //!
 //! A tick is 1 ms (`HZ` = 1000), and ticks begin with the experiment. Other kernels are built with 250, where all this
@@ -16,10 +16,10 @@ const TICK_NS: u64 = 1_000_000;
 const FIRST_PART: u64 = 63;
 /// Each part is this much coarser than the one before, as a power of two.
 const PART_SHIFT: u32 = 3;
-/// The last part.
+/// The last level.
 const LAST_PART: u32 = 8;
 
-/// When a timer set at `now` to a wait of `after` expires.
+/// Returns the expiry of a timer set at `now` to a wait of `after`.
 pub(crate) fn expiry(now: Time, after: Span) -> Time {
     let ticks = after.0.div_ceil(TICK_NS);
     let part = (0..LAST_PART).find(|part| ticks < FIRST_PART << (PART_SHIFT * part)).unwrap_or(LAST_PART);

@@ -1,52 +1,52 @@
-//! What speaks for an ACK: quick mode, the wait, and what has arrived since the last one.
+//! The conditions for an ACK: quick mode, the wait, and the data that has arrived since the last one.
 
 use crate::packet::Data;
 use thalweg_units::{Span, Time};
 
 /// Shortest wait, and the wait after quick mode: TCP_ATO_MIN and TCP_DELACK_MIN.
 pub(super) const DELAY_MIN: Span = Span::from_millis(40);
-/// Most ACKs of quick mode: TCP_MAX_QUICKACKS.
+/// Maximum number of ACKs of quick mode: TCP_MAX_QUICKACKS.
 pub(super) const QUICK_MAX: u64 = 16;
 /// Maximum number of ACKs sent at once after a mark.
 pub(super) const ECN_QUICK_MAX: u64 = 2;
-/// What a segment is taken to hold before the first one has come: TCP_MSS_DEFAULT.
+/// Assumed payload of a segment before the first one has arrived: TCP_MSS_DEFAULT.
 const SIZE_DEFAULT: u32 = 536;
 /// A segment shorter than this is not full-sized: TCP_MSS_DEFAULT less 12 bytes of options.
 const SHORT_SIZE_MIN: u32 = SIZE_DEFAULT - 12;
 
-/// What speaks for an ACK.
+/// The conditions for an ACK.
 #[derive(Debug)]
 pub(super) struct AckPolicy {
-    /// ACKs that quick mode has left.
+    /// Remaining ACKs of quick mode.
     pub(super) quick: u64,
-    /// How long an ACK waits; none before the first segment.
+    /// Delay of an ACK; `None` before the first segment.
     pub(super) delay: Option<Span>,
-    /// When the last segment came in order.
+    /// Arrival time of the last segment in order.
     pub(super) last_at: Time,
-    /// Payload of what counts as a full segment.
+    /// Payload of a full segment.
     pub(super) full_size: u32,
     /// Payload of the last segment, if it was short and might be the sender's full size after all.
     pub(super) last_short_size: u32,
-    /// Whether there is something to acknowledge.
+    /// Whether there is anything to acknowledge.
     pub(super) is_scheduled: bool,
     /// Whether it must be acknowledged at once.
     pub(super) is_forced: bool,
-    /// Whether a short segment has come, or one that carries the PSH flag.
+    /// Whether a short segment has arrived, or one that carries the PSH flag.
     pub(super) is_pushed: bool,
-    /// Whether more of the same merged packet follows: no ACK is decided before its last segment.
+    /// Whether more segments of the same merged packet follow: no ACK is decided before its last segment.
     pub(super) is_merged: bool,
-    /// When a delayed ACK is due.
+    /// Time at which a delayed ACK is due.
     pub(super) due: Option<Time>,
-    /// When the timer expires that was last set for one. An ACK that is sent does not stop it, and a compressed one
-    /// does not outlast it.
+    /// Expiry of the timer that was last set for one. Sending an ACK does not stop the timer, and a compressed ACK does
+    /// not outlast it.
     pub(super) timer: Option<Time>,
-    /// ACKs sent at once beyond the present gap.
+    /// ACKs sent at once beyond the current gap.
     pub(super) duplicates: u32,
-    /// The left edge that these were counted at.
+    /// The left edge at which these were counted.
     pub(super) duplicates_at: u64,
     /// Number of ACKs that the next one replaces.
     pub(super) compressed: u32,
-    /// When that one is due.
+    /// Time at which it is due.
     pub(super) compressed_due: Option<Time>,
 }
 
@@ -73,12 +73,12 @@ impl Default for AckPolicy {
 }
 
 impl AckPolicy {
-    /// Payload of what counts as a full segment.
+    /// Returns the payload of a full segment.
     pub fn full_size(&self) -> u32 {
         self.full_size
     }
 
-    /// When something is due.
+    /// Returns the time of the next event.
     pub fn next_wake(&self) -> Option<Time> {
         match (self.due, self.compressed_due) {
             (Some(due), Some(compressed)) => Some(due.min(compressed)),
@@ -86,12 +86,12 @@ impl AckPolicy {
         }
     }
 
-    /// There is something to acknowledge.
+    /// Records that there is something to acknowledge.
     pub fn schedule(&mut self) {
         self.is_scheduled = true;
     }
 
-    /// It must be acknowledged at once.
+    /// Requires an immediate ACK.
     pub fn force_now(&mut self) {
         self.is_forced = true;
     }
@@ -106,7 +106,7 @@ impl AckPolicy {
         self.quick = 0;
     }
 
-    /// The next ACKs leave at once, as many as could open the window again, but at most `max`.
+    /// Makes the next ACKs leave at once, as many as would reopen the window, but at most `max`.
     pub fn enter_quick(&mut self, window: u64, max: u64) {
         self.add_quick(window, max);
         self.delay = Some(DELAY_MIN);
@@ -123,7 +123,7 @@ impl AckPolicy {
         self.quick = self.quick.max(acks);
     }
 
-    /// A segment has come in order.
+    /// A segment has arrived in order.
     pub fn on_data(&mut self, now: Time, data: &Data, window: u64, rto: Span) {
         self.is_scheduled = true;
         self.measure_size(data.len, data.is_push);
@@ -147,7 +147,7 @@ impl AckPolicy {
         self.last_at = now;
     }
 
-    /// Learns what a full segment is.
+    /// Learns the size of a full segment.
     fn measure_size(&mut self, len: u32, is_push: bool) {
         let last_short = std::mem::take(&mut self.last_short_size);
         if len >= self.full_size {

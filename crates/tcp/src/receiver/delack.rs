@@ -1,17 +1,17 @@
-//! When an ACK is sent.
+//! The time at which an ACK is sent.
 //!
 //! At once: when more than one full segment waits for one; in quick mode (up to 16 ACKs at the beginning, after a pause
 //! and after a duplicate; also while the window grows); when the last gap is filled; after a short segment or one with
 //! the PSH flag, which look like the end of a write. Else after 40 ms, adaptively more or less.
 //!
 //! Senders set PSH on the last segment of a burst of several (Linux does so for the sake of receive offload), so that
-//! only what comes alone waits. Kernels before 6.6, and before the stable series of autumn 2023, did not look at PSH.
+//! only single segments wait. Kernels before 6.6, and before the stable series of autumn 2023, ignored PSH.
 //!
-//! Beyond a gap every segment is answered at once at first; from the fourth on one ACK stands for up to 45 segments or
-//! for 5 % of the round-trip time, at most 1 ms (SACK compression).
+//! Beyond a gap the first segments are acknowledged at once; from the fourth on one ACK covers up to 45 segments or 5 %
+//! of the round-trip time, at most 1 ms (SACK compression).
 //!
-//! Left out: the slack of up to 100 us that Linux allows the timer of a compressed ACK; ACKs that only tell that the
-//! application has read and the window has opened (it reads at once, and the window never closes).
+//! Not modelled: the slack of up to 100 us that Linux allows the timer of a compressed ACK; ACKs that only tell that
+//! the application has read and the window has opened (it reads at once, and the window never closes).
 
 use super::Receiver;
 use super::ack_policy::DELAY_MIN;
@@ -20,9 +20,9 @@ use thalweg_units::{Span, Time};
 
 /// Longest wait: TCP_DELACK_MAX.
 const DELAY_MAX: Span = Span::from_millis(200);
-/// Longest wait when the last segment did not look like the end of a write: half a second, before the bound above.
+/// Maximum wait if the last segment did not look like the end of a write: half a second, before the bound above.
 const SLOW_DELAY_MAX: Span = Span::from_millis(500);
-/// ACKs beyond a gap that are sent at once: as many as make a fast retransmission.
+/// ACKs beyond a gap that are sent at once: the number that triggers a fast retransmission.
 const DUPLICATES_AT_ONCE: u32 = 3;
 /// Maximum number of ACKs that one replaces: net.ipv4.tcp_comp_sack_nr.
 const COMPRESSED_MAX: u32 = 44;
@@ -30,7 +30,7 @@ const COMPRESSED_MAX: u32 = 44;
 const COMPRESSED_DELAY_MAX: Span = Span::from_millis(1);
 
 impl Receiver {
-    /// A segment has come: is it time for an ACK?
+    /// Decides after a segment has arrived whether an ACK is sent.
     pub(super) fn decide_ack(&mut self, now: Time) {
         if !self.acks.is_scheduled || self.acks.is_merged {
             return;
@@ -71,7 +71,7 @@ impl Receiver {
         delay = delay.min(DELAY_MAX);
         let mut due = expiry(now, delay);
         if let Some(earlier) = self.acks.due {
-            // As good as due.
+            // Almost due.
             if earlier <= now + Span(delay.0 / 4) {
                 self.send_ack(now);
                 return;

@@ -1,4 +1,4 @@
-//! What the receiver reports of marks (CE).
+//! The receiver's feedback of marks (CE).
 //!
 //! | feedback | ECE | ACKs at once |
 //! | --- | --- | --- |
@@ -6,8 +6,8 @@
 //! | DCTCP (RFC 8257, section 3.2) | if the last segment acknowledged was marked | at each change, at CWR |
 //! | accurate (RFC 9768) | unused; every ACK has the number of marked segments | at the first mark after segments without |
 //!
-//! As in Linux, a segment that is not ECN-capable is taken for a retransmission once others were, and the next ACKs
-//! leave at once.
+//! As in Linux, a segment that is not ECN-capable counts as a retransmission once others were ECN-capable, and the next
+//! ACKs leave at once.
 
 use super::Receiver;
 use super::ack_policy::ECN_QUICK_MAX;

@@ -1,11 +1,11 @@
-//! The receiving endpoint: it puts the stream in order and acknowledges it. The application reads at once.
+//! The receiving endpoint: it reassembles the stream and acknowledges it. The application reads at once.
 //!
-//! | question | file |
+//! | topic | file |
 //! | --- | --- |
-//! | what has arrived, and which SACK blocks tell it? | `reassembly` |
-//! | when is an ACK sent? | `delack`, `ack_policy` |
-//! | what is reported of marks? | `marks`, whose state is `ecn` |
-//! | how much may the sender send? | `window` |
+//! | received segments, and the SACK blocks that report them | `reassembly` |
+//! | time of an ACK | `delack`, `ack_policy` |
+//! | feedback of marks | `marks`, whose state is `ecn` |
+//! | receive window | `window` |
 
 mod ack_policy;
 mod delack;
@@ -25,7 +25,7 @@ use thalweg_cc::EcnFeedback;
 use thalweg_units::{Bytes, MSS, Span, Time};
 use window::ReceiveWindow;
 
-/// How much older than the newest timestamp a segment may be: TCP_PAWS_WINDOW, 1 ms.
+/// Maximum age of a segment relative to the newest timestamp: TCP_PAWS_WINDOW, 1 ms.
 const PAWS_WINDOW: u32 = 1;
 /// Retransmission timeout without a round-trip time, also of the SYN-ACK.
 const RTO_INITIAL: Span = Span::from_secs(1);
@@ -34,13 +34,12 @@ const RTO_MIN: Span = Span::from_millis(200);
 /// Upper bound of the timeout.
 const RTO_MAX: Span = Span::from_secs(120);
 
-/// What can be set on a receiving host.
+/// Settings of a receiving host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverConfig {
     /// Payload of a full-sized segment.
     pub mss: Bytes,
-    /// Most bytes of memory that the receive buffer grows to (third value of `net.ipv4.tcp_rmem`). A part of it is
-    /// window.
+    /// Maximum memory of the receive buffer in bytes (third value of `net.ipv4.tcp_rmem`). A part of it is window.
     pub rcvbuf_max: Bytes,
     /// Generation of its kernel.
     pub kernel: KernelGeneration,
@@ -61,12 +60,12 @@ pub struct Receiver {
     stream: Reassembly,
     /// Newest timestamp of a segment that moved the left edge; it is echoed (RFC 7323, section 4.3).
     ts_recent: Timestamp,
-    /// The left edge on the last ACK sent.
+    /// The left edge in the last ACK.
     acked: u64,
     /// The same in bytes.
     acked_bytes: u64,
     acks: AckPolicy,
-    /// What can be set.
+    /// Configured feedback.
     ecn_config: Option<EcnFeedback>,
     ecn: EcnEcho,
     window: ReceiveWindow,
@@ -75,7 +74,7 @@ pub struct Receiver {
     outbox: VecDeque<ToSender>,
 }
 
-/// Where the handshake is.
+/// State of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Listening,
@@ -116,7 +115,7 @@ impl Receiver {
             ToReceiver::Syn(syn) => self.on_syn(now, *syn),
             ToReceiver::Established(_) => self.establish(now),
             ToReceiver::Data(data) => {
-                // It acknowledges the SYN-ACK as well.
+                // The packet also acknowledges the SYN-ACK.
                 self.establish(now);
                 if self.state == State::Established {
                     self.on_data(now, data);
@@ -141,7 +140,7 @@ impl Receiver {
         self.outbox.pop_front()
     }
 
-    /// When the endpoint next wants to be woken: for a delayed ACK, or for the SYN-ACK.
+    /// Returns the time at which the endpoint needs to be woken: for a delayed ACK, or for the SYN-ACK.
     pub fn next_wake(&self) -> Option<Time> {
         match self.state {
             State::Listening => None,
@@ -150,7 +149,7 @@ impl Receiver {
         }
     }
 
-    /// The time that [`Receiver::next_wake`] gave has come. Then poll.
+    /// To be called at the time that [`Receiver::next_wake`] returned. Then poll.
     pub fn on_wake(&mut self, now: Time) {
         match self.state {
             State::SynReceived { due, attempt, .. } if due <= now => self.send_syn_ack(now, attempt + 1),
@@ -196,7 +195,7 @@ impl Receiver {
             return;
         };
         self.state = State::Established;
-        // Of one that was repeated it is not known which was answered.
+        // With a repeated SYN-ACK it is unknown which one was answered.
         self.srtt = (attempt == 1).then(|| now.since(sent_at));
         self.window.establish(now);
     }
@@ -208,7 +207,7 @@ impl Receiver {
 
     fn on_data(&mut self, now: Time, data: &Data) {
         if data.tsval.0.saturating_add(PAWS_WINDOW) < self.ts_recent.0 {
-            // Older than what was received in its place (PAWS): not taken, but answered.
+            // Older than the data received in its place (PAWS): discarded, but acknowledged.
             if data.seq.0 < self.stream.next() {
                 self.stream.report_duplicate(data.seq);
                 self.acks.enter_quick(self.window.advertised(), QUICK_MAX);
@@ -256,7 +255,7 @@ impl Receiver {
                 }
                 self.window.measure_rtt_by_window(now, self.stream.next_bytes());
                 self.on_ecn_field(now, data);
-                // It is still in the buffer at this moment.
+                // The segment is still in the buffer at this moment.
                 let held = self.stream.held().with(data.len);
                 if data.len >= 128 && self.window.grow(data.len, held) {
                     self.acks.force_one_quick();
@@ -272,7 +271,7 @@ impl Receiver {
         }
     }
 
-    /// Sends an ACK of everything there is.
+    /// Sends an ACK of everything received.
     fn send_ack(&mut self, now: Time) {
         let window = self.window.select(self.stream.next_bytes(), self.stream.held());
         if window.is_short {

@@ -1,8 +1,8 @@
 //! The received ranges, and the SACK blocks that report them.
 //!
-//! Blocks are those that changed last, the latest first (RFC 2018, section 4): Linux remembers four and forgets older
-//! ones, so that a segment next to a forgotten block is reported alone. An ACK has room for three; a duplicate is
-//! reported once, in front of them (RFC 2883), and not at all if its ACK was held back and another segment came
+//! The blocks are those that changed last, the latest first (RFC 2018, section 4): Linux remembers four and forgets
+//! older ones, so that a segment next to a forgotten block is reported alone. An ACK holds three; a duplicate is
+//! reported once, before them (RFC 2883), and not at all if its ACK was held back and another segment arrived
 //! meanwhile.
 
 use crate::kernel::Held;
@@ -14,7 +14,7 @@ const BLOCKS: usize = 4;
 /// Blocks beyond which a new one makes Linux send the ACK that it was holding back: TCP_SACK_BLOCKS_EXPECTED.
 const EXPECTED_BLOCKS: usize = 2;
 
-/// What a segment was.
+/// Kind of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arrival {
     /// The next one.
@@ -24,10 +24,10 @@ pub(super) enum Arrival {
     },
     /// Beyond a gap.
     OutOfOrder {
-        /// It had not arrived before.
+        /// The segment is new.
         is_new: bool,
     },
-    /// It had been delivered before.
+    /// The segment had been delivered before.
     Duplicate,
 }
 
@@ -63,17 +63,17 @@ impl Reassembly {
         self.next_bytes
     }
 
-    /// What lies beyond a gap.
+    /// Returns the segments beyond a gap.
     pub fn held(&self) -> Held {
         Held { bytes: self.held_bytes, runs: self.islands.len() as u64 }
     }
 
-    /// From what is in order to the end of what lies beyond a gap, in bytes.
+    /// Returns the distance from the end of the in-order data to the end of the data beyond a gap, in bytes.
     pub fn span_bytes(&self) -> u64 {
         self.islands.back().map_or(0, |last| last.end_bytes - self.next_bytes)
     }
 
-    /// Whether something lies beyond a gap.
+    /// Whether there is data beyond a gap.
     pub fn has_gap(&self) -> bool {
         !self.islands.is_empty()
     }
@@ -117,12 +117,12 @@ impl Reassembly {
         Arrival::InOrder { is_gap_filled: had_gap && !self.has_gap() }
     }
 
-    /// The next ACK reports that the segment has arrived again.
+    /// Makes the next ACK report that the segment has arrived again.
     pub fn report_duplicate(&mut self, seq: Seq) {
         self.duplicate = Some(one(seq));
     }
 
-    /// Another segment has come: what the ACKs so far did not report as a duplicate is not reported any more.
+    /// Another segment has arrived: an unreported duplicate is no longer reported.
     pub fn forget_duplicate(&mut self) {
         self.duplicate = None;
     }
@@ -141,11 +141,11 @@ impl Reassembly {
         &self.blocks[..self.block_count]
     }
 
-    /// Keeps a segment beyond a gap; whether it is new.
+    /// Keeps a segment beyond a gap; returns whether it is new.
     fn hold(&mut self, data: &Data) -> bool {
         let (seq, len) = (data.seq.0, u64::from(data.len));
         let end_bytes = data.offset.0 + len;
-        // Nearly always behind the last island, or its continuation.
+        // Nearly always beyond the last island, or its continuation.
         let behind = match self.islands.back() {
             Some(last) if last.start <= seq => self.islands.len(),
             _ => self.islands.partition_point(|island| island.start <= seq),
@@ -182,7 +182,7 @@ impl Reassembly {
         true
     }
 
-    /// Extends the block that `new` touches, or begins one, and puts it first.
+    /// Extends the block that `new` touches, or makes one, and moves it to the front.
     fn add_block(&mut self, new: SackBlock) {
         let count = self.block_count;
         let Some(place) = self.blocks().iter().position(|block| touches(block, new)) else {
@@ -196,7 +196,7 @@ impl Reassembly {
         block.start = block.start.min(new.start);
         block.end = block.end.max(new.end);
         self.blocks[..=place].rotate_right(1);
-        // It may have grown into another one.
+        // It may have merged with another one.
         let first = self.blocks[0];
         if let Some(other) = (1..count).find(|at| touches(&self.blocks[*at], first)) {
             self.blocks[0].start = first.start.min(self.blocks[other].start);

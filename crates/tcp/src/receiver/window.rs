@@ -1,13 +1,13 @@
-//! How much the sender may send: the receive window and the buffer behind it.
+//! The receive window and its buffer.
 //!
 //! The buffer starts at 128 KiB and grows to `rcvbuf_max` with what the application reads per round trip (dynamic
 //! right-sizing). A part of it is window, the rest is for bookkeeping: half (`tcp_adv_win_scale` = 1) on Linux 6.1;
-//! from 6.6 on what payload is of the memory of the first full segment that arrives (`scaling_ratio`, in 256ths). The
+//! from 6.6 on the ratio of payload to memory of the first full segment that arrives (`scaling_ratio`, in 256ths). The
 //! window opens by two segments for each that arrives until it reaches what the buffer allows, and never shrinks.
 //!
-//! Approximations: segments beyond a gap take what [`KernelGeneration::held_memory`] says. What is in order takes none,
-//! since the application reads at once; hence the window never closes.
-//! Segments beyond the window or without room in the buffer are not refused: the sender keeps to the window.
+//! Approximations: segments beyond a gap take the memory of [`KernelGeneration::held_memory`]. In-order data takes
+//! none, since the application reads at once; hence the window never closes. Segments beyond the window or the buffer
+//! are not refused: the sender respects the window.
 
 use crate::kernel::{Held, KernelGeneration, MAX_FRAGMENTS};
 use crate::packet::{Data, Timestamp};
@@ -54,13 +54,13 @@ pub(super) struct ReceiveWindow {
     right_edge: u64,
     /// The window on the last ACK.
     advertised: u64,
-    /// Eight times the round-trip time as the receiver sees it, in ns; 0: not known.
+    /// Eight times the round-trip time as measured by the receiver, in ns; 0: unknown.
     rtt_8: u64,
     /// The echoed timestamp that was measured last.
     last_tsecr: Option<Timestamp>,
     /// A round trip by window ends when the stream has arrived up to here ...
     window_round_end: u64,
-    /// ... and began here.
+    /// ... and that started at this time.
     window_round_at: Option<Time>,
     /// The reading that is being measured began here in the stream ...
     read_from: u64,
@@ -117,17 +117,17 @@ impl ReceiveWindow {
         self.read_before = self.opened.min(INITIAL_SEGMENTS * self.mss).max(1);
     }
 
-    /// The window on the last ACK.
+    /// Returns the window in the last ACK.
     pub fn advertised(&self) -> u64 {
         self.advertised
     }
 
-    /// The round-trip time as the receiver sees it; zero before it is known.
+    /// Returns the round-trip time as measured by the receiver; zero before it is known.
     pub fn rtt(&self) -> Span {
         Span(self.rtt_8 / 8)
     }
 
-    /// The window for an ACK at `next_bytes` while `held` lies beyond a gap.
+    /// Returns the window for an ACK at `next_bytes` with `held` beyond a gap.
     pub fn select(&mut self, next_bytes: u64, held: Held) -> Selected {
         let free = self.free(held);
         let full = self.space(self.buffer).min(self.clamp);
@@ -196,8 +196,8 @@ impl ReceiveWindow {
         self.read_before = self.read_before.min(clamp);
     }
 
-    /// The application reads up to `next_bytes`: the segment that ends at `arrived`, and what it has joined to the
-    /// stream. The last segment beyond a gap ends `span` bytes behind it. Once a round trip: makes the buffer large
+    /// The application reads up to `next_bytes`: the segment that ends at `arrived`, and the data that it has joined to
+    /// the stream. The last segment beyond a gap ends `span` bytes after it. Once a round trip: makes the buffer large
     /// enough for a sender that doubles its rate.
     pub fn on_read(&mut self, now: Time, arrived: u64, next_bytes: u64, span: u64) {
         if self.rtt_8 == 0 || now.since(self.read_at).0 < self.rtt_8 / 8 {
@@ -221,14 +221,14 @@ impl ReceiveWindow {
         if self.kernel.subtracts_queue() && joined >= MAX_FRAGMENTS * self.mss { joined } else { 0 }
     }
 
-    /// A segment beyond a gap has arrived; the last one ends `span` bytes behind what is in order.
+    /// A segment beyond a gap has arrived; the last one ends `span` bytes after the in-order data.
     pub fn on_gap(&mut self, span: u64) {
         if self.kernel.grows_for_gaps() {
             self.expand(self.read_before, self.read_before, span);
         }
     }
 
-    /// Makes the buffer large enough for `read` bytes per round trip, `before` in the one before.
+    /// Makes the buffer large enough for `read` bytes per round trip; `before`: bytes of the previous one.
     fn expand(&mut self, read: u64, before: u64, span: u64) {
         let reserve = if self.kernel.grows_for_gaps() { 0 } else { 16 * self.mss };
         let needed = u128::from(2 * read + reserve);
@@ -249,24 +249,24 @@ impl ReceiveWindow {
         }
     }
 
-    /// Window that a buffer makes.
+    /// Returns the window for a buffer of this size.
     fn space(&self, buffer: u64) -> u64 {
         if self.kernel.measures_window() { (buffer * self.ratio) >> 8 } else { halve(buffer) }
     }
 
-    /// Window that the buffer has left.
+    /// Returns the window for the free part of the buffer.
     fn free(&self, held: Held) -> u64 {
         let memory = self.kernel.held_memory(held, self.mss);
         self.space(self.buffer.saturating_sub(memory))
     }
 }
 
-/// Window that a buffer makes on Linux 6.1.
+/// Returns the window for a buffer of this size on Linux 6.1.
 fn halve(buffer: u64) -> u64 {
     buffer - buffer / 2
 }
 
-/// Memory for which Linux 6.1 makes the buffer to hold one segment: so much that its half holds the payload.
+/// Memory per segment for which Linux 6.1 sizes the buffer: half of it holds the payload.
 fn segment_memory(mss: u64) -> u64 {
     let mut memory = mss + SEGMENT_OVERHEAD;
     while halve(memory) < mss {

@@ -5,7 +5,7 @@
 //! 2. SACK blocks (`sack`), marks (`marks`)
 //! 3. segments that are acknowledged leave the scoreboard; round-trip times
 //! 4. RACK's window; an answer to a loss probe
-//! 5. the state of recovery: losses, undo (`recovery`), if anything is out of the ordinary
+//! 5. the state of recovery: losses, undo (`recovery`), if the ACK is unusual
 //! 6. the timer
 //! 7. the rate sample
 //! 8. cwnd: by proportional rate reduction or by the controller
@@ -20,7 +20,7 @@ use rand_core::Rng;
 use thalweg_cc::{Ack, CaState};
 use thalweg_units::{Bytes, Packets, Span, Time};
 
-/// The sender as an ACK found it.
+/// State of the sender before an ACK.
 struct Prior {
     una: u64,
     sacked_end: u64,
@@ -29,11 +29,11 @@ struct Prior {
     lost: u64,
 }
 
-/// The segments that an ACK takes out of the scoreboard.
+/// The segments that an ACK removes from the scoreboard.
 struct Acked {
     segments: u64,
     bytes: u64,
-    /// Send times of the first and last of those that were sent once and not acknowledged selectively before.
+    /// Send times of the first and last of those that were sent once and not selectively acknowledged before.
     first_sent_at: Option<Time>,
     last_sent_at: Time,
     /// The lowest of these; `u64::MAX` without any.
@@ -42,11 +42,11 @@ struct Acked {
 
 /// The round-trip times that an ACK shows.
 struct Rtts {
-    /// Of the newest segment of all that it acknowledges, as the controller sees it.
+    /// Of the newest segment that it acknowledges, for the controller.
     newest: Option<Span>,
     /// Of the oldest segment, without timestamps.
     exact: Option<Span>,
-    /// Of the oldest of those that it acknowledges selectively.
+    /// Of the oldest of those that it selectively acknowledges.
     sacked: Option<Span>,
 }
 
@@ -150,7 +150,7 @@ impl Sender {
         }
     }
 
-    /// Takes the receiver's window, which counts from the left edge. Comes after the left edge has moved.
+    /// Takes the receiver's window, which counts from the left edge. Called after the left edge has moved.
     fn update_window(&mut self, packet: &AckPacket, facts: &mut AckFacts) {
         let Bytes(una) = self.board.una_bytes();
         let end = Bytes(una) + packet.window;
@@ -161,7 +161,7 @@ impl Sender {
         }
     }
 
-    /// The path was seen to reorder if something sent once was selectively acknowledged below what already was.
+    /// Detects reordering: a segment sent once was selectively acknowledged below one that already was.
     fn check_reordering(&mut self, facts: &AckFacts) {
         let counts = self.state != CaState::Loss || self.episode.undo_marker.is_some();
         if counts && facts.reordered_from != u64::MAX {
@@ -179,12 +179,12 @@ impl Sender {
         let rtts = self.sample_rtts(now, &acked, prior_sacked, facts);
         if facts.is_data_acked {
             facts.is_timer_due = true;
-            // A hole was filled by something sent once.
+            // A hole was filled by a segment that was sent once.
             if acked.reordered_from < prior.sacked_end {
                 self.rack.on_reordering(acked.reordered_from, self.board.sacked_end());
             }
         } else if let (Some(sacked), Some(head)) = (rtts.sacked, self.board.head()) {
-            // What was sent after the first segment's latest copy has arrived: that copy's timeout may start over.
+            // A segment sent after the first segment's latest copy has arrived: the timeout of that copy may restart.
             facts.is_timer_due = sacked > now.since(head.sent_at);
         }
         if acked.segments > 0 || rtts.newest.is_some() {
@@ -195,7 +195,8 @@ impl Sender {
         rtts
     }
 
-    /// Takes the segments below `next` out of the scoreboard. Those that no SACK block has reported are delivered now.
+    /// Removes the segments below `next` from the scoreboard. Those that no SACK block has reported count as delivered
+    /// now.
     #[inline]
     fn pop_acked(&mut self, now: Time, next: u64, facts: &mut AckFacts) -> Acked {
         let mut last_flags = Flags::default();
@@ -272,7 +273,7 @@ impl Sender {
         Rtts { newest, exact, sacked }
     }
 
-    /// What the ACK does to cwnd.
+    /// Applies the ACK to cwnd.
     fn control_cwnd(&mut self, now: Time, ack: &Ack, facts: &AckFacts, rng: &mut dyn Rng) {
         if self.is_governed {
             self.lend_to_controller(now, ack, rng);
@@ -294,7 +295,7 @@ impl Sender {
         self.obey_hold();
     }
 
-    /// Whether the ACK allows cwnd to grow: it delivers in order, or in any order on a path that reorders a lot.
+    /// Whether the ACK allows cwnd to grow: it delivers in order, or in any order on a path with much reordering.
     fn may_raise_cwnd(&self, facts: &AckFacts) -> bool {
         let is_in_order = facts.is_data_acked;
         is_in_order || (self.rack.reordering > super::rack::DUP_THRESHOLD && facts.is_data_sacked)
@@ -308,7 +309,7 @@ impl Sender {
         }
     }
 
-    /// What is lost shall leave as soon as cwnd allows.
+    /// Lost segments are to leave as soon as cwnd allows.
     pub(super) fn request_retransmission(&mut self) {
         self.work.rexmit = Rexmit::Lost;
     }

@@ -1,6 +1,6 @@
-//! What a sender has counted.
+//! Counters of a sender.
 
-/// What a sender has counted since the connection began.
+/// Counters of a sender since the connection began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Data segments sent, retransmissions included.
@@ -9,13 +9,13 @@ pub struct Counters {
     pub retransmits: u64,
     /// Retransmission timeouts of data.
     pub timeouts: u64,
-    /// Times that fast recovery began.
+    /// Number of fast recoveries.
     pub recoveries: u64,
     /// Times that a reduction of cwnd was undone.
     pub undos: u64,
     /// Loss probes (TLP) sent.
     pub tlp_probes: u64,
-    /// SYNs sent again.
+    /// Retransmitted SYNs.
     pub syn_retransmits: u64,
     /// D-SACKs received.
     pub dsacks: u64,

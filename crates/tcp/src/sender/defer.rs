@@ -1,8 +1,8 @@
 //! Waiting for a longer burst (TSO deferral): if the window allows only a short burst now and the next ACK is likely to
 //! come within a millisecond, Linux waits for it, so that segments leave in larger groups.
 //!
-//! Kernels of before autumn 2025 (6.18, and the stable series of that time) waited if the first segment had been out
-//! for half a round trip already, however far its ACK was.
+//! Kernels before autumn 2025 (6.18, and the stable series of that time) waited if the first segment had been in flight
+//! for half a round trip, regardless of the time until its ACK.
 
 use super::Sender;
 use thalweg_cc::CaState;
@@ -10,7 +10,7 @@ use thalweg_units::{Bytes, Span, Time};
 
 /// A burst that fills this part of the window does not wait: net.ipv4.tcp_tso_win_divisor.
 const WINDOW_DIVISOR: u64 = 3;
-/// After a longer pause nothing waits, nor for an ACK that is further away than this.
+/// Maximum pause, and maximum time until an ACK, for which a burst waits.
 const RECENT: Span = Span::from_millis(1);
 
 /// Whether to wait.
@@ -25,7 +25,8 @@ pub(super) enum Deferral {
 }
 
 impl Sender {
-    /// Whether to wait with a burst of at most `burst_size` segments, of a piece of which `piece` bytes are left.
+    /// Decides whether to wait with a burst of at most `burst_size` segments, from a piece of which `piece` bytes are
+    /// left.
     pub(super) fn deferral(&self, now: Time, burst_size: u64, piece: u64, is_last_piece: bool) -> Deferral {
         let mss = self.config.mss.0;
         let is_recovering = matches!(self.state, CaState::Recovery | CaState::Loss);
@@ -46,7 +47,7 @@ impl Sender {
         let Some(head) = self.board.head() else {
             return Deferral::Now;
         };
-        // The ACK of the first segment is far away.
+        // The ACK of the first segment is not expected soon.
         let srtt = self.rtt.srtt().unwrap_or_default();
         let until_ack = (head.sent_at + srtt).since(now);
         if until_ack > Span(srtt.0 / 2).min(RECENT) {

@@ -3,7 +3,7 @@
 use thalweg_cc::EcnFeedback;
 use thalweg_units::Ecn;
 
-/// What lowers cwnd.
+/// Cause of a reduction of cwnd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Congestion {
     /// A segment was lost.
@@ -26,7 +26,7 @@ pub(super) struct EcnState {
 }
 
 impl EcnState {
-    /// The ECN field and the CWR flag of a segment that leaves, for the first time or again.
+    /// Returns the ECN field and the CWR flag of a segment that leaves, for the first time or again.
     pub fn stamp(&mut self, is_again: bool) -> (Ecn, bool) {
         match self.feedback {
             None => (Ecn::NotEct, false),
@@ -36,7 +36,7 @@ impl EcnState {
         }
     }
 
-    /// cwnd is being lowered: the receiver shall learn of it.
+    /// cwnd is being reduced, which is reported to the receiver.
     pub fn queue_cwr(&mut self) {
         self.is_cwr_due = matches!(self.feedback, Some(EcnFeedback::Classic | EcnFeedback::Dctcp));
     }

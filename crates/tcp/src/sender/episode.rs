@@ -1,17 +1,17 @@
-//! The present recovery, or the last one.
+//! The current recovery, or the last one.
 
 use crate::packet::Timestamp;
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Time};
 
-/// The present recovery, or the last one.
+/// The current recovery, or the last one.
 #[derive(Debug, Default)]
 pub(super) struct Episode {
-    /// End of what was sent when the present state began.
+    /// End of the data sent when the current state began.
     pub high_seq: u64,
-    /// The left edge when the reduction began; none if it cannot be undone (any more).
+    /// The left edge when the reduction began; `None` if it cannot be undone.
     pub undo_marker: Option<u64>,
-    /// Retransmissions that no D-SACK has proven needless yet; none: nothing was retransmitted.
+    /// Retransmissions that no D-SACK has proven spurious yet; `None`: nothing was retransmitted.
     pub unproven: Option<u64>,
     /// Timestamp of the first retransmission.
     pub first_resent_at: Option<Timestamp>,

@@ -7,25 +7,25 @@ use thalweg_units::{Span, Time};
 /// The facts of one ACK, gathered step by step.
 #[derive(Debug)]
 pub(super) struct AckFacts {
-    /// A later one came before it: it lies below the left edge.
+    /// A later ACK arrived before it: it is below the left edge.
     pub is_overtaken: bool,
     /// It moves the left edge.
     pub is_advancing: bool,
     /// It acknowledges data cumulatively.
     pub is_data_acked: bool,
-    /// It acknowledges data selectively that was not before.
+    /// It selectively acknowledges data for the first time.
     pub is_data_sacked: bool,
     /// It opens the receiver's window, or moves it.
     pub is_window_update: bool,
     /// It carries a D-SACK that can be due to a retransmission.
     pub is_dsack: bool,
-    /// The D-SACK reports the copy that a loss probe sent.
+    /// It carries a D-SACK that a retransmission may have caused.
     pub is_dsack_of_probe: bool,
-    /// It acknowledges, in either way, a segment that was sent once, before the present recovery began.
+    /// It acknowledges, in either way, a segment that was sent once, before the current recovery began.
     pub is_original_acked: bool,
     /// It acknowledges a retransmitted segment cumulatively.
     pub is_resent_acked: bool,
-    /// The timer is to be set anew.
+    /// The timer is to be reset.
     pub is_timer_due: bool,
     /// Retransmissions were found to be lost.
     pub is_resent_lost: bool,
@@ -33,7 +33,7 @@ pub(super) struct AckFacts {
     pub is_delayed: bool,
     /// It reports marks.
     pub is_marked: bool,
-    /// It answers a loss probe's copy, and may be of the original.
+    /// It answers a loss probe's copy, and may be for the original.
     pub is_probe_answer: bool,
     /// Its echoed timestamp.
     pub tsecr: Timestamp,
@@ -41,10 +41,10 @@ pub(super) struct AckFacts {
     pub out_of_order: u64,
     /// The lowest segment that was sent once and arrived after later ones.
     pub reordered_from: u64,
-    /// Send times of the first and last segment newly acknowledged selectively, of those sent once.
+    /// Send times of the first and last segments newly selectively acknowledged, among those sent once.
     pub first_sacked_at: Option<Time>,
     pub last_sacked_at: Time,
-    /// The making of the rate sample.
+    /// Input of the rate sample.
     pub delivery: Delivery,
 }
 
@@ -79,7 +79,7 @@ impl AckFacts {
         self.is_data_sacked || self.is_dsack || self.is_marked
     }
 
-    /// Whether it has news compared with the previous ACK.
+    /// Whether it contains news compared with the previous ACK.
     pub fn is_not_duplicate(&self) -> bool {
         self.is_window_update || self.is_data_acked
     }

@@ -2,10 +2,10 @@
 //!
 //! The SYN is repeated after 1 s, 2 s, 4 s ... (RFC 6298, section 2.1). If more than one was and the first had been
 //! lost, the initial window is one segment; if the answer echoes the first one's timestamp, the timeouts were spurious
-//! and it stays what it is.
+//! and it stays unchanged.
 //!
-//! Left out: Linux gives up after six; here the connection retries forever. Linux since 6.5 doubles the interval only
-//! from the fifth repetition on.
+//! Not modelled: Linux gives up after six; here the connection retries forever. Linux since 6.5 doubles the interval
+//! only from the fifth repetition on.
 
 use super::facts::timestamp_rtt;
 use super::transmit::Departure;
@@ -75,7 +75,7 @@ impl Sender {
         Some(rtt)
     }
 
-    /// Whether the SYN asks for ECN. A repeated one does not: a middlebox may have dropped the first one for it.
+    /// Whether the SYN requests ECN. A repeated one does not: a middlebox may have dropped the first one because of it.
     pub(super) fn asks_for_ecn(&self) -> bool {
         self.config.ecn.is_some() && self.counters.syn_retransmits == 0
     }

@@ -10,7 +10,7 @@ use thalweg_units::{Packets, Rate, Span, Time};
 pub struct Info {
     /// Congestion window.
     pub cwnd: Packets,
-    /// Slow-start threshold, once there was congestion.
+    /// Slow-start threshold, after the first congestion.
     pub ssthresh: Option<Packets>,
     /// Segments sent, and neither acknowledged nor deemed lost.
     pub inflight: Packets,
@@ -28,12 +28,12 @@ pub struct Info {
     pub ca_state: CaState,
     /// Segments deemed lost so far.
     pub lost: Packets,
-    /// Segments delivered so far. As in Linux the SYN and needless copies count, and what only an overtaken ACK reports
-    /// does not.
+    /// Number of delivered segments. As in Linux, the SYN and spurious copies count, and segments that only an
+    /// overtaken ACK reports do not.
     pub delivered: Packets,
-    /// Whether rate samples now count as limited by the application.
+    /// Whether rate samples currently count as limited by the application.
     pub is_app_limited: bool,
-    /// What was counted.
+    /// Counters.
     pub counters: Counters,
 }
 

@@ -1,10 +1,10 @@
-//! Explicit congestion notification (RFC 3168): which segments are ECN-capable, and what a reported mark does.
+//! Explicit congestion notification (RFC 3168): the ECN-capable segments, and the response to a reported mark.
 //!
-//! The connection is ECN-capable if the SYN asked for it and the SYN-ACK agreed; a repeated SYN does not ask
+//! The connection is ECN-capable if the SYN requested it and the SYN-ACK agreed; a repeated SYN does not request it
 //! (RFC 3168, section 6.1.1.1). New segments carry the codepoint of the controller, ECT(0) for most. Retransmissions
 //! are not ECN-capable (section 6.1.5) unless the controller needs ECN: DCTCP's are, as in Linux.
 //!
-//! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until what had been sent by then is
+//! An ACK that reports marks lowers cwnd once per round trip: the state becomes Cwr until the data sent by then is
 //! acknowledged, ssthresh is the controller's, cwnd falls to it by proportional rate reduction, and the next new
 //! segment carries CWR. A reduction in which marks were reported is never undone. In recovery, marks change nothing
 //! else.
@@ -22,7 +22,7 @@ use thalweg_cc::{CaState, EcnFeedback};
 use thalweg_units::Time;
 
 impl Sender {
-    /// Whether an ACK that is not overtaken reports marks.
+    /// Returns whether an ACK that was not overtaken reports marks.
     pub(super) fn take_marks(&mut self, packet: &AckPacket) -> bool {
         match self.ecn.feedback {
             None => false,

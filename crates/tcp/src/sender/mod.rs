@@ -1,22 +1,22 @@
 //! The sending endpoint.
 //!
-//! An event ([`Sender::on_packet`], [`Sender::on_wake`], [`Sender::write`]) changes the state and notes what may be
-//! sent as [`Work`]; [`Sender::poll_transmit`] then carries it out, one packet a call, so that every packet is stamped
-//! with the time at which it really leaves.
+//! An event ([`Sender::on_packet`], [`Sender::on_wake`], [`Sender::write`]) changes the state and records what may be
+//! sent as [`Work`]; [`Sender::poll_transmit`] then executes it, one packet per call, so that every packet has the
+//! timestamp of its actual departure.
 //!
-//! | question | file |
+//! | topic | file |
 //! | --- | --- |
-//! | what became of each segment? | `scoreboard` |
-//! | what does an ACK tell? | `ack`, `sack` |
-//! | in which state of recovery are we, and what does a loss do? | `recovery` |
-//! | was it a mistake? | `undo` |
-//! | is a segment lost? | `rack` |
-//! | what does a mark do? | `marks`, whose state is `ecn` |
-//! | how does cwnd fall? | `prr` |
-//! | which packet leaves next? | `transmit` |
-//! | when, and how many at once? | `pacing`, `defer` |
-//! | when do we act without an ACK? | `timer`, `probe` |
-//! | how long is the path, how fast? | `rtt`, `rate` |
+//! | state of each segment | `scoreboard` |
+//! | evaluation of an ACK | `ack`, `sack` |
+//! | state of recovery, and response to a loss | `recovery` |
+//! | undo of a spurious reduction | `undo` |
+//! | loss detection | `rack` |
+//! | response to a mark | `marks`, whose state is `ecn` |
+//! | reduction of cwnd | `prr` |
+//! | choice of the next packet | `transmit` |
+//! | time and size of bursts | `pacing`, `defer` |
+//! | actions without an ACK | `timer`, `probe` |
+//! | round-trip time and delivery rate | `rtt`, `rate` |
 //! | is cwnd used? | `usage` |
 //! | how much has the application handed over? | `sndbuf` |
 
@@ -74,15 +74,15 @@ const HZ: Hz = Hz::MILLISECOND_TICK;
 /// The initial window (RFC 6928).
 pub(crate) const INITIAL_CWND: Packets = Packets(10);
 
-/// What a timer adds so that it does not expire at the very moment it waits for: TCP_TIMEOUT_MIN.
+/// Added to a timer so that it does not expire at the very moment it waits for: TCP_TIMEOUT_MIN.
 pub(super) const TIMEOUT_MIN: Span = Span::from_millis(2);
 
-/// What can be set on a sending host.
+/// Settings of a sending host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderConfig {
     /// Payload of a full-sized segment.
     pub mss: Bytes,
-    /// Most bytes of memory that the send buffer grows to (third value of `net.ipv4.tcp_wmem`).
+    /// Maximum memory of the send buffer in bytes (third value of `net.ipv4.tcp_wmem`).
     pub sndbuf_max: Bytes,
     /// Whether segments leave at the pacing rate even if the controller does not pace.
     pub is_paced: bool,
@@ -126,7 +126,7 @@ impl Default for SenderConfig {
 pub struct Sender {
     config: SenderConfig,
     cc: Box<dyn Controller>,
-    /// Whether the controller decides about cwnd in every state of recovery.
+    /// Whether the controller sets cwnd in every state of recovery.
     is_governed: bool,
     /// Whether segments leave at the pacing rate.
     is_paced: bool,
@@ -135,7 +135,7 @@ pub struct Sender {
     syn_sent_at: Time,
     board: Scoreboard,
     sndbuf: SendBuffer,
-    /// Bytes from `una` on that the receiver takes.
+    /// End of the receive window, as bytes from `una`.
     window_end: Bytes,
     /// The largest window that the receiver has offered.
     window_max: Bytes,
@@ -151,7 +151,7 @@ pub struct Sender {
     pacer: Pacer,
     usage: Usage,
     probe: Option<Probe>,
-    /// Whether the application limited what was sent when the segment that was last probed left.
+    /// Whether the application limited the sender when the last probed segment left.
     is_probed_app_limited: bool,
     timer: Option<(Time, Timer)>,
     work: Work,
@@ -160,7 +160,7 @@ pub struct Sender {
     bytes_sent: u64,
 }
 
-/// Where the handshake is.
+/// State of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Handshake {
     /// Not begun.
@@ -171,45 +171,45 @@ enum Handshake {
     Established,
 }
 
-/// What the timer is for.
+/// Purpose of the timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Timer {
     /// Everything in flight is lost.
     Retransmission,
     /// Provoke an ACK: the last segments of a burst may be lost without any report.
     LossProbe,
-    /// What was not delivered while later segments were is lost.
+    /// Segments that were not delivered although later ones were are lost.
     Reordering,
 }
 
 /// An outstanding probe.
 #[derive(Debug)]
 struct Probe {
-    /// The number behind the last segment sent, the probe included.
+    /// The number after the last segment sent, the probe included.
     end: u64,
     /// Whether it is a copy of a segment that had been sent.
     is_copy: bool,
 }
 
-/// How much of cwnd was used.
+/// Use of cwnd.
 #[derive(Debug, Default)]
 struct Usage {
-    /// Whether cwnd limited what was sent in the present window.
+    /// Whether cwnd limited the sender in the current window.
     is_cwnd_limited: bool,
-    /// Most segments out in the present window, if cwnd did not limit them.
+    /// Maximum number of segments in flight in the current window, if cwnd did not limit them.
     max_packets_out: u64,
-    /// The present window ends when this segment is acknowledged.
+    /// The current window ends when this segment is acknowledged.
     window_end: u64,
-    /// Most segments out since cwnd last was the limit.
+    /// Maximum number of segments in flight since cwnd was last the limit.
     cwnd_used: u64,
-    /// When cwnd was last the limit, or changed.
+    /// Time at which cwnd was last the limit, or changed.
     cwnd_stamp: Time,
-    /// When data was last sent.
+    /// Time of the last data transmission.
     last_sent_at: Time,
 }
 
 impl Sender {
-    /// A connection that is not yet open.
+    /// Makes a connection that is not yet open.
     ///
     /// # Panics
     /// If the MSS is zero or above 65535.
@@ -251,18 +251,18 @@ impl Sender {
         }
     }
 
-    /// The application appends `size` bytes to the stream; [`Bytes::MAX`] means that it never ends. What is written
-    /// before the handshake is over waits.
+    /// The application appends `size` bytes to the stream; [`Bytes::MAX`] means unlimited. Data written before the
+    /// handshake is complete waits.
     pub fn write(&mut self, _now: Time, size: Bytes) {
         let is_idle = self.sndbuf.queued == self.sndbuf.written;
         self.sndbuf.written = self.sndbuf.written.saturating_add(size.0);
-        // An application that waits for room writes when there is some.
+        // An application that waits for buffer space writes when some is free.
         if self.handshake == Handshake::Established && is_idle {
             self.sndbuf.begin_writing();
         }
     }
 
-    /// The application appends nothing more, and takes back what was not yet sent for the first time.
+    /// The application appends nothing more, and discards the data that was not yet sent.
     pub fn stop(&mut self, _now: Time) {
         let Bytes(next) = self.board.next_bytes();
         self.sndbuf.cut(next);
@@ -289,10 +289,10 @@ impl Sender {
         Bytes(self.sndbuf.written)
     }
 
-    /// Recounts what is kept incrementally, for tests: it looks at every segment in flight.
+    /// Verifies the incremental counts, for tests, by scanning every segment in flight.
     ///
     /// # Panics
-    /// If an account is wrong.
+    /// If a count is wrong.
     #[doc(hidden)]
     pub fn verify(&self) {
         self.board.verify();
@@ -305,7 +305,7 @@ impl Sender {
         assert!(can_act, "segments are in flight and no timer is set");
     }
 
-    /// The connection as its controller sees it.
+    /// Returns the connection as its controller sees it.
     fn conn(&self, now: Time) -> Conn {
         Conn {
             now,
@@ -333,12 +333,12 @@ impl Sender {
         }
     }
 
-    /// What is counted besides deliveries.
+    /// Returns the counts in addition to deliveries.
     fn totals(&self) -> Totals {
         Totals { lost: self.board.lost_total(), marked: self.counters.marked }
     }
 
-    /// What a segment that leaves now carries away.
+    /// Returns the counts that are stored with a segment that leaves now.
     fn send_counts(&self) -> SendCounts {
         if !self.board.is_watched {
             return SendCounts::default();
@@ -347,7 +347,7 @@ impl Sender {
         SendCounts { inflight, lost: self.board.lost_total() as u32, delivered_ce: self.counters.marked as u32 }
     }
 
-    /// Reports the segments that were just deemed lost to the controller, if it watches them.
+    /// Reports the segments just declared lost to the controller, if it observes them.
     fn report_losses(&mut self, now: Time, rng: &mut dyn Rng) {
         if self.board.newly_lost.is_empty() {
             return;
@@ -361,7 +361,7 @@ impl Sender {
         self.obey_hold();
     }
 
-    /// After a call to the controller: keeps cwnd in range and does what the controller asked for.
+    /// After a call to the controller: limits cwnd to its range and executes the controller's request.
     fn obey_hold(&mut self) {
         self.window.cwnd = self.window.cwnd.max(Packets(1));
         if std::mem::take(&mut self.window.is_held_back) {

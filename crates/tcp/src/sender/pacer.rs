@@ -2,7 +2,7 @@
 
 use thalweg_units::{Bytes, Rate, Span, Time};
 
-/// Most bytes of a burst: 64 KiB less the headers and one byte (sk_gso_max_size).
+/// Maximum size of a burst in bytes: 64 KiB less the headers and one byte (sk_gso_max_size).
 pub(super) const BURST_MAX: u64 = 65_536 - 320 - 1;
 /// Segments sent before pacing begins.
 const UNPACED_SEGMENTS: u64 = 10;
@@ -10,17 +10,17 @@ const UNPACED_SEGMENTS: u64 = 10;
 /// Departure of the next burst, and the burst that is leaving.
 #[derive(Debug, Default)]
 pub(super) struct Pacer {
-    /// When the next burst may leave; of a connection that is not paced: when the latest has left.
+    /// Earliest departure of the next burst; for an unpaced connection, departure of the latest.
     pub departure: Time,
     /// Whether something waits for the departure.
     pub is_waiting: bool,
-    /// Segments of the present burst that have yet to leave.
+    /// Segments of the current burst that have yet to leave.
     pub left: u64,
     /// Segments of the present burst in all.
     pub size: u64,
     /// Payload of the present burst so far.
     bytes: u64,
-    /// How late the present burst began.
+    /// Lateness of the current burst's start.
     lag: Span,
 }
 
@@ -34,7 +34,7 @@ impl Pacer {
         self.bytes = 0;
     }
 
-    /// A segment of the burst has left. After the last one the next departure is known; `rate`: if it is paced.
+    /// A segment of the burst has left. After the last one the next departure is computed; `rate`: set if it is paced.
     pub fn on_sent(&mut self, len: u32, segments_sent: u64, rate: Option<Rate>) {
         self.bytes += u64::from(len);
         self.left = self.left.saturating_sub(1);

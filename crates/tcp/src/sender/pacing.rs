@@ -1,4 +1,4 @@
-//! When the next burst may leave, and how long it is.
+//! Departure and length of the next burst.
 //!
 //! Linux hands segments to the network in bursts (TSO packets). A burst lasts about a millisecond at the pacing rate,
 //! so that a slow connection sends few segments at a time and a fast one spends little work on each. Short paths get
@@ -14,8 +14,8 @@ use thalweg_units::{Packets, Rate, Span, Time};
 const PACING_SHIFT: u32 = 10;
 /// A smallest round-trip time of 2^9 us halves what short paths add: net.ipv4.tcp_tso_rtt_log.
 const TSO_RTT_LOG: u32 = 9;
-/// How much faster than cwnd per round trip a connection without a pacing controller may send, in percent: early in
-/// slow start (net.ipv4.tcp_pacing_ss_ratio) and else (tcp_pacing_ca_ratio).
+/// Maximum rate of a connection without a pacing controller relative to cwnd per round trip, in percent: early in slow
+/// start (net.ipv4.tcp_pacing_ss_ratio) and otherwise (tcp_pacing_ca_ratio).
 const SLOW_START_PERCENT: u64 = 200;
 const AVOIDANCE_PERCENT: u64 = 120;
 
@@ -25,7 +25,7 @@ impl Sender {
         self.is_paced.then_some(self.window.pacing_rate)
     }
 
-    /// Whether the next burst has to wait; if so, the connection will want to wake when it may leave.
+    /// Whether the next burst has to wait; if so, the connection requests a wakeup at its departure.
     pub(super) fn must_wait_for_departure(&mut self, now: Time) -> bool {
         if !self.is_paced || self.pacer.departure <= now {
             return false;
@@ -34,7 +34,7 @@ impl Sender {
         true
     }
 
-    /// How many segments a burst holds at most.
+    /// Returns the maximum number of segments in a burst.
     pub(super) fn burst_size(&self) -> u64 {
         let shortness = self.rtt.min_rtt().map_or(0, |min| min.as_micros() >> TSO_RTT_LOG);
         let mut bytes = (self.window.pacing_rate.0 / 8) >> PACING_SHIFT;

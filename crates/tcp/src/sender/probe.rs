@@ -1,10 +1,10 @@
-//! The loss probe (TLP, RFC 8985 section 7): two round trips after the last transmission without an ACK, something is
-//! sent that provokes one. New data if there is any, else the last segment once more.
+//! The loss probe (TLP, RFC 8985 section 7): two round trips after the last transmission without an ACK, a segment is
+//! sent that provokes one: new data if there is any, else the last segment again.
 //!
 //! A probe of new data is one segment; Linux sends a burst where cwnd has room for one.
 //!
-//! If the copy of the last segment turns out to have repaired a loss (the ACK goes beyond it, and neither a D-SACK nor
-//! a duplicate ACK tells that both arrived), cwnd is reduced as for any loss.
+//! If the copy of the last segment has repaired a loss (the ACK covers it, and neither a D-SACK nor a duplicate ACK
+//! shows that both arrived), cwnd is reduced as for any loss.
 
 use super::ecn::Congestion;
 use super::episode::is_reducing;

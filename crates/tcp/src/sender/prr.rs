@@ -2,7 +2,7 @@
 //! while segments are being acknowledged, instead of all at once.
 //!
 //! While more than ssthresh is in flight, sending is proportional to delivery. Below it, the window refills: by slow
-//! start on ACKs that move the left edge and show no further loss, by conservation (one out for one delivered)
+//! start on ACKs that move the left edge and show no further loss, by packet conservation (one sent per delivered one)
 //! otherwise.
 
 use thalweg_units::Packets;
@@ -19,7 +19,7 @@ pub(super) struct Prr {
 }
 
 impl Prr {
-    /// Begins a reduction from `cwnd`.
+    /// Starts a reduction from `cwnd`.
     pub fn begin(&mut self, cwnd: Packets) {
         *self = Prr { prior_cwnd: cwnd, delivered: 0, sent: 0 };
     }

@@ -1,20 +1,21 @@
-//! RACK (RFC 8985, section 6): a segment is lost if one that was sent later has arrived, and enough time has passed for
-//! the network to have swapped the two.
+//! RACK (RFC 8985, section 6): a segment is lost if one that was sent later has arrived, and the reordering window has
+//! passed since.
 //!
-//! "Enough" is nothing as long as the path was never seen to reorder and three segments have arrived beyond the hole;
-//! otherwise a quarter of the smallest round-trip time, one quarter more for every round trip in which a D-SACK told of
-//! a needless retransmission, up to the smoothed round-trip time. After 16 recoveries without one it is a quarter
-//! again.
+//! The window is zero as long as no reordering was seen on the path and three segments have arrived beyond the hole;
+//! otherwise a quarter of the smallest round-trip time, one quarter more for every round trip in which a D-SACK
+//! reported a spurious retransmission, up to the smoothed round-trip time. After 16 recoveries without one it is a
+//! quarter again.
 //!
-//! Linux walks a list of segments in the order of their latest transmission. Here the list is two queues that need no
-//! links: segments sent once are in that order by number, retransmissions are in a queue of their own. Entries that an
-//! ACK, a SACK or a later retransmission made void are dropped when they are met, so that each costs once.
+//! Linux iterates over a list of segments in the order of their latest transmission. Here two queues without links
+//! replace the list: segments sent once are in that order by number, retransmissions are in a separate queue. Entries
+//! that an ACK, a SACK or a later retransmission made void are dropped when they are reached, so each is processed
+//! once.
 
 use super::scoreboard::{Flags, Scoreboard};
 use std::collections::VecDeque;
 use thalweg_units::{Span, Time};
 
-/// Segments that must have arrived beyond a hole for it to count as a loss at once: net.ipv4.tcp_reordering.
+/// Number of segments that must have arrived beyond a hole for it to count as a loss at once: net.ipv4.tcp_reordering.
 pub(super) const DUP_THRESHOLD: u64 = 3;
 /// The largest reordering degree that is remembered: net.ipv4.tcp_max_reordering.
 const MAX_REORDERING: u64 = 300;
@@ -30,25 +31,25 @@ pub(super) struct Rack {
     end: u64,
     /// Its round-trip time.
     rtt: Span,
-    /// Whether a delivery has been seen since losses were last looked for.
+    /// Whether a segment was delivered since the last search for losses.
     has_advanced: bool,
-    /// Whether the path was seen to reorder.
+    /// Whether reordering was seen on the path.
     pub is_reordering_seen: bool,
-    /// How many segments the path was seen to reorder by, at least [`DUP_THRESHOLD`].
+    /// Maximum reordering seen on the path in segments, at least [`DUP_THRESHOLD`].
     pub reordering: u64,
-    /// Quarters of the smallest round-trip time that make the window.
+    /// Length of the reordering window in quarters of the smallest round-trip time.
     window_steps: u8,
     /// Recoveries until the window shrinks back.
     persist: u8,
-    /// Whether a D-SACK of a needless retransmission has arrived in this round.
+    /// Whether a D-SACK of a spurious retransmission has arrived in this round.
     pub is_dsack_seen: bool,
-    /// Deliveries when the window last grew: it grows once per round trip.
+    /// Deliveries when the window last grew: it grows at most once per round trip.
     grown_at_delivered: u64,
     /// First segment, of those sent once, that the walk has not passed.
     cursor: u64,
-    /// First segment that was, if sent once, not sent before `sent_at`.
+    /// The first segment that, if sent once, was not sent before `sent_at`.
     edge: u64,
-    /// Retransmissions in the order they left.
+    /// Retransmissions in the order of their departure.
     resent: VecDeque<(Time, u64)>,
 }
 
@@ -91,8 +92,8 @@ impl Rack {
         self.resent.push_back((now, seq));
     }
 
-    /// Something below a segment that has arrived was delivered without a retransmission: the path reorders, by
-    /// `sacked_end - low` segments.
+    /// A segment below one that has arrived was delivered without a retransmission: the path reorders, by `sacked_end -
+    /// low` segments.
     pub fn on_reordering(&mut self, low: u64, sacked_end: u64) {
         let Some(degree) = sacked_end.checked_sub(low).filter(|degree| *degree > 0) else {
             return;
@@ -103,17 +104,17 @@ impl Rack {
         self.is_reordering_seen = true;
     }
 
-    /// A timeout in the middle of what looked like reordering: its degree was overestimated.
+    /// A timeout during apparent reordering: its degree was overestimated.
     pub fn reset_reordering_degree(&mut self) {
         self.reordering = self.reordering.min(DUP_THRESHOLD);
     }
 
-    /// Losses are to be looked for, even if nothing was delivered.
+    /// Requests a search for losses, even if nothing was delivered.
     pub fn look_again(&mut self) {
         self.has_advanced = true;
     }
 
-    /// Nothing is deemed lost any more: what was passed because it was lost is looked at again.
+    /// No segment counts as lost any more: segments that were skipped because they were lost are examined again.
     pub fn on_unmarked(&mut self, board: &Scoreboard) {
         self.cursor = board.una();
         let is_resent =
@@ -152,7 +153,7 @@ impl Rack {
         }
     }
 
-    /// How long after its expected arrival a segment may still come. `is_recovering`: in recovery or loss state.
+    /// Returns the reordering window. `is_recovering`: in recovery or loss state.
     pub fn window(&self, sacked_out: u64, is_recovering: bool, min_rtt: Option<Span>, srtt: Option<Span>) -> Span {
         if !self.is_reordering_seen && (is_recovering || sacked_out >= self.reordering) {
             return Span::ZERO;
@@ -168,7 +169,7 @@ impl Rack {
         now.since(sent_at) >= self.rtt
     }
 
-    /// As [`Rack::detect`], but only if something was delivered since.
+    /// Like [`Rack::detect`], but only if something was delivered since.
     pub fn detect_if_advanced(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         if !std::mem::take(&mut self.has_advanced) {
             return None;
@@ -176,7 +177,8 @@ impl Rack {
         self.detect(now, board, window)
     }
 
-    /// Marks as lost what is overdue by more than `window`; returns the longest wait for the others, if there are any.
+    /// Marks as lost the segments that are overdue by more than `window`; returns the longest wait for the others, if
+    /// there are any.
     pub fn detect(&mut self, now: Time, board: &mut Scoreboard, window: Span) -> Option<Span> {
         let first = self.detect_sent_once(now, board, window);
         let second = self.detect_resent(now, board, window);
@@ -188,7 +190,7 @@ impl Rack {
         (sent_at, seq + 1) < (self.sent_at, self.end)
     }
 
-    /// How long a segment may still take.
+    /// Returns the remaining wait for a segment.
     pub(super) fn remaining(&self, now: Time, sent_at: Time, window: Span) -> Span {
         (self.rtt + window).saturating_sub(now.since(sent_at))
     }
@@ -214,7 +216,7 @@ impl Rack {
             }
             self.cursor += 1;
         }
-        // At least the segment at the cursor waits. The last one that waits is nearly always the last one below the
+        // At least the segment at the cursor waits. The last waiting segment is nearly always the last one below the
         // edge that has not arrived: losses are found in the order of sending, so that nothing before a lost one waits,
         // unless a timeout was undone.
         self.edge = self.edge.max(self.cursor);
@@ -268,7 +270,7 @@ impl Rack {
         while !is_current(board, self.resent[last]) {
             last -= 1;
         }
-        // Void entries go, so that the next ACK does not meet them again.
+        // Removes void entries, so that the next ACK does not process them again.
         self.resent.drain(last + 1..behind);
         Some(self.remaining(now, self.resent[last].0, window))
     }

@@ -1,4 +1,4 @@
-//! RACK's queues against a scan of everything that is in flight.
+//! Compares RACK's queues with a scan of all segments in flight.
 
 use super::rack::Rack;
 use super::scoreboard::{Flags, Scoreboard, Segment, SendCounts};
@@ -64,7 +64,7 @@ fn scan(rack: &Rack, board: &Scoreboard, now: Time, window: Span) -> (Vec<u64>, 
     (lost, wait)
 }
 
-/// What RACK has found to be lost and was not sent again since.
+/// Segments that RACK has declared lost and that were not sent again since.
 fn found(board: &Scoreboard) -> Vec<u64> {
     (board.una()..board.next()).filter(|seq| board.segment(*seq).flags.has(Flags::UNLISTED)).collect()
 }

@@ -1,9 +1,10 @@
-//! The delivery-rate sampler (draft-cheng-iccrg-delivery-rate-estimation): how fast was what was in flight delivered?
+//! The delivery-rate sampler (draft-cheng-iccrg-delivery-rate-estimation): the rate at which the data in flight was
+//! delivered.
 //!
-//! Every segment carries away the state of the deliveries when it left. When it is delivered, the difference to the
-//! state then gives a rate over about one round trip. The interval is the longer one of sending and acknowledging, so
-//! that neither a burst of segments nor a burst of ACKs looks like a faster path. What was sent while the application
-//! kept the pipe less than full is marked, since its rate is the application's.
+//! Every segment stores the state of the deliveries at its departure. When it is delivered, the difference to the
+//! current state gives a rate over about one round trip. The interval is the longer one of sending and acknowledging,
+//! so that neither a burst of segments nor a burst of ACKs looks like a faster path. Segments sent while the
+//! application did not fill the pipe are marked, since their rate is the application's.
 
 use super::scoreboard::{Flags, Segment, SendCounts, since};
 use thalweg_cc::RateSample;
@@ -14,7 +15,7 @@ use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 pub(super) struct RateSampler {
     /// Segments delivered so far. The SYN counts, as in Linux, and so do copies that arrived in vain (by D-SACK).
     pub delivered: u64,
-    /// When the latest was acknowledged.
+    /// Time at which the latest was acknowledged.
     pub delivered_at: Time,
     /// Send time of the most recently sent segment that was delivered.
     first_sent_at: Time,
@@ -24,7 +25,7 @@ pub(super) struct RateSampler {
     best: Option<RateSample>,
 }
 
-/// What one ACK delivered, as far as it is known yet.
+/// Deliveries of one ACK, as far as they are known yet.
 #[derive(Debug, Default)]
 pub(super) struct Delivery {
     newest: Option<Newest>,
@@ -40,7 +41,7 @@ struct Newest {
     is_app_limited: bool,
 }
 
-/// What is counted since the connection began, besides deliveries.
+/// Counts since the connection began, in addition to deliveries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Totals {
     /// Segments deemed lost.
@@ -58,30 +59,30 @@ impl Delivery {
         }
     }
 
-    /// How much was delivered when the most recently sent of the segments left.
+    /// Returns the count of deliveries at the departure of the most recently sent of the segments.
     pub fn prior_delivered(&self) -> Option<u64> {
         self.newest.as_ref().map(|newest| newest.prior_delivered)
     }
 }
 
 impl RateSampler {
-    /// Whether samples of what leaves now count as limited by the application.
+    /// Whether samples of segments that leave now count as limited by the application.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }
 
-    /// The application, or the controller on purpose, leaves the pipe less than full.
+    /// The application, or the controller on purpose, does not fill the pipe.
     pub fn set_app_limited(&mut self, in_flight: Packets) {
         self.app_limited_until = Some((self.delivered + in_flight.0).max(1));
     }
 
-    /// Nothing is in flight, and a segment is about to leave: the intervals begin here.
+    /// Nothing is in flight, and a segment is about to leave: the intervals restart here.
     pub fn restart(&mut self, now: Time) {
         self.first_sent_at = now;
         self.delivered_at = now;
     }
 
-    /// The segment leaves: it carries the state away.
+    /// The segment leaves: stores the state in it.
     pub fn stamp(&self, segment: &mut Segment) {
         segment.first_sent_at = self.first_sent_at;
         segment.delivered_at = self.delivered_at;

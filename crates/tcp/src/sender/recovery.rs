@@ -11,10 +11,10 @@
 //!
 //! A mark leads from Open and Disorder to Cwr (`marks`), which ends like Recovery and may turn into it.
 //!
-//! `high_seq` is the end of what was sent when a state began; recovery is over when it is acknowledged. A loss probe
+//! `high_seq` is the end of the data sent when a state began; recovery is over when it is acknowledged. A loss probe
 //! that repaired a loss makes a reduction without retransmissions: Cwr, left within the same ACK. A timeout is checked
 //! by F-RTO (RFC 5682, the SACK version): after the first retransmission new segments are sent, and if an original that
-//! was deemed lost arrives, the timeout was spurious.
+//! was declared lost arrives, the timeout was spurious.
 //!
 //! Left out: MTU probing, reneging receivers, connections without SACK.
 
@@ -28,7 +28,7 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// Something on an ACK is out of the ordinary, or recovery is in progress.
+    /// The ACK is unusual, or recovery is in progress.
     pub(super) fn alert(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &mut AckFacts) {
         if facts.is_marked {
             self.episode.prior_ssthresh = None;
@@ -105,7 +105,7 @@ impl Sender {
         true
     }
 
-    /// Asks RACK, and waits for those that may still come.
+    /// Runs RACK, and sets the timer for segments that may still arrive.
     fn find_losses(&mut self, now: Time, rng: &mut dyn Rng, facts: &mut AckFacts) {
         if self.board.packets_out() == 0 {
             return;
@@ -127,7 +127,7 @@ impl Sender {
         self.rack.window(self.board.sacked_out(), is_recovering, self.rtt.min_rtt(), self.rtt.srtt())
     }
 
-    /// What ssthresh should be if the present window turns out to be right.
+    /// Returns the ssthresh that corresponds to the current window.
     pub(super) fn current_ssthresh(&self) -> Packets {
         if is_reducing(self.state) {
             return self.window.ssthresh;
@@ -135,10 +135,10 @@ impl Sender {
         self.window.ssthresh.max(Packets(self.window.cwnd.0 / 2 + self.window.cwnd.0 / 4))
     }
 
-    /// Fast recovery begins. `is_marked`: on an ACK that reports marks, so that the reduction stands in any case.
+    /// Fast recovery begins. `is_marked`: on an ACK that reports marks, so that the reduction is never undone.
     pub(super) fn enter_recovery(&mut self, now: Time, rng: &mut dyn Rng, is_marked: bool) {
         self.counters.recoveries += 1;
-        // An earlier recovery's first retransmission proves nothing about this one's.
+        // The first retransmission of an earlier recovery is no evidence about this one.
         self.forget_retransmissions_unless_any();
         self.episode.prior_ssthresh = None;
         self.begin_undo_account();
@@ -156,7 +156,7 @@ impl Sender {
         self.episode.unproven = (copies > 0).then_some(copies);
     }
 
-    /// cwnd begins to fall to the controller's ssthresh.
+    /// cwnd starts to fall to the controller's ssthresh.
     pub(super) fn begin_reduction(&mut self, now: Time, congestion: Congestion) {
         self.episode.high_seq = self.board.next();
         self.probe = None;
@@ -230,7 +230,7 @@ impl Sender {
                 }
             } else if facts.is_advancing && !is_over {
                 self.episode.high_seq = self.board.next();
-                // Send something new and see what comes back, rather than retransmit what may not be lost.
+                // Sends new data and waits for its ACKs, instead of retransmitting data that may not be lost.
                 if self.has_sendable_data() {
                     self.work.rexmit = Rexmit::New;
                     return;
@@ -266,7 +266,7 @@ impl Sender {
         let is_repeated = self.episode.timeouts_in_row > 0;
         self.mark_overdue_lost(now);
         self.report_losses(now, rng);
-        // One reduction for one window: not again if this timeout falls into a recovery that has already reduced.
+        // One reduction per window: none if this timeout occurs in a recovery that has already reduced.
         if matches!(self.state, CaState::Open | CaState::Disorder)
             || self.episode.high_seq <= self.board.una()
             || (self.state == CaState::Loss && !is_repeated)
@@ -290,7 +290,7 @@ impl Sender {
         self.episode.is_frto = is_new || is_repeated;
     }
 
-    /// Everything in flight is lost, but what was sent so recently that its ACK cannot have come.
+    /// Everything in flight is lost, except data sent so recently that its ACK cannot have arrived.
     fn mark_overdue_lost(&mut self, now: Time) {
         let una = self.board.una();
         for seq in una..self.board.next() {

@@ -29,9 +29,9 @@ pub(super) struct Rtt {
     deviation_4: i64,
     /// The largest `deviation_4` of this round trip.
     deviation_4_max: i64,
-    /// What the timeout adds to the smoothed round-trip time, in ns.
+    /// The timeout's addition to the smoothed round-trip time, in ns.
     variation: i64,
-    /// When this segment is acknowledged, the round trip is over.
+    /// The round trip ends when this segment is acknowledged.
     round_end: u64,
     /// The timeout, backoff included.
     rto: Span,
@@ -71,7 +71,7 @@ impl Rtt {
         self.rto = Span(self.rto.0 * 2).min(RTO_MAX);
     }
 
-    /// Takes a sample and ends any backoff. `una` and `next` delimit what is in flight.
+    /// Takes a sample and ends any backoff. `una` and `next` delimit the segments in flight.
     pub fn sample(&mut self, rtt: Span, una: u64, next: u64) {
         let rtt = rtt.0.clamp(1, 1 << 59) as i64;
         let floor = RTO_MIN.0 as i64;
@@ -148,7 +148,7 @@ impl WindowedMin {
                 (*first, *second) = (*second, *third);
             }
         } else if second.0 == first.0 && age.0 > window.0 / 4 {
-            // A quarter of the window has passed without a second choice: take what there is now.
+            // A quarter of the window has passed without a second choice: use the current sample.
             (*second, *third) = (sample, sample);
         } else if third.0 == second.0 && age.0 > window.0 / 2 {
             *third = sample;

@@ -10,7 +10,7 @@ use crate::packet::AckPacket;
 use thalweg_units::Time;
 
 impl Sender {
-    /// Takes in the blocks of `packet`. `prior_una`: the left edge before this ACK.
+    /// Processes the blocks of `packet`. `prior_una`: the left edge before this ACK.
     pub(super) fn on_sack_blocks(&mut self, now: Time, packet: &AckPacket, prior_una: u64, facts: &mut AckFacts) {
         let blocks = packet.sack.as_slice();
         let mut ranges = [(0, 0); 3];
@@ -28,7 +28,7 @@ impl Sender {
             self.on_duplicate_range(duplicate, facts);
         }
         ranges.sort_unstable();
-        // What the same ACK acknowledges cumulatively leaves the scoreboard in a moment, and is accounted for then.
+        // Segments that the same ACK acknowledges cumulatively leave the scoreboard next, and are counted then.
         let edge = self.board.una().max(packet.next.0);
         for &(start, end) in ranges.iter() {
             self.on_sack_range(now, start.max(edge), end, facts);

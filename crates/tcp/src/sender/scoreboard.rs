@@ -1,13 +1,12 @@
-//! What became of every segment that was sent and is not yet cumulatively acknowledged.
+//! The state of every segment that was sent and is not yet cumulatively acknowledged.
 //!
-//! Segments lie in a ring buffer by number. Four counts are kept as segments change, so that the number of segments in
-//! flight costs nothing to know:
+//! Segments are stored in a ring buffer by number. Four counts are updated incrementally, so that the number of
+//! segments in flight is always available:
 //!
 //! `in_flight = packets_out - sacked_out - lost_out + retrans_out` (RFC 6675's pipe, as Linux keeps it).
 //!
-//! Lost segments that wait for their retransmission are in a heap by number; what was acknowledged selectively is in a
-//! set of ranges. Both let an ACK touch only what it changes. Reneging receivers are left out: ours keep what they
-//! have.
+//! Lost segments that wait for their retransmission are in a heap by number; selectively acknowledged segments are in a
+//! set of ranges. With both, an ACK touches only the segments that it changes. Reneging receivers are not modelled.
 
 use crate::ranges::Ranges;
 use std::cmp::Reverse;
@@ -28,7 +27,7 @@ impl Flags {
     pub const RETRANSMITTED: Flags = Flags(4);
     /// Was retransmitted at least once.
     pub const EVER_RETRANSMITTED: Flags = Flags(8);
-    /// RACK deemed it lost and does not look at it until it is retransmitted.
+    /// RACK declared it lost and does not examine it until it is retransmitted.
     pub const UNLISTED: Flags = Flags(16);
     /// Was sent while the application limited the rate.
     pub const APP_LIMITED: Flags = Flags(32);
@@ -66,26 +65,26 @@ impl Flags {
 /// A segment that was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
-    /// When it was last (re)transmitted.
+    /// Time of its last (re)transmission.
     pub sent_at: Time,
     /// Send time of the segment whose delivery was the latest known when this one left (rate sampler).
     pub first_sent_at: Time,
-    /// When that segment's delivery became known.
+    /// Time at which that segment's delivery became known.
     pub delivered_at: Time,
     /// Segments delivered by then.
     pub delivered: u64,
-    /// Where its payload begins in the stream.
+    /// Offset of its payload in the stream.
     pub offset: u64,
     /// Payload bytes.
     pub len: u16,
-    /// What became of it.
+    /// Its state.
     pub flags: Flags,
 }
 
-/// What a segment carries away besides the state of the deliveries, for a controller that watches losses.
+/// Counts stored with a segment in addition to the state of the deliveries, for a controller that observes losses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SendCounts {
-    /// Segments in flight when it left, itself included.
+    /// Segments in flight at its departure, itself included.
     pub inflight: u32,
     /// Segments deemed lost by then (modulo 2^32).
     pub lost: u32,
@@ -93,7 +92,7 @@ pub(super) struct SendCounts {
     pub delivered_ce: u32,
 }
 
-/// How far the count `total` has come since a segment carried its lower half away.
+/// Returns the increase of the count `total` since a segment stored its lower half.
 pub(super) fn since(total: u64, then: u32) -> u64 {
     u64::from((total as u32).wrapping_sub(then))
 }
@@ -112,19 +111,19 @@ pub(super) struct Scoreboard {
     bursts_out: u64,
     lost_total: u64,
     to_retransmit: BinaryHeap<Reverse<u64>>,
-    /// Whether the controller watches losses: `counts`, `newly_lost` and `joined` are kept.
+    /// Whether the controller observes losses: `counts`, `newly_lost` and `joined` are kept.
     pub is_watched: bool,
     /// One for each segment.
     counts: VecDeque<SendCounts>,
-    /// Segments deemed lost since the last report to the controller.
+    /// Segments declared lost since the last report to the controller.
     pub newly_lost: Vec<LostSegment>,
-    /// Of the latest segments that were selectively acknowledged as the first of their burst: the last one, and how
-    /// many the burst has beyond it.
+    /// Of the latest segments that were selectively acknowledged as the first of their burst: the last one, and the
+    /// number of segments of the burst after it.
     pub joined: Option<(u64, u64)>,
 }
 
 impl Scoreboard {
-    /// One without segments. `is_watched`: that keeps what is newly deemed lost for the controller.
+    /// Makes a scoreboard without segments. `is_watched`: keeps newly lost segments for the controller.
     pub fn new(is_watched: bool) -> Scoreboard {
         Scoreboard { is_watched, ..Scoreboard::default() }
     }
@@ -139,12 +138,12 @@ impl Scoreboard {
         self.una + self.segments.len() as u64
     }
 
-    /// Where segment `una` begins in the stream.
+    /// Returns the offset of segment `una` in the stream.
     pub fn una_bytes(&self) -> Bytes {
         Bytes(self.una_bytes)
     }
 
-    /// Where segment `next` will begin in the stream.
+    /// Returns the offset of segment `next` in the stream.
     pub fn next_bytes(&self) -> Bytes {
         Bytes(self.next_bytes)
     }
@@ -159,7 +158,7 @@ impl Scoreboard {
         self.sacked_out
     }
 
-    /// Of these: deemed lost, whether retransmitted since or not.
+    /// Of these: declared lost, whether or not retransmitted since.
     pub fn lost_out(&self) -> u64 {
         self.lost_out
     }
@@ -169,12 +168,12 @@ impl Scoreboard {
         self.retrans_out
     }
 
-    /// Bursts of which something is in flight.
+    /// Bursts with segments in flight.
     pub fn bursts_out(&self) -> u64 {
         self.bursts_out
     }
 
-    /// Segments deemed lost since the connection began.
+    /// Segments declared lost since the connection began.
     pub fn lost_total(&self) -> u64 {
         self.lost_total
     }
@@ -194,12 +193,12 @@ impl Scoreboard {
         self.sacked.highest_missing(self.una, limit)
     }
 
-    /// The segment `seq`, which must be in the scoreboard.
+    /// Returns the segment `seq`, which must be in the scoreboard.
     pub fn segment(&self, seq: u64) -> &Segment {
         &self.segments[(seq - self.una) as usize]
     }
 
-    /// The segment `seq` to change what no count depends on.
+    /// Returns the segment `seq` for changes that affect no count.
     pub fn segment_mut(&mut self, seq: u64) -> &mut Segment {
         &mut self.segments[(seq - self.una) as usize]
     }
@@ -219,7 +218,7 @@ impl Scoreboard {
         self.segments.push_back(segment);
     }
 
-    /// Takes the first segment out, because it was acknowledged.
+    /// Removes the first segment, because it was acknowledged.
     pub fn pop(&mut self) -> Option<(Segment, SendCounts)> {
         let segment = self.segments.pop_front()?;
         let counts = self.counts.pop_front().unwrap_or_default();
@@ -241,8 +240,8 @@ impl Scoreboard {
         }
     }
 
-    /// Adds `start..end` to what is selectively acknowledged and calls `take` with every segment in it that was not,
-    /// in ascending order, before its counts change.
+    /// Marks `start..end` as selectively acknowledged and calls `take` with every segment in it that was not before, in
+    /// ascending order, before its counts change.
     pub fn sack(&mut self, start: u64, end: u64, mut take: impl FnMut(u64, &mut Segment, SendCounts)) {
         let (start, end) = (start.max(self.una), end.min(self.next()));
         // Out of `self` for the time, so that the segments can be changed while the set is.
@@ -272,8 +271,8 @@ impl Scoreboard {
         self.sacked = sacked;
     }
 
-    /// How many segments from `next` on left in one burst with the one before, whose flags are `before`, and were not
-    /// told apart from it since.
+    /// Returns the number of segments from `next` on that left in one burst with the one before, whose flags are
+    /// `before`, and were not separated from it since.
     pub fn rest_of_burst(&self, before: Flags, next: u64) -> u64 {
         let is_apart = |flags: Flags| flags.has(Flags::SACKED.or(Flags::EVER_RETRANSMITTED));
         let mut is_end = before.has(Flags::BURST_END.or(Flags::EVER_RETRANSMITTED));
@@ -309,7 +308,7 @@ impl Scoreboard {
         }
     }
 
-    /// The retransmission of `seq` is known to have arrived besides the segment itself.
+    /// The retransmission of `seq` has arrived in addition to the segment itself.
     pub fn clear_retransmitted(&mut self, seq: u64) {
         let flags = &mut self.segments[(seq - self.una) as usize].flags;
         if flags.has(Flags::RETRANSMITTED) {
@@ -348,7 +347,7 @@ impl Scoreboard {
         }
     }
 
-    /// Nothing is deemed lost any more.
+    /// No segment counts as lost any more.
     pub fn unmark_all_lost(&mut self) {
         for segment in &mut self.segments {
             segment.flags.clear(Flags::LOST);
@@ -389,7 +388,7 @@ impl Scoreboard {
     /// Recounts everything and compares.
     ///
     /// # Panics
-    /// If a count that is kept differs from the one that is recounted.
+    /// If an incremental count differs from the recount.
     pub fn verify(&self) {
         let count = |flag: Flags| self.segments.iter().filter(|s| s.flags.has(flag)).count() as u64;
         assert_eq!(count(Flags::SACKED), self.sacked_out, "sacked_out");

@@ -1,4 +1,4 @@
-//! What lies in the send buffer.
+//! The content of the send buffer.
 
 use std::collections::VecDeque;
 use thalweg_units::Time;
@@ -6,27 +6,27 @@ use thalweg_units::Time;
 /// The application's side of the stream.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
-    /// End of what the application wants to send.
+    /// End of the data that the application wants to send.
     pub written: u64,
-    /// End of what lies in the buffer or was sent.
+    /// End of the data that is in the buffer or was sent.
     pub queued: u64,
-    /// Bytes of memory that the buffer may take.
+    /// Maximum memory of the buffer in bytes.
     pub(super) size: u64,
-    /// What was not sent yet, or only in part.
+    /// Pieces that were not sent yet, or only in part.
     pub(super) pieces: VecDeque<Piece>,
     /// The end of the last piece that was pushed.
     pub(super) pushed: u64,
     /// Whether the application is writing, or is about to.
     pub(super) is_writing: bool,
-    /// Whether the application does not run now, so that what it would write waits.
+    /// Whether the application is not running, so that its writes wait.
     pub(super) is_held: bool,
     /// Bytes that the present write has yet to queue; 0 between two writes.
     pub(super) write_left: u64,
-    /// Whether the present write has queued anything.
+    /// Whether the current write has queued anything.
     pub(super) has_queued: bool,
-    /// Segments that have left during the present write.
+    /// Segments that have left during the current write.
     pub(super) write_sent: u64,
-    /// The write before is over then, and the next one begins.
+    /// Time at which the previous write ends and the next one begins.
     pub(super) busy_until: Option<Time>,
 }
 
@@ -45,22 +45,23 @@ impl SendBuffer {
         self.queued < self.written && !self.is_writing
     }
 
-    /// When the application continues to write, if it is busy until then.
+    /// Returns the time until which the application is busy, after which it continues to write.
     pub fn busy_until(&self) -> Option<Time> {
         self.busy_until
     }
 
-    /// The application has something to write, and finds memory free.
+    /// The application has data to write, and finds free memory.
     pub fn begin_writing(&mut self) {
         self.is_writing = self.queued < self.written;
     }
 
-    /// End of the piece that is sent next, and whether it is the last one; none: there is nothing to send.
+    /// Returns the end of the piece that is sent next, and whether it is the last one; `None`: there is nothing to
+    /// send.
     pub fn head(&self) -> Option<(u64, bool)> {
         self.pieces.front().map(|piece| (piece.end, self.pieces.len() == 1))
     }
 
-    /// The stream was sent up to `end`. Whether that is the end of a piece that is pushed.
+    /// The stream was sent up to `end`. Returns whether that is the end of a piece with the PSH flag.
     pub fn on_sent(&mut self, end: u64) -> bool {
         let Some(piece) = self.pieces.front_mut() else { return false };
         piece.start = end;
@@ -79,7 +80,7 @@ impl SendBuffer {
         }
     }
 
-    /// What was not sent is taken back: the stream ends at `next`.
+    /// Discards unsent data: the stream ends at `next`.
     pub fn cut(&mut self, next: u64) {
         (self.written, self.queued) = (next, next);
         self.pieces.clear();
@@ -94,7 +95,7 @@ impl SendBuffer {
         }
     }
 
-    /// Moves what the present write has left into the last piece, which then has at most `goal` bytes.
+    /// Moves the rest of the current write into the last piece, up to `goal` bytes.
     pub fn fill_last(&mut self, goal: u64) {
         let Some(last) = self.pieces.back_mut() else { return };
         let size = (last.start + goal - last.end).min(self.write_left);

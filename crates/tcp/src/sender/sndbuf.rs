@@ -1,12 +1,12 @@
-//! The send buffer, and how the application writes into it.
+//! The send buffer, and the application's writes to it.
 //!
-//! The buffer starts at 45 or 85 KiB ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)) and grows to
-//! what holds a multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit
-//! (`tcp_wmem`). An application that found it full is woken by an ACK after which a third of it is free.
+//! The buffer starts at 45 or 85 KiB ([`KernelGeneration::sndbuf_per_segment`](crate::KernelGeneration)) and grows to a
+//! multiple of cwnd ([`sndbuf_factor`](thalweg_cc::Controller::sndbuf_factor)), up to its limit (`tcp_wmem`). An
+//! application that waits for space is woken by an ACK after which a third of the buffer is free.
 //!
 //! The stream is queued in pieces (Linux: skbs) of up to 64 KiB or half of the largest window that the receiver has
-//! offered, in whole segments. In memory, a piece and each burst in flight take their payload and what
-//! [`KernelGeneration::piece_overhead`](crate::KernelGeneration) says.
+//! offered, in whole segments. In memory, a piece and each burst in flight take their payload and the overhead of
+//! [`KernelGeneration::piece_overhead`](crate::KernelGeneration).
 //!
 //! The application sends while it writes, as `tcp_sendmsg` does:
 //!
@@ -38,7 +38,7 @@ use super::work::Push;
 use rand_core::Rng;
 use thalweg_units::{Bytes, Packets, Time};
 
-/// Fewest segments that the buffer is made for.
+/// Minimum number of segments for which the buffer is sized.
 const MIN_SEGMENTS: u64 = 10;
 /// The smallest buffer: SOCK_MIN_SNDBUF.
 const SIZE_MIN: u64 = 4608;
@@ -56,7 +56,7 @@ impl Sender {
         self.sndbuf.size = self.sndbuf.size.max(size.min(self.config.sndbuf_max.0.max(SIZE_MIN)));
     }
 
-    /// Memory that the buffer takes.
+    /// Returns the memory in use by the buffer.
     fn sndbuf_memory(&self) -> u64 {
         let Bytes(una) = self.board.una_bytes();
         self.sndbuf.queued - una
@@ -78,12 +78,12 @@ impl Sender {
         }
     }
 
-    /// Holds the application's writes back, or no longer: it does not run on the CPU that polls the connection.
+    /// Suspends or resumes the application's writes: it does not run on the CPU that polls the connection.
     pub fn hold_application(&mut self, is_held: bool) {
         self.sndbuf.is_held = is_held;
     }
 
-    /// Whether the application has something to write and finds memory free.
+    /// Whether the application has data to write and finds free memory.
     pub fn application_can_write(&self) -> bool {
         self.sndbuf.is_writing && self.sndbuf.busy_until().is_none()
     }
@@ -143,7 +143,7 @@ impl Sender {
         Push::All
     }
 
-    /// The application begins its next write; false if it is still busy with the one before, or has nothing left to
+    /// The application starts its next write; false if it is still busy with the previous one, or has nothing left to
     /// write.
     fn begin_write(&mut self, now: Time, rng: &mut dyn Rng) -> bool {
         let sndbuf = &mut self.sndbuf;
@@ -154,7 +154,7 @@ impl Sender {
             sndbuf.is_writing = false;
             return false;
         }
-        // Where the limit does not bind, a write ends for want of cwnd, and how long it takes decides nothing.
+        // If the limit is not reached, a write ends for want of cwnd, and its duration is irrelevant.
         let takes_time = sndbuf.size >= self.config.sndbuf_max.0;
         let sent = if takes_time { sent } else { 0 };
         let free = busy_until.unwrap_or_else(|| now + self.config.kernel.write_time(sent, rng));
@@ -168,8 +168,8 @@ impl Sender {
         true
     }
 
-    /// Marks the coming rate samples if the application, and nothing else, has kept the pipe from being full. Looked at
-    /// when it begins to write.
+    /// Marks the next rate samples if only the application has kept the pipe from being full. Checked when it starts to
+    /// write.
     pub(super) fn check_app_limited(&mut self) {
         let Bytes(next) = self.board.next_bytes();
         let has_nothing_to_send = self.sndbuf.queued - next < self.config.mss.0;

@@ -1,7 +1,7 @@
 //! The one timer of a connection: retransmission timeout, loss probe (TLP, RFC 8985 section 7) or the end of RACK's
-//! patience. Linux has one too, so that one of them always displaces another.
+//! reordering window. Linux also has a single one, so setting one of them always cancels another.
 //!
-//! Left out: Linux gives the connection up after 15 timeouts.
+//! Not modelled: Linux gives the connection up after 15 timeouts.
 
 use super::rtt::{RTO_INITIAL, RTO_MAX, RTO_MIN};
 use super::work::{Push, Rexmit};
@@ -12,8 +12,8 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// When the connection next wants to be woken: for its timer, for the departure of a burst, or because
-    /// the application has finished a write.
+    /// Returns the time at which the connection needs to be woken: for its timer, for the departure of a burst, or
+    /// because the application has finished a write.
     pub fn next_wake(&self) -> Option<Time> {
         let next = match (self.timer_wake(), self.pacing_wake()) {
             (Some(timer), Some(departure)) => Some(timer.min(departure)),
@@ -25,28 +25,28 @@ impl Sender {
         }
     }
 
-    /// When the next burst may leave, if one waits for that.
+    /// Returns the departure of the next burst, if one waits for it.
     pub fn pacing_wake(&self) -> Option<Time> {
         self.pacer.is_waiting.then_some(self.pacer.departure)
     }
 
-    /// When the timer expires: retransmission timeout, loss probe, or the end of RACK's reordering window.
+    /// Returns the expiry of the timer: retransmission timeout, loss probe, or the end of RACK's reordering window.
     pub fn timer_wake(&self) -> Option<Time> {
         self.timer.map(|(at, _)| at)
     }
 
-    /// When the application has finished its present write, if that takes time.
+    /// Returns the end of the application's current write, if it takes time.
     pub fn application_wake(&self) -> Option<Time> {
         self.sndbuf.busy_until()
     }
 
-    /// The time that [`Sender::next_wake`] gave has come. Then poll.
+    /// To be called at the time that [`Sender::next_wake`] returned. Then poll.
     pub fn on_wake(&mut self, now: Time, rng: &mut dyn Rng) {
         self.on_pacing(now);
         self.on_timer(now, rng);
     }
 
-    /// Lets the burst that waits for its departure leave, if that has come. Then poll.
+    /// Releases the burst that waits for its departure, if that is due. Then poll.
     pub fn on_pacing(&mut self, now: Time) {
         if self.pacer.is_waiting && self.pacer.departure <= now {
             self.pacer.is_waiting = false;
@@ -87,12 +87,12 @@ impl Sender {
         self.set_timer(now, timer, after);
     }
 
-    /// What the timer is set for.
+    /// Returns the purpose of the timer.
     pub(super) fn pending_timer(&self) -> Option<Timer> {
         self.timer.map(|(_, timer)| timer)
     }
 
-    /// Sets the timer anew after an ACK: to the loss probe where that makes sense, to the timeout otherwise.
+    /// Resets the timer after an ACK: to the loss probe where it applies, to the timeout otherwise.
     pub(super) fn reset_timer(&mut self, now: Time) {
         if !self.schedule_probe(now, true) {
             self.rearm_rto(now);
@@ -113,7 +113,7 @@ impl Sender {
         self.set_timer_after_pacing(now, Timer::Retransmission, after);
     }
 
-    /// How long until the first segment has been out for a timeout.
+    /// Returns the time until the first segment has been in flight for a timeout.
     fn until_rto(&self, now: Time) -> Span {
         self.board.head().map_or(Span::ZERO, |head| (head.sent_at + self.rtt.rto()).since(now))
     }
@@ -140,11 +140,11 @@ impl Sender {
 
     fn on_probe_timeout(&mut self, now: Time) {
         self.work.probe = true;
-        // In case the caller does not poll; sending the probe sets the timer again.
+        // In case the caller does not poll; sending the probe resets the timer.
         self.set_timer(now, Timer::LossProbe, self.rtt.rto());
     }
 
-    /// RACK's patience has ended.
+    /// RACK's reordering window has ended.
     fn on_reordering_timeout(&mut self, now: Time, rng: &mut dyn Rng) {
         let before = self.board.in_flight();
         let window = self.reordering_window();

@@ -1,10 +1,10 @@
-//! Which packet leaves next.
+//! The choice of the next packet.
 //!
-//! In this order: the handshake; the first segment after a timeout; a loss probe; what is lost; what is new. Each as
-//! far as cwnd, the receiver's window and pacing allow. If there was something new to send, the connection takes stock
-//! once no more of it may leave: is cwnd the limit, and what should the timer be?
+//! In this order: the handshake; the first segment after a timeout; a loss probe; lost segments; new segments. Each as
+//! far as cwnd, the receiver's window and pacing allow. If there was new data to send, the connection updates its state
+//! once no more of it may leave: whether cwnd is the limit, and the timer.
 //!
-//! Left out: Linux limits what waits in the host's own queues (TSQ) and keeps a retransmission from overtaking its
+//! Not modelled: Linux limits the data in the host's own queues (TSQ) and keeps a retransmission from overtaking its
 //! original there; here a packet is on the link when it is polled. There is no Nagle algorithm (`TCP_NODELAY` is
 //! assumed). Retransmissions leave as single segments. The sender probes no zero window: the receiving application
 //! reads at once, so that the window never closes.
@@ -56,7 +56,7 @@ impl Sender {
         })
     }
 
-    /// Decides what leaves next at `now`, and accounts for it.
+    /// Decides what leaves next at `now`, and updates the counts.
     fn next_departure(&mut self, now: Time, rng: &mut dyn Rng) -> Option<Departure> {
         if self.work.syn || self.work.established {
             return self.poll_handshake();
@@ -64,7 +64,7 @@ impl Sender {
         self.next_segment(now, rng).map(Departure::Segment)
     }
 
-    /// The number of the next segment that leaves.
+    /// Returns the number of the next segment that leaves.
     fn next_segment(&mut self, now: Time, rng: &mut dyn Rng) -> Option<u64> {
         if std::mem::take(&mut self.work.head) && self.board.packets_out() > 0 {
             let head = self.board.una();
@@ -113,7 +113,7 @@ impl Sender {
         }
     }
 
-    /// Nothing more of what is new may leave.
+    /// No more new segments may leave.
     fn end_push(&mut self, now: Time) {
         self.work.push = Push::Nothing;
         self.work.has_begun_burst = false;
@@ -124,7 +124,7 @@ impl Sender {
         }
     }
 
-    /// Whether there is something new to send that the receiver's window allows.
+    /// Whether there is new data to send that the receiver's window allows.
     pub(super) fn has_sendable_data(&self) -> bool {
         let Bytes(next) = self.board.next_bytes();
         let unsent = self.sndbuf.queued - next;
@@ -170,7 +170,7 @@ impl Sender {
         Some(seq)
     }
 
-    /// How many segments may leave as a burst now, if any.
+    /// Returns the number of segments that may leave as a burst now, if any.
     fn next_burst(&mut self, now: Time) -> Option<u64> {
         let mss = self.config.mss.0;
         let Bytes(next) = self.board.next_bytes();
@@ -201,7 +201,7 @@ impl Sender {
         let sendable = piece.min(self.window_end.0 - next);
         let is_rest_held = is_last_piece && self.work.push == Push::WholeSegments;
         let segments = if is_rest_held { sendable / mss } else { sendable.div_ceil(mss) };
-        // Two bursts at least make up a window.
+        // A window consists of at least two bursts.
         let half = (self.window.cwnd.0 / 2).max(1);
         Some(half.min(room.0).min(burst_size).min(segments)).filter(|segments| *segments > 0)
     }
@@ -274,7 +274,7 @@ impl Sender {
         self.pacer.on_sent(u32::from(len), self.counters.segments, rate);
     }
 
-    /// Nothing more may leave: is cwnd the limit, and what should the timer be?
+    /// Called when nothing more may leave: updates whether cwnd is the limit, and the timer.
     fn take_stock(&mut self, now: Time) {
         let work = &mut self.work;
         let sent = std::mem::take(&mut work.sent);

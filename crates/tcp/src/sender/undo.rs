@@ -11,7 +11,8 @@ use thalweg_cc::CaState;
 use thalweg_units::{Packets, Time};
 
 impl Sender {
-    /// Whether the original of what was retransmitted has arrived: by its timestamp, or because nothing was.
+    /// Whether the original of a retransmitted segment has arrived: by its timestamp, or because nothing was
+    /// retransmitted.
     fn is_original_delivered(&self, facts: &AckFacts) -> bool {
         self.episode.first_resent_at.is_none_or(|first| facts.tsecr < first)
     }
@@ -20,7 +21,7 @@ impl Sender {
         self.episode.undo_marker.is_some() && (self.episode.unproven == Some(0) || self.is_original_delivered(facts))
     }
 
-    /// Brings cwnd and ssthresh back. `is_nothing_lost`: also takes back that anything is deemed lost.
+    /// Restores cwnd and ssthresh. `is_nothing_lost`: also clears all loss marks.
     fn undo_reduction(&mut self, now: Time, is_nothing_lost: bool) {
         if is_nothing_lost {
             self.board.unmark_all_lost();
@@ -41,7 +42,7 @@ impl Sender {
         self.rack.look_again();
     }
 
-    /// At the end of a recovery.
+    /// Called at the end of a recovery.
     pub(super) fn try_undo_recovery(&mut self, now: Time, rng: &mut dyn Rng, facts: &AckFacts) {
         if self.may_undo(facts) {
             self.undo_reduction(now, false);
@@ -62,7 +63,7 @@ impl Sender {
         true
     }
 
-    /// When D-SACKs have come for all retransmissions.
+    /// Called when D-SACKs have arrived for all retransmissions.
     pub(super) fn try_undo_dsack(&mut self, now: Time) -> bool {
         if self.episode.undo_marker.is_none() || self.episode.unproven != Some(0) {
             return false;
@@ -72,13 +73,13 @@ impl Sender {
         true
     }
 
-    /// On an ACK that moves the left edge during recovery, but not to its end. Returns true if the hole was filled by
-    /// an original while retransmissions are in flight: then nothing more is to be retransmitted for now.
+    /// Called for an ACK that moves the left edge during recovery, but not to its end. Returns true if the hole was
+    /// filled by an original while retransmissions are in flight: then nothing more is to be retransmitted for now.
     pub(super) fn try_undo_partial(&mut self, now: Time, rng: &mut dyn Rng, prior_una: u64, facts: &AckFacts) -> bool {
         if self.episode.undo_marker.is_none() || !self.is_original_delivered(facts) {
             return false;
         }
-        // Luck: the hole was filled by what was delayed.
+        // The hole was filled by a delayed segment.
         self.rack.on_reordering(prior_una, self.board.sacked_end());
         if self.board.retrans_out() > 0 {
             return true;

@@ -1,22 +1,22 @@
-//! Whether cwnd is used, and what becomes of it when it is not (RFC 7661 in spirit, RFC 5681 section 4.1).
+//! Congestion window validation: the reduction of an unused cwnd (similar to RFC 7661; RFC 5681 section 4.1).
 //!
-//! A window that the application does not fill says nothing about the path. Controllers raise cwnd only while it limits
-//! what is sent. After a pause cwnd is halved for every timeout that has passed. If segments are sent that do not fill
-//! it while no ACK has come for a timeout, it moves half-way to what was used; that is rare, since in Linux every ACK
-//! that may raise cwnd starts that time over. Controllers that govern recovery look after this themselves.
+//! A window that the application does not fill is no evidence about the path. Controllers raise cwnd only while it
+//! limits the sender. After a pause cwnd is halved for every timeout that has passed. If segments are sent that do not
+//! fill it while no ACK has come for a timeout, it moves half-way to the used part; that is rare, since in Linux every
+//! ACK that may raise cwnd restarts that time. Controllers that govern recovery handle this themselves.
 
 use super::{INITIAL_CWND, Sender};
 use thalweg_cc::CaState;
 use thalweg_units::{Packets, Span, Time};
 
 impl Sender {
-    /// Whether cwnd limits what is sent; in slow start, whether more than half of it was used.
+    /// Whether cwnd limits the sender; in slow start, whether more than half of it was used.
     pub(super) fn is_cwnd_limited(&self) -> bool {
         self.usage.is_cwnd_limited
             || (self.window.is_in_slow_start() && self.window.cwnd.0 < 2 * self.usage.max_packets_out)
     }
 
-    /// Takes stock after sending. `is_limited`: cwnd stopped it.
+    /// Updates the use of cwnd after sending. `is_limited`: cwnd stopped the sender.
     pub(super) fn validate_cwnd(&mut self, now: Time, is_limited: bool) {
         let out = self.board.packets_out();
         let usage = &mut self.usage;
@@ -37,7 +37,7 @@ impl Sender {
         }
     }
 
-    /// cwnd was not used for a timeout: half of what was not used goes.
+    /// cwnd was not used for a timeout: it is reduced by half of its unused part.
     fn shrink_unused(&mut self, now: Time) {
         if self.state == CaState::Open && !self.sndbuf.is_blocked() {
             let used = Packets(self.usage.cwnd_used).max(INITIAL_CWND);

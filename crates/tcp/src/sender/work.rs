@@ -1,6 +1,6 @@
-//! What the latest event allows to be sent.
+//! The transmissions that the latest event allows.
 
-/// What the latest event allows to be sent.
+/// The transmissions that the latest event allows.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// A SYN.
@@ -11,27 +11,27 @@ pub(super) struct Work {
     pub head: bool,
     /// A loss probe.
     pub probe: bool,
-    /// What is lost.
+    /// Lost segments.
     pub rexmit: Rexmit,
-    /// What is new.
+    /// New segments.
     pub push: Push,
     /// Whether an ACK may have freed memory that the application waits for.
     pub is_space_due: bool,
-    /// Whether stock is taken even if there is nothing new to send.
+    /// Whether the state is updated even if there is nothing new to send.
     pub is_stock_due: bool,
     /// Whether the first segment was retransmitted.
     pub(super) is_head_resent: bool,
-    /// New segments sent since stock was taken.
+    /// New segments sent since the last update.
     pub(super) sent: u64,
     /// Whether nothing was in flight before the first of them.
     pub(super) was_idle: bool,
     /// Whether the next burst waits for cwnd.
     pub(super) is_deferred_for_cwnd: bool,
-    /// Whether a burst of the present push has begun.
+    /// Whether a burst of the current push has begun.
     pub(super) has_begun_burst: bool,
 }
 
-/// What is new and may be sent.
+/// New segments that may be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Push {
     /// Nothing.
@@ -45,14 +45,14 @@ pub(super) enum Push {
     All,
 }
 
-/// What may be retransmitted.
+/// Segments that may be retransmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Rexmit {
     /// Nothing.
     #[default]
     None,
-    /// New segments instead, to find out whether a timeout was spurious.
+    /// New segments instead, to detect whether a timeout was spurious.
     New,
-    /// What is lost.
+    /// Lost segments.
     Lost,
 }

@@ -1,4 +1,4 @@
-//! Whatever the network does, every byte arrives once and in order, and every account stays right.
+//! With any network behaviour, every byte arrives once and in order, and every count stays correct.
 
 use crate::common::*;
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use thalweg_tcp::{ReceiverConfig, SenderConfig};
 use thalweg_units::{Bytes, Rate, Span};
 
-/// How bad the network is, in percent of the packets of a direction.
+/// Impairments of the network, in percent of the packets of a direction.
 #[derive(Clone, Copy, Debug)]
 struct Trouble {
     lost: u64,
@@ -90,7 +90,7 @@ proptest! {
         prop_assert_eq!(counters.segments - counters.retransmits, pieces.len() as u64);
         prop_assert_eq!(pipe.info().inflight.0, 0);
 
-        // The receiver keeps its word: the right edge of the window never moves back.
+        // The receiver never moves the right edge of the window back.
         let mut edge = 0;
         for (_, ack) in pipe.ack_packets() {
             let next = pieces.get(&ack.next).map_or(total, |piece| piece.0);

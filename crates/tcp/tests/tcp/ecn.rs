@@ -42,7 +42,7 @@ fn transfer(pipe: &mut Pipe, count: u64) {
     pipe.run_to_end(at_ms(60_000));
 }
 
-/// A state of recovery, and ssthresh when it began.
+/// A state of recovery, and ssthresh at its start.
 type Entered = (CaState, Option<Packets>);
 
 /// Every change of the state of recovery.

@@ -1,4 +1,4 @@
-//! Endpoints against recordings of Linux: what a real sender and a real receiver were given, packet by packet, and what
+//! Endpoints against recordings of Linux: the packets that a real sender and a real receiver received, and those that
 //! they sent in answer.
 //!
 //! `kernel/cubic-loss.{sender,receiver}` were recorded by tcpdump in a user-mode Linux 6.1.192 in virtual time (HZ =
@@ -19,8 +19,8 @@ use thalweg_units::{Bytes, Span, Time};
 /// The host's limit of both buffers.
 const BUFFER_MAX: Bytes = Bytes(i32::MAX as u64);
 
-/// How far a time may be off: the kernel's clock goes by microseconds, its timers by milliseconds of a phase that the
-/// recording holds only roughly.
+/// Tolerance of times: the kernel's clock has microseconds, its timers have milliseconds with a phase that the
+/// recording shows only roughly.
 const NEAR: Span = Span::from_micros(500);
 
 /// An event of a recording.

@@ -48,7 +48,7 @@ fn delivery_rate_samples_equal_one_window_per_rtt_when_cwnd_limited() {
 #[test]
 fn ack_aggregation_does_not_inflate_the_delivery_rate() {
     let (mut pipe, samples) = sampled(100, Rate::from_mbps(20));
-    // ACKs leave their way back in bunches of 20 ms.
+    // ACKs return in bunches of 20 ms.
     pipe.back = Box::new(|packet, _| match packet {
         thalweg_tcp::ToSender::Ack(ack) => Fate::Late(ms(20 - u64::from(ack.tsval.0) % 20)),
         thalweg_tcp::ToSender::SynAck(_) => Fate::Deliver,
@@ -106,8 +106,8 @@ fn a_paced_connection_sends_at_the_pacing_rate_in_bursts_of_a_millisecond() {
     let payload = Bytes((sent.len() as u64 - 1) * MSS);
     let measured = Rate::of(payload, sent[sent.len() - 1].since(sent[0]));
     assert!((measured.0 as f64 / 40e6 - 1.0).abs() < 0.01, "{measured}");
-    // 40 Mbit/s are 5000 bytes per millisecond: three segments, 0.87 ms apart. Pieces of 45 or fewer segments begin
-    // anew.
+    // 40 Mbit/s are 5000 bytes per millisecond: three segments, 0.87 ms apart. The rhythm restarts after pieces of at
+    // most 45 segments.
     let mut bursts = vec![1];
     for pair in sent.windows(2) {
         match pair[1].since(pair[0]) {

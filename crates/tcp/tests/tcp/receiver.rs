@@ -1,4 +1,4 @@
-//! The receiver alone: which ACK answers which segment, and when.
+//! The receiver alone: the ACK of each segment, and its time.
 
 use crate::common::{MSS, at_ms, ms};
 use thalweg_tcp::{Data, Established, Receiver, ReceiverConfig, Seq, Syn, Timestamp, ToReceiver, ToSender};
@@ -17,7 +17,7 @@ struct Shown {
 struct Bench {
     receiver: Receiver,
     now: Time,
-    /// How many segments came before the one that the tests call [`FIRST`].
+    /// Number of segments before the one that the tests call [`FIRST`].
     before: u64,
 }
 
@@ -39,7 +39,7 @@ impl Bench {
             bench.wait(ms(1));
             bench.segment(seq);
         }
-        // The window has grown as far as it can, but for what a segment in order takes while it is read.
+        // The window has grown to its maximum, except for the memory of an in-order segment while it is read.
         bench.segment(FIRST + 1);
         bench.segment(FIRST);
         bench.before += 2;
@@ -58,7 +58,7 @@ impl Bench {
         self.now += span;
     }
 
-    /// A full segment arrives; the ACKs that it causes at once.
+    /// A full segment arrives; returns the ACKs that it causes at once.
     fn segment(&mut self, seq: u64) -> Vec<Shown> {
         self.data(seq, MSS as u32, Timestamp::at(self.now))
     }
@@ -102,7 +102,7 @@ impl Bench {
         acks
     }
 
-    /// Lets time pass until the receiver acts; how long that took, and what it sent.
+    /// Advances time until the receiver acts; returns the time, and what it sent.
     fn until_it_acts(&mut self) -> (Span, Vec<Shown>) {
         let due = self.receiver.next_wake().expect("something is due");
         let waited = due.since(self.now);
@@ -255,7 +255,7 @@ fn a_duplicate_that_its_own_ack_did_not_report_is_not_reported_later() {
     for seq in 101..104 {
         assert_eq!(bench.segment(seq).len(), 1);
     }
-    // Held back, and another segment comes before the ACK leaves.
+    // Held back, and another segment arrives before the ACK leaves.
     assert!(bench.segment(102).is_empty());
     assert!(bench.segment(104).is_empty());
     let (_, acks) = bench.until_it_acts();
@@ -273,7 +273,7 @@ fn after_a_duplicate_sixteen_acks_are_quick_including_its_own() {
 #[test]
 fn the_timestamp_that_moved_the_left_edge_is_echoed() {
     let mut bench = Bench::warm();
-    // Of the two segments that the last ACK covered, the first: its sender has waited longest.
+    // The first of the two segments that the last ACK covered: its sender has waited longest.
     let tick = Timestamp::at(bench.now - ms(1));
     bench.wait(ms(5));
     let acks = bench.segment(101);

@@ -90,7 +90,7 @@ fn a_lost_tail_is_repaired_by_a_probe_after_two_round_trips() {
     pipe.run_to_end(at_ms(5_000));
     let sent = pipe.sent_at(99);
     let after = sent[1].since(sent[0]);
-    // Two smoothed round trips of 22 ms from the last ACK on, which came a round trip after the segment had left.
+    // Two smoothed round trips of 22 ms from the last ACK on, which arrived a round trip after the segment had left.
     // The last segment that arrived was alone, so its ACK was delayed.
     assert!((ms(44)..ms(125)).contains(&after), "{after}");
     let counters = pipe.info().counters;
@@ -198,7 +198,7 @@ fn after_a_timeout_cwnd_restarts_at_one_segment() {
 #[test]
 fn a_timeout_is_undone_when_segments_sent_only_once_are_acknowledged() {
     let mut pipe = path(20);
-    // The first one in flight is really lost, twice, so that no timestamp proves anything; the others only wait.
+    // The first segment in flight is lost twice, so that no timestamp proves anything; the others are only delayed.
     pipe.forward = drop_times([(34, 2)]);
     pipe.stall = Some((at_ms(60), at_ms(660)));
     pipe.connect();
@@ -262,7 +262,7 @@ fn with_observed_reordering_a_loss_is_detected_after_a_quarter_rtt() {
         fate => fate,
     });
     pipe.connect();
-    // One segment arrives beyond the hole, and no ACK comes after its own.
+    // One segment arrives beyond the hole, and no ACK follows its own.
     pipe.write(segments(100));
     pipe.run_to_end(at_ms(5_000));
     let sent = pipe.sent_at(98);
@@ -291,7 +291,8 @@ fn the_reordering_timer_expires_on_time_while_pacing_delays_the_next_burst() {
     }
     let sent = pipe.sent_at(97);
     let found_after = pipe.now.since(sent[0]);
-    // As without pacing: a round trip of 21 ms, 5 ms of patience, 2 ms of the timer's own, 1 ms of this test's.
+    // As without pacing: a round trip of 21 ms, 5 ms of reordering window, 2 ms added by the timer, 1 ms of this
+    // test's.
     assert!((ms(27)..=ms(30)).contains(&found_after), "{found_after}");
     pipe.run_to_end(at_ms(10_000));
     let resent_after = pipe.sent_at(97)[1].since(sent[0]);
@@ -372,7 +373,7 @@ fn duplication_by_the_network_changes_nothing() {
 #[test]
 fn duplication_by_the_network_beyond_a_gap_is_distinguished_from_losses() {
     let mut pipe = path(20);
-    // The third arrival beyond the gap is the copy: its ACK is the last one that is not held back.
+    // The third arrival beyond the gap is the copy: its ACK is the last one that is sent at once.
     pipe.forward = Box::new(|packet, before| match packet {
         ToReceiver::Data(data) if before == 0 && data.seq.0 == 100 => Fate::Drop,
         ToReceiver::Data(data) if before == 0 && data.seq.0 == 101 => Fate::Twice(ms(1)),
@@ -409,15 +410,15 @@ fn lost_acks_cause_no_retransmissions() {
     pipe.write(segments(500));
     pipe.run_to_end(at_ms(5_000));
     let counters = pipe.info().counters;
-    // If the very last ACK is lost, a probe asks for another one.
+    // If the last ACK is lost, a probe triggers another one.
     assert_eq!((counters.retransmits, counters.recoveries, counters.timeouts), (counters.tlp_probes, 0, 0));
     assert!(counters.tlp_probes <= 1, "{}", counters.tlp_probes);
 }
 
 #[test]
 fn beyond_a_gap_three_acks_are_immediate_and_then_one_is_sent_per_millisecond() {
-    // 40 segments per millisecond; the quick ACKs of the beginning are over long before the gap.
-    // On Linux 6.1 the receive buffer does not grow for what lies beyond it.
+    // 40 segments per millisecond; the quick ACKs of the start are over long before the gap. On Linux 6.1 the receive
+    // buffer does not grow for data beyond it.
     let receiver = ReceiverConfig { kernel: KernelGeneration::Linux6_1, ..ReceiverConfig::default() };
     let rate = Some(Rate::from_mbps(480));
     let mut pipe = Pipe::with(SenderConfig::default(), receiver, Fixed::new(400), rate, ms(20));

@@ -93,7 +93,8 @@ fn every_segment_is_acknowledged_at_first_and_every_second_later() {
     let first: Vec<u64> = (1..=16).collect();
     assert_eq!(&acks[..16], first.as_slice(), "quick mode");
     let late = &acks[acks.len() - 50..acks.len() - 2];
-    // What leaves in pairs: their second segment carries the PSH flag. A pair ends early where the sender's piece does.
+    // Segments that leave in pairs: the second one carries the PSH flag. A pair is cut at the end of the sender's
+    // piece.
     assert!(late.windows(2).all(|pair| pair[1] - pair[0] <= 2), "{late:?}");
     let pairs = late.windows(2).filter(|pair| pair[1] - pair[0] == 2).count();
     assert!(pairs >= 35, "{late:?}");
@@ -232,7 +233,7 @@ fn a_write_that_takes_time_ends_when_an_ack_releases_its_last_segment() {
 
 #[test]
 fn bbr_stays_in_startup_while_the_send_buffer_limits_it() {
-    // As the kernel's BBR does below an application that does not block: its samples are limited by the application.
+    // Like the kernel's BBR below a non-blocking application: its samples are limited by the application.
     let sender = SenderConfig { sndbuf_max: Bytes(4 << 20), ..SenderConfig::default() };
     let mut pipe = Pipe::with(sender, ReceiverConfig::default(), controller("bbr"), Some(Rate::from_mbps(100)), ms(50));
     pipe.connect();

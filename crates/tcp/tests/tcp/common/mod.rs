@@ -84,7 +84,7 @@ pub enum Fate {
     Drop,
     /// Deliver it with a mark (CE) if it is ECN-capable.
     Mark,
-    /// Deliver it that much later than its turn.
+    /// Deliver it later by this time.
     Late(Span),
     /// Deliver it, and a copy that much later.
     Twice(Span),
@@ -116,7 +116,7 @@ pub struct Pipe {
     /// Decides about packets on the way back: the packet, and how many were sent before.
     pub back: Script<ToSender>,
     pub watch: Watch,
-    /// What would arrive at the receiver in that part of the time arrives at its end, in order.
+    /// Packets that would arrive at the receiver in this interval arrive at its end, in order.
     pub stall: Option<(Time, Time)>,
     rate: Option<Rate>,
     delay: Span,
@@ -247,7 +247,7 @@ impl Pipe {
                 self.deliver(now + self.delay, Packet::Back(packet), fate);
             }
         }
-        // Recounting looks at the whole window: large ones get every 64th step only.
+        // Recounting scans the whole window: large ones are checked only at every 64th step.
         self.steps += 1;
         if self.sender.info(now).inflight < Packets(200) || self.steps % 64 == 0 {
             self.sender.verify();
@@ -289,7 +289,7 @@ impl Pipe {
         })
     }
 
-    /// When segment `seq` left, every time.
+    /// Returns every departure of segment `seq`.
     pub fn sent_at(&self, seq: u64) -> Vec<Time> {
         self.data().filter(|(_, data)| data.seq.0 == seq).map(|(at, _)| at).collect()
     }
