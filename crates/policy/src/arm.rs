@@ -27,16 +27,16 @@ impl ArmId {
 /// An algorithm that may be chosen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arm {
-    /// As `TCP_CONGESTION` takes it.
+    /// The value of `TCP_CONGESTION`.
     pub name: String,
     /// Whether the algorithm reduces its rate after a loss, so that its losses and queues describe the path.
     pub is_loss_based: bool,
-    /// Whether it may not be chosen while the host is short of CPU.
+    /// Whether it must not be chosen while the host is short of CPU.
     pub needs_whole_cpu: bool,
 }
 
 impl Arm {
-    /// An algorithm with what is known of that name; of an unknown one nothing is assumed.
+    /// Makes an arm from the known properties of an algorithm; for an unknown one nothing is assumed.
     pub fn named(name: &str) -> Arm {
         Arm {
             name: name.to_owned(),
@@ -53,7 +53,7 @@ pub struct Arms {
     default: ArmId,
 }
 
-/// A list of arms that cannot be.
+/// An invalid list of arms.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArmsError {
     /// The system's default is not on the list.
@@ -64,7 +64,7 @@ pub enum ArmsError {
         /// The default's.
         default: String,
     },
-    /// One stands there twice.
+    /// An arm is listed twice.
     #[error("the arm `{0}` is named twice; name it once")]
     Twice(String),
     /// There are too many.
@@ -106,7 +106,7 @@ impl Arms {
         self.default
     }
 
-    /// How many there are; at least one.
+    /// Returns the number of arms, at least one.
     #[allow(clippy::len_without_is_empty, reason = "the default is always there")]
     pub fn len(&self) -> usize {
         self.arms.len()

@@ -10,7 +10,7 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// A policy by name: what is configured, kept in a snapshot, and played in simulations.
+/// A policy by name, as configured, stored in a snapshot, and simulated.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "policy", rename_all = "snake_case")]
 pub enum AnyPolicy {
@@ -24,13 +24,13 @@ pub enum AnyPolicy {
     Ab(Ab),
     /// Upper confidence bounds.
     Ucb(Ucb),
-    /// The best so far, and now and then another.
+    /// The best arm so far, and occasionally another.
     Greedy(Greedy),
     /// Thompson sampling: the default.
     Bayes(Bayes),
 }
 
-/// The policy within, of whichever kind.
+/// Calls the contained policy, of whichever kind.
 macro_rules! inner {
     ($any:expr) => {
         match $any {
@@ -54,8 +54,8 @@ impl AnyPolicy {
         inner!(self)
     }
 
-    /// Goes on with what another one has learned, with its own settings. False: it is of another kind, or what it has
-    /// learned means something else here.
+    /// Takes over what another policy has learned, with its own settings. Returns false if the other is of a different
+    /// kind, or its data does not apply here.
     pub(crate) fn restore_from(&mut self, other: AnyPolicy) -> bool {
         match (self, other) {
             (AnyPolicy::Static(own), AnyPolicy::Static(other)) => *own == other,

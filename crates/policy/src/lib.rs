@@ -8,11 +8,11 @@
 //! ```text
 //!   Outcome ──► Guard ──► Policy          learns
 //!                 │          │
-//!   Weights ◄─────┴──────────┘            hold-out, withdrawal and the state of the host go before the policy's wish
+//!   Weights ◄─────┴──────────┘            hold-out, withdrawal and the state of the host override the policy
 //! ```
 //!
-//! - [`Guard`] stands around every policy. It keeps a share of connections at the system's default, compares the rest
-//!   with them by a test that may be looked at all the time, and puts the default back where the rest is worse.
+//! - [`Guard`] wraps every policy. It keeps a share of connections at the system's default, compares the rest with them
+//!   by a test that is valid at any time, and restores the default where the rest is worse.
 //! - [`AnyPolicy`] is a policy by name: [`Bayes`], which is the default, and others to compare it with.
 //! - [`Objective`] says what is wanted, as a number for each outcome.
 //! - [`simulate`] plays policies against a population of paths.

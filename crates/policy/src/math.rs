@@ -51,7 +51,7 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
     }
 }
 
-/// Count, mean and scatter of numbers that come one by one (Welford).
+/// Count, mean and scatter of a sequence of numbers (Welford).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Moments {
     pub n: f64,

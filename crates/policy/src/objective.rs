@@ -4,13 +4,13 @@ use crate::outcome::{Outcome, Size};
 use serde::{Deserialize, Serialize};
 use thalweg_units::{Bytes, MSS};
 
-/// What the operator wants of connections.
+/// The operator's objective for connections.
 ///
 /// The reward of an outcome is `s ln(bytes) - ln(seconds) - price x retransmit ratio`, so that a difference of 0.1
 /// between two arms is a tenth of the time or of the rate, whatever the path. For long connections `s` is 1: the
-/// logarithm of throughput. For shorter ones it is the logarithm of completion time, and `s` = 1/2 takes half of what
-/// the size does to it out: completion times grow with between the zeroth and the first power of the size. No arm gains
-/// by that, since none chooses sizes.
+/// logarithm of throughput. For shorter ones it is the logarithm of completion time, and `s` = 1/2 removes half of the
+/// effect of the size: completion times grow with between the zeroth and the first power of the size. No arm benefits,
+/// since none chooses sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
     /// Smallest connection that counts: smaller ones fit into the initial window, and do not depend on the algorithm.
@@ -19,7 +19,8 @@ pub struct Objective {
     pub medium_from: Bytes,
     /// Connections from here on are long: judged by throughput.
     pub long_from: Bytes,
-    /// What a retransmission costs: with 1, sending every tenth segment again is as bad as taking a tenth longer.
+    /// Price of retransmissions: with 1, retransmitting every tenth segment is as bad as a completion time that is a
+    /// tenth longer.
     pub retransmit_price: f64,
 }
 
@@ -48,8 +49,8 @@ impl Objective {
     }
 
     /// The reward of an outcome: more is better. `None` if it does not depend on the path, since the connection was too
-    /// small, or the application determined its duration. Idle times between transfers do not matter where the
-    /// transfer's own time is known.
+    /// small, or the application determined its duration. Idle times between transfers are ignored if the transfer's
+    /// own time is known.
     pub fn reward(&self, outcome: &Outcome) -> Option<f64> {
         if outcome.acked < self.least {
             return None;

@@ -5,7 +5,7 @@ use crate::prefix::Prefix;
 use serde::{Deserialize, Serialize};
 use thalweg_units::{Bytes, Packets, Rate, Span};
 
-/// Who opened a connection.
+/// The side that opened a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -21,7 +21,7 @@ impl Direction {
     pub const ALL: [Direction; 2] = [Direction::In, Direction::Out];
 }
 
-/// How much a connection carried, as a class: what is wanted of short ones is another thing than of long ones.
+/// Size class of a connection: short and long ones have different objectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Size {
@@ -29,7 +29,7 @@ pub enum Size {
     Short,
     /// A picture, or a piece of video.
     Medium,
-    /// A download: its throughput is what matters.
+    /// A download: its throughput matters.
     Long,
 }
 
@@ -38,22 +38,23 @@ impl Size {
     pub const ALL: [Size; 3] = [Size::Short, Size::Medium, Size::Long];
 }
 
-/// Which connections are compared with each other. When one opens, its direction is known and its size usually is not.
+/// Class of connections that are compared with each other. When one opens, its direction is known and its size usually
+/// is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class {
-    /// Who opens it.
+    /// The side that opens it.
     pub direction: Direction,
     /// The expected size, if known from its port or from the application.
     pub size: Option<Size>,
 }
 
-/// By what an arm was chosen.
+/// How an arm was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// Drawn from the policy's weights.
     Treated,
-    /// Held out: it has kept the system's default so that the others can be compared with it.
+    /// Held out: it has kept the system's default, for comparison with the others.
     HeldOut,
     /// The application, a route or the administrator chose the algorithm. The connection is counted, but not learned
     /// from, because the reason of that choice is unknown.
@@ -67,17 +68,17 @@ pub struct Outcome {
     pub prefix: Prefix,
     /// Algorithm at the end, as read back from the kernel.
     pub arm: ArmId,
-    /// By what it was chosen.
+    /// How it was chosen.
     pub group: Group,
-    /// Who opened it.
+    /// The side that opened it.
     pub direction: Direction,
     /// Payload that was acknowledged.
     pub acked: Bytes,
-    /// How long that took, from the first byte queued to the last one acknowledged, if it was one transfer.
+    /// Time from the first byte queued to the last one acknowledged, if it was one transfer.
     pub completion: Option<Span>,
-    /// Time with data that was not yet acknowledged.
+    /// Time with unacknowledged data.
     pub busy: Span,
-    /// Whether the application was what limited it for most of that time.
+    /// Whether the application limited it for most of that time.
     pub is_app_limited: bool,
     /// Whether the host was short of CPU meanwhile.
     pub is_cpu_limited: bool,
@@ -103,7 +104,7 @@ impl Outcome {
     }
 }
 
-/// What is known of a connection at work that has just retransmitted.
+/// State of an open connection that has just retransmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The destination.

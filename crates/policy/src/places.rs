@@ -3,7 +3,7 @@
 use crate::prefix::{Family, Prefix};
 use std::collections::BTreeMap;
 
-/// What is known of networks, by the columns of one or several tables.
+/// Attributes of networks, by the columns of one or several tables.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Places {
     tables: Vec<Table>,
@@ -12,7 +12,7 @@ pub struct Places {
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Table {
     columns: Vec<String>,
-    /// The number in `known` of what is known of each network.
+    /// Index of each network's attributes in `known`.
     networks: BTreeMap<Prefix, u32>,
     known: Vec<Vec<String>>,
     numbers: BTreeMap<Vec<String>, u32>,
@@ -21,7 +21,8 @@ struct Table {
 }
 
 impl Places {
-    /// Adds a network with its values of these columns. Of one that is there already the later word counts.
+    /// Adds a network with its values of these columns. For an existing network, the later values replace the earlier
+    /// ones.
     pub fn add(&mut self, columns: &[String], network: Prefix, values: Vec<String>) {
         let table = match self.tables.iter().position(|table| table.columns == columns) {
             Some(at) => &mut self.tables[at],
@@ -38,8 +39,8 @@ impl Places {
         self.tables.iter().flat_map(|table| &table.columns).map(String::as_str)
     }
 
-    /// What the longest network around `prefix` has in a column; none if there is no such network, or its field is
-    /// empty. Of several tables with such a column the first one counts.
+    /// Returns the value of a column for the longest network around `prefix`; `None` if there is no such network, or
+    /// its field is empty. Of several tables with such a column the first one counts.
     pub fn value(&self, prefix: Prefix, column: &str) -> Option<&str> {
         let named = |table: &Table| table.columns.iter().position(|name| name == column);
         let (table, at) = self.tables.iter().find_map(|table| Some((table, named(table)?)))?;

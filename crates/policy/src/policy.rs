@@ -8,7 +8,7 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// Makes weights of outcomes.
+/// Computes weights from outcomes.
 pub trait Policy {
     /// The name by which it is chosen.
     fn name(&self) -> &'static str;
@@ -20,10 +20,10 @@ pub trait Policy {
     /// at `now`.
     fn weights(&self, prefix: Prefix, class: Class, now: Time) -> Weights;
 
-    /// Why the weights are as they are.
+    /// Explains the weights.
     fn explain(&self, prefix: Prefix, now: Time) -> Explanation;
 
-    /// A connection at work has retransmitted: the arm to which it is to change at once, if any.
+    /// Called when an open connection has retransmitted: returns the arm to which it is to switch at once, if any.
     fn on_loss(&self, _loss: &Loss) -> Option<ArmId> {
         None
     }
@@ -34,31 +34,31 @@ pub trait Policy {
 pub struct Interval {
     /// The value.
     pub mean: f64,
-    /// The lower end.
+    /// Lower bound.
     pub low: f64,
-    /// The upper end.
+    /// Upper bound.
     pub high: f64,
 }
 
-/// What a policy holds of an arm on the way to a destination.
+/// A policy's view of an arm on the path to a destination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmView {
     /// The arm.
     pub arm: ArmId,
     /// The probability with which it is drawn.
     pub weight: f64,
-    /// Connections that it has been judged by; old ones count for less where a policy forgets.
+    /// Number of connections behind it; old ones count for less where a policy forgets.
     pub connections: f64,
     /// Connections for which it was taken to be the best, where a policy counts these.
     pub greedy: Option<u64>,
-    /// What it is worth beside the system's default, as a difference of rewards: 0.1 is a tenth of the time or the
-    /// rate. None: nothing is known, or the policy thinks in other terms.
+    /// Gain over the system's default, as a difference of rewards: 0.1 is a tenth of the time or the rate. `None`:
+    /// unknown, or the policy uses other terms.
     pub gain: Option<Interval>,
-    /// What it costs, where the policy goes by a cost.
+    /// Its cost, if the policy uses costs.
     pub cost: Option<f64>,
 }
 
-/// Why the weights towards a destination are as they are.
+/// Explanation of the weights of a destination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The destination.
@@ -69,7 +69,7 @@ pub struct Explanation {
     pub arms: Vec<ArmView>,
 }
 
-/// Views of arms of which nothing is known but their weights.
+/// Views of arms of which only the weights are known.
 pub(crate) fn bare_views(arms: &Arms, weights: &Weights) -> Vec<ArmView> {
     let view = |(arm, _): (ArmId, &Arm)| ArmView {
         arm,

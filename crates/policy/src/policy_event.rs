@@ -14,7 +14,7 @@ pub struct PolicyEvent {
     pub prefix: Option<Prefix>,
     /// What.
     pub change: Change,
-    /// Why, in a sentence without a full stop.
+    /// The reason, in a sentence without a full stop.
     pub reason: String,
 }
 
@@ -31,14 +31,14 @@ impl fmt::Display for PolicyEvent {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Change {
-    /// Most new connections get another algorithm than before.
+    /// Most new connections get a different algorithm than before.
     Preferred {
-        /// Its name before; none: nothing was preferred yet.
+        /// The previous algorithm; `None`: none was preferred yet.
         from: Option<String>,
         /// Its name now.
         to: String,
     },
-    /// The path is not what it was: what had been learned of it is forgotten.
+    /// The path has changed: what was learned about it is forgotten.
     PathChanged,
     /// New connections keep the system's default, because the others were worse.
     Withdrawn {
@@ -47,9 +47,9 @@ pub enum Change {
     },
     /// The policy chooses again, after a withdrawal.
     Resumed,
-    /// Fewer connections are held out, because the others are better for certain.
+    /// Fewer connections are held out, because the others are significantly better.
     HoldoutShrunk,
-    /// As many connections are held out as at first.
+    /// The initial share of connections is held out again.
     HoldoutRestored,
     /// An algorithm is not chosen any more.
     LeftOut {
@@ -58,7 +58,7 @@ pub enum Change {
     },
     /// The host became short of CPU.
     CpuLimited,
-    /// The host has its CPU again.
+    /// The host is no longer short of CPU.
     CpuFree,
 }
 

@@ -24,7 +24,7 @@ impl Family {
     }
 }
 
-/// Addresses that begin with the same bits: `192.0.2.0/24`.
+/// Addresses with the same leading bits: `192.0.2.0/24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Prefix {
@@ -50,7 +50,7 @@ impl Prefix {
         self.family
     }
 
-    /// How many bits its addresses share.
+    /// Number of bits that its addresses share.
     pub const fn length(self) -> u8 {
         self.length
     }
@@ -64,7 +64,7 @@ impl Prefix {
         Prefix { family: self.family, bits: self.bits & mask, length }
     }
 
-    /// Whether all of `other` lies within.
+    /// Whether it contains all of `other`.
     pub fn has(self, other: Prefix) -> bool {
         self.family == other.family && self.length <= other.length && other.cut(self.length) == self
     }
@@ -90,7 +90,7 @@ impl fmt::Display for Prefix {
 pub struct PrefixError {
     /// The text.
     pub found: String,
-    /// What is wrong with it.
+    /// The error.
     pub why: &'static str,
 }
 
@@ -146,7 +146,7 @@ impl Default for Tree {
 }
 
 impl Tree {
-    /// A tree with destinations of these lengths instead of /24 and /48; the levels above that are longer disappear.
+    /// Makes a tree with destinations of these lengths instead of /24 and /48; longer levels above are removed.
     pub fn with_leaves(v4: u8, v6: u8) -> Tree {
         let shorter = |leaf: u8, levels: Vec<u8>, most: u8| {
             let leaf = leaf.min(most);
@@ -156,7 +156,7 @@ impl Tree {
         Tree { v4: shorter(v4, usual.v4, 32), v6: shorter(v6, usual.v6, 128) }
     }
 
-    /// The destination to which an address belongs.
+    /// Returns the destination of an address.
     pub fn leaf(&self, address: IpAddr) -> Prefix {
         self.leaf_of(Prefix::of(address, u8::MAX))
     }

@@ -3,7 +3,7 @@
 use crate::guard::Guard;
 use serde::{Deserialize, Serialize};
 
-/// Version of the snapshot: another one is refused, not guessed at.
+/// Version of the snapshot: others are rejected.
 pub const FORMAT: u32 = 1;
 
 /// All that was learned.
@@ -17,22 +17,22 @@ pub struct Snapshot {
 /// A snapshot that cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
-    /// It is damaged, or something else.
+    /// It is damaged, or not a snapshot.
     #[error("the learned state cannot be read: {0}; move the file away to begin afresh")]
     Form(String),
-    /// It is of another version.
+    /// The version is unsupported.
     #[error("the learned state has format {0}, expected {FORMAT}; move the file away to begin afresh")]
     Format(u64),
 }
 
-/// What every version begins with.
+/// Fields of every version.
 #[derive(Deserialize)]
 struct Header {
     format: Option<u64>,
 }
 
 impl Snapshot {
-    /// What a guard and its policy know now.
+    /// Makes a snapshot of the learned state of a guard and its policy.
     pub fn of(guard: &Guard) -> Snapshot {
         Snapshot { format: FORMAT, guard: guard.clone() }
     }
@@ -42,7 +42,7 @@ impl Snapshot {
         serde_json::to_string(self).expect("plain values")
     }
 
-    /// Parses a guard; [`Guard::restore_from`] takes over what it has learned.
+    /// Parses a guard; [`Guard::restore_from`] takes over its learned state.
     ///
     /// # Errors
     /// If the text is not a snapshot, or is of another version.

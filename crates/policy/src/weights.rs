@@ -13,8 +13,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// Probabilities in proportion to `wishes`, one for each arm, nothing held out. Wishes that are negative or no
-    /// numbers count as nothing; if none is left, all arms are equal.
+    /// Makes probabilities in proportion to `wishes`, one for each arm, without a hold-out. Negative wishes and NaN
+    /// count as zero; if all are zero, all arms are equal.
     pub fn of(wishes: &[f64]) -> Weights {
         let clean = |&wish: &f64| if wish.is_finite() && wish > 0.0 { wish } else { 0.0 };
         // Divided by the largest first, so that no sum is too large to be a number.
@@ -42,8 +42,8 @@ impl Weights {
         self
     }
 
-    /// The same without the arms for which `is_out` is true: the others take what they had, in proportion. `instead`
-    /// takes all where none of the others had anything.
+    /// Returns the weights without the arms for which `is_out` is true: their probability is distributed over the
+    /// others in proportion. `instead` gets all of it if the others have none.
     #[must_use]
     pub fn without(self, instead: ArmId, is_out: impl Fn(ArmId) -> bool) -> Weights {
         let mut wishes = self.arms;
@@ -58,7 +58,7 @@ impl Weights {
         Weights { holdout: self.holdout, ..Weights::of(&wishes) }
     }
 
-    /// Share of connections that keep the system's default so that the others can be compared with them.
+    /// Returns the share of connections that keep the system's default, for comparison with the others.
     pub fn holdout(&self) -> f64 {
         self.holdout
     }
@@ -93,7 +93,7 @@ impl Weights {
                 return ArmId(number as u8);
             }
         }
-        // Sums of rounded numbers may end a little below 1: the last arm that has a probability at all.
+        // Sums of rounded numbers may end slightly below 1: returns the last arm with a positive probability.
         ArmId(self.arms.iter().rposition(|&probability| probability > 0.0).unwrap_or(0) as u8)
     }
 

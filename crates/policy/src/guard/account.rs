@@ -5,21 +5,21 @@ use crate::outcome::{Group, Outcome};
 use serde::{Deserialize, Serialize};
 use thalweg_units::{Packets, Rate, Span, Time};
 
-/// What happened on the way to a destination.
+/// Totals of a destination.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Account {
     /// By number of the arm.
     pub arms: Vec<ArmAccount>,
-    /// When a connection to it last closed.
+    /// Time at which a connection to it last closed.
     pub last_seen: Time,
 }
 
-/// What connections of one arm did.
+/// Totals of an arm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ArmAccount {
-    /// How many closed.
+    /// Number of closed connections.
     pub connections: u64,
-    /// How many of them got it while most connections were to get it: neither by a random draw nor held out.
+    /// Number of these that got it as the preferred arm: neither by a random draw nor held out.
     #[serde(default)]
     pub greedy: u64,
     /// Smallest round-trip time.
@@ -33,7 +33,7 @@ pub struct ArmAccount {
 }
 
 impl Account {
-    /// Of `arms`; one of them may be the one that most connections get.
+    /// Adds an outcome; `arms` is the number of arms, `preferred` the one that most connections get, if any.
     pub(super) fn add(&mut self, outcome: &Outcome, arms: usize, preferred: Option<ArmId>, now: Time) {
         self.arms.resize_with(arms.max(self.arms.len()), ArmAccount::default);
         self.last_seen = now;

@@ -1,4 +1,4 @@
-//! A sequential test, valid at any time: is the policy's choice worse than the default, or better?
+//! A sequential test, valid at any time, of whether the policy's choice is worse or better than the default.
 //!
 //! It bets against "no worse". From a capital of 1, each pair's difference `d`, clipped to `f = d / (2 scale)` within
 //! -1 and 1, multiplies it by `1 - b f`. If the policy is not worse, `f` is at least as likely to be positive as
@@ -7,7 +7,7 @@
 //! bet side by side with an equal part of the capital each; the sum has the same bound. The mirrored bets are against
 //! "no better".
 //!
-//! All tests of a host together sound falsely with a probability of at most `alpha`: the n-th test that is begun has
+//! The probability that any test of a host raises a false alarm is at most `alpha`: the n-th test that is begun has
 //! `alpha / (n (n + 1))` of it, and these add up to `alpha`. The first is that of all destinations, the next those of
 //! the networks of the first one.
 //!
@@ -30,13 +30,13 @@ const FRACTIONS: [f64; 6] = [0.05, 0.1, 0.2, 0.4, 0.7, 0.95];
 /// Differences are clipped at this multiple of the usual difference.
 const CUT: f64 = 2.0;
 
-/// Pairs until a test begins anew for the first time; each time after that it takes twice as many.
+/// Pairs until a test restarts for the first time; each time after that it takes twice as many.
 const FIRST_EPOCH: u64 = 64;
 
-/// Of the interval: variance at which it is tightest.
+/// Variance at which the interval is tightest.
 const TIGHTEST: f64 = 10.0;
 
-/// What a test has come to.
+/// Result of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Standing {
     /// The treated were worse: the default is back until then.
@@ -45,20 +45,20 @@ pub(super) enum Standing {
     Resumed,
     /// The treated are better.
     Better,
-    /// That is not certain any more.
+    /// No longer certain.
     NoLongerBetter,
 }
 
-/// What treated connections got beyond those held out, as a difference of rewards.
+/// Gain of treated connections over held-out ones, as a difference of rewards.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Difference {
     /// Pairs compared.
     pub pairs: u64,
     /// Mean difference: 0.1 is a tenth of the time or of the rate.
     pub mean: f64,
-    /// The lower end of the interval that holds the true difference with 95 % at every moment.
+    /// Lower bound of the interval that contains the true difference with 95 % at every moment.
     pub low: f64,
-    /// The upper end.
+    /// Upper bound.
     pub high: f64,
 }
 
@@ -69,7 +69,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// What is known about a prefix.
+/// Evidence about a prefix.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Evidence {
     /// The how-many-eth test of the host it is, from 1.
@@ -123,7 +123,7 @@ impl Evidence {
         self.withdrawn_until.filter(|&until| now < until)
     }
 
-    /// Whether the treated are better for certain.
+    /// Whether the treated ones are significantly better.
     pub fn is_better(&self) -> bool {
         self.is_better
     }
@@ -156,7 +156,7 @@ impl Evidence {
         }
         self.pairs_left -= 1;
         if self.pairs_left == 0 {
-            // What an epoch of pairs has not confirmed is not certain any more.
+            // A result that an epoch of pairs has not confirmed is no longer certain.
             let was_confirmed = self.against_no_better.log() > 0.0;
             self.begin();
             if self.is_better && !was_confirmed {
@@ -181,13 +181,13 @@ impl Evidence {
         parts(self.rank) + parts(self.epoch) - libm::log(alpha)
     }
 
-    /// What the treated got beyond those held out, since the last withdrawal.
+    /// Returns the gain of the treated ones over those held out, since the last withdrawal.
     pub fn difference(&self) -> Option<Difference> {
         let Moments { n, mean, scatter } = self.moments;
         if n < 2.0 {
             return None;
         }
-        // Robbins' normal mixture, with the scatter seen so far in the place of the variance.
+        // Robbins' normal mixture, with the observed scatter in place of the variance.
         let (variance, alpha) = (scatter + scatter / n, 0.05);
         let tightest = TIGHTEST * (scatter / n).max(1e-9);
         let ratio = (variance + tightest) / tightest;

@@ -1,13 +1,13 @@
 //! The guard around every policy, which limits the harm that it can do.
 //!
 //! - **Hold-out.** A share of connections keeps the system's default. The rest is compared with it.
-//! - **Test.** The comparison may be looked at after every connection ([`evidence`]). Where the rest is worse, the
-//!   default is put back, on the destination, on its network, or everywhere; after a day the policy may try again, and
-//!   has to stand a stricter test. The probability that any of these tests ever sounds although nothing differs is at
-//!   most `alpha`, whatever the number of destinations.
-//! - **Hold-out, again.** Where the rest is better for certain, holding out harms, and the share shrinks.
-//! - **CPU.** Arms that need a whole CPU are left out while the host is short of it, and what they got then teaches
-//!   nothing.
+//! - **Test.** The comparison is evaluated after every connection ([`evidence`]). Where the rest is worse, the default
+//!   is restored, for the destination, for its network, or everywhere; after a day the policy may try again, with a
+//!   stricter test. The probability that any of these tests ever raises a false alarm is at most `alpha`, for any
+//!   number of destinations.
+//! - **Hold-out, again.** Where the rest is significantly better, holding out is harmful, and the share shrinks.
+//! - **CPU.** Arms that need a whole CPU are left out while the host is short of it, and their outcomes of that time
+//!   are not learned from.
 //! - **Events.** Every change has its reason.
 
 mod account;
@@ -31,10 +31,10 @@ use thalweg_units::{Span, Time};
 pub use account::{Account, ArmAccount};
 pub use evidence::Difference;
 
-/// Below this probability nothing is preferred yet.
+/// Minimum probability of a preferred arm.
 const PREFERRED: f64 = 0.6;
 
-/// How far the guard goes.
+/// Settings of the guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GuardSettings {
     /// Prefix lengths of destinations and networks.
@@ -45,7 +45,7 @@ pub struct GuardSettings {
     pub least_holdout: f64,
     /// Probability of any false withdrawal, ever.
     pub alpha: f64,
-    /// For how long the default stays.
+    /// Time for which the default stays.
     pub withdraw_for: Span,
     /// Maximum number of destinations; beyond it, the least recently active ones are dropped.
     pub most_prefixes: usize,
@@ -64,7 +64,7 @@ impl Default for GuardSettings {
     }
 }
 
-/// What is known of this host.
+/// State of this host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Host {
     /// Whether it is short of CPU.
@@ -81,7 +81,7 @@ pub struct Guard {
     host: Host,
     /// The results of the comparison, for destinations and the prefixes around them.
     evidence: BTreeMap<Prefix, Evidence>,
-    /// How many tests were ever begun: the later ones are stricter.
+    /// Number of tests ever begun: later ones are stricter.
     tests: u64,
     destinations: BTreeMap<Prefix, Destination>,
 }
@@ -91,13 +91,13 @@ struct Destination {
     account: Account,
     stratum: Stratum,
     preferred: Option<ArmId>,
-    /// Who opened the last connection from which something was learned since it was looked at what is preferred.
+    /// Direction of the last connection that was learned from since the preferred arm was last checked.
     #[serde(skip)]
     news: Option<Direction>,
 }
 
 impl Guard {
-    /// A guard around a policy that has learned nothing, or whatever it has learned.
+    /// Makes a guard around a policy, with or without learned state.
     pub fn new(arms: Arms, policy: AnyPolicy, objective: Objective, settings: GuardSettings) -> Guard {
         let (evidence, destinations) = (BTreeMap::new(), BTreeMap::new());
         Guard { arms, policy, objective, settings, host: Host::default(), evidence, tests: 0, destinations }
@@ -113,7 +113,7 @@ impl Guard {
         &self.policy
     }
 
-    /// Every known destination, with its totals.
+    /// Returns every known destination, with its totals.
     pub fn destinations(&self) -> impl Iterator<Item = (Prefix, &Account)> {
         self.destinations.iter().map(|(&prefix, destination)| (prefix, &destination.account))
     }
@@ -123,12 +123,12 @@ impl Guard {
         self.destinations.get(&prefix).map(|destination| &destination.account)
     }
 
-    /// Whether a destination is known that lies within a prefix.
+    /// Whether any known destination is within a prefix.
     pub fn knows_within(&self, prefix: Prefix) -> bool {
         self.destinations.range(prefix..).next().is_some_and(|(first, _)| prefix.has(*first))
     }
 
-    /// Which arm most new connections to a destination get, if one was preferred yet.
+    /// Returns the arm that most new connections to a destination get, if one was preferred yet.
     pub fn preferred(&self, prefix: Prefix) -> Option<ArmId> {
         self.destinations.get(&prefix).and_then(|destination| destination.preferred)
     }
@@ -139,10 +139,10 @@ impl Guard {
         self.around(prefix).filter_map(|evidence| evidence.withdrawn_until(now)).max()
     }
 
-    /// Goes on with what another guard has learned, under this one's settings.
+    /// Takes over what another guard has learned, with this one's settings.
     ///
     /// # Errors
-    /// If what it has learned means something else here: names what differs. Nothing is taken over then.
+    /// If the learned state does not apply here: names the difference. Nothing is taken over then.
     pub fn restore_from(&mut self, other: Guard) -> Result<(), &'static str> {
         if self.arms != other.arms {
             return Err("other arms, or another default");
@@ -160,12 +160,12 @@ impl Guard {
         Ok(())
     }
 
-    /// What a prefix's treated connections got beyond those held out; none while nothing can be compared.
+    /// Returns the gain of a prefix's treated connections over held-out ones; `None` while there is nothing to compare.
     pub fn difference(&self, prefix: Prefix) -> Option<Difference> {
         self.evidence.get(&prefix).and_then(Evidence::difference)
     }
 
-    /// Takes note of the host's state.
+    /// Updates the host's state.
     pub fn set_host(&mut self, host: Host, now: Time) -> Option<PolicyEvent> {
         if std::mem::replace(&mut self.host, host) == host {
             return None;
@@ -244,7 +244,7 @@ impl Guard {
         self.within_cpu(weights).holding_out(holdout)
     }
 
-    /// A connection at work has retransmitted: the arm to which it is to change at once, if any.
+    /// Called when an open connection has retransmitted: returns the arm to which it is to switch at once, if any.
     pub fn on_loss(&self, loss: &Loss, now: Time) -> Option<ArmId> {
         let prefix = self.settings.tree.leaf_of(loss.prefix);
         let arm = self.policy.on_loss(loss)?;
@@ -252,7 +252,7 @@ impl Guard {
         (!is_out && !self.standing(prefix, now).1).then_some(arm)
     }
 
-    /// Why the weights are as they are.
+    /// Explains the weights.
     pub fn explain(&self, prefix: Prefix, now: Time) -> Explanation {
         let prefix = self.settings.tree.leaf_of(prefix);
         let mut explanation = self.policy.explain(prefix, now);
@@ -267,8 +267,8 @@ impl Guard {
         explanation
     }
 
-    /// Why connections to a destination get what they get, with the policy's own sentence: as a condition where the
-    /// policy is not followed.
+    /// Explains the algorithms of connections to a destination, with the policy's own sentence, which is conditional if
+    /// the policy is overridden.
     fn reason(&self, prefix: Prefix, now: Time, policys: String) -> String {
         let (_, is_withdrawn) = self.standing(prefix, now);
         if is_withdrawn {
@@ -301,7 +301,7 @@ impl Guard {
         prefixes.filter_map(|prefix| self.evidence.get(&prefix))
     }
 
-    /// The share held out, and whether the default is back.
+    /// Returns the share held out, and whether the default was restored.
     fn standing(&self, prefix: Prefix, now: Time) -> (f64, bool) {
         let mut holdout = self.settings.holdout;
         let mut is_withdrawn = false;
@@ -314,14 +314,14 @@ impl Guard {
         (holdout, is_withdrawn)
     }
 
-    /// Leaves out what the host's CPU does not allow.
+    /// Removes the arms that the host's CPU does not allow.
     fn within_cpu(&self, weights: Weights) -> Weights {
         if !self.host.is_cpu_limited {
             return weights;
         }
         let needs_cpu = |arm: ArmId| self.arms.arm(arm).needs_whole_cpu;
         let default = self.arms.default();
-        // Where the default itself needs a whole CPU, the first arm that does not takes its place, if there is one.
+        // If the default itself needs a whole CPU, the first arm that does not replaces it, if there is one.
         let instead = if needs_cpu(default) {
             self.arms.iter().map(|(arm, _)| arm).find(|&arm| !needs_cpu(arm)).unwrap_or(default)
         } else {

@@ -1,14 +1,14 @@
 //! Pairs of a connection that was held out and one that was not, to the same destination and of the same class.
 //!
-//! Each connection that was held out meets the latest treated one that is still without a partner, or waits for the
-//! next. If the treatment changes nothing, and the draw is the only cause of who is held out, either one of a pair
-//! could have been the other: the difference of their rewards is as likely to be `d` as `-d`. That is all that the test
-//! needs. No variance is assumed, however odd rewards are distributed, and a level that drifts is on both sides.
+//! Each held-out connection is paired with the latest treated one without a partner, or waits for the next. If the
+//! treatment changes nothing, and the draw is the only cause of who is held out, either one of a pair could have been
+//! the other: the difference of their rewards is as likely to be `d` as `-d`. That is the only assumption of the test.
+//! It needs no variance and no distribution of rewards, and a drifting level affects both sides.
 
 use crate::outcome::{Direction, Size};
 use serde::{Deserialize, Serialize};
 
-/// What differences are taken to be like until some were seen, in units of reward.
+/// Assumed size of differences until some were observed, in units of reward.
 const USUAL: f64 = 0.5;
 
 /// Weight of the newest difference in the scale.
@@ -38,7 +38,7 @@ impl Stratum {
             self.waiting.len() - 1
         });
         let waiting = &mut self.waiting[number];
-        // Several of a group that wait leave one: which one must not depend on what they got.
+        // Several of a group that wait leave one: the choice must not depend on their rewards.
         let (own, other) = if is_held_out {
             (&mut waiting.held_out, &mut waiting.treated)
         } else {
@@ -56,7 +56,8 @@ impl Stratum {
         }
     }
 
-    /// How large differences have been before `distance`, which is then added: a test may not know what it weighs.
+    /// Returns the scale of differences before `distance`, which is then added: the scale of a test must not depend on
+    /// the value that it weighs.
     pub fn scale_before(&mut self, distance: f64) -> f64 {
         let before = self.scale.unwrap_or(USUAL);
         self.scale = Some(before + NEWEST * (distance.abs() - before));

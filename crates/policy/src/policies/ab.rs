@@ -11,13 +11,13 @@ use rand_xoshiro::SplitMix64;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// What is assigned at random.
+/// Unit of random assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AbUnit {
     /// Each connection is assigned alone: more samples, but connections that share a queue interfere.
     Connection,
-    /// Every destination once and for all: all of its connections get the same.
+    /// Every destination permanently: all of its connections get the same arm.
     Prefix,
 }
 
@@ -28,14 +28,14 @@ pub struct Ab {
     treatment: ArmId,
     share: f64,
     unit: AbUnit,
-    /// Of the assignment of destinations: another seed, another assignment.
+    /// Seed of the assignment of destinations.
     seed: u64,
     /// Time from which all connections get the treatment.
     pilot_until: Option<Time>,
 }
 
 impl Ab {
-    /// A share of all, from 0 to 1, gets the treatment.
+    /// Makes a policy in which this share of all units, from 0 to 1, gets the treatment.
     pub fn new(arms: Arms, treatment: ArmId, share: f64, unit: AbUnit, seed: u64) -> Ab {
         Ab { arms, treatment, share: share.clamp(0.0, 1.0), unit, seed, pilot_until: None }
     }
@@ -47,7 +47,7 @@ impl Ab {
         self
     }
 
-    /// Share of the connections to `prefix` that gets the treatment.
+    /// Returns the share of the connections to `prefix` that gets the treatment.
     fn share(&self, prefix: Prefix, now: Time) -> f64 {
         if self.pilot_until.is_some_and(|end| now >= end) {
             return 1.0;
@@ -93,7 +93,7 @@ impl Policy for Ab {
     }
 }
 
-/// A number from 0 to 1 that belongs to a destination.
+/// Returns a number from 0 to 1 derived from a destination.
 fn unit(prefix: Prefix, seed: u64) -> f64 {
     let text = prefix.to_string();
     let mixed = text.bytes().fold(seed, |sum, byte| SplitMix64::seed_from_u64(sum ^ u64::from(byte)).next_u64());

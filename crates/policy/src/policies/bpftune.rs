@@ -1,15 +1,16 @@
 //! The policy of Oracle's bpftune for TCP connections (its tuner `tcp_conn`).
 //!
-//! - Four connections to a key have to be seen before it chooses at all.
-//! - Each arm has a cost, and the cheapest one is taken, by lot among equals; one time in twenty any arm.
+//! - It chooses only after four connections to a key.
+//! - Each arm has a cost, and the cheapest one is chosen, at random among equals; one time in twenty any arm.
 //! - The cost of a connection is
 //!   `S (min_rtt - lowest) / lowest + S (largest rate of all - largest rate of the arm) / largest rate of all`
 //!   with S = 10^6, in whole numbers. The arm's cost moves towards it by a part `2^-shift`; the first one is taken as
 //!   it is. An arm that was never tried costs nothing, so it is tried next.
-//! - A connection that retransmits more than 1/64 of its segments is moved to BBR at once, whatever has been learned.
+//! - A connection that retransmits more than 1/64 of its segments is switched to BBR at once, regardless of what was
+//!   learned.
 //!
-//! Left out: thin linear timeouts, which it also sets on lossy connections. A difference: it counts connections when
-//! they open, this one when they close.
+//! Not implemented: thin linear timeouts, which it also sets on lossy connections. A difference: it counts connections
+//! when they open, this one when they close.
 //!
 //! Source: bpftune-tcp-conn(8) and src/tcp_conn_tuner.bpf.c of <https://github.com/oracle/bpftune>, read for what they
 //! do.
@@ -24,10 +25,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thalweg_units::Time;
 
-/// Of both terms of the cost.
+/// Scale of both terms of the cost.
 const SCALE: i64 = 1_000_000;
 
-/// Whom it keeps an account of.
+/// Unit for which it keeps an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BpftuneKey {
@@ -41,7 +42,7 @@ pub enum BpftuneKey {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BpftuneSettings {
-    /// Whom it keeps an account of.
+    /// Unit for which it keeps an account.
     pub key: BpftuneKey,
     /// Learning rate from 0 to 4: a sample moves the cost by 1/64, 1/32, 1/16, 1/8 or 1/4 of the difference.
     pub learning_rate: u8,
@@ -51,7 +52,7 @@ pub struct BpftuneSettings {
     pub drop_shift: u8,
     /// Exploration ratio: one in N connections gets a random arm.
     pub explore_one_in: u32,
-    /// Whether lossy connections are moved at all.
+    /// Whether lossy connections are switched at all.
     pub has_loss_rule: bool,
 }
 
@@ -80,7 +81,7 @@ pub struct Bpftune {
 struct Host {
     instances: u64,
     rtt_min_us: u64,
-    /// In bytes per microsecond, which is what the tuner divides by: below 1 MB/s it is 0.
+    /// In bytes per microsecond, the unit by which the tuner divides: below 1 MB/s it is 0.
     rate: u64,
     arms: Vec<Metric>,
 }
@@ -94,12 +95,12 @@ struct Metric {
 }
 
 impl Bpftune {
-    /// Nothing is known yet.
+    /// Starts without data.
     pub fn new(arms: Arms, settings: BpftuneSettings) -> Bpftune {
         Bpftune { arms, settings, hosts: BTreeMap::new() }
     }
 
-    /// Goes on with what another one has learned, if it keeps the same accounts.
+    /// Takes over what another one has learned, if it keeps the same accounts.
     pub(crate) fn restore_from(&mut self, other: Bpftune) -> bool {
         let is_same = self.settings.key == other.settings.key;
         if is_same {
@@ -115,9 +116,9 @@ impl Bpftune {
         }
     }
 
-    /// What is known, once that is enough to choose by.
+    /// Returns the account, once it has enough data for a choice.
     fn host(&self, prefix: Prefix) -> Option<&Host> {
-        // The connection that is to open counts as well.
+        // The connection that is about to open counts as well.
         self.hosts.get(&self.key(prefix)).filter(|host| host.instances + 1 >= self.settings.min_instances)
     }
 

@@ -11,13 +11,13 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// How it explores and forgets.
+/// Settings of exploration and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GreedySettings {
     /// Share of connections that get any arm.
     pub epsilon: f64,
-    /// How many connections back it remembers; older ones count for less and less.
+    /// Memory in connections; older ones have decreasing weight.
     pub memory: f64,
 }
 
@@ -35,7 +35,7 @@ pub struct Greedy {
 }
 
 impl Greedy {
-    /// Nothing is known yet.
+    /// Starts without data.
     pub fn new(arms: Arms, objective: Objective, settings: GreedySettings) -> Greedy {
         Greedy { epsilon: settings.epsilon, ledgers: Ledgers::new(arms, objective, settings.memory) }
     }

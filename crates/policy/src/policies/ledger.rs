@@ -12,12 +12,12 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Of all destinations.
+/// Ledgers of all destinations.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Ledgers {
     pub arms: Arms,
     objective: Objective,
-    /// How many connections back they remember; older ones count for less and less.
+    /// Memory in connections; older ones have decreasing weight.
     memory: f64,
     of: BTreeMap<Prefix, Ledger>,
 }
@@ -55,7 +55,7 @@ impl Ledger {
         self.arms.iter().map(|arm| arm.n).sum()
     }
 
-    /// The arm with the best mean; one that was not tried goes before all.
+    /// Returns the arm with the best mean; untried ones come first.
     pub fn best(&self) -> ArmId {
         let value = |number: usize| if self.arms[number].n < 0.5 { f64::INFINITY } else { self.arms[number].value };
         let mut best = 0;
@@ -69,12 +69,12 @@ impl Ledger {
 }
 
 impl Ledgers {
-    /// Nothing is known yet.
+    /// Starts without data.
     pub fn new(arms: Arms, objective: Objective, memory: f64) -> Ledgers {
         Ledgers { arms, objective, memory, of: BTreeMap::new() }
     }
 
-    /// Adds an outcome; what was there before counts for a little less than it did.
+    /// Adds an outcome; reduces the weight of earlier ones slightly.
     pub fn learn(&mut self, outcome: &Outcome) {
         let Some(reward) = self.objective.reward(outcome) else { return };
         if outcome.group == Group::Untouched {
@@ -88,7 +88,8 @@ impl Ledgers {
         let level = ledger.classes[class];
         ledger.classes[class].add(reward);
         if level.n == 0.0 {
-            // The first one of its class has nothing to be compared with; that it was tried still counts a little.
+            // The first one of its class has nothing to be compared with; the fact that it was tried still counts
+            // slightly.
             let arm = &mut ledger.arms[outcome.arm.index()];
             arm.n = arm.n.max(0.5);
             return;
@@ -101,7 +102,7 @@ impl Ledgers {
         arm.add(distance);
     }
 
-    /// What `wishes` makes of what is known of a destination; the default where nothing is.
+    /// Returns the weights that `wishes` computes from the ledger of a destination; the default without data.
     pub fn weights(&self, prefix: Prefix, wishes: impl FnOnce(&Ledger) -> Vec<f64>) -> Weights {
         match self.of.get(&prefix) {
             Some(ledger) => Weights::of(&wishes(ledger)),
@@ -120,7 +121,7 @@ impl Ledgers {
         Explanation { prefix, sentence, arms }
     }
 
-    /// Goes on with what others have learned, if that means the same.
+    /// Takes over what others have learned, if it applies here.
     pub fn restore_from(&mut self, others: Ledgers) -> bool {
         let is_same = self.objective == others.objective;
         if is_same {

@@ -1,5 +1,4 @@
-//! The policies: the default (`bayes`), those that it is compared with, and those that an operator may want for another
-//! reason.
+//! The policies: the default (`bayes`), those that it is compared with, and those for other purposes of an operator.
 
 mod ab;
 mod bayes;

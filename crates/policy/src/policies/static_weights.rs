@@ -9,7 +9,7 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// The same weights for every destination, whatever happens.
+/// The same weights for every destination, independent of outcomes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Static {
     arms: Arms,

@@ -1,9 +1,9 @@
 //! Threshold rules: the policy files that studies and `thalweg advise` export, and that users write.
 //!
 //! A path is estimated from connections of loss-based arms to the destination (docs/reference/policy.md): BBR causes
-//! most of its losses itself, and fills no queue. A table of networks says which operator and country a destination
-//! belongs to; the operator says where this host is. A condition on a value that is unknown for a destination is false;
-//! a condition on a value that this host cannot know of any destination is an error.
+//! most of its losses itself, and fills no queue. A table of networks maps a destination to its operator and country;
+//! the location of this host is configured. A condition on a value that is unknown for a destination is false; a
+//! condition on a value that this host cannot know of any destination is an error.
 
 use crate::arm::{ArmId, Arms};
 use crate::outcome::{Class, Direction, Outcome};
@@ -21,7 +21,7 @@ use thalweg_units::{Span, Time};
 /// Version of the policy file that is understood.
 const FORMAT: u32 = 1;
 
-/// How many connections back a destination's losses count.
+/// Memory of a destination's losses in connections.
 const MEMORY: f64 = 50.0;
 
 /// Segments that have to be seen before a ratio of losses is one.
@@ -31,7 +31,7 @@ const MIN_SEGMENTS: f64 = 200.0;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Quantity {
-    /// Room of the bottleneck's queue, in bandwidth-delay products.
+    /// Capacity of the bottleneck's queue, in bandwidth-delay products.
     BufferBdp,
     /// Segments retransmitted over segments sent.
     LossRatio,
@@ -39,7 +39,7 @@ enum Quantity {
     RttS,
 }
 
-/// A range, its ends included.
+/// A range, bounds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Range {
@@ -55,10 +55,10 @@ impl Range {
     }
 }
 
-/// What a rule asks.
+/// Condition of a rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Condition {
-    /// A quantity lies within a range.
+    /// A quantity is within a range.
     Within(Quantity, Range),
     /// The destination is part of one of these.
     Networks(Vec<Prefix>),
@@ -77,7 +77,7 @@ struct Rule {
     reason: String,
 }
 
-/// A policy file, as far as a server goes by it.
+/// The parts of a policy file that a server uses.
 #[derive(Deserialize)]
 struct File {
     format: u32,
@@ -100,7 +100,7 @@ struct FileRule {
 pub struct Attributes {
     /// Prefix lengths of destinations.
     pub tree: Tree,
-    /// Of this host: names that are the same for all of its connections, such as `pop` and `machine`.
+    /// Properties of this host that are the same for all of its connections, such as `pop` and `machine`.
     pub host: BTreeMap<String, String>,
     /// Of networks.
     pub places: Places,
@@ -109,7 +109,7 @@ pub struct Attributes {
 /// A policy file that cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RulesError {
-    /// It is of another version.
+    /// The version is unsupported.
     #[error("format: found {0}, expected {FORMAT}; write the policy again with this version of thalweg")]
     Format(u32),
     /// It names an algorithm that is not among the arms.
@@ -119,20 +119,20 @@ pub enum RulesError {
         place: String,
         /// The algorithm.
         name: String,
-        /// Those that there are.
+        /// The available ones.
         arms: String,
     },
-    /// A condition that cannot be: its value.
+    /// An invalid condition: its value.
     #[error("{place}: {why}; expected {expected}")]
     Condition {
         /// Where.
         place: String,
-        /// What is wrong.
+        /// The error.
         why: String,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// A condition on a value that this host cannot know of an opening connection.
+    /// A condition on a value that is unknown when a connection opens.
     #[error(
         "{place}: this value is unknown when a connection opens; expected one of {known}, a column of a table of \
          networks, or a name that is set for this host; add what is missing, or remove the rule"
@@ -140,7 +140,7 @@ pub enum RulesError {
     Unknowable {
         /// Where.
         place: String,
-        /// What could be asked.
+        /// Available names.
         known: String,
     },
     /// The text is not a policy file.
@@ -195,7 +195,7 @@ impl Rules {
                 .map(|(key, wanted)| attributes.condition(&format!("rules.{name}.when.{key}"), &key, wanted))
                 .collect();
             let conditions = conditions?;
-            // What is the same for the whole host is decided now.
+            // Conditions on properties of the host are evaluated now.
             if conditions.iter().all(|condition| *condition != Evaluation::No) {
                 let when = conditions.into_iter().filter_map(Evaluation::later).collect();
                 rules.push(Rule { name, algorithm, when, reason });
@@ -204,7 +204,7 @@ impl Rules {
         Ok(Rules { arms, default, rules, averages: BTreeMap::new(), attributes })
     }
 
-    /// Goes on with what another one has seen, if its rules are the same.
+    /// Takes over what another one has learned, if its rules are the same.
     pub(crate) fn restore_from(&mut self, other: Rules) -> bool {
         let is_same = self.default == other.default && self.rules == other.rules;
         if is_same {
@@ -296,7 +296,7 @@ impl Attributes {
         }
     }
 
-    /// What rules can ask here.
+    /// Returns the names that rules can use here.
     fn names(&self) -> Vec<&str> {
         let own = ["buffer_bdp", "loss_ratio", "rtt_s", "prefix", "direction"];
         own.into_iter().chain(self.host.keys().map(String::as_str)).chain(self.places.columns()).collect()

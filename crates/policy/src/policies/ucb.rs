@@ -14,14 +14,14 @@ use crate::weights::Weights;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-// Like epsilon-greedy's in form alone: the parameter beside the memory is another.
-/// How it explores and forgets.
+// Similar to epsilon-greedy's settings, but the parameter beside the memory differs.
+/// Settings of exploration and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UcbSettings {
     /// Width of the bounds, in standard deviations of the mean times `sqrt(ln n)`.
     pub width: f64,
-    /// How many connections back it remembers; older ones count for less and less.
+    /// Memory in connections; older ones have decreasing weight.
     pub memory: f64,
 }
 
@@ -39,12 +39,12 @@ pub struct Ucb {
 }
 
 impl Ucb {
-    /// Nothing is known yet.
+    /// Starts without data.
     pub fn new(arms: Arms, objective: Objective, settings: UcbSettings) -> Ucb {
         Ucb { width: settings.width, ledgers: Ledgers::new(arms, objective, settings.memory) }
     }
 
-    /// What an arm may be worth; without bounds while it was not tried.
+    /// Returns the upper confidence bound of an arm; infinite while it is untried.
     fn bound(&self, ledger: &Ledger, arm: usize) -> f64 {
         let mean = ledger.arms[arm];
         if mean.n < 0.5 {

@@ -31,7 +31,7 @@ const RULES: &str = r#"{
 pub struct UnknownPolicy {
     /// The name.
     pub name: String,
-    /// Those that there are.
+    /// The available ones.
     pub known: String,
 }
 

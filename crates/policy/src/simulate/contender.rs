@@ -29,7 +29,7 @@ pub(super) enum Player {
 }
 
 impl Contender {
-    /// A player that has learned nothing.
+    /// Makes a player without learned state.
     pub(super) fn player(&self) -> Player {
         self.player.clone()
     }
@@ -63,7 +63,7 @@ impl Player {
         }
     }
 
-    /// Whether it moves connections that lose much to BBR.
+    /// Whether it switches connections with many losses to BBR.
     pub fn moves_lossy_connections(&self) -> bool {
         matches!(self, Player::Bare(policy) if matches!(**policy, AnyPolicy::Bpftune(_)))
     }

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use thalweg_units::{Bytes, Packets, Rate, Span, Time};
 
-/// An arm this far below the best one, as a difference of rewards, is still a good choice.
+/// Maximum distance from the best arm of a good choice, as a difference of rewards.
 const GOOD: f64 = 0.05;
 
 /// A choice has settled when a given number of the next `SETTLED_OF` connections get a good arm.
@@ -24,10 +24,10 @@ const SETTLED: usize = 16;
 /// Minimum connections of a destination for that measure.
 const MIN_CONNECTIONS: usize = 2 * SETTLED_OF;
 
-/// Transfers from here on have neighbours long enough to harm them.
+/// Transfers from this size on have neighbours for long enough to harm them.
 const HARMFUL_FROM: Bytes = Bytes(1_000_000);
 
-/// What is needed to play.
+/// Input of a simulation.
 #[derive(Clone, Debug)]
 pub struct Simulation {
     population: Population,
@@ -38,7 +38,7 @@ pub struct Simulation {
     means: Vec<[f64; 2]>,
 }
 
-/// How a connection starts: to whom, over which kind of path, and with which arm.
+/// Start of a connection: its destination, the kind of path, and the arm.
 struct Start {
     prefix: Prefix,
     kind: usize,
@@ -51,10 +51,10 @@ struct Start {
 type Open = Reverse<(Time, usize)>;
 
 impl Simulation {
-    /// With the population and the outcomes of two files.
+    /// Makes a simulation from the population and the outcomes of two files.
     ///
     /// # Errors
-    /// If they do not fit together: a sentence with the reason.
+    /// If they are inconsistent: a sentence with the reason.
     pub fn new(population: &str, outcomes: &str, objective: Objective) -> Result<Simulation, String> {
         let population = Population::parse(population)?;
         let table = Table::parse(outcomes, &population)?;
@@ -77,7 +77,7 @@ impl Simulation {
         &self.arms
     }
 
-    /// What is wanted.
+    /// Returns the objective.
     pub fn objective(&self) -> &Objective {
         &self.objective
     }
@@ -87,7 +87,7 @@ impl Simulation {
         self.population.kinds.iter().map(|kind| kind.name.as_str()).collect()
     }
 
-    /// What an arm gets beyond the default on a kind of path, as a difference of mean rewards.
+    /// Returns the gain of an arm over the default on a kind of path, as a difference of mean rewards.
     pub fn gain(&self, kind: usize, is_busy: bool, arm: ArmId) -> f64 {
         self.value(kind, is_busy, arm, false) - self.value(kind, is_busy, self.arms.default(), false)
     }
@@ -122,7 +122,7 @@ impl Simulation {
         tally.score()
     }
 
-    /// What a connection comes to.
+    /// Returns the outcome of a connection.
     fn outcome(&self, connection: &Connection, start: &Start, player: &Player) -> Outcome {
         let &Start { prefix, kind, is_busy, arm, is_held_out } = start;
         let row_of = |arm: ArmId| {
@@ -156,7 +156,7 @@ impl Simulation {
         }
     }
 
-    /// Mean reward of an arm, over sizes and rows: alone, and where it is replaced by BBR after losses.
+    /// Returns the mean reward of an arm, over sizes and rows: alone, and where it is replaced by BBR after losses.
     fn mean(&self, kind: usize, is_busy: bool, arm: ArmId) -> [f64; 2] {
         let bbr = self.arms.find("bbr");
         let mut means = [0.0; 2];
@@ -202,7 +202,7 @@ impl Simulation {
         self.means[place][usize::from(is_left_after_losses)]
     }
 
-    /// By how much the best arm alone would have been better.
+    /// Returns the difference to the best arm alone.
     fn regret(&self, kind: usize, is_busy: bool, arm: ArmId, is_left_after_losses: bool) -> f64 {
         let values = self.arms.iter().map(|(arm, _)| self.value(kind, is_busy, arm, false));
         values.fold(f64::NEG_INFINITY, f64::max) - self.value(kind, is_busy, arm, is_left_after_losses)
@@ -222,7 +222,7 @@ fn mixed(first: &Row, then: &Row) -> Row {
     }
 }
 
-/// What a player has done so far.
+/// Running results of a player.
 struct Tally<'a> {
     simulation: &'a Simulation,
     world: &'a World,
@@ -274,7 +274,7 @@ impl<'a> Tally<'a> {
         let (kind, has_changed) = self.world.destinations[connection.destination].kind(connection.at);
         let is_busy = self.world.is_busy(connection.at);
         let choice = self.simulation.regret(kind, is_busy, arm, self.moves && !is_held_out);
-        // Where the application limits, no arm gets more than another.
+        // Where the application limits, all arms get the same.
         let regret = if connection.app_limit.is_some() { 0.0 } else { choice };
         self.all.add(regret);
         if is_held_out {

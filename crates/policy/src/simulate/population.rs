@@ -6,7 +6,7 @@ use thalweg_units::Bytes;
 /// Version of the file.
 const FORMAT: u32 = 1;
 
-/// Which paths there are, what they carry, and how they change.
+/// The paths, their traffic, and their changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Population {
     /// Version.
@@ -19,18 +19,18 @@ pub struct Population {
     pub default_arm: String,
     /// Sizes of transfers.
     pub sizes: Vec<SizeShare>,
-    /// When hosts are short of CPU.
+    /// Times when hosts are short of CPU.
     pub cpu: Cpu,
-    /// How many there are of everything.
+    /// Size of a world: numbers of networks, destinations and connections.
     pub world: Shape,
 }
 
-/// A kind of paths. What the path is like, the simulator alone has to know.
+/// A kind of path. Only the simulator has to know its properties.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Kind {
     /// Its name in the table of outcomes.
     pub name: String,
-    /// Of all paths.
+    /// Share of all paths.
     pub share: f64,
 }
 
@@ -39,22 +39,22 @@ pub struct Kind {
 pub struct SizeShare {
     /// The size.
     pub bytes: Bytes,
-    /// Of all transfers.
+    /// Share of all transfers.
     pub share: f64,
 }
 
-/// When hosts are short of CPU.
+/// Times when hosts are short of CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
     /// Share of hosts that are short of CPU for a while.
     pub hosts_with_a_busy_time: f64,
-    /// From when, as a share of the time played.
+    /// Start, as a share of the simulated time.
     pub busy_from: f64,
-    /// Until when.
+    /// End, as a share of the simulated time.
     pub busy_to: f64,
 }
 
-/// How many there are of everything.
+/// Size of a world: numbers of networks, destinations and connections.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Networks: a /16 each.
@@ -63,15 +63,15 @@ pub struct Shape {
     pub prefixes_per_network: u8,
     /// Share of destinations that have a path of their network's kind; the others have any.
     pub like_the_network: f64,
-    /// Share of destinations whose path becomes one of another kind.
+    /// Share of destinations whose path changes its kind.
     pub changing: f64,
-    /// That happens from then on, as a share of the time played.
+    /// Start of the changes, as a share of the simulated time.
     pub changes_from: f64,
-    /// Until then.
+    /// End of the changes, as a share of the simulated time.
     pub changes_to: f64,
     /// Connections to all destinations.
     pub connections: u32,
-    /// The n-th destination gets connections in proportion to 1 / n^this.
+    /// The n-th destination gets connections in proportion to 1 / n to this power.
     pub popularity_exponent: f64,
     /// Share of connections that the application limits.
     pub app_limited: f64,

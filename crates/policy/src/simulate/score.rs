@@ -3,7 +3,7 @@
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How well a policy has played one world.
+/// Score of a policy in one world.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Score {
     /// Mean regret of connections that were not held out.
@@ -14,7 +14,7 @@ pub struct Score {
     pub regret_while_busy: Option<f64>,
     /// Share of connections that got an arm within 5 % of the best.
     pub good: f64,
-    /// What a neighbour loses in throughput beside it, as a share of what it gets beside CUBIC; over transfers of a
+    /// Loss of throughput of a neighbour beside it, as a share of its throughput beside CUBIC; over transfers of a
     /// megabyte and more.
     pub harm: f64,
     /// Connections to each destination until the choice was good, where the default is not.
@@ -34,18 +34,18 @@ pub struct Spread {
     pub worst_decile: f64,
 }
 
-/// How well a policy has played many worlds.
+/// Score of a policy in many worlds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The policy.
     pub policy: String,
     /// Its settings.
     pub settings: serde_json::Value,
-    /// From how many settings these were chosen, on other worlds.
+    /// Number of settings from which these were chosen, on other worlds.
     pub tuned_among: usize,
     /// Worlds.
     pub seeds: usize,
-    /// What the best arm would have got more than it, in per cent; hold-out aside.
+    /// Additional reward of the best arm, in per cent, without the hold-out.
     pub regret_percent: Spread,
     /// The same of all connections.
     pub regret_with_holdout_percent: Spread,
@@ -53,11 +53,11 @@ pub struct Summary {
     pub regret_while_busy_percent: Option<Spread>,
     /// Per cent of connections that got an arm within 5 % of the best; the worst decile is the lowest here.
     pub good_percent: Spread,
-    /// What a neighbour loses in throughput beside it rather than beside CUBIC, in per cent.
+    /// Loss of throughput of a neighbour beside it rather than beside CUBIC, in per cent.
     pub harm_percent: Spread,
     /// Connections to a destination until the choice was good, where the default is not.
     pub settled: Option<Spread>,
-    /// Connections from a change on until the choice was good again.
+    /// Number of connections after a change until the choice was good again.
     pub settled_after_change: Option<Spread>,
     /// Regret by the kind of path, in per cent, over all worlds.
     pub by_kind_percent: BTreeMap<String, f64>,
@@ -119,7 +119,7 @@ impl Summary {
     }
 }
 
-/// A regret, which is a difference of logarithms, as what was lost of what the best would have got.
+/// Converts a regret, a difference of logarithms, to the lost share of the best result.
 fn percent(regret: f64) -> f64 {
     -100.0 * libm::expm1(-regret)
 }

@@ -29,7 +29,7 @@ pub struct Table {
     cells: Vec<Vec<Row>>,
     arms: usize,
     sizes: usize,
-    /// What a CUBIC connection gets beside an endless one, over what it gets beside CUBIC: by kind and arm.
+    /// Throughput of a CUBIC connection beside an endless one, relative to that beside CUBIC: by kind and arm.
     neighbours: Vec<Vec<f64>>,
 }
 
@@ -95,7 +95,7 @@ impl Table {
         &self.cells[((kind * 2 + usize::from(is_cpu_shared)) * self.arms + arm) * self.sizes + size]
     }
 
-    /// What a CUBIC connection gets beside an endless one of an arm, over what it gets beside CUBIC.
+    /// Returns the throughput of a CUBIC connection beside an endless one of an arm, relative to that beside CUBIC.
     pub fn neighbour(&self, kind: usize, arm: usize) -> f64 {
         self.neighbours[kind][arm]
     }

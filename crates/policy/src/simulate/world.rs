@@ -13,14 +13,14 @@ pub struct World {
     pub(super) destinations: Vec<Destination>,
     /// In the order in which they open.
     pub(super) connections: Vec<Connection>,
-    /// When the host is short of CPU.
+    /// Interval in which the host is short of CPU.
     pub(super) busy: Option<(Time, Time)>,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Destination {
     pub prefix: Prefix,
-    /// Kind of its path, and what it becomes.
+    /// Kind of its path, before and after the change.
     kind: usize,
     change: Option<(Time, usize)>,
 }
@@ -119,7 +119,7 @@ fn moment(span: Span, share: f64) -> Time {
 struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// From 0 up to, not including, 1.
+    /// From 0 up to, but not including, 1.
     fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }

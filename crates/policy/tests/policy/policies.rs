@@ -39,7 +39,7 @@ fn bpftune_chooses_from_the_fourth_connection_on() {
         assert_eq!(probability(&policy, "192.0.2.0/24", CUBIC), 1.0);
         policy.observe(&seen(CUBIC, 3, 1000), NOW);
     }
-    // Nothing was tried yet: all cost nothing.
+    // All arms are untried and cost nothing.
     for number in 0..4 {
         assert!((probability(&policy, "192.0.2.0/24", ArmId(number)) - 0.25).abs() < 1e-12);
     }
@@ -70,7 +70,7 @@ fn bpftune_selects_the_cheapest_arm_for_19_of_20_connections() {
 
 #[test]
 fn bpftune_never_switches_away_from_an_arm_that_the_kernel_lacks() {
-    // No outcome of it ever arrives, so its cost stays 0: the weakness of this policy.
+    // None of its outcomes ever arrives, so its cost stays 0: the weakness of this policy.
     let mut policy = Bpftune::new(four_arms(), BpftuneSettings::default());
     for number in 0..60 {
         policy.observe(&seen(ArmId(number % 3), 3 + u64::from(number % 2), 100), NOW);
@@ -145,7 +145,7 @@ fn an_invalid_policy_file_is_rejected() {
     assert!(key.contains("losses") && key.contains("loss_ratio"), "{key}");
 }
 
-/// A file with one rule for BBR, and what is known here.
+/// A file with one rule for BBR, and the attributes known here.
 fn rule_when(when: serde_json::Value, attributes: Attributes) -> Result<Rules, RulesError> {
     let rules = json!([{"name": "here", "algorithm": "bbr", "when": when}]);
     Rules::from_value(arms(), json!({"format": 1, "default": "cubic", "rules": rules}), Arc::new(attributes))

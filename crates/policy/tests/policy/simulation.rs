@@ -11,7 +11,7 @@ fn simulation() -> Simulation {
     Simulation::new(POPULATION, OUTCOMES, Objective::default()).unwrap()
 }
 
-/// Of all connections, those that are held out among them.
+/// Regret of all connections, held-out ones included.
 fn regret(simulation: &Simulation, contender: &Contender, seeds: Range<u64>) -> f64 {
     Spread::of(seeds.map(|seed| simulation.play(contender, seed).regret_with_holdout).collect()).unwrap().median
 }

@@ -23,7 +23,7 @@ fn policies() -> Vec<AnyPolicy> {
     ]
 }
 
-/// A guard that has seen something.
+/// A guard with learned state.
 fn learned(policy: AnyPolicy) -> Guard {
     let mut guard = Guard::new(arms(), policy, Objective::default(), Default::default());
     let mut luck = Luck::new(1);

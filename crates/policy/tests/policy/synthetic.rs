@@ -1,4 +1,4 @@
-//! Outcomes of paths that do not exist.
+//! Outcomes of synthetic paths.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -4,10 +4,10 @@ use crate::arm::ArmId;
 use serde::{Deserialize, Serialize};
 use thalweg_units::Time;
 
-/// Variance of the noise before anything is known: completion times of equal objects differ by a factor of e^0.4 or so.
+/// Prior variance of the noise: completion times of equal objects differ by a factor of about e^0.4.
 const NOISE: f64 = 0.16;
 
-/// How many connections that stands for.
+/// Number of connections to which that prior is equivalent.
 const NOISE_FREEDOM: f64 = 4.0;
 
 /// Lower bound of the noise: 3 %; smaller differences are irrelevant.
@@ -22,10 +22,10 @@ const CUSUM_LIMIT: f64 = 6.0;
 /// Maximum standard deviations by which a single connection counts: one timeout does not prove a new path or a bad arm.
 const OUTLIER: f64 = 3.0;
 
-/// Weight of the newest reward in what an arm has got lately.
+/// Weight of the newest reward in an arm's recent mean.
 const LATELY: f64 = 0.4;
 
-/// For how many connections what an arm got lately stands, after a change.
+/// Number of connections to which an arm's recent mean is equivalent after a change.
 const LATELY_COUNT: f64 = 3.0;
 
 /// Minimum weight of connections for a mean.
@@ -47,7 +47,7 @@ pub(super) struct Gain {
 }
 
 impl Prior {
-    /// Nothing is known but the order of magnitude.
+    /// Only the order of magnitude is known.
     pub fn vague(arms: usize, default: ArmId, sd: f64) -> Prior {
         let mut gains = vec![Gain { mean: 0.0, variance: sd * sd }; arms];
         gains[default.index()] = Gain { mean: 0.0, variance: 0.0 };
@@ -55,29 +55,29 @@ impl Prior {
     }
 }
 
-/// What is believed of an arm's mean reward: normal, `mean + sqrt(variance) z + with_level l`, where `l` is the same
-/// for all arms.
+/// Belief about an arm's mean reward: normal, `mean + sqrt(variance) z + with_level l`, where `l` is the same for all
+/// arms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Belief {
     pub mean: f64,
     pub variance: f64,
-    /// How much of it moves with the level, which is not known for certain either.
+    /// The part that moves with the level, which is uncertain too.
     pub with_level: f64,
 }
 
-/// What is believed of all arms.
+/// Belief about all arms.
 pub(super) struct Posterior {
     pub beliefs: Vec<Belief>,
     /// Variance of the noise.
     pub noise: f64,
-    /// What the estimate of the noise rests on.
+    /// Degrees of freedom of the noise estimate.
     pub freedom: f64,
 }
 
-/// What a destination has found of an arm, for its networks.
+/// A destination's estimate of an arm's gain, for its networks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct GainEstimate {
-    /// From 0 to 1: how far the gain is known.
+    /// From 0 to 1: certainty of the gain.
     pub weight: f64,
     /// Gain over the default.
     pub gain: f64,
@@ -122,7 +122,7 @@ impl Cell {
         }
     }
 
-    /// When it was last added to.
+    /// Time of the last addition.
     pub fn at(&self) -> Time {
         self.at
     }
@@ -142,18 +142,18 @@ impl Cell {
         &self.published
     }
 
-    /// What is there counts for `keep` of what it did.
+    /// Multiplies the weight of the present data by `keep`.
     pub fn forget(&mut self, keep: f64) {
         self.arms.iter_mut().for_each(|arm| arm.n *= keep);
         self.scatter *= keep;
         self.freedom *= keep;
     }
 
-    /// What is believed, with counts at `kept` of what they are.
+    /// Returns the beliefs, with counts multiplied by `kept`.
     pub fn posterior(&self, prior: &Prior, default: ArmId, kept: f64) -> Posterior {
         let freedom = NOISE_FREEDOM + kept * self.freedom;
         let noise = ((NOISE_FREEDOM * prior.noise + kept * self.scatter) / freedom).max(MIN_NOISE);
-        // Each arm is a witness of the level: what it got less what it should gain.
+        // Each arm is evidence about the level: its rewards less its expected gain.
         let (mut precision, mut sum) = (0.0, 0.0);
         for (arm, gain) in self.arms.iter().zip(&prior.gains) {
             if arm.n * kept > 0.0 {
@@ -221,7 +221,7 @@ impl Cell {
         (self.scatter, self.freedom, self.rising, self.falling) = (0.0, 0.0, 0.0, 0.0);
     }
 
-    /// Forgets all but what `arm` has got lately.
+    /// Forgets everything except the recent mean of `arm`.
     fn restart(&mut self, arm: ArmId) {
         let lately = self.arms[arm.index()].lately;
         self.drop_all();
@@ -236,7 +236,7 @@ impl Cell {
             if number == default.index() || arm.n < MIN_COUNT || reference.n < MIN_COUNT {
                 return GainEstimate::default();
             }
-            // Of n and m connections: as good as nm / (n + m) pairs.
+            // Samples of n and m connections are worth nm / (n + m) pairs.
             let pairs = arm.n * reference.n / (arm.n + reference.n);
             GainEstimate {
                 weight: pairs / (pairs + 1.0),

@@ -7,11 +7,11 @@
 //!   gain of the default = 0                        gain of another arm ~ N(what its network says, how sure that is)
 //! ```
 //!
-//! The level is the path's: nothing is assumed of it, so that a destination far away is not a bad one. What is shared
-//! between destinations is the gain. Level and gains have a posterior in closed form ([`cell`]); the noise is shared by
-//! the arms of a class, with a gamma prior on its precision. A network's gains are the weighted mean of those of its
-//! destinations and their scatter ([`pool`]), so that a new destination starts with what its neighbours have found, and
-//! is bound by it as little as they agree.
+//! The level belongs to the path: nothing is assumed about it, so a distant destination does not count as a bad one.
+//! What is shared between destinations is the gain. Level and gains have a posterior in closed form ([`cell`]); the
+//! noise is shared by the arms of a class, with a gamma prior on its precision. A network's gains are the weighted mean
+//! of those of its destinations and their scatter ([`pool`]), so that a new destination starts with what its neighbours
+//! have found, and is bound by it as little as they agree.
 //!
 //! **Weights** are the probability that an arm's gain is the largest, counted over fixed points of the posterior
 //! ([`nodes`]): no random numbers are drawn, and the kernel that draws arms by these weights does Thompson sampling.
@@ -48,16 +48,16 @@ use thalweg_units::{Span, Time};
 /// Classes of size and direction.
 const CLASSES: usize = Size::ALL.len() * Direction::ALL.len();
 
-/// How it learns.
+/// Settings of learning.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BayesSettings {
     /// Prefix lengths of destinations and networks.
     pub tree: Tree,
-    /// Standard deviation of gains before anything is known: 1 is a factor of e in time or rate.
+    /// Prior standard deviation of gains: 1 is a factor of e in time or rate.
     pub gain_sd: f64,
-    /// How many connections of a class back it remembers; older ones count for less and less.
+    /// Memory in connections of a class; older ones have decreasing weight.
     pub memory: f64,
-    /// After so long without a connection, what is known counts for half.
+    /// Half-life of the data in idle time.
     pub half_life: Span,
     /// Share of connections that is divided among all arms, so that none is forgotten.
     pub floor: f64,
@@ -91,7 +91,7 @@ pub struct Bayes {
     nodes: Nodes,
 }
 
-/// What is known of a destination.
+/// State of a destination.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Leaf {
     cells: Vec<Option<Cell>>,
@@ -99,19 +99,19 @@ struct Leaf {
     at: Time,
 }
 
-/// What is believed of the arms, over one class or several.
+/// Beliefs about the arms, over one class or several.
 struct Blend {
     beliefs: Vec<Belief>,
     freedom: f64,
 }
 
 impl Bayes {
-    /// Nothing is known yet.
+    /// Starts without data.
     pub fn new(arms: Arms, objective: Objective, settings: BayesSettings) -> Bayes {
         Bayes { arms, objective, settings, leaves: BTreeMap::new(), pools: BTreeMap::new(), nodes: Nodes::default() }
     }
 
-    /// Goes on with what another one has learned, if that is about the same prefixes and the same rewards.
+    /// Takes over what another one has learned, if it applies to the same prefixes and the same rewards.
     pub(crate) fn restore_from(&mut self, other: Bayes) -> bool {
         let is_same = self.objective == other.objective && self.settings.tree == other.settings.tree;
         if is_same {
@@ -142,7 +142,7 @@ impl Bayes {
         prior
     }
 
-    /// What is believed of the arms for connections of `class` that open at `now`.
+    /// Returns the beliefs about the arms for connections of `class` that open at `now`.
     fn blend(&self, prefix: Prefix, class: Class, now: Time) -> Blend {
         let leaf = self.leaves.get(&prefix);
         let cell = |size: Size| leaf.and_then(|leaf| leaf.cells[number(size, class.direction)].as_ref());
@@ -181,7 +181,7 @@ impl Bayes {
         blend
     }
 
-    /// What is left after the time between two moments.
+    /// Returns the remaining weight after the time between two moments.
     fn kept(&self, then: Time, now: Time) -> f64 {
         let half_lives = now.since(then).as_secs_f64() / self.settings.half_life.as_secs_f64().max(1.0);
         libm::exp2(-half_lives)
@@ -265,7 +265,7 @@ impl Policy for Bayes {
         cell.forget(kept * (1.0 - 1.0 / self.settings.memory.max(2.0)));
         let surprise = cell.learn(outcome.arm, reward, &prior, self.arms.default(), now);
         if surprise.is_some() {
-            // The path is another one for connections of every size.
+            // The path has changed for connections of every size.
             let others = leaf.cells.iter_mut().enumerate().filter(|&(other, _)| other != class);
             others.filter_map(|(_, cell)| cell.as_mut()).for_each(Cell::drop_all);
             (0..CLASSES).for_each(|other| self.publish(prefix, other));
@@ -313,7 +313,7 @@ impl Policy for Bayes {
     }
 }
 
-/// Why an arm is preferred.
+/// Returns the reason why an arm is preferred.
 fn sentence(arms: &Arms, prefix: Prefix, views: &[ArmView], most: ArmId) -> String {
     let (name, default) = (&arms.arm(most).name, &arms.arm(arms.default()).name);
     let share = percent(views[most.index()].weight);

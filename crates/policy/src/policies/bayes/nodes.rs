@@ -10,7 +10,7 @@ use crate::math::normal_quantile;
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// How many points: a probability is known to about 1 %.
+/// Number of points: a probability is computed to about 1 %.
 const POINTS: usize = 256;
 
 /// A dimension for each arm, one for the level, one for the noise.
@@ -65,7 +65,7 @@ impl Nodes {
 fn heavier(z: f64, freedom: f64) -> f64 {
     let part = 2.0 / (9.0 * freedom.max(1.0));
     let root = 1.0 - part + z * libm::sqrt(part);
-    // At one degree of freedom the cube would come near zero: a deviate is at most five times as large.
+    // At one degree of freedom the cube would approach zero: a deviate is limited to five times.
     libm::sqrt(1.0 / (root * root * root).max(0.04))
 }
 

@@ -58,7 +58,7 @@ impl Pool {
             if let Some(estimate) = own.and_then(|own| own.get(number)) {
                 sums.add(estimate, -1.0);
             }
-            // What is left of sums that were added and taken out again is nothing.
+            // The rest of sums that were added and subtracted again counts as zero.
             if sums.weight < 1e-3 {
                 continue;
             }
