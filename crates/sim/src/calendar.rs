@@ -1,11 +1,10 @@
-//! The calendar: what happens when. Events at the same instant come out in the order in which they were put in.
+//! The calendar: timed events. Events at the same instant are returned in the order in which they were added.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use thalweg_units::Time;
 
-/// Something that is due. What the links do is not among these: they say themselves when they are next due, which
-/// spares an entry per packet.
+/// A timed event. Links are not among these: they report their next event themselves, which saves an entry per packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SimEvent {
     /// A series opens its next connection.
@@ -18,7 +17,7 @@ pub(crate) enum SimEvent {
     SenderTimer { connection: usize },
     /// A receiver's timer may have run out.
     ReceiverTimer { connection: usize },
-    /// A host may go on with what waits for one of its CPUs.
+    /// A host may continue with work that waits for one of its CPUs.
     Cpu { host: u32, cpu: u32 },
     /// The pacing timer of a connection has expired, whose sending host has two CPUs.
     Pacing { connection: usize },

@@ -1,4 +1,4 @@
-//! A connection: its two ends, and the transfers that it carries one after another.
+//! A connection: its two ends, and its consecutive transfers.
 
 use crate::calendar::Alarm;
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ pub(crate) struct Connection {
     pub(crate) receiver: Receiver,
     pub(crate) sender_alarm: Alarm,
     pub(crate) receiver_alarm: Alarm,
-    /// What the CPUs of a sending host with two of them are to do for it.
+    /// Pending work on the CPUs of a sending host that has two.
     pub(crate) wakes: Wakes,
     /// For its congestion controller.
     pub(crate) stream: Stream,
@@ -33,20 +33,20 @@ pub(crate) struct Connection {
     pub(crate) transfer: Option<Transfer>,
     /// Messages of its application that were written behind that transfer.
     pub(crate) behind: VecDeque<Message>,
-    /// Transfers that have ended.
+    /// Number of completed transfers.
     pub(crate) transfers_ended: u64,
-    /// Whether the application has stopped for good.
+    /// Whether the application has stopped permanently.
     pub(crate) is_stopped: bool,
-    /// What its congestion controller reported at the last sample.
+    /// State of its congestion controller at the last sample.
     pub(crate) reported: Changes,
 }
 
-/// Timers of a connection whose sending host has two CPUs, and what waits there.
+/// Timers of a connection whose sending host has two CPUs, and pending work.
 #[derive(Debug, Default)]
 pub(crate) struct Wakes {
     /// The CPU that the pacing timer is armed on, until that CPU has handled it.
     pub(crate) pacing_cpu: Option<usize>,
-    /// When the timer expires, as it was set last, and the CPU that set it.
+    /// Expiry of the timer as last set, and the CPU that set it.
     pub(crate) timer: Option<Time>,
     pub(crate) timer_cpu: usize,
     /// Whether an expired timer waits for its CPU.
@@ -59,19 +59,19 @@ pub(crate) struct Wakes {
 #[derive(Debug)]
 pub(crate) struct Transfer {
     pub(crate) start: Time,
-    /// None: without end.
+    /// `None`: unlimited.
     pub(crate) size: Option<Bytes>,
     /// The sender's counters at the start.
     pub(crate) before: Counters,
-    /// Where in the stream it starts.
+    /// Its offset in the stream.
     pub(crate) offset: Bytes,
     pub(crate) rtts: Histogram,
-    /// What it is to its application, if that is one of ours.
+    /// Its role in its application, if the application is one of the built-in ones.
     pub(crate) item: Option<Item>,
 }
 
 impl Connection {
-    /// The application begins a transfer.
+    /// The application starts a transfer.
     pub(crate) fn begin(&mut self, now: Time, size: Option<Bytes>) {
         let before = self.sender.info(now).counters;
         let offset = self.sender.written();
@@ -105,7 +105,7 @@ impl Connection {
         Transfer { start: due, size: Some(size), before, offset, rtts: Histogram::default(), item: Some(item) }
     }
 
-    /// The application stops: what was sent is still acknowledged, nothing more is sent.
+    /// The application stops: sent data is still acknowledged, and nothing more is sent.
     pub(crate) fn stop(&mut self, now: Time) {
         self.is_stopped = true;
         self.sender.stop(now);
@@ -116,7 +116,7 @@ impl Connection {
         self.is_transfer_over() || (self.is_stopped && self.transfer.is_none())
     }
 
-    /// Whether the transfer in progress is over: all of it acknowledged, or as much as was sent before the stop.
+    /// Whether the transfer in progress is over: all of it is acknowledged, or all that was sent before the stop.
     pub(crate) fn is_transfer_over(&self) -> bool {
         let acked = self.sender.acked();
         let is_drained = self.is_stopped && acked == self.sender.written();
@@ -125,7 +125,7 @@ impl Connection {
 }
 
 impl Transfer {
-    /// Whether every byte of it was acknowledged, when `acked` bytes of the stream were.
+    /// Whether every byte of it is acknowledged when `acked` bytes of the stream are.
     pub(crate) fn is_complete(&self, acked: Bytes) -> bool {
         self.size.is_some_and(|size| acked >= self.offset + size)
     }

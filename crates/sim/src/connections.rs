@@ -14,7 +14,7 @@ pub(crate) struct Connections {
 }
 
 impl Connections {
-    /// The number that the next connection gets.
+    /// Returns the id of the next connection.
     pub(crate) fn next_id(&self) -> usize {
         self.slots.len()
     }

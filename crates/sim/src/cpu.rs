@@ -1,4 +1,4 @@
-//! The CPU of a host: when the host has it, and what it does with it.
+//! The CPU of a host: the times when the host has it, and the work that it does.
 //!
 //! ```text
 //!   on CPU   ████████              ████████              ████████
@@ -6,12 +6,12 @@
 //!            |<------ period ----->|         slice / period = the host's share
 //! ```
 //!
-//! The first slice begins at a random moment. What comes while the host is away waits: timers that run out, the
-//! application, acknowledgements. Back on CPU, the host does one thing after another, timers first, because their
-//! interrupt goes before the network's. An acknowledgement is handled when its turn comes, and its round-trip time ends
-//! then; what may be sent upon it leaves before the next one is looked at. Each acknowledgement and each packet sent
-//! takes its time on CPU; what does not fit into a slice goes on in the next. Data that comes to the host, of a flow
-//! that goes up, is handled as an acknowledgement is, and costs as much, its own acknowledgement included.
+//! The first slice begins at a random moment. Events while the host is off CPU wait: expired timers, the application,
+//! acknowledgements. Back on CPU, the host handles one event after another, timers first, because their interrupt
+//! precedes the network's. The round-trip time of an acknowledgement ends when it is handled; packets that it releases
+//! leave before the next one is handled. Each acknowledgement and each packet sent takes CPU time; work that does not
+//! fit into a slice continues in the next. Data that comes to the host, of a flow that goes up, is handled as an
+//! acknowledgement is, and costs as much, its own acknowledgement included.
 //!
 //! With credit ([`credit`]), the host is on CPU whenever it needs to be until the credit is used up.
 //!
@@ -32,10 +32,10 @@ use thalweg_plan::plan;
 use thalweg_traffic::Stream;
 use thalweg_units::{Span, Time};
 
-/// Of a host's CPUs, the one that the application runs on.
+/// Index of the host's CPU on which the application runs.
 pub(crate) const APPLICATION: usize = 0;
 
-/// Something that a host does when it has its CPU.
+/// Work that a host does when it is on CPU.
 #[derive(Clone, Debug)]
 pub(crate) enum Task {
     /// The application opens a connection.
@@ -50,11 +50,11 @@ pub(crate) enum Task {
     Write { connection: usize },
     /// A connection's delayed acknowledgement is due.
     Acknowledge { connection: usize },
-    /// A packet has come.
+    /// A packet has arrived.
     Arrival(Box<Packet>),
 }
 
-/// When a host is on CPU, and what waits for that.
+/// The times when a host is on CPU, and the work that waits.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     pub(crate) slices: Slices,
@@ -62,9 +62,9 @@ pub(crate) struct Cpu {
     pub(crate) credit: Option<Credit>,
     pub(crate) per_packet: Span,
     pub(crate) per_ack: Span,
-    /// When the work done so far is over.
+    /// End of the current work.
     pub(crate) free: Time,
-    /// What waits and goes before arrivals.
+    /// Work that precedes arrivals.
     pub(crate) timers: VecDeque<Task>,
     pub(crate) arrivals: VecDeque<Box<Packet>>,
     /// Connections that may have something to send.
@@ -93,7 +93,7 @@ impl Cpu {
         }
     }
 
-    /// A connection may have something to send.
+    /// A connection may have data to send.
     pub(crate) fn send(&mut self, connection: usize) {
         if !self.sending.contains(&connection) {
             self.sending.push_back(connection);

@@ -1,19 +1,19 @@
-//! Why an experiment does not run.
+//! Reasons why an experiment does not run.
 
-/// Why an experiment does not run to its end.
+/// Reasons why an experiment does not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The caller asked to stop.
+    /// The caller requested a stop.
     #[error("cancelled")]
     Cancelled,
-    /// The experiment contradicts itself, or asks for what the simulator does not have.
+    /// The experiment is inconsistent, or requests a feature that the simulator lacks.
     #[error("{place}: found {found}, expected {expected}")]
     Invalid {
         /// Key of the plan's experiment, such as `flows.large.host`.
         place: String,
-        /// What stands there.
+        /// The actual value.
         found: String,
-        /// What could stand there.
+        /// The expected value.
         expected: String,
     },
 }

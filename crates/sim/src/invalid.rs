@@ -1,5 +1,5 @@
-//! What is wrong with an experiment, before it runs. The Python package checks scenarios; these are the checks without
-//! which the simulator would panic or never end.
+//! Finds errors in an experiment before it runs. The Python package checks scenarios; without the checks in this module
+//! the simulator could panic or never end.
 
 use crate::error::Error;
 
@@ -13,10 +13,10 @@ const LARGEST_WINDOW: Bytes = Bytes((1 << 31) - 1);
 /// Maximum CPU time per packet or acknowledgement.
 const MAX_COST: Span = Span::from_secs(1);
 
-/// Connections that may be open at once. Each takes some 6 kB, and memory that runs out ends the whole process.
+/// Maximum number of connections open at once. Each takes about 6 kB, and an allocation failure ends the whole process.
 pub(crate) const MAX_OPEN_CONNECTIONS: usize = 1_000_000;
 
-/// Checks what no single part can check on its own.
+/// Checks that involve several parts.
 pub(crate) fn check(experiment: &Experiment) -> Result<(), Error> {
     if experiment.flows.is_empty() && experiment.duration_ns.is_none() {
         return Err(Error::invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));
@@ -148,7 +148,7 @@ fn is_endless(flow: &Flow) -> bool {
     flow.load.is_endless() || is_repeat_endless
 }
 
-/// Whether anything ever gets through, for experiments that end only when it has.
+/// Checks that packets pass at all, for experiments that end only when their flows complete.
 fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
     let expected = "something that lets packets through, since only that ends the experiment (or a duration)";
     let is_lost = match link.loss {
@@ -168,8 +168,8 @@ fn check_passable(name: &str, link: &Link) -> Result<(), Error> {
     }
 }
 
-/// Whether something limits the rate of a flow that goes up: without it, the number of packets in a round trip would
-/// double for ever.
+/// Checks that the rate of an up flow is limited: without a limit, the number of packets in a round trip would double
+/// without end.
 fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     let window = experiment.hosts["receiver"].sndbuf_max_bytes.min(experiment.hosts[&flow.host].rcvbuf_max_bytes);
     let is_limited = experiment.reverse.capacity != Capacity::Unlimited || window < LARGEST_WINDOW;
@@ -181,7 +181,7 @@ fn check_limit(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     Err(Error::invalid(place, "an unlimited load on a link without limit", expected))
 }
 
-/// Whether UDP without end leaves anything of a rate that stays, for experiments that end only when TCP is through.
+/// Checks that unlimited UDP leaves a part of a constant rate, for experiments that end only when TCP completes.
 fn check_background(experiment: &Experiment, up: bool) -> Result<(), Error> {
     let link = if up { &experiment.reverse } else { &experiment.forward };
     let Capacity::Steps { steps } = &link.capacity else { return Ok(()) };
@@ -198,7 +198,7 @@ fn check_background(experiment: &Experiment, up: bool) -> Result<(), Error> {
     Err(Error::invalid("background", format!("{udp} without a stop"), expected))
 }
 
-/// Whether the plan has the traces that the links name.
+/// Checks that the plan has the traces that the links name.
 pub(crate) fn check_traces(experiment: &Experiment, traces: &Traces) -> Result<(), Error> {
     for (name, link) in [("forward", &experiment.forward), ("reverse", &experiment.reverse)] {
         let Capacity::Trace { trace } = &link.capacity else { continue };

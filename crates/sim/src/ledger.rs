@@ -5,7 +5,7 @@
 pub struct Side {
     /// Sent by endpoints and UDP sources.
     pub sent: u64,
-    /// Made by the link out of others.
+    /// Copies made by the link.
     pub duplicated: u64,
     /// Handed to the host at the other end.
     pub delivered: u64,
@@ -16,7 +16,7 @@ pub struct Side {
 }
 
 impl Side {
-    /// Whether what went in is what came out, was dropped, or is still inside.
+    /// Whether all packets that entered left, were dropped, or are still inside.
     pub fn balances(&self) -> bool {
         self.sent + self.duplicated == self.delivered + self.dropped + self.in_flight
     }
@@ -32,7 +32,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Whether no packet has come from nowhere or gone there.
+    /// Whether no packet has appeared or disappeared.
     pub fn balances(&self) -> bool {
         self.forward.balances() && self.reverse.balances()
     }

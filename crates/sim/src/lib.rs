@@ -11,7 +11,7 @@
 //! their data takes the reverse link, their acknowledgements the forward one.
 //!
 //! What is modelled: [`thalweg_link`] for each direction, [`thalweg_tcp`] endpoints with the controllers of
-//! [`thalweg_cc`], flows that repeat, arrive at random, carry requests and have a longer way than others, UDP at a
+//! [`thalweg_cc`], flows that repeat, arrive at random, carry requests and have a longer path than others, UDP at a
 //! constant rate, sending hosts that share a CPU with others, network cards and routers that merge and collect packets.
 //! What is left out: the time that hosts with a CPU of their own need to handle packets, links between hosts and
 //! bottleneck (they are infinitely fast).
@@ -56,11 +56,11 @@ use thalweg_units::Span;
 /// Name of the engine.
 pub const NAME: &str = "sim";
 
-/// Version of what the engine computes: it changes whenever the rows of any experiment do, and results of another
-/// version are not taken for this one's.
+/// Version of the engine's results: it changes whenever the rows of any experiment do, and results of another version
+/// are not reused.
 pub const RESULT_VERSION: &str = "5";
 
-/// Keys of the scenario, and `key=value` for values that are worth telling apart, that this engine honours.
+/// Keys of the scenario, and `key=value` for values that are listed separately, that this engine honours.
 pub const HONOURS: &[&str] = &[
     "name",
     "about",
@@ -297,34 +297,34 @@ pub const HONOURS: &[&str] = &[
     "background.stop",
     "background.direction",
     "engine.record",
-    // Choices that a simulator does not have to make.
+    // Choices that do not apply to a simulator.
     "engine.link",
     "engine.traffic",
     "engine.offloads",
     "sweep",
 ];
 
-/// What came out besides the rows.
+/// Results in addition to the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// How long the experiment took on its own clock.
+    /// Duration of the experiment on its own clock.
     pub simulated: Span,
     /// Packets that passed the bottleneck, in both directions together.
     pub packets: u64,
 }
 
-/// Runs an experiment to its end. `traces` are the plan's; `is_cancelled` is asked now and then.
+/// Runs an experiment to its end. `traces` are the plan's; `is_cancelled` is called from time to time.
 ///
 /// # Errors
-/// [`Error::Invalid`] if the experiment contradicts itself or asks for what the simulator does not have,
-/// [`Error::Cancelled`] if `is_cancelled` said so. The rows handed over until then are incomplete.
+/// [`Error::Invalid`] if the experiment is inconsistent or requests a feature that the simulator lacks,
+/// [`Error::Cancelled`] if `is_cancelled` returned true. The rows handed over until then are incomplete.
 pub fn run(
     experiment: &Experiment,
     traces: &Traces,
     sink: &mut dyn Sink,
     is_cancelled: &dyn Fn() -> bool,
 ) -> Result<Summary, Error> {
-    /// Steps between two looks at `is_cancelled`: a few milliseconds of computing.
+    /// Steps between two calls of `is_cancelled`: a few milliseconds of computation.
     const STEPS: u32 = 1 << 14;
     let mut simulation = Simulation::new(experiment, traces)?;
     while (0..STEPS).all(|_| simulation.step(sink)) {

@@ -1,4 +1,4 @@
-//! Receive offload (GRO) and interrupt coalescing: what a network card and its driver do to packets that arrive.
+//! Receive offload (GRO) and interrupt coalescing: the processing of arriving packets by a network card and its driver.
 //!
 //! ```text
 //!  arrivals        x  x x    x               x x
@@ -7,10 +7,10 @@
 //! ```
 //!
 //! The first packet after a pause starts a timer; when it expires, the host handles all packets that have arrived until
-//! then. With an interval of zero it handles what arrives at the same instant. With receive offload, consecutive
-//! segments of a connection among these become one packet of at most 64 KiB, for which the receiver decides on one
-//! acknowledgement. Segments merge under the conditions of Linux: the next one in order, the same timestamps, the same
-//! ECN field, full-sized but for the last one, and none after a PSH flag, with which senders end a burst.
+//! then. With an interval of zero it handles packets that arrive at the same instant together. With receive offload,
+//! consecutive segments of a connection among these become one packet of at most 64 KiB, for which the receiver decides
+//! on one acknowledgement. Segments merge under the conditions of Linux: the next one in order, the same timestamps,
+//! the same ECN field, full-sized but for the last one, and none after a PSH flag, with which senders end a burst.
 //! Acknowledgements without data are handled together, one by one.
 //!
 //! A router with receive offload merges what its hosts send at the same instant. It queues, drops and sends merged
@@ -50,7 +50,7 @@ impl Card {
         is_needed.then(|| Card { merges, mss, interval, arrivals: VecDeque::new(), alarm: Alarm::default() })
     }
 
-    /// Takes the packets that the host handles now.
+    /// Returns the packets that the host handles now.
     pub(crate) fn take(&mut self) -> VecDeque<Box<Packet>> {
         let mut packets = VecDeque::new();
         for packet in std::mem::take(&mut self.arrivals) {

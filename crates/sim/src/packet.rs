@@ -31,7 +31,7 @@ impl Packet {
         }
     }
 
-    /// The connection that it belongs to.
+    /// Returns its connection.
     pub(crate) fn connection(&self) -> Option<usize> {
         match self {
             Packet::Data { connection, .. } | Packet::Merged { connection, .. } | Packet::Ack { connection, .. } => {
@@ -48,7 +48,7 @@ impl thalweg_link::Packet for Box<Packet> {
             Packet::Data { connection, .. } | Packet::Merged { connection, .. } | Packet::Ack { connection, .. } => {
                 connection as u64
             }
-            // The highest bit keeps UDP sources apart from connections.
+            // The highest bit distinguishes UDP sources from connections.
             Packet::Udp { source } => (1 << 63) | source as u64,
         }
     }

@@ -1,4 +1,4 @@
-//! Rows of the table `packets`: what became of each packet that was offered to a link.
+//! Rows of the table `packets`: the fate of each packet that was offered to a link.
 //!
 //! A row is emitted when the packet leaves the queue or is dropped; at the end of the experiment, if it is still there.
 //! A packet that the link duplicates has one row, of its original. A packet that a router has merged is one packet.
@@ -10,19 +10,19 @@ use thalweg_plan::plan::Experiment;
 use thalweg_trace::{PacketRow, Sink};
 use thalweg_units::{Bytes, Time};
 
-/// What is recorded of a direction.
+/// Records of one direction.
 #[derive(Debug)]
 pub(crate) struct Recording {
     experiment: u64,
     repetition: u64,
     link: &'static str,
     offered: u64,
-    /// Packets of which it is not known what becomes of them, by number.
+    /// Packets whose fate is still unknown, by number.
     pending: BTreeMap<u64, PacketRow>,
 }
 
 impl Recording {
-    /// A recording of a direction, if the experiment asks for it.
+    /// Makes the recording of a direction, if the experiment requests it.
     pub(crate) fn new(experiment: &Experiment, name: &'static str, link: &mut Link<Box<Packet>>) -> Option<Recording> {
         if !experiment.engine.record {
             return None;
@@ -51,7 +51,7 @@ impl Recording {
         self.offered += 1;
     }
 
-    /// Emits the rows of packets of which it has become known.
+    /// Emits the rows of packets whose fate has become known.
     pub(crate) fn emit(&mut self, link: &mut Link<Box<Packet>>, sink: &mut dyn Sink) {
         for (number, fate) in link.outcomes() {
             let Some(mut row) = self.pending.remove(&number) else { continue };

@@ -1,4 +1,4 @@
-//! Rows for the tables, made from what the simulation knows.
+//! Rows for the tables, made from the state of the simulation.
 
 use crate::connection::{Connection, Transfer};
 use thalweg_link::{Link, Packet};
@@ -73,7 +73,7 @@ impl Rows {
         }
     }
 
-    /// A connection at `now`: what every algorithm has.
+    /// A connection at `now`: values that every algorithm has.
     pub(crate) fn sample(&self, flow: usize, copy: u64, connection: &Connection, now: Time) -> SampleRow {
         let info: Info = connection.sender.info(now);
         let bps = |rate: Option<Rate>| rate.map(|rate| rate.0);
@@ -101,7 +101,7 @@ impl Rows {
         }
     }
 
-    /// Emits what only the connection's own algorithm has, where that differs from the sample before.
+    /// Emits the values of the connection's own algorithm that differ from the previous sample.
     pub(crate) fn state(&self, flow: usize, copy: u64, connection: &mut Connection, now: Time, sink: &mut dyn Sink) {
         let flow = &self.labels.flows[flow].flow;
         let (experiment, repetition, number, t_us) =

@@ -1,9 +1,9 @@
-//! Hosts that share their CPUs: the simulation hands them tasks, and carries them out while a slice lasts.
+//! Hosts that share their CPUs: the simulation assigns tasks to them, and executes these during slices.
 //!
 //! With one CPU, everything runs on it. With two, as in Linux with the application pinned to the first CPU and the
 //! network card's interrupts to the second:
 //!
-//! | what | on which CPU |
+//! | work | CPU |
 //! | --- | --- |
 //! | the application: it connects, writes into the send buffer, and sends what may leave then | the first |
 //! | packets that arrive, and what acknowledgements release | the second (softirq) |
@@ -11,7 +11,7 @@
 //! | retransmission timeout, loss probe, RACK timer | the one that set it last |
 //! | delayed acknowledgements of a flow that goes up | the second |
 //!
-//! A pacing timer that is armed is not armed again elsewhere: while its CPU is away, a burst that has become due leaves
+//! A pacing timer that is armed is not armed again elsewhere: while its CPU is off, a burst that has become due leaves
 //! with the next acknowledgement that the other CPU handles. An acknowledgement that comes while the first CPU is in
 //! the middle of work for the connection waits for that CPU (the socket's backlog). The application fills the send
 //! buffer in its own slices only.
@@ -26,7 +26,7 @@ use thalweg_trace::Sink;
 use thalweg_units::Span;
 
 impl Simulation {
-    /// Has a host do something, as soon as it has the CPU for that.
+    /// Assigns a task to a host, which runs it as soon as it has the CPU for it.
     pub(crate) fn assign(&mut self, host: usize, task: Task, sink: &mut dyn Sink) {
         if self.cpus[host].is_empty() {
             return self.perform(task, APPLICATION, sink);
@@ -58,7 +58,7 @@ impl Simulation {
         }
     }
 
-    /// Lets a CPU of a host that shares it do what it can now.
+    /// Runs the pending work of a shared CPU as far as possible now.
     pub(crate) fn go_on(&mut self, host: usize, index: usize, sink: &mut dyn Sink) {
         let now = self.now;
         while let Some(cpu) = self.cpus[host].get_mut(index).filter(|cpu| !cpu.is_idle()) {
@@ -93,8 +93,8 @@ impl Simulation {
         cpu.work(now, cost(cpu));
     }
 
-    /// Leaves an arrival to the application's CPU if that is in the middle of work for the connection; returns what is
-    /// not.
+    /// Defers an arrival to the application's CPU if that is in the middle of work for the connection; returns the
+    /// arrival otherwise.
     fn defer_to_application(&mut self, host: usize, index: usize, task: Task) -> Option<Task> {
         let Task::Arrival(packet) = task else { return Some(task) };
         let application = &mut self.cpus[host][APPLICATION];
@@ -154,7 +154,7 @@ impl Simulation {
         }
     }
 
-    /// Sets the alarm to the earliest of what is not yet queued at a CPU.
+    /// Sets the alarm to the earliest event that is not yet queued at a CPU.
     fn set_sender_alarm(&mut self, id: usize) {
         let now = self.now;
         let Some(connection) = &mut self.connections[id] else { return };

@@ -1,4 +1,4 @@
-//! The simulation: who is there, and what happens at each instant.
+//! The simulation: its components, and the events of each instant.
 
 use crate::Summary;
 use crate::calendar::{Alarm, Calendar, SimEvent};
@@ -50,18 +50,18 @@ pub struct Simulation {
     receiver: usize,
     /// One for each host, in the order of their names; of the host `receiver` it stays empty.
     outboxes: Vec<Outbox<Box<Packet>>>,
-    /// Of each host with packets that wait: when the first one leaves, and the host.
+    /// Min-heap of (next departure time, host) over hosts with queued packets.
     waiting_hosts: BinaryHeap<Reverse<(Time, usize)>>,
-    /// Those of each host, in the order of their names; none: it has a CPU whenever it needs one.
+    /// CPUs of each host, in the order of their names; empty: it has a CPU whenever it needs one.
     pub(crate) cpus: Vec<Vec<Cpu>>,
     /// One for each host, in the order of their names; none: it handles each packet as it arrives.
     pub(crate) cards: Vec<Option<Card>>,
     receiver_outbox: Outbox<Box<Packet>>,
-    /// Memory of packets that have arrived, for new ones: what was used last is still in the caches.
+    /// Memory of packets that have arrived, for reuse: recently used memory is still in the caches.
     #[expect(clippy::vec_box, reason = "the boxes are what is kept")]
     spare: Vec<Box<Packet>>,
     pub(crate) connections: Connections,
-    /// The connections that are open, with their last samples.
+    /// Open connections, with their last samples.
     open: BTreeMap<usize, Option<SampleRow>>,
     agenda: Agenda,
     sources: Vec<Source>,
@@ -70,7 +70,7 @@ pub struct Simulation {
     rows: Rows,
 }
 
-/// Packets of one direction as its ends count them.
+/// Packets of one direction as counted by its ends.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
     sent: u64,
@@ -78,10 +78,10 @@ struct Ends {
 }
 
 impl Simulation {
-    /// Sets everything up at time zero. `traces` are the plan's.
+    /// Sets up the simulation at time zero. `traces` are the plan's.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the experiment contradicts itself or asks for what the simulator does not have.
+    /// [`Error::Invalid`] if the experiment is inconsistent or requests a feature that the simulator lacks.
     pub fn new(experiment: &Experiment, traces: &plan::Traces) -> Result<Simulation, Error> {
         invalid::check(experiment)?;
         invalid::check_traces(experiment, traces)?;
@@ -139,7 +139,7 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Goes on to the next instant at which something happens, and lets it happen. False: the experiment is over.
+    /// Advances to the next instant with events, and processes them. Returns false when the experiment is over.
     pub fn step(&mut self, sink: &mut dyn Sink) -> bool {
         let end = self.experiment.duration_ns.map(|duration| Time::ZERO + duration);
         let next = self.next_wake().filter(|_| !self.agenda.is_over());
@@ -184,7 +184,7 @@ impl Simulation {
         self.open.len()
     }
 
-    /// Ends the experiment where it is: transfers in progress get their rows, the links their last.
+    /// Ends the experiment at its current time: transfers in progress and links get their last rows.
     pub fn finish(mut self, sink: &mut dyn Sink) -> Summary {
         for (id, _) in std::mem::take(&mut self.open) {
             let mut connection = self.connections[id].take().expect("an open connection is there");
@@ -302,7 +302,7 @@ impl Simulation {
         self.cpus[host].len() > 1
     }
 
-    /// A host does something, now, on one of its CPUs.
+    /// A host executes a task now, on one of its CPUs.
     pub(crate) fn perform(&mut self, task: Task, cpu: usize, sink: &mut dyn Sink) {
         let now = self.now;
         let id = match task {
@@ -410,7 +410,7 @@ impl Simulation {
         id
     }
 
-    /// A connection of a series, whose SYN leaves now.
+    /// Makes a connection of a series, whose SYN leaves now.
     fn connect(&self, index: usize, number: u64, seed: u64) -> Connection {
         let (host, receiving_host) = self.ends_of(index);
         let config = self.agenda.flow(self.agenda.copy_of(index).0);
@@ -484,7 +484,7 @@ impl Simulation {
         }
     }
 
-    /// A host takes a packet, now, on one of its CPUs.
+    /// A host receives a packet now, on one of its CPUs.
     fn take(&mut self, packet: Box<Packet>, cpu: usize, sink: &mut dyn Sink) {
         match &*packet {
             Packet::Data { connection, packet } => self.receive(*connection, packet),
@@ -495,7 +495,7 @@ impl Simulation {
         self.spare.push(packet);
     }
 
-    /// A connection's sending end takes a packet.
+    /// A connection's sending end receives a packet.
     fn receive_ack(&mut self, id: usize, packet: &ToSender, cpu: usize, sink: &mut dyn Sink) {
         let Some(connection) = &mut self.connections[id] else { return };
         let rtt = connection.sender.on_packet(self.now, packet, &mut connection.stream);
@@ -505,21 +505,22 @@ impl Simulation {
         self.after_sender(id, cpu, sink);
     }
 
-    /// A connection's receiving end takes a packet, and acknowledges it where that is due.
+    /// A connection's receiving end receives a packet, and acknowledges it if that is due.
     fn receive(&mut self, id: usize, packet: &ToReceiver) {
         let Some(connection) = &mut self.connections[id] else { return };
         connection.receiver.on_packet(self.now, packet);
         self.after_receiver(id);
     }
 
-    /// A connection's receiving end takes segments that were merged.
+    /// A connection's receiving end receives merged segments.
     fn receive_merged(&mut self, id: usize, segments: &[Data]) {
         let Some(connection) = &mut self.connections[id] else { return };
         connection.receiver.on_merged(self.now, segments);
         self.after_receiver(id);
     }
 
-    /// Lets a sender send what it may, and its application go on; a host that shares its CPU does so at its next turn.
+    /// Makes a sender send as much as it may, and its application continue; on a host that shares its CPU, at its next
+    /// turn.
     fn after_sender(&mut self, id: usize, cpu: usize, sink: &mut dyn Sink) {
         let connection = self.connections[id].as_ref().expect("an open connection is there");
         if let Some(cpu) = self.cpus[connection.host].get_mut(cpu) {
@@ -540,7 +541,7 @@ impl Simulation {
     }
 
     /// A host hands a packet to its link.
-    #[inline(always)] // So that the packet is written once, to its box.
+    #[inline(always)] // The packet is thus written only once, directly to its box.
     fn leave(&mut self, host: usize, packet: Packet) {
         let packet = match self.spare.pop() {
             Some(mut spare) => {
@@ -584,7 +585,7 @@ impl Simulation {
             return self.set_wakes(id, cpu, sink);
         }
         if let Some(connection) = &mut self.connections[id] {
-            // What was due while the host was away is due now.
+            // Events that became due while the host was off CPU are due now.
             let due = connection.sender.next_wake().map(|due| due.max(now));
             connection.sender_alarm.set(due, SimEvent::SenderTimer { connection: id }, &mut self.calendar);
         }
@@ -689,7 +690,7 @@ impl Simulation {
         }
     }
 
-    /// Emits the transfer in progress as one that ends now. Returns what its application makes of that.
+    /// Emits the transfer in progress with its end now. Returns the application's reaction.
     fn emit_transfer(&mut self, connection: &Connection, sink: &mut dyn Sink) -> Delivery {
         let mut delivery = Delivery::default();
         if let Some(transfer) = &connection.transfer {
@@ -724,7 +725,7 @@ impl Simulation {
     }
 }
 
-/// The generation of Linux that a host is to behave as.
+/// Returns the generation of Linux that a host emulates.
 fn kernel(host: &plan::Host) -> KernelGeneration {
     host.kernel.map_or_else(KernelGeneration::default, |kernel| match kernel {
         plan::Kernel::Linux6_1 => KernelGeneration::Linux6_1,
@@ -733,7 +734,7 @@ fn kernel(host: &plan::Host) -> KernelGeneration {
     })
 }
 
-/// The earlier of two times; nothing is later than any.
+/// Returns the earlier of two times; `None` is later than any.
 pub(crate) fn earlier(left: Option<Time>, right: Option<Time>) -> Option<Time> {
     match (left, right) {
         (Some(left), Some(right)) => Some(left.min(right)),
@@ -775,14 +776,14 @@ impl Direction {
         }
     }
 
-    /// Takes a packet for its link; returns what may enter the link now.
+    /// Takes a packet for its link; returns a packet that may enter the link now.
     #[inline]
     fn merge(&mut self, packet: Box<Packet>) -> Option<Box<Packet>> {
         if !self.is_merging {
             return Some(packet);
         }
         if self.merged.as_mut().is_some_and(|merged| offloads::merge(merged, &packet, self.mss)) {
-            // It counts as one from here on.
+            // Merged segments count as one packet from here on.
             self.ends.sent -= 1;
             return None;
         }

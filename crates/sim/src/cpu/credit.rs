@@ -7,10 +7,10 @@
 //!   on CPU  ██████████   █   █   █    whenever needed; then a slice in each period
 //! ```
 //!
-//! The host's other load takes its share of the time on CPU; what packets need is taken out of the rest of it and of
-//! the load alike, so that it costs credit only as far as the load would not have used the time. With the balance used
-//! up, the host is on CPU in slices. At the end of each period the balance changes by what the baseline has earned less
-//! what was used, and once it holds a slice, the host is on CPU whenever it needs to be. Slices leave no debt.
+//! The host's other load takes its share of the time on CPU; the time for packets is taken from the rest and from the
+//! load in proportion, so it costs credit only as far as the load would not have used the time. With the balance used
+//! up, the host is on CPU in slices. At the end of each period the balance changes by the earnings of the baseline less
+//! the used time, and once it covers a slice, the host is on CPU whenever it needs to be. Slices leave no debt.
 //!
 //! EC2's burstable instances and Xen's credit scheduler are forms of this; docs/concepts/cpu-contention.md has their
 //! parameters.
@@ -21,7 +21,7 @@ use super::slices::{MILLION, Slices};
 use thalweg_plan::plan;
 use thalweg_units::{Span, Time};
 
-/// The balance of a CPU, and what it is spent on.
+/// The balance of a CPU, and its consumption.
 #[derive(Debug)]
 pub(crate) struct Credit {
     /// In millionths of a nanosecond, so that shares in millionths leave no remainder.
@@ -29,12 +29,12 @@ pub(crate) struct Credit {
     max: i128,
     baseline_ppm: i128,
     load_ppm: i128,
-    /// Whether the balance is used up, so that the host has slices only.
+    /// Whether the balance is used up, so that the host only has slices.
     is_used_up: bool,
-    /// Time until which the balance is known; with the balance used up: when the present period began, or the
+    /// Time until which the balance is computed; with the balance used up: start of the current period, or of the
     /// experiment.
     at: Time,
-    /// What packets have taken in the present period.
+    /// Time that packets have taken in the current period.
     spent: Span,
 }
 
@@ -81,7 +81,7 @@ impl Credit {
         }
     }
 
-    /// What the use of `time` by packets costs beyond the load.
+    /// Returns the credit that packets cost for `time`, beyond the load.
     fn charge(&self, time: Span) -> i128 {
         i128::from(time.0) * (i128::from(MILLION) - self.load_ppm)
     }

@@ -4,7 +4,7 @@ use thalweg_plan::plan;
 use thalweg_traffic::{Stream, up_to};
 use thalweg_units::{Span, Time};
 
-/// What shares and jitter are counted in.
+/// Unit of shares and jitter.
 pub(super) const MILLION: u64 = 1_000_000;
 
 /// The schedule of a CPU: a slice at the beginning of each period.
@@ -15,7 +15,7 @@ pub(super) const MILLION: u64 = 1_000_000;
 pub(crate) struct Slices {
     pub(crate) slice: Span,
     pub(crate) period: Span,
-    /// How far the first period is over when the experiment begins.
+    /// Elapsed part of the first period when the experiment begins.
     pub(crate) phase: Span,
     jitter_ppm: u64,
     /// Decides the lengths of slices; used only with jitter.
@@ -23,7 +23,7 @@ pub(crate) struct Slices {
 }
 
 impl Slices {
-    /// Slices of which the first one begins at a moment drawn from `stream`.
+    /// Makes slices, the first of which begins at a random moment from `stream`.
     pub(super) fn new(cpu: &plan::Cpu, stream: &mut Stream) -> Slices {
         let phase = up_to(cpu.period_ns, stream);
         let jitter_ppm = if cpu.is_whole() { 0 } else { u64::from(cpu.slice_jitter_ppm) };
@@ -31,7 +31,7 @@ impl Slices {
         Slices { slice: cpu.slice_ns, period: cpu.period_ns.max(cpu.slice_ns), phase, jitter_ppm, seed }
     }
 
-    /// How far the period that `at` falls in is over.
+    /// Returns the elapsed part of the period that includes `at`.
     pub(super) fn elapsed(&self, at: Time) -> Span {
         Span((at.0 + self.phase.0) % self.period.0)
     }
@@ -51,7 +51,7 @@ impl Slices {
         if self.elapsed(at) < self.length(at) { at } else { self.next_period(at) }
     }
 
-    /// When work that takes `cost` and begins in a slice is over.
+    /// Returns the end of work that takes `cost` and begins in a slice.
     pub(super) fn finish(&self, now: Time, cost: Span) -> Time {
         let elapsed = self.elapsed(now);
         if self.jitter_ppm == 0 {
@@ -70,12 +70,12 @@ impl Slices {
         }
     }
 
-    /// When the period after that of `at` begins.
+    /// Returns the start of the period after that of `at`.
     pub(super) fn next_period(&self, at: Time) -> Time {
         at + self.period.saturating_sub(self.elapsed(at))
     }
 
-    /// A period begins at `at`, and others follow.
+    /// Restarts the periods at `at`.
     pub(super) fn begin_at(&mut self, at: Time) {
         self.phase = Span((self.period.0 - at.0 % self.period.0) % self.period.0);
     }

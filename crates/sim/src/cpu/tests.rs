@@ -52,7 +52,7 @@ fn jittered_slices_differ_in_length_and_keep_the_share() {
     assert!(*shortest < MS + MS / 100 && *longest > 3 * MS - MS / 100, "{shortest} to {longest}");
     let mean = lengths.iter().sum::<u64>() / 10_000;
     assert!(mean.abs_diff(2 * MS) < MS / 50, "{mean}");
-    // Work of 7 ms takes as long as it takes until slices of 7 ms in all are over.
+    // Work of 7 ms takes as long as slices with a total of 7 ms.
     let end = slices.finish(slices.turn(Time(0)), Span(7 * MS));
     let on_cpu: u64 = (0..end.0).step_by(1000).filter(|at| slices.turn(Time(*at)) == Time(*at)).count() as u64;
     assert!((on_cpu * 1000).abs_diff(7 * MS) < 20_000, "{on_cpu} us");
@@ -94,10 +94,9 @@ fn a_loaded_host_is_on_cpu_until_its_credit_is_exhausted_and_then_in_slices() {
 fn packets_spend_credit_and_an_idle_host_earns_it_back() {
     let mut cpu = with_credit(4, 0);
     cpu.work(Time(0), Span(5 * MS));
-    // 4 ms less 5 ms of work: the balance is used up at once, and the work is done all the same.
+    // 4 ms less 5 ms of work: the balance is used up at once, and the work is still completed.
     assert_eq!(turns(&mut cpu, [1]), [5]);
-    // It owes 1 ms, and earns 1 ms in each period; from 15 ms on it holds a slice: 1 ms to be paid back, 2 ms for a
-    // slice.
+    // It owes 1 ms, and earns 1 ms in each period; from 15 ms on it holds a slice: 1 ms of debt, 2 ms for a slice.
     assert_eq!(turns(&mut cpu, [8, 12, 14]), [10, 15, 15]);
     assert_eq!(turns(&mut cpu, [17, 18, 19]), [17, 18, 19]);
 }

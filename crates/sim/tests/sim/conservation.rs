@@ -1,5 +1,5 @@
-//! Whatever the scenario: every packet is somewhere at every step, every byte is delivered once, and the same
-//! experiment gives the same rows.
+//! Invariants of every scenario: packets are accounted for at every step, every byte is delivered once, and the same
+//! experiment produces the same rows.
 
 use crate::support;
 use proptest::prelude::*;

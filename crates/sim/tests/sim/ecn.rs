@@ -100,13 +100,13 @@ fn dctcp_always_negotiates_ecn_and_reports_each_mark_of_the_queue_once() {
     let rows = run(&path("dctcp", &step(), false));
     let (dropped, marked, retransmits, reported) = counts(&rows);
     assert_eq!((dropped, retransmits), (0, 0));
-    // Those of the last round trip are not acknowledged yet.
+    // Marks of the last round trip are not acknowledged yet.
     assert!(marked > 1000 && (marked - 100..=marked).contains(&reported), "{marked} marks, {reported} reported");
     let alpha = rows.state.iter().rfind(|row| row.key == "alpha").expect("it is reported").value;
     assert!((0.0..0.9).contains(&alpha), "{alpha}");
 }
 
-/// At a step, DCTCP's window varies by some segments about the BDP, and Reno's by half of it.
+/// At a step, DCTCP's window varies by some segments around the BDP, and Reno's by half of it.
 #[test]
 fn dctcp_fills_the_link_with_a_step_marking_queue_and_reno_does_not() {
     let share = |cc: &str| {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use thalweg_plan::plan::{Experiment, Traces};
 use thalweg_trace::Nothing;
 
-/// Whole numbers at which arithmetic tends to break.
+/// Integers at which arithmetic tends to fail.
 const EXTREMES: [u64; 16] = [
     0,
     1,
@@ -36,7 +36,7 @@ fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Paths of every value below, as JSON pointers.
+/// Paths of all leaf values, as JSON pointers.
 fn leaves(value: &Value, path: String, paths: &mut Vec<String>) {
     match value {
         Value::Object(keys) => keys.iter().for_each(|(key, below)| leaves(below, format!("{path}/{key}"), paths)),

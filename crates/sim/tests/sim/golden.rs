@@ -1,10 +1,9 @@
-//! What comes out of a set of small experiments, kept in git: a diff of the table shows what a change does to the
-//! network.
+//! Results of a set of small experiments, kept in git: a diff of the table shows the effect of a change on the network.
 //!
-//! Each experiment has a control, the same one without what it is about, and the two must differ. To accept new
+//! Each experiment has a control, the same one without the tested feature, and the two must differ. To accept new
 //! numbers:
-//! `INSTA_UPDATE=always cargo test --release -p thalweg-sim --test sim golden`, and say in the commit why they moved. Then
-//! `RESULT_VERSION` moves too.
+//! `INSTA_UPDATE=always cargo test --release -p thalweg-sim --test sim golden`, and give the reason in the commit. Then
+//! increment `RESULT_VERSION` too.
 
 use crate::support::{self, bulk, loss, run};
 use std::fmt::Write;

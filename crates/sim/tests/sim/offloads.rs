@@ -15,7 +15,7 @@ fn shallow() -> Experiment {
     experiment
 }
 
-/// The same with hosts that merge what arrives within `coalescing`.
+/// The same with hosts that merge packets that arrive within `coalescing`.
 fn with_cards(mut experiment: Experiment, coalescing: Span) -> Experiment {
     for host in experiment.hosts.values_mut() {
         host.offloads = true;

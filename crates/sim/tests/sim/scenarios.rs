@@ -149,7 +149,8 @@ fn udp_uses_its_rate_and_tcp_the_remaining_capacity() {
 
 #[test]
 fn udp_at_the_path_rate_leaves_little_to_tcp() {
-    // Exactly in step with the bottleneck, UDP would take every place in the queue, and TCP a hundredth of this.
+    // If synchronized with the bottleneck, UDP would take every slot of the queue, and TCP would get a hundredth of
+    // this.
     let rate = Rate::from_mbps(10);
     let mut experiment = bulk(rate, MS_40, 0.6, &["cubic"], 30);
     experiment.background = vec![Background { rate_bps: rate, start_ns: Time::ZERO, stop_ns: None, up: false }];

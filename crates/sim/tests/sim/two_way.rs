@@ -14,7 +14,7 @@ fn rate(rate_bps: Rate) -> Capacity {
     Capacity::Steps { steps: vec![Step { at_ns: Time::ZERO, rate_bps }] }
 }
 
-/// A download over an access line, and an upload beside it if `up`; both queues hold 100 packets.
+/// A download over an access line, and an upload at the same time if `up`; both queues hold 100 packets.
 fn access_line(cc: &str, up: bool) -> Experiment {
     let mut experiment = bulk(DOWN, RTT, 1.0, &[cc, cc], 30);
     experiment.start_jitter_ns = Span::ZERO;
@@ -60,7 +60,7 @@ fn the_queue_of_an_upload_delays_acks_and_reduces_a_download_to_a_third() {
             run(&experiment)
         });
         shares.push(one(&both, "download").goodput_bps / one(&alone, "download").goodput_bps);
-        // The upload's queue of 100 packets takes up to 1.4 s to drain, less where many of them are acknowledgements.
+        // The upload's queue of 100 packets takes up to 1.4 s to drain, less if many of them are acknowledgements.
         let upload = one(&both, "upload").goodput_bps / UP.0 as f64;
         assert!((0.4..0.96).contains(&upload), "{upload}");
         let rtt_s = one(&both, "download").rtt_p95_us.expect("it has samples") / 1e6;

@@ -1,7 +1,7 @@
 //! BBR keeps its rate up to a loss of 1 - 1 / gain, and collapses above it.
 //!
-//! Of what BBR sends while it probes at `gain` times the bandwidth it knows, 1 - p arrives. While gain (1 - p) > 1,
-//! probing finds what was lost; below, every maximum is smaller than the one before, and the rate falls for ever.
+//! While BBR probes at `gain` times its bandwidth estimate, a share of 1 - p arrives. While gain (1 - p) > 1, probing
+//! compensates for the loss; below, every maximum is smaller than the previous one, and the rate keeps falling.
 //!
 //! Source: Cao, Jain, Sharma, Balasubramanian, Gandhi, "When to use and when not to use BBR", IMC 2019, equation 3 and
 //! figure 7 (100 Mbit/s, 25 ms, 10 MB of buffer; BBR holds 93 to 95 Mbit/s up to about 18 % of loss and has collapsed
@@ -18,13 +18,13 @@ use thalweg_units::{Bytes, Rate, Span};
 const RATE_MBPS: u64 = 100;
 const SECONDS: u64 = 60;
 
-/// How far from the cliff is looked.
+/// Distance of the measured points from the cliff.
 const POINTS: f64 = 0.03;
 
-/// Share of what the loss leaves that counts as flat: IMC'19 has 93 to 95 %, ProbeRTT takes 2 %.
+/// Share of the lossy link's rate that counts as flat: IMC'19 has 93 to 95 %, ProbeRTT takes 2 %.
 const FLAT: f64 = 0.8;
 
-/// And as collapsed: a quarter.
+/// Share that counts as collapsed: a quarter.
 const COLLAPSED: f64 = 0.25;
 
 /// Random loss differs from seed to seed: most of them have to pass. Not all: a loss within ProbeRTT can stretch it
@@ -45,8 +45,7 @@ fn experiment(gain: f64, ratio: f64, seed: u64) -> Experiment {
     experiment
 }
 
-/// What is delivered in the last quarter of the time, after the collapse had time to happen, as a share of what the
-/// link and its loss leave over.
+/// Rate in the last quarter of the time, after the collapse, as a share of the link's rate after loss.
 fn delivered(experiment: &Experiment, ratio: f64) -> f64 {
     let rows = run(experiment);
     let last: Vec<_> = rows.samples.iter().filter(|row| row.t_us >= SECONDS * 750_000).collect();

@@ -1,7 +1,7 @@
 //! Two CUBIC flows converge: the late one gets its share.
 //!
-//! Source: RFC 9438, sections 3.4 and 5.6 (flows with the same RTT converge to the same throughput; how fast depends on
-//! the network), and fast convergence (section 4.7). The time is counted in K, the time CUBIC takes from a reduction
+//! Source: RFC 9438, sections 3.4 and 5.6 (flows with the same RTT converge to the same throughput; the speed depends
+//! on the network), and fast convergence (section 4.7). The time is counted in K, the time CUBIC takes from a reduction
 //! back to W_max: (W_max (1 - beta) / C)^(1/3), with W_max half of what path and buffer hold. A loss takes 0.3 from the
 //! larger window and 0.3 from the smaller; with every loss the difference falls by that factor, so after ten of them
 //! (0.7^10 = 0.03) it is gone.
@@ -14,8 +14,8 @@ use thalweg_units::{MTU, Rate, Span, Time};
 const RTT: Span = Span::from_millis(20);
 const LATE_S: f64 = 20.0;
 
-/// Largest distance from a half of a fair share, averaged over [`WINDOW_K`] and [`SEEDS`]: losses do not strike both
-/// flows at once.
+/// Maximum distance of a fair share from a half, averaged over [`WINDOW_K`] and [`SEEDS`]: losses do not hit both flows
+/// at once.
 const TOLERANCE: f64 = 0.1;
 
 /// Reductions until the shares are equal, each a K apart.
@@ -42,7 +42,7 @@ fn two(cc: &str, rate: Rate, seed: u64) -> Experiment {
     experiment
 }
 
-/// The late flow's share of what both deliver from one time to another, in seconds since it came.
+/// The late flow's share of the total from one time to another, in seconds since its start.
 fn late_share(rows: &Memory, from_s: f64, to_s: f64) -> f64 {
     let acked = |flow: &str| {
         let time = |row: &u64| *row as f64 / 1e6 - LATE_S;
@@ -90,14 +90,14 @@ fn a_late_cubic_flow_lacks_its_fair_share_before_the_first_reductions() {
 fn flows_that_do_not_converge_fail_the_check() {
     let rate = Rate::from_mbps(20);
     let (from, to) = (CONVERGED_K, CONVERGED_K + WINDOW_K);
-    // Control: with a longer way the share stays smaller.
+    // Control: with a longer path the share stays smaller.
     let far = share("cubic, late one 100 ms longer", rate, from, to, |seed| {
         let mut experiment = two("cubic", rate, seed);
         experiment.flows[1].extra_rtt_ns = Span::from_millis(100);
         experiment
     });
     assert!(!is_fair(far), "{far}");
-    // Control: a BBR that meets a CUBIC in a shallow buffer takes nearly all.
+    // Control: a BBR flow that competes with CUBIC in a shallow buffer takes nearly all.
     let unlike = share("late bbr, 0.1 BDP of buffer", rate, from, to, |seed| {
         let mut experiment = two("cubic", rate, seed);
         crate::support::set_path(&mut experiment, rate, RTT, 0.1);

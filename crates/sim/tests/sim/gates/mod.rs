@@ -3,16 +3,16 @@
 //! `cargo test --release -p thalweg-sim --test sim gates -- --nocapture` prints what is measured;
 //! docs/reference/textbook-gates.md lists it with sources and tolerances. Every random experiment has several seeds.
 //!
-//! | file | question |
+//! | file | topic |
 //! | --- | --- |
-//! | `windows` | Have CUBIC and Reno the windows of RFC 9438's tables? |
-//! | `cliff` | At which loss does BBR collapse? |
-//! | `probe_rtt` | When does BBR probe for the round-trip time? |
-//! | `standing_queue` | How much do several BBR flows queue? |
-//! | `convergence` | Does a late flow get its share? |
-//! | `rtt_fairness` | Which of two flows with unlike round-trip times wins? |
-//! | `buffers` | How do loss, buffers and the receive window affect each? |
-//! | `queues` | What do queue disciplines and ECN keep that a drop-tail queue does not? |
+//! | `windows` | Windows of CUBIC and Reno, compared with RFC 9438's tables |
+//! | `cliff` | Loss at which BBR collapses |
+//! | `probe_rtt` | Times at which BBR probes for the round-trip time |
+//! | `standing_queue` | Standing queue of several BBR flows |
+//! | `convergence` | Share of a late flow |
+//! | `rtt_fairness` | Shares of two flows with different round-trip times |
+//! | `buffers` | Effects of loss, buffers and the receive window on each |
+//! | `queues` | Guarantees of queue disciplines and ECN that a drop-tail queue lacks |
 //! | `prague` | Are queueing delay, balance with CUBIC and dependence on the RTT of Prague those of L4S? |
 //! | `pipe`, `textbook` | A path that drops every Nth packet; controllers in floating point. |
 

@@ -1,8 +1,8 @@
-//! One connection over a path that loses every so-manieth packet.
+//! One connection over a path that loses every n-th packet.
 //!
-//! The tables of RFC 9438 assume a deterministic loss: always as many packets from one to the next. No loss model of a
-//! link is like that, so this joins the simulator's own parts, endpoints and links, and leaves the packets out itself.
-//! The path is [`HEADROOM`] times as fast as the window needs, so that the round-trip time does not change.
+//! The tables of RFC 9438 assume a deterministic loss: a fixed number of packets between losses. No loss model of a
+//! link does that, so this connects the simulator's own parts, endpoints and links, and drops the packets itself. The
+//! path is [`HEADROOM`] times as fast as the window needs, so that the round-trip time does not change.
 
 use crate::support;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -13,7 +13,7 @@ use thalweg_plan::plan::{Buffer, Traces};
 use thalweg_tcp::{Receiver, ReceiverConfig, Sender, SenderConfig, Seq, ToReceiver, ToSender};
 use thalweg_units::{Bytes, MTU, Packets, Rate, Span, Time};
 
-/// How many of the expected windows fit into the path: the largest window of a sawtooth stays far below.
+/// Capacity of the path as a multiple of the expected window: the largest window of a sawtooth stays far below.
 const HEADROOM: u64 = 8;
 
 /// A packet on a link.
@@ -28,7 +28,7 @@ pub struct Regular {
     pub rtt: Span,
     /// Packets from one loss to the next: 1 / p.
     pub period: u64,
-    /// The average window that is expected: it makes the path fast enough.
+    /// Expected average window, from which the path's rate is derived.
     pub expected: f64,
     /// The window at the first loss, which ends slow start, in expected windows.
     pub start: f64,

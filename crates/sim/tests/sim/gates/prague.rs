@@ -1,4 +1,4 @@
-//! Prague over dualpi2: what L4S promises, and what a queue or a sender without its part of L4S does not keep.
+//! Prague over dualpi2: the guarantees of L4S, and controls with a queue or a sender without L4S.
 //!
 //! Sources: RFC 9332, section 1 (the L queue has a delay of less than a millisecond, at full utilisation) and 2.1 (the
 //! coupling balances the windows of scalable and classic flows roughly); RFC 9331, section 4.3, and

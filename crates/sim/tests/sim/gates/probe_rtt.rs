@@ -1,9 +1,9 @@
-//! BBR looks for the round-trip time anew 10 s after it last saw a smaller one.
+//! BBR probes for the round-trip time 10 s after it last measured a smaller one.
 //!
 //! Source: draft-cardwell-iccrg-bbr-congestion-control-00, sections 4.1.2 and 4.3.5 (RTpropFilterLen 10 s,
-//! ProbeRTTDuration 200 ms), as in Linux: the filter starts again when ProbeRTT ends. So a path that stays the same has
-//! a ProbeRTT at 10 s, and from one to the next it takes those 10 s, the 200 ms for which it lasts, and the round trips
-//! it takes to drain the pipe and to begin a round: at most two.
+//! ProbeRTTDuration 200 ms), as in Linux: the filter starts again when ProbeRTT ends. So on an unchanged path there is
+//! a ProbeRTT at 10 s, and the distance to the next one is 10 s, its duration of 200 ms, and the round trips for
+//! draining the pipe and starting a round: at most two.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::{Capacity, Experiment, Step};
@@ -22,7 +22,7 @@ fn sampled(experiment: &Experiment) -> Memory {
     run(&Experiment { sample_interval_ns: SAMPLE, ..experiment.clone() })
 }
 
-/// When cwnd fell to 4 packets, the window of ProbeRTT, in seconds. Slow start's first windows are larger.
+/// Times at which cwnd fell to 4 packets, the window of ProbeRTT, in seconds. Slow start's first windows are larger.
 fn probes_s(rows: &Memory) -> Vec<f64> {
     let pairs = rows.samples.iter().zip(&rows.samples[1..]);
     let falls = pairs.filter(|(before, after)| before.cwnd_packets > Some(4) && after.cwnd_packets == Some(4));
@@ -60,8 +60,9 @@ fn bbr_probes_for_the_round_trip_time_every_ten_seconds() {
 
 #[test]
 fn a_falling_rtt_postpones_probe_rtt() {
-    // The link gets faster at 4 s, so that a full packet takes less time to send than the handshake's did before: the
-    // filter starts again when the old queue is gone and BBR sees it, and 10 s later comes the first ProbeRTT.
+    // The link becomes faster at 4 s, so that a full packet takes less time to send than the handshake's did before:
+    // the filter restarts when the old queue is empty and BBR has measured it, and the first ProbeRTT follows 10 s
+    // later.
     let mut experiment = lone_flow("bbr");
     let step = |at_s: u64, rate_bps| Step { at_ns: Time::ZERO + Span::from_secs(at_s), rate_bps };
     experiment.forward.capacity = Capacity::Steps { steps: vec![step(0, Rate::from_mbps(2)), step(4, RATE)] };

@@ -1,4 +1,4 @@
-//! Queue disciplines under TCP: what each keeps, and a drop-tail queue does not.
+//! Queue disciplines under TCP: the guarantees of each, which a drop-tail queue lacks.
 //!
 //! Sources: RFC 8289, section 3.2 (CoDel keeps the standing delay near its target); RFC 8033, section 4 (PIE holds its
 //! reference delay); RFC 8290, section 1.2 (a sparse flow is not queued behind others); RFC 9332, section 1 (the L

@@ -1,15 +1,16 @@
-//! Which of two flows with unlike round-trip times wins.
+//! The shares of two flows with different round-trip times.
 //!
-//! Loss-based: the one with the shorter. RFC 9438, section 3.3: two CUBIC flows share in proportion to 1 / RTT, two
-//! Reno flows in proportion to 1 / RTT^2 where losses strike both (deep drop-tail buffers), and 1 / RTT where they are
-//! independent. So Reno's ratio is the larger one, where windows are beyond CUBIC's Reno-friendly region.
+//! Loss-based: the flow with the shorter one gets more. RFC 9438, section 3.3: two CUBIC flows share in proportion to 1
+//! / RTT, two Reno flows in proportion to 1 / RTT^2 where losses strike both (deep drop-tail buffers), and 1 / RTT
+//! where they are independent. So Reno's ratio is the larger one, where windows are beyond CUBIC's Reno-friendly
+//! region.
 //!
-//! BBRv1: the one with the longer in deep buffers, for the queue is shared by windows, and the longer flow's window is
-//! as much larger as its minimum round-trip time. Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion
-//! control", ICNP 2017; Ma, Jiang, Wang, Wang, "Fairness of congestion-based congestion control", arXiv:1706.09115 (10
-//! ms against 50 ms at 100 Mbit/s). In a buffer without room for that queue windows do not matter: the longer flow's
-//! advantage is gone. Measurements disagree about what is left (Hock et al.: the shorter may win), and so the gate asks
-//! only that neither wins by much.
+//! BBRv1: the flow with the longer one gets more in deep buffers, because the queue is shared in proportion to windows,
+//! and the longer flow's window is larger in proportion to its minimum round-trip time. Hock, Bless, Zitterbart,
+//! "Experimental evaluation of BBR congestion control", ICNP 2017; Ma, Jiang, Wang, Wang, "Fairness of congestion-based
+//! congestion control", arXiv:1706.09115 (10 ms against 50 ms at 100 Mbit/s). In a buffer too small for that queue,
+//! windows do not matter, and the longer flow has no advantage. Measurements disagree about what is left (Hock et al.:
+//! the shorter may win), and so the gate asks only that neither wins by much.
 
 use crate::support::{bulk, run};
 use thalweg_plan::plan::Buffer;
@@ -27,7 +28,7 @@ struct Bottleneck {
     seconds: u64,
 }
 
-/// No room for a standing queue, and windows of hundreds of segments, which CUBIC does not take for Reno's business.
+/// A buffer too small for a standing queue, and windows of hundreds of segments, beyond CUBIC's Reno-friendly region.
 const SHALLOW: Bottleneck = Bottleneck { rate: Rate::from_mbps(100), buffer_bdp: 0.2, seconds: 90 };
 
 /// The queue makes the round-trip time five times as long, and Reno needs half a window of them from loss to loss: the
@@ -74,7 +75,7 @@ fn mean(ratios: [f64; 3]) -> f64 {
     ratios.iter().sum::<f64>() / 3.0
 }
 
-/// So much more is a win: flows with the same round-trip time differ by less.
+/// Minimum ratio that counts as an advantage: flows with the same round-trip time differ by less.
 const WIN: f64 = 1.4;
 
 fn short_wins(ratios: [f64; 3]) -> bool {
@@ -121,7 +122,7 @@ fn the_bbr_flow_with_the_longer_rtt_wins_only_in_a_deep_buffer() {
 
 #[test]
 fn flows_with_equal_rtt_share_equally() {
-    // Control: what decides is the round-trip time, and not who is first in the scenario.
+    // Control: the round-trip time decides, not the order in the scenario.
     for cc in ["reno", "cubic", "bbr"] {
         for shared in [SHALLOW, DEEP] {
             assert!(none_wins(first_over_second(cc, [LONG, LONG], shared)));

@@ -1,13 +1,13 @@
 //! Several BBR flows hold a standing queue of about a BDP; one holds none.
 //!
-//! A flow alone paces at the bandwidth and needs no queue. Flows that share a link overestimate their shares, each at
-//! another time, until their windows stop them: at cwnd_gain (2) times their BDP each, hence 2 BDP in all, of which one
-//! is queue.
+//! A flow alone paces at the bandwidth and needs no queue. Flows that share a link overestimate their shares, at
+//! different times, until their windows stop them: at cwnd_gain (2) times their BDP each, hence 2 BDP in all, of which
+//! one is queue.
 //!
 //! Sources: Hock, Bless, Zitterbart, "Experimental evaluation of BBR congestion control", ICNP 2017 (1 BDP, up to 1.5);
 //! Scherrer, Legner, Perrig, Schmid, "Model-based insights on the performance, fairness, and stability of BBR", IMC
-//! 2022 (an equilibrium of 1 BDP in deep buffers). What is beyond 1 BDP is the room for bursts that each flow adds to
-//! its window, so that the path has a BDP of hundreds of packets here.
+//! 2022 (an equilibrium of 1 BDP in deep buffers). The part beyond 1 BDP is the headroom for bursts that each flow adds
+//! to its window; to keep it small, the path has a BDP of hundreds of packets here.
 
 use crate::support::{bulk, run};
 use thalweg_units::{Rate, Span};
@@ -61,13 +61,13 @@ fn one_bbr_flow_keeps_almost_no_queue() {
 
 #[test]
 fn the_standing_queue_is_cwnd_gain_minus_one_bdp() {
-    // Control: with another cwnd_gain it is another queue.
+    // Control: a different cwnd_gain produces a different queue.
     for gain in [1.5, 3.0] {
         let backlogs = queue_bdp("bbr", 4, Some(gain));
         assert!(
             !is_about_one(backlogs) && backlogs.iter().all(|backlog| (0.65..1.3).contains(&(backlog / (gain - 1.0))))
         );
     }
-    // And CUBIC's is the buffer.
+    // CUBIC's queue is the whole buffer.
     assert!(!is_about_one(queue_bdp("cubic", 4, None)));
 }

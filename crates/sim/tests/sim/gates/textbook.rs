@@ -1,5 +1,4 @@
-//! Controllers as textbooks have them, in floating point: they show that a gate lets the right constants pass and no
-//! others.
+//! Textbook controllers in floating point: they show that a gate accepts the right constants and no others.
 
 use rand_core::Rng;
 use thalweg_cc::{Ack, Conn, Controller, Window};
@@ -107,7 +106,7 @@ impl Controller for TextbookCubic {
         let t = conn.now.since(epoch.start).as_secs_f64();
         let curve = |t: f64| c * (t - epoch.k).powi(3) + epoch.w_max;
         let target = if curve(t) < epoch.w_est { epoch.w_est } else { curve(t + rtt).clamp(cwnd, 1.5 * cwnd) };
-        // Reno's window is where cwnd is to be now, the curve's target where it is to be in a round trip.
+        // Reno's window is the value of cwnd now, the curve's target its value after a round trip.
         let growth = if curve(t) < epoch.w_est { target - cwnd } else { (target - cwnd) * acked / cwnd };
         grow(window, &mut self.credit, growth.max(0.0));
     }

@@ -11,10 +11,10 @@
 //! is CUBIC's. Their rows from 1e-2 to 1e-6 are simulated; 1e-7 and 1e-8 would need 10^7 and 10^8 packets from loss to
 //! loss.
 //!
-//! Around W_max the curve is flat: within (1 / C)^(1/3) = 1.36 s of K a window of whole segments does not tell W_max
-//! from its neighbours. A sawtooth may therefore end anywhere in K - 1.36 s to K + 1.36 s, and which one it settles at
-//! depends on the window at the first loss. So CUBIC is started from several windows around the expected one, and the
-//! mean is compared.
+//! Around W_max the curve is flat: within (1 / C)^(1/3) = 1.36 s of K a window of whole segments does not distinguish
+//! W_max from its neighbours. A sawtooth may therefore end anywhere in K - 1.36 s to K + 1.36 s, and which one it
+//! settles at depends on the window at the first loss. So CUBIC is started from several windows around the expected
+//! one, and the mean is compared.
 
 use crate::gates::pipe::{Regular, average_window};
 use crate::gates::textbook::{Aimd, TextbookCubic};
@@ -27,7 +27,7 @@ use thalweg_units::{Rate, Span};
 const RELATIVE: f64 = 0.05;
 
 /// Whole segments: beta times cwnd is rounded down, cwnd too, and CUBIC follows Reno's window a round trip late. One
-/// each.
+/// segment each.
 const SEGMENTS: f64 = 3.0;
 
 /// Windows at the first loss, in expected windows.
@@ -77,7 +77,8 @@ fn agrees(measured: f64, table: f64) -> bool {
 
 /// The mean window over the starts.
 fn window(make: Make, rtt: Span, period: u64, expected: f64, starts: &[f64]) -> f64 {
-    // A million packets from loss to loss are a lot: the start is near what is expected, and a few losses must do.
+    // A million packets between losses take long: the start is close to the expected window, and a few losses are
+    // enough.
     let (settling, measured) = if period < 1_000_000 { (10, 4) } else { (3, 2) };
     let from = |start: &f64| Regular { rtt, period, expected, start: *start, settling, measured };
     let windows: Vec<f64> = starts.iter().map(|start| average_window(make(), from(start))).collect();
@@ -122,7 +123,7 @@ fn reno_has_the_window_of_the_tables_and_a_smaller_decrease_does_not() {
     // segments are small beside the window.
     let gentle: Make = || Aimd::boxed(1.0, 0.7);
     assert!(none(&rows_that_agree("AIMD(1, 0.7)", gentle, MS_100, &TABLE_1[1..4], &[1.0], |row| row.reno)));
-    // And the check is not one that every textbook fails.
+    // The check does not fail for every textbook controller.
     let textbook: Make = || Aimd::boxed(1.0, 0.5);
     assert!(all(&rows_that_agree("AIMD(1, 0.5)", textbook, MS_100, &TABLE_1[1..4], &[1.0], |row| row.reno)));
 }
@@ -154,7 +155,7 @@ fn cubic_with_another_c_or_beta_does_not_have_the_window_of_table_1() {
     let agreement = |name: &str, make: Make, column: fn(&Row) -> f64| {
         rows_that_agree(name, make, MS_100, rows, &[0.7, 1.4], column)
     };
-    // The three columns are those of three C, and of no other: a textbook's CUBIC is in its own column only.
+    // The three columns belong to three values of C: a textbook CUBIC matches only its own column.
     let of_c: [(&str, Make); 3] = [
         ("textbook CUBIC, C = 0.04", || TextbookCubic::boxed(0.04, 0.7)),
         ("textbook CUBIC, C = 0.4", || TextbookCubic::boxed(0.4, 0.7)),
@@ -168,7 +169,7 @@ fn cubic_with_another_c_or_beta_does_not_have_the_window_of_table_1() {
     let steep = agreement("textbook CUBIC, beta = 0.5", || TextbookCubic::boxed(0.4, 0.5), |row| row.cubic[1]);
     let flat = agreement("textbook CUBIC, beta = 0.9", || TextbookCubic::boxed(0.4, 0.9), |row| row.cubic[1]);
     assert!(none(&steep) && none(&flat));
-    // And Reno's window is not CUBIC's.
+    // Reno's window does not match CUBIC's.
     assert!(none(&agreement("reno", reno, |row| row.cubic[1])));
 }
 
@@ -183,7 +184,7 @@ fn under_random_loss_the_reno_window_follows_the_random_loss_constant() {
         let (mean, sure) = mean_window_under_random_loss("reno", p);
         println!("windows: reno, random loss, p = {p:e}: {mean:.1} +- {sure:.1}, 1.31 / sqrt(p) = {own:.1}");
         assert!(agrees(mean, own) && sure < RELATIVE * own + SEGMENTS);
-        // Control: half or twice as many losses make another window.
+        // Control: half or twice as many losses produce a different window.
         assert!(expected.iter().all(|other| *other == own || !agrees(mean, *other)));
     }
 }
