@@ -1,8 +1,8 @@
 //! Transmission opportunities: packets wait for one and leave together, as frames of Wi-Fi, LTE and DOCSIS.
 //!
-//! A packet that finds no opportunity ahead opens one, `interval` later. All packets that are ready by then leave at
-//! that instant, up to `max_bytes`; what exceeds them waits for another interval. This is what netem's
-//! `slot interval interval bytes max_bytes` does.
+//! A packet without a pending opportunity schedules one, `interval` later. All packets that are ready by then leave at
+//! that instant, up to `max_bytes`; the rest waits for another interval. netem's `slot interval interval bytes
+//! max_bytes` behaves the same.
 
 use thalweg_plan::plan;
 use thalweg_units::{Bytes, Span, Time};
@@ -14,7 +14,7 @@ pub(crate) struct Aggregation {
     max_bytes: Option<i128>,
     /// The latest opportunity.
     opportunity: Option<Time>,
-    /// Bytes that it can still carry.
+    /// Remaining bytes.
     left: i128,
 }
 
@@ -24,7 +24,7 @@ impl Aggregation {
         Aggregation { interval: config.interval_ns, max_bytes, opportunity: None, left: 0 }
     }
 
-    /// When a packet leaves that is ready at `ready`. Packets come in the order of `ready`.
+    /// Returns the departure of a packet that is ready at `ready`. Packets come in the order of `ready`.
     pub fn departure(&mut self, ready: Time, size: Bytes) -> Time {
         let opportunity = match self.opportunity {
             Some(at) if at >= ready => at,
@@ -32,8 +32,8 @@ impl Aggregation {
         };
         if let Some(max_bytes) = self.max_bytes {
             self.left -= i128::from(size.0);
-            // The packet that uses up the opportunity still leaves with it, so that one of any size leaves at some
-            // time.
+            // The packet that uses up the opportunity still leaves with it, so that a packet of any size leaves
+            // eventually.
             if self.left <= 0 {
                 self.opportunity = Some(opportunity + self.interval);
                 self.left = max_bytes;

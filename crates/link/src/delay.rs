@@ -32,7 +32,7 @@ pub(crate) struct Delay {
     latest_due: Time,
 }
 
-/// What was drawn for a packet.
+/// Random values of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Drawn {
     pub jitter: Span,
@@ -68,7 +68,7 @@ impl Delay {
         self.allows_reordering
     }
 
-    /// When a packet is due that leaves at `departure`, after all for which this was asked before.
+    /// Returns the due time of a packet that leaves at `departure`, after those of all earlier calls.
     pub fn due(&mut self, departure: Time, jitter: Span) -> Time {
         if self.allows_reordering {
             return departure + self.delay;
@@ -83,7 +83,7 @@ fn uniform(most: Span, bits: u64) -> Span {
     Span(((u128::from(bits) * (u128::from(most.0) + 1)) >> 64) as u64)
 }
 
-/// Offsets whose lanes are found at once. A power of two.
+/// Number of offsets whose lanes are found without a search. A power of two.
 const HINTS: usize = 64;
 
 /// Packets on their way.
@@ -95,7 +95,7 @@ pub(crate) struct DelayLine<P> {
     lanes: Vec<Lane<P>>,
     /// The lane of each offset.
     lane_of: BTreeMap<Span, usize>,
-    /// Where the lane of an offset probably is: many flows with ways of different lengths take turns.
+    /// Probable lane of an offset: flows with paths of different lengths alternate.
     hints: [usize; HINTS],
     /// The head of each lane that is not empty.
     heads: BinaryHeap<Reverse<Head>>,
@@ -181,13 +181,13 @@ impl<P> DelayLine<P> {
         packets.push_back(flying);
     }
 
-    /// Takes a packet that keeps no order.
+    /// Takes a packet without an order.
     pub fn push_loose(&mut self, arrival: Time, packet: P) {
         self.loose.insert((arrival, self.pushed), packet);
         self.pushed += 1;
     }
 
-    /// When the next packet arrives.
+    /// Returns the arrival of the next packet.
     pub fn next_arrival(&self) -> Option<Time> {
         if let Some(((arrival, _), _)) = self.loose.first_key_value() {
             return Some(*arrival);
@@ -225,7 +225,7 @@ impl<P> DelayLine<P> {
         Packets(self.pushed - self.popped)
     }
 
-    /// Index of the lane for an offset: its own, else one that is empty (which remembers nothing), else a new one.
+    /// Returns the index of the lane for an offset: its own, else an empty one (which has no state), else a new one.
     fn lane(&mut self, offset: Span) -> usize {
         // Offsets are round numbers: a product's upper bits depend on all of theirs (Fibonacci hashing).
         let hint = (offset.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - HINTS.ilog2())) as usize;

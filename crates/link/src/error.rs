@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use thalweg_units::Probability;
 
-/// A link's configuration cannot be.
+/// An invalid configuration of a link.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: found {found}, expected {expected}\nhint: {hint}")]
 pub struct LinkError {
@@ -11,11 +11,11 @@ pub struct LinkError {
     pub code: &'static str,
     /// The key within the plan's link, such as `capacity.steps[2].at_ns`.
     pub place: String,
-    /// What is there.
+    /// The actual value.
     pub found: String,
-    /// What would have been accepted.
+    /// The expected value.
     pub expected: &'static str,
-    /// What to do about it.
+    /// Remedy.
     pub hint: &'static str,
 }
 

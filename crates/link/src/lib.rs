@@ -4,7 +4,7 @@
 //! with a clock's readings it emulates a path for real packets. A late call delays only itself, because departures and
 //! arrivals are computed from each other and never from the moment of a call.
 //!
-//! # What a packet meets
+//! # Stages of a packet
 //!
 //! ```text
 //!  send ─► random loss ─► duplication ─► policer ─► queue ─► capacity ─► delay, jitter ─► aggregation ─► held ─► poll
@@ -12,7 +12,7 @@
 //! ```
 //!
 //! 1. **Random loss**: Bernoulli or Gilbert-Elliott (module `loss`).
-//! 2. **Duplication**: the copy follows its original at once and is on its own from there.
+//! 2. **Duplication**: the copy follows its original at once and is independent from there.
 //! 3. **ACK thinning**: one in a number of acknowledgements of a flow passes (module `thinning`).
 //! 4. **Policer**: a token bucket that drops (module `policer`). It may stand behind the capacity instead.
 //! 5. **Queue**: a discipline that drops, marks and orders packets (module `queue`). The packet being sent is not in

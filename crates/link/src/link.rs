@@ -30,26 +30,26 @@ pub struct Link<P> {
     queue: Discipline<P>,
     tally: Tally,
     capacity: Capacity,
-    /// The packet being sent; without one, the queue is empty. The packet itself is in `line` already, so that it is
-    /// moved once less.
+    /// The packet being sent; without one, the queue is empty. The packet itself is already in `line`, which saves a
+    /// move.
     sending: Option<Sending>,
-    /// Whether a router shapes what it has merged: it hands over a merged packet in one piece.
+    /// Whether a router shapes merged packets: it then hands over a merged packet in one piece.
     offloads: bool,
     delay: Delay,
     aggregation: Option<Aggregation>,
     line: DelayLine<P>,
-    /// How delay and loss change over time.
+    /// Delay and loss over time.
     profile: Profile,
     /// Time of the latest call.
     now: Time,
-    /// All but what is in flight, which the parts count themselves.
+    /// All counters except those in flight, which the parts count themselves.
     counters: Stats,
 }
 
-/// What became of a packet that was offered.
+/// Fate of a packet that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// It is on its way.
+    /// It was queued.
     Queued,
     /// It was lost at random.
     Lost,
@@ -68,14 +68,14 @@ struct Sending {
 
 #[derive(Clone, Copy, Debug)]
 struct End {
-    /// When its last bit leaves.
+    /// Time at which its last bit leaves.
     departure: Time,
     /// Its place in the order of arrivals, or with reordering its earliest arrival: no packet behind it arrives before.
     due: Time,
 }
 
 impl<P: Packet> Link<P> {
-    /// A link that has not carried anything.
+    /// Makes a link that has not carried anything.
     ///
     /// `traces` has the trace and the profile that the link names. `seed` seeds the random decisions of its queue
     /// discipline.
@@ -123,8 +123,7 @@ impl<P: Packet> Link<P> {
         if let Some(probability) = self.profile.loss.as_ref().and_then(|loss| loss.at(now)) {
             self.loss.set_ratio(probability);
         }
-        // All draws come before all decisions: what becomes of this packet does not change the numbers that others
-        // draw.
+        // All draws come before all decisions: the fate of this packet does not change the random numbers of others.
         let is_lost = self.loss.takes(rng);
         let may_duplicate = self.duplicate > Probability::NEVER;
         let is_doubled = may_duplicate && self.duplicate.sample(rng.next_u64());
@@ -153,14 +152,15 @@ impl<P: Packet> Link<P> {
         sent
     }
 
-    /// When [`Link::poll`] next may have a packet to return; nothing if none will ever come without a further
+    /// Returns the time at which [`Link::poll`] may next return a packet; `None` if none will without a further
     /// [`Link::send`].
     ///
-    /// The time is exact, but for a packet with extra delay or one that may be overtaken: then `poll` may find nothing
-    /// yet, and this names a later time. It is in the past if `poll` has not been called until it returned nothing.
+    /// The time is exact, except for a packet with extra delay or one that may be overtaken: then `poll` may return
+    /// nothing yet, and this returns a later time. It is in the past if `poll` has not been called until it returned
+    /// nothing.
     pub fn next_wake(&self) -> Option<Time> {
-        // Whatever is still in the queue is due after the packet being sent. A merged packet may have arrived before
-        // its last segment has left.
+        // All packets in the queue are due after the packet being sent. A merged packet may have arrived before its
+        // last segment has left.
         let due_or_departure = |end: End| if end.due > self.now { end.due } else { end.due.max(end.departure) };
         let next_due = self.sending.and_then(|sending| sending.end).map(due_or_departure);
         let next = match (next_due, self.line.next_arrival()) {
@@ -192,7 +192,7 @@ impl<P: Packet> Link<P> {
         Some(arrived)
     }
 
-    /// What the link has done until `now`.
+    /// Returns the counters of the link at `now`.
     ///
     /// # Panics
     /// If `now` is earlier than the call before.
@@ -215,17 +215,17 @@ impl<P: Packet> Link<P> {
         self.tally.log.get_or_insert_default();
     }
 
-    /// What has become of packets since this was last called, in the order in which it was known; empty unless it is
+    /// Returns the fates of packets that became known since the last call, in that order; empty unless they are
     /// recorded.
     pub fn outcomes(&mut self) -> Vec<Outcome> {
         let offered = self.counters.offered.0;
-        // The packet of this number that was offered last.
+        // Returns the last offered packet with this number.
         let number = |low: u32| offered - 1 - u64::from((offered as u32).wrapping_sub(1).wrapping_sub(low));
         let log = self.tally.log.as_mut().map(std::mem::take).unwrap_or_default();
         log.into_iter().map(|(low, fate)| (number(low), fate)).collect()
     }
 
-    /// What the link could have carried from 0 to `now`; nothing if it has no limit.
+    /// Returns the bytes that the link could have carried from 0 to `now`; `None` if it is unlimited.
     pub fn capacity_bytes(&self, now: Time) -> Option<Bytes> {
         self.capacity.bytes_until(now)
     }
@@ -251,7 +251,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Does everything that is due by `now`, short of handing over what has arrived.
+    /// Does everything due by `now`, except handing over packets that have arrived.
     #[inline]
     fn advance(&mut self, now: Time) {
         assert!(now >= self.now, "time went back from {} to {now}", self.now);
@@ -264,7 +264,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Passes on the acknowledgements whose time of being held is over by `now`, in the order of departures.
+    /// Passes on the acknowledgements whose hold time is over by `now`, in the order of departures.
     fn release(&mut self, now: Time) {
         while let Some(deadline) = self.thinning.as_ref().and_then(Thinning::next_deadline).filter(|at| *at <= now) {
             self.drain(deadline);
@@ -300,7 +300,7 @@ impl<P: Packet> Link<P> {
         self.sending.is_some_and(|sending| sending.end.is_none())
     }
 
-    /// Whether the policer, if it stands here, lets a packet pass; counts it otherwise.
+    /// Whether the policer, if it is at this position, passes a packet; counts it otherwise.
     fn conforms(&mut self, is_after: bool, now: Time, item: &Item<P>) -> bool {
         let Some(policer) = self.policer.as_mut().filter(|policer| policer.is_after == is_after) else { return true };
         let conforms = policer.passes(now, item.size);
@@ -332,7 +332,7 @@ impl<P: Packet> Link<P> {
         self.enqueue_passed(now, item)
     }
 
-    /// Enqueues a packet that thinning has let pass.
+    /// Enqueues a packet that passed thinning.
     #[inline(always)] // As `enqueue`.
     fn enqueue_passed(&mut self, now: Time, item: Item<P>) -> Sent {
         if !self.conforms(false, now, &item) {
@@ -362,7 +362,7 @@ impl<P: Packet> Link<P> {
         if is_taken { Sent::Queued } else { Sent::Dropped }
     }
 
-    /// Begins to send a packet. When it arrives is known at once, since the capacity knows its future.
+    /// Starts to send a packet. Its arrival is known at once, since the capacity is known for all times.
     #[inline(always)] // As `enqueue`.
     fn begin(&mut self, start: Time, is_back_to_back: bool, item: Item<P>) {
         let sojourn = item.sojourn(start);
@@ -383,7 +383,7 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Occupies the capacity with a packet; returns when it leaves and is due, or `None` if it never leaves.
+    /// Occupies the capacity with a packet; returns its departure and due time, or `None` if it never leaves.
     fn occupy(&mut self, start: Time, is_back_to_back: bool, size: Bytes, jitter: Span) -> Option<End> {
         let departure = self.capacity.send(start, is_back_to_back, size);
         let end = departure.map(|departure| {
@@ -398,8 +398,8 @@ impl<P: Packet> Link<P> {
     }
 }
 
-/// When a shaper hands a merged packet to its network card: with its first segment, and the time of the other segments
-/// passes afterwards, as htb and tbf do.
+/// Returns the time at which a shaper hands a merged packet to its network card: with its first segment; the time of
+/// the other segments passes afterwards, as in htb and tbf.
 fn handed_over(start: Time, departure: Time, size: Bytes) -> Time {
     let duration = u128::from(departure.since(start).0);
     start + Span((duration * u128::from(size.0.min(MTU.0)) / u128::from(size.0.max(1))) as u64)

@@ -1,8 +1,8 @@
 //! Random loss.
 //!
-//! Bernoulli: each packet on its own. Gilbert-Elliott (E. N. Gilbert, "Capacity of a burst-noise channel", Bell System
-//! Technical Journal 39, 1960; E. O. Elliott, "Estimates of error rates for codes on burst-noise channels", ibid. 42,
-//! 1963):
+//! Bernoulli: each packet independently. Gilbert-Elliott (E. N. Gilbert, "Capacity of a burst-noise channel", Bell
+//! System Technical Journal 39, 1960; E. O. Elliott, "Estimates of error rates for codes on burst-noise channels",
+//! ibid. 42, 1963):
 //!
 //! ```text
 //!               p
@@ -15,7 +15,7 @@
 //! The link starts in the good state. Before each packet the state changes with probability `p` or `r`, then the packet
 //! is lost with the probability of the state it has now. In the long run the link is bad for `p / (p + r)` of the
 //! packets, and a stay in the bad state covers `1 / r` packets on average. netem's `gemodel` draws the loss first and
-//! changes the state after it, which shifts the states by one packet and leaves all these figures alone.
+//! changes the state after it, which shifts the states by one packet and does not change these figures.
 
 use crate::error::{LinkError, probability};
 use rand_core::Rng;
@@ -25,7 +25,7 @@ use thalweg_units::Probability;
 /// Decides which packets are lost.
 #[derive(Debug)]
 pub(crate) enum LossProcess {
-    /// None is, and no random number is drawn.
+    /// No packet is lost, and no random number is drawn.
     Off,
     Bernoulli(Probability),
     GilbertElliott {

@@ -4,7 +4,7 @@ use thalweg_units::Ecn;
 
 /// A packet that a link can carry.
 pub trait Packet: Clone {
-    /// A number that the packets of one flow share and those of others do not.
+    /// A number that identifies the flow of a packet.
     fn flow(&self) -> u64 {
         0
     }

@@ -16,7 +16,7 @@ pub(crate) struct Policer {
     size: u128,
     level: u128,
     filled_at: Time,
-    /// Whether it stands behind the capacity.
+    /// Whether it is behind the capacity.
     pub is_after: bool,
 }
 
@@ -32,7 +32,7 @@ impl Policer {
         }
     }
 
-    /// Whether a packet passes; if so, it takes its size out of the bucket.
+    /// Whether a packet passes; if so, its size is taken from the bucket.
     pub fn passes(&mut self, now: Time, size: Bytes) -> bool {
         let filled = self.rate_bps * u128::from(now.since(self.filled_at).0);
         self.level = self.level.saturating_add(filled).min(self.size);

@@ -40,7 +40,7 @@ impl<T: Copy> Series<T> {
     }
 }
 
-/// What a profile changes.
+/// The changes of a profile.
 #[derive(Debug, Default)]
 pub(crate) struct Profile {
     pub delay: Option<Series<Span>>,

@@ -2,12 +2,12 @@
 
 use thalweg_units::Span;
 
-/// Why a packet did not pass the link.
+/// Reason why a packet did not pass the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropCause {
     /// Lost at random.
     Random,
-    /// The policer's bucket did not hold it.
+    /// The policer's bucket had too few tokens.
     Policed,
     /// The queue's limit was reached.
     Full,
@@ -27,7 +27,7 @@ impl DropCause {
     }
 }
 
-/// What became of a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It has left the queue.
@@ -41,5 +41,5 @@ pub enum Fate {
     Dropped(DropCause),
 }
 
-/// What became of a packet, by its number among those that were offered, from 0. A copy has the number of its original.
+/// Fate of a packet, by its number among those that were offered, from 0. A copy has the number of its original.
 pub type Outcome = (u64, Fate);

@@ -5,15 +5,15 @@ use thalweg_units::{Bytes, Packets, Span};
 /// A link's counters at one moment. Packets and copies of packets are counted alike once they exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Packets given to `send`.
+    /// Packets passed to `send`.
     pub offered: Packets,
     /// Packets lost at random.
     pub lost: Packets,
     /// Copies made.
     pub duplicated: Packets,
-    /// Packets dropped by the queue discipline, for whatever reason.
+    /// Packets dropped by the queue discipline, for any reason.
     pub dropped: Packets,
-    /// Of these, packets dropped while the limit was not reached.
+    /// Of these, packets dropped below the limit.
     pub early: Packets,
     /// Packets dropped by the policer.
     pub policed: Packets,
@@ -38,8 +38,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Whether every packet is accounted for: what came in, copies included, was lost, dropped or delivered, or is
-    /// still here. Anything else is a defect of the link.
+    /// Whether every packet is accounted for: packets that entered, including copies, were lost, dropped or delivered,
+    /// or are still here. Otherwise the link has a bug.
     pub fn is_balanced(&self) -> bool {
         let accounted = self.lost + self.dropped + self.policed + self.thinned + self.delivered;
         self.offered + self.duplicated == accounted + self.backlog_packets + self.in_flight

@@ -1,9 +1,8 @@
-//! ACK thinning: of the plain acknowledgements of a flow, one in a number is forwarded.
+//! ACK thinning: one in N plain acknowledgements of a flow is forwarded.
 //!
 //! Modems and Wi-Fi access points drop acknowledgements that later ones replace (RFC 3449, section 5.2.1). The latest
 //! one is held until the number is reached, at most for [`HOLD`], so that the last acknowledgement of a transfer
-//! arrives. One that reports anything else (SACK, an ECN echo, a handshake) passes at once, and replaces the one that
-//! is held.
+//! arrives. One that reports anything else (SACK, an ECN echo, a handshake) passes at once, and replaces the held one.
 
 use crate::packet::Packet;
 use crate::queue::Item;
@@ -18,7 +17,7 @@ const HOLD: Span = Span::from_millis(5);
 pub(crate) struct Thinning<P> {
     ratio: u32,
     flows: BTreeMap<u64, Flow<P>>,
-    /// When held acknowledgements are due, with their flows and numbers, in order.
+    /// Due times of held acknowledgements, with their flows and numbers, in order.
     deadlines: VecDeque<(Time, u64, u64)>,
     holds: u64,
     held: u64,
@@ -66,7 +65,7 @@ impl<P: Packet> Thinning<P> {
         None
     }
 
-    /// When the next acknowledgement that is held is due; it may have been replaced since.
+    /// Returns the due time of the next held acknowledgement; it may have been replaced since.
     pub fn next_deadline(&self) -> Option<Time> {
         self.deadlines.front().map(|(at, ..)| *at)
     }

@@ -1,7 +1,7 @@
-//! Capacity: when packets leave the queue.
+//! Capacity: the times at which packets leave the queue.
 //!
-//! A capacity sends one packet at a time and knows its whole future, so that the end of a packet is computed once, when
-//! it begins: no event is needed when a rate changes or a trace offers an opportunity.
+//! A capacity sends one packet at a time and is known for all times, so that the end of a transmission is computed
+//! once, at its start: no event is needed when a rate changes or a trace offers an opportunity.
 
 mod steps;
 mod trace;
@@ -13,7 +13,7 @@ use thalweg_plan::plan;
 use thalweg_units::{Bytes, Time};
 use trace::Trace;
 
-/// What sends packets.
+/// The capacity, which sends packets.
 #[derive(Debug)]
 pub(crate) enum Capacity {
     Unlimited,
@@ -39,10 +39,10 @@ impl Capacity {
         }
     }
 
-    /// Begins to send a packet at `start`; returns when its last bit leaves, or nothing if it never does.
+    /// Starts to send a packet at `start`; returns the time at which its last bit leaves, or `None` if it never does.
     ///
-    /// `is_back_to_back` means that the packet waited for the previous one, which ended at `start`: what that one left
-    /// unused of its last nanosecond or opportunity is then not lost.
+    /// `is_back_to_back` means that the packet waited for the previous one, which ended at `start`: the unused part of
+    /// that packet's last nanosecond or opportunity is then not lost.
     pub fn send(&mut self, start: Time, is_back_to_back: bool, size: Bytes) -> Option<Time> {
         match self {
             Capacity::Unlimited => Some(start),
@@ -51,7 +51,7 @@ impl Capacity {
         }
     }
 
-    /// What it could have carried from 0 to `now`; nothing if it has no limit.
+    /// Returns the bytes that it could have carried from 0 to `now`; `None` if it is unlimited.
     pub fn bytes_until(&self, now: Time) -> Option<Bytes> {
         match self {
             Capacity::Unlimited => None,

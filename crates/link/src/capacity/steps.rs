@@ -4,8 +4,8 @@
 //! integrated from `t0` to `t1`, has reached `n`. If the rate changes meanwhile, the remaining bits go at the new rate;
 //! at rate 0 they wait for the next step, or forever after the last step.
 //!
-//! Ends are rounded up to a nanosecond. What the link carried in that last nanosecond beyond the packet's end is
-//! credited to the next one if it was waiting, so that ends of back-to-back packets are exact however many there are.
+//! Ends are rounded up to a nanosecond. The bits of that last nanosecond beyond the packet's end are credited to the
+//! next one if it was waiting, so that ends of back-to-back packets are exact for any number of packets.
 //!
 //! Work is counted in units of 1e-9 bit, because then one nanosecond at `r` bit/s is `r` units, an integer. 2^64 bytes
 //! are less than 2^97 units and 584 years at 2^64 bit/s are 2^128: 128 bits hold both.
@@ -20,7 +20,7 @@ const PER_BYTE: u128 = 8 * 1_000_000_000;
 #[derive(Debug)]
 pub(crate) struct Steps {
     phases: Box<[Phase]>,
-    /// After this they repeat; none: the last one lasts.
+    /// Period after which they repeat; `None`: the last one lasts.
     period: Option<Span>,
     /// Start of the repetition in which the latest packet ended.
     cycle: Time,
@@ -105,7 +105,7 @@ impl Steps {
         }
     }
 
-    /// The phase of an instant, and its end. Instants come in order.
+    /// Returns the phase of an instant, and its end. Instants come in order.
     fn phase_at(&mut self, now: Time) -> (Phase, Time) {
         loop {
             let next = self.phases.get(self.current + 1).map(|next| next.at);

@@ -26,7 +26,7 @@ pub(crate) struct Trace {
     period_ns: u64,
     /// Number, counted from 0 over all periods, of the next opportunity that no packet has used.
     next: u64,
-    /// Bytes left of the opportunity before it.
+    /// Remaining bytes of the previous opportunity.
     left_bytes: u64,
 }
 
@@ -82,14 +82,14 @@ impl Trace {
         self.time_of(self.next - 1)
     }
 
-    /// When opportunity number `number` is; nothing if that is beyond the end of time.
+    /// Returns the time of opportunity number `number`; `None` beyond the end of time.
     fn time_of(&self, number: u64) -> Option<Time> {
         let per_period = self.opportunities_ns.len() as u64;
         let begin_ns = (number / per_period).checked_mul(self.period_ns)?;
         begin_ns.checked_add(self.opportunities_ns[(number % per_period) as usize]).map(Time)
     }
 
-    /// How many opportunities there are from 0 to `now`, both included.
+    /// Returns the number of opportunities from 0 to `now`, both included.
     fn count_until(&self, now: Time) -> u64 {
         let within_ns = now.0 % self.period_ns;
         let within = self.opportunities_ns.partition_point(|&at_ns| at_ns <= within_ns) as u64;

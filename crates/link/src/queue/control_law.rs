@@ -36,12 +36,12 @@ pub(crate) struct Law {
 pub(crate) struct State {
     /// Drops since drop state began.
     count: u32,
-    /// `count` when drop state began.
+    /// `count` at the start of drop state.
     last_count: u32,
     is_dropping: bool,
     /// 65536 / sqrt(count), approximately.
     inverse_sqrt: u16,
-    /// When the sojourn time will have been above the target for an interval.
+    /// Time at which the sojourn time will have been above the target for an interval.
     first_above: Option<Time>,
     drop_next: Time,
 }
@@ -107,7 +107,7 @@ impl State {
         item
     }
 
-    /// Begins to drop, with the rate of the last time if that was recent (RFC 8289, section 5.5).
+    /// Starts to drop, with the previous rate if that was recent (RFC 8289, section 5.5).
     fn enter_dropping(&mut self, law: &Law, now: Time) {
         self.is_dropping = true;
         let drops_last_time = self.count.wrapping_sub(self.last_count);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use thalweg_plan::plan::Buffer;
 use thalweg_units::{Bytes, Packets};
 
-/// A queue that makes no decisions but the limit.
+/// A queue without decisions other than the limit.
 #[derive(Debug)]
 pub(crate) struct Fifo<P> {
     items: VecDeque<Item<P>>,

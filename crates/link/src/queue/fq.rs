@@ -35,7 +35,7 @@ pub(crate) struct Fq<P> {
 #[derive(Debug)]
 struct SubQueue<P> {
     items: Fifo<P>,
-    /// When it last became empty; `None` before its first packet.
+    /// Time at which it last became empty; `None` before its first packet.
     idle_since: Option<Time>,
 }
 

@@ -93,7 +93,7 @@ impl<P: Packet> FqCodel<P> {
             let index = self.rounds.next()?;
             let SubQueue { items, state } = &mut self.flows[index];
             let (packets, bytes) = (&mut self.packets, &mut self.bytes);
-            // As in Linux, the backlog that the control law sees is that of all sub-queues.
+            // As in Linux, the control law uses the backlog of all sub-queues.
             let item = state.pop(&self.law, now, tally, &mut || {
                 let item = items.pop()?;
                 *packets -= Packets(1);

@@ -3,7 +3,7 @@
 use crate::packet::Packet;
 use thalweg_units::{Bytes, Span, Time};
 
-/// A packet on its way, with what was decided about it when it was offered.
+/// A queued packet, with the decisions that were made when it was offered.
 #[derive(Debug)]
 pub(crate) struct Item<P> {
     pub packet: P,
@@ -12,7 +12,7 @@ pub(crate) struct Item<P> {
     pub number: u32,
     /// Whether this queue has marked it.
     pub is_marked: bool,
-    /// When it was offered to the queue.
+    /// Time at which it was offered to the queue.
     pub enqueued: Time,
     /// Added to the propagation delay, within the order of packets.
     pub jitter: Span,

@@ -1,9 +1,9 @@
-//! Queue disciplines: which packet is sent next, which is dropped, which is marked.
+//! Queue disciplines: the choice of packets that are sent, dropped or marked.
 //!
 //! A discipline is called when a packet arrives ([`Discipline::push`]) and when the capacity is free
-//! ([`Discipline::pop`]), each with the time. Timers of a discipline run within these calls: nothing else changes what
-//! they would compute. Each discipline has a file that cites the RFC section of each rule; where Linux differs, it does
-//! as Linux, and says so. To add one: a file here, a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
+//! ([`Discipline::pop`]), each with the time. Timers of a discipline run within these calls: nothing else affects their
+//! result. Each discipline has a file that cites the RFC section of each rule; where Linux differs, it follows Linux,
+//! and a comment states that. To add one: a file here, a variant of [`Discipline`] and of `thalweg_plan::plan::Queue`.
 
 mod codel;
 mod control_law;
@@ -48,7 +48,7 @@ pub(crate) enum Discipline<P> {
     Dualpi2(Box<Dualpi2<P>>),
 }
 
-/// Calls a method of whichever discipline it is, but of `Fifo`.
+/// Calls a method of any discipline except `Fifo`.
 macro_rules! of_discipline {
     ($self:expr, $fifo:pat => $of_fifo:expr, $queue:ident => $of_others:expr) => {
         match $self {
@@ -102,7 +102,7 @@ impl<P: Packet> Discipline<P> {
         })
     }
 
-    /// Offers an item. Returns whether it was taken; others may be dropped to make room for it.
+    /// Offers an item. Returns whether it was accepted; others may be dropped to make space for it.
     pub fn push(&mut self, now: Time, item: Item<P>, tally: &mut Tally) -> bool {
         of_discipline!(self,
             fifo => {
@@ -116,7 +116,7 @@ impl<P: Packet> Discipline<P> {
             queue => queue.push(now, item, tally))
     }
 
-    /// Removes the item that is to be sent next; drops and marks on the way.
+    /// Removes the item that is to be sent next; drops and marks items meanwhile.
     pub fn pop(&mut self, now: Time, tally: &mut Tally) -> Option<Item<P>> {
         of_discipline!(self, fifo => fifo.pop(), queue => queue.pop(now, tally))
     }

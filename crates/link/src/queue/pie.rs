@@ -99,7 +99,7 @@ impl Controller {
         false
     }
 
-    /// Whether the packet that arrives is to be dropped or marked (RFC 8033, sections 4.1 and 5.4).
+    /// Whether the arriving packet is to be dropped or marked (RFC 8033, sections 4.1 and 5.4).
     fn hits(&mut self, settings: &Settings, backlog: Bytes, dice: &mut Dice) -> bool {
         if self.burst_left > Span::ZERO {
             return false;
@@ -127,7 +127,7 @@ impl Controller {
         self.sum = 0.0;
     }
 
-    /// A packet has left the queue, with this much behind it.
+    /// A packet has left the queue, with this backlog behind it.
     pub fn note_departure(&mut self, now: Time, sojourn: Span, backlog: Bytes) {
         let since_last = self.last_departure.map_or(Span::ZERO, |last| now.since(last));
         self.last_departure = Some(now);
@@ -138,7 +138,7 @@ impl Controller {
     /// Follows the delay (RFC 8033, sections 4.2 and 5.5).
     pub fn update(&mut self, settings: &Settings, backlog: Bytes) {
         let (delay, before) = (self.delay, self.delay_before);
-        // The delay of a queue that is not empty is never zero: it is not known yet.
+        // The delay of a queue that is not empty is never zero: zero means that it is not known yet.
         let is_known = delay > Span::ZERO || backlog == Bytes::ZERO;
         let weight = self.weight();
         let deviation = delay.as_secs_f64() - settings.target.as_secs_f64();
@@ -163,7 +163,7 @@ impl Controller {
         self.delay_before = delay;
     }
 
-    /// Whether it is as it was at the start.
+    /// Whether its state is the initial one.
     pub fn is_idle(&self) -> bool {
         self.probability <= 0.0 && self.delay == Span::ZERO && self.delay_before == Span::ZERO
     }

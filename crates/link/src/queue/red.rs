@@ -25,13 +25,13 @@ pub(crate) struct Red<P> {
     probability: f64,
     /// Weight of a sample in the average.
     weight: f64,
-    /// How long an average packet takes at the rate of the link, in seconds.
+    /// Transmission time of an average packet at the rate of the link, in seconds.
     packet_time: f64,
     ecn: bool,
     average: f64,
     /// Packets since the last one that was hit; `None` before the average is between the thresholds.
     since_hit: Option<u64>,
-    /// Drawn after each hit: what `since_hit * (average - min)` must reach for the next.
+    /// Drawn after each hit: the value of `since_hit * (average - min)` at which the next one occurs.
     distance: f64,
     idle_since: Option<Time>,
     dice: Dice,

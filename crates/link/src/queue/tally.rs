@@ -1,4 +1,4 @@
-//! What all disciplines count, and how they read their limit.
+//! Counters of all disciplines, and the interpretation of their limit.
 
 use super::item::Item;
 use crate::packet::Packet;
@@ -9,13 +9,13 @@ use thalweg_units::{MTU, Packets};
 /// Packets that a discipline has dropped and marked so far.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Dropped, for whatever reason.
+    /// Dropped, for any reason.
     pub dropped: Packets,
-    /// Of these, dropped by the discipline's decision while the limit was not reached.
+    /// Of these, dropped by the discipline's decision below the limit.
     pub early: Packets,
     /// Marked CE.
     pub marked: Packets,
-    /// What became of packets, by number, since the log was last taken; `None`: not recorded.
+    /// Fates of packets, by number, since the log was last taken; `None`: not recorded.
     pub log: Option<Vec<(u32, Fate)>>,
 }
 
@@ -33,7 +33,7 @@ impl Tally {
         self.record(number, Fate::Dropped(DropCause::Early));
     }
 
-    /// Records what became of a packet.
+    /// Records the fate of a packet.
     #[inline]
     pub fn record(&mut self, number: u32, fate: Fate) {
         if let Some(log) = &mut self.log {

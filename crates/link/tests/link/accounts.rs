@@ -1,5 +1,5 @@
-//! What holds for every link and every sequence of calls: packets are accounted for, seeds decide, and the moment of a
-//! call does not matter.
+//! Invariants of every link and every sequence of calls: packets are accounted for, results depend only on seeds, and
+//! not on the times of calls.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, probability, rate, rng, run_until, steps, trace};
 use proptest::prelude::*;

@@ -1,5 +1,4 @@
-//! Queue disciplines against their specifications, with open-loop traffic: what is sent does not react to drops and
-//! marks.
+//! Queue disciplines against their specifications, with open-loop traffic, which does not react to drops and marks.
 
 use crate::common::{self, ms, plain, rate, rng};
 use std::collections::BTreeMap;
@@ -92,7 +91,7 @@ struct Result {
     /// Delays of the packets of each flow that arrived, in order.
     delays: BTreeMap<u64, Vec<Span>>,
     marked: BTreeMap<u64, u64>,
-    /// When each packet was dropped, to the next arrival.
+    /// Drop times, each at the next arrival.
     drops: Vec<Time>,
     stats: Stats,
 }
@@ -308,7 +307,7 @@ fn aggregated_packets_leave_together() {
     let config = plan::Link { aggregation: Some(aggregation), ..plain() };
     let offers = common::full_sized([0, ms(1), ms(2), ms(3), ms(4), ms(30)]);
     let outcome = common::carry(&config, None, 1, &offers);
-    // Four packets fill the first opportunity; the fifth waits for the next, the last opens one of its own.
+    // Four packets fill the first opportunity; the fifth waits for the next, the last schedules one of its own.
     let expected = [(10, 0), (10, 1), (10, 2), (10, 3), (20, 4), (40, 5)];
     assert_eq!(outcome.arrivals, expected.map(|(at_ms, number)| (ms(at_ms), number)));
 }

@@ -75,7 +75,7 @@ fn gilbert_elliott_bursts_last_one_over_r_packets() {
 
 #[test]
 fn gilbert_elliott_loses_in_each_state_by_its_own_ratio() {
-    // Once bad, for ever bad.
+    // The bad state is never left.
     assert!((loss_ratio(&lossy(gilbert_elliott(1.0, 0.0, 0.3, 0.0), 1)) - 0.3).abs() < 0.005);
     // Never bad.
     assert!((loss_ratio(&lossy(gilbert_elliott(0.0, 1.0, 1.0, 0.05), 1)) - 0.05).abs() < 0.002);
@@ -116,7 +116,7 @@ fn a_duplicate_may_be_dropped_when_its_original_was_not() {
     };
     let outcome = carry(&config, None, 1, &full_sized([0, ms(1)]));
     assert_eq!(outcome.sent, [Sent::Queued, Sent::Queued]);
-    // At 1 ms the first copy begins to be sent; the second packet fills the queue and its copy finds no room.
+    // At 1 ms the first copy starts to be sent; the second packet fills the queue and its copy is dropped.
     assert_eq!(outcome.order(), [0, 0, 1]);
 }
 

@@ -1,4 +1,4 @@
-//! Traces: when packets leave.
+//! Traces: departures of packets.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, trace};
 use proptest::prelude::*;

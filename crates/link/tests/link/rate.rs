@@ -1,4 +1,4 @@
-//! Rates: when packets leave.
+//! Rates: departures of packets.
 
 use crate::common::{self, Offer, carry, full_sized, ms, plain, rate, rng, steps};
 use proptest::prelude::*;

@@ -108,7 +108,7 @@ pub fn run_until(link: &mut Link<u64>, until: Time, arrivals: &mut Vec<(u64, u64
     }
 }
 
-/// Offers the packets and runs the link until it is empty or stands still.
+/// Offers the packets and runs the link until it is empty or blocked.
 pub fn carry(config: &plan::Link, trace_ms: Option<&[u64]>, seed: u64, offers: &[Offer]) -> Outcome {
     let mut link = link(config, trace_ms).expect("a configuration that can be");
     let mut rng = rng(seed);
