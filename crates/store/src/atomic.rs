@@ -4,17 +4,17 @@
 //! either the old state or the new one, also after a crash or a power failure.
 //!
 //! The renames are not synced: journaling file systems (ext4, XFS, btrfs) write them in order. A power failure may
-//! therefore undo the last ones, and their work is repeated; syncing would double the cost of a small experiment.
+//! therefore undo the last renames, and their work is repeated; syncing would double the cost of a small experiment.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How temporary names begin.
+/// Prefix of temporary names.
 const PREFIX: &str = ".tmp-";
 
-/// A file that does not have its name yet, open for writing. Dropped, it is removed.
+/// A file without its final name, open for writing. Dropping it removes the file.
 #[derive(Debug)]
 pub struct Pending {
     file: File,
@@ -23,7 +23,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Begins what is to become the file `target`.
+    /// Starts a file that will become `target`.
     ///
     /// # Errors
     /// It cannot be made.
@@ -32,8 +32,8 @@ impl Pending {
         loop {
             let number = COUNT.fetch_add(1, Ordering::Relaxed);
             let temporary = target.with_file_name(format!("{PREFIX}{}-{number}", std::process::id()));
-            // What another process has left under this name, or a link that another user has put there, is not written
-            // to.
+            // Does not write to a file that another process has left under this name, or to a link that another user
+            // has made.
             match OpenOptions::new().write(true).create_new(true).open(&temporary) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 file => return Ok(Pending { file: file?, temporary, target: target.to_owned() }),
@@ -41,30 +41,30 @@ impl Pending {
         }
     }
 
-    /// What is written so far goes here.
+    /// Returns the open file.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Where the file is to be.
+    /// Returns the final path.
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Where the file is until it has its name.
+    /// Returns the temporary path.
     pub fn path(&self) -> &Path {
         &self.temporary
     }
 
-    /// Brings what was written to the disk.
+    /// Syncs the file to disk.
     ///
     /// # Errors
-    /// The disk does not take it.
+    /// The disk rejects it.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Gives the file its name.
+    /// Gives the file its final name.
     ///
     /// # Errors
     /// The directory cannot be written.
@@ -86,7 +86,7 @@ impl Write for Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        // Nothing is left to be done if this fails: the next start removes what remains.
+        // If this fails, the next start removes the remains.
         let _ = fs::remove_file(&self.temporary);
     }
 }

@@ -1,8 +1,8 @@
 //! A column as the bytes of a row group.
 //!
-//! The parquet crate makes a compressor and a decompressor of its own for every column of every row group. To get their
-//! memory from the system takes longer than to compress some thousand rows. So pages leave the crate uncompressed, and
-//! each thread has one compressor. The bytes are the same.
+//! The parquet crate makes a separate compressor and decompressor for every column of every row group. Allocating their
+//! memory takes longer than compressing some thousand rows. So the crate writes uncompressed pages, and each thread
+//! compresses them with one compressor. The bytes are the same.
 
 use crate::column::{Cells, Column};
 use crate::repeats::Encoded;
@@ -54,7 +54,7 @@ pub fn encode(
     Ok(Encoded { bytes: bytes.into_inner()?.into(), written })
 }
 
-/// Compresses pages on their way.
+/// Compresses pages as they are written.
 struct Compressing<'a>(SerializedPageWriter<'a, Vec<u8>>);
 
 impl PageWriter for Compressing<'_> {

@@ -4,7 +4,7 @@ use parquet::data_type::ByteArray;
 use std::collections::HashMap;
 use thalweg_trace::{Kind, Value};
 
-/// A column that is cleared forgets its texts, too, if there were more: most that come are others then.
+/// Maximum number of texts that a column keeps when it is cleared: if there were more, most later ones differ.
 const MAX_TEXTS: usize = 256;
 
 /// The values of one column.
@@ -12,9 +12,9 @@ const MAX_TEXTS: usize = 256;
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// What it holds.
+    /// Kind of its values.
     pub kind: Kind,
-    /// Whether files have it.
+    /// Whether it is written to files.
     pub is_written: bool,
     /// Row by row, 1 if there is a value and 0 if not; nothing for a column that always has one.
     pub levels: Option<Vec<i16>>,
@@ -27,7 +27,7 @@ pub struct Column {
 /// Values by kind.
 #[derive(Debug)]
 pub enum Cells {
-    /// Unsigned integers: Parquet keeps them in the bits of signed ones.
+    /// Unsigned integers: Parquet stores them in the bits of signed ones.
     U64(Vec<i64>),
     F64(Vec<f64>),
     Bool(Vec<bool>),
@@ -54,7 +54,7 @@ impl Column {
     }
 
     /// Appends the value of another row.
-    // Inlined, the kind of the value is known where it comes from: of all this, two branches remain.
+    // Inlined, the kind of the value is known at the call: only two branches remain.
     #[inline(always)]
     pub fn push(&mut self, value: Value<'_>) {
         if self.holds_no_row() {
@@ -127,7 +127,7 @@ impl Column {
         self.blank_rows > 0
     }
 
-    /// Whether the rows so far, if there are any, have no values: these are counted only.
+    /// Whether no row so far has a value: such rows are only counted.
     #[inline]
     fn holds_no_row(&self) -> bool {
         self.levels.as_ref().is_some_and(Vec::is_empty)
@@ -146,7 +146,7 @@ impl Column {
         }
     }
 
-    /// Forgets the values, but not the room that they took.
+    /// Clears the values, but keeps their memory.
     pub fn clear(&mut self) {
         self.blank_rows = 0;
         if let Some(levels) = &mut self.levels {
@@ -161,13 +161,13 @@ impl Column {
     }
 }
 
-/// A value of another kind than the column's.
+/// A value whose kind differs from the column's.
 #[cold]
 fn refused(column: &str, value: Value<'_>) -> ! {
     panic!("column {column} cannot hold {value:?}")
 }
 
-/// Texts of a column, each kept once.
+/// Texts of a column, each stored once.
 #[derive(Debug, Default)]
 pub struct Texts {
     /// Every text that has occurred.
@@ -175,7 +175,7 @@ pub struct Texts {
     /// Row by row, the number of its text in `entries`.
     pub cells: Vec<u32>,
     numbers: HashMap<String, u32>,
-    /// For each entry, the one that came after it the last time.
+    /// For each entry, the entry that followed it last time.
     followers: Vec<u32>,
     last: u32,
 }
@@ -183,7 +183,7 @@ pub struct Texts {
 impl Texts {
     #[inline]
     fn push(&mut self, text: &str) {
-        // Texts repeat, alone or in turn: what came after the last text before usually does so again.
+        // Texts repeat, alone or alternately: the text that followed the last one before usually follows it again.
         let number = match self.followers.get(self.last as usize) {
             Some(&likely) if self.entries[likely as usize].data() == text.as_bytes() => likely,
             _ => self.number(text),

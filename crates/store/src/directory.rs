@@ -32,7 +32,7 @@ pub struct RunDirectory {
 impl RunDirectory {
     /// Creates the run directory of `run`, or resumes an existing one.
     ///
-    /// What dead processes left unfinished is removed first.
+    /// Unfinished files of dead processes are removed first.
     ///
     /// # Errors
     /// The directory belongs to another run, is being written by another process, or cannot be written.
@@ -58,7 +58,7 @@ impl RunDirectory {
         Ok(RunDirectory { path: path.to_owned(), run, present, journal, _lock: lock })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -73,7 +73,7 @@ impl RunDirectory {
         self.present.contains(id)
     }
 
-    /// Begins the tables of an experiment. `flows` lacks the `unused` columns.
+    /// Starts the tables of an experiment. `flows` lacks the `unused` columns.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -81,7 +81,7 @@ impl RunDirectory {
         Tables::create(&self.path, id, sweep, unused)
     }
 
-    /// Makes an empty folder for what an experiment's programs write, and returns it.
+    /// Makes an empty folder for the output of an experiment's programs, and returns its path.
     ///
     /// # Errors
     /// It cannot be made, or the one of an earlier attempt cannot be removed.
@@ -141,7 +141,7 @@ pub(crate) fn present(directory: &Path, run: &RunFile) -> Result<BTreeSet<Id>, E
     Ok(present)
 }
 
-/// A directory is ours if it has a run.json, or nothing but what an engine that died early leaves.
+/// A directory belongs to thalweg if it has a run.json, or only files that an engine leaves when it dies early.
 fn refuse_foreign_files(directory: &Path) -> Result<(), Error> {
     let failed = |source| Error::io(directory, directory, source);
     let mut foreign = None;

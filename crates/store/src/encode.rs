@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use thalweg_trace::Kind;
 
-/// A Parquet file that gets `columns`.
+/// Starts a Parquet file with `columns`.
 pub fn begin<W: Write + Send>(to: W, columns: &[Column]) -> io::Result<SerializedFileWriter<W>> {
     let written = columns.iter().filter(|column| column.is_written);
     let fields: Result<_, _> = written.map(|column| field(column).map(Arc::new)).collect();
@@ -29,7 +29,7 @@ pub fn begin<W: Write + Send>(to: W, columns: &[Column]) -> io::Result<Serialize
     SerializedFileWriter::new(to, schema, Arc::new(properties(columns))).map_err(io_error)
 }
 
-/// Writes what `columns` hold as a row group, its rows in the given order.
+/// Writes the content of `columns` as a row group, its rows in the given order.
 pub fn write_group<W: Write + Send>(
     file: &mut SerializedFileWriter<W>,
     columns: &[Column],

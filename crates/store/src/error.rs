@@ -4,7 +4,7 @@ use crate::shortage::Shortage;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a run directory cannot be used.
+/// Reason why a run directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: found {}, expected {}", self.place(), self.found(), self.expected())]
 #[non_exhaustive]
@@ -20,18 +20,18 @@ pub enum Error {
     OtherRun {
         /// The run directory.
         directory: PathBuf,
-        /// What it holds.
+        /// Actual value.
         found: String,
-        /// What it should hold.
+        /// Expected value.
         expected: String,
     },
     /// A directory to be merged is of another plan, engine or version than the first.
     OtherPart {
         /// The run directory.
         directory: PathBuf,
-        /// What it holds.
+        /// Actual value.
         found: String,
-        /// What it should hold.
+        /// Expected value.
         expected: String,
     },
     /// It has no `run.json`, but other files.
@@ -41,11 +41,11 @@ pub enum Error {
         /// Name of one of the files.
         file: String,
     },
-    /// Its `run.json` cannot be understood.
+    /// Its `run.json` is invalid.
     BadRunFile {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The error.
         why: String,
     },
     /// A resource is used up: the disk, open files, memory.
@@ -57,7 +57,7 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
-    /// The system does not let us read or write.
+    /// The system refuses to read or write.
     Io {
         /// The file or directory.
         path: PathBuf,
@@ -67,7 +67,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes an error of the system's, for a file below the run directory `directory`.
+    /// Makes an error of the system, for a file below the run directory `directory`.
     pub(crate) fn io(directory: &Path, path: &Path, source: io::Error) -> Error {
         match Shortage::of(&source) {
             Some(shortage) => Error::Shortage { directory: directory.to_owned(), shortage, source },
@@ -99,7 +99,7 @@ impl Error {
         }
     }
 
-    /// What was found.
+    /// Returns the actual state.
     pub fn found(&self) -> String {
         match self {
             Error::Busy { pid: Some(pid), .. } => format!("process {pid} writing this run directory"),
@@ -112,7 +112,7 @@ impl Error {
         }
     }
 
-    /// What was expected instead.
+    /// Returns the expected state.
     pub fn expected(&self) -> String {
         match self {
             Error::Busy { .. } => "one engine at a time".to_owned(),
@@ -124,7 +124,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns the remedy.
     pub fn hint(&self) -> String {
         let place = self.place();
         match self {

@@ -1,7 +1,7 @@
 //! The journal of a run: `events.jsonl`.
 //!
-//! Lines are only ever appended, each with one write, so that a reader may follow the file. A line that a crash or a
-//! full disk tore apart is removed: at once if we live to see it, else at the next start.
+//! Lines are only ever appended, each with one write, so that a reader may follow the file. An incomplete line after a
+//! crash or on a full disk is removed: at once if the process still runs, else at the next start.
 
 use crate::error::Error;
 use serde::Serialize;
@@ -78,7 +78,7 @@ pub fn read_lines(directory: &Path) -> Result<Vec<String>, Error> {
     }
 }
 
-/// Where the last complete line ends, in bytes.
+/// Returns the end of the last complete line, in bytes.
 fn end_of_last_line(file: &mut File) -> io::Result<u64> {
     const BLOCK: u64 = 4096;
     let mut end = file.metadata()?.len();

@@ -9,18 +9,18 @@ use thalweg_trace::{FlowRow, PacketRow, QueueRow, Row, SampleRow, StateRow};
 pub(crate) const TABLES: [&str; 4] =
     [SampleRow::TABLE.name, StateRow::TABLE.name, QueueRow::TABLE.name, FlowRow::TABLE.name];
 
-/// What only experiments with recorded packets have: the table `packets`, and the same as a capture.
+/// Files of experiments with recorded packets: the table `packets`, and the capture.
 pub(crate) fn recorded_paths(directory: &Path, id: &Id) -> [PathBuf; 2] {
     let folder = recorded_folder(directory);
     [folder.join(format!("{id}.parquet")), folder.join(format!("{id}.pcapng"))]
 }
 
-/// Where recorded packets are; it is not there in most run directories.
+/// Folder of recorded packets, which most run directories lack.
 pub(crate) fn recorded_folder(directory: &Path) -> PathBuf {
     directory.join(PacketRow::TABLE.name)
 }
 
-/// Where what an experiment's programs wrote is; it is not there in most run directories.
+/// Folder of the output of an experiment's programs, which most run directories lack.
 pub(crate) fn programs_folder(directory: &Path, id: &Id) -> PathBuf {
     directory.join("programs").join(id.as_str())
 }

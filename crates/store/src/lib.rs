@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! run.json              the plan, the engine and the host: written once            run_file
-//! events.jsonl          what happened, a line each: append-only                    journal
+//! events.jsonl          events, a line each: append-only                    journal
 //! flows/<id>.parquet    one file per experiment and table: complete or absent      tables, table_file, atomic
 //! samples/ state/ queue/
 //! packets/              where packets are recorded: a table and a capture each     tables
-//! commands.log          what engines did to the machine: append-only               directory
+//! commands.log          commands that engines ran on the machine: append-only               directory
 //! .lock                 held by the one engine that may write                      lock
 //! ```
 //!

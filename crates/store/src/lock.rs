@@ -10,7 +10,7 @@ use std::path::Path;
 /// Name of the lock file. The file stays when the lock is released.
 pub const FILE: &str = ".lock";
 
-/// The right to write a directory. The system takes it back when the process ends, however it ends.
+/// The right to write a directory. The system releases it when the process ends for any reason.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -20,11 +20,11 @@ impl Lock {
     /// Takes the lock of `directory`, or returns its owner.
     ///
     /// # Errors
-    /// Another process has it ([`Error::Busy`]), or the directory cannot be written.
+    /// Another process holds it ([`Error::Busy`]), or the directory cannot be written.
     pub fn take(directory: &Path) -> Result<Lock, Error> {
         let path = directory.join(FILE);
         let failed = |source| Error::io(directory, &path, source);
-        // A link that another user has put there is not followed: the file is written below.
+        // A link that another user has made is not followed: the file is written below.
         let no_follow = OFlags::NOFOLLOW.bits() as i32;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).custom_flags(no_follow);

@@ -14,12 +14,12 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a merge has done.
+/// Result of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Merged {
     /// Experiments of the plan.
     pub experiments: usize,
-    /// Experiments that were taken over now.
+    /// Experiments that were copied now.
     pub copied: usize,
     /// Experiments that were in `out` before.
     pub present: usize,
@@ -36,9 +36,9 @@ struct Note<'a> {
     host: &'a Host,
 }
 
-/// Joins the run directories `parts` in `out`, which is made if it is not there. Of an experiment that several have,
-/// the first counts. Lines of their journals that `out` does not have yet are appended, sorted by time; so is what
-/// those that gave something did to their machines.
+/// Merges the run directories `parts` into `out`, which is created if missing. If several have an experiment, the first
+/// one is used. Lines of their journals that `out` lacks are appended, sorted by time; so are the logged commands of
+/// the parts that contributed.
 ///
 /// # Errors
 /// The directories are not of the same plan, engine and version, or cannot be read or written.
@@ -111,7 +111,7 @@ fn copy(target: &RunDirectory, part: &Path, id: &Id) -> Result<(), Error> {
     publish(target.path(), id, files)
 }
 
-/// Copies what programs wrote: plain files and folders.
+/// Copies the output of programs: plain files and folders.
 fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
@@ -126,7 +126,7 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Appends what the engine did to the part's machine, unless it is there already.
+/// Appends the commands that the engine ran on the part's machine, unless they are there already.
 fn copy_commands(target: &RunDirectory, part: &Path) -> Result<(), Error> {
     let read = |directory: &Path| {
         let path = directory.join(COMMANDS);

@@ -1,8 +1,8 @@
 //! The rows of a group in the order of their keys.
 //!
-//! Rows arrive by time, all connections in turn. Next to each other, the rows of one connection take half the room on
-//! the disk. Within a group few bits of the keys differ: they are packed into one integer per row, together with the
-//! row's number, and a radix sort takes a few passes over these integers and no comparison.
+//! Rows arrive by time, with all connections interleaved. Grouped by connection, they take half the disk space. Within
+//! a group few bits of the keys differ: they are packed into one integer per row, together with the row's number, and a
+//! radix sort takes a few passes over these integers and no comparison.
 
 use crate::column::{Cells, Column};
 
@@ -40,9 +40,9 @@ pub fn by_keys<'a>(keys: impl DoubleEndedIterator<Item = &'a Column>, rows: usiz
 struct Sorter {
     /// The order by the keys that are sorted already.
     order: Vec<u32>,
-    /// For each place in `order`: bits of keys that are not sorted yet, above the place itself.
+    /// For each index in `order`: bits of keys that are not sorted yet, above the index itself.
     packed: Vec<u64>,
-    /// Bits of a place.
+    /// Bits of an index.
     place_bits: u32,
     /// Bits of `packed` in use.
     width: u32,
@@ -110,7 +110,7 @@ fn deal(packed: &[u64], dealt: &mut [u64], shift: u32) {
     }
 }
 
-/// How many bits a number takes.
+/// Returns the number of bits of a number.
 fn bits(number: u64) -> u32 {
     u64::BITS - number.leading_zeros()
 }

@@ -6,19 +6,18 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// How the process of `thalweg-engine` or `thalweg-agent` ends. The codes are those of `thalweg`
-/// (docs/reference/exit-codes.md).
+/// Exit status of `thalweg-engine` or `thalweg-agent`. The codes are those of `thalweg` (docs/reference/exit-codes.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All that was asked for is done.
+    /// Everything requested is done.
     Finished,
-    /// Something was tried and failed: an experiment, for one.
+    /// Something failed, for example an experiment.
     Failed,
     /// The command line is wrong, or a file that it names; or a run directory is of another plan.
     Refused,
     /// A run directory cannot be written.
     NotWritable,
-    /// Something is missing on this machine.
+    /// A requirement is missing on this machine.
     Missing,
     /// A resource is used up (open files, processes, memory): the same command can succeed later.
     Exhausted,
@@ -41,25 +40,25 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command stopped, in words for the user.
+/// The reason why a command stopped, as text for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// How the process ends.
+    /// Exit status of the process.
     pub exit: Exit,
     /// Short name, always the same for the same kind of problem.
     pub code: &'static str,
     /// File, flag or part of the machine.
     pub place: String,
-    /// What was found there.
+    /// Actual state.
     pub found: String,
-    /// What was expected.
+    /// Expected state.
     pub expected: String,
-    /// What to do about it.
+    /// Remedy.
     pub hint: String,
 }
 
 impl Problem {
-    /// Something was tried and failed.
+    /// Something failed.
     pub fn failed(code: &'static str, place: &str, found: impl fmt::Display, expected: &str, hint: &str) -> Problem {
         Problem::new(Exit::Failed, code, place, found, expected, hint)
     }
@@ -74,12 +73,12 @@ impl Problem {
         Problem::new(Exit::Exhausted, shortage.code(), place, found, expected, shortage.hint())
     }
 
-    /// Something is missing on this machine.
+    /// A requirement is missing on this machine.
     pub fn missing(code: &'static str, place: &str, found: impl fmt::Display, expected: &str, hint: &str) -> Problem {
         Problem::new(Exit::Missing, code, place, found, expected, hint)
     }
 
-    /// The problem in a sentence, without what to do about it.
+    /// Returns the problem as a sentence, without the remedy.
     pub fn sentence(&self) -> String {
         format!("{}: found {}, expected {}", self.place, self.found, self.expected)
     }
@@ -92,7 +91,7 @@ impl Problem {
         expected: &str,
         hint: &str,
     ) -> Problem {
-        // libbpf's errors name their cause in this form alone.
+        // libbpf's errors include their cause only in this format.
         let (place, found) = (place.to_owned(), format!("{found:#}"));
         let (expected, hint) = (expected.to_owned(), hint.to_owned());
         let problem = Problem { exit, code, place, found, expected, hint };

@@ -7,13 +7,13 @@ use crate::layout::{TABLES, recorded_paths, table_path};
 use std::fs;
 use std::path::Path;
 
-/// Renames the files of an experiment, in the order of [`TABLES`], into place. They are on the disk already.
+/// Renames the files of an experiment, in the order of [`TABLES`], into place. They are already on disk.
 pub(crate) fn publish(directory: &Path, id: &Id, files: impl IntoIterator<Item = Pending>) -> Result<(), Error> {
     files.into_iter().try_for_each(|file| {
         let path = file.target().to_owned();
         file.publish().map_err(|source| {
             for table in TABLES {
-                // The first error is the one to report; what stays is removed at the next start.
+                // The first error is reported; remaining files are removed at the next start.
                 let _ = fs::remove_file(table_path(directory, table, id));
             }
             for path in recorded_paths(directory, id) {

@@ -1,7 +1,7 @@
 //! Columns in which all rows of a group have the same value, or none has one: encoded once, and copied from then on.
 //!
-//! Half of the columns of records are so: the name of the machine, what a path without loss has lost. A column
-//! takes as long to encode whatever is in it. The bytes are the same either way.
+//! This holds for half of the columns of records, for example the name of the machine, or losses on a path without
+//! loss. Encoding such a column takes as long as any other. The bytes are the same either way.
 
 use crate::column::{Cells, Column};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use std::collections::HashMap;
 /// Maximum number of remembered columns.
 const MAX_COLUMNS: usize = 256;
 
-/// What was encoded, by the names of columns.
+/// Encoded columns, by name.
 #[derive(Debug, Default)]
 pub struct Repeats(HashMap<String, Repeat>);
 
@@ -22,7 +22,7 @@ pub struct Repeats(HashMap<String, Repeat>);
 struct Repeat {
     rows: usize,
     value: Option<Single>,
-    /// Not before it has come a second time.
+    /// Set when the value occurs for the second time.
     encoded: Option<Encoded>,
 }
 
@@ -31,7 +31,7 @@ struct Repeat {
 pub struct Encoded {
     /// The bytes.
     pub bytes: Bytes,
-    /// What they are.
+    /// Metadata of the encoded column.
     pub written: ColumnCloseResult,
 }
 
@@ -39,7 +39,7 @@ pub struct Encoded {
 #[derive(Debug, PartialEq)]
 enum Single {
     U64(i64),
-    /// As bits: no number is unlike itself.
+    /// As bits, so that every number equals itself.
     F64(u64),
     Bool(bool),
     Text(ByteArray),

@@ -11,7 +11,7 @@ use thalweg_trace::{Columns, Kind, Row, Value};
 #[derive(Debug)]
 pub struct Rows<R> {
     pub(crate) columns: Vec<Column>,
-    /// What every row has behind its own values.
+    /// Constant values that every row has after its own.
     constants: Vec<SweepValue>,
     pub(crate) count: usize,
     of: PhantomData<fn(R)>,
@@ -24,7 +24,7 @@ impl<R: Row> Default for Rows<R> {
 }
 
 impl<R: Row> Rows<R> {
-    /// No rows yet. Besides the table's own columns there is one for each constant.
+    /// Makes an empty set of rows, with a column for each constant in addition to the table's own.
     pub(crate) fn with(constants: &BTreeMap<String, SweepValue>) -> Rows<R> {
         let own = R::TABLE.columns.iter().map(|column| Column::new(column.name, column.kind, column.is_optional));
         let constant = constants.iter().map(|(name, value)| Column::new(name, kind(value), false));
@@ -32,7 +32,7 @@ impl<R: Row> Rows<R> {
         Rows { columns, constants: constants.values().cloned().collect(), count: 0, of: PhantomData }
     }
 
-    /// Leaves a column out of files.
+    /// Excludes a column from files.
     pub(crate) fn leave_out(&mut self, name: &str) {
         for column in self.columns.iter_mut().filter(|column| column.name == name) {
             column.is_written = false;
@@ -58,7 +58,7 @@ impl<R: Row> Rows<R> {
         self.count += rows.len();
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.count
     }
@@ -68,7 +68,7 @@ impl<R: Row> Rows<R> {
         self.count == 0
     }
 
-    /// Forgets the rows, but not the room that they took, nor a few texts that have occurred.
+    /// Clears the rows, but keeps their memory and a few texts.
     pub fn clear(&mut self) {
         self.columns.iter_mut().for_each(Column::clear);
         self.count = 0;

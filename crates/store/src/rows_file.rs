@@ -12,7 +12,7 @@ use std::marker::PhantomData;
 use std::path::Path;
 use thalweg_trace::Row;
 
-/// A file of rows, being written. Dropped, it leaves nothing behind.
+/// A file of rows, open for writing. Dropping it removes the file.
 #[derive(Debug)]
 pub struct RowsFile<R> {
     pending: Pending,
@@ -22,7 +22,7 @@ pub struct RowsFile<R> {
 }
 
 impl<R: Row> RowsFile<R> {
-    /// Begins what is to become the file `target`, for rows that have the columns of `like`.
+    /// Starts a file that will become `target`, for rows with the columns of `like`.
     ///
     /// # Errors
     /// The file cannot be made.
@@ -40,7 +40,7 @@ impl<R: Row> RowsFile<R> {
         self.write_beside(rows, &mut Repeats::default())
     }
 
-    /// Likewise, for who writes many groups: what `repeats` itself from one to the next is encoded once.
+    /// Like the above, for many groups: columns in `repeats` that recur from group to group are encoded once.
     ///
     /// # Errors
     /// They cannot be written.
@@ -48,8 +48,7 @@ impl<R: Row> RowsFile<R> {
         encode::write_group(&mut self.file, &rows.columns, &rows.order(), repeats)
     }
 
-    /// Appends a row group of another file as it is. That takes hardly any time: nothing of it is read as rows, or
-    /// written anew.
+    /// Copies a row group of another file unchanged. That is fast, since nothing is decoded or encoded.
     ///
     /// # Errors
     /// It cannot be read or written.

@@ -1,4 +1,4 @@
-//! `run.json`: what ran, on what. Written once.
+//! `run.json`: the experiment's plan, program and machine. Written once.
 
 use crate::atomic::Pending;
 use crate::error::Error;
@@ -30,7 +30,7 @@ pub struct RunFile {
     pub host: Host,
     /// When the directory was made, RFC 3339.
     pub created: String,
-    /// The command that was given, word by word, if it is known.
+    /// The user's command, as a list of words, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
 }
@@ -118,8 +118,8 @@ impl RunFile {
         write().map_err(|source| Error::io(directory, &path, source))
     }
 
-    /// How this run differs from `other` so that the two cannot share a directory: what this is, and what it would have
-    /// to be.
+    /// Returns the difference between this run and `other` because of which they cannot share a directory: the actual
+    /// and the expected value.
     pub(crate) fn difference(&self, other: &RunFile) -> Option<(String, String)> {
         let both = |describe: &dyn Fn(&RunFile) -> String| Some((describe(self), describe(other)));
         if self.format != other.format {

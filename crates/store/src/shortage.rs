@@ -28,15 +28,15 @@ pub enum Shortage {
 pub fn raise_open_files() -> Option<u64> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // The limit stays what it was where this fails.
+    // If this fails, the limit stays unchanged.
     let _ = setrlimit(Resource::Nofile, limit);
     getrlimit(Resource::Nofile).current
 }
 
 impl Shortage {
-    /// The shortage that an error of the system reports; `None` for any other error.
+    /// Returns the shortage that an error of the system indicates; `None` for any other error.
     ///
-    /// `EAGAIN` counts as a shortage of processes: a socket that would block must be handled before this is asked.
+    /// `EAGAIN` counts as a shortage of processes: a socket that would block must be handled before this is called.
     ///
     /// ```
     /// # use std::io::Error;
@@ -69,7 +69,7 @@ impl Shortage {
         }
     }
 
-    /// What was found: a phrase to stand behind "found".
+    /// Returns the actual state: a phrase to follow "found".
     pub fn what(self) -> &'static str {
         match self {
             Shortage::Descriptors => "as many open files as this process may have",
@@ -81,7 +81,7 @@ impl Shortage {
         }
     }
 
-    /// What to type or to change.
+    /// Returns what to type or to change.
     pub fn hint(self) -> &'static str {
         match self {
             Shortage::Descriptors => "raise the limit: ulimit -n 4096, or LimitNOFILE=4096 in a systemd unit",

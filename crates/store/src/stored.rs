@@ -45,12 +45,12 @@ impl<R: Row> StoredRows<R> {
         }
     }
 
-    /// How many row groups it has.
+    /// Returns the number of row groups.
     pub fn groups(&self) -> usize {
         self.reader.num_row_groups()
     }
 
-    /// How many rows a row group has.
+    /// Returns the number of rows in a row group.
     pub fn rows(&self, group: usize) -> usize {
         usize::try_from(self.group(group).num_rows()).unwrap_or(0)
     }
@@ -100,7 +100,7 @@ impl<R: Row> StoredRows<R> {
     }
 }
 
-/// How values of a kind are kept.
+/// Physical type of a kind.
 fn physical(kind: Kind) -> Physical {
     match kind {
         Kind::U64 => Physical::INT64,

@@ -1,4 +1,4 @@
-//! A table of one experiment while it is written: whole row groups are in its file already, the last rows in memory.
+//! A table of one experiment while it is written: complete row groups are in its file, the last rows in memory.
 
 use crate::atomic::Pending;
 use crate::repeats::Repeats;
@@ -20,7 +20,7 @@ const BATCH_ROWS: usize = 128;
 #[derive(Debug)]
 pub struct TableFile<R> {
     file: RowsFile<R>,
-    /// What is not written yet, column by column.
+    /// Rows that are not written yet, by column.
     rows: Rows<R>,
     /// The rows after those.
     batch: Vec<R>,
@@ -29,8 +29,8 @@ pub struct TableFile<R> {
 }
 
 impl<R: Row> TableFile<R> {
-    /// Begins what is to become the file `target`. Besides the table's own columns it gets one for each constant; the
-    /// columns `without` are left out.
+    /// Starts a file that will become `target`. It has a column for each constant in addition to the table's own; the
+    /// columns `without` are excluded.
     pub fn create(
         target: &Path,
         constants: &BTreeMap<String, SweepValue>,
@@ -56,7 +56,7 @@ impl<R: Row> TableFile<R> {
         self.rows.len() + self.batch.len()
     }
 
-    /// Writes what is left, and brings the file to the disk.
+    /// Writes the remaining rows, and syncs the file to disk.
     pub fn finish(mut self) -> io::Result<Pending> {
         self.flush_batch();
         if !self.rows.is_empty() {

@@ -30,7 +30,7 @@ pub struct Tables<'a> {
     capture: Option<Pending>,
 }
 
-/// Whether the tables of an experiment can still be written. It can be asked while they take rows.
+/// Whether the tables of an experiment can still be written. It can be queried while they take rows.
 #[derive(Clone, Debug, Default)]
 pub struct Health(Rc<RefCell<Option<Error>>>);
 
@@ -46,7 +46,7 @@ impl Health {
 }
 
 impl<'a> Tables<'a> {
-    /// Begins the files. `flows` gets a column for every key of the sweep; `flows` and `samples` lack the `unused`
+    /// Starts the files. `flows` gets a column for every key of the sweep; `flows` and `samples` lack the `unused`
     /// columns.
     pub(crate) fn create(
         directory: &'a Path,
@@ -67,7 +67,7 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// Lets others see whether rows can be written.
+    /// Returns a handle that shows whether rows can be written.
     pub fn health(&self) -> Health {
         self.place.health.clone()
     }
@@ -79,7 +79,7 @@ impl<'a> Tables<'a> {
         packets + samples.rows_in_memory() + state.rows_in_memory() + queue.rows_in_memory() + flows.rows_in_memory()
     }
 
-    /// Begins the table of the experiment's packets. Without this, their rows are dropped.
+    /// Starts the table of the experiment's packets. Without this, their rows are dropped.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -92,7 +92,7 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// Begins the capture of the experiment's packets; returns its path. The file is renamed together with the tables.
+    /// Starts the capture of the experiment's packets; returns its path. The file is renamed together with the tables.
     /// Call it after [`Tables::begin_packets`], which makes the folder.
     ///
     /// # Errors
@@ -104,10 +104,10 @@ impl<'a> Tables<'a> {
         Ok(self.capture.insert(pending).path())
     }
 
-    /// The experiment has ended: it is complete once this returns, and not there at all if this fails.
+    /// Ends the experiment: it is complete once this returns, and absent if this fails.
     ///
     /// # Errors
-    /// Something cannot be written, now or when a row came.
+    /// Something could not be written, now or when a row arrived.
     pub fn commit(self) -> Result<(), Error> {
         let Tables { place, samples, state, queue, flows, packets, capture } = self;
         place.health.check()?;

@@ -1,7 +1,7 @@
 //! Texts that come in long runs, such as the name of a flow, encoded as runs.
 //!
-//! The parquet crate hashes, compares and counts the references of every single value. Here each text is looked at once
-//! per run. What is written is ordinary: a dictionary page and a data page of run-length encoded indices.
+//! The parquet crate hashes, compares and counts the references of every single value. This module processes each text
+//! once per run. The output is standard: a dictionary page and a data page of run-length encoded indices.
 //!
 //! Source: <https://parquet.apache.org/docs/file-format/data-pages/encodings/> ("Dictionary Encoding", "Run Length
 //! Encoding").
@@ -19,7 +19,7 @@ use parquet::file::statistics::{Statistics, ValueStatistics};
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-/// Runs must be this long on average, or packed indices would take less space.
+/// Minimum mean length of runs; for shorter ones packed indices take less space.
 const MIN_RUN_ROWS: usize = 8;
 
 /// Longer texts have shortened statistics, which are left to the parquet crate.
@@ -27,7 +27,7 @@ const MAX_TEXT_BYTES: usize = 64;
 
 /// The texts of a column in the order of the rows, run by run.
 struct Runs<'a> {
-    /// The different texts, in the order in which they come.
+    /// The distinct texts, in order of occurrence.
     dictionary: Vec<&'a ByteArray>,
     /// Index of the text in the dictionary, and the number of rows.
     runs: Vec<(u32, u64)>,

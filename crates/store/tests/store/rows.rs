@@ -1,4 +1,4 @@
-//! Rows in files of their own, outside of run directories.
+//! Rows in separate files, outside of run directories.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn rows_pushed_in_a_batch_are_written_like_rows_pushed_one_by_one() {
     write(&first, &one_by_one);
     write(&second, &together);
     assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(&second).unwrap());
-    // What is cleared is as new, however many texts there were.
+    // A cleared column behaves like a new one, for any number of texts.
     let others: Vec<RecordRow> =
         (0..1000).map(|number| RecordRow { cc: Some(format!("cc{number}").into()), ..record(number, None) }).collect();
     together.push_all(&others);

@@ -214,7 +214,7 @@ pub fn commit_recorded(
     tables.commit()
 }
 
-/// Every file below a directory, sorted, but for the lock.
+/// Returns every file below a directory, sorted, except the lock.
 pub fn files(directory: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory).unwrap() {
