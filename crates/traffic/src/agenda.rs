@@ -32,7 +32,7 @@ pub struct Agenda {
 #[derive(Debug)]
 struct RunningApp {
     application: Application,
-    /// What the engine calls each of its connections.
+    /// The engine's ids of its connections.
     connections: Vec<usize>,
 }
 
@@ -43,16 +43,17 @@ pub struct Opening {
     pub flow: usize,
     /// Number of the connection within the copy.
     pub number: u64,
-    /// What its first transfer carries; none: without end.
+    /// Size of its first transfer; `None`: unlimited.
     pub size: Option<Bytes>,
     /// Seed of the connection's own random numbers.
     pub seed: u64,
-    /// When the series opens the next one, if that does not depend on this one's end.
+    /// Time at which the series opens the next one, if that does not depend on this one's end.
     pub next: Option<Time>,
 }
 
 impl Agenda {
-    /// Nothing has been opened. `streams` are those of the experiment's series; `is_ours` selects flows by their index.
+    /// Starts with no connection opened. `streams` are those of the experiment's series; `is_ours` selects flows by
+    /// their index.
     pub fn new(experiment: &Experiment, streams: Vec<Stream>, is_ours: impl Fn(usize) -> bool) -> Agenda {
         Agenda {
             flows: experiment.flows.clone(),
@@ -91,7 +92,7 @@ impl Agenda {
         Some(Opening { flow: series.flow, number, size, seed, next })
     }
 
-    /// Asks a series' application what to send at `now`; `None` if the series has none, or is closed.
+    /// Returns the messages of a series' application at `now`; `None` if the series has none, or is closed.
     pub fn wake(&mut self, index: usize, now: Time) -> Option<Wake> {
         let series = &mut self.series[index];
         let Load::App { app } = &self.flows[series.flow].load else { return None };
@@ -117,7 +118,7 @@ impl Agenda {
         (number, series.next_seed())
     }
 
-    /// What the engine calls the connections that a series' application has opened, by their number.
+    /// Returns the engine's ids of the connections that a series' application has opened, by their number.
     pub fn app_connections(&self, index: usize) -> &[usize] {
         self.apps.get(&index).map_or(&[], |running| &running.connections)
     }

@@ -1,8 +1,8 @@
-//! UDP sources: a packet of the path's MTU in every interval of the rate, whatever happens to it.
+//! UDP sources: a packet of the path's MTU in every interval of the rate, independent of losses.
 //!
-//! A packet leaves at a random moment of its interval. Packets at exactly equal distances would fall into step with the
-//! packets that leave the bottleneck, and take each place in the queue the instant it is free: the phase effect of
-//! drop-tail queues (Floyd and Jacobson, 1992), which no real path is regular enough for.
+//! A packet leaves at a random moment of its interval. Packets at exactly equal distances would synchronize with
+//! departures from the bottleneck, and take each slot of the queue the instant it is free: the phase effect of
+//! drop-tail queues (Floyd and Jacobson, 1992), for which real paths are not regular enough.
 
 use crate::streams::{self, Stream};
 use thalweg_plan::plan::Background;
@@ -12,7 +12,7 @@ use thalweg_units::{MTU, Time};
 #[derive(Clone, Debug)]
 pub struct Source {
     config: Background,
-    /// Packets whose departure was fixed.
+    /// Number of packets whose departure is fixed.
     planned: u64,
     stream: Stream,
 }
@@ -23,7 +23,7 @@ impl Source {
         Source { config: config.clone(), planned: 0, stream }
     }
 
-    /// When the next packet leaves; none: the source has stopped. Each call is for another packet.
+    /// Returns the departure of the next packet; `None`: the source has stopped. Each call advances to another packet.
     pub fn next_departure(&mut self) -> Option<Time> {
         let begin = self.interval_start(self.planned)?;
         let end = self.interval_start(self.planned + 1)?;

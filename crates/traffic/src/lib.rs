@@ -1,12 +1,12 @@
-//! What hosts want of the network: when connections open, what they carry, when UDP packets leave.
+//! The traffic of hosts: times at which connections open, their transfers, and departures of UDP packets.
 //!
-//! The simulator and the generator on real hosts both ask here, with the same seed, so that the same experiment opens
-//! its connections at the same random moments on every engine. Nothing here reads a clock.
+//! The simulator and the generator on real hosts both use this crate, with the same seed, so that the same experiment
+//! opens its connections at the same random moments on every engine. Nothing here reads a clock.
 //!
 //! A [`Series`] is one copy of a flow: a connection, or many one after another or at random times; an [`Agenda`] holds
-//! those of an experiment. A [`Source`] is UDP at a constant rate. An [`Application`] decides what its
-//! connections carry. An [`Outbox`] is the little random time that packets need to leave a host. [`Randomness`] gives
-//! each of them, and each direction of the path, a stream of random numbers of its own.
+//! those of an experiment. A [`Source`] is UDP at a constant rate. An [`Application`] decides on the transfers of its
+//! connections. An [`Outbox`] adds the short random time that packets need to leave a host. [`Randomness`] gives each
+//! of them, and each direction of the path, a stream of random numbers of its own.
 
 mod agenda;
 mod app;

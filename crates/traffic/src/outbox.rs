@@ -1,10 +1,10 @@
-//! What a host does to the packets that it sends: each waits a little while, at random, and none overtakes another.
+//! The random delay of packets that a host sends: each waits for a short random time, and none overtakes another.
 
 use crate::streams::{self, Stream};
 use std::collections::VecDeque;
 use thalweg_units::{Span, Time};
 
-/// Packets on their way out of a host.
+/// Packets that are leaving a host.
 #[derive(Debug)]
 pub struct Outbox<P> {
     jitter: Span,
@@ -19,8 +19,8 @@ impl<P> Outbox<P> {
         Outbox { jitter, stream, waiting: VecDeque::new() }
     }
 
-    /// Takes a packet in; gives it back if it may leave at once.
-    #[inline] // Else each packet is copied once more, on hosts that only pass it on.
+    /// Takes a packet; returns it if it may leave at once.
+    #[inline] // Otherwise each packet is copied once more, on hosts that only forward it.
     pub fn pass(&mut self, now: Time, packet: P) -> Option<P> {
         if self.jitter == Span::ZERO {
             return Some(packet);
@@ -31,12 +31,12 @@ impl<P> Outbox<P> {
         None
     }
 
-    /// When the next packet leaves.
+    /// Returns the departure of the next packet.
     pub fn next_wake(&self) -> Option<Time> {
         self.waiting.front().map(|(at, _)| *at)
     }
 
-    /// The next packet that leaves by `now`.
+    /// Returns the next packet that leaves by `now`.
     pub fn poll(&mut self, now: Time) -> Option<P> {
         self.next_wake().filter(|at| *at <= now)?;
         self.waiting.pop_front().map(|(_, packet)| packet)

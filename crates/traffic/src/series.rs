@@ -41,7 +41,7 @@ impl Series {
         self.is_closed && self.active == 0
     }
 
-    /// When the first connection opens.
+    /// Returns the time at which the first connection opens.
     pub fn first_open(&mut self, config: &Flow) -> Time {
         let start = self.jittered(config.start_ns);
         match config.repeat {
@@ -50,8 +50,8 @@ impl Series {
         }
     }
 
-    /// A connection has just opened: when the next one does, if that does not depend on this one's end. Closes the
-    /// series if it was the last.
+    /// A connection has just opened: returns the time at which the next one does, if that does not depend on this one's
+    /// end. Closes the series if it was the last.
     pub fn on_open(&mut self, config: &Flow, now: Time) -> Option<Time> {
         self.opened += 1;
         self.active += 1;
@@ -101,7 +101,7 @@ impl Series {
     }
 }
 
-/// The flow whose end stops this one from opening connections.
+/// Returns the flow whose end stops this one from opening connections.
 pub fn until(config: &Flow) -> Option<&str> {
     match &config.repeat {
         Repeat::Gap { until, .. } | Repeat::Poisson { until, .. } => until.as_deref(),

@@ -1,4 +1,4 @@
-//! Seeded randomness: a stream for each purpose, so that what one of them draws does not change the others.
+//! Seeded randomness: a stream for each purpose, so that draws from one do not change the others.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -15,9 +15,9 @@ pub struct Randomness {
     pub forward: Stream,
     /// Of the link from receiver to sender.
     pub reverse: Stream,
-    /// Of the receiver's packets on their way out.
+    /// For the delays of packets that leave the receiver.
     pub receiver: Stream,
-    /// Of the senders' packets on their way out: one for each host, in the order of their names.
+    /// For the delays of packets that leave the senders: one for each host, in the order of their names.
     pub hosts: Vec<Stream>,
     /// One for each copy of each flow, in the order of the plan.
     pub series: Vec<Stream>,

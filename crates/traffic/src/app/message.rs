@@ -1,8 +1,8 @@
-//! What applications and engines exchange.
+//! Types exchanged between applications and engines.
 
 use thalweg_units::{Bytes, Rate, Span, Time};
 
-/// What a message is to its application.
+/// Role of a message in its application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Item {
     /// Number of the segment, page, frame or message, from 0.
@@ -11,34 +11,34 @@ pub struct Item {
     pub bitrate: Option<Rate>,
 }
 
-/// Something to send.
+/// Data to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
     /// Number of the connection within the application, from 0. One that is not open yet is opened for the message.
     pub connection: u64,
     /// Its size.
     pub size: Bytes,
-    /// When it was to be sent: its completion time counts from here, however late it is sent.
+    /// Scheduled time: its completion time counts from here, even if it is sent late.
     pub due: Time,
-    /// What it is.
+    /// Its role.
     pub item: Item,
 }
 
-/// What an application wants when it was woken.
+/// Requests of an application that was woken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wake {
-    /// To be sent now, in this order.
+    /// Messages to be sent now, in this order.
     pub messages: Vec<Message>,
-    /// When to wake it again.
+    /// Time of its next wakeup.
     pub next: Option<Time>,
 }
 
-/// What an application makes of a message that was delivered or given up.
+/// Reaction of an application to a message that was delivered or given up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Delivery {
-    /// How long playback stood still for want of it; `None` for what is not played.
+    /// Time for which playback stalled because of it; `None` for data that is not played.
     pub stall: Option<Span>,
-    /// When to wake the application.
+    /// Time of the application's next wakeup.
     pub next: Option<Time>,
     /// Whether the application has nothing more to do.
     pub is_done: bool,

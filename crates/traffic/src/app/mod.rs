@@ -1,9 +1,9 @@
-//! Applications: what their connections carry, and when.
+//! Applications: the content and times of transfers on their connections.
 //!
-//! An [`Application`] is a state machine without a clock. The engine wakes it when it has asked for that, and reports
-//! each message whose last byte was acknowledged; the application answers with messages to send and the time of its
-//! next wakeup. Acknowledgements stand for answers: the time from a message's start to the acknowledgement of its last
-//! byte is, half a round trip earlier, the time that a client sees from its request to the last byte.
+//! An [`Application`] is a state machine without a clock. The engine wakes it at the requested time, and reports each
+//! message whose last byte was acknowledged; the application answers with messages to send and the time of its next
+//! wakeup. Acknowledgements take the place of answers: the time from a message's start to the acknowledgement of its
+//! last byte equals the time that a client measures from its request to the last byte, shifted by half a round trip.
 //!
 //! On one connection messages are delivered in the order in which they were sent.
 
@@ -58,7 +58,7 @@ impl Application {
         }
     }
 
-    /// Asks what to send at `now`. The first call starts the application.
+    /// Returns the messages to send at `now`. The first call starts the application.
     pub fn wake(&mut self, now: Time) -> Wake {
         match self {
             Application::Video(video) => video.wake(now),

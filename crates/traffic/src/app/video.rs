@@ -2,8 +2,8 @@
 //! "A Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, sec. 4.
 //!
 //! A segment is requested as soon as the one before has arrived and the buffer has space for it. Playback starts with
-//! the first segment, stands still while the buffer is empty, and goes on with the next segment. Every segment has
-//! exactly the size of its bitrate.
+//! the first segment, stalls while the buffer is empty, and continues with the next segment. Every segment has exactly
+//! the size of its bitrate.
 
 use crate::app::message::{Delivery, Item, Message, Wake};
 use thalweg_plan::plan::segment_bytes;
@@ -20,9 +20,9 @@ pub struct Video {
     last: usize,
     requested: u64,
     is_waiting: bool,
-    /// When to request the next segment.
+    /// Time of the next request.
     request_at: Option<Time>,
-    /// When the buffer runs empty; `None` before the first segment.
+    /// Time at which the buffer runs empty; `None` before the first segment.
     empty_at: Option<Time>,
 }
 
@@ -64,7 +64,7 @@ impl Video {
     /// Index of the bitrate of the next segment when the buffer holds `level`.
     fn choose(&self, level: Span) -> usize {
         let top = self.bitrates.len() - 1;
-        // Of a buffer of 240 s the paper reserves 90 s and has the highest bitrate from 216 s on. A buffer of few
+        // For a buffer of 240 s the paper reserves 90 s and selects the highest bitrate from 216 s on. A buffer of few
         // segments is never that full when the next one is requested.
         let reservoir = self.buffer.scale(90, 240);
         let upper = self.buffer.scale(216, 240).min(self.buffer.saturating_sub(self.segment));

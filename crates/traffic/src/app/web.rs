@@ -1,9 +1,9 @@
-//! Web pages. The document comes first; each further object is found in another one, and is requested when that has
-//! arrived and a connection is idle. A connection carries one object at a time, as in HTTP/1.1; browsers open up to six
-//! to a host.
+//! Web pages. The document is requested first; each further object is referenced by another one, and is requested when
+//! that has arrived and a connection is idle. A connection carries one object at a time, as in HTTP/1.1; browsers open
+//! up to six to a host.
 //!
-//! The objects behind the document are spread evenly over `depth - 1` levels, and each is found in a random object of
-//! the level before.
+//! The other objects are spread evenly over `depth - 1` levels, and each is referenced by a random object of the
+//! previous level.
 
 use crate::app::message::{Delivery, Item, Message, Wake};
 use crate::streams::{self, Stream};
@@ -21,14 +21,14 @@ pub struct Web {
     pages: u64,
     think: Span,
     stream: Stream,
-    /// Pages that were begun.
+    /// Number of started pages.
     begun: u64,
     page: Page,
-    /// When the next page begins; `None` while one loads.
+    /// Start of the next page; `None` while one loads.
     begin_at: Option<Time>,
-    /// When an object was last found or a connection became idle.
+    /// Time at which an object was last found or a connection became idle.
     changed_at: Time,
-    /// What each open connection carries.
+    /// Object that each open connection carries.
     loading: Vec<Option<usize>>,
 }
 
@@ -36,9 +36,9 @@ pub struct Web {
 #[derive(Clone, Debug, Default)]
 struct Page {
     sizes: Vec<Bytes>,
-    /// Objects that are found in each object.
+    /// Objects that each object references.
     children: Vec<Vec<usize>>,
-    /// Objects that were found and not requested.
+    /// Objects that were found but not requested.
     found: VecDeque<usize>,
     left: usize,
 }
@@ -119,7 +119,7 @@ impl Web {
         let Web { objects, depth, .. } = *self;
         let sizes = (0..objects).map(|_| self.sizes[streams::index(self.sizes.len(), &mut self.stream)]).collect();
         let mut page = Page { sizes, children: vec![Vec::new(); objects], found: VecDeque::new(), left: objects };
-        // First object of each level. The document is alone on its level, unless everything is known from the start.
+        // First object of each level. The document is alone on its level, unless all objects are known from the start.
         let first = |level: usize| match level {
             0 => 0,
             _ if level == depth => objects,
@@ -148,7 +148,7 @@ mod tests {
         Web::new(&app, Stream::seed_from_u64(7))
     }
 
-    /// Loads everything over connections on which each object takes 100 ms; returns when each object was requested, in
+    /// Loads everything over connections on which each object takes 100 ms; returns the request time of each object, in
     /// ms.
     fn load(web: &mut Web) -> Vec<u64> {
         let (mut now, mut requests, mut in_flight) = (Time::ZERO, Vec::new(), VecDeque::new());
