@@ -11,7 +11,7 @@ pub enum Algorithm {
     Reno,
 }
 
-/// In what a member of a controller's state is counted, if that depends on when the recording was made.
+/// Unit of a member of a controller's state, if it depends on the time of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
     /// Jiffies; 0: never.
@@ -64,7 +64,7 @@ impl Algorithm {
         }
     }
 
-    /// By which clock a member of that structure is counted, if by any.
+    /// Returns the clock of a member of that structure, if it has one.
     pub fn clock(self, member: &str) -> Option<Clock> {
         match (self, member) {
             (Algorithm::Bbr, "min_rtt_stamp" | "probe_rtt_done_stamp") => Some(Clock::Jiffies),

@@ -1,9 +1,9 @@
 //! The text of a recording. docs/concepts/fidelity.md describes it for its readers.
 //!
-//! A header of `key value` lines and an empty line; then a line per call: its name, what it was given, `>`, and what
-//! came out. Both sides are `name=value`, or `name+increment` where that is shorter, and only what differs from what
-//! the text before left under that name. Clocks and sequence numbers count from origins near the first event, so that
-//! equal behaviour looks equal.
+//! A header of `key value` lines and an empty line; then a line per call: its name, its inputs, `>`, and its outputs.
+//! Both sides are `name=value`, or `name+increment` where that is shorter, and only values that differ from the
+//! previous ones under that name are written. Clocks and sequence numbers count from origins near the first event, so
+//! that equal behaviour looks equal.
 
 use crate::algorithm::{Algorithm, Clock};
 use crate::layout::Member;
@@ -17,7 +17,7 @@ mod tests;
 /// Version of the text's form.
 const FORMAT: u32 = 1;
 
-/// What the coarse clock shows at the first event: far enough from 0, which means never.
+/// Value of the coarse clock at the first event: far enough from 0, which means never.
 const FIRST_JIFFIES: u64 = 100_000;
 
 /// The clock of the connection shows between this and a second more at the first event.
@@ -26,14 +26,14 @@ const FIRST_SECOND: i64 = 100;
 /// Rates at which the coarse clock can tick.
 const HZ: [u64; 4] = [100, 250, 300, 1000];
 
-/// What a recording is of.
+/// Subject of a recording.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// The algorithm.
     pub algorithm: Algorithm,
     /// Name of the scene.
     pub scene: &'static str,
-    /// What it shows.
+    /// Its purpose.
     pub about: String,
     /// Release of the kernel.
     pub kernel: String,
@@ -41,11 +41,12 @@ pub struct Header {
     pub date: String,
 }
 
-/// Where the clocks and sequence numbers of a recording begin.
+/// Origin of the clocks and sequence numbers of a recording.
 #[derive(Debug)]
 struct Origin {
     jiffies: u64,
-    /// Whole seconds, lest the rounding to coarser units changes; below zero on a machine that was just switched on.
+    /// Whole seconds, so that rounding to coarser units does not change; below zero on a machine that was just switched
+    /// on.
     clock_s: i64,
     sequence: u32,
 }
@@ -63,8 +64,8 @@ impl Origin {
         jiffies.wrapping_sub(self.jiffies)
     }
 
-    /// A time of the connection's clock in a unit that goes so often into a second; 0, and what lies before the origin,
-    /// is never.
+    /// A time of the connection's clock in a unit of this number per second; 0, and times before the origin, mean
+    /// never.
     fn clock(&self, time: u64, per_second: i64) -> u64 {
         if time == 0 { 0 } else { (time as i64 - self.clock_s * per_second).max(0) as u64 }
     }
@@ -92,8 +93,8 @@ impl Origin {
 /// # Errors
 /// If it is not a whole one; in words for the user.
 pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> Result<String, String> {
-    // The kernel hands the answer to the SYN to a controller that is not initialized yet. What outlasts the
-    // initialization is in what that is given.
+    // The kernel passes the answer to the SYN to a controller that is not initialized yet. State that outlasts the
+    // initialization is part of the inputs.
     let position = |call| events.iter().position(|event| event.call() == Some(call));
     let (Some(init), Some(release)) = (position(Call::Init), position(Call::Release)) else {
         return Err("no connection was recorded from its beginning to its end".to_owned());
@@ -125,7 +126,7 @@ pub fn write(header: &Header, members: &[Member], events: &[LockstepEvent]) -> R
     Ok(text)
 }
 
-/// Refuses what cannot be compared call by call.
+/// Rejects recordings that cannot be compared call by call.
 fn check(events: &[LockstepEvent]) -> Result<(), String> {
     let mut state = events[0].ca_state;
     for (number, event) in (events[0].number..).zip(events) {
@@ -158,7 +159,7 @@ fn hz(first: &LockstepEvent, last: &LockstepEvent) -> Result<u64, String> {
 }
 
 fn given(writer: &mut Writer<'_>, origin: &Origin, call: Call, event: &LockstepEvent) {
-    // Kept in 32 bits; 0 before anything was sent.
+    // Stored in 32 bits; 0 before anything was sent.
     let behind = u64::from((event.jiffies as u32).wrapping_sub(event.lsndtime as u32)).min(FIRST_JIFFIES);
     writer.put("jiffies", origin.jiffies(event.jiffies));
     writer.put("clock_ns", origin.clock(event.clock_ns, 1_000_000_000));
@@ -234,7 +235,7 @@ fn came_out(
     }
 }
 
-/// Writes what differs from what was written before.
+/// Writes values that differ from the previous ones.
 struct Writer<'text> {
     text: &'text mut String,
     left: BTreeMap<String, u64>,

@@ -1,5 +1,5 @@
-//! Where the members of a controller's own state lie in `icsk_ca_priv`, as the running kernel's type information (BTF)
-//! has it. So the recorder reads the members by name, whatever this kernel's compiler has made of the structure.
+//! Offsets of the members of a controller's own state in `icsk_ca_priv`, from the running kernel's type information
+//! (BTF). The recorder thus reads the members by name, independent of this kernel's compilation.
 
 use crate::lockstep_event::PRIV_WORDS;
 use libbpf_rs::btf::types::{Array, Int, MemberAttr, Struct};
@@ -8,7 +8,7 @@ use libbpf_rs::btf::{Btf, BtfType, HasSize};
 /// A member that is a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its name. What lies in structures and arrays has the names and numbers on the way to it, with `_` between them.
+    /// Its name. Members of structures and arrays have the names and numbers of their path, joined by `_`.
     pub name: String,
     bit: usize,
     bits: usize,

@@ -72,7 +72,7 @@ macro_rules! event {
             #[cfg(test)]
             const MEMBERS: &[&str] = &[$(stringify!($member)),*];
 
-            /// How long an event is.
+            /// Length of an event.
             #[cfg(test)]
             pub const BYTES: usize = 8 * (LockstepEvent::MEMBERS.len() + PRIV_WORDS);
 
@@ -144,7 +144,7 @@ event! {
 }
 
 impl LockstepEvent {
-    /// Which call it reports; `None` if it is one that this program does not know.
+    /// Returns the call that it reports; `None` if this program does not know it.
     pub fn call(&self) -> Option<Call> {
         Call::ALL.get(usize::try_from(self.call).ok()?).copied()
     }

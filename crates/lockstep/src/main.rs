@@ -25,13 +25,13 @@ use std::sync::atomic::AtomicBool;
 /// middle of a call.
 const ATTEMPTS: usize = 20;
 
-/// Record what the kernel's congestion controllers are given and decide, as fixtures for crates/cc/tests/lockstep.
+/// Record the inputs and decisions of the kernel's congestion controllers, as fixtures for crates/cc/tests/lockstep.
 ///
-/// Needs root (it registers congestion controllers) and Linux 6.10 or newer. What it registers ends with it.
+/// Needs root (it registers congestion controllers) and Linux 6.10 or newer. Its registrations end with it.
 #[derive(Debug, Parser)]
 #[command(name = "thalweg-lockstep", after_help = "Example: sudo make lockstep")]
 struct Arguments {
-    /// Where recordings are written
+    /// Folder of recordings
     #[arg(long, value_name = "DIR", default_value = "crates/cc/tests/lockstep/recordings")]
     out: PathBuf,
     /// The engine that runs the scenes
@@ -94,7 +94,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Records until nothing has spoiled it.
+/// Records until a recording is valid.
 fn record(
     registered: &Registered,
     arguments: &Arguments,

@@ -1,4 +1,4 @@
-//! Recording: registers a reported controller, has the engine run a scene with it, and takes what it reports.
+//! Recording: registers a reported controller, has the engine run a scene with it, and takes its reports.
 
 use crate::algorithm::Algorithm;
 use crate::lockstep_event::LockstepEvent;
@@ -10,14 +10,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often the ring buffer is emptied and the engine looked after. The ring holds many times what comes in between.
+/// Interval at which the ring buffer is emptied and the engine checked. The ring holds many times the events of an
+/// interval.
 const POLL: Duration = Duration::from_millis(50);
 
 /// Index of the lost events in the program's counters.
 const COUNTER_LOST: u32 = 1;
 
-/// A registered controller. The kernel takes it back when this is dropped, or when the process ends in whatever way:
-/// the registration is a link that lives as long as its file descriptor and the connections that use it.
+/// A registered controller. The kernel removes it when this is dropped, or when the process ends for any reason: the
+/// registration is a link that lives as long as its file descriptor and the connections that use it.
 pub struct Registered {
     object: Object,
     _link: Link,
@@ -48,10 +49,10 @@ impl Registered {
         Ok(Registered { object, _link: link })
     }
 
-    /// Has `engine` run `scene`, and returns what the controller was given and decided.
+    /// Has `engine` run `scene`, and returns the inputs and decisions of the controller.
     ///
     /// # Errors
-    /// If the engine fails, or events were lost; in words for the user.
+    /// If the engine fails, or events were lost; as text for the user.
     pub fn record(
         &self,
         engine: &Path,
@@ -73,7 +74,7 @@ impl Registered {
         })
         .map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
         let ring = ring.build().map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
-        // What an earlier attempt has left.
+        // Discards events of an earlier attempt.
         ring.consume().map_err(|error| format!("the ring buffer cannot be read: {error}"))?;
         events.borrow_mut().clear();
 
@@ -106,7 +107,7 @@ impl Registered {
     }
 }
 
-/// The engine at work; ended when dropped.
+/// The running engine; dropping this kills it.
 struct Engine(Child);
 
 impl Engine {
@@ -124,7 +125,7 @@ impl Engine {
         Ok(Engine(child))
     }
 
-    /// How it ended, once it has.
+    /// Returns its result, once it has exited.
     fn result(&mut self) -> Result<Option<Result<(), String>>, String> {
         let status = self.0.try_wait().map_err(|error| format!("the engine cannot be waited for: {error}"))?;
         Ok(status.map(|status| {
@@ -139,7 +140,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Fails if it has ended, and then there is nothing to do.
+        // Fails if it has exited, and then there is nothing to do.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -15,14 +15,14 @@ use thalweg_units::{Bytes, Packets, Probability, Rate, Span, Time};
 pub struct Scene {
     /// Its name.
     pub name: &'static str,
-    /// What it shows.
+    /// Its purpose.
     pub about: &'static str,
     path: fn(Algorithm) -> Path,
-    /// Room in the queue, in percent of the bandwidth-delay product; none: nothing is ever dropped.
+    /// Capacity of the queue, in percent of the bandwidth-delay product; `None`: nothing is ever dropped.
     buffer_percent: Option<u64>,
-    /// How many per cent are lost at random.
+    /// Percentage of random losses.
     loss_percent: fn(Algorithm) -> f64,
-    /// How many per cent are held back, so that others overtake them.
+    /// Percentage of packets held back, so that others overtake them.
     reorder_percent: f64,
     /// Acknowledgements wait for a random time up to this, in order: they come in bunches.
     ack_jitter: Span,
@@ -39,7 +39,7 @@ struct Path {
     duration: Span,
 }
 
-/// A few thousand packets: BBR's ProbeRTT comes after 10 s, the others come back to where they were lost in less.
+/// A few thousand packets: BBR's ProbeRTT comes after 10 s, the others return to their window in less.
 const SLOW: fn(Algorithm) -> Path = |algorithm| match algorithm {
     Algorithm::Bbr => Path { rate: Rate(1_600_000), rtt: Span::from_millis(80), duration: Span::from_secs(14) },
     Algorithm::Cubic | Algorithm::Reno => {
@@ -54,10 +54,10 @@ const FAST: fn(Algorithm) -> Path =
 /// For how long a packet is held back: longer than a quarter of the round-trip time, for which a sender waits.
 const HELD_BACK: Span = Span::from_millis(25);
 
-/// How much earlier another flow starts.
+/// Time by which the other flow starts earlier.
 const HEAD_START: Span = Span::from_millis(500);
 
-/// A transfer without end.
+/// An unlimited transfer.
 const ENDLESS: fn() -> Load = || Load::Unlimited;
 
 /// 100 kB at a time, and pauses that outlast the retransmission timeout.
@@ -68,7 +68,7 @@ const PAUSES: fn() -> Load =
 const PIECES: fn() -> Load =
     || Load::Requests { size_bytes: Bytes(7_000), think_ns: Span::from_millis(20), count: None };
 
-/// A few segments, then nothing: losses are found by timers.
+/// A few segments, then nothing: timers detect losses.
 const TRICKLE: fn() -> Load =
     || Load::Requests { size_bytes: Bytes(4_000), think_ns: Span::from_millis(400), count: None };
 
@@ -148,7 +148,7 @@ impl Scene {
         let mut flows = vec![Flow::new("recorded", algorithm.recorded_name(), (self.load)())];
         if self.is_competing {
             let other = if algorithm == Algorithm::Cubic { "bbr" } else { "cubic" };
-            // It is there first, so that the round-trip time falls when it leaves.
+            // It starts first, so that the round-trip time falls when it ends.
             flows[0].start_ns = Time::ZERO + HEAD_START;
             flows.push(Flow { stop_ns: Some(Time(duration.0 / 2)), ..Flow::new("other", other, Load::Unlimited) });
         }
