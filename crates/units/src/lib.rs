@@ -1,7 +1,7 @@
 //! Quantities: instants, spans, rates, sizes, packet counts and ratios.
 //!
-//! Inside, everything that can be an integer is one: nanoseconds, bytes, bits per second. A newtype stands at every
-//! boundary, so that a size is never taken for a rate. Arithmetic saturates at the ends of the range instead of
+//! Internally, all quantities that can be integers are: nanoseconds, bytes, bits per second. Every interface uses
+//! newtypes, so that a size is never taken for a rate. Arithmetic saturates at the ends of the range instead of
 //! wrapping: 2^64 ns are 584 years, 2^64 bytes are 18 exabytes.
 //!
 //! ```

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// Why a text is not a quantity.
+/// Reason why a text is not a quantity.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("found {found:?}, expected {expected}")]
 pub struct ParseError {
-    /// The text as it was given.
+    /// The original text.
     pub found: String,
-    /// What would have been accepted.
+    /// The expected format.
     pub expected: &'static str,
 }
 

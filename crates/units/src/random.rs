@@ -17,7 +17,7 @@ impl Probability {
     /// Always.
     pub const ALWAYS: Probability = Probability(1.0);
 
-    /// The probability `p`, or nothing if it lies outside 0 to 1.
+    /// The probability `p`, or `None` if it is outside 0 to 1.
     pub fn new(p: f64) -> Option<Probability> {
         (0.0..=1.0).contains(&p).then_some(Probability(p))
     }
@@ -27,9 +27,9 @@ impl Probability {
         self.0
     }
 
-    /// Whether it happens this time, given 64 uniformly random bits.
+    /// Whether the event occurs, given 64 uniformly random bits.
     pub fn sample(self, bits: u64) -> bool {
-        // `as` saturates, so that a probability of 1 becomes u64::MAX, which `<=` must then always meet.
+        // `as` saturates, so that a probability of 1 becomes u64::MAX, for which `<=` is always true.
         let threshold = (self.0 * 2f64.powi(64)) as u64;
         self.0 > 0.0 && (bits < threshold || threshold == u64::MAX)
     }

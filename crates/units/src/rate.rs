@@ -15,7 +15,7 @@ pub struct Rate(pub u64);
 const NANOS: u128 = 1_000_000_000;
 
 impl Rate {
-    /// Nothing per second.
+    /// Zero bits per second.
     pub const ZERO: Rate = Rate(0);
 
     /// `mbps` times 10^6 bit/s.
@@ -23,7 +23,7 @@ impl Rate {
         Rate(mbps.saturating_mul(1_000_000))
     }
 
-    /// How long `size` takes at this rate, rounded up to the next nanosecond; for ever at rate zero.
+    /// Time to send `size` at this rate, rounded up to the next nanosecond; [`Span::MAX`] at rate zero.
     pub fn time_to_send(self, size: Bytes) -> Span {
         if self.0 == 0 {
             return Span::MAX;
@@ -32,7 +32,7 @@ impl Rate {
         Span(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How much passes in `span` at this rate, rounded down.
+    /// Bytes that pass in `span` at this rate, rounded down.
     pub fn bytes_in(self, span: Span) -> Bytes {
         let bytes = u128::from(self.0) * u128::from(span.0) / (8 * NANOS);
         Bytes(u64::try_from(bytes).unwrap_or(u64::MAX))

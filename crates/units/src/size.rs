@@ -23,7 +23,7 @@ macro_rules! counts {
         impl $name {
             /// None.
             pub const ZERO: $name = $name(0);
-            /// More than anything holds.
+            /// The maximum, above every real value.
             pub const MAX: $name = $name(u64::MAX);
 
             /// The difference, or zero if `other` is larger.
@@ -45,7 +45,7 @@ macro_rules! counts {
             }
         }
 
-        /// Plain subtraction: taking more than there is means that the accounts are wrong, and panics in debug builds.
+        /// Plain subtraction: an underflow means that a count is wrong, and panics in debug builds.
         impl Sub for $name {
             type Output = $name;
             fn sub(self, other: $name) -> $name {

@@ -20,7 +20,7 @@ pub struct Span(pub u64);
 impl Time {
     /// The start of the experiment.
     pub const ZERO: Time = Time(0);
-    /// Later than everything that happens.
+    /// The maximum, later than every event.
     pub const MAX: Time = Time(u64::MAX);
 
     /// The span from `earlier` to here; zero if `earlier` is not earlier.
@@ -37,7 +37,7 @@ impl Time {
 impl Span {
     /// No time at all.
     pub const ZERO: Span = Span(0);
-    /// Longer than everything that lasts.
+    /// The maximum, longer than every real span.
     pub const MAX: Span = Span(u64::MAX);
 
     /// A span of whole microseconds.
