@@ -118,7 +118,7 @@ async def _serve(options: argparse.Namespace) -> int:
 
 async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     left = int.from_bytes(await reader.readexactly(SIZE_BYTES), "big")
-    connection = writer.transport.protocol._quic  # aioquic does not say how much of a stream is not acknowledged
+    connection = writer.transport.protocol._quic  # aioquic does not report the unacknowledged part of a stream
     sender = connection._streams[writer.get_extra_info("stream_id")].sender
     while left:
         if len(sender._buffer) < BUFFER_BYTES:
@@ -134,7 +134,7 @@ async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 async def _fetch(options: argparse.Namespace) -> int:
     configuration = _configuration(options)
     configuration.load_verify_locations(cafile=str(CERTIFICATE))
-    # Not with aioquic's connect(), whose sockets are of IPv6: kernels of the engine `uml` have IPv4 alone.
+    # aioquic's connect() is not used, because it opens IPv6 sockets: kernels of the engine `uml` have only IPv4.
     transport, client = await asyncio.get_running_loop().create_datagram_endpoint(
         lambda: QuicConnectionProtocol(QuicConnection(configuration=configuration)),
         remote_addr=(options.address, options.port),
@@ -151,7 +151,7 @@ async def _fetch(options: argparse.Namespace) -> int:
 
 
 async def _receive(client: QuicConnectionProtocol, size: int) -> int:
-    """Ask for `size` bytes; returns the number of those that arrived."""
+    """Request `size` bytes; return the number of those that arrived."""
     reader, writer = await client.create_stream()
     writer.write(size.to_bytes(SIZE_BYTES, "big"))
     writer.write_eof()

@@ -1,4 +1,4 @@
-//! What the peers of all stacks share: options, the certificate, and reports.
+//! Shared by the peers of all stacks: options, the certificate, and reports.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -22,7 +22,7 @@ pub const WINDOW_BYTES: u32 = 256 * 1024 * 1024;
 /// Result of a peer; the error is printed.
 pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
-/// What servers and clients have in common.
+/// Options of servers and clients.
 #[derive(Args)]
 pub struct Endpoint {
     /// Stack of both sides, and congestion control of the sender, which is the server.
@@ -33,7 +33,7 @@ pub struct Endpoint {
     /// Port of the server; a server takes a free one for 0, and prints it.
     #[arg(long, default_value_t = 4433)]
     pub port: u16,
-    /// Seconds without a packet from the other side after which a connection ends.
+    /// Idle timeout in seconds: time without a packet from the peer after which a connection ends.
     #[arg(long, default_value = "10", value_parser = seconds)]
     pub idle_timeout: Duration,
 }
@@ -72,7 +72,7 @@ pub fn report_ready(address: SocketAddr) -> std::io::Result<()> {
     report(format_args!("listening on {address}"))
 }
 
-/// Prints what a stack reports of a connection that has ended.
+/// Prints a stack's statistics of a connection that has ended.
 pub fn report_connection(stack: &str, controller: &str, sent: u64, lost: u64) -> std::io::Result<()> {
     report(format_args!("connection: stack={stack} cc={controller} packets_sent={sent} packets_lost={lost}"))
 }

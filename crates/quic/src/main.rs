@@ -4,8 +4,8 @@
 //!     thalweg-quic-peer client quinn-cubic --address 10.0.0.1 --port 4433 --size 1000000
 //!
 //! The client opens a stream and sends the size as eight bytes, big-endian; the server answers with that many bytes and
-//! ends the stream. The client exits with 0 only if all of them have arrived. The certificate in this repository is
-//! known to both, and protects nothing.
+//! ends the stream. The client exits with 0 only if all of them have arrived. Both use the certificate in this
+//! repository, which provides no security.
 //!
 //! At the end of a connection the server prints the congestion control and the losses that the stack reports.
 
@@ -28,7 +28,7 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Role {
-    /// Sends what clients ask for, until it is terminated.
+    /// Sends the requested data, until it is terminated.
     Server {
         #[command(flatten)]
         endpoint: Endpoint,

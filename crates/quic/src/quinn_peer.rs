@@ -38,7 +38,7 @@ async fn answer(incoming: quinn::Incoming) -> Outcome<()> {
     result
 }
 
-/// Sends what the client asks for, until all of it is acknowledged.
+/// Sends the requested data, until all of it is acknowledged.
 async fn send(connection: &quinn::Connection) -> Outcome<()> {
     let (mut send, mut receive) = connection.accept_bi().await?;
     let mut size = [0; 8];
@@ -68,7 +68,7 @@ fn name(controller: Box<dyn Controller>) -> &'static str {
     }
 }
 
-/// Asks for `size` bytes; returns the number of those that arrived.
+/// Requests `size` bytes; returns the number of those that arrived.
 pub async fn fetch(endpoint: &Endpoint, size: u64) -> Outcome<u64> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(CERTIFICATE.as_bytes())?)?;

@@ -35,7 +35,7 @@ pub async fn serve(endpoint: &Endpoint) -> Outcome<()> {
     Ok(())
 }
 
-/// Sends what the client asks for, until all of it is acknowledged.
+/// Sends the requested data, until all of it is acknowledged.
 async fn answer(mut connection: Connection) -> Outcome<()> {
     let Some(stream) = connection.accept_bidirectional_stream().await? else { return Ok(()) };
     let (mut receive, mut send) = stream.split();
@@ -56,7 +56,7 @@ struct Reporter;
 struct Counts {
     sent: u64,
     lost: u64,
-    /// Samples of the delivery rate, which s2n-quic takes for controllers that estimate bandwidth: for BBR alone.
+    /// Samples of the delivery rate, which s2n-quic takes only for controllers that estimate bandwidth: BBR.
     rate_samples: u64,
 }
 
@@ -92,7 +92,7 @@ impl Subscriber for Reporter {
     }
 }
 
-/// Asks for `size` bytes; returns the number of those that arrived.
+/// Requests `size` bytes; returns the number of those that arrived.
 pub async fn fetch(endpoint: &Endpoint, size: u64) -> Outcome<u64> {
     let mut client = Client::builder()
         .with_tls(CERTIFICATE)?
