@@ -24,9 +24,9 @@ pub struct Namespace {
 /// The network namespaces of a machine, but that of this process.
 #[derive(Debug, Default)]
 pub struct Others {
-    /// Those that some process is in, or that `ip netns` keeps.
+    /// Namespaces that some process is in, or that `ip netns` keeps.
     pub found: Vec<Namespace>,
-    /// Processes whose namespace this process may not know.
+    /// Number of processes whose namespace this process may not read.
     pub hidden: usize,
 }
 
@@ -38,7 +38,7 @@ pub fn own() -> io::Result<u64> {
     number(Path::new("/proc/self/ns/net"))
 }
 
-/// The other namespaces. Processes come and go during the scan.
+/// Returns the other namespaces. Processes start and exit during the scan.
 pub fn others() -> Others {
     let mut numbers: HashSet<u64> = own().into_iter().collect();
     let mut others = Others::default();
@@ -121,7 +121,8 @@ impl Namespace {
         Ok(move_into_link_name_space(self.file.as_fd(), Some(LinkNameSpaceType::Network))?)
     }
 
-    /// What `work` returns when it is run there, by a thread of its own: the calling thread stays where it is.
+    /// Runs `work` in the namespace, in a separate thread, and returns its result: the calling thread stays where it
+    /// is.
     ///
     /// # Errors
     /// If this process may not enter it, or those of `work`.

@@ -1,4 +1,4 @@
-//! What is in a network namespace, in words: `docker 3f2a9b0c1d2e`, `ip netns blue`, `unit nginx.service`,
+//! The content of a network namespace, as text: `docker 3f2a9b0c1d2e`, `ip netns blue`, `unit nginx.service`,
 //! `process iperf3 (pid 812)`.
 //!
 //! Containers and units are identified by the cgroups of processes. The caller's own cgroup does not distinguish
@@ -12,7 +12,7 @@ use std::path::Path;
 /// Precision of a name; the smallest value wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// That of the machine, or a name that someone has given with `ip netns`.
+    /// That of the machine, or a name given with `ip netns`.
     Given,
     Container,
     Unit,
@@ -25,7 +25,7 @@ enum Rank {
 /// machine's own network namespace.
 const INITIAL_PIDS: u64 = 0xefff_fffc;
 
-/// Names that container runtimes make up begin so.
+/// Prefixes of names that container runtimes generate.
 const GENERATED: [&str; 2] = ["cni-", "netns-"];
 
 /// Letters of a container's ID that are shown, as `docker ps` does.
@@ -59,7 +59,7 @@ pub fn names() -> BTreeMap<u64, String> {
     for (pid, path) in processes() {
         let Ok(number) = number(&path.join("ns/net")) else { continue };
         let command = fs::read_to_string(path.join("comm")).unwrap_or_default();
-        // The names of most are known from their first process.
+        // Most are named after their first process.
         if add(number, Rank::Process, format!("process {} (pid {pid})", command.trim_end())) <= Rank::Container {
             continue;
         }
@@ -71,7 +71,7 @@ pub fn names() -> BTreeMap<u64, String> {
     names.into_iter().map(|(number, (_, name))| (number, name)).collect()
 }
 
-/// The container or the unit of a process, by what /proc/PID/cgroup holds.
+/// Returns the container or the unit of a process, from /proc/PID/cgroup.
 fn group(cgroups: &str) -> Option<(Rank, String)> {
     // Lines are `number:controllers:path` (cgroups(7)).
     let paths: Vec<&str> = cgroups.lines().filter_map(|line| line.splitn(3, ':').nth(2)).collect();
@@ -101,7 +101,7 @@ fn container(path: &str) -> Option<String> {
     })
 }
 
-/// What made a container, by the word in its cgroup.
+/// Returns the runtime of a container, from the word in its cgroup.
 fn runtime_name(word: &str) -> &'static str {
     match word {
         "docker" => "docker",
@@ -112,7 +112,7 @@ fn runtime_name(word: &str) -> &'static str {
     }
 }
 
-/// The innermost systemd unit of a path. Session scopes are left out: they do not name a service.
+/// Returns the innermost systemd unit of a path. Session scopes are excluded: they do not name a service.
 #[expect(clippy::case_sensitive_file_extension_comparisons, reason = "systemd's unit suffixes are case-sensitive")]
 fn unit(path: &str) -> Option<String> {
     let is_unit = |part: &&str| {
