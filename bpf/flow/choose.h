@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Chooses the algorithm of a new connection: a random number selects an entry of the row of its destination.
- * Rows are the daemon's; here nothing is learned.
+ * The daemon writes the rows; nothing is learned here.
  *
- *     chosen by someone else? ──► override of the prefix? ──► private? ──► what its client's other connections have?
+ *     chosen by someone else? ──► override of the prefix? ──► private? ──► that of its client's other connections?
  *     ──► row of the prefix, of the namespace
  *
- * Each decision has a reason (enum record_reason), which is counted, and kept with the connection.
+ * Each decision has a reason (enum record_reason), which is counted, and stored with the connection.
  *
  * For `record`, which does not choose, `tune.is_on` is a constant 0, and the verifier removes all of this from the
  * program.
@@ -19,12 +19,12 @@
 #include "flow.h"
 #include "tune_choice.h"
 
-/* In a section of its own, as the settings. */
+/* In its own section, like the settings. */
 const volatile struct tune_settings tune SEC(".rodata.tune") = {};
 
 ARRAY(heart, 1, struct tune_heart);
 
-/* Of destinations. Where there is no room, those that no connection has asked for longest go. */
+/* Rows of destinations. When the map is full, the least recently used ones are evicted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 1);
@@ -32,7 +32,7 @@ struct {
 	__type(value, struct tune_row);
 } rows SEC(".maps");
 
-/* Of namespaces. In one that has none, nothing is chosen. */
+/* Rows of namespaces. In a namespace without a row, nothing is chosen. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -65,7 +65,7 @@ struct client {
 
 ARRAY(clients, 1, struct client);
 
-/* What was drawn: RECORD_TREATED, RECORD_HELD_OUT or RECORD_NO_CHANCES, and an arm or none. */
+/* Result of a draw: RECORD_TREATED, RECORD_HELD_OUT or RECORD_NO_CHANCES, and an arm or none. */
 #define DRAWN(reason, arm) ((reason) | (arm) << 2)
 #define REASON_OF(drawn) ((drawn) & 3)
 #define ARM_OF(drawn) ((drawn) >> 2 & 15)
@@ -75,7 +75,7 @@ ARRAY(clients, 1, struct client);
 #define IS_AHEAD (1 << 6)
 #define AHEAD_US 3000000
 
-/* What opens within this time opens at the same time. */
+/* Connections that open within this time count as simultaneous. */
 #define AT_ONCE_US 100000
 
 static __always_inline u32 netns_of(const struct tune_key *peer)
@@ -138,7 +138,7 @@ static __always_inline void peer_of(struct tune_key *peer, struct tcp_sock *tp)
 		 eight_at(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8]));
 }
 
-/* Why a peer's address is left alone without --private; 0: it is not. */
+/* Reason why a peer's address is left alone without --private; 0: it is not. */
 static __always_inline u32 reason_of_address(const struct tune_key *peer)
 {
 	u64 high = __builtin_bswap64(peer->address[0]), low;
@@ -192,7 +192,7 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 	for (int at = 0; at < TUNE_LENGTHS; at++) {
 		u32 length = is_ipv4(peer) ? tune.lengths_v4[at] : tune.lengths_v6[at];
 
-		/* Constants, so that the kernel leaves out what is behind. */
+		/* Constants, so that the verifier removes the code behind them. */
 		if (!tune.lengths_v4[at] && !tune.lengths_v6[at])
 			break;
 		if (!length)
@@ -208,8 +208,8 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 }
 
 /*
- * Who else chose the algorithm; 0 if it is the default. A lock of a route prevails over an application. An algorithm
- * that differs from the namespace's default and was not set by setsockopt comes from a route.
+ * Returns who else chose the algorithm; 0 if it is the default. A lock of a route takes precedence over an application.
+ * An algorithm that differs from the namespace's default and was not set by setsockopt comes from a route.
  */
 static __always_inline u32 chosen_already(struct tcp_sock *tp)
 {
@@ -241,7 +241,7 @@ static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, b
 	if (!has_ecn && plain < tune.arms) {
 		u32 below = plain ? chances->below[(plain - 1) & (TUNE_ARMS - 1)] : 0;
 
-		/* Without any of them there is nothing to draw: it keeps the default. */
+		/* None of them can be drawn: it keeps the default. */
 		if (below <= holdout)
 			return DRAWN(RECORD_TREATED, NO_ARM);
 		number = holdout + (u64)(number - holdout) * (below - holdout) / ((1ULL << 32) - holdout);
@@ -262,14 +262,12 @@ static __always_inline u64 tag_of(const struct tune_key *peer)
 	return mixed(mixed(peer->address[0] ^ peer->scope << 32) ^ (peer->address[1] + (peer->scope >> 32)));
 }
 
-/*
- * Kinds of draws: for a connection whose close will be reported, for one whose close will not, or for a future one.
- */
+/* Kinds of draws: for a connection whose close will be reported, for one whose close will not, or for a future one. */
 enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 
 /*
- * What was drawn for the peer's other connections, and then the result has RECORD_SHARED; or else something new. Where
- * the connection is among those that the next one shares with, the result has FLOW_IS_COUNTED, and the place where.
+ * Returns the draw of the peer's other connections, with RECORD_SHARED; or else a new one. If the connection is among
+ * those with which the next one shares, the result has FLOW_IS_COUNTED and the slot.
  */
 static __always_inline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
 					 enum drawing drawing)
@@ -290,10 +288,10 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 		return DRAWN(RECORD_NO_CHANCES, NO_ARM);
 	before = client->drawn;
 	was = before & 0xff;
-	/* Another CPU's time may be ahead of ours by a little. */
+	/* Another CPU's clock may be slightly ahead. */
 	age_us = now_us - (before >> 8);
 	lasts = age_us < (s64)tune.together_us && (client->open > 0 || (was & IS_AHEAD && age_us < AHEAD_US));
-	/* What was drawn ahead may turn out to be impossible. */
+	/* An earlier draw may turn out to be impossible. */
 	if (lasts && client->tag == tag && (has_ecn || REASON_OF(was) != RECORD_TREATED || ARM_OF(was) == NO_ARM ||
 					    ARM_OF(was) < tune.plain_arms)) {
 		is_shared = client->open > 0 ? RECORD_SHARED : 0;
@@ -324,8 +322,8 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 }
 
 /*
- * One of its client's connections has closed, or has sent its FIN with nothing before it left to be acknowledged. What
- * was drawn since it opened, for the same client or for another that has its place now, has not counted it.
+ * One of its client's connections has closed, or has sent its FIN with nothing before it unacknowledged. Draws since it
+ * opened, for the same client or for another one that now has its slot, have not counted it.
  */
 static __always_inline void leave_client(struct flow *flow)
 {
@@ -335,7 +333,7 @@ static __always_inline void leave_client(struct flow *flow)
 	number = flow->flags >> FLOW_CLIENT_SHIFT;
 	flow->flags &= ~FLOW_IS_COUNTED;
 	client = bpf_map_lookup_elem(&clients, &number);
-	/* It may have been drawn a little later, for a connection that opened at the same time. */
+	/* It may have been drawn slightly later, for a simultaneous connection. */
 	if (client && flow->opened_us + AT_ONCE_US >= client->drawn >> 8)
 		__sync_fetch_and_add(&client->open, -1);
 }
@@ -345,7 +343,7 @@ static __always_inline bool is_alive(const struct tune_heart *heart, u64 now_us)
 	return now_us < heart->beat_us + heart->grace_us;
 }
 
-/* Has the connection another algorithm than this arm? */
+/* Whether the connection's algorithm differs from this arm. */
 static __always_inline bool differs_from(struct tcp_sock *tp, u32 arm)
 {
 	u64 name[2];
@@ -378,7 +376,7 @@ static __always_inline u32 reason_of(u32 flags)
 	return flags >> RECORD_REASON_SHIFT & 15;
 }
 
-/* Counts a decision, which a flow's flags hold. */
+/* Counts the decision in a flow's flags. */
 static __always_inline void count_decision(u32 flags)
 {
 	struct tune_decisions *here;
@@ -436,8 +434,9 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 }
 
 /*
- * Is ECN to be asked for, or agreed to? In a data centre only. Who is about to open a connection draws now, and
- * remembers; who is asked agrees to whatever the peer wants: there is no connection yet, and no row is looked for.
+ * Whether to request or accept ECN: only in a data centre. The side that is about to open a connection draws now, and
+ * stores the result; the other side accepts whatever the peer requests: there is no connection yet, and no row is
+ * looked up.
  */
 static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 {
@@ -453,7 +452,7 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 		return 0;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!tp) {
-		/* Of its namespace nothing is known, and nothing is asked. */
+		/* Nothing is known about its namespace, and nothing is requested. */
 		if (ctx->family == AF_INET)
 			set_ipv4(&peer, 0, ctx->remote_ip4);
 		else
@@ -469,8 +468,8 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 }
 
 /*
- * The rule of bpftune's: who loses so much gets another algorithm at once. Only those that were drawn for, not those
- * held out.
+ * bpftune's rule: a connection with many losses is switched to another algorithm at once. Only connections that were
+ * drawn for, not held-out ones.
  */
 static __always_inline void on_retransmit(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How events are filled in and handed over.
+ * Filling in events and passing them on.
  *
  * Included by record.bpf.c.
  */
@@ -10,8 +10,8 @@
 #include "flow.h"
 
 /*
- * Where events wait for the agent, which has this memory as well: see record_slot. The kernel's own ring buffer takes
- * two functions, a lock and an interrupt's mask for each event, a quarter of all that is done for a short connection.
+ * The event queue, in memory shared with the agent: see record_slot. The kernel's own ring buffer takes two functions,
+ * a lock and disabled interrupts per event, a quarter of the total work for a short connection.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -53,7 +53,7 @@ static __always_inline struct record_counters *counters_here(void)
 			__sync_fetch_and_add(&here->member, 1);                                                        \
 	})
 
-/* Between two tries another program has taken a number. */
+/* Between two attempts another program has taken a number. */
 #define TRIES 16
 
 /*
@@ -79,7 +79,9 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 #pragma clang loop unroll(disable)
 	for (int tries = 0; tries < TRIES; tries++) {
 		number = *(volatile u64 *)&so_far->taken;
-		/* Negative where this one was interrupted in between, and others went on: then the number is taken. */
+		/*
+		 * Negative if this program was interrupted in between, and others continued: then the number is taken.
+		 */
 		reserved->unread = number - *(volatile u64 *)&so_far->read;
 		if (reserved->unread >= RECORD_SLOTS)
 			return NULL;
@@ -108,13 +110,13 @@ static __always_inline void submit(const struct reserved *reserved)
 	u64 number = reserved->number;
 
 #ifdef __TARGET_ARCH_x86
-	/* There, stores are seen in their order. */
+	/* On these architectures, stores become visible in order. */
 	barrier();
 	*(volatile u64 *)&reserved->slot->number = number + 1;
 #else
 	__sync_lock_test_and_set(&reserved->slot->number, number + 1);
 #endif
-	/* If there is no space for it, the reader has not handled the previous one yet. */
+	/* If it does not fit, the reader has not handled the previous one yet. */
 	if (number % SELDOM == 0 && reserved->unread > RECORD_SLOTS / 4)
 		bpf_ringbuf_output(&waker, &number, sizeof(number), BPF_RB_FORCE_WAKEUP);
 }
@@ -125,7 +127,7 @@ static __always_inline void fill_endpoints(struct record_event *event, struct tc
 
 	event->family = sk->__sk_common.skc_family;
 	if (event->family == AF_INET) {
-		/* As bytes in memory, whatever the machine's order. */
+		/* As bytes in memory, independent of the byte order. */
 		event->local_address[0] = event->local_address[1] = 0;
 		event->remote_address[0] = event->remote_address[1] = 0;
 		*(u32 *)event->local_address = sk->__sk_common.skc_rcv_saddr;
@@ -141,7 +143,7 @@ static __always_inline void fill_endpoints(struct record_event *event, struct tc
 	event->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
 }
 
-/* What connections and transfers have in common. */
+/* Members common to connections and transfers. */
 static __always_inline void fill_span(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
 				      const struct sums *end)
 {
@@ -156,7 +158,7 @@ static __always_inline void fill_span(struct record_event *event, struct tcp_soc
 	event->cc_at_open[1] = flow->cc_at_open[1];
 }
 
-/* What is kept of a connection, and its sums at a moment. */
+/* The stored state of a connection, and its sums at a moment. */
 static __always_inline void fill_kept(struct record_event *event, const struct flow *flow, const struct sums *now)
 {
 	event->flags = flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_BLIND | RECORD_CHOICE);
@@ -201,7 +203,7 @@ static __always_inline void fill_histogram(struct record_event *event, const str
 		event->rtt_histogram[word] = ((const u64 *)flow->rtt_histogram)[word];
 }
 
-/* Everything of a connection but its RTTs one by one. */
+/* All members of a connection except its single RTTs. */
 static __always_inline void fill_connection(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
 					    const struct sums *now, u32 state)
 {
@@ -229,9 +231,7 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->bbr_min_rtt_us = bbr ? bbr->min_rtt_us : 0;
 }
 
-/*
- * What was counted from a transfer's beginning to its end, as the members of an event whose names begin with `prefix`.
- */
+/* The differences from a transfer's beginning to its end, as the members of an event with the prefix `prefix`. */
 #define FILL_TRANSFER(event, prefix, flow, end)                                                                       \
 	do {                                                                                                          \
 		const struct sums *begin = &(flow)->begin;                                                            \
@@ -250,7 +250,7 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 		(event)->prefix##app_limited_samples = (flow)->transfer_app_limited;                                  \
 	} while (0)
 
-/* The last transfer: `end` is its end. */
+/* The last transfer, which ends at `end`. */
 static __always_inline void fill_last_transfer(struct record_event *event, const struct flow *flow,
 					       const struct sums *end)
 {
@@ -282,9 +282,9 @@ static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, c
 }
 
 /*
- * The transfer that `begin` begins has ended at `end`, with all acknowledged, and the connection goes on. Nothing was
  * The transfer that started at `begin` has ended at `end`, with all bytes acknowledged, and the connection stays open.
- * A transfer without bytes is not reported. The next transfer begins at `end`. */
+ * A transfer without bytes is not reported. The next transfer begins at `end`.
+ */
 static __noinline int emit_transfer(struct tcp_sock *tp, struct flow *flow, const struct sums *end)
 {
 	struct record_event *event;

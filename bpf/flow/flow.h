@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What is kept of a connection while it is open, and how it is brought up to date once per round trip.
+ * The state of an open connection, and its update once per round trip.
  *
- * The kernel calls for a round trip's first ACK of data that was sent after the last call. So whatever was acknowledged
- * without a call was sent before the last one: that is what `covered_bytes` is good for. And the first ACK after an
- * idle time always brings a call, unless it is for a packet that was retransmitted and the peers use no timestamps.
+ * The kernel calls the program at a round trip's first ACK of data that was sent after the last call. So data that was
+ * acknowledged without a call was sent before the last one, which `covered_bytes` relies on. The first ACK after an
+ * idle time always causes a call, unless it is for a packet that was retransmitted and the peers use no timestamps.
  *
- * Calls for one connection are far apart, as programs go: what each of them costs is the fetching of its code and data.
- * So what is rare is in functions that are not inlined, and most calls do not fetch; and what only long connections
- * need is touched by them alone. What is not rare is inlined: a kernel that does not trust the processor's guesses pays
- * for each return.
+ * Calls for one connection are far apart: their cost is mostly cache misses of code and data. So rare code is in
+ * functions that are not inlined, which most calls do not fetch; and data for long connections is touched only by them.
+ * Frequent code is inlined: with mitigations of speculative execution, each return is expensive.
  *
  * Included by record.bpf.c.
  */
@@ -32,7 +31,7 @@
 #define ARRAY(map, count, entry) ARRAY_OF_TYPE(BPF_MAP_TYPE_ARRAY, map, count, entry)
 #define PERCPU_ARRAY(map, count, entry) ARRAY_OF_TYPE(BPF_MAP_TYPE_PERCPU_ARRAY, map, count, entry)
 
-/* In a section of its own, where the loader finds it without knowing any offset. */
+/* In its own section, so that the loader needs no offset. */
 const volatile struct record_settings settings SEC(".rodata.settings") = {};
 
 /*
@@ -55,15 +54,15 @@ enum flow_flag {
 	FLOW_OUTGOING = RECORD_OUTGOING,
 	FLOW_JOINED = RECORD_JOINED,
 	FLOW_BLIND = RECORD_BLIND,
-	FLOW_IN_TRANSFER = 16, /* has the transfer that `begin` begins sent anything? */
-	FLOW_IS_OVER = 32,     /* has the last transfer ended? Then `look` is its end */
+	FLOW_IN_TRANSFER = 16, /* the transfer that `begin` starts has sent data */
+	FLOW_IS_OVER = 32,     /* the last transfer has ended, at `look` */
 	FLOW_IS_COMPLETE = 64, /* and was all of it acknowledged? */
-	FLOW_IS_NEW = 128,     /* has nothing been acknowledged since it was opened? */
-	/* What was chosen for it: RECORD_CHOICE. */
+	FLOW_IS_NEW = 128,     /* nothing has been acknowledged since it was opened */
+	/* The algorithm that was chosen for it: RECORD_CHOICE. */
 	FLOW_IS_COUNTED = 1 << 17, /* is it among its client's open connections? */
 };
 
-/* The client's place, if it is counted there. */
+/* The client's slot, if it is counted there. */
 #define FLOW_CLIENT_SHIFT 18
 #define FLOW_CLIENT (~0U << FLOW_CLIENT_SHIFT)
 
@@ -72,18 +71,18 @@ enum flow_flag {
 
 /* Zero at the start, except for the first members. The loader sets the number of entries: each byte counts. */
 struct flow {
-	u64 opened_us; /* 0: it has a place, and has not begun */
+	u64 opened_us; /* 0: it has a slot, but has not begun */
 	u64 cc_at_open[2];
 	u32 flags;
 	u32 netns;
 	u32 handshake_rtt_us;
-	u32 walk; /* the last scan that saw it; 0: none, nor a search */
+	u32 walk; /* the last scan that found it; 0: none, nor a search */
 
-	/* At the last call, and what of it will be acknowledged without another. */
+	/* Sums at the last call, and the bytes that will be acknowledged without another. */
 	struct sums look;
 	u64 covered_bytes;
 
-	/* Where the transfer began. `at_us`: 0 if it is not known. */
+	/* Sums at the start of the transfer. `at_us`: 0 if unknown. */
 	struct sums begin;
 	u32 transfer;
 	u32 transfer_rtt_min_us;
@@ -94,7 +93,7 @@ struct flow {
 	u32 marks;
 	u64 acked_after_bytes[RECORD_MARKS];
 
-	u64 row_us; /* when the last row of it was handed over */
+	u64 row_us; /* time of its last row */
 	u32 rtt_min_us; /* at the last scan; 0: no scan yet */
 	u32 rtt_max_us;
 	u32 samples;
@@ -126,7 +125,7 @@ static __always_inline u64 mixed(u64 number)
 	return number ^ number >> 33;
 }
 
-/* Linux 6.2 and newer: the verifier takes its word, and the kernel calls nothing. */
+/* Linux 6.2 and newer: it only changes the type for the verifier; no code runs. */
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
 /* A full socket of TCP's, as all are that the kernel calls for. */
@@ -160,7 +159,7 @@ static __always_inline void cc_name(struct tcp_sock *tp, u64 *name)
 	name[1] = eight_at(&ops->name[8]);
 }
 
-/* Has a connection in this state sent its FIN? */
+/* Whether a connection in this state has sent its FIN. */
 static __always_inline bool has_sent_fin(u32 state)
 {
 	return state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK;
@@ -175,7 +174,7 @@ static __always_inline u64 acked_bytes(struct tcp_sock *tp, u32 flags, u32 state
 	return acked > others ? acked - others : 0;
 }
 
-/* And that of the peer's FIN as a received byte. */
+/* It also counts the peer's FIN as a received byte. */
 static __always_inline u64 received_bytes(struct tcp_sock *tp)
 {
 	u64 received = tp->bytes_received;
@@ -204,7 +203,7 @@ static __always_inline void sum_up(struct sums *sums, struct tcp_sock *tp, u32 f
 	sums->jiffies = jiffies;
 }
 
-/* From now on nothing is acknowledged without a call that was not sent yet. */
+/* From now on, data that is not sent yet will not be acknowledged without a call. */
 static __always_inline void look(struct flow *flow, struct tcp_sock *tp, const struct sums *now)
 {
 	flow->look = *now;
@@ -237,7 +236,7 @@ static __always_inline void find_pause(struct pause *pause, const struct flow *f
 
 	pause->idle_us = idle_us(flow, now);
 	pause->to_us = to_us < before ? before : to_us > now->at_us ? now->at_us : to_us;
-	/* All was acknowledged at the last sample: that moment is known exactly. */
+	/* All data was acknowledged at the last sample: that moment is known exactly. */
 	if (flow->look.acked_bytes == flow->covered_bytes || pause->to_us - before < pause->idle_us)
 		pause->from_us = before;
 	else
@@ -280,7 +279,7 @@ static __noinline int note_marks(struct flow *flow, const struct sums *now, cons
 	return 0;
 }
 
-/* Has a mark passed since the last sample? */
+/* Whether a mark has passed since the last sample. */
 static __always_inline bool is_mark_due(const struct flow *flow, const struct sums *now)
 {
 	return flow->marks < RECORD_MARKS && now->at_us >= flow->opened_us + mark_us(flow->marks);
@@ -335,7 +334,7 @@ static __noinline int count_rtt(struct flow *flow, u32 rtt_us)
 	return 0;
 }
 
-/* From now on RTTs are counted: first those that were kept one by one. */
+/* Starts counting RTTs: first those that were stored one by one. */
 static __noinline int begin_counting(struct flow *flow)
 {
 	u32 first_us[FIRST_RTTS];
@@ -357,7 +356,7 @@ static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32
 	if (rtt_us > flow->rtt_max_us)
 		flow->rtt_max_us = rtt_us;
 	if (number < FIRST_RTTS) {
-		/* The verifier does not remember the comparison. */
+		/* The verifier does not keep the comparison's result. */
 		barrier_var(number);
 		flow->first_rtts_us[number & (FIRST_RTTS - 1)] = rtt_us;
 		return;
@@ -410,7 +409,7 @@ static __always_inline void note_rate(struct flow *flow, struct tcp_sock *tp)
 #define NAME_BBR_CPU 0x6262725f63707500ULL
 #endif
 
-/* BBR's own state; nothing if it is another algorithm, or another version of BBR. */
+/* BBR's own state; NULL for another algorithm, or another version of BBR. */
 static __always_inline struct bbr *bbr_of(struct tcp_sock *tp)
 {
 	u64 name[2];
@@ -428,20 +427,21 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 	return BPF_CORE_READ_BITFIELD(bbr, lt_use_bw) ? bbr->lt_bw : bbr->bw.s[0].v;
 }
 
-/* BBR's mode in which it knows the path. */
+/* BBR's mode in which its model is complete. */
 #define BBR_PROBE_BW 2
 
 /* BBR's bandwidth is in packets per microsecond times two to this. */
 #define BBR_BW_SHIFT 24
 
-/* What leaves in 2^-10 s leaves at once, as far as pacing goes. */
+/* Pacing releases the data of 2^-10 s at once. */
 #define BURST_US 1000
 
 /*
- * Is less in flight than a sender on CPU keeps there? The paper's rule (bpf/cc/cpu_rules/paper.h) asks for one BDP, and
- * looks at each ACK. But packets leave in bursts, and are acknowledged so: where a round trip is not much longer than a
- * burst, less than one BDP is what every sender has in flight when the last burst is acknowledged. So a burst less has
- * to be there. The user's side (off_cpu.rs) knows whether the machine was off CPU: this alone proves nothing.
+ * Whether less is in flight than a sender on CPU keeps there. The paper's rule (bpf/cc/cpu_rules/paper.h) requires one
+ * BDP, and checks each ACK. But packets leave in bursts, and are acknowledged in bursts: if a round trip is not much
+ * longer than a burst, every sender has less than one BDP in flight when the last burst is acknowledged. So the
+ * threshold is a burst lower. User space (off_cpu.rs) knows whether the machine was off CPU: this check alone proves
+ * nothing.
  */
 static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The recorder: what becomes of every connection of a cgroup, and of each transfer in it. flow.h says what is kept of a
- * connection and how it is brought up to date, emit.h how it is handed over, record_event.h what is handed over.
+ * The recorder of every connection of a cgroup, and of each transfer in it. flow.h has the state of a connection and
+ * its update, emit.h passes it on, record_event.h defines the events.
  *
  * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and a program that the loader runs to scan the table of
  * connections. Kernel: 6.1 or newer with BTF. Work: memory for the connection when it opens, some 30 loads and stores
@@ -26,7 +26,7 @@ static __always_inline u64 cookie_of(struct tcp_sock *tp)
 
 #define CALLS (BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG)
 
-/* Cookies are numbers in a row: mixed, so that those that are taken are like the others. */
+/* Cookies are consecutive: they are hashed, so that the sampled ones are like the others. */
 static __always_inline bool is_sampled(u64 cookie)
 {
 	u32 one_in = settings.sample_one_in;
@@ -60,7 +60,7 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 
 	if (!tp)
 		return;
-	/* A packet has just come. Nothing was sent yet but what a SYN carried, which is the first transfer's. */
+	/* A packet has just arrived. So far only a SYN may have carried data, which belongs to the first transfer. */
 	if (is_sampled(cookie))
 		flow = begin(tp, cookie, flags | FLOW_IS_NEW, tp->tcp_mstamp);
 	else
@@ -93,7 +93,7 @@ static __always_inline void divide(struct flow *flow, struct tcp_sock *tp, const
 	u64 since = (now->at_us - pause->to_us) / settings.jiffy_us;
 	struct sums edge = flow->look;
 
-	/* What was retransmitted meanwhile was the end of the one; what is new is the other's. */
+	/* Retransmissions meanwhile belong to the end of the former; new data belongs to the latter. */
 	edge.at_us = pause->from_us;
 	edge.acked_bytes = pause->acked_bytes;
 	edge.sent_bytes += now->retransmitted_bytes - flow->look.retransmitted_bytes;
@@ -109,7 +109,7 @@ static __always_inline void divide(struct flow *flow, struct tcp_sock *tp, const
 	flow->flags |= FLOW_IN_TRANSFER;
 }
 
-/* Up to now: is what the transfer at work has sent still the same transfer? */
+/* Updates the state up to now: whether the data sent since still belongs to the same transfer. */
 static __noinline int look_back(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u64 resumed_us)
 {
 	struct pause pause;
@@ -137,7 +137,7 @@ static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, cons
 	flow->flags &= ~FLOW_IS_NEW;
 }
 
-/* The first ACK of this round trip has come. */
+/* The first ACK of this round trip has arrived. */
 static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp, const struct sums *now,
 					  u32 told_rtt_us)
 {
@@ -156,7 +156,7 @@ static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp
 	look(flow, tp, now);
 }
 
-/* The marks that a connection has passed in its last time, in which nothing was sent. */
+/* The marks that a connection has passed in its final idle time. */
 static __noinline int pass_last_marks(struct flow *flow, const struct sums *now, u64 end_us)
 {
 	struct pause pause = { .idle_us = 1, .from_us = end_us, .acked_bytes = now->acked_bytes };
@@ -165,7 +165,7 @@ static __noinline int pass_last_marks(struct flow *flow, const struct sums *now,
 	return 0;
 }
 
-/* The last transfer has ended, as far as there was one: where, is kept until the connection has closed. */
+/* The last transfer has ended, if there was one: its end is stored until the connection has closed. */
 static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const struct sums *now, bool is_all_acked)
 {
 	u64 end_us = now->at_us;
@@ -195,8 +195,8 @@ static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, con
 }
 
 /*
- * A connection can be closed by a user or a timer, long after its last packet. Where that has come in this jiffy, its
- * time will do: asking for another costs as much as a round trip.
+ * A connection can be closed by a user or a timer, long after its last packet. If that packet arrived in this jiffy,
+ * its time is used: reading the clock costs as much as a round trip.
  */
 static __always_inline u64 closed_us(struct tcp_sock *tp)
 {
@@ -204,8 +204,8 @@ static __always_inline u64 closed_us(struct tcp_sock *tp)
 }
 
 /*
- * What happens to a connection between its opening and its end: a round trip, or a change of state. Of these count the
- * ones that send a FIN, which show when the last transfer ended, and the last.
+ * Events of a connection between its opening and its close: a round trip, or a change of state. Of the latter, only two
+ * kinds count: those that send a FIN, which show the end of the last transfer, and the last one.
  */
 static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool is_round_trip)
 {
@@ -221,7 +221,7 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	if (!tp)
 		return;
 	is_all_acked = tp->snd_una == tp->write_seq;
-	/* A FIN that goes behind data that is still on its way: the transfer ends when that is acknowledged. */
+	/* A FIN behind data that is still in flight: the transfer ends when that is acknowledged. */
 	if (!is_round_trip && !is_close && !is_all_acked)
 		return;
 	cookie = cookie_of(tp);
@@ -232,7 +232,7 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	if (!is_close && flow->flags & FLOW_IS_OVER)
 		return;
 	now_us = is_close ? closed_us(tp) : tp->tcp_mstamp;
-	/* Still the state before. */
+	/* Still the previous state. */
 	state = sock_of(tp)->__sk_common.skc_state;
 	sum_up(&now, tp, flow->flags, state, now_us);
 	if (is_round_trip)
@@ -247,13 +247,13 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	}
 }
 
-/* Other changes of state are the peer's, or come with one of these. */
+/* Other changes of state are the peer's, or coincide with one of these. */
 static __always_inline bool is_of_interest(u32 old, u32 new)
 {
 	return new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || (new == TCP_CLOSE && old != TCP_CLOSE);
 }
 
-/* What is asked of the program only where it chooses: whether ECN is wanted, and what becomes of who retransmits. */
+/* Callbacks that matter only to a program that chooses: whether ECN is wanted, and the response to retransmissions. */
 static __always_inline void on_question(struct bpf_sock_ops *ctx, u32 op)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -291,7 +291,7 @@ int record_flows(struct bpf_sock_ops *ctx)
 		if (tune.is_on)
 			on_question(ctx, op);
 	}
-	/* Whatever another program wants stays. */
+	/* Another program's result stays. */
 	return 1;
 }
 
@@ -303,7 +303,7 @@ struct walk {
 	u32 number; /* from 1 on */
 	u32 is_complete; /* has it been in all network namespaces? */
 	u32 unused;
-	u64 cgroup; /* the one that is recorded: another one when it is removed and made again */
+	u64 cgroup; /* the recorded cgroup: another one after it was removed and created again */
 };
 
 ARRAY(walk, 1, struct walk);
@@ -311,7 +311,7 @@ ARRAY(walk, 1, struct walk);
 /* Buffer for an event of a scan, which is too large for the stack. One scan runs at a time. */
 PERCPU_ARRAY(scratch, 1, struct record_event);
 
-/* Is the connection's cgroup the one that is recorded, or within it? */
+/* Whether the connection's cgroup is the recorded one, or within it. */
 static __always_inline bool is_in_cgroup(struct tcp_sock *tp, u64 recorded)
 {
 	u32 level = settings.cgroup_level;
@@ -326,7 +326,7 @@ static __always_inline bool is_in_cgroup(struct tcp_sock *tp, u64 recorded)
 	return BPF_CORE_READ(ancestor, kn, id) == recorded;
 }
 
-/* Linux 6.1 and others do not let it be set from here. */
+/* Linux 6.1 and others do not allow setting it here. */
 static __always_inline bool ask_for_calls(struct tcp_sock *tp)
 {
 	int calls = tp->bpf_sock_ops_cb_flags | CALLS;
@@ -356,11 +356,11 @@ static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 
 	sum_up(&now, tp, flags, state, now_us);
 	look(flow, tp, &now);
 	flow->begin = now;
-	/* In the middle of a transfer: when that began is not known. */
+	/* In the middle of a transfer, whose start is unknown. */
 	flow->begin.at_us = 0;
 	if (flow->covered_bytes > now.acked_bytes)
 		flow->flags |= FLOW_IN_TRANSFER;
-	/* When it was opened is not known. */
+	/* The time of its opening is unknown. */
 	flow->marks = RECORD_MARKS;
 	COUNT(joined);
 	return flow;
@@ -383,7 +383,7 @@ int record_walk(struct bpf_iter__tcp *ctx)
 
 	if (!common)
 		return 0;
-	/* Nothing for connections that are not yet open, or only a memory. */
+	/* NULL for connections that are not yet open, or in TIME-WAIT. */
 	tp = bpf_skc_to_tcp_sock(common);
 	if (!tp)
 		return 0;
@@ -395,12 +395,12 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	if (!this_walk || !event)
 		return 0;
 	flow = find(&place, cookie_of(tp)) ? place.flow : join(tp, this_walk->cgroup, state, now_us);
-	/* Or one that another CPU is opening just now. */
+	/* Or one that another CPU is opening at this moment. */
 	if (!flow || !flow->opened_us)
 		return 0;
 	flow->walk = this_walk->number;
 	flow->rtt_min_us = smallest_rtt_us(flow, tp);
-	/* Another program may have forgotten that it is not alone. */
+	/* Another program may have overwritten the callback flags. */
 	if (!(flow->flags & FLOW_BLIND) && (tp->bpf_sock_ops_cb_flags & CALLS) != CALLS && !ask_for_calls(tp))
 		flow->flags |= FLOW_BLIND;
 	shows_all = this_walk->purpose & WALK_SHOWS_ALL;
@@ -414,7 +414,7 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	event->kind = is_due ? RECORD_INTERIM : RECORD_LOOK;
 	fill_connection(event, tp, flow, &now, state);
 	fill_histogram(event, flow);
-	/* If it finds no room, the kernel calls once more for the same connection. */
+	/* If the buffer is full, the kernel calls once more for the same connection. */
 	if (!bpf_seq_write(ctx->meta->seq, event, sizeof(*event)) && is_due)
 		flow->row_us = now_us;
 	return 0;
@@ -432,7 +432,7 @@ struct {
 /* A connection that two consecutive scans do not see is closed. */
 #define WALKS_MISSED 2
 
-/* Has a tracked connection closed, according to the last scan? */
+/* Whether a tracked connection has closed, according to the last scan. */
 static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 {
 	u32 *visited, netns;
@@ -478,13 +478,13 @@ static __always_inline bool tell_gone(const struct flow *flow, u64 cookie)
 	return true;
 }
 
-/* What a search hands from place to place. */
+/* State of a search, passed from slot to slot. */
 struct search {
 	struct walk last;
-	u32 untold; /* those that found no room */
+	u32 untold; /* those that did not fit in the queue */
 };
 
-/* One place. One whose connection is no more is free afterwards. */
+/* One slot. The slot of a closed connection is free afterwards. */
 static __always_inline void visit(struct search *search, const struct place *place, u64 cookie)
 {
 	if (!cookie || !is_gone(place->flow, &search->last))

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Where connections are kept, by their sockets' cookies.
+ * The table of connections, by their sockets' cookies.
  *
- *     cookie / 8 ──► a set: 8 cookies in a cache line ──► the place of each, if it is taken, in one large array
+ *     cookie / 8 ──► a set: 8 cookies in a cache line ──► the slot of each, if it is taken, in one large array
  *                    one of the near ones, or, if that is full, one of all
  *
- * The kernel's own tables cost a short connection more than all that is done with what they hold: entering and leaving
- * a hash table takes 250 to 400 ns, making a socket's own storage 1400. An array takes an inlined bounds check. Cookies
- * are numbers in a row, so that connections that open together are neighbours. And so that one short connection after
- * the other would go through all of the array, of which no cache holds much, each is first sought a place in few sets,
- * which a cache does hold. In a set the first place that is free is taken: where few are open at a time, it is the one
- * that was left just now. A set that is full, because many connections that stay open share it, sends the next to its
- * set among all, and that one to a hash table of the kernel.
+ * For a short connection, the kernel's own tables cost more than all other work: inserting into and deleting from a
+ * hash table takes 250 to 400 ns, creating a socket's own storage 1400. An array takes an inlined bounds check. Cookies
+ * are consecutive, so connections that open together are neighbours. Successive short connections would touch the whole
+ * array, most of which is not cached, so each is first assigned a slot in a few sets, which are cached. In a set the
+ * first free slot is taken: if few connections are open at a time, it is the one that was freed last. A set that is
+ * full, because many connections that stay open share it, sends the next to its set among all, and that one to a hash
+ * table of the kernel.
  *
  * All memory is there from the start; the loader sets how much: a power of two of sets, and as many entries of the hash
  * table.
@@ -26,16 +26,17 @@
 #define WAYS 8
 
 /*
- * With what is kept of the connections that have a place in them, 0.2 MB: part of a CPU's second cache. A power of two.
+ * With the state of the connections that have a slot in them, 0.2 MB: part of a CPU's second-level cache. A power of
+ * two.
  */
 #define NEAR_SETS 64
 
-/* A cookie that is 0 is a free place. */
+/* A cookie of 0 is a free slot. */
 struct set {
 	u64 cookies[WAYS];
 };
 
-/* On pages of their own, so that a set does not lie across two cache lines. */
+/* On separate pages, so that a set does not span two cache lines. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -53,7 +54,7 @@ struct {
 	__type(value, struct flow);
 } more_flows SEC(".maps");
 
-/* What a connection in the hash table begins with: the kernel copies it. It is too large for the stack. */
+/* Initial state of a connection in the hash table: the kernel copies it. It is too large for the stack. */
 ARRAY(blank, 1, struct flow);
 
 /* A connection, and where its cookie is; nowhere in the hash table. */
@@ -79,7 +80,7 @@ static __always_inline u32 near_set_of(u64 cookie)
 	return set_of(cookie) & (NEAR_SETS - 1);
 }
 
-/* Where in a set a cookie is; WAYS: nowhere. */
+/* Index of a cookie in a set; WAYS: absent. */
 static __always_inline u32 way_of(struct set *set, u64 cookie)
 {
 	u32 way;
@@ -97,7 +98,7 @@ static __always_inline void find_in(struct place *place, struct set *set, u32 se
 	place->flow = flow_in(set_number, way);
 }
 
-/* One that found its near set full. */
+/* Finds a connection whose near set was full. */
 static __noinline int find_far(struct place *place, u64 cookie)
 {
 	u32 number = set_of(cookie), way;

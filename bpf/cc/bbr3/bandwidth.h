@@ -24,7 +24,7 @@ BBR3_INLINE void bbr3_update_max_bw(struct bbr3 *it, uint32_t bw, uint32_t is_ap
 		it->max_bw[1] = bbr3_max(it->max_bw[1], bw);
 }
 
-/* A cycle ends. One without any sample does not count (draft: AdvanceMaxBwFilter). */
+/* A cycle ends. A cycle without samples does not count (draft: AdvanceMaxBwFilter). */
 BBR3_INLINE void bbr3_advance_max_bw(struct bbr3 *it)
 {
 	if (!it->max_bw[1])

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * bbr3: BBR version 3 for kernels without it. This file connects the algorithm (bbr3.h) to the kernel: it reads the
- * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change what the
- * algorithm has decided, for a sender that shares a CPU.
+ * socket, calls the algorithm, and writes window and pacing rate. A rule (cpu_rules/rule.h) may change the algorithm's
+ * decision, for a sender that shares a CPU.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF. agent-cc.md has the cost per ACK
- * (bench/acks.py measures it), docs/concepts/bbr3.md what the kernel's own version 3 knows and this does not. The
- * loader (thalweg-agent) creates one of the two registrations below: `cong_control` has two arguments up to Linux 6.9,
- * and four from 6.10.
+ * (bench/acks.py measures it), docs/concepts/bbr3.md lists the information that only the kernel's own version 3 has.
+ * The loader (thalweg-agent) creates one of the two registrations below: `cong_control` has two arguments up to Linux
+ * 6.9, and four from 6.10.
  */
 #include "kernel.h"
 #include "bbr3.h"
@@ -24,19 +24,16 @@ char LICENSE[] SEC("license") = "GPL";
  */
 const volatile u32 rule SEC(".rodata.rule") = 0;
 
-/* What is kept of a connection. */
+/* State of a connection. */
 struct flow {
 	struct bbr3 bbr;
 	struct bbr3_ring ring;
 	struct rule_state rule;
-	/*
-	 * At an ACK: what the algorithm and the rule are shown, and what the rule changes. They do not fit on the stack
-	 * together.
-	 */
+	/* Input of the algorithm and of the rule at an ACK, and the rule's output. Together they exceed the stack. */
 	struct bbr3_ack ack;
 	struct rule_input in;
 	struct rule_output out;
-	/* The pacing rate as BBR has set it. BBR goes by its own rate, so it never sees the one that a rule has set. */
+	/* The pacing rate as set by BBR. BBR uses its own rate, so it never sees the one that a rule has set. */
 	u64 bbr_pacing_rate;
 };
 
@@ -47,7 +44,7 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* What `thalweg-agent cc status` shows (crates/agent/src/cc/counters.rs), per CPU. */
+/* Counters of `thalweg-agent cc status` (crates/agent/src/cc/counters.rs), per CPU. */
 struct counters {
 	u64 flows_begun;
 	u64 flows_ended;
@@ -79,13 +76,13 @@ static __always_inline u32 inflight_of(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-/* Are packets that are sent now no measure of the bandwidth? */
+/* Whether packets sent now are no measure of the bandwidth. */
 static __always_inline u32 is_limited(const struct tcp_sock *tp, const struct flow *flow)
 {
 	return tp->app_limited || bbr3_is_marked(&flow->bbr, tp->delivered);
 }
 
-/* What every call needs. */
+/* The part of the input that every call needs. */
 static __always_inline void read_socket(struct sock *sk, struct bbr3_ack *ack)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
@@ -131,7 +128,7 @@ static __always_inline void read_sample(struct sock *sk, const struct rate_sampl
 	ack->is_ack_delayed = rs->is_ack_delayed;
 }
 
-/* What was in flight when the packet was sent that is the last one to be acknowledged. */
+/* Packets in flight at the transmission of the last acknowledged packet. */
 static __always_inline void read_ring(struct sock *sk, struct flow *flow, struct bbr3_ack *ack)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
@@ -156,7 +153,7 @@ static __always_inline void write_socket(struct sock *sk, const struct bbr3_ack 
 		tp->snd_ssthresh = ack->ssthresh;
 }
 
-/* A connection begins, or has another algorithm no longer. */
+/* Called when a connection starts, or returns to this algorithm. */
 static __always_inline void begin(struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
@@ -199,7 +196,7 @@ static __always_inline u32 is_held_back(const struct tcp_sock *tp)
 	return tp->app_limited || tp->snd_nxt - tp->snd_una + tp->mss_cache > tp->snd_wnd;
 }
 
-/* What the rule is shown. */
+/* Fills in the rule's input. */
 static __always_inline void fill_rule_input(struct sock *sk, const struct bbr3 *it, const struct bbr3_ack *ack,
 					    struct rule_input *in)
 {
@@ -283,8 +280,8 @@ static __always_inline void before_ack(const struct flow *flow, struct bbr3_ack 
 }
 
 /*
- * One ACK. Without state, for want of memory, the window stays as it is until there is some. The ACK that opens a
- * connection comes before its start.
+ * One ACK. Without state, for want of memory, the window stays unchanged until it can be allocated. The ACK that opens
+ * a connection precedes its start.
  */
 static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs)
 {
@@ -334,7 +331,7 @@ void BPF_PROG(bbr3_init, struct sock *sk)
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct counters *counters = counters_here();
 
-	/* It may have had this algorithm before, and another one in between. */
+	/* It may have used this algorithm before, with another one in between. */
 	bpf_sk_storage_delete(&flows, sk);
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
 	begin(sk);
@@ -438,7 +435,7 @@ u32 BPF_PROG(bbr3_sndbuf_expand, struct sock *sk)
 	return 3;
 }
 
-/* The two registrations differ in `cong_control` alone. */
+/* The two registrations differ only in `cong_control`. */
 #define REGISTRATION(main)                                                                                             \
 	{                                                                                                              \
 		.init = (void *)bbr3_init,                                                                             \

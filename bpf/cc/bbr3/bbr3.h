@@ -33,12 +33,12 @@ enum bbr3_state {
 	BBR3_PROBE_RTT,
 };
 
-/* What do ACKs that arrive now show about the last bandwidth probe? */
+/* Position of the acknowledged packets relative to the last bandwidth probe. */
 enum bbr3_ack_phase {
 	BBR3_ACKS_INIT,            /* nothing */
 	BBR3_ACKS_REFILLING,       /* the pipe is being filled */
-	BBR3_ACKS_PROBE_STARTING,  /* nothing yet: what is acknowledged was sent before */
-	BBR3_ACKS_PROBE_FEEDBACK,  /* how the path takes the probe */
+	BBR3_ACKS_PROBE_STARTING,  /* before the probe: the packets were sent earlier */
+	BBR3_ACKS_PROBE_FEEDBACK,  /* the probe's packets */
 	BBR3_ACKS_PROBE_STOPPING,  /* the same; the probe has ended */
 };
 
@@ -46,8 +46,8 @@ enum bbr3_ack_phase {
 enum { BBR3_CA_OPEN, BBR3_CA_RECOVERY = 3, BBR3_CA_LOSS = 4 };
 
 /*
- * The model of the path and the state machine: what is kept of a connection. What every ACK needs comes first, so that
- * it touches few cache lines.
+ * The model of the path and the state machine: the state of a connection. Members that every ACK needs come first, so
+ * that it touches few cache lines.
  */
 struct bbr3 {
 	uint8_t state;
@@ -63,9 +63,9 @@ struct bbr3 {
 	uint8_t is_loss_in_round;
 	uint8_t is_full_bw_now;
 	uint8_t is_full_bw_reached;
-	uint8_t is_probe_sample;         /* do samples come from a bandwidth probe? */
-	uint8_t was_probe_too_high;      /* has the last probe caused too much loss? */
-	uint8_t was_probe_precautionary; /* has the last probe ended at inflight_longterm, as a precaution? */
+	uint8_t is_probe_sample;         /* whether samples come from a bandwidth probe */
+	uint8_t was_probe_too_high;      /* whether the last probe caused too much loss */
+	uint8_t was_probe_precautionary; /* whether the last probe ended at inflight_longterm, as a precaution */
 	uint8_t is_probe_rtt_round_done;
 	uint8_t is_idle_restart;
 	uint8_t has_rtt;
@@ -82,7 +82,7 @@ struct bbr3 {
 	uint32_t max_bw[2];            /* largest delivery rate of the previous cycle, and of this one */
 	uint32_t bw_latest;            /* largest delivery rate of the latest round trip */
 	uint32_t bw_shortterm;
-	uint32_t full_bw; /* what the next delivery rate has to exceed by 25 % */
+	uint32_t full_bw; /* baseline that the delivery rate has to exceed by 25 % */
 	uint32_t inflight_latest; /* largest amount of data delivered in the latest round trip */
 	uint32_t inflight_shortterm;
 	uint32_t inflight_longterm;
@@ -92,15 +92,15 @@ struct bbr3 {
 	uint32_t extra_acked_delivered;
 	uint32_t probe_wait_us;
 	uint32_t burst;            /* segments that leave at once; bbr3_measure_burst() computes it */
-	uint32_t burst_min_rtt_us; /* what that rests on */
+	uint32_t burst_min_rtt_us; /* min_rtt for which it was computed */
 	uint64_t burst_rate;
-	uint64_t cycle_us;             /* when the phase of PROBE_BW began that is timed */
+	uint64_t cycle_us;             /* start of the timed phase of PROBE_BW */
 	uint64_t min_rtt_at_us;        /* when min_rtt was measured */
-	uint64_t probe_rtt_min_at_us;  /* when probe_rtt_min was measured, or PROBE_RTT ended */
+	uint64_t probe_rtt_min_at_us;  /* time of probe_rtt_min, or end of PROBE_RTT */
 	uint64_t extra_acked_since_us; /* start of the interval over which extra_acked is counted */
 
 	uint64_t probe_rtt_done_us; /* end of PROBE_RTT; 0: too much is still in flight */
-	uint32_t up_acked;               /* ACKed since inflight_longterm last grew */
+	uint32_t up_acked;               /* ACKed packets since inflight_longterm last grew */
 	uint32_t up_acked_per_increment; /* ACKed for each packet by which it grows */
 	uint32_t marked_from;            /* packets are marked that are sent between these counts of delivered ones */
 	uint32_t marked_until;
@@ -117,11 +117,11 @@ struct bbr3 {
 	uint8_t up_rounds;
 };
 
-/* The connection at an ACK or another event. The last members are changed. */
+/* The connection at an ACK or another event. The last members are outputs. */
 struct bbr3_ack {
 	uint64_t now_us;
-	uint64_t delivered_us;     /* when data was last delivered */
-	uint64_t pacing_delay_us;  /* until pacing lets the next packet leave */
+	uint64_t delivered_us;     /* time of the last delivery */
+	uint64_t pacing_delay_us;  /* time until pacing allows the next packet */
 	uint64_t max_pacing_rate;  /* bytes per second */
 	uint32_t pacing_shift;
 	uint32_t mss;
@@ -132,7 +132,7 @@ struct bbr3_ack {
 	uint32_t cwnd_clamp;
 	uint32_t ca_state;
 	uint32_t is_cwnd_limited;
-	uint32_t has_ecn;          /* have both ends agreed on ECN? */
+	uint32_t has_ecn;          /* whether both ends agreed on ECN */
 	uint32_t delivered_ce;     /* packets that were marked, since the start */
 
 	/* Rate sample. */
@@ -148,7 +148,9 @@ struct bbr3_ack {
 	uint32_t is_ack_delayed;
 	uint32_t bw;           /* delivery rate; bbr3_on_ack() computes it */
 
-	/* When the most recently sent packet was sent that this ACK acknowledges, by inflight_ring.h. */
+	/*
+	 * State at the transmission of the most recently sent packet that this ACK acknowledges, from inflight_ring.h.
+	 */
 	uint32_t tx_in_flight; /* packets in flight with it; 0: unknown */
 	uint32_t tx_lost;      /* packets lost until then */
 	uint32_t tx_is_app_limited;
@@ -160,7 +162,7 @@ struct bbr3_ack {
 	uint32_t unbounded_cwnd; /* cwnd before the bounds of the model */
 };
 
-/* `left` before `right`, for counters that wrap around. */
+/* Whether `left` precedes `right`, for counters that wrap around. */
 BBR3_INLINE uint32_t bbr3_is_before(uint32_t left, uint32_t right)
 {
 	return (int32_t)(left - right) < 0;

@@ -25,7 +25,7 @@ BBR3_INLINE void bbr3_reset_congestion_signals(struct bbr3 *it)
 }
 
 /*
- * Near the start of an ACK. Rounds of losses are counted apart: they begin with the first loss
+ * Called near the start of an ACK. Rounds of losses are counted separately: they begin with the first loss
  * (UpdateLatestDeliverySignals).
  */
 BBR3_INLINE void bbr3_update_latest_delivery(struct bbr3 *it, const struct bbr3_ack *ack)
@@ -41,7 +41,7 @@ BBR3_INLINE void bbr3_update_latest_delivery(struct bbr3 *it, const struct bbr3_
 	}
 }
 
-/* At the end of an ACK (draft: AdvanceLatestDeliverySignals). */
+/* Called at the end of an ACK (draft: AdvanceLatestDeliverySignals). */
 BBR3_INLINE void bbr3_advance_latest_delivery(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (!it->is_loss_round_start)
@@ -50,7 +50,7 @@ BBR3_INLINE void bbr3_advance_latest_delivery(struct bbr3 *it, const struct bbr3
 	it->inflight_latest = ack->sample_delivered;
 }
 
-/* After losses: not below what the path has just delivered (draft: InitLowerBounds, LossLowerBounds). */
+/* Cuts the bounds after losses, but not below the latest delivery (draft: InitLowerBounds, LossLowerBounds). */
 BBR3_RARE void bbr3_cut_shortterm(struct bbr3 *it)
 {
 	if (it->bw_shortterm == BBR3_INFINITE)
@@ -59,7 +59,7 @@ BBR3_RARE void bbr3_cut_shortterm(struct bbr3 *it)
 	it->inflight_shortterm = bbr3_max(it->inflight_latest, bbr3_scale(it->inflight_shortterm, BBR3_BETA));
 }
 
-/* Once per round (draft: AdaptLowerBoundsFromCongestion). */
+/* Called once per round (draft: AdaptLowerBoundsFromCongestion). */
 BBR3_INLINE void bbr3_adapt_shortterm(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	uint32_t ecn_bound = BBR3_INFINITE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* DRAIN: takes away the queue that STARTUP has built (section "Drain"). Included by bbr3.h. */
+/* DRAIN: drains the queue that STARTUP has built (section "Drain"). Included by bbr3.h. */
 #ifndef THALWEG_BBR3_DRAIN_H
 #define THALWEG_BBR3_DRAIN_H
 
@@ -10,7 +10,7 @@ BBR3_INLINE void bbr3_check_drain(struct bbr3 *it, struct bbr3_ack *ack)
 
 	if (it->state == BBR3_STARTUP && it->is_full_bw_reached) {
 		it->state = BBR3_DRAIN;
-		/* BBR does not use it; ss shows it. */
+		/* Not used by BBR; shown by ss. */
 		ack->ssthresh = bbr3_inflight(it, bbr3_max_bw(it));
 		bbr3_reset_congestion_signals(it);
 	}

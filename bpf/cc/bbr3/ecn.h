@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ECN marks, which the draft leaves out. As in Linux's version 3: on paths with a min_rtt of at most 5 ms, where marks
- * tell of a queue above a low threshold, an average of the share of marked packets bounds what is in flight. On longer
- * paths marks cause no reaction. Linux wants the route to be marked for that as well (ecn_low), which no unpatched
- * kernel can do. Included by bbr3.h.
+ * ECN marks, which the draft does not cover. As in Linux's version 3: on paths with a min_rtt of at most 5 ms, where
+ * marks indicate a queue above a low threshold, an average of the share of marked packets bounds the packets in flight.
+ * On longer paths marks cause no reaction. Linux also requires the route to be configured for that (ecn_low), which no
+ * unpatched kernel supports. Included by bbr3.h.
  */
 #ifndef THALWEG_BBR3_ECN_H
 #define THALWEG_BBR3_ECN_H
 
 #define BBR3_ECN_MAX_RTT_US 5000
 
-/* With all packets marked, this share of inflight_shortterm is cut: 1/3. */
+/* Share by which inflight_shortterm is cut if all packets are marked: 1/3. */
 #define BBR3_ECN_FACTOR (BBR3_UNIT / 3)
 
-/* With more than half of the packets marked, too much is in flight. In STARTUP that ends it after two rounds. */
+/* Share of marked packets above which too much is in flight. In STARTUP that ends it after two rounds. */
 #define BBR3_ECN_THRESHOLD (BBR3_UNIT / 2)
 #define BBR3_ECN_STARTUP_ROUNDS 2
 
@@ -59,7 +59,7 @@ BBR3_INLINE uint32_t bbr3_is_too_high(const struct bbr3 *it, const struct bbr3_a
 	       (it->is_ecn_eligible && ack->sample_ce > bbr3_scale(ack->sample_delivered, BBR3_ECN_THRESHOLD));
 }
 
-/* What marks leave of inflight_shortterm. */
+/* inflight_shortterm after the reduction for marks. */
 BBR3_INLINE uint32_t bbr3_ecn_bound(const struct bbr3 *it)
 {
 	return bbr3_scale(it->inflight_shortterm, BBR3_UNIT - (it->ecn_alpha * BBR3_ECN_FACTOR >> BBR3_GAIN_SHIFT));
@@ -77,7 +77,7 @@ BBR3_INLINE uint32_t bbr3_reprobe_rounds(const struct bbr3 *it)
 	return bbr3_min(bbr3_log2(bbr3_scale(it->inflight_longterm, BBR3_ECN_REPROBE)), BBR3_MAX_UP_ROUNDS);
 }
 
-/* At the end of an ACK: what has happened in this cycle of PROBE_BW. */
+/* Called at the end of an ACK: updates the counts of this cycle of PROBE_BW. */
 BBR3_INLINE void bbr3_note_cycle(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->has_loss_in_cycle |= ack->lost != ack->tx_lost;

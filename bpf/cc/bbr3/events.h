@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What happens to a connection besides ACKs. Included by bbr3.h. */
+/* Events of a connection other than ACKs. Included by bbr3.h. */
 #ifndef THALWEG_BBR3_EVENTS_H
 #define THALWEG_BBR3_EVENTS_H
 
@@ -29,7 +29,7 @@ BBR3_INLINE void bbr3_on_init(struct bbr3 *it, struct bbr3_ack *ack, uint32_t mi
 	bbr3_measure_burst(it, ack);
 }
 
-/* The connection sends again after a silence (section "Restarting From Idle"). */
+/* The connection sends again after an idle time (section "Restarting From Idle"). */
 BBR3_INLINE void bbr3_on_restart(struct bbr3 *it, struct bbr3_ack *ack)
 {
 	it->is_idle_restart = 1;
@@ -50,7 +50,7 @@ BBR3_INLINE void bbr3_on_recovery(struct bbr3 *it, const struct bbr3_ack *ack)
 	it->undo_inflight_longterm = it->inflight_longterm;
 }
 
-/* Nothing was lost after all (section "Handling a Spurious Loss Recovery"). Returns the window. */
+/* The loss was spurious (section "Handling a Spurious Loss Recovery"). Returns the window. */
 BBR3_INLINE uint32_t bbr3_on_undo(struct bbr3 *it)
 {
 	bbr3_reset_full_bw(it, 0);
@@ -61,13 +61,15 @@ BBR3_INLINE uint32_t bbr3_on_undo(struct bbr3 *it)
 	return it->prior_cwnd;
 }
 
-/* A retransmission timeout begins, or what it has started ends (section "Modulating cwnd in Loss Recovery"). */
+/*
+ * A retransmission timeout starts, or the recovery that it started ends (section "Modulating cwnd in Loss Recovery").
+ */
 BBR3_INLINE void bbr3_on_ca_state(struct bbr3 *it, struct bbr3_ack *ack, uint32_t ca_state)
 {
 	if (ca_state == BBR3_CA_LOSS) {
 		uint32_t cwnd = ack->cwnd;
 
-		/* The window is cut already: bounds rest on the one before. */
+		/* The window is cut already: bounds are based on the earlier one. */
 		ack->cwnd = bbr3_max(cwnd, it->prior_cwnd);
 		bbr3_note_losses(it, ack);
 		it->prior_ca_state = BBR3_CA_LOSS;

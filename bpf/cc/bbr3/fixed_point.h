@@ -13,10 +13,10 @@
 
 #include <stdint.h>
 
-/* A subprogram of its own would cost a call, and the verifier would know less about its arguments. */
+/* A separate subprogram would cost a call, and the verifier would know less about its arguments. */
 #define BBR3_INLINE static inline __attribute__((always_inline))
 
-/* What few ACKs need is a subprogram: the code of the others stays dense, which counts where caches are cold. */
+/* Code that few ACKs need is a subprogram: the rest stays dense, which helps with cold caches. */
 #define BBR3_RARE static __attribute__((noinline, unused))
 
 #define BBR3_BW_SHIFT 24
@@ -24,7 +24,7 @@
 #define BBR3_GAIN_SHIFT 8
 #define BBR3_UNIT (1 << BBR3_GAIN_SHIFT)
 
-/* No bound, no RTT sample yet. */
+/* No bound, or no RTT sample yet. */
 #define BBR3_INFINITE UINT32_MAX
 
 /* 4: two packets in each direction with a receiver that acknowledges every other packet (draft: MinPipeCwnd). */
@@ -62,7 +62,7 @@
  */
 #define BBR3_TSO_RTT_SHIFT 9
 #define BBR3_TSO_MAX_BYTES 65536
-/* What Linux subtracts for headers: MAX_TCP_HEADER in a usual configuration, and 1. */
+/* Linux's allowance for headers: MAX_TCP_HEADER in a usual configuration, and 1. */
 #define BBR3_TSO_HEADER_BYTES 321
 #define BBR3_TSO_MIN_SEGMENTS 2
 
@@ -76,7 +76,7 @@ BBR3_INLINE uint32_t bbr3_max(uint32_t left, uint32_t right)
 	return left > right ? left : right;
 }
 
-/* A 64-bit result in 32 bits: what does not fit is the largest value below "infinite". */
+/* Converts a 64-bit result to 32 bits: larger values become the largest one below "infinite". */
 BBR3_INLINE uint32_t bbr3_saturate(uint64_t value)
 {
 	return value < BBR3_INFINITE ? value : BBR3_INFINITE - 1;
@@ -99,7 +99,7 @@ BBR3_INLINE uint32_t bbr3_delivery_rate(uint32_t delivered, uint64_t interval_us
 	return bbr3_saturate((((uint64_t)delivered << BBR3_BW_SHIFT) + interval_us - 1) / interval_us);
 }
 
-/* gain x bandwidth x min_rtt in packets, rounded up. Below 2^30 packets nothing overflows at the highest gain. */
+/* gain x bandwidth x min_rtt in packets, rounded up. No overflow below 2^30 packets at the highest gain. */
 BBR3_INLINE uint32_t bbr3_bdp(uint32_t bw, uint32_t min_rtt_us, uint32_t gain)
 {
 	uint64_t scaled = (uint64_t)bw * min_rtt_us * gain >> BBR3_GAIN_SHIFT;
@@ -144,8 +144,8 @@ BBR3_INLINE uint32_t bbr3_is_loss_too_high(uint32_t lost, uint32_t tx_in_flight)
 }
 
 /*
- * At what amount in flight did the loss rate cross the threshold? `size` packets were lost at once; with them `lost`
- * packets since the first of them was sent, when `tx_in_flight` were in flight (draft: InflightAtLoss).
+ * Packets in flight at which the loss rate crossed the threshold. `size` packets were lost at once; including these,
+ * `lost` packets since the first of them was sent, when `tx_in_flight` were in flight (draft: InflightAtLoss).
  */
 BBR3_INLINE uint32_t bbr3_inflight_at_loss(uint32_t tx_in_flight, uint32_t lost, uint32_t size)
 {
@@ -231,13 +231,13 @@ BBR3_INLINE uint32_t bbr3_random_below(uint32_t random, uint32_t below)
 	return (uint64_t)random * below >> 32;
 }
 
-/* How long to wait before the next bandwidth probe (draft: PickProbeWait). */
+/* Time until the next bandwidth probe (draft: PickProbeWait). */
 BBR3_INLINE uint32_t bbr3_probe_wait_us(uint32_t random)
 {
 	return BBR3_PROBE_WAIT_BASE_US + bbr3_random_below(random, BBR3_PROBE_WAIT_RANDOM_US);
 }
 
-/* How many round trips that wait may last at most, by what is wanted in flight (draft: IsRenoCoexistenceProbeTime). */
+/* Maximum of that time in round trips, by the target for packets in flight (draft: IsRenoCoexistenceProbeTime). */
 BBR3_INLINE uint32_t bbr3_probe_rounds(uint32_t target_inflight)
 {
 	return bbr3_min(target_inflight, BBR3_PROBE_MAX_ROUNDS);

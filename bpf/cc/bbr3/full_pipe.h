@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Is the pipe full? (section "Exiting Acceleration Based on Bandwidth Plateau") Included by bbr3.h. */
+/* Detects whether the pipe is full (section "Exiting Acceleration Based on Bandwidth Plateau"). Included by bbr3.h. */
 #ifndef THALWEG_BBR3_FULL_PIPE_H
 #define THALWEG_BBR3_FULL_PIPE_H
 
 /* Rounds without growth: one for the receiver's window to grow, one to fill it, one to see the delivery rate. */
 #define BBR3_FULL_BW_ROUNDS 3
 
-/* Starts again with `bw` as what has to grow (draft: ResetFullBW). */
+/* Restarts with `bw` as the baseline (draft: ResetFullBW). */
 BBR3_INLINE void bbr3_reset_full_bw(struct bbr3 *it, uint32_t bw)
 {
 	it->full_bw = bw;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What was in flight when a packet was sent. A patched kernel keeps that with each packet; here a ring keeps it of
- * moments.
+ * Packets in flight when a packet was sent. A patched kernel stores that with each packet; here a ring stores it for
+ * single moments.
  *
- * The kernel asks for the size of a burst before it sends (min_tso_segs). What is in flight then, and what is sent
- * until it asks again, makes an entry. When a packet is acknowledged, the kernel knows when it was sent; the last entry
- * from before counts. Between two entries is at least 1/32 of a round trip, so that the ring covers two. Included by
- * bbr3.bpf.c and its test.
+ * The kernel queries the size of a burst before it sends (min_tso_segs). The packets in flight at that moment, and
+ * those sent until the next query, make an entry. When a packet is acknowledged, the kernel knows its time of
+ * transmission; the last entry before that is used. Entries are at least 1/32 of a round trip apart, so that the ring
+ * covers two. Included by bbr3.bpf.c and its test.
  */
 #ifndef THALWEG_BBR3_INFLIGHT_RING_H
 #define THALWEG_BBR3_INFLIGHT_RING_H
@@ -26,15 +26,15 @@ struct bbr3_moment {
 
 struct bbr3_ring {
 	uint32_t next;     /* count of entries that have been written */
-	uint32_t latest;   /* number of the entry of the packet that was acknowledged last */
+	uint32_t latest;   /* number of the entry of the last acknowledged packet */
 	uint32_t sent;     /* packets sent since the start, before `pending` */
 	uint32_t has_pending;
-	struct bbr3_moment pending; /* of the last call; `inflight` without what was sent since */
+	struct bbr3_moment pending; /* of the last call; `inflight` without packets sent since */
 	struct bbr3_moment entries[BBR3_RING_ENTRIES];
 };
 
 /*
- * The time of a packet, of which microseconds are known, for bbr3_ring_find(): rounded up, so that its own entry is not
+ * Converts the time of a packet, known in microseconds, for bbr3_ring_find(): rounded up, so that its own entry is not
  * later.
  */
 BBR3_INLINE uint32_t bbr3_ring_time(uint64_t us)

@@ -13,7 +13,7 @@ BBR3_INLINE uint32_t bbr3_is_marked(const struct bbr3 *it, uint32_t delivered)
 	return it->has_marked && delivered - it->marked_from <= it->marked_until - it->marked_from;
 }
 
-/* Marks what is sent until everything is delivered that is in flight now. */
+/* Marks packets sent until everything now in flight is delivered. */
 BBR3_INLINE void bbr3_mark_limited(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (!it->has_marked)

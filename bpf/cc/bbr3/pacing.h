@@ -3,7 +3,7 @@
 #ifndef THALWEG_BBR3_PACING_H
 #define THALWEG_BBR3_PACING_H
 
-/* STARTUP: 4 ln 2, rounded up. DRAIN: what takes the queue of STARTUP away in a round trip. */
+/* STARTUP: 4 ln 2, rounded up. DRAIN: the gain that drains the queue of STARTUP in a round trip. */
 #define BBR3_STARTUP_GAIN (BBR3_UNIT * 277 / 100 + 1)
 #define BBR3_DRAIN_GAIN (BBR3_UNIT * 1000 / 2885)
 #define BBR3_UP_GAIN (BBR3_UNIT * 5 / 4)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * PROBE_BW: DOWN drains, CRUISE leaves headroom, REFILL fills the pipe, UP looks for more (sections "ProbeBW" and
- * "ProbeBW Algorithm Details"). inflight_longterm is what a probe has shown the path to take. Included by bbr3.h.
+ * PROBE_BW: DOWN drains, CRUISE leaves headroom, REFILL fills the pipe, UP probes for more (sections "ProbeBW" and
+ * "ProbeBW Algorithm Details"). inflight_longterm is the volume that the path takes according to probes. Included by
+ * bbr3.h.
  */
 #ifndef THALWEG_BBR3_PROBE_BW_H
 #define THALWEG_BBR3_PROBE_BW_H
@@ -67,7 +68,7 @@ BBR3_RARE void bbr3_start_up(struct bbr3 *it, const struct bbr3_ack *ack)
 	bbr3_raise_slope(it, ack);
 }
 
-/* Is inflight_longterm what holds the flow back? */
+/* Whether inflight_longterm limits the flow. */
 BBR3_INLINE uint32_t bbr3_is_held_by_longterm(const struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	return ack->is_cwnd_limited && ack->cwnd >= it->inflight_longterm;
@@ -90,7 +91,8 @@ BBR3_RARE void bbr3_raise_longterm(struct bbr3 *it, const struct bbr3_ack *ack)
 }
 
 /*
- * A probe has caused too much loss: `inflight` is what the path takes. Once per probe (draft: HandleInflightTooHigh).
+ * A probe has caused too much loss: `inflight` is the volume that the path takes. Once per probe (draft:
+ * HandleInflightTooHigh).
  */
 BBR3_RARE void bbr3_handle_too_high(struct bbr3 *it, const struct bbr3_ack *ack, uint32_t inflight,
 				      uint32_t is_app_limited)
@@ -103,7 +105,7 @@ BBR3_RARE void bbr3_handle_too_high(struct bbr3 *it, const struct bbr3_ack *ack,
 		bbr3_start_down(it, ack);
 }
 
-/* A round after a probe its last samples have come. Returns whether the next probe begins at once. */
+/* A round after a probe its last samples have arrived. Returns whether the next probe begins at once. */
 BBR3_RARE uint32_t bbr3_end_probe_samples(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->is_probe_sample = 0;
@@ -141,7 +143,7 @@ BBR3_INLINE uint32_t bbr3_adapt_longterm(struct bbr3 *it, const struct bbr3_ack 
 }
 
 /*
- * Of `inflight` packets, those that will be in the network when pacing lets the next one leave: some wait in the
+ * Of `inflight` packets, returns those that will be in the network when pacing allows the next one: some wait in the
  * sender's own queue. With a gain above 1 the burst that leaves then counts.
  */
 BBR3_INLINE uint32_t bbr3_inflight_at_departure(const struct bbr3 *it, const struct bbr3_ack *ack, uint32_t inflight)

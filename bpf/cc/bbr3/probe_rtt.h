@@ -65,7 +65,7 @@ BBR3_RARE void bbr3_enter_probe_rtt(struct bbr3 *it, const struct bbr3_ack *ack)
 	bbr3_start_round(it, ack);
 }
 
-/* draft: UpdateMinRTT. Enters PROBE_RTT when its time has come. */
+/* draft: UpdateMinRTT. Enters PROBE_RTT when it is due. */
 BBR3_INLINE void bbr3_update_min_rtt(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	uint32_t is_due = bbr3_has_passed(ack->now_us, it->probe_rtt_min_at_us, BBR3_PROBE_RTT_INTERVAL_US);

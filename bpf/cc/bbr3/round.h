@@ -8,7 +8,7 @@
 /* Rounds since a bandwidth probe count up to this. */
 #define BBR3_MAX_ROUNDS 255
 
-/* A round begins: it lasts until a packet is acknowledged that is sent from now on (draft: StartRound). */
+/* A round begins: it lasts until a packet sent from now on is acknowledged (draft: StartRound). */
 BBR3_INLINE void bbr3_start_round(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	it->next_round_delivered = ack->delivered;

@@ -3,7 +3,9 @@
 #ifndef THALWEG_BBR3_STARTUP_H
 #define THALWEG_BBR3_STARTUP_H
 
-/* The queue is too long: the pipe counts as full, and what is in flight is bounded (draft: CheckStartupHighLoss). */
+/*
+ * The queue is too long: the pipe counts as full, and the packets in flight are bounded (draft: CheckStartupHighLoss).
+ */
 BBR3_RARE void bbr3_end_startup(struct bbr3 *it)
 {
 	it->is_full_bw_reached = 1;

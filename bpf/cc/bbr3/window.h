@@ -38,7 +38,7 @@ BBR3_INLINE uint32_t bbr3_quantize(const struct bbr3 *it, uint32_t inflight)
 	return it->state == BBR3_PROBE_BW_UP ? inflight + 2 : inflight;
 }
 
-/* What fills the path once (draft: Inflight). */
+/* Packets that fill the path once (draft: Inflight). */
 BBR3_INLINE uint32_t bbr3_inflight(const struct bbr3 *it, uint32_t bw)
 {
 	return bbr3_quantize(it, bbr3_bdp_multiple(it, bw, BBR3_UNIT));
@@ -55,7 +55,7 @@ BBR3_INLINE uint32_t bbr3_probe_rtt_cwnd(const struct bbr3 *it)
 	return bbr3_max(bbr3_bdp_multiple(it, bbr3_bw(it), BBR3_CWND_GAIN_PROBE_RTT), BBR3_MIN_CWND);
 }
 
-/* What excess of ACKs allows to have in flight (section "BBR.extra_acked"). */
+/* Additional packets in flight for aggregated ACKs (section "BBR.extra_acked"). */
 BBR3_INLINE uint32_t bbr3_aggregation_allowance(const struct bbr3 *it)
 {
 	return bbr3_min(bbr3_max(it->extra_acked[0], it->extra_acked[1]),
@@ -108,7 +108,7 @@ BBR3_INLINE void bbr3_set_cwnd(const struct bbr3 *it, struct bbr3_ack *ack)
 	ack->cwnd = bbr3_min(cwnd, bbr3_cwnd_cap(it));
 }
 
-/* Keeps the window as the one to come back to (draft: SaveCwnd). */
+/* Saves the window for a later restore (draft: SaveCwnd). */
 BBR3_INLINE void bbr3_save_cwnd(struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	if (it->prior_ca_state < BBR3_CA_RECOVERY && it->state != BBR3_PROBE_RTT)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that keeps it at work when its sender shares a CPU
- * (cpu_rules/rule.h). This file is the glue: it passes every call on to BBR, shows the rule what is known after an ACK,
- * and applies its result.
+ * bbr_cpu: the kernel's own BBR (version 1), with a rule on top that compensates when its sender shares a CPU
+ * (cpu_rules/rule.h). This file connects them: it passes every call on to BBR, passes the state after an ACK to the
+ * rule, and applies its result.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module.
  * Cost per ACK: 0.3 to 0.5 us, BBR's own work and the kernel's measuring included; with the rule `paper` 0.2 to 0.3 us
@@ -17,7 +17,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Which rule: one of `enum rule`. In a section of its own, where the loader finds it without knowing any offset. */
+/* The rule: one of `enum rule`. In its own section, so that the loader needs no offset. */
 const volatile u32 rule SEC(".rodata.rule") = RULE_SCHEDULE;
 
 extern void bbr_init(struct sock *sk) __ksym;
@@ -30,11 +30,11 @@ extern u32 bbr_ssthresh(struct sock *sk) __ksym;
 extern u32 bbr_min_tso_segs(struct sock *sk) __ksym;
 extern void bbr_set_state(struct sock *sk, u8 new_state) __ksym;
 
-/* What is kept of a connection. */
+/* State of a connection. */
 struct flow {
 	struct rule_state rule;
 	/*
-	 * The pacing rate as BBR has set it. BBR goes by its own rate in STARTUP, so it never sees the one that a rule has
+	 * The pacing rate as set by BBR. BBR uses its own rate in STARTUP, so it never sees the one that a rule has
 	 * set.
 	 */
 	u64 bbr_pacing_rate;
@@ -47,7 +47,7 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* What `thalweg-agent cc status` shows (crates/agent/src/cc/counters.rs), per CPU. */
+/* Counters of `thalweg-agent cc status` (crates/agent/src/cc/counters.rs), per CPU. */
 struct counters {
 	u64 flows_begun;
 	u64 flows_ended;
@@ -69,7 +69,7 @@ static __always_inline struct counters *counters_here(void)
 	return bpf_map_lookup_elem(&counters, &only);
 }
 
-/* BBR's own state. Its members are found by name in the running kernel, as those of all structures are. */
+/* BBR's own state. Its members are located by name in the running kernel, like those of all structures. */
 static __always_inline void *bbr_of(struct sock *sk)
 {
 	return ((struct inet_connection_sock *)sk)->icsk_ca_priv;
@@ -80,7 +80,7 @@ static __always_inline struct flow *flow_of(struct sock *sk, u64 flags)
 	return bpf_sk_storage_get(&flows, sk, NULL, flags);
 }
 
-/* Whether the application or the receiver bounds what is sent. */
+/* Whether the application or the receiver limits the sender. */
 static __always_inline u32 is_held_back(const struct tcp_sock *tp)
 {
 	return tp->app_limited || tp->snd_nxt - tp->snd_una + tp->mss_cache > tp->snd_wnd;
@@ -208,7 +208,7 @@ void BPF_PROG(bbr_cpu_init, struct sock *sk)
 {
 	struct counters *counters = counters_here();
 
-	/* It may have had this algorithm before, and another one in between. */
+	/* It may have used this algorithm before, with another one in between. */
 	bpf_sk_storage_delete(&flows, sk);
 	bbr_init(sk);
 	if (counters)
@@ -266,7 +266,7 @@ u32 BPF_PROG(bbr_cpu_sndbuf_expand, struct sock *sk)
 	return bbr_sndbuf_expand(sk);
 }
 
-/* The two registrations differ in `cong_control` alone. */
+/* The two registrations differ only in `cong_control`. */
 #define REGISTRATION(main)                                                                                             \
 	{                                                                                                              \
 		.init = (void *)bbr_cpu_init,                                                                          \

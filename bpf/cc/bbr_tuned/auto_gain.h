@@ -6,7 +6,7 @@
 #ifndef THALWEG_BBR_TUNED_AUTO_GAIN_H
 #define THALWEG_BBR_TUNED_AUTO_GAIN_H
 
-/* Rounds after a probe whose losses count as the probe's: losses are found a round trip after they were sent. */
+/* Rounds after a probe whose losses count as the probe's: a loss is detected a round trip after the packet was sent. */
 #define TUNED_PROBE_TAIL_ROUNDS 2
 
 /* log2 of the unit of shares of packets. */
@@ -40,7 +40,7 @@ TUNED_FUNCTION uint64_t tuned_auto_target(const struct tuned_params *params, uin
 	return tuned_min(tuned_max(gain, least), TUNED_MAX_PROBE_GAIN);
 }
 
-/* A probe begins: its gain, and the drain's. */
+/* A probe begins: sets its gain, and the drain's. */
 TUNED_FUNCTION void tuned_set_probe_gain(struct tuned_state *it, const struct tuned_params *params,
 					 const struct tuned_ack *ack)
 {
@@ -83,8 +83,8 @@ TUNED_FUNCTION void tuned_measure(struct tuned_auto *rule, const struct tuned_ac
 }
 
 /*
- * After the cycle has moved: measures, and sets the gain of a probe that begins with this ACK. What ends PROBE_RTT
- * comes too late for a measurement.
+ * Called after the cycle has advanced: measures, and sets the gain of a probe that begins with this ACK. The end of
+ * PROBE_RTT comes too late for a measurement.
  */
 TUNED_FUNCTION void tuned_adapt_gain(struct tuned_state *it, const struct tuned_params *params,
 				     const struct tuned_ack *ack, uint32_t was_probing)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * bbr_tuned: the kernel's own BBR (version 1) with parameters (tuned.h). The kernel's BBR handles every call first.
- * Before an ACK this keeps it from deciding by its constants, and after it this decides by the parameters:
- * docs/concepts/bbr-tuned.md says how. With every parameter at its default it only passes calls on. bbr_auto is the
+ * Before an ACK this program prevents decisions by constants, and after it, this program decides by the parameters, as
+ * docs/concepts/bbr-tuned.md describes. With every parameter at its default it only passes calls on. bbr_auto is the
  * same program with the parameters of its rule (auto_gain.h).
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.1 or newer with BTF and BBR, built in or as a module. Cost per ACK:
@@ -18,13 +18,13 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* What the loader sets (crates/agent/src/cc/settable.rs). PROBE_RTT's times are in microseconds. */
+/* Settings of the loader (crates/agent/src/cc/settable.rs). PROBE_RTT's times are in microseconds. */
 struct settings {
 	struct tuned_params params;
 	u32 is_changed; /* does any parameter differ from its default? */
 };
 
-/* In a section of its own, where the loader finds it without knowing any offset. */
+/* In its own section, so that the loader needs no offset. */
 const volatile struct settings settings SEC(".rodata.params") = {};
 
 extern void bbr_init(struct sock *sk) __ksym;
@@ -37,7 +37,7 @@ extern u32 bbr_ssthresh(struct sock *sk) __ksym;
 extern u32 bbr_min_tso_segs(struct sock *sk) __ksym;
 extern void bbr_set_state(struct sock *sk, u8 new_state) __ksym;
 
-/* What is kept of a connection. */
+/* State of a connection. */
 struct flow {
 	struct tuned_state tuned;
 };
@@ -49,7 +49,7 @@ struct {
 	__type(value, struct flow);
 } flows SEC(".maps");
 
-/* What `thalweg-agent cc status` shows (crates/agent/src/cc/counters.rs), per CPU. */
+/* Counters of `thalweg-agent cc status` (crates/agent/src/cc/counters.rs), per CPU. */
 struct counters {
 	u64 flows_begun;
 	u64 flows_ended;
@@ -78,7 +78,7 @@ static __always_inline struct bbr *bbr_of(struct sock *sk)
 	return (struct bbr *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
 }
 
-/* The parameters. The compiler must not take the values above for what the loader sets. */
+/* The parameters. The compiler must not assume that the loader sets the values above. */
 static __always_inline const struct tuned_params *params_here(void)
 {
 	const struct tuned_params *params = (const struct tuned_params *)&settings.params;
@@ -151,7 +151,7 @@ static __always_inline void read_bbr(struct bbr *bbr, struct tuned_ack *ack)
 	ack->prior_cwnd = bbr->prior_cwnd;
 }
 
-/* When PROBE_RTT may end, as the kernel's BBR is to see it; 0: too much is still in flight. */
+/* Earliest end of PROBE_RTT, as the kernel's BBR is to see it; 0: too much is still in flight. */
 static __always_inline u32 probe_rtt_stamp(const struct tuned_state *it, u64 clock, u32 jiffies)
 {
 	if (!it->probe_rtt_done_at)
@@ -168,10 +168,7 @@ static __always_inline u32 begins_round(struct bbr *bbr, const struct rate_sampl
 	return delivered >= 0 && interval_us > 0 && (s32)(rs->prior_delivered - bbr->next_rtt_delivered) >= 0;
 }
 
-/*
- * Before the kernel's BBR handles an ACK: what it is to decide, it decides by the parameters. Returns the stamp of
- * min_rtt.
- */
+/* Called before the kernel's BBR handles an ACK: makes it decide by the parameters. Returns the stamp of min_rtt. */
 static __always_inline u32 steer(struct bbr *bbr, struct tuned_state *it, const struct rate_sample *rs,
 				 struct tuned_ack *ack)
 {
@@ -183,7 +180,7 @@ static __always_inline u32 steer(struct bbr *bbr, struct tuned_state *it, const 
 		BPF_CORE_WRITE_BITFIELD(bbr, lt_use_bw, 0);
 	}
 	read_model(bbr, &ack->before);
-	/* Its own cycle stands still: the phase has just begun, and lasts for a round-trip time. */
+	/* Stops its own cycle: the phase appears to have just begun, and lasts for a round-trip time. */
 	if (ack->before.mode == TUNED_PROBE_BW) {
 		bbr->cycle_mstamp = ack->now_us;
 		BPF_CORE_WRITE_BITFIELD(bbr, pacing_gain, TUNED_UNIT);
@@ -192,13 +189,13 @@ static __always_inline u32 steer(struct bbr *bbr, struct tuned_state *it, const 
 	bbr->min_rtt_stamp = min_rtt_stamp;
 	if (ack->before.mode == TUNED_PROBE_RTT)
 		bbr->probe_rtt_done_stamp = probe_rtt_stamp(it, ack->clock, jiffies);
-	/* Its maximum of the bandwidth lasts for ten counts. */
+	/* Its bandwidth maximum lasts for ten counts. */
 	if (begins_round(bbr, rs) && !tuned_tick(it, params, ack->now_us))
 		bbr->rtt_cnt--;
 	return min_rtt_stamp;
 }
 
-/* PROBE_RTT's time begins when little is in flight, which may be another amount than the kernel's. */
+/* The time of PROBE_RTT begins when little is in flight; that threshold may differ from the kernel's. */
 static __always_inline void set_probe_rtt(struct bbr *bbr, const struct tuned_state *it, const struct tuned_ack *ack,
 					  u32 is_drained, u32 round_end)
 {
@@ -286,7 +283,7 @@ static __always_inline void begin(struct sock *sk)
 	struct tuned_ack in = {};
 	struct flow *flow;
 
-	/* It may have had this algorithm before, and another one in between. */
+	/* It may have used this algorithm before, with another one in between. */
 	bpf_sk_storage_delete(&flows, sk);
 	flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow)
@@ -381,7 +378,7 @@ u32 BPF_PROG(bbr_tuned_sndbuf_expand, struct sock *sk)
 	return bbr_sndbuf_expand(sk);
 }
 
-/* The registrations of an algorithm differ in `cong_control` alone. */
+/* The registrations of an algorithm differ only in `cong_control`. */
 #define REGISTRATION(algorithm, main)                                                                                  \
 	{                                                                                                              \
 		.init = (void *)bbr_tuned_init,                                                                        \

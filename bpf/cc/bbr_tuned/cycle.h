@@ -8,7 +8,7 @@
 /* Rounds for which the kernel's maximum of the bandwidth counts. */
 #define TUNED_BW_ROUNDS 10
 
-/* A random number below `limit`, of 32 random bits. */
+/* A random number below `limit`, from 32 random bits. */
 TUNED_FUNCTION uint64_t tuned_below(uint64_t limit, uint32_t random)
 {
 	return (uint64_t)random * limit >> 32;
@@ -66,7 +66,7 @@ TUNED_FUNCTION void tuned_enter_cycle(struct tuned_state *it, const struct tuned
 	tuned_advance_cycle(it, params, ack->now_us, ack->random[1]);
 }
 
-/* Has the phase lasted for a minimum round-trip time; by the clock that counts time, is the next probe due? */
+/* Whether the phase has lasted for a minimum round-trip time; with the time clock, whether the next probe is due. */
 TUNED_FUNCTION uint32_t tuned_is_full_length(const struct tuned_state *it, const struct tuned_params *params,
 					     const struct tuned_ack *ack)
 {
@@ -75,7 +75,7 @@ TUNED_FUNCTION uint32_t tuned_is_full_length(const struct tuned_state *it, const
 	return ack->before.min_rtt_us != TUNED_NO_RTT && ack->now_us - it->phase_start_us > ack->before.min_rtt_us;
 }
 
-/* What will be in flight when the next packet departs, if `inflight` is now. */
+/* Packets in flight when the next packet departs, predicted from `inflight` now. */
 TUNED_FUNCTION uint64_t tuned_inflight_at_departure(const struct tuned_ack *ack, uint64_t inflight, uint32_t gain)
 {
 	uint64_t delivered = ack->bw * ack->departure_us >> TUNED_BW_SHIFT;
@@ -85,14 +85,14 @@ TUNED_FUNCTION uint64_t tuned_inflight_at_departure(const struct tuned_ack *ack,
 	return inflight > delivered ? inflight - delivered : 0;
 }
 
-/* What is to be in flight so that the pipe holds `gain` times the BDP. */
+/* Packets in flight with which the pipe holds `gain` times the BDP. */
 TUNED_FUNCTION uint64_t tuned_target_inflight(const struct tuned_state *it, const struct tuned_ack *ack, uint32_t gain)
 {
 	return tuned_headroom(ack, tuned_bdp(ack->max_bw, ack->before.min_rtt_us, gain), ack->pacing_rate,
 			      it->phase == TUNED_PHASE_PROBE);
 }
 
-/* Has the phase of PROBE_BW done its work? */
+/* Whether the phase of PROBE_BW is over. */
 TUNED_FUNCTION uint32_t tuned_is_phase_over(const struct tuned_state *it, const struct tuned_params *params,
 					    const struct tuned_ack *ack)
 {
@@ -110,8 +110,8 @@ TUNED_FUNCTION uint32_t tuned_is_phase_over(const struct tuned_state *it, const 
 }
 
 /*
- * A round begins. Does the clock of the bandwidth's maximum tick? The kernel's ticks once a round, and its maximum
- * lasts for ten ticks. Where probes are further apart it ticks less often, so that the maximum holds a probe.
+ * A round begins. Returns whether the clock of the bandwidth maximum ticks. The kernel's ticks once a round, and its
+ * maximum lasts for ten ticks. If probes are further apart it ticks less often, so that the maximum includes a probe.
  */
 TUNED_FUNCTION uint32_t tuned_tick(struct tuned_state *it, const struct tuned_params *params, uint64_t now_us)
 {

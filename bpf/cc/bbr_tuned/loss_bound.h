@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * How losses bound what is in flight: a round trip that loses more than a share of its packets bounds cwnd. Included by
- * tuned.h.
+ * The bound of packets in flight after losses: a round trip that loses more than a share of its packets bounds cwnd.
+ * Included by tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_LOSS_BOUND_H
 #define THALWEG_BBR_TUNED_LOSS_BOUND_H
@@ -9,10 +9,10 @@
 #define TUNED_THRESHOLD_SHIFT 16
 #define TUNED_BOUND_SHIFT 8
 
-/* What a packet that is acknowledged in a probe adds to the bound: a quarter. */
+/* Increase of the bound per packet that is acknowledged in a probe: a quarter. */
 #define TUNED_BOUND_GROWTH ((1 << TUNED_BOUND_SHIFT) / 4)
 
-/* The bound does not grow beyond this. */
+/* Maximum of the bound. */
 #define TUNED_MAX_BOUND (1ULL << 40)
 
 TUNED_FUNCTION void tuned_end_loss_round(struct tuned_state *it, const struct tuned_params *params,

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When PROBE_RTT begins and ends. The kernel's BBR enters and leaves it; this decides when, by its own clock.
+ * Start and end of PROBE_RTT. The kernel's BBR enters and leaves it; this file decides on the times, by its own clock.
  * Included by tuned.h.
  */
 #ifndef THALWEG_BBR_TUNED_PROBE_RTT_H
 #define THALWEG_BBR_TUNED_PROBE_RTT_H
 
-/* Is the smallest round-trip time too old? */
+/* Whether the smallest round-trip time has expired. */
 TUNED_FUNCTION uint32_t tuned_is_min_rtt_expired(const struct tuned_state *it, const struct tuned_params *params,
 						 uint64_t clock)
 {
 	return clock > it->min_rtt_at + params->probe_rtt_interval;
 }
 
-/* Has cwnd been low for long enough? */
+/* Whether cwnd has been low for long enough. */
 TUNED_FUNCTION uint32_t tuned_is_probe_rtt_due(const struct tuned_state *it, uint64_t clock)
 {
 	return it->probe_rtt_done_at && clock > it->probe_rtt_done_at;

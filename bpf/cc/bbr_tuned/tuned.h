@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The decisions of bbr_tuned and bbr_auto. The kernel's BBR (version 1) measures: bandwidth, smallest round-trip time,
- * rounds, bunches of ACKs, policers, and when the pipe is full. This decides with parameters where the kernel decides
- * with constants: phases and gains, pacing rate, cwnd, when PROBE_RTT begins and ends, and how losses bound cwnd.
+ * rounds, bunches of ACKs, policers, and when the pipe is full. This code uses parameters in place of the kernel's
+ * constants: phases and gains, pacing rate, cwnd, start and end of PROBE_RTT, and the bound of cwnd after losses.
  *
  * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
- * decisions in Rust are the simulator's bbr (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt holds the two together. No
- * loops, no signed division: the program is loaded by kernels from 6.1 on.
+ * decisions in Rust are the simulator's bbr (crates/cc/src/bbr); tests/vectors/bbr_tuned.txt verifies that they agree.
+ * No loops, no signed division: the program is loaded by kernels from 6.1 on.
  */
 #ifndef THALWEG_BBR_TUNED_H
 #define THALWEG_BBR_TUNED_H
 
 #include <stdint.h>
 
-/* The verifier of a function that is called, and not inlined, knows less about its arguments. */
+/* In a function that is called instead of inlined, the verifier knows less about the arguments. */
 #define TUNED_FUNCTION static inline __attribute__((always_inline))
 
 /*
@@ -73,13 +73,13 @@ enum tuned_phase { TUNED_PHASE_PROBE, TUNED_PHASE_DRAIN, TUNED_PHASE_CRUISE };
 #define TUNED_MAX_BURST_BYTES 65215
 #define TUNED_MAX_BURST_PACKETS 127
 
-/* The allowance for bunches of ACKs is never more than what this long brings. */
+/* The allowance for aggregated ACKs is limited to the packets of this time. */
 #define TUNED_MAX_BUNCH_US 100000
 
-/* The state of BBR that the kernel keeps, at an ACK. */
+/* The kernel's state of BBR at an ACK. */
 struct tuned_model {
 	uint32_t mode;
-	uint32_t min_rtt_us; /* TUNED_NO_RTT: not known yet */
+	uint32_t min_rtt_us; /* TUNED_NO_RTT: unknown */
 	uint32_t is_policed; /* is the rate of a policer in use? */
 	uint32_t prior_ca_state;
 	uint32_t has_seen_rtt;
@@ -95,7 +95,7 @@ struct tuned_ack {
 	/* The connection. */
 	uint64_t now_us;         /* of the latest delivery */
 	uint64_t clock;          /* a clock of any unit for PROBE_RTT */
-	uint32_t departure_us;   /* time until pacing lets the next packet leave */
+	uint32_t departure_us;   /* time until pacing allows the next packet */
 	uint32_t mss;
 	uint32_t srtt_us;
 	uint32_t cwnd;           /* before the ACK */
@@ -103,34 +103,34 @@ struct tuned_ack {
 	uint32_t inflight;
 	uint32_t prior_inflight; /* before the ACK */
 	uint32_t acked;
-	uint32_t losses;         /* found by this ACK */
+	uint32_t losses;         /* detected by this ACK */
 	uint32_t rtt_us;         /* measured by this ACK; TUNED_NO_RTT: none */
 	uint32_t delivered;      /* since the start */
 	uint32_t lost;           /* since the start */
 	uint32_t ca_state;
-	uint32_t pacing_shift;   /* a burst is what leaves in 2^-this s */
+	uint32_t pacing_shift;   /* a burst is the data of 2^-this s */
 	uint64_t pacing_rate;    /* bytes per second, before the ACK */
 	uint64_t max_pacing_rate;
 	uint32_t random[2];      /* for entering PROBE_BW, and for jitter */
 
 	/* BBR. */
-	uint64_t bw;     /* what it goes by */
+	uint64_t bw;     /* bandwidth in use */
 	uint64_t max_bw;
 	uint32_t is_round_start;
 	uint32_t is_pipe_full;
-	uint32_t is_conserving; /* does a packet leave only for each that arrives? */
+	uint32_t is_conserving; /* whether one packet is sent per delivered packet */
 	uint32_t extra_acked;   /* the largest bunch of ACKs */
 	uint32_t prior_cwnd;    /* before recovery or PROBE_RTT */
 	uint32_t is_min_rtt_fresh; /* has this ACK measured the smallest round-trip time, or confirmed it? */
 };
 
-/* What is to be set. */
+/* Values to set. */
 struct tuned_output {
 	uint64_t pacing_rate;
 	uint32_t cwnd;
 	uint32_t pacing_gain;
 	uint32_t cwnd_gain;
-	uint32_t is_probe_rtt_drained; /* PROBE_RTT's time begins with this ACK: little is in flight */
+	uint32_t is_probe_rtt_drained; /* the time of PROBE_RTT begins with this ACK: little is in flight */
 };
 
 /* Packets of a part of the cycle. */
@@ -139,7 +139,7 @@ struct tuned_tally {
 	uint64_t lost;
 };
 
-/* What bbr_auto has measured since the start of the latest probe, and the gain. */
+/* Measurements of bbr_auto since the start of the latest probe, and the gain. */
 struct tuned_auto {
 	struct tuned_tally probe;
 	struct tuned_tally cruise;
@@ -149,7 +149,7 @@ struct tuned_auto {
 	uint64_t tail_rounds; /* rounds until losses are no longer the probe's */
 };
 
-/* What is kept of a connection: zero at its start, but for tuned_begin(). */
+/* State of a connection: zero at its start, except for tuned_begin(). */
 struct tuned_state {
 	uint64_t phase_start_us;
 	uint64_t next_probe_us;
@@ -181,7 +181,7 @@ TUNED_FUNCTION uint64_t tuned_max(uint64_t left, uint64_t right)
 	return left > right ? left : right;
 }
 
-/* A gain as far below 1 as `gain` is above. */
+/* Returns 2 minus this gain: as far below 1 as `gain` is above. */
 TUNED_FUNCTION uint32_t tuned_complement(uint32_t gain)
 {
 	return gain < 2 * TUNED_UNIT ? 2 * TUNED_UNIT - gain : 0;
@@ -218,7 +218,7 @@ TUNED_FUNCTION uint64_t tuned_burst(const struct tuned_ack *ack, uint64_t pacing
 	uint64_t bytes = tuned_min(pacing_rate >> (ack->pacing_shift & 31), TUNED_MAX_BURST_BYTES);
 	uint64_t least = pacing_rate < TUNED_SLOW_BYTES_PER_S ? 1 : 2;
 
-	/* It is never zero; the verifier does not know. */
+	/* It is never zero, which the verifier does not know. */
 	if (!ack->mss)
 		return least;
 	return tuned_min(tuned_max(bytes / ack->mss, least), TUNED_MAX_BURST_PACKETS);
@@ -282,7 +282,7 @@ TUNED_FUNCTION void tuned_gains(const struct tuned_state *it, const struct tuned
 	}
 }
 
-/* The kernel's BBR has handled something else than an ACK: the end of a pause, or a change of the state of recovery. */
+/* The kernel's BBR has handled an event other than an ACK: the end of a pause, or a change of the state of recovery. */
 TUNED_FUNCTION void tuned_event(struct tuned_state *it, const struct tuned_params *params, const struct tuned_ack *ack)
 {
 	uint32_t was_probe_bw = ack->before.mode == TUNED_PROBE_BW;
@@ -302,7 +302,7 @@ TUNED_FUNCTION void tuned_step(struct tuned_state *it, const struct tuned_params
 	uint32_t was_probe_bw = ack->before.mode == TUNED_PROBE_BW;
 	uint32_t was_probing, is_probing;
 
-	/* The rate of a policer was held for long enough: BBR enters PROBE_BW anew. */
+	/* The policer's rate has expired: BBR enters PROBE_BW again. */
 	if (was_probe_bw && ack->before.is_policed && !ack->after.is_policed)
 		tuned_enter_cycle(it, params, ack);
 	was_probing = was_probe_bw && it->phase == TUNED_PHASE_PROBE;

@@ -36,7 +36,7 @@ TUNED_FUNCTION uint64_t tuned_cwnd(const struct tuned_state *it, const struct tu
 {
 	uint64_t cwnd = ack->cwnd, target;
 
-	/* PROBE_RTT has ended: cwnd is what it was before. */
+	/* PROBE_RTT has ended: cwnd is restored. */
 	if (ack->before.mode == TUNED_PROBE_RTT && ack->after.mode != TUNED_PROBE_RTT)
 		cwnd = tuned_max(cwnd, ack->prior_cwnd);
 	if (ack->acked) {

@@ -30,7 +30,7 @@ RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version,
 	return in->inflight_bound && in->inflight_bound < packets ? in->inflight_bound : packets;
 }
 
-/* What is in flight is smoothed with weight 1/4 for the new value. */
+/* The volume in flight is smoothed with weight 1/4 for the new value. */
 #define RULE_PAPER_SMOOTHING 4
 
 /* After PROBE_RTT, BBR intends a small inflight for this number of smoothed RTTs. */
@@ -38,8 +38,8 @@ RULE_FUNCTION uint64_t rule_expected_packets(const struct rule_version *version,
 
 /*
  * The paper's rule. A sender that is on CPU all the time keeps at least one BDP in flight in PROBE_BW, unless its
- * application has nothing to send. If less is in flight, pacing has missed its moments while the sender was off CPU: it
- * paces with the gain of STARTUP to catch up. For version 3: less than 84 % of a BDP, and less than the short-term
+ * application has nothing to send. If less is in flight, pacing has missed departures while the sender was off CPU: it
+ * then paces with the gain of STARTUP to catch up. For version 3: less than 84 % of a BDP, and less than the short-term
  * bound.
  */
 RULE_FUNCTION void rule_paper(struct rule_paper *state, const struct rule_version *version, const struct rule_input *in,

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-/* The verifier of a function that is called, and not inlined, knows less about its arguments. */
+/* In a function that is called instead of inlined, the verifier knows less about the arguments. */
 #define RULE_FUNCTION static inline __attribute__((always_inline))
 
 /* Which rule; the loader sets it by name (crates/agent/src/cc/settable.rs). */
@@ -33,10 +33,10 @@ enum rule_mode { RULE_STARTUP, RULE_DRAIN, RULE_PROBE_BW, RULE_PROBE_RTT };
 /* The state of loss recovery after a timeout. */
 #define RULE_CA_LOSS 4
 
-/* What differs between versions of BBR. crates/cc has the same numbers, in the wrapped.rs of each version. */
+/* Differences between versions of BBR. crates/cc has the same numbers, in the wrapped.rs of each version. */
 struct rule_version {
 	uint32_t startup_gain;     /* pacing gain of STARTUP */
-	uint32_t expected_percent; /* of a BDP; less in flight is little: below the lowest gain of the flow */
+	uint32_t expected_percent; /* of a BDP; below it, too little is in flight: under the lowest gain */
 	uint32_t missed_ratio;     /* stalls that cost at most 1 part in this many of the time are left to BBR's probing */
 };
 
@@ -50,18 +50,18 @@ static const struct rule_version rule_version_1 = {
 	.missed_ratio = 5,
 };
 
-/* Version 3 probes every 2 to 3 s only, and what a stall costs in between stays lost. */
+/* Version 3 probes only every 2 to 3 s, and the loss from a stall in between is not recovered. */
 static const struct rule_version rule_version_3 __attribute__((unused)) = {
 	.startup_gain = RULE_GAIN_UNIT * 277 / 100 + 1,
 	.expected_percent = 84,
 	.missed_ratio = 20,
 };
 
-/* What is known after an ACK. */
+/* State after an ACK. */
 struct rule_input {
 	/* The connection. Its clock is in microseconds and starts anywhere. */
 	uint64_t now_us;
-	uint64_t departure_us;   /* when pacing lets the next packet leave; in the past: it could have left then */
+	uint64_t departure_us;   /* time at which pacing allows the next packet; in the past: it could have left then */
 	uint64_t bytes_sent;     /* since the start, retransmissions included */
 	uint64_t inflight_bytes; /* handed to the network and not acknowledged, retransmissions included */
 	uint32_t mss;
@@ -75,14 +75,14 @@ struct rule_input {
 	uint32_t delivered;      /* packets, since the start */
 	uint32_t lost;           /* packets, since the start */
 	uint32_t ca_state;       /* of loss recovery: 0 open, 1 disorder, 2 window reduced, 3 recovery, 4 loss */
-	uint32_t is_held_back;   /* does the application or the receiver bound what is sent? */
+	uint32_t is_held_back;   /* whether the application or the receiver limits the sender */
 	uint32_t rate_app_limited; /* was the rate that the connection last measured bounded by its application? */
 	uint64_t pacing_rate_bytes_per_s; /* as BBR has set it */
 	uint64_t max_pacing_rate_bytes_per_s;
 
 	/* BBR's own state, which this ACK has updated. */
-	uint64_t bw;         /* what BBR takes for the bandwidth: 0 before the first sample */
-	uint32_t min_rtt_us; /* 4294967295: not known yet */
+	uint64_t bw;         /* BBR's bandwidth estimate: 0 before the first sample */
+	uint32_t min_rtt_us; /* 4294967295: unknown */
 	uint32_t mode;
 	uint32_t full_bw_count; /* in STARTUP: round trips in which the bandwidth did not grow */
 	/* Of version 3. */
@@ -90,19 +90,19 @@ struct rule_input {
 	uint32_t unbounded_cwnd; /* cwnd before losses bound it; 0: as `snd_cwnd` */
 };
 
-/* What `paper` keeps of a connection: zero at its start. */
+/* The state of a connection for `paper`: zero at its start. */
 struct rule_paper {
 	uint32_t smoothed_inflight_packets;
-	uint32_t has_smoothed;      /* is there a smoothed value yet? */
+	uint32_t has_smoothed;      /* whether there is a smoothed value yet */
 	uint32_t has_probed_rtt;    /* has the connection been in PROBE_RTT? */
-	uint64_t probe_rtt_seen_us; /* when it last was */
+	uint64_t probe_rtt_seen_us; /* time of its last change */
 };
 
-/* What `schedule` keeps of a connection: zero at its start. */
+/* The state of a connection for `schedule`: zero at its start. */
 struct rule_schedule {
-	/* The previous ACK, and what was set then. */
+	/* The previous ACK, and the values set then. */
 	uint64_t seen_us; /* 0: there was none */
-	uint64_t free_us; /* from when on pacing let the next packet leave */
+	uint64_t free_us; /* time from which pacing allowed the next packet */
 	uint64_t bytes_sent;
 	uint64_t rate;     /* BBR's */
 	uint64_t set_rate; /* the rule's */
@@ -112,7 +112,7 @@ struct rule_schedule {
 
 	int64_t owed; /* byte-microseconds; negative: sent ahead */
 
-	/* Of late: how much time there was to send in, and what of it was missed off CPU. */
+	/* Recent totals: time available for sending, and the part of it missed off CPU. */
 	uint64_t passed_us;
 	uint64_t missed_us;
 
@@ -121,7 +121,8 @@ struct rule_schedule {
 	uint64_t last_stall_us;
 	uint64_t stalled_at_us;
 	/*
-	 * The bandwidth between stalls: the largest of this window of time and of the one before, and where the sample began.
+	 * The bandwidth between stalls: the largest of this window of time and of the one before, and where the sample
+	 * began.
 	 */
 	uint64_t bw;
 	uint64_t bw_before;
@@ -134,37 +135,39 @@ struct rule_schedule {
 	uint32_t flat_stalls;
 	uint32_t has_stalled;
 
-	/* Losses: in units of 1/50 packet what exceeds 2 %, and what is not yet paid for. */
+	/* Losses: in units of 1/50 packet the excess over 2 %, and the part not yet offset. */
 	uint64_t excess;
 	uint64_t unpaid;
 	uint64_t cap;         /* packets x 256 that the path takes; 0: no bound is known */
-	uint64_t known;       /* up to where that comes back soon */
-	uint64_t peak;        /* packets in flight at most since the last congestion */
-	uint32_t settled;     /* `delivered` when the last congestion has passed */
+	uint64_t known;       /* level up to which the cap recovers quickly */
+	uint64_t peak;        /* maximum number of packets in flight since the last congestion */
+	uint32_t settled;     /* value of `delivered` at which the last congestion has passed */
 	uint32_t is_settling;
 };
 
-/* What the rules keep of a connection. */
+/* The rules' state of a connection. */
 struct rule_state {
 	struct rule_paper paper;
 	struct rule_schedule schedule;
 };
 
-/* What is to change: zero leaves what BBR has set. */
+/* Changes: zero leaves the value set by BBR. */
 struct rule_output {
 	uint64_t pacing_rate_bytes_per_s;
 	uint32_t pacing_gain; /* in BBR's own state, until BBR sets it again */
 	uint32_t snd_cwnd;
 	uint32_t is_startup_over; /* the pipe is full: BBR's search for the end of the growth is over */
 	uint32_t full_bw_count;   /* BBR's count of round trips without growth */
-	uint32_t is_min_rtt_fresh; /* BBR has no need to empty the path for another ten seconds: min_rtt has just been seen */
-	uint32_t boosted; /* does this ACK count as one at which the sender was found short of CPU? */
+	uint32_t is_min_rtt_fresh; /* min_rtt has just been confirmed: BBR need not empty the path for 10 s */
+	uint32_t boosted; /* whether this ACK counts as one at which the sender was short of CPU */
 };
 
 #include "paper.h"
 #include "schedule.h"
 
-/* Before BBR sees a rate sample of `delivered` packets in `interval_us`: the interval that it is to see. */
+/*
+ * Called before BBR sees a rate sample of `delivered` packets in `interval_us`: returns the interval that it is to see.
+ */
 RULE_FUNCTION uint64_t rule_interval(enum rule rule, const struct rule_state *state, uint64_t now_us,
 				     uint64_t min_rtt_us, uint64_t delivered, uint64_t interval_us)
 {

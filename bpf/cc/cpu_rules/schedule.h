@@ -2,10 +2,10 @@
 /*
  * The rule `schedule`: a sender that was off CPU sends afterwards what BBR would have sent meanwhile.
  *
- * Pacing is a schedule: at every moment it determines how much may have left. A sender that is off CPU falls behind the
- * schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries, and takes
- * that for the path's bandwidth. The rule accounts for what pacing owes, and sends it as soon as the sender is on CPU
- * again. docs/concepts/bbr-cpu.md derives the formulas.
+ * Pacing is a schedule: at every moment it determines how much data may have left. A sender that is off CPU falls
+ * behind the schedule, and BBR does not catch up: it continues from its position, delivers less than the path carries,
+ * and takes that for the path's bandwidth. The rule accounts for what pacing owes, and sends it as soon as the sender
+ * is on CPU again. docs/concepts/bbr-cpu.md derives the formulas.
  *
  * Included by rule.h. Amounts of data that belong to a time are in byte-microseconds (bytes times 10^6): a rate in
  * bytes per second times microseconds needs no division.
@@ -14,8 +14,8 @@
 #define THALWEG_CPU_RULES_SCHEDULE_H
 
 /*
- * A sender without events for longer than this may have been off CPU: a burst is what leaves in 2^-10 s, and its ACKs
- * come together.
+ * A sender without events for longer than this may have been off CPU: a burst is the data of 2^-10 s, and its ACKs
+ * arrive together.
  */
 #define RULE_STALL_US 1000
 
@@ -23,14 +23,14 @@
 #define RULE_MISSED_US 500
 
 /*
- * Whether stalls cost more than BBR's probing makes up for (rule_version.missed_ratio) is judged over a second at
- * least: a virtual machine that has a CPU for itself has bad moments, and its stalls come in bunches.
+ * The comparison of stalls with the loss that BBR's probing compensates (rule_version.missed_ratio) covers at least a
+ * second: a virtual machine with a dedicated CPU also has stalls, which come in bunches.
  */
 #define RULE_LATELY_US (1 << 20)
 
 /*
- * As if a connection had been on CPU for this long before its start: its first milliseconds are work, and late without
- * any stall.
+ * A connection is treated as if it had been on CPU for this long before its start: its first milliseconds are work, and
+ * late without any stall.
  */
 #define RULE_DOUBT_US 30000
 
@@ -41,7 +41,7 @@
 #define RULE_BURST_US 1024
 #define RULE_BURST_RATIO 16
 
-/* Time counts up to this: so nothing overflows. */
+/* Maximum time, so that nothing overflows. */
 #define RULE_LONGEST_US (1 << 20)
 
 /* A stall is remembered for this number of RTTs plus stall lengths: the window of BBR's bandwidth filter. */
@@ -53,7 +53,7 @@
 /* A bandwidth below a packet in 17 ms bounds no sample: nothing is paced so slowly that a stall would show in it. */
 #define RULE_MIN_BW 1000
 
-/* What is owed is at most this many times what the longest stall cost. */
+/* The debt is at most this multiple of the cost of the longest stall. */
 #define RULE_OWED_STALLS 2
 
 /* A loss ratio above 1/N is congestion: 2 %, as in BBR's versions 2 and 3. */
@@ -76,10 +76,10 @@
  */
 #define RULE_MIN_RTT_RATIO 8
 
-/* What has left ahead of the schedule counts up to the largest burst. */
+/* Data that left ahead of the schedule counts up to the largest burst. */
 #define RULE_MAX_AHEAD ((int64_t)65536 * RULE_US_PER_S)
 
-/* What was sent at most while the rule looked away, so that products fit. */
+/* Maximum number of bytes sent between two calls of the rule, so that products fit. */
 #define RULE_MAX_BYTES (1 << 24)
 
 #define RULE_US_PER_S 1000000
@@ -94,7 +94,7 @@ RULE_FUNCTION uint64_t rule_max(uint64_t left, uint64_t right)
 	return left > right ? left : right;
 }
 
-/* Has the sender been off CPU lately? */
+/* Whether the sender has recently been off CPU. */
 RULE_FUNCTION uint32_t rule_is_stalling(const struct rule_schedule *it, uint64_t now_us, uint64_t min_rtt_us)
 {
 	return it->stall_us && now_us - it->stalled_at_us < RULE_MEMORY_ROUNDS * (min_rtt_us + it->stall_us);
@@ -116,7 +116,7 @@ RULE_FUNCTION uint64_t rule_schedule_interval(const struct rule_schedule *it, ui
 	return (delivered << RULE_BW_SHIFT) / most;
 }
 
-/* Everything that depends on stalls is forgotten. */
+/* Resets all state that depends on stalls. */
 RULE_FUNCTION void rule_schedule_forget(struct rule_schedule *it)
 {
 	it->stall_us = 0;
@@ -157,7 +157,7 @@ RULE_FUNCTION void rule_schedule_stall(struct rule_schedule *it, const struct ru
 	it->stalled_at_us = in->now_us;
 }
 
-/* What pacing owes at this ACK. Returns whether the sender was off CPU before it. */
+/* Updates the debt of pacing with this ACK. Returns whether the sender was off CPU before it. */
 RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const struct rule_version *version,
 					     const struct rule_input *in, uint64_t free_us)
 {
@@ -185,10 +185,10 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 		it->missed_us /= 2;
 	}
 
-	/* cwnd leaves no room for a burst. That may be the path's doing, unless stalls are known to be the reason. */
+	/* cwnd is too small for a burst. The path may be the reason, unless stalls are known to be. */
 	is_full = (uint64_t)in->prior_inflight * in->mss + (it->rate >> 10) + 2 * in->mss > (uint64_t)it->set_cwnd * in->mss;
 	if (away_us > RULE_STALL_US && (it->stall_us || !is_full)) {
-		/* What left at a raised rate took less of the schedule's time. */
+		/* Packets that left at a raised rate took less of the schedule's time. */
 		if (it->set_rate > it->rate)
 			paced = sent * it->rate / it->set_rate;
 		missed = scheduled - rule_min(paced * RULE_US_PER_S, scheduled);
@@ -211,7 +211,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 	return 0;
 }
 
-/* What the path takes at once, learnt from losses. Returns whether there is congestion. */
+/* Learns from losses how much the path takes at once. Returns whether there is congestion. */
 RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const struct rule_input *in)
 {
 	uint64_t acked = (uint32_t)(in->delivered - it->delivered);
@@ -219,10 +219,10 @@ RULE_FUNCTION uint32_t rule_schedule_losses(struct rule_schedule *it, const stru
 	uint64_t floor;
 
 	it->peak = rule_max(it->peak, in->prior_inflight);
-	/* Each loss is paid for by what is delivered until the window grows again; one whole window at most. */
+	/* Each loss is offset by delivered packets before the window grows again; one whole window at most. */
 	it->unpaid = rule_min(it->unpaid + lost, it->peak * RULE_LOSS_RATIO);
 	it->unpaid -= rule_min(it->unpaid, acked);
-	/* What was in flight at the last congestion belongs to it. */
+	/* The packets in flight at the last congestion belong to it. */
 	if (it->is_settling && (int32_t)(in->delivered - it->settled) < 0)
 		return 0;
 	it->is_settling = 0;
@@ -278,13 +278,13 @@ RULE_FUNCTION uint64_t rule_schedule_opened(const struct rule_schedule *it, cons
 
 	if (!it->stall_us || it->cap || in->mode != RULE_STARTUP)
 		return in->snd_cwnd;
-	/* BBR may have grown it by as much already. */
+	/* BBR may have increased it by as much already. */
 	return rule_max(in->snd_cwnd, rule_min(in->prior_cwnd + in->acked, wanted));
 }
 
 /*
- * Does the path hold less than a round trip and the last stall take at BBR's rate, and BBR's headroom of three bursts?
- * If it holds that much, then what is owed is the error of a bandwidth that is taken for larger than it is.
+ * Whether the path holds less than a round trip and the last stall take at BBR's rate, plus BBR's headroom of three
+ * bursts. If it holds that much, the debt is an error of an overestimated bandwidth.
  */
 RULE_FUNCTION uint32_t rule_schedule_has_room(const struct rule_schedule *it, const struct rule_input *in)
 {
@@ -305,7 +305,7 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 	uint32_t is_kept_full = 0, is_boosted;
 
 	if (in->min_rtt_us > RULE_LONGEST_US) {
-		/* What comes until it is shorter counts for nothing later. */
+		/* Events until the RTT is shorter are not counted later. */
 		it->seen_us = 0;
 		it->delivered = in->delivered;
 		it->lost = in->lost;
@@ -329,16 +329,16 @@ RULE_FUNCTION void rule_schedule(struct rule_schedule *it, const struct rule_ver
 		uint64_t cap = it->cap >> RULE_CAP_SHIFT;
 		uint64_t wanted = in->bw * (in->min_rtt_us + it->stall_us) >> RULE_BW_SHIFT;
 
-		/* The path does not hold what a stall takes: all that it holds is kept in flight. */
+		/* The path holds less than a stall takes: it is kept full. */
 		is_kept_full = wanted + wanted / 4 > cap && cap > in->inflight;
 		if (is_kept_full)
 			it->owed = (cap - in->inflight) * in->mss * RULE_US_PER_S;
-		/* What losses of bursts show is in the cap, and not in bounds that do not know of stalls. */
+		/* Losses of bursts are reflected in the cap, not in bounds that ignore stalls. */
 		cwnd = rule_min(in->unbounded_cwnd ? in->unbounded_cwnd : cwnd, cap);
 		out->snd_cwnd = cwnd;
 	}
 	is_boosted = it->owed > 0 && in->mode != RULE_PROBE_RTT && (is_kept_full || rule_schedule_has_room(it, in));
-	/* A burst is what the rate brings in 2^-10 s: so the next one holds what is owed, unless stalls are long. */
+	/* A burst is the data of 2^-10 s at the rate: so the next one includes the debt, unless stalls are long. */
 	if (is_boosted) {
 		rate += (uint64_t)it->owed / rule_max(RULE_BURST_US, it->stall_us / RULE_BURST_RATIO);
 		out->pacing_rate_bytes_per_s = rule_min(rate, in->max_pacing_rate_bytes_per_s);

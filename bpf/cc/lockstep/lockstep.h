@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Runs a call of the kernel's own controller and reports it: `lockstep_begin` notes what the controller is given,
- * `lockstep_end` what came out, and hands the event to the recorder through a ring buffer. An event that finds no room
- * is counted; the recorder refuses a recording with such a gap.
+ * Runs a call of the kernel's own controller and reports it: `lockstep_begin` stores the controller's inputs,
+ * `lockstep_end` its outputs, and passes the event to the recorder through a ring buffer. An event is dropped and
+ * counted if the buffer is full; the recorder refuses a recording with such a gap.
  *
  * Hooks: struct_ops tcp_congestion_ops. Kernel: 6.10 (cong_control with four arguments), BTF. Cost: about 50 loads and
  * a copy of 0.5 kB per call; for recordings, not for production.
@@ -33,7 +33,7 @@ struct {
 	__uint(max_entries, 16 << 20);
 } events SEC(".maps");
 
-/* Connections seen so far, and events lost for want of room: read by the recorder. */
+/* Number of connections, and of events lost because the buffer was full: read by the recorder. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 2);
@@ -50,7 +50,7 @@ static __always_inline u64 count(u32 which)
 	return counter ? __sync_fetch_and_add(counter, 1) : 0;
 }
 
-/* Starts an event. Returns NULL if there is no room, or nothing to count the connection by. */
+/* Starts an event. Returns NULL if the buffer is full, or the connection cannot be counted. */
 static __always_inline struct lockstep_event *lockstep_begin(struct sock *sk, u64 call)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
@@ -140,7 +140,7 @@ static __always_inline void lockstep_end(struct sock *sk, struct lockstep_event 
 		return result;                                                                                 \
 	}
 
-/* Something that the controller is told with one number of this type, and that `own` does then. */
+/* A call with one argument of this type, which `own` handles. */
 #define LOCKSTEP_REPORT_ARG(name, call, type, own)                                                             \
 	SEC("struct_ops")                                                                                      \
 	void BPF_PROG(name, struct sock *sk, type number)                                                      \
@@ -153,7 +153,7 @@ static __always_inline void lockstep_end(struct sock *sk, struct lockstep_event 
 		lockstep_end(sk, event);                                                                       \
 	}
 
-/* What a controller does that has no such function. */
+/* Placeholder for a function that the controller lacks. */
 static __always_inline void lockstep_nothing(struct sock *sk, u32 number)
 {
 }
@@ -171,7 +171,7 @@ static __always_inline void lockstep_nothing(struct sock *sk, u32 number)
 		lockstep_end(sk, event);                                                                       \
 	}
 
-/* The connection lets go of its controller. None of the kernel's has anything to do then. */
+/* The connection releases its controller. None of the kernel's controllers has anything to do then. */
 #define LOCKSTEP_REPORT_RELEASE(name)                                                                                  \
 	SEC("struct_ops")                                                                                              \
 	void BPF_PROG(name, struct sock *sk)                                                                           \
