@@ -72,10 +72,14 @@ test-rust: setup ## Rust tests and doc examples
 	@tools/bootstrap bpf
 	$(CARGO) test $(RELEASE)
 
-# Rust's tests wait for guests, most of their time: what computes and is not timed has the rest.
+# The agent's tests wait for guests most of the time, so the others run beside them; the studies, which are not timed,
+# have the processor when both wait. The lockstep is with the agent, with which it shares a build of libbpf.
+AGENT = thalweg-agent thalweg-lockstep
 .PHONY: test-rust-and-studies
 test-rust-and-studies: setup
-	@tools/together '$(MAKE) test-rust' '$(MAKE) studies'
+	@tools/bootstrap bpf
+	@tools/together '$(CARGO) test $(RELEASE) $(AGENT:%=--exclude %)' \
+		'$(CARGO) test --release $(AGENT:%=--package %)' 'nice -n 10 $(MAKE) studies'
 
 # Most tests wait for programs that they start, so four parts run beside each other. Those of real kernels are in the
 # first part, which has the processor first.

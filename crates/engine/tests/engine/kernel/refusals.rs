@@ -3,6 +3,7 @@
 use crate::common::{ENGINE, events};
 use crate::stage::{bench, experiment, is_available, not_tested};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::process::Command;
 
 /// The event of the only experiment's failure.
@@ -15,6 +16,13 @@ fn failed(experiment: Value) -> Value {
     let tables = ["flows", "samples", "state", "queue"].map(|table| bench.path("run").join(table));
     assert!(tables.iter().all(|table| std::fs::read_dir(table).unwrap().next().is_none()), "nothing is left of it");
     failed
+}
+
+/// Waits until no test of the agent, which may run at the same time, has an algorithm registered.
+fn lock_registrations() -> File {
+    let lock = File::create(std::env::temp_dir().join("thalweg-agent-tests.lock")).expect("a file for the lock");
+    rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).expect("the lock");
+    lock
 }
 
 fn check(failed: &Value, code: &str, words: &[&str]) {
@@ -39,6 +47,7 @@ fn a_missing_agent_algorithm_is_reported_with_reason_and_remedy() {
     if !is_available() {
         return;
     }
+    let _registrations = lock_registrations();
     // The path of the agent, so that the suggested command is known.
     let place = ("THALWEG_AGENT", "/opt/thalweg-agent");
     let capabilities = Command::new(ENGINE).args(["capabilities", "--json"]).env(place.0, place.1).output().unwrap();
