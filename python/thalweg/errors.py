@@ -1,4 +1,4 @@
-"""Errors that a user sees: what was found, where, what was expected, and what to type next.
+"""Errors for users: what was found, where, what was expected, and what to type next.
 
 A `ThalwegError` is one mistake; `ThalwegErrors` is several, found together and reported together. Everything else that
 is raised is a defect of thalweg.
@@ -14,32 +14,33 @@ class Exit(IntEnum):
     """Exit codes of `thalweg`."""
 
     FINE = 0
-    """Everything asked for was done."""
+    """Everything requested was done."""
     FAILED = 1
-    """Something ran and failed, `compare` found a real difference, or `reproduce --check` a claim that broke."""
+    """Something ran and failed, `compare` found a real difference, or `reproduce --check` a claim that no longer holds.
+    """
     USAGE = 2
     """The command line or the scenario is wrong."""
     CANNOT_WRITE = 3
     """A file or directory cannot be written: permissions, a full disk."""
     MISSING = 4
-    """Something is missing on this machine."""
+    """A requirement is missing on this machine."""
     NO_EVIDENCE = 5
-    """There is no evidence: nothing could be compared or judged, or no experiment of a run can be used."""
+    """There is no evidence: nothing could be compared or evaluated, or no experiment of a run can be used."""
     INCOMPLETE = 6
     """A part of the evidence is missing: experiments are untrustworthy, failed or not finished, and left out."""
     CHECK_BROKEN = 7
-    """A check of `--check` does not hold: its interval lies beyond the bound."""
+    """A check of `--check` does not hold: its interval is beyond the bound."""
     NOT_SETTLED = 8
     """A check of `--check` is not settled: too few repetitions, or values are missing."""
     TEMPORARY = 75
     """A resource of this machine is used up: open files, processes, memory. The same command can succeed later."""
     INTERRUPTED = 130
-    """Ctrl-C, or asked to terminate."""
+    """Ctrl-C, or SIGTERM."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where in which file a mistake is."""
+    """File and line of a mistake."""
 
     file: str
     line: int | None = None
@@ -65,7 +66,7 @@ class ThalwegError(Exception):
       hint: see `ls`
     """
 
-    # Eight parameters: each is a part of what is printed, named where it is given, and few errors have all of them.
+    # Eight parameters: each is a part of the output and is passed by name, and few errors have all of them.
     def __init__(
         self,
         code: str,
@@ -91,7 +92,7 @@ class ThalwegError(Exception):
 
     @property
     def errors(self) -> Sequence["ThalwegError"]:
-        """The mistakes that this stands for."""
+        """The contained mistakes."""
         return (self,)
 
     def text(self) -> str:
@@ -107,7 +108,7 @@ class ThalwegError(Exception):
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, str | int | None]:
-        """Return the error as what `--json` prints."""
+        """Return the error in the form that `--json` prints."""
         source = self.source or Source("")
         return {
             "code": self.code,
@@ -128,7 +129,7 @@ _SHORTAGES = {
     errno.ENOMEM: "close other programs; ulimit -v shows a limit of this process",
     errno.EAGAIN: "close other programs, or raise the limit of processes: ulimit -u, or TasksMax= in a systemd unit",
 }
-"""What to do about a resource that is used up, by the error of the system. A full disk has an exit code of its own."""
+"""Remedies for exhausted resources, by the error of the system. A full disk has a separate exit code."""
 
 
 def shortage(error: OSError) -> ThalwegError | None:
@@ -166,7 +167,7 @@ def shortage_behind(error: BaseException) -> ThalwegError | None:
 
 
 _NO_MEMORY = ("failed to map segment", "annot allocate memory")
-"""How the dynamic linker reports that a library does not fit into memory."""
+"""Messages of the dynamic linker if a library does not fit into memory."""
 
 
 class ThalwegErrors(ThalwegError):
@@ -180,7 +181,7 @@ class ThalwegErrors(ThalwegError):
 
     @property
     def errors(self) -> Sequence[ThalwegError]:
-        """The mistakes that this stands for."""
+        """The contained mistakes."""
         return self._errors
 
     def text(self) -> str:

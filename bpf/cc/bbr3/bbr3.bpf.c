@@ -76,7 +76,7 @@ static __always_inline u32 inflight_of(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-/* Whether packets sent now are no measure of the bandwidth. */
+/* Whether packets sent now do not measure the bandwidth. */
 static __always_inline u32 is_limited(const struct tcp_sock *tp, const struct flow *flow)
 {
 	return tp->app_limited || bbr3_is_marked(&flow->bbr, tp->delivered);

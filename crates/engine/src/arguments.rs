@@ -8,94 +8,95 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Runs plans of thalweg. `thalweg run` is the friendly way to call it.
+/// Run plans of thalweg. Users run `thalweg run`, which calls this program.
 #[derive(Debug, Parser)]
 #[command(name = "thalweg-engine", version)]
 pub struct Arguments {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Runs the experiments of a plan, or goes on with a run that was interrupted.
+    /// Run the experiments of a plan, or resume an interrupted run.
     #[command(after_help = "Example: thalweg-engine run --plan plan.json --out runs/mine --shard 1/4")]
     Run(Run),
-    /// Runs a command, or a shell, on the path of a plan's experiment.
+    /// Run a command, or a shell, on the path of a plan's experiment.
     #[command(after_help = "Example: thalweg-engine shell --plan plan.json --out runs/mine -- ping -c 3 10.77.0.2")]
     Shell(Shell),
-    /// Joins run directories of one plan, such as the shards that several machines ran.
+    /// Merge run directories of one plan, such as the shards that several machines ran.
     #[command(after_help = "Example: thalweg-engine merge --out runs/whole runs/shard-1 runs/shard-2")]
     Merge {
-        /// The run directory to make or to add to.
+        /// Run directory, which is made or added to.
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
-        /// The run directories to join.
+        /// The run directories to merge.
         #[arg(required = true, value_name = "RUN_DIR")]
         parts: Vec<PathBuf>,
     },
-    /// Says what each engine can do on this machine.
+    /// Report the capabilities of each engine on this machine.
     Capabilities {
-        /// As JSON, with every key that each engine honours.
+        /// Print JSON, with every key that each engine honours.
         #[arg(long)]
         json: bool,
-        /// Report this engine only, and do not probe what the others need; may be given several times.
+        /// Report this engine only, and do not probe the requirements of others; may be given several times.
         #[arg(long = "engine", value_name = "NAME")]
         engines: Vec<String>,
     },
-    /// Looks at this machine and its connections for a while: does it get its CPUs, and is BBR the slower for it? As
-    /// JSON.
+    /// Observe this machine and its connections: whether it gets its CPUs, and whether BBR is slower if it does not.
+    /// Prints JSON.
     Live {
-        /// For how long.
+        /// Duration.
         #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u16).range(1..=600))]
         seconds: u16,
     },
-    /// Plays policies, which choose an algorithm for each destination, against a population of paths. As JSON.
+    /// Simulate policies, which choose an algorithm for each destination, on a population of paths. Prints JSON.
     #[command(subcommand)]
     Policy(Policy),
-    /// Plays one host of an experiment: takes commands as JSON lines, answers the same way. Engines start it.
+    /// Run one host of an experiment: read commands as JSON lines, answer the same way. Started by engines.
     Host,
-    /// Runs one program of an experiment, and leaves nothing of it. Hosts start it.
+    /// Run one program of an experiment, and terminate everything that it leaves. Started by hosts.
     #[command(hide = true)]
     Supervise,
-    /// Ends what programs leave in network namespaces. Sessions start it.
+    /// Terminate processes that programs leave in network namespaces. Started by sessions.
     #[command(hide = true)]
     Reap,
-    /// Listens at an address and hands the socket over standard input. Sessions start it.
+    /// Listen at an address and pass the socket over standard input. Started by sessions.
     #[command(hide = true)]
     Listen {
         /// The address.
         at: SocketAddr,
     },
-    /// Starts kernels in virtual time, and is the first process of guests. Engines start it.
+    /// Start kernels in virtual time, or run as the first process of a guest. Started by engines.
     #[command(subcommand, hide = true)]
     Guest(Guest),
-    /// Prints what scenarios, plans and tables consist of, as JSON.
+    /// Print the declarations of scenarios, plans and tables, as JSON.
     Schema {
-        /// Of what.
+        /// Subject of the schema.
         subject: Subject,
     },
 }
 
-/// What to do with policies.
+/// Commands for policies.
 #[derive(Debug, Subcommand)]
 pub enum Policy {
-    /// Plays them, and says how much each has lost.
+    /// Simulate policies, and print the regret of each.
     Simulate(Simulate),
 }
 
-/// What to play.
+/// Policies to simulate.
 #[derive(Debug, Args)]
 pub struct Simulate {
-    /// Worlds to play, each drawn from its own seed: 1, 2, and so on.
+    /// Number of simulated worlds, each drawn from its own seed: 1, 2, and so on.
     #[arg(long, value_name = "N", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub seeds: u32,
-    /// Play only this policy; may be given several times.
+    /// Simulate only this policy; may be given several times.
     #[arg(long = "policy", value_name = "NAME")]
     pub policies: Vec<String>,
-    /// What retransmissions cost: with 1, sending a tenth of all segments again is as bad as taking a tenth longer.
+    /// Price of retransmissions: with 1, retransmitting a tenth of all segments is as bad as a completion time that is
+    /// a tenth longer.
     #[arg(long, value_name = "PRICE", default_value = "1")]
     pub retransmit_price: f64,
 }
@@ -103,21 +104,21 @@ pub struct Simulate {
 /// A part in a guest.
 #[derive(Debug, Subcommand)]
 pub enum Guest {
-    /// Starts a kernel in virtual time, and ends with it or when standard input does.
+    /// Start a kernel in virtual time, and exit with it or at the end of standard input.
     Keep,
-    /// Is the first process of a virtual machine.
+    /// Run as the first process of a virtual machine.
     Boot {
-        /// Options that the kernel adds for itself.
+        /// Options that the kernel adds.
         rest: Vec<String>,
     },
-    /// Is the first process of a kernel in virtual time.
+    /// Run as the first process of a kernel in virtual time.
     Begin {
-        /// Options that the kernel adds for itself.
+        /// Options that the kernel adds.
         rest: Vec<String>,
     },
 }
 
-/// What to run, and how.
+/// Experiments to run, and options.
 #[derive(Debug, Args)]
 pub struct Run {
     /// The plan, or a run.json, whose plan is then run again; `-` reads standard input.
@@ -126,7 +127,7 @@ pub struct Run {
     /// The run directory. One that holds a part of the same run is completed.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Experiments at a time [default: one per CPU; one where experiments take real time].
+    /// Experiments at a time [default: one per CPU; one if experiments take real time].
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
     /// Run only every N-th experiment of the plan, beginning with the I-th.
@@ -137,10 +138,10 @@ pub struct Run {
     pub due: Option<PathBuf>,
 }
 
-/// What to run on a path, and how.
+/// Programs to run on a path, and options.
 #[derive(Debug, Args)]
 pub struct Shell {
-    /// The plan; it has one experiment, whose path is used and whose flows are left out.
+    /// The plan; it has one experiment, whose path is used and whose flows are ignored.
     #[arg(long, value_name = "FILE")]
     pub plan: PathBuf,
     /// The run directory.
@@ -152,13 +153,13 @@ pub struct Shell {
     /// Command line to run at the other end, with `sh -c`.
     #[arg(long, value_name = "COMMAND")]
     pub server: Option<OsString>,
-    /// Service of this machine to make reachable at the other end; may be given several times.
+    /// Service of this machine that is made reachable at the other end; may be given several times.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub reach: Vec<SocketAddr>,
     /// Record all packets.
     #[arg(long)]
     pub pcap: bool,
-    /// Show no status.
+    /// Do not show a status.
     #[arg(long)]
     pub quiet: bool,
     /// File to write events to, a JSON object per line.
@@ -172,9 +173,9 @@ pub struct Shell {
 /// An end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum End {
-    /// Where data enters the forward link.
+    /// The end at which data enters the forward link.
     Sender,
-    /// Where it leaves.
+    /// The end at which it leaves.
     Receiver,
 }
 

@@ -1,11 +1,12 @@
-//! `thalweg-engine capabilities`: what each engine can do here, so that callers need not know engines by name.
+//! `thalweg-engine capabilities`: the capabilities of each engine on this machine, so that callers need no knowledge of
+//! particular engines.
 
 use crate::engine::{Controller, Engine, Lack};
 use crate::engines::ENGINES;
 use serde_json::{Map, Value, json};
 use thalweg_plan::plan::FORMAT;
 
-/// Everything, for programs. Names that no engine has are skipped.
+/// Returns everything, for programs. Unknown engine names are skipped.
 pub fn json(names: &[String]) -> Value {
     json!({
         "format": FORMAT,

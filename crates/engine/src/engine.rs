@@ -1,10 +1,10 @@
-//! What an engine is, what it is given, and what comes out.
+//! The interface of engines, their input and their output.
 
 pub use thalweg_lab::run::{Failure, Job, Outcome, Performance};
 
 use thalweg_trace::Sink;
 
-/// What an engine can record of packets.
+/// The kind of packet records that an engine supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Records {
     /// Nothing.
@@ -20,24 +20,24 @@ pub enum Records {
 pub enum Programs {
     /// None.
     None,
-    /// Commands that need no terminal and nothing outside the path: they run in virtual time.
+    /// Commands without a terminal or access to anything outside the path: they run in virtual time.
     Commands,
     /// All, interactive ones among them.
     All,
 }
 
-/// What carries the packets.
+/// An engine, which carries the packets.
 pub trait Engine: Sync {
     /// Name in a plan.
     fn name(&self) -> &'static str;
 
-    /// What it is, in a line.
+    /// One-line description.
     fn about(&self) -> &'static str;
 
-    /// Version of its results: it changes whenever the same experiment gives other tables.
+    /// Version of its results: it changes whenever the same experiment would produce different tables.
     fn result_version(&self) -> String;
 
-    /// What this machine lacks to run it; nothing if it can run.
+    /// Returns the requirement that this machine lacks; `None` if the engine can run.
     fn why_not(&self) -> Option<String>;
 
     /// The congestion controls that it has.
@@ -56,7 +56,7 @@ pub trait Engine: Sync {
         false
     }
 
-    /// What it can record of packets where the scenario asks for it.
+    /// Returns the kind of packet records that it supports.
     fn records(&self) -> Records {
         Records::Nothing
     }
@@ -74,9 +74,9 @@ pub trait Engine: Sync {
 pub struct Controller {
     /// Name in `flow.cc`.
     pub name: String,
-    /// What it is, in a line.
+    /// One-line description.
     pub about: String,
-    /// Its parameters: name, and what it does with unit and default.
+    /// Its parameters: name, and effect with unit and default.
     pub params: Vec<(String, String)>,
 }
 
@@ -84,9 +84,9 @@ pub struct Controller {
 pub struct Lack {
     /// Name in `flow.cc`.
     pub name: String,
-    /// Why it is not there.
+    /// Reason why it is unavailable.
     pub why: String,
-    /// What to do about it.
+    /// Remedy.
     pub hint: String,
 }
 

@@ -1,4 +1,4 @@
-//! What a command says on standard output while it works: a JSON object per line.
+//! Events that a command prints on standard output while it works: a JSON object per line.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -7,17 +7,17 @@ use std::sync::Mutex;
 use thalweg_lab::protocol::ConnectionReport;
 use thalweg_store::{ExperimentId, Merged, Problem};
 
-/// Something that has happened.
+/// An event.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum EngineEvent<'a> {
-    /// What is about to be run.
+    /// The work ahead.
     Plan {
-        /// Experiments that were asked for.
+        /// Requested experiments.
         experiments: usize,
-        /// Those that were complete before.
+        /// Those that were already complete.
         present: usize,
-        /// Those that are run now.
+        /// Those that will be run.
         pending: usize,
         /// Experiments at a time.
         threads: usize,
@@ -28,17 +28,17 @@ pub enum EngineEvent<'a> {
     Finished {
         #[serde(flatten)]
         id: &'a ExperimentId,
-        /// How long it took on this machine.
+        /// Duration on this machine.
         seconds: f64,
-        /// How long it took on its own clock.
+        /// Duration on its own clock.
         simulated_s: f64,
         /// Packets that passed the bottleneck.
         packets: u64,
-        /// What the engine measured of itself.
+        /// The engine's measurements of itself.
         #[serde(skip_serializing_if = "BTreeMap::is_empty")]
         measured: &'a BTreeMap<String, f64>,
     },
-    /// There is a reason not to believe an experiment.
+    /// An experiment is untrustworthy, for a reason.
     Untrustworthy {
         #[serde(flatten)]
         id: &'a ExperimentId,
@@ -56,9 +56,9 @@ pub enum EngineEvent<'a> {
         /// The reason.
         message: &'a str,
     },
-    /// The user asked to stop before all was done.
+    /// The user requested a stop before all was done.
     Interrupted,
-    /// All that was asked for has been tried.
+    /// Every requested experiment was run or has failed.
     Done {
         /// Experiments completed now.
         finished: usize,
@@ -66,31 +66,31 @@ pub enum EngineEvent<'a> {
         failed: usize,
         /// Experiments that were complete before.
         present: usize,
-        /// How long it took.
+        /// Duration.
         seconds: f64,
     },
     /// Run directories have been joined.
     Merged {
         /// Experiments of the plan.
         experiments: usize,
-        /// Experiments that were taken over now.
+        /// Experiments that were copied now.
         copied: usize,
         /// Experiments that were there before.
         present: usize,
         /// Experiments that are still to be run.
         missing: usize,
     },
-    /// The command cannot go on.
+    /// The command cannot continue.
     Error {
         /// Short name.
         code: &'a str,
         /// File, key or flag.
         place: &'a str,
-        /// What was found there.
+        /// Actual state.
         found: &'a str,
-        /// What was expected.
+        /// Expected state.
         expected: &'a str,
-        /// What to do about it.
+        /// Remedy.
         hint: &'a str,
         /// All in a sentence.
         message: String,
@@ -111,7 +111,7 @@ impl<'a> EngineEvent<'a> {
     }
 }
 
-/// Where events go, from any thread.
+/// Output of events, from any thread.
 pub struct Output {
     writer: Mutex<Box<dyn Write + Send>>,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use thalweg_store::{Exit, Host, Problem, Shortage, raise_open_files};
 
-/// Environment variable with the command that the user gave, as a JSON array of its words.
+/// Environment variable with the user's command, as a JSON array of its words.
 const COMMAND: &str = "THALWEG_COMMAND";
 
 /// CPUs that this process may use.
@@ -17,12 +17,12 @@ const OPEN_FILES: u64 = 64;
 /// Open files of one running experiment: a file for each table, and what it reads.
 const OPEN_FILES_OF_EXPERIMENT: u64 = 16;
 
-/// Raises the limit of open files as far as this process may, and returns how many experiments fit in it side by side,
-/// at least one. Hosts inherit the limit.
+/// Raises the limit of open files as far as permitted, and returns the number of experiments that fit in it in
+/// parallel, at least one. Hosts inherit the limit.
 ///
 /// # Errors
 /// `too-few-descriptors`: not even one fits. A probe of the machine that ran out of descriptors would report that
-/// algorithms or rights are missing, so this is asked before anything else.
+/// algorithms or rights are missing, so this is checked first.
 pub fn experiments_that_fit() -> Result<usize, Problem> {
     let Some(limit) = raise_open_files() else { return Ok(usize::MAX) };
     match limit.saturating_sub(OPEN_FILES) / OPEN_FILES_OF_EXPERIMENT {
@@ -38,7 +38,7 @@ pub fn experiments_that_fit() -> Result<usize, Problem> {
     }
 }
 
-/// What is known about this machine; what cannot be found out is empty.
+/// Returns the properties of this machine; unknown ones are empty.
 pub fn host() -> Host {
     let uname = rustix::system::uname();
     let kernel = [uname.sysname(), uname.release(), uname.version()].map(|part| part.to_string_lossy().into_owned());
@@ -50,7 +50,7 @@ pub fn host() -> Host {
     }
 }
 
-/// What follows `key` in the first line of `path` that begins with it.
+/// Returns the text after `key` in the first line of `path` that starts with it.
 fn value_in(path: &str, key: &str) -> String {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().to_owned()

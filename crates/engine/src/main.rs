@@ -1,6 +1,6 @@
-//! The binary `thalweg-engine`: it gets a plan, runs it on an engine, and writes a run directory.
+//! The binary `thalweg-engine`: it reads a plan, runs it on an engine, and writes a run directory.
 //!
-//! People use `thalweg`; this is what it calls. Data goes to standard output as JSON, talk to standard error. The
+//! Users run `thalweg`, which calls this program. Data goes to standard output as JSON, messages to standard error. The
 //! events, the exit codes and the run directory are described in `docs/reference/engine-protocol.md` and
 //! `run-directory.md`.
 
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what the engines of these names can do here, or all engines if no name is given.
+/// Prints the capabilities of the engines with these names, or of all engines without names.
 fn capabilities(json: bool, names: &[String]) -> ExitCode {
     match machine::experiments_that_fit() {
         Ok(_) if json => print(&format!("{:#}\n", capabilities::json(names))),
@@ -59,7 +59,7 @@ fn capabilities(json: bool, names: &[String]) -> ExitCode {
     }
 }
 
-/// Prints what was seen of this machine.
+/// Prints the observations of this machine.
 fn live(window: Duration) -> ExitCode {
     match thalweg_lab::live::look(window) {
         Ok(report) => print(&format!("{:#}\n", serde_json::to_value(&report).expect("plain values"))),
@@ -70,7 +70,7 @@ fn live(window: Duration) -> ExitCode {
     }
 }
 
-/// Plays policies and prints what came out.
+/// Simulates policies and prints the results.
 fn play(options: &arguments::Simulate) -> ExitCode {
     match policy_simulate::simulate(options) {
         Ok(result) => print(&format!("{result:#}\n")),
@@ -81,7 +81,7 @@ fn play(options: &arguments::Simulate) -> ExitCode {
     }
 }
 
-/// Ends a process that engines start.
+/// Returns the exit code of a process that engines start.
 fn exit_of(part: &str, outcome: Result<(), impl std::fmt::Display>) -> ExitCode {
     let Err(error) = outcome else { return Exit::Finished.into() };
     eprintln!("thalweg-engine {part}: {error}");
@@ -109,7 +109,7 @@ fn hold(options: &arguments::Shell) -> ExitCode {
     })
 }
 
-/// Does something whose result is events, the error included; the error is also told on standard error.
+/// Runs an action whose result is reported as events, the error included; the error is also printed on standard error.
 fn report(action: impl FnOnce(&Output) -> Result<Exit, Problem>) -> ExitCode {
     let output = Output::new(std::io::stdout());
     let exit = action(&output).unwrap_or_else(|problem| {

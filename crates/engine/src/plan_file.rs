@@ -1,4 +1,4 @@
-//! Reading a plan, and refusing one that cannot be run.
+//! Reads a plan, and rejects one that cannot be run.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -70,7 +70,7 @@ fn bad(source: &str, key: &str, found: impl Into<String>, expected: impl Into<St
     }
 }
 
-/// What the types do not hold.
+/// Checks that the types cannot express.
 fn check(plan: &Plan, source: &str) -> Result<(), Problem> {
     if plan.format != FORMAT {
         return Err(bad(source, "format", plan.format.to_string(), FORMAT.to_string()));

@@ -14,7 +14,7 @@ const FORMAT: u32 = 1;
 /// Worlds on which the settings of peers are chosen. They are not among those that count.
 const TUNING: std::ops::RangeInclusive<u64> = 1_000_001..=1_000_020;
 
-/// Plays the policies that are asked for.
+/// Simulates the requested policies.
 pub fn simulate(options: &Simulate) -> Result<Value, String> {
     let retransmit_price = options.retransmit_price;
     if !(0.0..=1000.0).contains(&retransmit_price) {

@@ -1,11 +1,11 @@
-//! `thalweg-engine schema`: what is declared in Rust, as JSON, for everything that is generated from it.
+//! `thalweg-engine schema`: the Rust declarations as JSON, as input for generated files.
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use thalweg_plan::{plan, scenario};
 use thalweg_trace::{Column, RECORDS, TABLES, Table};
 
-/// What has a schema.
+/// Subject of a schema.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum Subject {
     /// JSON Schema of the scenario file.

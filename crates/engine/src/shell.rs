@@ -75,7 +75,7 @@ pub fn shell(options: &arguments::Shell, output: &Output) -> Result<ExitCode, Pr
     Ok(ExitCode::from(code.unwrap_or(1.0) as u8))
 }
 
-/// Whether the plan is one path, on an engine that can carry programs.
+/// Checks that the plan is one path, on an engine that can run programs.
 fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result<(), Problem> {
     let kernel = "use --engine kernel";
     let (is_shell, has_services) = (options.command.is_empty(), !options.reach.is_empty());
@@ -103,11 +103,11 @@ fn check(engine: &dyn Engine, plan: &Plan, options: &arguments::Shell) -> Result
     }
 }
 
-/// What a signal asks for.
+/// Request of a signal.
 struct Signals {
     /// Ctrl-C, which is the command's as soon as there is one.
     interrupted: Arc<AtomicBool>,
-    /// SIGTERM, or the end of the terminal.
+    /// SIGTERM, or the terminal was closed.
     ended: Arc<AtomicBool>,
 }
 
@@ -130,7 +130,7 @@ impl Signals {
     }
 }
 
-/// What is to run, and what it finds in its environment.
+/// Returns the programs to run, with their environment.
 fn order(options: &arguments::Shell, experiment: &Experiment, run: &Path) -> Order {
     let run = std::path::absolute(run).unwrap_or_else(|_| run.to_owned());
     let shell = || vec![std::env::var_os("SHELL").filter(|shell| !shell.is_empty()).unwrap_or_else(|| SHELL.into())];
@@ -155,7 +155,7 @@ fn order(options: &arguments::Shell, experiment: &Experiment, run: &Path) -> Ord
     ];
     let is_interactive = options.command.is_empty();
     if is_interactive {
-        // What bash runs before its first prompt, after it has read its files.
+        // Commands of bash before its first prompt, after it has read its startup files.
         let first = format!("PS1=\"[{prompt}] $PS1\"; unset PROMPT_COMMAND");
         environment.push(("PROMPT_COMMAND".into(), first.into()));
     }
@@ -183,7 +183,7 @@ fn exit_code(outcome: &Outcome) -> Option<f64> {
     outcome.performance.measured.get(EXIT_CODE).copied()
 }
 
-/// Where a session runs and is recorded.
+/// Working and recording folders of a session.
 struct Place<'a> {
     engine: &'static dyn Engine,
     directory: &'a RunDirectory,
@@ -204,7 +204,7 @@ impl Place<'_> {
     fn run(&self, order: &Order, signals: &Signals) -> Result<Result<Outcome, Failure>, Problem> {
         let experiment = self.experiment();
         self.report(&EngineEvent::Started(self.id()))?;
-        // Of a session's flows, either direction can be the one with data.
+        // In a session, either direction of a flow can be the one with data.
         let unused: Vec<&str> =
             unused_columns(experiment).into_iter().filter(|column| *column != "direction").collect();
         let mut tables = self.directory.begin(&self.id().id, &experiment.sweep, &unused)?;
@@ -240,7 +240,7 @@ impl Place<'_> {
         match event {
             HostEvent::Status(status) => self.status.show(&status),
             HostEvent::Connection(connection) => {
-                // A journal that cannot be written shows when the tables are.
+                // If a journal cannot be written, that shows when the tables are written.
                 let _ = self.report(&EngineEvent::Connection(&connection));
             }
             _ => {}
@@ -270,7 +270,7 @@ impl Place<'_> {
 
     fn report(&self, event: &EngineEvent<'_>) -> Result<(), Problem> {
         self.directory.note(event)?;
-        // A session goes on without a reader of its events.
+        // A session continues without a reader of its events.
         let _ = self.output.emit(event);
         Ok(())
     }

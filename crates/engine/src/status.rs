@@ -13,7 +13,7 @@ use thalweg_units::Rate;
 const SAVE: &str = "\x1b[22;2t";
 const RESTORE: &str = "\x1b[23;2t";
 
-/// Where the status goes.
+/// Destination of the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Nowhere,
@@ -27,7 +27,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Chooses where it goes.
+    /// Chooses the destination.
     pub fn new(options: &arguments::Shell) -> Status {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term == "linux");
         let is_line = !options.command.is_empty() && !isatty(io::stdout());
@@ -68,7 +68,7 @@ impl Status {
     }
 }
 
-/// What is known is shown: a second without packets has neither a delay nor losses.
+/// Only known values are shown: a second without packets has neither a delay nor losses.
 fn text(report: &StatusReport) -> String {
     let [down, up] = report.rate_bps.map(rounded);
     let queue = report.queue_us.map_or("-".to_owned(), |us| format!("{:.1} ms", us / 1e3));

@@ -1,4 +1,4 @@
-//! What the rows of an experiment's tables say about where they belong.
+//! Labels that the rows of an experiment's tables take from it.
 
 use crate::plan::Experiment;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub struct FlowLabels {
     pub cc: Arc<str>,
     /// Its host.
     pub host: Arc<str>,
-    /// Its direction; nothing where no flow of the experiment goes up.
+    /// Its direction; `None` if no flow of the experiment goes up.
     pub direction: Option<&'static str>,
 }
 

@@ -1,16 +1,16 @@
-//! What is tried: the scenario as people write it, and the plan as engines get it.
+//! The input: the scenario as written by the user, and the plan as read by engines.
 //!
-//! Both are declared here and nowhere else; the JSON Schema, the Python models and the reference pages are generated
-//! from these types, and their doc comments are the texts that users read.
+//! Both are declared only here; the JSON Schema, the Python models and the reference pages are generated from these
+//! types, and their doc comments are the texts that users read.
 //!
-//! - [`scenario`]: the TOML file. Quantities are texts with units, much is optional, a sweep stands for many points.
+//! - [`scenario`]: the TOML file. Quantities are texts with units, most keys are optional, a sweep describes many
+//!   points.
 //! - [`plan`]: the resolved experiments. Quantities are integers whose unit is in the key, nothing is optional that has
 //!   a default, every experiment has its own seed.
 //!
-//! [`labels`] are what the rows of tables take from an experiment.
+//! [`labels`] are the values that the rows of tables take from an experiment.
 //!
-//! Going from the first to the second (defaults, units, sweeps, seeds, cross-checks) happens once, in the Python
-//! package.
+//! The Python package converts the former to the latter (defaults, units, sweeps, seeds, cross-checks).
 
 pub mod labels;
 pub mod plan;

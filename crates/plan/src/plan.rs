@@ -13,7 +13,7 @@ pub use queue::Queue;
 /// Version of the plan's and the run directory's form.
 pub const FORMAT: u32 = 1;
 
-/// What `thalweg-engine run` reads: every experiment, with nothing left to guess.
+/// Input of `thalweg-engine run`: every experiment, fully specified.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -23,9 +23,9 @@ pub struct Plan {
     pub engine: String,
     /// Name of the scenario.
     pub name: String,
-    /// What the scenario shows.
+    /// Purpose of the scenario.
     pub about: String,
-    /// Where the scenario comes from.
+    /// Source of the scenario.
     pub source: String,
     /// The scenario file as it was written.
     pub scenario_toml: String,
@@ -63,13 +63,13 @@ pub struct Experiment {
     pub experiment: u32,
     /// Number of the repetition, from 0.
     pub repetition: u32,
-    /// What the sweep set here: key of the scenario, value as it was written.
+    /// Values that the sweep set: key of the scenario, value as written.
     pub sweep: BTreeMap<String, SweepValue>,
     /// Seed of everything random in this experiment.
     pub seed: u64,
-    /// When it ends at the latest; null: once every flow has finished.
+    /// Latest end; null: once every flow has finished.
     pub duration_ns: Option<Span>,
-    /// Between two samples; 0: none are taken.
+    /// Time between two samples; 0: no samples.
     pub sample_interval_ns: Span,
     /// Every start of a connection moves by a random time between 0 and this.
     pub start_jitter_ns: Span,
@@ -97,9 +97,9 @@ pub struct Experiment {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Choices {
-    /// What plays the bottleneck.
+    /// Emulator of the bottleneck.
     pub link: Emulator,
-    /// What makes the traffic.
+    /// Generator of the traffic.
     pub traffic: Generator,
     /// Whether segmentation and receive offloads stay on along the path.
     pub offloads: bool,
@@ -107,24 +107,24 @@ pub struct Choices {
     pub record: bool,
 }
 
-/// What plays the bottleneck on a real kernel.
+/// Emulator of the bottleneck on a real kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Emulator {
-    /// What the machine can do best.
+    /// The best one that the machine supports.
     #[default]
     Auto,
-    /// Our own emulator in user space.
+    /// The built-in emulator in user space.
     Relay,
     /// The kernel's queue disciplines.
     Netem,
 }
 
-/// What makes the traffic on a real kernel.
+/// Generator of the traffic on a real kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Generator {
-    /// Our own generator.
+    /// The built-in generator.
     #[default]
     Builtin,
 }
@@ -141,12 +141,11 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// One direction of the path. A packet meets, in this order: loss, duplication, the policer, the queue, the capacity,
-/// the delay with its jitter and reordering, aggregation.
+/// Rate at which packets leave the queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// How fast packets leave the queue.
+    /// Capacity of the queue, without the packet being sent.
     pub capacity: Capacity,
     /// Room in the queue, the packet being sent not counted.
     pub buffer: Buffer,
@@ -166,13 +165,13 @@ pub struct Link {
     pub allow_reordering: bool,
     /// Probability that a packet is held back.
     pub reorder: Probability,
-    /// How long a packet is held back.
+    /// Time for which a packet is held back.
     pub reorder_delay_ns: Span,
     /// Token bucket that drops; absent or null: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub policer: Option<Policer>,
-    /// Packets leave together; absent or null: each leaves alone.
+    /// Packets leave together; absent or null: each packet leaves alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub aggregation: Option<Aggregation>,
@@ -190,7 +189,7 @@ pub struct Link {
     pub profile: Option<String>,
 }
 
-/// A token bucket. A packet passes if the bucket holds its size, and is dropped otherwise.
+/// A token bucket. A packet passes if the bucket contains its size, and is dropped otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policer {
@@ -198,16 +197,16 @@ pub struct Policer {
     pub rate_bps: Rate,
     /// Size of the bucket, which is full at the start.
     pub burst_bytes: Bytes,
-    /// Whether it stands behind the capacity instead of in front of the queue.
+    /// Whether it is behind the capacity instead of in front of the queue.
     pub after: bool,
 }
 
-/// Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all that wait then leave
-/// together.
+/// Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all waiting packets then
+/// leave together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Aggregation {
-    /// How long packets are collected.
+    /// Interval in which packets are collected.
     pub interval_ns: Span,
     /// Maximum number of bytes that leave together; null: no limit.
     pub max_bytes: Option<Bytes>,
@@ -237,18 +236,18 @@ pub struct ProfilePoint {
     pub loss: Option<Probability>,
 }
 
-/// How fast packets leave the queue.
+/// Rate at which packets leave the queue.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Capacity {
-    /// At once: nothing ever queues.
+    /// Unlimited: nothing ever queues.
     Unlimited,
     /// At a rate that may change.
     Steps {
         /// The first is at 0; later ones follow in time.
         steps: Vec<Step>,
     },
-    /// At the opportunities of a trace, repeated for ever.
+    /// At the opportunities of a trace, repeated forever.
     Trace {
         /// Its name in [`Plan::traces`].
         trace: String,
@@ -267,18 +266,18 @@ pub struct Step {
     pub rate_bps: Rate,
 }
 
-/// Room in a queue.
+/// Capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Buffer {
     /// A packet that would exceed it is dropped.
     Bytes {
-        /// Room in bytes of IP packets.
+        /// Capacity in bytes of IP packets.
         bytes: Bytes,
     },
     /// A packet that would exceed it is dropped.
     Packets {
-        /// Room in packets of any size.
+        /// Capacity in packets of any size.
         packets: Packets,
     },
 }
@@ -287,7 +286,7 @@ pub enum Buffer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Loss {
-    /// Each packet on its own.
+    /// Each packet independently.
     Bernoulli {
         /// Probability of loss.
         ratio: Probability,
@@ -315,16 +314,16 @@ pub struct Host {
     pub rcvbuf_max_bytes: Bytes,
     /// Every packet leaves after a random delay between 0 and this, in order.
     pub delay_jitter_ns: Span,
-    /// When it has a CPU; absent or null: whenever it needs one.
+    /// Restriction of its CPU; absent or null: it has a CPU whenever it needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub cpu: Option<Cpu>,
-    /// Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has slices
-    /// of its own.
+    /// Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has its own
+    /// slices.
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub second_cpu: bool,
-    /// Processes that compute without end beside it, on the CPU that it has.
+    /// Processes that compute without end on the same CPU.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-left-out" = true, "default" = 0))]
     pub co_tenants: u32,
@@ -337,11 +336,11 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub offloads: bool,
-    /// How long its network card collects packets that arrive, from the first one on, before the host handles them.
+    /// Time for which its network card collects arriving packets, from the first one on, before the host handles them.
     #[serde(default, skip_serializing_if = "is_no_time")]
     #[schemars(extend("x-left-out" = true, "default" = 0))]
     pub interrupt_coalescing_ns: Span,
-    /// Queue discipline of its own interface; absent or null: the one that its kernel gives it.
+    /// Queue discipline of its own interface; absent or null: its kernel's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub qdisc: Option<String>,
@@ -389,7 +388,7 @@ impl Kernel {
     }
 }
 
-/// Whether a number is left out of what is written: so experiments that do without it keep their ids.
+/// Whether a number is omitted from the output: experiments without it keep their ids.
 fn is_zero(number: &u32) -> bool {
     *number == 0
 }
@@ -406,7 +405,7 @@ fn is_false(value: &bool) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
-    /// How long the host stays on CPU at a time.
+    /// Length of a slice, in which the host is on CPU.
     pub slice_ns: Span,
     /// From the start of a slice to the start of the next; no shorter than a slice.
     pub period_ns: Span,
@@ -414,7 +413,7 @@ pub struct Cpu {
     pub per_packet_ns: Span,
     /// CPU time to handle an acknowledgement, where the engine models that.
     pub per_ack_ns: Span,
-    /// By how much slices are longer and shorter than `slice_ns`, in millionths of it.
+    /// Maximum deviation of slices from `slice_ns`, in millionths of it.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-left-out" = true, "default" = 0))]
     pub slice_jitter_ppm: u32,
@@ -430,11 +429,11 @@ pub struct Cpu {
 pub struct Credit {
     /// CPU time at the start.
     pub initial_ns: Span,
-    /// Most CPU time that is kept.
+    /// Maximum CPU credit.
     pub max_ns: Span,
     /// Share of the time that is earned, in millionths.
     pub baseline_ppm: u32,
-    /// Share of its time on CPU that the host's other load takes, in millionths.
+    /// Share of the host's time on CPU that its other load takes, in millionths.
     pub load_ppm: u32,
 }
 
@@ -458,7 +457,7 @@ pub struct Flow {
     pub name: String,
     /// Congestion control.
     pub cc: String,
-    /// What to load the algorithm from; absent or null: the engine has it.
+    /// File to load the algorithm from; absent or null: the engine has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub cc_file: Option<CcFile>,
@@ -472,11 +471,11 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub ecn: bool,
-    /// When the first connection opens.
+    /// Time at which the first connection opens.
     pub start_ns: Time,
-    /// When the flow stops sending; null: at the end.
+    /// Time at which the flow stops sending; null: at the end.
     pub stop_ns: Option<Time>,
-    /// What a connection carries.
+    /// Load of a connection.
     pub load: Load,
     /// Which connections follow the first.
     pub repeat: Repeat,
@@ -491,7 +490,7 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub up: bool,
-    /// Programs that make the flow; absent or null: the engine's own traffic.
+    /// Programs that make the flow; absent or null: the built-in traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub program: Option<Program>,
@@ -501,11 +500,11 @@ pub struct Flow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// Words of the server's command, placeholders included.
+    /// Words of the server's command, including placeholders.
     pub server: Vec<String>,
     /// The same of the client's.
     pub client: Vec<String>,
-    /// When a server is ready.
+    /// Condition for a server to be ready.
     pub ready: Ready,
     /// Port of the first copy's server; copy n has the n-th port after it.
     pub port: u16,
@@ -517,7 +516,7 @@ pub struct Program {
     pub folder: String,
 }
 
-/// When a server is ready.
+/// Condition for a server to be ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ready {
@@ -541,22 +540,22 @@ impl Experiment {
         if self.ipv6 { MSS.saturating_sub(IPV6_EXTRA) } else { MSS }
     }
 
-    /// Whether the data of some flow goes from the host `receiver` through the reverse link.
+    /// Whether the data of any flow goes from the host `receiver` through the reverse link.
     pub fn has_up_flows(&self) -> bool {
         self.flows.iter().any(|flow| flow.up)
     }
 
-    /// Whether some flow is an application.
+    /// Whether any flow is an application.
     pub fn has_apps(&self) -> bool {
         self.flows.iter().any(|flow| matches!(flow.load, Load::App { .. }))
     }
 
-    /// Whether programs make some flow.
+    /// Whether programs make any flow.
     pub fn has_programs(&self) -> bool {
         self.flows.iter().any(|flow| flow.program.is_some())
     }
 
-    /// Whether the data of some flow, or background traffic, does.
+    /// Whether the data of any flow, or background traffic, does.
     pub fn has_up_traffic(&self) -> bool {
         self.has_up_flows() || self.background.iter().any(|source| source.up)
     }
@@ -590,15 +589,15 @@ impl Flow {
     }
 }
 
-/// A file with a congestion control of one's own.
+/// A file with the user's own congestion control.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CcFile {
-    /// What kind of file it is.
+    /// Kind of the file.
     pub kind: CcFileKind,
-    /// Where it is.
+    /// Path of the file.
     pub path: String,
-    /// SHA-256 of what is in it, in hexadecimal digits.
+    /// SHA-256 of its content, in hexadecimal digits.
     pub sha256: String,
 }
 
@@ -612,11 +611,11 @@ pub enum CcFileKind {
     Module,
 }
 
-/// What a connection carries.
+/// Load of a connection.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Load {
-    /// One transfer without end.
+    /// One unlimited transfer.
     Unlimited,
     /// One transfer of a size drawn from these, each as likely as the others.
     Sizes {
@@ -627,12 +626,12 @@ pub enum Load {
     Requests {
         /// Size of each.
         size_bytes: Bytes,
-        /// From the end of one to the start of the next.
+        /// Time from the end of a transfer to the start of the next.
         think_ns: Span,
-        /// How many; null: until the flow stops.
+        /// Number of transfers; null: until the flow stops.
         count: Option<u32>,
     },
-    /// What an application sends, on connections that it opens when it needs them.
+    /// Data of an application, on connections that it opens on demand.
     App {
         /// The application.
         app: App,
@@ -640,7 +639,7 @@ pub enum Load {
 }
 
 impl Load {
-    /// Whether it goes on until its flow stops.
+    /// Whether it continues until its flow stops.
     pub fn is_endless(&self) -> bool {
         match self {
             Load::Unlimited | Load::Requests { count: None, .. } => true,
@@ -670,16 +669,16 @@ pub enum Repeat {
     Gap {
         /// That while.
         gap_ns: Span,
-        /// Open no more once the flow of this name has finished.
+        /// Open no more once the flow with this name has finished.
         until: Option<String>,
         /// Connections in all.
         count: Option<u32>,
     },
-    /// They arrive at random, the first one after a gap too, whether or not earlier ones have finished.
+    /// Random arrivals, also before the first one, whether or not earlier connections have finished.
     Poisson {
         /// Mean of the exponentially distributed gap between arrivals.
         mean_gap_ns: Span,
-        /// Open no more once the flow of this name has finished.
+        /// Open no more once the flow with this name has finished.
         until: Option<String>,
         /// Connections in all.
         count: Option<u32>,
@@ -692,9 +691,9 @@ pub enum Repeat {
 pub struct Background {
     /// Rate, headers included.
     pub rate_bps: Rate,
-    /// When it starts.
+    /// Start time.
     pub start_ns: Time,
-    /// When it stops; null: at the end.
+    /// Stop time; null: at the end.
     pub stop_ns: Option<Time>,
     /// Whether it goes from the host `receiver` through the reverse link.
     #[serde(default, skip_serializing_if = "is_false")]

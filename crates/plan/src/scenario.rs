@@ -13,7 +13,7 @@ mod queue;
 pub use app::{App, AppName, AppTable};
 pub use queue::{Queue, QueueName, QueueTable};
 
-/// One file says what to try; engines try it.
+/// A scenario file: experiments for all engines.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -59,14 +59,14 @@ pub struct Scenario {
     pub background: Vec<Background>,
     /// Settings of the engines that use a real kernel. The simulator ignores them.
     pub engine: Option<Engine>,
-    /// Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
+    /// Keys of the scenario with the values to run: every combination is a point. Flows are addressed by name, as in
     /// `"flow.medium.cc" = ["bbr", "cubic"]`. `rows = ["paths.csv"]` names CSV files whose header names keys and whose
     /// rows each set these keys together: each row is combined with the values of the other keys.
     #[serde(default)]
     pub sweep: BTreeMap<String, Vec<SweepValue>>,
 }
 
-/// A value that a sweep gives to a key.
+/// A value that a sweep sets for a key.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SweepValue {
@@ -78,8 +78,8 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// The bottleneck and the way back. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may stand
-/// beside steps without rates.
+/// The bottleneck and the reverse path. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may
+/// be combined with steps without rates.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Path {
@@ -129,7 +129,7 @@ pub struct Path {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duplicate: f64,
     /// Whether the router merges segments of a connection that reach it back to back (GRO): its queue counts, drops and
-    /// sends what was merged, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments
+    /// sends merged segments, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments
     /// after the queue.
     #[serde(default)]
     pub offloads: bool,
@@ -137,17 +137,17 @@ pub struct Path {
     #[serde(default = "ip_version_4")]
     #[schemars(range(min = 4, max = 6))]
     pub ip: u8,
-    /// The way back. Without it, it has no limit of rate and loses nothing.
+    /// The reverse path. Default: unlimited rate, no loss.
     pub reverse: Option<Reverse>,
 }
 
-// It has many keys of `Path`, with texts of their own. A struct of both, flattened, would refuse no unknown key
-// (serde), and its keys would have one text each in the schema.
-/// The way back: acknowledgements of flows that go down, data of those that go up.
+// It repeats many keys of `Path` with separate texts. If both flattened a common struct, serde would accept unknown
+// keys, and the schema would have one text for both.
+/// The reverse path: acknowledgements of flows that go down, data of those that go up.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reverse {
-    /// Constant rate; without it, `steps` or `trace`, the way back has no limit of rate. An unlimited flow that goes up
+    /// Constant rate. Without `rate`, `steps` and `trace` the reverse path is unlimited; an unlimited flow that goes up
     /// needs one of the three.
     #[schemars(extend("format" = "rate"))]
     pub rate: Option<String>,
@@ -177,7 +177,7 @@ pub struct Reverse {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub jitter: String,
-    /// Whether packets whose delay varies may overtake one another on the way back.
+    /// Whether packets whose delay varies may overtake one another on the reverse path.
     #[serde(default)]
     pub allow_reordering: bool,
     /// Packets that are held back so that later ones overtake them.
@@ -192,7 +192,7 @@ pub struct Reverse {
     pub offloads: bool,
 }
 
-/// Conditions from a time on; those that a step does not set stay as they are.
+/// Conditions from a time on; unset ones stay unchanged.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -210,7 +210,7 @@ pub struct Step {
     pub loss: Option<f64>,
 }
 
-/// A token bucket that drops what does not conform.
+/// A token bucket that drops non-conforming packets.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Policer {
@@ -341,7 +341,7 @@ pub struct ReorderTable {
 #[serde(deny_unknown_fields)]
 pub struct Host {
     /// Share of a CPU that a sending host gets, above 0: on CPU for cpu_slice, without a break, out of every
-    /// cpu_slice / cpu_share. Without it, the host has a CPU whenever it needs one.
+    /// cpu_slice / cpu_share. Default: the host has a CPU whenever it needs one.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_share: Option<f64>,
     /// Duration for which the host stays on CPU at a time, at most a second. Default with a cpu_share: `"10ms"`.
@@ -351,9 +351,9 @@ pub struct Host {
     /// long, and cpu_share stays the same. Default: 0, all slices have the same length.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub cpu_slice_jitter: Option<f64>,
-    /// When the host is on CPU. `"slices"`: by cpu_share and cpu_slice. `"credit"`: whenever it needs a CPU while it
-    /// has credit (cpu_credit), then in slices, as on burstable cloud instances and under Xen's credit scheduler.
-    /// Default: `"slices"`.
+    /// Model of the times when the host is on CPU. `"slices"`: by cpu_share and cpu_slice. `"credit"`: whenever it
+    /// needs a CPU while it has credit (cpu_credit), then in slices, as on burstable cloud instances and under Xen's
+    /// credit scheduler. Default: `"slices"`.
     pub cpu_model: Option<CpuModel>,
     /// CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one CPU credit of EC2.
     #[schemars(extend("format" = "time"))]
@@ -407,7 +407,7 @@ pub struct Host {
     /// this key.
     pub offloads: Option<bool>,
     /// Time from the first packet in which the network card collects packets before it interrupts the host, which then
-    /// handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
+    /// handles all of them (`rx-usecs` of ethtool). Default: the host handles each packet as it arrives.
     #[schemars(extend("format" = "time"))]
     pub interrupt_coalescing: Option<String>,
     /// Parameters of a kind of network card, with their sources; every key of the host overrides one.
@@ -439,17 +439,17 @@ pub struct Flow {
     /// discipline `fq`: at 1.2 times cwnd per round trip, in early slow start at twice that.
     #[serde(default)]
     pub paced: bool,
-    /// Whether the connection negotiates ECN (RFC 3168). Without it, as in Linux: only algorithms that need ECN do.
+    /// Whether the connection negotiates ECN (RFC 3168). Default: as in Linux, only algorithms that need ECN do.
     pub ecn: Option<bool>,
     /// Bytes per connection: a size, or `"unlimited"`.
     #[serde(default = "unlimited")]
     #[schemars(extend("format" = "size-or-unlimited"))]
     pub size: String,
-    /// When the first connection opens.
+    /// Time at which the first connection opens.
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub start: String,
-    /// When the flow stops sending new data and opening connections; without it, at the end of the experiment.
+    /// Time at which the flow stops sending new data and opening connections. Default: the end of the experiment.
     #[schemars(extend("format" = "time"))]
     pub stop: Option<String>,
     /// Open further connections, one after another or at random times.
@@ -462,8 +462,8 @@ pub struct Flow {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub extra_rtt: String,
-    /// The host at the sender's end of the path; at the other end is always `receiver`. It sends the data of a flow
-    /// that goes down, and receives that of one that goes up.
+    /// The host at the sender's end of the path; the host at the other end is always `receiver`. It sends the data of
+    /// down flows, and receives the data of up flows.
     #[serde(default = "sender")]
     pub host: String,
     /// Which way the data goes. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to
@@ -471,19 +471,19 @@ pub struct Flow {
     /// connection.
     #[serde(default)]
     pub direction: Direction,
-    /// Many transfers over one connection, one after another. Replaces `size`.
+    /// Many consecutive transfers over one connection. Replaces `size`.
     pub requests: Option<Requests>,
-    /// An application that decides what is sent when, on its own connections: a name, or a table with `name` and its
-    /// parameters. Replaces `size`, `requests` and `repeat`.
+    /// An application that decides on the data and its times, on its own connections: a name, or a table with `name` and
+    /// its parameters. Replaces `size`, `requests` and `repeat`.
     pub app: Option<App>,
     /// Two programs that generate the flow instead of the engine's TCP traffic, over any protocol.
     pub program: Option<Program>,
 }
 
-/// Two programs of which one serves the other. They run without a shell, in the scenario's folder, each connection with
-/// a client of its own; every copy of the flow has a server of its own. In both commands `{server}` is the address of
-/// the serving host, `{port}` the copy's port, `{size}` the bytes to transfer, `{cc}` the flow's `cc`, and `{out}` a
-/// folder for files.
+/// A server and a client program. They run without a shell, in the scenario's folder, with a separate client for each
+/// connection and a separate server for each copy of the flow. In both commands `{server}` is the address of the
+/// serving host, `{port}` the copy's port, `{size}` the bytes to transfer, `{cc}` the flow's `cc`, and `{out}` a folder
+/// for files.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
@@ -493,10 +493,10 @@ pub struct Program {
     /// Command of a client, which exits with 0 when its transfer is complete.
     #[schemars(length(min = 1))]
     pub client: String,
-    /// When the server is ready: `"listening"` (a TCP or UDP socket is bound to the port), or a table.
+    /// Condition for the server to be ready: `"listening"` (a TCP or UDP socket is bound to the port), or a table.
     #[serde(default = "listening")]
     pub ready: ProgramReady,
-    /// Port of the first copy's server; further copies take the next ones. Without it, the first free one from 4433.
+    /// Port of the first copy's server; further copies take the next ones. Default: the first free one from 4433.
     #[schemars(range(min = 1, max = 32_767))]
     pub port: Option<u16>,
     /// Which of the two sends the data. The sender of the data runs where the flow's data comes from: with `"server"`,
@@ -519,7 +519,7 @@ pub enum ProgramSends {
     Client,
 }
 
-/// When a server is ready.
+/// Condition for a server to be ready.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum ProgramReady {
@@ -548,7 +548,7 @@ pub struct ProgramReadyTable {
     pub after: Option<String>,
 }
 
-/// Which way data goes.
+/// Direction of the data.
 #[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -593,7 +593,7 @@ pub struct Repeat {
     /// Total number of connections.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub count: Option<u32>,
-    /// How connections arrive, whether or not earlier ones have finished.
+    /// Random arrivals of connections, whether or not earlier ones have finished.
     pub arrivals: Option<Arrivals>,
     /// Arrivals per second (`"20/s"`), or the load that they offer (`"10Mbps"`, divided by the mean size).
     #[schemars(extend("format" = "arrival-rate"))]
@@ -622,7 +622,7 @@ pub struct Requests {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub think: String,
-    /// Number of transfers; without it, until the flow stops.
+    /// Number of transfers. Default: until the flow stops.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub count: Option<u32>,
 }
@@ -638,7 +638,7 @@ pub struct Background {
     #[serde(default = "zero_time")]
     #[schemars(extend("format" = "time"))]
     pub start: String,
-    /// Stop time; without it, the end of the experiment.
+    /// Stop time. Default: the end of the experiment.
     #[schemars(extend("format" = "time"))]
     pub stop: Option<String>,
     /// `"down"`: from the host `sender` to `receiver`, through path. `"up"`: from `receiver` to `sender`, through
@@ -663,7 +663,7 @@ pub struct Engine {
     pub record: Option<bool>,
 }
 
-/// When a host is on CPU.
+/// Model of the times when a host is on CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuModel {

@@ -14,7 +14,7 @@ pub struct Report<'a> {
 }
 
 impl Changes {
-    /// Begins the next report.
+    /// Starts the next report.
     pub fn report(&mut self) -> Report<'_> {
         Report { values: &mut self.0, next: 0 }
     }
@@ -56,7 +56,7 @@ impl Report<'_> {
     }
 }
 
-/// Replaces `last`, and returns whether it was another value.
+/// Replaces `last`, and returns whether the value changed.
 fn replace(last: &mut f64, value: f64) -> bool {
     std::mem::replace(last, value).to_bits() != value.to_bits()
 }

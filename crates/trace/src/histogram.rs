@@ -22,7 +22,7 @@ impl Histogram {
         self.add_many(span, 1);
     }
 
-    /// Counts as many of the same length.
+    /// Counts several spans of the same length.
     pub fn add_many(&mut self, span: Span, count: u32) {
         if count == 0 {
             return;
@@ -37,17 +37,17 @@ impl Histogram {
         self.min = Some(self.min.map_or(span, |min| min.min(span)));
     }
 
-    /// The smallest; nothing if none was counted.
+    /// Returns the minimum; `None` without values.
     pub fn min_us(&self) -> Option<f64> {
         self.min.map(|min| min.0 as f64 / 1e3)
     }
 
-    /// The mean; nothing if none was counted.
+    /// Returns the mean; `None` without values.
     pub fn mean_us(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64 / 1e3)
     }
 
-    /// The value below which `per_mille` thousandths of all lie: the middle of its bucket.
+    /// Returns the quantile at `per_mille` thousandths: the middle of its bucket.
     pub fn quantile_us(&self, per_mille: u64) -> Option<f64> {
         let rank = (self.count * per_mille).div_ceil(1000).max(1);
         let mut cumulative = 0;

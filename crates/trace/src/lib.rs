@@ -1,8 +1,7 @@
-//! What is recorded: the columns of every table of a run directory and of records, declared once, and the sinks that
-//! take rows.
+//! The columns of every table of a run directory and of records, declared once, and the sinks that take rows.
 //!
-//! A table is a struct; its field names are the column names, its doc comments the texts of the reference page. The
-//! [`Row`] trait lets a writer go through a row without knowing which table it is.
+//! A table is a struct; its field names are the column names, its doc comments the texts of the reference page. With
+//! the [`Row`] trait a writer can process a row of any table.
 //!
 //! Times are microseconds since the start of the experiment (of records: UNIX time). Counters named "so far" never
 //! fall.

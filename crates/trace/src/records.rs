@@ -8,9 +8,9 @@ use std::rc::Rc;
 pub const RECORDS: &[&Table] = &[RecordRow::TABLE];
 
 table! {
-    /// A span of one connection's life: the whole of it, what there was of it so far, or one transfer within it.
+    /// A span of one connection: all of it, its part so far, or one transfer within it.
     RecordRow in "records" {
-        /// When the span ended: UNIX time.
+        /// End of the span: UNIX time.
         key: end_us: u64,
         /// Which connection: the kernel's cookie of its socket, unique until the machine starts again; of imports a
         /// hash or a line number.
@@ -20,17 +20,17 @@ table! {
         key: kind: &'static str,
         /// Number of the transfer within the connection, from 0; empty: the row is not a transfer.
         key: transfer: Option<u64>,
-        /// Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, json, haproxy, iperf3,
+        /// Source of the row: agent, or the log that it was imported from: nginx, varnish, csv, json, haproxy, iperf3,
         /// ndt or ss.
         : source: &'static str,
         /// Host name of the machine.
         : machine: Option<Rc<str>>,
-        /// When the span began: UNIX time.
+        /// Start of the span: UNIX time.
         : start_us: Option<u64>,
         /// end_us - start_us, by a clock that is never set: a step of the wall clock in between does not change it.
         : duration_us: Option<u64>,
-        /// Whether it was open before recording began. Times and round-trip times then count from where recording
-        /// began, the kernel's own counters from the opening.
+        /// Whether it was open before recording began. Times and round-trip times then count from the start of
+        /// recording, the kernel's own counters from the opening.
         : joined: Option<bool>,
         /// Sampling ratio: one in this number of connections is recorded; also the weight of the row.
         : sampled_one_in: Option<u64>,
@@ -54,13 +54,13 @@ table! {
         : cc_at_open: Option<Rc<str>>,
         /// Congestion control at the end of the span.
         : cc: Option<Rc<str>>,
-        /// By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the policy's
+        /// How its algorithm was chosen, if `thalweg-agent tune` was running: treated (drawn by the policy's
         /// probabilities), held_out (it kept the default, for comparison) or untouched (by an application, a route or
         /// the administrator); else empty.
         : assignment: Option<&'static str>,
-        /// Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), route
+        /// The reason why a connection is untouched: application (it, or another program, set TCP_CONGESTION), route
         /// (`congctl`), loopback, private or link_local (the peer's address), keep or override (an override of the
-        /// settings leaves it alone, or names the algorithm), refused (the kernel did not set what was drawn) or
+        /// settings leaves it alone, or names the algorithm), refused (the kernel did not set the drawn algorithm) or
         /// no_chances (its network namespace is unknown or its default is not among the algorithms); else empty.
         : untouched_because: Option<&'static str>,
         /// The algorithm that `tune` chose, or would have chosen in a dry run; of held_out ones the default.
@@ -86,11 +86,11 @@ table! {
         : segments_in: Option<u64>,
         /// Packets that were deemed lost, over the life of the connection.
         : lost_packets: Option<u64>,
-        /// Largest distance, in packets, over which the path was seen to reorder; 3 is where the kernel begins.
+        /// Maximum reordering seen on the path, in packets; 3 is the kernel's initial value.
         : reordering: Option<u64>,
         /// Times that reordering was seen.
         : reorderings: Option<u64>,
-        /// Whether both ends had agreed on ECN.
+        /// Whether both ends agreed on ECN.
         : ecn: Option<bool>,
         /// Packets delivered with a congestion mark (ECN).
         : ce_packets: Option<u64>,
@@ -134,8 +134,8 @@ table! {
         : bbr_bw_bps: Option<u64>,
         /// BBR's estimate of the smallest round-trip time; empty: another congestion control.
         : bbr_min_rtt_us: Option<u64>,
-        /// Whether BBR looked short of CPU: its machine was off CPU for longer than BBR makes up for; empty: another
-        /// congestion control, or too short to tell.
+        /// Whether BBR was short of CPU: its machine was off CPU for longer than BBR can compensate; empty: another
+        /// congestion control, or too short to decide.
         : cpu_limited: Option<bool>,
         /// (rtt_max_us - rtt_min_us) / rtt_min_us: how deep the queue on the path is at least, in BDP.
         : buffer_bdp: Option<f64>,

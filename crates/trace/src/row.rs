@@ -1,6 +1,6 @@
 //! Tables, columns and rows in general.
 
-/// What a column holds.
+/// Kind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A non-negative integer.
@@ -28,15 +28,15 @@ impl Kind {
 /// A column of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Name, with the unit at its end where there is one.
+    /// Name, with the unit at its end if there is one.
     pub name: &'static str,
-    /// What it holds.
+    /// Kind of its values.
     pub kind: Kind,
     /// Whether a row may leave it empty.
     pub is_optional: bool,
     /// Whether the column identifies the row. Sorting by these columns, in their order, sorts a table.
     pub is_key: bool,
-    /// What it means.
+    /// Description.
     pub about: &'static str,
 }
 
@@ -45,7 +45,7 @@ pub struct Column {
 pub struct Table {
     /// Its name; of a run directory's table its folder, too.
     pub name: &'static str,
-    /// What a row stands for.
+    /// Description of a row.
     pub about: &'static str,
     /// Its columns, in order.
     pub columns: &'static [Column],
@@ -66,13 +66,13 @@ pub enum Value<'a> {
     Empty,
 }
 
-/// Takes values column by column. A trait, because the store, which implements it, stands above this crate.
+/// Takes values column by column. This is a trait because the store, which implements it, is above this crate.
 pub trait Columns {
     /// The next column: its values, row by row.
     fn column<'a>(&mut self, values: impl ExactSizeIterator<Item = Value<'a>> + Clone);
 }
 
-/// A row that knows its table.
+/// A row of a declared table.
 pub trait Row: Sized {
     /// The table that the row belongs to.
     const TABLE: &'static Table;
@@ -81,7 +81,7 @@ pub trait Row: Sized {
     fn values<'a>(&'a self, take: &mut impl FnMut(Value<'a>));
 
     /// Hands over the columns of some rows in the table's order. For rows of many columns this is a few times faster
-    /// than to hand over one after the other: then each value goes to another place.
+    /// than handing over rows one by one, where each value goes to a different location.
     fn columns(rows: &[Self], take: &mut impl Columns);
 }
 

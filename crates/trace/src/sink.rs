@@ -2,7 +2,7 @@
 
 use crate::tables::{FlowRow, PacketRow, QueueRow, SampleRow, StateRow};
 
-/// Takes the rows of one experiment. They may come in any order; of a deterministic engine, in the same one every time.
+/// Takes the rows of one experiment. They may arrive in any order; from a deterministic engine, always in the same one.
 pub trait Sink {
     /// A transfer has ended.
     fn flow(&mut self, row: FlowRow);

@@ -23,42 +23,44 @@ table! {
         key: transfer: u64,
         /// Congestion control.
         : cc: Arc<str>,
-        /// The flow's host: it sends if the flow goes down, and receives if it goes up; the other end is `receiver`.
+        /// The flow's host: it sends the data of a down flow, and receives that of an up flow; the other end is
+        /// `receiver`.
         : host: Arc<str>,
-        /// Which way the data goes: down (through path) or up (through path.reverse); the column is absent where no
-        /// flow goes up.
+        /// Direction of the data: down (through path) or up (through path.reverse); the column is absent if no flow
+        /// goes up.
         : direction: Option<&'static str>,
         /// Bytes to transfer; empty: unlimited, or programs without `size`.
         : size_bytes: Option<u64>,
-        /// When it began: the connection's SYN, or the request on an open connection; of programs the first packet.
+        /// Start: the connection's SYN, or the request on an open connection; for programs the first packet.
         : start_us: u64,
-        /// When its last byte was acknowledged, or when the experiment ended; of programs when the last payload left
-        /// the path.
+        /// Time at which its last byte was acknowledged, or the end of the experiment; for programs, time at which the
+        /// last payload left the path.
         : end_us: u64,
-        /// Whether all its bytes were acknowledged; of programs whether the client exited with status 0.
+        /// Whether all its bytes were acknowledged; for programs, whether the client exited with status 0.
         : completed: bool,
         /// Completion time, from start to the last byte acknowledged; empty if it was not completed.
         : fct_us: Option<u64>,
-        /// Payload bytes acknowledged; of programs those that left the path: of TCP each byte once, of UDP every
+        /// Payload bytes acknowledged; for programs, those that left the path: for TCP each byte once, for UDP every
         /// payload byte.
         : acked_bytes: u64,
         /// acked_bytes over the time from start to end, in bits per second.
         : goodput_bps: f64,
         /// Data segments sent, retransmissions included; of programs packets with payload that entered the path.
         : segments: u64,
-        /// Data segments that were retransmissions; empty: UDP of programs, whose retransmissions cannot be told apart.
+        /// Data segments that were retransmissions; empty: UDP of programs, whose retransmissions cannot be identified.
         : retransmits: Option<u64>,
-        /// Retransmission timeouts; empty: the engine cannot tell.
+        /// Retransmission timeouts; empty: the engine cannot count them.
         : timeouts: Option<u64>,
-        /// Times that fast recovery began; empty: the engine cannot tell.
+        /// Number of fast recoveries; empty: the engine cannot count them.
         : recoveries: Option<u64>,
-        /// Times that a reduction of cwnd was undone because nothing had been lost; empty: the engine cannot tell.
+        /// Number of reductions of cwnd that were undone because nothing had been lost; empty: the engine cannot count
+        /// them.
         : undos: Option<u64>,
         /// Data segments delivered whose acknowledgement reported congestion (CE); empty: the engine cannot read it.
         : marked_segments: Option<u64>,
         /// Smallest round-trip time sampled.
         : rtt_min_us: Option<f64>,
-        /// Mean of the round-trip times sampled.
+        /// Mean of the sampled round-trip times.
         : rtt_mean_us: Option<f64>,
         /// Median of the round-trip times sampled, to 1 %.
         : rtt_p50_us: Option<f64>,
@@ -70,7 +72,7 @@ table! {
         : item: Option<u64>,
         /// Bitrate of the video segment; only where a flow has an app.
         : bitrate_bps: Option<u64>,
-        /// How long the picture stood still for want of it (video, call); only where a flow has an app.
+        /// Time for which playback stalled because of it (video, call); only where a flow has an app.
         : stall_us: Option<u64>,
         /// Packets of the sender of data that entered the path and never left it; empty: no program. The column is
         /// absent where no flow has programs, and so are the following three.
@@ -81,7 +83,7 @@ table! {
         : delay_mean_us: Option<f64>,
         /// 95th percentile of these delays, to 1 %; empty: no program.
         : delay_p95_us: Option<f64>,
-        /// Why the experiment should not be believed; empty: the engine has found no reason.
+        /// The reason why the experiment is untrustworthy; empty: the engine has found none.
         : untrustworthy: Option<Arc<str>>,
     }
 }
@@ -173,10 +175,10 @@ table! {
         : backlog_bytes: u64,
         /// Packets in the queue, the packet being sent not counted.
         : backlog_packets: u64,
-        /// Packets dropped so far by the queue, for whatever reason.
+        /// Packets dropped so far by the queue, for any reason.
         : dropped_packets: u64,
-        /// Of these, packets dropped by the queue discipline while its limit was not reached; empty: the engine cannot
-        /// tell them apart.
+        /// Of these, packets dropped by the queue discipline below its limit; empty: the engine cannot distinguish
+        /// them.
         : early_drops: Option<u64>,
         /// Packets dropped so far by the policer; empty: the engine cannot count them.
         : policed_packets: Option<u64>,
@@ -196,7 +198,7 @@ table! {
 }
 
 table! {
-    /// A packet offered to the path, where the scenario asks for `engine.record`.
+    /// A packet offered to the path, if the scenario sets `engine.record`.
     PacketRow in "packets" {
         /// Number of the sweep point.
         key: experiment: u64,
@@ -205,22 +207,23 @@ table! {
         /// Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go
         /// up).
         key: link: &'static str,
-        /// When it was offered.
+        /// Time at which it was offered.
         key: t_us: u64,
         /// Number of the packet in its direction, from 0.
         key: number: u64,
-        /// What became of it: queued, dropped (by the queue), lost (at random) or policed.
+        /// Its fate: queued, dropped (by the queue), lost (at random) or policed.
         : fate: &'static str,
         /// Its size, IP header included.
         : size_bytes: u64,
         /// Bytes in the queue after it, the packet being sent not counted.
         : backlog_bytes: u64,
-        /// Why it was dropped: random, policed, full (the queue's limit was reached) or early (the queue discipline
-        /// chose to, before that); empty: it was not, or the engine cannot tell.
+        /// Reason for its drop: random, policed, full (the queue's limit was reached) or early (the queue discipline
+        /// chose to, before that); empty: it was not dropped, or the engine cannot determine it.
         : cause: Option<&'static str>,
-        /// Time in the queue; empty: it has not left the queue, or the engine cannot tell.
+        /// Time in the queue; empty: it has not left the queue, or the engine cannot measure it.
         : sojourn_us: Option<u64>,
-        /// Whether the queue has set its ECN field to CE; empty: it has not left the queue, or the engine cannot tell.
+        /// Whether the queue has set its ECN field to CE; empty: it has not left the queue, or the engine cannot
+        /// determine it.
         : marked: Option<bool>,
     }
 }

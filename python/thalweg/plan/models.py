@@ -56,7 +56,7 @@ class Step(Table):
 
 
 class CapacityUnlimited(Table):
-    """At once: nothing ever queues."""
+    """Unlimited: nothing ever queues."""
 
     kind: Literal["unlimited"] = "unlimited"
 
@@ -70,7 +70,7 @@ class CapacitySteps(Table):
 
 
 class CapacityTrace(Table):
-    """At the opportunities of a trace, repeated for ever."""
+    """At the opportunities of a trace, repeated forever."""
 
     kind: Literal["trace"] = "trace"
     trace: str
@@ -84,7 +84,7 @@ class CapacityProfile(Table):
 
 
 Capacity = Annotated[CapacityUnlimited | CapacitySteps | CapacityTrace | CapacityProfile, Field(discriminator="kind")]
-"""How fast packets leave the queue."""
+"""Rate at which packets leave the queue."""
 
 Bytes = Annotated[int, Field(ge=0, le=18446744073709551615)]
 """Bytes. `MB` is 10^6 bytes, `MiB` is 2^20."""
@@ -98,7 +98,7 @@ class BufferBytes(Table):
 
     kind: Literal["bytes"] = "bytes"
     bytes: Bytes
-    """Room in bytes of IP packets."""
+    """Capacity in bytes of IP packets."""
 
 
 class BufferPackets(Table):
@@ -106,11 +106,11 @@ class BufferPackets(Table):
 
     kind: Literal["packets"] = "packets"
     packets: Packets
-    """Room in packets of any size."""
+    """Capacity in packets of any size."""
 
 
 Buffer = Annotated[BufferBytes | BufferPackets, Field(discriminator="kind")]
-"""Room in a queue."""
+"""Capacity of a queue."""
 
 
 class QueueFifo(Table):
@@ -160,7 +160,7 @@ class QueuePie(Table):
 
     kind: Literal["pie"] = "pie"
     target_ns: Span
-    """Delay that the controller holds."""
+    """Target delay of the controller."""
     tupdate_ns: Span
     """Interval between two updates of the drop probability."""
     alpha: Annotated[int, Field(ge=0, le=4294967295)]
@@ -182,7 +182,7 @@ class QueueFqPie(Table):
     memory_limit_bytes: Bytes
     """Limit of all packets together."""
     target_ns: Span
-    """Delay that the controller of a sub-queue holds."""
+    """Target delay of the controller of a sub-queue."""
     tupdate_ns: Span
     """Interval between two updates of the drop probabilities."""
     alpha: Annotated[int, Field(ge=0, le=4294967295)]
@@ -234,7 +234,7 @@ class QueueDualpi2(Table):
 
     kind: Literal["dualpi2"] = "dualpi2"
     target_ns: Span
-    """Delay of the classic queue that the controller holds."""
+    """Target delay of the controller for the classic queue."""
     tupdate_ns: Span
     """Interval between two updates of the base probability."""
     alpha: float
@@ -265,7 +265,7 @@ Queue = Annotated[
 
 
 class LossBernoulli(Table):
-    """Each packet on its own."""
+    """Each packet independently."""
 
     kind: Literal["bernoulli"] = "bernoulli"
     ratio: Probability
@@ -291,34 +291,32 @@ Loss = Annotated[LossBernoulli | LossGilbertElliott, Field(discriminator="kind")
 
 
 class Policer(Table):
-    """A token bucket. A packet passes if the bucket holds its size, and is dropped otherwise."""
+    """A token bucket. A packet passes if the bucket contains its size, and is dropped otherwise."""
 
     rate_bps: Rate
     """Rate at which the bucket fills, in IP packets."""
     burst_bytes: Bytes
     """Size of the bucket, which is full at the start."""
     after: bool
-    """Whether it stands behind the capacity instead of in front of the queue."""
+    """Whether it is behind the capacity instead of in front of the queue."""
 
 
 class Aggregation(Table):
-    """Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all that wait then
-    leave together.
+    """Transmission opportunities. The first packet after an opportunity waits for `interval_ns`; all waiting packets
+    then leave together.
     """
 
     interval_ns: Span
-    """How long packets are collected."""
+    """Interval in which packets are collected."""
     max_bytes: Bytes | None = None
     """Maximum number of bytes that leave together; null: no limit."""
 
 
 class Link(Table):
-    """One direction of the path. A packet meets, in this order: loss, duplication, the policer, the queue, the
-    capacity, the delay with its jitter and reordering, aggregation.
-    """
+    """Rate at which packets leave the queue."""
 
     capacity: Capacity
-    """How fast packets leave the queue."""
+    """Capacity of the queue, without the packet being sent."""
     buffer: Buffer
     """Room in the queue, the packet being sent not counted."""
     queue: Queue
@@ -334,13 +332,13 @@ class Link(Table):
     reorder: Probability
     """Probability that a packet is held back."""
     reorder_delay_ns: Span
-    """How long a packet is held back."""
+    """Time for which a packet is held back."""
     allow_reordering: bool = Field(default=False, exclude_if=not_)
     """Whether packets whose delay varies may overtake one another."""
     policer: Policer | None = Field(default=None, exclude_if=not_)
     """Token bucket that drops; absent or null: none."""
     aggregation: Aggregation | None = Field(default=None, exclude_if=not_)
-    """Packets leave together; absent or null: each leaves alone."""
+    """Packets leave together; absent or null: each packet leaves alone."""
     ack_thinning: Annotated[int, Field(ge=0, le=4294967295)] | None = Field(default=None, exclude_if=not_)
     """One in this number of acknowledgements of a connection is forwarded; absent or null: all are."""
     offloads: bool = Field(default=False, exclude_if=not_)
@@ -355,18 +353,18 @@ class Credit(Table):
     initial_ns: Span
     """CPU time at the start."""
     max_ns: Span
-    """Most CPU time that is kept."""
+    """Maximum CPU credit."""
     baseline_ppm: Annotated[int, Field(ge=0, le=4294967295)]
     """Share of the time that is earned, in millionths."""
     load_ppm: Annotated[int, Field(ge=0, le=4294967295)]
-    """Share of its time on CPU that the host's other load takes, in millionths."""
+    """Share of the host's time on CPU that its other load takes, in millionths."""
 
 
 class Cpu(Table):
     """A share of a CPU, in slices without a break."""
 
     slice_ns: Span
-    """How long the host stays on CPU at a time."""
+    """Length of a slice, in which the host is on CPU."""
     period_ns: Span
     """From the start of a slice to the start of the next; no shorter than a slice."""
     per_packet_ns: Span
@@ -374,7 +372,7 @@ class Cpu(Table):
     per_ack_ns: Span
     """CPU time to handle an acknowledgement, where the engine models that."""
     slice_jitter_ppm: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
-    """By how much slices are longer and shorter than `slice_ns`, in millionths of it."""
+    """Maximum deviation of slices from `slice_ns`, in millionths of it."""
     credit: Credit | None = Field(default=None, exclude_if=not_)
     """CPU time that may be used before the slices begin; absent or null: none, and none is earned."""
 
@@ -393,13 +391,13 @@ class Host(Table):
     delay_jitter_ns: Span
     """Every packet leaves after a random delay between 0 and this, in order."""
     cpu: Cpu | None = Field(default=None, exclude_if=not_)
-    """When it has a CPU; absent or null: whenever it needs one."""
+    """Restriction of its CPU; absent or null: it has a CPU whenever it needs one."""
     second_cpu: bool = Field(default=False, exclude_if=not_)
-    """Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has slices of
-    its own.
+    """Whether it has a second CPU, which handles interrupts while the application runs on the first. Each has its own
+    slices.
     """
     co_tenants: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
-    """Processes that compute without end beside it, on the CPU that it has."""
+    """Processes that compute without end on the same CPU."""
     kernel: Kernel | None = Field(default=None, exclude_if=not_)
     """Generation of its kernel; absent or null: the newest that the simulator models, or the one that a real engine
     has.
@@ -407,9 +405,10 @@ class Host(Table):
     offloads: bool = Field(default=False, exclude_if=not_)
     """Whether its network card merges segments that arrive back to back."""
     interrupt_coalescing_ns: Span = Field(default=0, exclude_if=not_)
-    """How long its network card collects packets that arrive, from the first one on, before the host handles them."""
+    """Time for which its network card collects arriving packets, from the first one on, before the host handles them.
+    """
     qdisc: str | None = Field(default=None, exclude_if=not_)
-    """Queue discipline of its own interface; absent or null: the one that its kernel gives it."""
+    """Queue discipline of its own interface; absent or null: its kernel's default."""
 
 
 CcFileKind = Literal["bpf", "module"]
@@ -417,14 +416,14 @@ CcFileKind = Literal["bpf", "module"]
 
 
 class CcFile(Table):
-    """A file with a congestion control of one's own."""
+    """A file with the user's own congestion control."""
 
     kind: CcFileKind
-    """What kind of file it is."""
+    """Kind of the file."""
     path: str
-    """Where it is."""
+    """Path of the file."""
     sha256: str
-    """SHA-256 of what is in it, in hexadecimal digits."""
+    """SHA-256 of its content, in hexadecimal digits."""
 
 
 class AppVideo(Table):
@@ -434,9 +433,9 @@ class AppVideo(Table):
     bitrates_bps: list[Rate]
     """The bitrates on offer, in ascending order; at least one."""
     segment_ns: Span
-    """How long a segment plays."""
+    """Playing time of a segment."""
     buffer_ns: Span
-    """How much the playback buffer holds; at least two segments."""
+    """Capacity of the playback buffer in playing time; at least two segments."""
 
 
 class AppWeb(Table):
@@ -446,15 +445,15 @@ class AppWeb(Table):
     objects: Annotated[int, Field(ge=0, le=4294967295)]
     """Objects of a page; the first is the document."""
     depth: Annotated[int, Field(ge=0, le=4294967295)]
-    """Length of the longest chain of objects of which each is found in the one before."""
+    """Length of the longest chain of objects, each of which is found in the previous one."""
     sizes_bytes: list[Bytes]
-    """Sizes of the objects, each as likely as the others."""
+    """Sizes of the objects, all equally likely."""
     connections: Annotated[int, Field(ge=0, le=4294967295)]
     """Maximum number of connections, which carry one object at a time each."""
     pages: Annotated[int, Field(ge=0, le=4294967295)]
-    """Number of pages, one after another."""
+    """Number of consecutive pages."""
     think_ns: Span
-    """From the last object of a page to the start of the next page."""
+    """Time from the last object of a page to the start of the next page."""
 
 
 class AppCall(Table):
@@ -464,7 +463,7 @@ class AppCall(Table):
     frame_bytes: Bytes
     """Size of each frame."""
     interval_ns: Span
-    """From one frame to the next."""
+    """Time between frames."""
     freeze_ns: Span
     """A gap between the arrivals of two frames is a freeze if it is longer than the interval by this, and than three
     intervals.
@@ -478,9 +477,9 @@ class AppRpc(Table):
     mean_gap_ns: Span
     """Mean of the exponentially distributed gap between arrivals."""
     sizes_bytes: list[Bytes]
-    """Sizes of the messages, each as likely as the others."""
+    """Sizes of the messages, all equally likely."""
     connections: Annotated[int, Field(ge=0, le=4294967295)]
-    """Number of connections, which carry messages in turn."""
+    """Number of connections, which carry messages in rotation."""
 
 
 class AppProbe(Table):
@@ -490,15 +489,15 @@ class AppProbe(Table):
     size_bytes: Bytes
     """Size of each message."""
     interval_ns: Span
-    """From one message to the next."""
+    """Time between messages."""
 
 
 App = Annotated[AppVideo | AppWeb | AppCall | AppRpc | AppProbe, Field(discriminator="kind")]
-"""An application that decides what its connections carry and when."""
+"""An application that decides on the content and time of transfers on its connections."""
 
 
 class LoadUnlimited(Table):
-    """One transfer without end."""
+    """One unlimited transfer."""
 
     kind: Literal["unlimited"] = "unlimited"
 
@@ -518,13 +517,13 @@ class LoadRequests(Table):
     size_bytes: Bytes
     """Size of each."""
     think_ns: Span
-    """From the end of one to the start of the next."""
+    """Time from the end of a transfer to the start of the next."""
     count: Annotated[int, Field(ge=0, le=4294967295)] | None = None
-    """How many; null: until the flow stops."""
+    """Number of transfers; null: until the flow stops."""
 
 
 class LoadApp(Table):
-    """What an application sends, on connections that it opens when it needs them."""
+    """Data of an application, on connections that it opens on demand."""
 
     kind: Literal["app"] = "app"
     app: App
@@ -532,7 +531,7 @@ class LoadApp(Table):
 
 
 Load = Annotated[LoadUnlimited | LoadSizes | LoadRequests | LoadApp, Field(discriminator="kind")]
-"""What a connection carries."""
+"""Load of a connection."""
 
 
 class RepeatOnce(Table):
@@ -548,19 +547,19 @@ class RepeatGap(Table):
     gap_ns: Span
     """That while."""
     until: str | None = None
-    """Open no more once the flow of this name has finished."""
+    """Open no more once the flow with this name has finished."""
     count: Annotated[int, Field(ge=0, le=4294967295)] | None = None
     """Connections in all."""
 
 
 class RepeatPoisson(Table):
-    """They arrive at random, the first one after a gap too, whether or not earlier ones have finished."""
+    """Random arrivals, also before the first one, whether or not earlier connections have finished."""
 
     kind: Literal["poisson"] = "poisson"
     mean_gap_ns: Span
     """Mean of the exponentially distributed gap between arrivals."""
     until: str | None = None
-    """Open no more once the flow of this name has finished."""
+    """Open no more once the flow with this name has finished."""
     count: Annotated[int, Field(ge=0, le=4294967295)] | None = None
     """Connections in all."""
 
@@ -592,18 +591,18 @@ class ReadyAfter(Table):
 
 
 Ready = Annotated[ReadyListening | ReadyOutput | ReadyAfter, Field(discriminator="kind")]
-"""When a server is ready."""
+"""Condition for a server to be ready."""
 
 
 class Program(Table):
     """Two programs that make a flow."""
 
     server: list[str]
-    """Words of the server's command, placeholders included."""
+    """Words of the server's command, including placeholders."""
     client: list[str]
     """The same of the client's."""
     ready: Ready
-    """When a server is ready."""
+    """Condition for a server to be ready."""
     port: Annotated[int, Field(ge=0, le=65535)]
     """Port of the first copy's server; copy n has the n-th port after it."""
     client_sends: bool
@@ -624,9 +623,9 @@ class Flow(Table):
     cc_params: dict[str, float]
     """Parameters of the algorithm that differ from its own defaults."""
     start_ns: Time
-    """When the first connection opens."""
+    """Time at which the first connection opens."""
     load: Load
-    """What a connection carries."""
+    """Load of a connection."""
     repeat: Repeat
     """Which connections follow the first."""
     count: Annotated[int, Field(ge=0, le=4294967295)]
@@ -637,19 +636,19 @@ class Flow(Table):
     """Name of the host at the sender's end of the path: it sends the flow's data, or receives it if the flow goes up.
     """
     cc_file: CcFile | None = Field(default=None, exclude_if=not_)
-    """What to load the algorithm from; absent or null: the engine has it."""
+    """File to load the algorithm from; absent or null: the engine has it."""
     paced: bool = Field(default=False, exclude_if=not_)
     """Whether segments leave at the pacing rate even if the algorithm does not pace."""
     ecn: bool = Field(default=False, exclude_if=not_)
     """Whether the connection negotiates ECN."""
     stop_ns: Time | None = None
-    """When the flow stops sending; null: at the end."""
+    """Time at which the flow stops sending; null: at the end."""
     up: bool = Field(default=False, exclude_if=not_)
     """Whether the data goes from the host `receiver` through the reverse link, and acknowledgements through the forward
     one.
     """
     program: Program | None = Field(default=None, exclude_if=not_)
-    """Programs that make the flow; absent or null: the engine's own traffic."""
+    """Programs that make the flow; absent or null: the built-in traffic."""
 
 
 class Background(Table):
@@ -658,27 +657,27 @@ class Background(Table):
     rate_bps: Rate
     """Rate, headers included."""
     start_ns: Time
-    """When it starts."""
+    """Start time."""
     stop_ns: Time | None = None
-    """When it stops; null: at the end."""
+    """Stop time; null: at the end."""
     up: bool = Field(default=False, exclude_if=not_)
     """Whether it goes from the host `receiver` through the reverse link."""
 
 
 Emulator = Literal["auto", "relay", "netem"]
-"""What plays the bottleneck on a real kernel."""
+"""Emulator of the bottleneck on a real kernel."""
 
 Generator = Literal["builtin"]
-"""What makes the traffic on a real kernel."""
+"""Generator of the traffic on a real kernel."""
 
 
 class Choices(Table):
     """Choices for the engines that use a real kernel."""
 
     link: Emulator
-    """What plays the bottleneck."""
+    """Emulator of the bottleneck."""
     traffic: Generator
-    """What makes the traffic."""
+    """Generator of the traffic."""
     offloads: bool
     """Whether segmentation and receive offloads stay on along the path."""
     record: bool
@@ -693,11 +692,11 @@ class Experiment(Table):
     repetition: Annotated[int, Field(ge=0, le=4294967295)]
     """Number of the repetition, from 0."""
     sweep: dict[str, SweepValue]
-    """What the sweep set here: key of the scenario, value as it was written."""
+    """Values that the sweep set: key of the scenario, value as written."""
     seed: Annotated[int, Field(ge=0, le=18446744073709551615)]
     """Seed of everything random in this experiment."""
     sample_interval_ns: Span
-    """Between two samples; 0: none are taken."""
+    """Time between two samples; 0: no samples."""
     start_jitter_ns: Span
     """Every start of a connection moves by a random time between 0 and this."""
     rtt_ns: Span
@@ -715,13 +714,13 @@ class Experiment(Table):
     engine: Choices
     """Choices for the engines that use a real kernel; the simulator has none of them to make."""
     duration_ns: Span | None = None
-    """When it ends at the latest; null: once every flow has finished."""
+    """Latest end; null: once every flow has finished."""
     ipv6: bool = Field(default=False, exclude_if=not_)
     """Whether packets are IPv6: their headers are 20 bytes larger than those of IPv4."""
 
 
 class Plan(Table):
-    """What `thalweg-engine run` reads: every experiment, with nothing left to guess."""
+    """Input of `thalweg-engine run`: every experiment, fully specified."""
 
     format: Annotated[int, Field(ge=0, le=4294967295)]
     """Always 1."""
@@ -730,9 +729,9 @@ class Plan(Table):
     name: str
     """Name of the scenario."""
     about: str
-    """What the scenario shows."""
+    """Purpose of the scenario."""
     source: str
-    """Where the scenario comes from."""
+    """Source of the scenario."""
     scenario_toml: str
     """The scenario file as it was written."""
     traces: dict[str, list[Annotated[int, Field(ge=0, le=18446744073709551615)]]]

@@ -40,16 +40,16 @@ TABLES: dict[str, Table] = {
                 "string",
                 False,
                 False,
-                "The flow's host: it sends if the flow goes down, and receives if it goes up; the other end is "
-                "`receiver`.",
+                "The flow's host: it sends the data of a down flow, and receives that of an up flow; the other "
+                "end is `receiver`.",
             ),
             Column(
                 "direction",
                 "string",
                 True,
                 False,
-                "Which way the data goes: down (through path) or up (through path.reverse); the column is absent "
-                "where no flow goes up.",
+                "Direction of the data: down (through path) or up (through path.reverse); the column is absent if "
+                "no flow goes up.",
             ),
             Column(
                 "size_bytes", "u64", True, False, "Bytes to transfer; empty: unlimited, or programs without `size`."
@@ -59,23 +59,22 @@ TABLES: dict[str, Table] = {
                 "u64",
                 False,
                 False,
-                "When it began: the connection's SYN, or the request on an open connection; of programs the first "
-                "packet.",
+                "Start: the connection's SYN, or the request on an open connection; for programs the first packet.",
             ),
             Column(
                 "end_us",
                 "u64",
                 False,
                 False,
-                "When its last byte was acknowledged, or when the experiment ended; of programs when the last "
-                "payload left the path.",
+                "Time at which its last byte was acknowledged, or the end of the experiment; for programs, time "
+                "at which the last payload left the path.",
             ),
             Column(
                 "completed",
                 "bool",
                 False,
                 False,
-                "Whether all its bytes were acknowledged; of programs whether the client exited with status 0.",
+                "Whether all its bytes were acknowledged; for programs, whether the client exited with status 0.",
             ),
             Column(
                 "fct_us",
@@ -89,8 +88,8 @@ TABLES: dict[str, Table] = {
                 "u64",
                 False,
                 False,
-                "Payload bytes acknowledged; of programs those that left the path: of TCP each byte once, of UDP "
-                "every payload byte.",
+                "Payload bytes acknowledged; for programs, those that left the path: for TCP each byte once, for "
+                "UDP every payload byte.",
             ),
             Column(
                 "goodput_bps", "f64", False, False, "acked_bytes over the time from start to end, in bits per second."
@@ -108,17 +107,17 @@ TABLES: dict[str, Table] = {
                 True,
                 False,
                 "Data segments that were retransmissions; empty: UDP of programs, whose retransmissions cannot be "
-                "told apart.",
+                "identified.",
             ),
-            Column("timeouts", "u64", True, False, "Retransmission timeouts; empty: the engine cannot tell."),
-            Column("recoveries", "u64", True, False, "Times that fast recovery began; empty: the engine cannot tell."),
+            Column("timeouts", "u64", True, False, "Retransmission timeouts; empty: the engine cannot count them."),
+            Column("recoveries", "u64", True, False, "Number of fast recoveries; empty: the engine cannot count them."),
             Column(
                 "undos",
                 "u64",
                 True,
                 False,
-                "Times that a reduction of cwnd was undone because nothing had been lost; empty: the engine "
-                "cannot tell.",
+                "Number of reductions of cwnd that were undone because nothing had been lost; empty: the engine "
+                "cannot count them.",
             ),
             Column(
                 "marked_segments",
@@ -129,7 +128,7 @@ TABLES: dict[str, Table] = {
                 "read it.",
             ),
             Column("rtt_min_us", "f64", True, False, "Smallest round-trip time sampled."),
-            Column("rtt_mean_us", "f64", True, False, "Mean of the round-trip times sampled."),
+            Column("rtt_mean_us", "f64", True, False, "Mean of the sampled round-trip times."),
             Column("rtt_p50_us", "f64", True, False, "Median of the round-trip times sampled, to 1 %."),
             Column("rtt_p95_us", "f64", True, False, "95th percentile of the round-trip times sampled, to 1 %."),
             Column("rtt_p99_us", "f64", True, False, "99th percentile of the round-trip times sampled, to 1 %."),
@@ -146,7 +145,7 @@ TABLES: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "How long the picture stood still for want of it (video, call); only where a flow has an app.",
+                "Time for which playback stalled because of it (video, call); only where a flow has an app.",
             ),
             Column(
                 "lost_packets",
@@ -170,7 +169,7 @@ TABLES: dict[str, Table] = {
                 "string",
                 True,
                 False,
-                "Why the experiment should not be believed; empty: the engine has found no reason.",
+                "The reason why the experiment is untrustworthy; empty: the engine has found none.",
             ),
         ),
     ),
@@ -277,14 +276,14 @@ TABLES: dict[str, Table] = {
             Column("t_us", "u64", False, True, "When."),
             Column("backlog_bytes", "u64", False, False, "Bytes in the queue, the packet being sent not counted."),
             Column("backlog_packets", "u64", False, False, "Packets in the queue, the packet being sent not counted."),
-            Column("dropped_packets", "u64", False, False, "Packets dropped so far by the queue, for whatever reason."),
+            Column("dropped_packets", "u64", False, False, "Packets dropped so far by the queue, for any reason."),
             Column(
                 "early_drops",
                 "u64",
                 True,
                 False,
-                "Of these, packets dropped by the queue discipline while its limit was not reached; empty: the "
-                "engine cannot tell them apart.",
+                "Of these, packets dropped by the queue discipline below its limit; empty: the engine cannot "
+                "distinguish them.",
             ),
             Column(
                 "policed_packets",
@@ -316,7 +315,7 @@ TABLES: dict[str, Table] = {
     ),
     "packets": Table(
         "packets",
-        "A packet offered to the path, where the scenario asks for `engine.record`.",
+        "A packet offered to the path, if the scenario sets `engine.record`.",
         (
             Column("experiment", "u64", False, True, "Number of the sweep point."),
             Column("repetition", "u64", False, True, "Number of the repetition."),
@@ -328,14 +327,10 @@ TABLES: dict[str, Table] = {
                 "Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of "
                 "flows that go up).",
             ),
-            Column("t_us", "u64", False, True, "When it was offered."),
+            Column("t_us", "u64", False, True, "Time at which it was offered."),
             Column("number", "u64", False, True, "Number of the packet in its direction, from 0."),
             Column(
-                "fate",
-                "string",
-                False,
-                False,
-                "What became of it: queued, dropped (by the queue), lost (at random) or policed.",
+                "fate", "string", False, False, "Its fate: queued, dropped (by the queue), lost (at random) or policed."
             ),
             Column("size_bytes", "u64", False, False, "Its size, IP header included."),
             Column(
@@ -346,15 +341,15 @@ TABLES: dict[str, Table] = {
                 "string",
                 True,
                 False,
-                "Why it was dropped: random, policed, full (the queue's limit was reached) or early (the queue "
-                "discipline chose to, before that); empty: it was not, or the engine cannot tell.",
+                "Reason for its drop: random, policed, full (the queue's limit was reached) or early (the queue "
+                "discipline chose to, before that); empty: it was not dropped, or the engine cannot determine it.",
             ),
             Column(
                 "sojourn_us",
                 "u64",
                 True,
                 False,
-                "Time in the queue; empty: it has not left the queue, or the engine cannot tell.",
+                "Time in the queue; empty: it has not left the queue, or the engine cannot measure it.",
             ),
             Column(
                 "marked",
@@ -362,7 +357,7 @@ TABLES: dict[str, Table] = {
                 True,
                 False,
                 "Whether the queue has set its ECN field to CE; empty: it has not left the queue, or the engine "
-                "cannot tell.",
+                "cannot determine it.",
             ),
         ),
     ),
@@ -371,9 +366,9 @@ TABLES: dict[str, Table] = {
 RECORDS: dict[str, Table] = {
     "records": Table(
         "records",
-        "A span of one connection's life: the whole of it, what there was of it so far, or one transfer within it.",
+        "A span of one connection: all of it, its part so far, or one transfer within it.",
         (
-            Column("end_us", "u64", False, True, "When the span ended: UNIX time."),
+            Column("end_us", "u64", False, True, "End of the span: UNIX time."),
             Column(
                 "connection",
                 "u64",
@@ -402,11 +397,11 @@ RECORDS: dict[str, Table] = {
                 "string",
                 False,
                 False,
-                "Who has seen it: agent, or the log that it was imported from: nginx, varnish, csv, json, "
+                "Source of the row: agent, or the log that it was imported from: nginx, varnish, csv, json, "
                 "haproxy, iperf3, ndt or ss.",
             ),
             Column("machine", "string", True, False, "Host name of the machine."),
-            Column("start_us", "u64", True, False, "When the span began: UNIX time."),
+            Column("start_us", "u64", True, False, "Start of the span: UNIX time."),
             Column(
                 "duration_us",
                 "u64",
@@ -420,8 +415,8 @@ RECORDS: dict[str, Table] = {
                 "bool",
                 True,
                 False,
-                "Whether it was open before recording began. Times and round-trip times then count from where "
-                "recording began, the kernel's own counters from the opening.",
+                "Whether it was open before recording began. Times and round-trip times then count from the start "
+                "of recording, the kernel's own counters from the opening.",
             ),
             Column(
                 "sampled_one_in",
@@ -470,7 +465,7 @@ RECORDS: dict[str, Table] = {
                 "string",
                 True,
                 False,
-                "By what its algorithm was chosen, where `thalweg-agent tune` was at work: treated (drawn by the "
+                "How its algorithm was chosen, if `thalweg-agent tune` was running: treated (drawn by the "
                 "policy's probabilities), held_out (it kept the default, for comparison) or untouched (by an "
                 "application, a route or the administrator); else empty.",
             ),
@@ -479,11 +474,11 @@ RECORDS: dict[str, Table] = {
                 "string",
                 True,
                 False,
-                "Why an untouched connection is one: application (it, or another program, set TCP_CONGESTION), "
-                "route (`congctl`), loopback, private or link_local (the peer's address), keep or override (an "
-                "override of the settings leaves it alone, or names the algorithm), refused (the kernel did not "
-                "set what was drawn) or no_chances (its network namespace is unknown or its default is not among "
-                "the algorithms); else empty.",
+                "The reason why a connection is untouched: application (it, or another program, set "
+                "TCP_CONGESTION), route (`congctl`), loopback, private or link_local (the peer's address), keep "
+                "or override (an override of the settings leaves it alone, or names the algorithm), refused (the "
+                "kernel did not set the drawn algorithm) or no_chances (its network namespace is unknown or its "
+                "default is not among the algorithms); else empty.",
             ),
             Column(
                 "assigned_cc",
@@ -516,10 +511,10 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Largest distance, in packets, over which the path was seen to reorder; 3 is where the kernel begins.",
+                "Maximum reordering seen on the path, in packets; 3 is the kernel's initial value.",
             ),
             Column("reorderings", "u64", True, False, "Times that reordering was seen."),
-            Column("ecn", "bool", True, False, "Whether both ends had agreed on ECN."),
+            Column("ecn", "bool", True, False, "Whether both ends agreed on ECN."),
             Column("ce_packets", "u64", True, False, "Packets delivered with a congestion mark (ECN)."),
             Column("mss_bytes", "u64", True, False, "Largest payload of a segment sent."),
             Column("rtt_handshake_us", "u64", True, False, "Round-trip time of the handshake."),
@@ -626,8 +621,8 @@ RECORDS: dict[str, Table] = {
                 "bool",
                 True,
                 False,
-                "Whether BBR looked short of CPU: its machine was off CPU for longer than BBR makes up for; "
-                "empty: another congestion control, or too short to tell.",
+                "Whether BBR was short of CPU: its machine was off CPU for longer than BBR can compensate; empty: "
+                "another congestion control, or too short to decide.",
             ),
             Column(
                 "buffer_bdp",

@@ -9,7 +9,7 @@ from thalweg.scenario.text.texts import ArrivalRate, Buffer, Rate, Size, SizeOrU
 
 
 class Step(Table):
-    """Conditions from a time on; those that a step does not set stay as they are."""
+    """Conditions from a time on; unset ones stay unchanged."""
 
     at: Time
     """Since when."""
@@ -34,7 +34,7 @@ class QueueTable(Table):
     name: QueueName
     """The discipline."""
     limit: Annotated[int, Field(ge=1, le=4294967295)] | None = None
-    """Limit of the queue, in packets; of red in bytes. Without it, path.buffer if it is set, else Linux's default: 1000
+    """Limit of the queue, in packets; of red in bytes. Default: path.buffer if it is set, else Linux's default: 1000
     packets (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); red has path.buffer's default.
     """
     target: Time | None = None
@@ -60,7 +60,7 @@ class QueueTable(Table):
     others.
     """
     ce_threshold: Time | None = None
-    """Sojourn time from which on ECN-capable packets are marked; without it, none are (codel, fq_codel, fq)."""
+    """Sojourn time from which on ECN-capable packets are marked. Default: none (codel, fq_codel, fq)."""
     ecn_prob: Annotated[int, Field(ge=0, le=100)] | None = None
     """Drop probability up to which packets are marked, in percent: 10 (fq_pie)."""
     min: Size | None = None
@@ -98,7 +98,7 @@ Queue = Annotated[
 
 
 class Policer(Table):
-    """A token bucket that drops what does not conform."""
+    """A token bucket that drops non-conforming packets."""
 
     rate: Rate
     """Rate at which the bucket fills; it counts IP packets."""
@@ -162,10 +162,10 @@ Reorder = Annotated[
 
 
 class Reverse(Table):
-    """The way back: acknowledgements of flows that go down, data of those that go up."""
+    """The reverse path: acknowledgements of flows that go down, data of those that go up."""
 
     rate: Rate | None = None
-    """Constant rate; without it, `steps` or `trace`, the way back has no limit of rate. An unlimited flow that goes up
+    """Constant rate. Without `rate`, `steps` and `trace` the reverse path is unlimited; an unlimited flow that goes up
     needs one of the three.
     """
     steps: list[Step] | None = None
@@ -189,7 +189,7 @@ class Reverse(Table):
     jitter: Time = "0s"
     """Additional random delay between zero and this value, in order unless `allow_reordering` is set."""
     allow_reordering: bool = False
-    """Whether packets whose delay varies may overtake one another on the way back."""
+    """Whether packets whose delay varies may overtake one another on the reverse path."""
     reorder: Reorder = 0.0
     """Packets that are held back so that later ones overtake them."""
     duplicate: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
@@ -199,8 +199,8 @@ class Reverse(Table):
 
 
 class Path(Table):
-    """The bottleneck and the way back. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate` may
-    stand beside steps without rates.
+    """The bottleneck and the reverse path. Its capacity is set by exactly one of `rate`, `steps` and `trace`; `rate`
+    may be combined with steps without rates.
     """
 
     rate: Rate | None = None
@@ -241,17 +241,17 @@ class Path(Table):
     """Ratio of packets that arrive twice."""
     offloads: bool = False
     """Whether the router merges segments of a connection that reach it back to back (GRO): its queue counts, drops and
-    sends what was merged, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments after
+    sends merged segments, up to 64 KiB, as one packet. So does a Linux router whose network card splits segments after
     the queue.
     """
     ip: Annotated[int, Field(ge=4, le=6)] = 4
     """Version of the Internet Protocol: 4 or 6."""
     reverse: Reverse | None = None
-    """The way back. Without it, it has no limit of rate and loses nothing."""
+    """The reverse path. Default: unlimited rate, no loss."""
 
 
 CpuModel = Literal["slices", "credit"]
-"""When a host is on CPU."""
+"""Model of the times when a host is on CPU."""
 
 Kernel = Literal["6.1", "6.12", "6.18"]
 """Generations of Linux, named after long-term kernels."""
@@ -265,7 +265,7 @@ class Host(Table):
 
     cpu_share: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     """Share of a CPU that a sending host gets, above 0: on CPU for cpu_slice, without a break, out of every cpu_slice /
-    cpu_share. Without it, the host has a CPU whenever it needs one.
+    cpu_share. Default: the host has a CPU whenever it needs one.
     """
     cpu_slice: Time | None = None
     """Duration for which the host stays on CPU at a time, at most a second. Default with a cpu_share: `"10ms"`."""
@@ -274,9 +274,9 @@ class Host(Table):
     long, and cpu_share stays the same. Default: 0, all slices have the same length.
     """
     cpu_model: CpuModel | None = None
-    """When the host is on CPU. `"slices"`: by cpu_share and cpu_slice. `"credit"`: whenever it needs a CPU while it has
-    credit (cpu_credit), then in slices, as on burstable cloud instances and under Xen's credit scheduler. Default:
-    `"slices"`.
+    """Model of the times when the host is on CPU. `"slices"`: by cpu_share and cpu_slice. `"credit"`: whenever it needs
+    a CPU while it has credit (cpu_credit), then in slices, as on burstable cloud instances and under Xen's credit
+    scheduler. Default: `"slices"`.
     """
     cpu_credit: Time | None = None
     """CPU time that a host with `cpu_model = "credit"` has at the start: `"60s"` is one CPU credit of EC2."""
@@ -329,7 +329,7 @@ class Host(Table):
     """
     interrupt_coalescing: Time | None = None
     """Time from the first packet in which the network card collects packets before it interrupts the host, which then
-    handles all of them (`rx-usecs` of ethtool). Without it, the host handles each packet as it arrives.
+    handles all of them (`rx-usecs` of ethtool). Default: the host handles each packet as it arrives.
     """
     preset: HostPreset | None = None
     """Parameters of a kind of network card, with their sources; every key of the host overrides one."""
@@ -363,7 +363,7 @@ class Repeat(Table):
     count: Annotated[int, Field(ge=1, le=10000000)] | None = None
     """Total number of connections."""
     arrivals: Arrivals | None = None
-    """How connections arrive, whether or not earlier ones have finished."""
+    """Random arrivals of connections, whether or not earlier ones have finished."""
     rate: ArrivalRate | None = None
     """Arrivals per second (`"20/s"`), or the load that they offer (`"10Mbps"`, divided by the mean size)."""
     sizes: list[Size] | None = None
@@ -371,7 +371,7 @@ class Repeat(Table):
 
 
 Direction = Literal["down", "up"]
-"""Which way data goes."""
+"""Direction of the data."""
 
 
 class Requests(Table):
@@ -382,7 +382,7 @@ class Requests(Table):
     think: Time = "0s"
     """Pause between the end of a transfer and the start of the next."""
     count: Annotated[int, Field(ge=1, le=10000000)] | None = None
-    """Number of transfers; without it, until the flow stops."""
+    """Number of transfers. Default: until the flow stops."""
 
 
 AppName = Literal["video", "web", "call", "rpc", "probe"]
@@ -398,13 +398,13 @@ class AppTable(Table):
     """Bitrates on offer, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s (video).
     """
     segment: Time | None = None
-    """How long a segment plays: 4 s (video)."""
+    """Playing time of a segment: 4 s (video)."""
     buffer: Time | None = None
-    """How much the playback buffer holds, at least two segments: 30 s (video)."""
+    """Capacity of the playback buffer in playing time, at least two segments: 30 s (video)."""
     objects: Annotated[int, Field(ge=1, le=10000)] | None = None
     """Number of objects of a page, the document included: 70 (web)."""
     depth: Annotated[int, Field(ge=1, le=100)] | None = None
-    """Length of the longest chain of objects of which each is found in the one before: 3 (web)."""
+    """Length of the longest chain of objects, each of which is found in the previous one: 3 (web)."""
     sizes: list[Size] | None = None
     """Sizes, each as likely as the others: of objects, 0.3 to 200 kB with a mean of 33 kB (web); of messages, 0.2 to 12
     kB with a median of 1.5 kB (rpc).
@@ -412,7 +412,7 @@ class AppTable(Table):
     connections: Annotated[int, Field(ge=1, le=1000)] | None = None
     """Maximum number of connections: 6 (web), or the number of connections, which carry messages in turn: 1 (rpc)."""
     pages: Annotated[int, Field(ge=1, le=1000000)] | None = None
-    """Number of pages, one after another: 1 (web)."""
+    """Number of consecutive pages: 1 (web)."""
     think: Time | None = None
     """Pause between the last object of a page and the start of the next page: 1 s (web)."""
     bitrate: Rate | None = None
@@ -426,7 +426,7 @@ class AppTable(Table):
     rate: ArrivalRate | None = None
     """Arrivals per second, or the load that they offer: 100/s (rpc)."""
     interval: Time | None = None
-    """From one message to the next: 200 ms (probe)."""
+    """Time between messages: 200 ms (probe)."""
     size: Size | None = None
     """Size of a message: 64 B (probe)."""
 
@@ -451,17 +451,17 @@ ProgramReady = Annotated[
     Annotated[ProgramReadyName, Tag("value")] | Annotated[ProgramReadyTable, Tag("table")],
     Discriminator(table_or_value),
 ]
-"""When a server is ready."""
+"""Condition for a server to be ready."""
 
 ProgramSends = Literal["server", "client"]
 """Which program sends the data."""
 
 
 class Program(Table):
-    """Two programs of which one serves the other. They run without a shell, in the scenario's folder, each connection
-    with a client of its own; every copy of the flow has a server of its own. In both commands `{server}` is the address
-    of the serving host, `{port}` the copy's port, `{size}` the bytes to transfer, `{cc}` the flow's `cc`, and `{out}` a
-    folder for files.
+    """A server and a client program. They run without a shell, in the scenario's folder, with a separate client for
+    each connection and a separate server for each copy of the flow. In both commands `{server}` is the address of the
+    serving host, `{port}` the copy's port, `{size}` the bytes to transfer, `{cc}` the flow's `cc`, and `{out}` a folder
+    for files.
     """
 
     server: str
@@ -469,9 +469,9 @@ class Program(Table):
     client: str
     """Command of a client, which exits with 0 when its transfer is complete."""
     ready: ProgramReady = "listening"
-    """When the server is ready: `"listening"` (a TCP or UDP socket is bound to the port), or a table."""
+    """Condition for the server to be ready: `"listening"` (a TCP or UDP socket is bound to the port), or a table."""
     port: Annotated[int, Field(ge=1, le=32767)] | None = None
-    """Port of the first copy's server; further copies take the next ones. Without it, the first free one from 4433."""
+    """Port of the first copy's server; further copies take the next ones. Default: the first free one from 4433."""
     sends: ProgramSends = "server"
     """Which of the two sends the data. The sender of the data runs where the flow's data comes from: with `"server"`, a
     flow that goes down has its server on the flow's host and its clients on `receiver`; with `"client"`, the reverse.
@@ -496,13 +496,13 @@ class Flow(Table):
     discipline `fq`: at 1.2 times cwnd per round trip, in early slow start at twice that.
     """
     ecn: bool | None = None
-    """Whether the connection negotiates ECN (RFC 3168). Without it, as in Linux: only algorithms that need ECN do."""
+    """Whether the connection negotiates ECN (RFC 3168). Default: as in Linux, only algorithms that need ECN do."""
     size: SizeOrUnlimited = "unlimited"
     """Bytes per connection: a size, or `"unlimited"`."""
     start: Time = "0s"
-    """When the first connection opens."""
+    """Time at which the first connection opens."""
     stop: Time | None = None
-    """When the flow stops sending new data and opening connections; without it, at the end of the experiment."""
+    """Time at which the flow stops sending new data and opening connections. Default: the end of the experiment."""
     repeat: Repeat | None = None
     """Open further connections, one after another or at random times."""
     count: Annotated[int, Field(ge=1, le=100000)] = 1
@@ -510,8 +510,8 @@ class Flow(Table):
     extra_rtt: Time = "0s"
     """Added to path.rtt for this flow, half in each direction."""
     host: str = "sender"
-    """The host at the sender's end of the path; at the other end is always `receiver`. It sends the data of a flow that
-    goes down, and receives that of one that goes up.
+    """The host at the sender's end of the path; the host at the other end is always `receiver`. It sends the data of
+    down flows, and receives the data of up flows.
     """
     direction: Direction = "down"
     """Which way the data goes. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to
@@ -519,10 +519,10 @@ class Flow(Table):
     connection.
     """
     requests: Requests | None = None
-    """Many transfers over one connection, one after another. Replaces `size`."""
+    """Many consecutive transfers over one connection. Replaces `size`."""
     app: App | None = None
-    """An application that decides what is sent when, on its own connections: a name, or a table with `name` and its
-    parameters. Replaces `size`, `requests` and `repeat`.
+    """An application that decides on the data and its times, on its own connections: a name, or a table with `name` and
+    its parameters. Replaces `size`, `requests` and `repeat`.
     """
     program: Program | None = None
     """Two programs that generate the flow instead of the engine's TCP traffic, over any protocol."""
@@ -536,7 +536,7 @@ class Background(Table):
     start: Time = "0s"
     """Start time."""
     stop: Time | None = None
-    """Stop time; without it, the end of the experiment."""
+    """Stop time. Default: the end of the experiment."""
     direction: Direction = "down"
     """`"down"`: from the host `sender` to `receiver`, through path. `"up"`: from `receiver` to `sender`, through
     path.reverse.
@@ -568,11 +568,11 @@ class Engine(Table):
 
 
 SweepValue = bool | int | float | str
-"""A value that a sweep gives to a key."""
+"""A value that a sweep sets for a key."""
 
 
 class Scenario(Table):
-    """One file says what to try; engines try it."""
+    """A scenario file: experiments for all engines."""
 
     name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9._-]*$")]
     """Short name of the scenario: letters, digits, dots, dashes and underscores. It names the run directory."""
@@ -603,7 +603,7 @@ class Scenario(Table):
     engine: Engine | None = None
     """Settings of the engines that use a real kernel. The simulator ignores them."""
     sweep: dict[str, list[SweepValue]] = Field(default_factory=dict)
-    """Keys of the scenario with the values to try: every combination is a point. Flows are addressed by name, as in
+    """Keys of the scenario with the values to run: every combination is a point. Flows are addressed by name, as in
     `"flow.medium.cc" = ["bbr", "cubic"]`. `rows = ["paths.csv"]` names CSV files whose header names keys and whose rows
     each set these keys together: each row is combined with the values of the other keys.
     """

@@ -24,7 +24,7 @@ NAME = "fuzz"
 """Name of the table."""
 
 SCORE = "score"
-"""What the search makes large: how far a candidate is beyond the bound of the failure."""
+"""Objective of the search: the distance of a candidate beyond the bound of the failure."""
 
 MAX_ELEMENTS = 8
 """Maximum number of elements of one kind: a finding with more is hard to read."""
@@ -37,21 +37,21 @@ class FuzzTable(SearchesTable):
     """The whole table."""
 
     fails: dict[str, str] = Field(min_length=1)
-    """What counts as a failure, by name: `measure(flow) <= number`, perhaps with `for TIME`."""
+    """Failures by name: `measure(flow) <= number`, perhaps with `for TIME`."""
     conditions: dict[str, ConditionTable] = Field(min_length=1)
-    """What may happen, by kind, with the ranges of its values."""
+    """Possible conditions by kind, with the ranges of their values."""
     budget: Annotated[int, Field(ge=1, le=100_000, strict=True)] = 100
-    """How many candidates are tried for each failure."""
+    """Number of candidates for each failure."""
 
 
 @dataclass(frozen=True)
 class Fuzz:
-    """What is looked for, checked against its scenario."""
+    """A fuzzer's search, checked against its scenario."""
 
     document: Document
     failures: Sequence[Failure]
     parameters: Sequence[Parameter]
-    """Whether each element is there, and its values."""
+    """Presence of each element, and its values."""
     ranges: Mapping[str, Mapping[str, Parameter]]
     """By kind, then the name of a value."""
     budget: int
@@ -163,7 +163,7 @@ def _range(address: str, ends: list[Value] | int, expected_kind: str) -> Paramet
     parameter = ranged(address, ends, is_log=False)
     if parameter.kind != expected_kind:
         raise TermError(f"`{address}` is a range of {parameter.kind}", f"a range of {expected_kind}")
-    # Rates, sizes and lengths of time span orders of magnitude; when something begins does not.
+    # Rates, sizes and durations span orders of magnitude; start times do not.
     is_log = parameter.low > 0 and not address.endswith(".at") and parameter.high / parameter.low >= 10
     return Parameter(address, parameter.kind, parameter.low, parameter.high, is_log)
 

@@ -42,26 +42,26 @@ class ParameterTable(SearchesTable):
     low: Scalar | None = None
     """The low end of a range: a number, or a quantity such as `"0.5bdp"`."""
     high: Scalar | None = None
-    """The high end of the range, of the same kind."""
+    """High end of the range, of the same kind."""
     scale: Literal["linear", "log"] = "linear"
     """`log` tries values evenly over the logarithm."""
     int: list[StrictInt] | None = None
     """A range of whole numbers: both ends."""
     choices: list[Scalar] | None = None
-    """Values without an order, of which two at least."""
+    """Values without an order, at least two."""
 
 
 class ObjectiveTable(SearchesTable):
-    """What the search makes large or small."""
+    """A quantity that the search maximises or minimises."""
 
     measure: str
     """A measure of docs/reference/analysis.md, or `harm`."""
     of: str | None = None
     """The flow that is measured; left out for measures of the path."""
     goal: Literal["maximise", "minimise"]
-    """What the search does with it."""
+    """Direction of the search."""
     over: str = "mean"
-    """How the points of the sweep become one number: `mean`, `median`, `worst`, `best`, or a percentile: `p10`."""
+    """Reduction of the sweep's points to one number: `mean`, `median`, `worst`, `best`, or a percentile: `p10`."""
 
 
 class SearchTable(SearchesTable):
@@ -70,19 +70,19 @@ class SearchTable(SearchesTable):
     parameters: dict[str, list[Scalar] | ParameterTable] = Field(min_length=1)
     """Keys of the scenario, as in [sweep], and what each can be: `[low, high]`, or a table."""
     objectives: list[ObjectiveTable] = Field(min_length=1)
-    """What the search makes large or small; of several, it looks for the Pareto front."""
+    """Objectives of the search; with several, it finds the Pareto front."""
     constraints: list[str] = []
     """Bounds that a candidate keeps at every point: `measure(flow) <= number`, or `>=`."""
     held_out: dict[str, list[Scalar]] = {}
     """Values of the sweep, by key, or files of its `rows`. The search sees no point with one of them; the best
     candidates are judged there."""
     budget: Annotated[int, Field(ge=1, le=100_000, strict=True)] = 100
-    """How many candidates are tried."""
+    """Number of candidates."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched, checked against its scenario."""
+    """A search, checked against its scenario."""
 
     document: Document
     """The scenario, without the values that are held out and the parameters."""
@@ -97,11 +97,11 @@ class Search:
 
     @property
     def terms(self) -> list[Term]:
-        """Every measure that is read, once."""
+        """Every measure that is used, once."""
         return list(dict.fromkeys(quantity.term for quantity in self.quantities))
 
     def is_held_out(self, point: Mapping[str, object]) -> bool:
-        """Whether the search does not see a point of the sweep."""
+        """Whether a point of the sweep is held out."""
         rows = self.held_out_rows
         if rows and tuple(point[address] for address in rows.addresses) in rows.axis.choices:
             return True
@@ -114,7 +114,7 @@ class Search:
 
     @property
     def written(self) -> dict[str, Value]:
-        """The values that the scenario itself gives its parameters; those without one are left to the engine."""
+        """The scenario's own values of its parameters; those without one are left to the engine."""
         values: dict[str, Value] = {}
         for parameter in self.parameters:
             value: TomlValue = self.document.raw
@@ -130,7 +130,7 @@ class Search:
 
     @property
     def quantities(self) -> list[Objective | Constraint]:
-        """Objectives, then constraints: what each candidate has a value of."""
+        """Objectives, then constraints: the values of each candidate."""
         return [*self.objectives, *self.constraints]
 
     @classmethod
@@ -172,7 +172,7 @@ class Search:
 def shaped(document: Document, name: str, model: type[Model]) -> Model:
     """Read a table of searches as its model.
 
-    Raises `ThalwegErrors` with what is unknown, missing or of another kind.
+    Raises `ThalwegErrors` about unknown, missing or invalid values.
     """
     table = document.searches[name]
     if not isinstance(table, dict):

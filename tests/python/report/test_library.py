@@ -1,4 +1,4 @@
-"""The script that draws is put together once, and never an old one."""
+"""The drawing script is assembled once, and an old one is never used."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from thalweg.report import library
 
 @pytest.fixture
 def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package of its own, in which the script is short."""
+    """A separate package, in which the script is short."""
     file = tmp_path / "library.js"
     monkeypatch.setattr(library, "BUNDLE", file)
     monkeypatch.setattr(library, "_bundled", lambda: "made(now)\n")

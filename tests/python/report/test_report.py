@@ -25,7 +25,7 @@ MAX_BYTES = 5_000_000
 
 
 class Text(HTMLParser):
-    """The text that a reader sees, and the elements that hold it."""
+    """The text that a reader sees, and the elements that contain it."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -273,8 +273,8 @@ def test_the_scenario_is_reported_in_words_with_what_the_sweep_varies() -> None:
     text = " ".join(path_sentences(plan, [])).replace("\u202f", " ")
     assert "carries 40 Mbit/s and the round-trip time of the empty path is 45 ms" in text
     assert "room for 112.5 kB (0.5 BDP) or 225 kB (1 BDP)" in text
-    assert "On the way there, 1 % of the packets are lost at random." in text
-    assert "The way back has no limit of rate." in text
+    assert "On the forward path, 1 % of the packets are lost at random." in text
+    assert "The reverse path has no rate limit." in text
     flows_text = {name: text.replace("\u202f", " ") for name, text in flow_sentences(plan)}
     assert flows_text["large"] == "cubic; 30 MB per connection; starts at 0 s."
     assert flows_text["medium"] == (
@@ -309,7 +309,7 @@ def test_background_bursts_of_loss_hosts_and_steps_are_reported_too() -> None:
         "packets wait a random time of up to 5 ms, in order; 2 % of the packets are held back by 6 ms;"
         " 1 % of the packets arrive twice." in text
     )
-    assert "The way back carries 5 Mbit/s." in text
+    assert "The reverse path carries 5 Mbit/s." in text
     assert "The host sender has receive buffers of up to 4 MB and a random delay of up to 20 µs per packet." in text
     assert "UDP in the background: 300 Mbit/s from 5 s to 15 s." in text
     assert "or after 60 s" in text

@@ -120,7 +120,7 @@ def test_selecting_another_point_draws_it(browser: Browser, study: Path) -> None
 
 
 def changed(page: Page, selector: str, before: str) -> None:
-    """Wait until an element holds something else."""
+    """Wait until the content of an element changes."""
     page.wait_for_function(
         "([selector, before]) => document.querySelector(selector).innerHTML !== before", arg=[selector, before]
     )

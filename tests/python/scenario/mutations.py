@@ -1,4 +1,4 @@
-"""Structural mutations of a scenario: any value becomes any other, keys move, sweeps set anything."""
+"""Structural mutations of a scenario: any value is replaced by any other, keys move, sweeps set anything."""
 
 import copy
 import datetime
@@ -22,7 +22,7 @@ SCALARS: list[Any] = [
 """Values of every kind that TOML has, and texts that are quantities, names, files and addresses."""
 
 MAX_DEPTH = 6
-"""Levels of tables and lists below the top at which values are changed: no key of a scenario lies deeper."""
+"""Levels of tables and lists below the top at which values are changed: no key of a scenario is deeper."""
 
 
 def nested(levels: int) -> Raw:
@@ -34,7 +34,7 @@ def nested(levels: int) -> Raw:
 
 
 def paths(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """List the places inside a value, the outer ones first."""
+    """List the paths inside a value, the outer ones first."""
     result = [place] if place else []
     if len(place) == MAX_DEPTH:
         return result

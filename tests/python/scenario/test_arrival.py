@@ -1,4 +1,4 @@
-"""Paths on which nothing can arrive are refused, with the cause."""
+"""Paths on which no packet can arrive are rejected, with the cause."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every mistake in a scenario has an error with a remedy; the snapshots hold what a user reads."""
+"""Every mistake in a scenario has an error with a remedy; the snapshots contain the text for the user."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ CASES = {
         'rate = "40Mbps"', 'steps = [{at = "0s", rtt = "9ms"}, {at = "1s", rate = "4Mbps"}]'
     )
     + FLOW,
-    "rtt in a step of the way back": GOOD + '[path.reverse]\nrate = "9Mbps"\nsteps = [{at = "0s", rtt = "9ms"}]\n',
+    "rtt in a step of the reverse path": GOOD + '[path.reverse]\nrate = "9Mbps"\nsteps = [{at = "0s", rtt = "9ms"}]\n',
     "aggregation without a time": GOOD.replace("[path]\n", '[path]\naggregation = {interval = "0s"}\n'),
     "unknown preset": GOOD.replace("[path]\n", '[path]\npreset = "wimax"\n'),
     "red that begins above its end": GOOD.replace(

@@ -58,7 +58,7 @@ def explained_or_planned(raw: dict[str, Any]) -> None:
 
 
 def batch(number: int) -> Callable[[], None]:
-    """Return a test of EXAMPLES mutations; each number makes others."""
+    """Return a test of EXAMPLES mutations; each number makes different ones."""
 
     @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @seed(number)

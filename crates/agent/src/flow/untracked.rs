@@ -31,7 +31,7 @@ impl Untracked {
         Some(last.event())
     }
 
-    /// Whether there is none.
+    /// Whether it has no samples.
     pub fn is_empty(&self) -> bool {
         self.last.is_empty()
     }

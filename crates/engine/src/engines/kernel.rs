@@ -12,7 +12,8 @@ use thalweg_trace::Sink;
 /// The engine `kernel`.
 pub struct KernelEngine;
 
-/// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
+/// Version of this engine's processing of kernel data: it changes whenever the same events would produce different
+/// rows.
 const RESULT_VERSION: u32 = 3;
 
 /// Keys that the simulator honours and a kernel does not: its algorithms have no parameters that a flow could set, and
@@ -57,7 +58,7 @@ impl Engine for KernelEngine {
     }
 
     fn result_version(&self) -> String {
-        // Another kernel gives other tables.
+        // Results depend on the kernel's version.
         format!("{RESULT_VERSION} on Linux {}", rustix::system::uname().release().to_string_lossy())
     }
 
@@ -102,8 +103,8 @@ impl Engine for KernelEngine {
     }
 }
 
-/// Why an engine with a kernel of its own cannot run. Where that kernel is what is missing, the command that gets it
-/// says all.
+/// Returns the reason why an engine with a separate kernel cannot run. If that kernel is missing, the command that gets
+/// it is sufficient.
 pub(super) fn unavailable(error: &thalweg_lab::Error) -> String {
     if error.code == "no-kernel" { format!("{}: {}", error.message, error.hint) } else { error.sentence() }
 }
@@ -173,8 +174,8 @@ const SIM_ONLY: &[&str] =
 /// own.
 const SCARCE_CPU: &str = "host.*.cpu";
 
-/// What the simulator honours but for `not_honoured` and scarce CPUs, what every engine with a real kernel does, and
-/// what only this engine does. Of the generations of kernels, those of its own `releases`.
+/// Keys that the simulator honours, except `not_honoured` and scarce CPUs, those of every engine with a real kernel,
+/// and those of this engine alone. Of the kernel generations, only its own `releases`.
 pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
     let ours: Vec<&str> =
         releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();
@@ -205,7 +206,7 @@ pub(super) fn controller(name: String) -> Controller {
     Controller { about: about.to_owned(), name, params: Vec::new() }
 }
 
-/// Why an experiment fails on an engine that cannot run.
+/// Returns the failure of an experiment on an engine that cannot run.
 pub(super) fn cannot_run(why: &str) -> Failure {
     thalweg_lab::Error::new("engine-unavailable", why, "").into()
 }

@@ -1,4 +1,4 @@
-//! The simulator. It needs nothing of the machine, and the same experiment gives the same tables.
+//! The simulator. It has no requirements of the machine, and the same experiment always produces the same tables.
 
 use crate::engine::{Controller, Engine, Failure, Job, Outcome, Performance, Records};
 use std::collections::BTreeMap;

@@ -10,7 +10,8 @@ use thalweg_trace::Sink;
 /// The engine `uml`.
 pub struct UmlEngine;
 
-/// Version of what this engine makes of what the kernel does: it changes whenever the rows of the same events would.
+/// Version of this engine's processing of kernel data: it changes whenever the same events would produce different
+/// rows.
 const RESULT_VERSION: u32 = 4;
 
 /// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow
@@ -34,7 +35,7 @@ static HONOURS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
     honours(NOT_HONOURED, &[OWN, PROGRAMS].concat(), &[release])
 });
 
-/// The kernel, and what it has; why not, in words.
+/// The kernel and its traits, or the reason why it is missing.
 static FOUND: LazyLock<Result<(UmlKernel, Traits), String>> = LazyLock::new(|| {
     let find = || {
         let kernel = UmlKernel::find()?;

@@ -12,11 +12,13 @@ use thalweg_trace::Sink;
 /// The engine `vm`.
 pub struct VmEngine;
 
-/// Version of what this engine makes of what the kernels do: it changes whenever the rows of the same events would.
+/// Version of this engine's processing of kernel data: it changes whenever the same events would produce different
+/// rows.
 const RESULT_VERSION: u32 = 2;
 
-/// Keys that only engines with a real kernel honour value by value, and those of what only guests have: scarce CPUs
-/// (what packets cost is what they cost, and Linux gives no credit), congestion controls of one's own, and neighbours.
+/// Keys that only engines with a real kernel honour value by value, and those of features that only guests have: scarce
+/// CPUs (without packet costs, which are real, and without credit, which Linux does not support), the user's own
+/// congestion controls, and neighbours.
 const OWN: &[&str] = &[
     "flow.cc.name",
     "flow.cc.bpf",

@@ -6,7 +6,7 @@ use std::path::Path;
 use thalweg_plan::plan::Plan;
 use thalweg_store::{Exit, Problem};
 
-/// The places in the plan of the experiments that are to be run.
+/// Returns the indices in the plan of the experiments to run.
 pub fn chosen(options: &arguments::Run, plan: &Plan) -> Result<Vec<usize>, Problem> {
     let due = options.due.as_deref().map(|file| read(file, plan)).transpose()?;
     let is_wanted = |index: &usize| {

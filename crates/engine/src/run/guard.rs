@@ -1,14 +1,14 @@
-//! A bug in one experiment must not take the others with it.
+//! A bug in one experiment must not stop the others.
 
 use std::cell::RefCell;
 use std::panic::{self, AssertUnwindSafe};
 
 thread_local! {
-    /// What a panic on this thread said; nothing while the thread is not guarded.
+    /// Message of a panic on this thread; `None` while the thread is not guarded.
     static SAID: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Makes panics inside [`catch`] silent. All others are reported as ever.
+/// Suppresses the output of panics inside [`catch`]. All others are printed as usual.
 pub fn install() {
     let default = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -20,9 +20,9 @@ pub fn install() {
     }));
 }
 
-/// Does something; if it panics, what the panic said.
+/// Runs an action; if it panics, returns the panic's message.
 ///
-/// What `action` borrows must not be used afterwards if it panicked, unless it is made for that.
+/// After a panic, values that `action` borrows must not be used, unless they are designed for that.
 pub fn catch<T>(action: impl FnOnce() -> T) -> Result<T, String> {
     SAID.set(Some("a panic that said nothing".to_owned()));
     let outcome = panic::catch_unwind(AssertUnwindSafe(action));

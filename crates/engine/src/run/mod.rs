@@ -20,13 +20,13 @@ use std::time::Instant;
 use thalweg_store::{Exit, Problem, RunDirectory, RunFile};
 use work::{Halt, Work};
 
-/// Runs what is missing of a plan.
+/// Runs the missing experiments of a plan.
 pub fn run(options: &arguments::Run, output: &Output) -> Result<Exit, Problem> {
     let fit = machine::experiments_that_fit()?;
     let plan = plan_file::read(&options.plan)?;
     let engine = find_engine(&plan.engine)?;
     let chosen = due::chosen(options, &plan)?;
-    // Installed only now: until here there is nothing to end in order, and a signal should simply kill.
+    // Installed only now: until here there is no work to finish, and a signal should simply kill the process.
     let interrupted = Arc::new(AtomicBool::new(false));
     signals::set_on_signal(&interrupted);
     guard::install();

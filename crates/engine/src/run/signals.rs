@@ -1,4 +1,4 @@
-//! Ctrl-C and its like: the first one asks to stop, the second one ends the process at once.
+//! Ctrl-C and similar signals: the first one requests a stop, the second one ends the process at once.
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -11,7 +11,7 @@ const INTERRUPTED: i32 = 130;
 /// From now on, SIGINT and SIGTERM set `flag`; if it is set already, they end the process.
 pub fn set_on_signal(flag: &Arc<AtomicBool>) {
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the handler that ends the process looks at the flag before the other one sets it.
+        // In this order: the handler that ends the process checks the flag before the other one sets it.
         flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(flag))
             .and_then(|_| flag::register(signal, Arc::clone(flag)))
             .expect("handlers of SIGINT and SIGTERM can be installed");

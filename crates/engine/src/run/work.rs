@@ -1,4 +1,4 @@
-//! Experiments, several at a time. Each runs on one thread; what it gives does not depend on the others.
+//! Runs experiments, several at a time. Each runs on one thread; its results do not depend on the others.
 
 use super::guard;
 use crate::engine::{Engine, Failure, Job, Outcome, Records};
@@ -12,7 +12,7 @@ use thalweg_plan::labels::unused_columns;
 use thalweg_plan::plan::Traces;
 use thalweg_store::{Error, ExperimentId, RunDirectory};
 
-/// Why no more experiments are started, besides a signal.
+/// Reason why no more experiments are started, other than a signal.
 pub enum Halt {
     /// The run directory cannot be written.
     Store(Error),
@@ -31,7 +31,7 @@ pub struct Work<'a> {
     engine: &'a dyn Engine,
     directory: &'a RunDirectory,
     traces: Traces,
-    /// Places in the plan.
+    /// Indices in the plan.
     pending: &'a [usize],
     output: &'a Output,
     interrupted: &'a AtomicBool,
@@ -42,7 +42,7 @@ pub struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// The experiments of the plan whose places are in `pending`.
+    /// The experiments of the plan whose indices are in `pending`.
     pub fn new(
         engine: &'a dyn Engine,
         directory: &'a RunDirectory,
@@ -55,7 +55,7 @@ impl<'a> Work<'a> {
         Work { engine, directory, traces, pending, output, interrupted, halt: OnceLock::new(), next, finished, failed }
     }
 
-    /// Runs them in the order of the plan, `threads` at a time, until all are done or something makes us stop.
+    /// Runs them in the order of the plan, `threads` at a time, until all are done or the run is stopped.
     pub fn do_all(&self, threads: usize) {
         std::thread::scope(|scope| {
             // This thread works, too: where the system refuses more threads, experiments run with those that there are.
@@ -78,7 +78,7 @@ impl<'a> Work<'a> {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// What stopped us, if it was not a signal.
+    /// Returns the reason of the stop, if it was not a signal.
     pub fn into_halt(self) -> Option<Halt> {
         self.halt.into_inner()
     }
@@ -167,8 +167,8 @@ impl<'a> Work<'a> {
         )
     }
 
-    /// Appends to `commands.log`. An engine need not stop because of its log: what keeps us from writing that also
-    /// keeps us from writing tables.
+    /// Appends to `commands.log`. An engine need not stop because of its log: an error that prevents writing it also
+    /// prevents writing tables.
     fn log(&self, lines: &str) {
         if let Err(error) = self.directory.log(lines) {
             let _ = self.halt.set(error.into());

@@ -38,7 +38,7 @@ fn walk(root: &Value, schema: &Value, key: &str, choices: &mut BTreeSet<String>)
         choices.insert(key.clone());
         walk(root, part, &key, choices);
     }
-    // A table with names of the user's: what is below has keys of its own, unless it is a plain value.
+    // A table with the user's names: its entries have their own keys, unless they are plain values.
     let named = &schema["additionalProperties"];
     if named.is_object() {
         walk(root, named, &format!("{key}.*"), choices);

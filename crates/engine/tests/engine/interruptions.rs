@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 fn a_killed_run_resumes_and_yields_the_results_of_an_uninterrupted_one() {
     const EXPERIMENTS: usize = 12;
     let mut plan = plan(EXPERIMENTS as u64);
-    // Large enough that the run cannot end between the event that is waited for and the signal.
+    // Large enough that the run cannot end between the awaited event and the signal.
     for experiment in plan["experiments"].as_array_mut().unwrap() {
         experiment["forward"]["capacity"]["steps"][0]["rate_bps"] = 100_000_000.into();
         experiment["flows"][0]["load"]["sizes_bytes"][0] = 20_000_000.into();
@@ -37,7 +37,7 @@ fn a_killed_run_resumes_and_yields_the_results_of_an_uninterrupted_one() {
             .unwrap()
             .filter(|entry| entry.as_ref().unwrap().path().extension().is_some_and(|extension| extension == "parquet"))
             .count();
-        // What a kill in the middle of a write leaves, which the moment of this one may have missed.
+        // The state that a kill in the middle of a write leaves, which the moment of this kill may have missed.
         fs::write(bench.path("killed/samples/.tmp-1-1"), "PAR1").unwrap();
         fs::OpenOptions::new()
             .append(true)

@@ -52,7 +52,7 @@ pub fn experiment() -> Value {
     experiment
 }
 
-/// A flow without end.
+/// An unlimited flow.
 pub fn flow(name: &str, cc: &str) -> Value {
     let mut flow = common::experiment()["flows"][0].clone();
     flow["name"] = json!(name);
@@ -62,7 +62,7 @@ pub fn flow(name: &str, cc: &str) -> Value {
     flow
 }
 
-/// A flow that two programs make on a port of its own.
+/// A flow that two programs make on a separate port.
 pub fn programs(name: &str, port: u16, server: &[&str], client: &[&str]) -> Value {
     let mut flow = flow(name, "cubic");
     flow["program"] = json!({
@@ -158,7 +158,7 @@ pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Processes of which `pid` is the parent, with their command lines.
+/// Returns the child processes of `pid`, with their command lines.
 pub fn children(pid: u32) -> BTreeMap<u32, String> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

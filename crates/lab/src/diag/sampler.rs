@@ -87,7 +87,7 @@ impl Sampler {
             }
             Ok(())
         })?;
-        // Each answer is valid by itself. Another request would return most of them twice.
+        // Each answer is valid on its own. Another request would return most of them twice.
         self.interrupted += u64::from(consistency == Consistency::Interrupted);
         Ok(())
     }

@@ -33,7 +33,7 @@ pub struct Machine {
 impl Machine {
     /// Returns the best estimate of the share of time in which the hypervisor runs others.
     pub fn away_percent(&self) -> f64 {
-        // Timers that wait behind other tasks of this machine are no evidence about the hypervisor.
+        // Timers that wait behind other tasks of this machine show nothing about the hypervisor.
         let stalled = if self.is_realtime { self.stalled_percent } else { 0.0 };
         self.steal_percent.unwrap_or(0.0).max(stalled)
     }

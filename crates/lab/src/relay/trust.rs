@@ -55,7 +55,7 @@ pub(super) struct Figures {
     pub is_realtime: bool,
 }
 
-/// Returns the reasons why the experiment is untrustworthy; empty if there are none.
+/// Returns the reasons why the experiment is untrustworthy; empty without doubts.
 pub(super) fn doubts(figures: &Figures) -> Vec<String> {
     let mut doubts = Vec::new();
     let cure = if figures.is_realtime {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thalweg_units::{Bytes, Rate, Span};
 
-/// An application that decides what its connections carry and when.
+/// An application that decides on the content and time of transfers on its connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum App {
@@ -12,31 +12,31 @@ pub enum App {
     Video {
         /// The bitrates on offer, in ascending order; at least one.
         bitrates_bps: Vec<Rate>,
-        /// How long a segment plays.
+        /// Playing time of a segment.
         segment_ns: Span,
-        /// How much the playback buffer holds; at least two segments.
+        /// Capacity of the playback buffer in playing time; at least two segments.
         buffer_ns: Span,
     },
     /// Pages whose objects depend on one another, over several connections.
     Web {
         /// Objects of a page; the first is the document.
         objects: u32,
-        /// Length of the longest chain of objects of which each is found in the one before.
+        /// Length of the longest chain of objects, each of which is found in the previous one.
         depth: u32,
-        /// Sizes of the objects, each as likely as the others.
+        /// Sizes of the objects, all equally likely.
         sizes_bytes: Vec<Bytes>,
         /// Maximum number of connections, which carry one object at a time each.
         connections: u32,
-        /// Number of pages, one after another.
+        /// Number of consecutive pages.
         pages: u32,
-        /// From the last object of a page to the start of the next page.
+        /// Time from the last object of a page to the start of the next page.
         think_ns: Span,
     },
     /// A video call: a frame in every interval on one connection, whether or not earlier ones have arrived.
     Call {
         /// Size of each frame.
         frame_bytes: Bytes,
-        /// From one frame to the next.
+        /// Time between frames.
         interval_ns: Span,
         /// A gap between the arrivals of two frames is a freeze if it is longer than the interval by this, and than
         /// three intervals.
@@ -46,16 +46,16 @@ pub enum App {
     Rpc {
         /// Mean of the exponentially distributed gap between arrivals.
         mean_gap_ns: Span,
-        /// Sizes of the messages, each as likely as the others.
+        /// Sizes of the messages, all equally likely.
         sizes_bytes: Vec<Bytes>,
-        /// Number of connections, which carry messages in turn.
+        /// Number of connections, which carry messages in rotation.
         connections: u32,
     },
     /// A small message at a regular interval on one connection.
     Probe {
         /// Size of each message.
         size_bytes: Bytes,
-        /// From one message to the next.
+        /// Time between messages.
         interval_ns: Span,
     },
 }
@@ -72,7 +72,7 @@ impl App {
         }
     }
 
-    /// Whether it goes on until its flow stops.
+    /// Whether it continues until its flow stops.
     pub fn is_endless(&self) -> bool {
         !matches!(self, App::Web { .. })
     }

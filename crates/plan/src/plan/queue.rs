@@ -42,7 +42,7 @@ pub enum Queue {
     },
     /// Proportional integral controller enhanced (RFC 8033).
     Pie {
-        /// Delay that the controller holds.
+        /// Target delay of the controller.
         target_ns: Span,
         /// Interval between two updates of the drop probability.
         tupdate_ns: Span,
@@ -61,7 +61,7 @@ pub enum Queue {
         quantum_bytes: Bytes,
         /// Limit of all packets together.
         memory_limit_bytes: Bytes,
-        /// Delay that the controller of a sub-queue holds.
+        /// Target delay of the controller of a sub-queue.
         target_ns: Span,
         /// Interval between two updates of the drop probabilities.
         tupdate_ns: Span,
@@ -104,7 +104,7 @@ pub enum Queue {
     },
     /// Dual-queue coupled AQM (RFC 9332) with PI2.
     Dualpi2 {
-        /// Delay of the classic queue that the controller holds.
+        /// Target delay of the controller for the classic queue.
         target_ns: Span,
         /// Interval between two updates of the base probability.
         tupdate_ns: Span,

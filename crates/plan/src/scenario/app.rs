@@ -19,7 +19,7 @@ pub enum App {
 pub enum AppName {
     /// Adaptive video: segments whose bitrate follows from the playback buffer (BBA-0, Huang et al., SIGCOMM 2014).
     Video,
-    /// Pages whose objects are found one in the other, over several connections.
+    /// Pages whose objects reference one another, over several connections.
     Web,
     /// A video call at a constant rate, in frames, over a TCP connection.
     Call,
@@ -38,16 +38,16 @@ pub struct AppTable {
     /// Bitrates on offer, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s (video).
     #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "rate" })))]
     pub bitrates: Option<Vec<String>>,
-    /// How long a segment plays: 4 s (video).
+    /// Playing time of a segment: 4 s (video).
     #[schemars(extend("format" = "time"))]
     pub segment: Option<String>,
-    /// How much the playback buffer holds, at least two segments: 30 s (video).
+    /// Capacity of the playback buffer in playing time, at least two segments: 30 s (video).
     #[schemars(extend("format" = "time"))]
     pub buffer: Option<String>,
     /// Number of objects of a page, the document included: 70 (web).
     #[schemars(range(min = 1, max = 10_000))]
     pub objects: Option<u32>,
-    /// Length of the longest chain of objects of which each is found in the one before: 3 (web).
+    /// Length of the longest chain of objects, each of which is found in the previous one: 3 (web).
     #[schemars(range(min = 1, max = 100))]
     pub depth: Option<u32>,
     /// Sizes, each as likely as the others: of objects, 0.3 to 200 kB with a mean of 33 kB (web); of messages, 0.2 to
@@ -57,7 +57,7 @@ pub struct AppTable {
     /// Maximum number of connections: 6 (web), or the number of connections, which carry messages in turn: 1 (rpc).
     #[schemars(range(min = 1, max = 1000))]
     pub connections: Option<u32>,
-    /// Number of pages, one after another: 1 (web).
+    /// Number of consecutive pages: 1 (web).
     #[schemars(range(min = 1, max = 1_000_000))]
     pub pages: Option<u32>,
     /// Pause between the last object of a page and the start of the next page: 1 s (web).
@@ -76,7 +76,7 @@ pub struct AppTable {
     /// Arrivals per second, or the load that they offer: 100/s (rpc).
     #[schemars(extend("format" = "arrival-rate"))]
     pub rate: Option<String>,
-    /// From one message to the next: 200 ms (probe).
+    /// Time between messages: 200 ms (probe).
     #[schemars(extend("format" = "time"))]
     pub interval: Option<String>,
     /// Size of a message: 64 B (probe).

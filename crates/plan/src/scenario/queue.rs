@@ -49,7 +49,7 @@ pub enum QueueName {
 pub struct QueueTable {
     /// The discipline.
     pub name: QueueName,
-    /// Limit of the queue, in packets; of red in bytes. Without it, path.buffer if it is set, else Linux's default:
+    /// Limit of the queue, in packets; of red in bytes. Default: path.buffer if it is set, else Linux's default:
     /// 1000 packets (codel, pie), 10240 (fq_codel, fq_pie), 10000 (fq, dualpi2); red has path.buffer's default.
     #[schemars(range(min = 1, max = 4_294_967_295u64))]
     pub limit: Option<u64>,
@@ -81,7 +81,7 @@ pub struct QueueTable {
     /// Whether ECN-capable packets are marked instead of dropped: as in Linux, true for fq_codel and false for the
     /// others.
     pub ecn: Option<bool>,
-    /// Sojourn time from which on ECN-capable packets are marked; without it, none are (codel, fq_codel, fq).
+    /// Sojourn time from which on ECN-capable packets are marked. Default: none (codel, fq_codel, fq).
     #[schemars(extend("format" = "time"))]
     pub ce_threshold: Option<String>,
     /// Drop probability up to which packets are marked, in percent: 10 (fq_pie).

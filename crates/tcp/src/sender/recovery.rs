@@ -138,7 +138,7 @@ impl Sender {
     /// Fast recovery begins. `is_marked`: on an ACK that reports marks, so that the reduction is never undone.
     pub(super) fn enter_recovery(&mut self, now: Time, rng: &mut dyn Rng, is_marked: bool) {
         self.counters.recoveries += 1;
-        // The first retransmission of an earlier recovery is no evidence about this one.
+        // The first retransmission of an earlier recovery proves nothing about this one.
         self.forget_retransmissions_unless_any();
         self.episode.prior_ssthresh = None;
         self.begin_undo_account();

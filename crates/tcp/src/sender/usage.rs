@@ -1,6 +1,6 @@
 //! Congestion window validation: the reduction of an unused cwnd (similar to RFC 7661; RFC 5681 section 4.1).
 //!
-//! A window that the application does not fill is no evidence about the path. Controllers raise cwnd only while it
+//! A window that the application does not fill shows nothing about the path. Controllers raise cwnd only while it
 //! limits the sender. After a pause cwnd is halved for every timeout that has passed. If segments are sent that do not
 //! fill it while no ACK has come for a timeout, it moves half-way to the used part; that is rare, since in Linux every
 //! ACK that may raise cwnd restarts that time. Controllers that govern recovery handle this themselves.

@@ -1,4 +1,4 @@
-"""A plan in words: what was tried, in sentences that are true of every point of the sweep."""
+"""A plan in words: sentences that are true of every point of the sweep."""
 
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -30,7 +30,7 @@ SOCKET_BUFFERS: tuple[tuple[Literal["sndbuf_max_bytes", "rcvbuf_max_bytes"], str
     ("sndbuf_max_bytes", "send"),
     ("rcvbuf_max_bytes", "receive"),
 )
-"""Limits of a host's sockets, and what they are called."""
+"""Limits of a host's sockets, and their descriptions."""
 
 
 def path_sentences(plan: PlanDocument, command: Sequence[str]) -> list[str]:
@@ -41,23 +41,23 @@ def path_sentences(plan: PlanDocument, command: Sequence[str]) -> list[str]:
         f" and the round-trip time of the empty path is {amounts([e['rtt_ns'] for e in points], _time)}.",
         f"Its queue is {texts(_discipline(e['forward']) for e in points)}"
         f" and has room for {texts(_room(e, 'forward') for e in points)}.",
-        *_impairments(points, "forward", "On the way there"),
+        *_impairments(points, "forward", "On the forward path"),
         _way_back(points, names),
-        *_impairments(points, "reverse", "On the way back"),
+        *_impairments(points, "reverse", "On the reverse path"),
         *_hosts(points),
     ]
     return [sentence for sentence in sentences if sentence]
 
 
 def flow_sentences(plan: PlanDocument) -> list[tuple[str, str]]:
-    """Describe each flow: its name, and what it does."""
+    """Describe each flow: its name, and its traffic."""
     points = _points(plan)
     names = list(dict.fromkeys(flow["name"] for point in points for flow in point["flows"]))
     return [(name, _flow(points, name)) for name in names]
 
 
 def traffic_sentences(plan: PlanDocument) -> list[str]:
-    """Describe the background and when everything starts and ends."""
+    """Describe the background, and the start and end of everything."""
     points = _points(plan)
     background = _background(points)
     jitter = optional([e["start_jitter_ns"] for e in points], _time, lambda text: f"by a random time of up to {text}")
@@ -130,14 +130,14 @@ def _room(experiment: ExperimentDocument, direction: LinkName) -> str:
 
 def _way_back(points: Sequence[ExperimentDocument], names: Mapping[str, str]) -> str:
     if all(point["reverse"]["capacity"]["kind"] == "unlimited" for point in points):
-        return "The way back has no limit of rate."
+        return "The reverse path has no rate limit."
     has_up = any(traffic.get("up") for point in points for traffic in (*point["flows"], *point["background"]))
     room = f", and its queue has room for {texts(_room(e, 'reverse') for e in points)}" if has_up else ""
-    return f"The way back carries {_capacities(points, 'reverse', names)}{room}."
+    return f"The reverse path carries {_capacities(points, 'reverse', names)}{room}."
 
 
 def _order(links: Sequence[LinkDocument]) -> str:
-    """Return whether packets whose delay varies keep their order, at some of the points or at all."""
+    """Describe whether packets whose delay varies keep their order, at some of the points or at all."""
     allowed = {bool(link.get("allow_reordering")) for link in links if link["jitter_ns"]}
     if allowed == {True}:
         return "and may overtake one another"
@@ -181,7 +181,7 @@ def _aggregations(links: Sequence[LinkDocument]) -> str:
 
 
 def _ratios(ratios: Sequence[float], effect: str) -> str:
-    """Describe what happens to a share of the packets; nothing if it happens to none."""
+    """Describe an effect on a share of the packets; empty for a share of zero."""
     return amounts(ratios, per_cent, lambda text: f"{text} of the packets {effect}") if any(ratios) else ""
 
 
@@ -242,7 +242,7 @@ def _hosts(points: Sequence[ExperimentDocument]) -> list[str]:
 
 
 def _either(settings: Sequence[bool], phrase: str) -> str:
-    """Describe that something is on at all points or at some; nothing if it is off."""
+    """Describe a setting that is on at all points or at some; empty if it is off."""
     return phrase + ("" if all(settings) else ", or not") if any(settings) else ""
 
 
@@ -277,9 +277,9 @@ def _flow(points: Sequence[ExperimentDocument], name: str) -> str:
         _repeats([flow["repeat"] for flow in flows]),
         optional([flow["stop_ns"] for flow in flows], _time, lambda text: f"stops at {text}"),
         _more_rtt([flow["extra_rtt_ns"] for flow in flows]),
-        "goes up, on the way back, or down"
+        "goes up, on the reverse path, or down"
         if len(directions) > 1
-        else "goes up, on the way back"
+        else "goes up, on the reverse path"
         if True in directions
         else "",
         "" if set(hosts) == {"sender"} else f"{'to' if True in directions else 'sent by'} the host {texts(hosts)}",
@@ -297,7 +297,7 @@ def _parameters(flow: FlowDocument) -> str:
 
 
 def _loads(loads: Sequence[LoadDocument]) -> str:
-    """Describe what connections carry."""
+    """Describe the loads of connections."""
     if all(load["kind"] == "sizes" and len(load["sizes_bytes"]) == 1 for load in loads):
         return amounts([load["sizes_bytes"][0] for load in loads], _bytes, lambda text: f"{text} per connection")
     if all(load["kind"] == "requests" for load in loads):
@@ -355,7 +355,11 @@ def _background(points: Sequence[ExperimentDocument]) -> str:
         stops = optional([udp_flow["stop_ns"] for udp_flow in same], _time, lambda text: f" to {text}", "or to the end")
         directions = {bool(udp_flow.get("up")) for udp_flow in same}
         direction_phrase = (
-            " on the way back, or not" if len(directions) > 1 else " on the way back" if True in directions else ""
+            " on the reverse path, or not"
+            if len(directions) > 1
+            else " on the reverse path"
+            if True in directions
+            else ""
         )
         phrases.append(f"{rates} from {starts}{stops or ' on'}{direction_phrase}")
     return _listed(phrases)

@@ -17,7 +17,7 @@ from thalweg.scenario.text.quantities import PacketCount
 CAPACITIES = ("rate", "steps", "trace")
 
 MIN_BUFFER_BYTES = {"sndbuf_max": 4608, "rcvbuf_max": 2304}
-"""Linux goes no lower (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines): less would be taken for this."""
+"""Linux's minimum (SOCK_MIN_SNDBUF and SOCK_MIN_RCVBUF on 64-bit machines): smaller values would be raised to it."""
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
@@ -158,7 +158,9 @@ def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check that a trace of the way back does not repeat beside steps of path.rtt: they have no common period."""
+    """Check that a trace of the reverse path does not repeat in addition to steps of path.rtt: they have no common
+    period.
+    """
     name = reverse.get("trace")
     if not any("rtt" in step for _, step in values.tables(path, "steps")) or not isinstance(name, str):
         return
@@ -172,7 +174,7 @@ def _rtt_of_both(path: Raw, reverse: Raw, folder: Path, mistakes: Mistakes) -> N
 
 
 def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
-    """Check that something gets through to the end, where only that ends the experiment."""
+    """Check that packets can pass, if only completed flows end the experiment."""
     name = ".".join(map(str, key_path))
     hint = 'add duration = "60s" at the top of the file'
     if _loses_everything_in_the_end(link.get("loss")):
@@ -186,7 +188,7 @@ def _passable(link: Raw, key_path: KeyPath, mistakes: Mistakes) -> None:
 
 
 def _loses_everything_in_the_end(loss: object) -> bool:
-    """Return whether bursts get an end only by luck; what loses every packet from the first on is refused anyway."""
+    """Return whether bursts end only by chance; loss of every packet from the start is rejected anyway."""
     if not isinstance(loss, dict) or loss.get("loss_bad", 1) != 1:
         return False
     return bool(loss.get("r") == 0 and loss.get("p") not in (0, 1) and loss.get("loss_good", 0) != 1)
@@ -227,7 +229,7 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
                 mistakes.add(
                     "no-effect",
                     (*key_path, key),
-                    f"`path.reverse.{key}` has no effect: without a rate nothing queues on the way back",
+                    f"`path.reverse.{key}` has no effect: without a rate nothing queues on the reverse path",
                     hint='add rate = "10Mbps" to [path.reverse]',
                 )
         return
@@ -266,7 +268,7 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
 
 
 def check_hosts(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check whom hosts belong to, and the limits of their buffers."""
+    """Check the owners of hosts, and the limits of their buffers."""
     hosts = values.table(raw, "host")
     flows = values.tables(raw, "flow")
     senders = {sender for _, flow in flows if isinstance(sender := flow.get("host"), str)} | {"sender"}

@@ -1,4 +1,4 @@
-"""Figures as files for papers: what they hold, what they are called, and when they are refused."""
+"""Figures as files for papers: their content, their names, and when they are refused."""
 
 from pathlib import Path
 from typing import Any

@@ -38,12 +38,15 @@ def sentences(folder: Path, text: str) -> str:
 
 
 CASES = {
-    "a few losses": ('"path.loss" = [0, 0.01]', "On the way there, 0 or 1 % of the packets are lost at random."),
+    "a few losses": ('"path.loss" = [0, 0.01]', "On the forward path, 0 or 1 % of the packets are lost at random."),
     "many losses": (
         '"path.loss" = [0, 0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3]',
-        "On the way there, between 0 and 30 % of the packets are lost at random (8 values).",
+        "On the forward path, between 0 and 30 % of the packets are lost at random (8 values).",
     ),
-    "loss on the way back": ('"path.reverse.loss" = [0, 0.5]', "On the way back, 0 or 50 % of the packets are lost"),
+    "loss on the reverse path": (
+        '"path.reverse.loss" = [0, 0.5]',
+        "On the reverse path, 0 or 50 % of the packets are lost",
+    ),
     "jitter": ('"path.jitter" = ["0s", "2ms"]', "packets wait a random time of up to 2 ms, in order, or not at all."),
     "reorder": ('"path.reorder" = [0, 0.01]', "0 or 1 % of the packets are held back by 5 ms."),
     "duplicate": ('"path.duplicate" = [0, 0.1]', "0 or 10 % of the packets arrive twice."),

@@ -71,7 +71,7 @@ fn ctrl_c_during_an_experiment_ends_it_and_removes_the_network() {
     signal(running.child.id(), Signal::INT);
     running.wait_for("interrupted", 1);
     assert_eq!(wait(&mut running.child).code(), Some(130));
-    // At once: the engine waits for them itself.
+    // At once: the engine itself waits for them.
     assert!(pids.iter().all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap()), "processes outlive the engine");
     wait_until_gone(&pids, &namespaces);
     assert_eq!(names(&journal(&bench.path("run"))), ["started", "interrupted"]);

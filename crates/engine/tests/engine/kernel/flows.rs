@@ -220,7 +220,7 @@ fn disturbances_of_an_experiment_are_reported_in_the_table_and_as_an_event() {
         return;
     }
     let mut experiment = experiment();
-    // Samples that never end: they take a processor from the traffic.
+    // Continuous samples, which take a processor from the traffic.
     experiment["sample_interval_ns"] = json!(20_000);
     let outcome = Outcome::of(experiment);
     let reasons: Vec<&str> = outcome.events("untrustworthy").iter().map(|it| it["reason"].as_str().unwrap()).collect();
@@ -228,7 +228,7 @@ fn disturbances_of_an_experiment_are_reported_in_the_table_and_as_an_event() {
     assert_eq!(outcome.flow("large")[0]["untrustworthy"], text(&reasons.join("; ")));
 }
 
-/// A path whose way back carries 2 Mbit/s and holds 20 packets, with a flow each way.
+/// A path whose reverse link has 2 Mbit/s and a queue of 20 packets, with a flow in each direction.
 fn two_way() -> serde_json::Value {
     let mut experiment = experiment();
     experiment["reverse"]["capacity"] = json!({"kind": "steps", "steps": [{"at_ns": 0, "rate_bps": 2_000_000}]});

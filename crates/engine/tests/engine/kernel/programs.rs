@@ -14,7 +14,7 @@ fn with(flows: Vec<Value>) -> Value {
     experiment
 }
 
-/// Whether a process runs whose command line contains a text.
+/// Whether any running process has a command line that contains a text.
 fn runs(text: &str) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
@@ -86,7 +86,8 @@ fn iperf3_copies_upload_with_the_congestion_control_of_the_flow() {
     assert_eq!(rows.iter().map(|row| number(&row["copy"])).collect::<Vec<_>>(), [0.0, 1.0]);
     for row in &rows {
         assert_eq!((&row["completed"], &row["cc"]), (&Field::Bool(true), &text("reno")), "{row:?}");
-        // Whole blocks of 128 kB, less what iperf3 discards in its socket; its connection for control does not count.
+        // Whole blocks of 128 kB, less the data that iperf3 discards in its socket; its control connection does not
+        // count.
         let bytes = number(&row["acked_bytes"]);
         assert!((100_000.0..650_000.0).contains(&bytes), "{bytes}");
     }

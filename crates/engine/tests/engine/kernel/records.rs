@@ -1,4 +1,4 @@
-//! Output of a run on a kernel besides the four tables.
+//! Output of a run on a kernel in addition to the four tables.
 
 use crate::stage::{Outcome, experiment, has, is_available, not_tested, number, text};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn recorded_packets_become_rows_and_a_capture() {
         let last = queue.iter().rfind(|row| row["link"] == text(link)).unwrap();
         let [sent, dropped] = ["sent_packets", "dropped_packets"].map(|column| number(&last[column]));
         let queued = of(link, "queued");
-        // What was queued has been sent, or waited at the end.
+        // Queued packets have been sent, or were waiting at the end.
         assert!((sent..sent + 100.0).contains(&queued), "{link}: {queued} queued, {sent} sent");
         assert_eq!(of(link, "dropped"), dropped, "{link}");
         assert_eq!(of(link, "lost"), 0.0);

@@ -45,7 +45,7 @@ fn wait_for_work(folder: &Path) {
     });
 }
 
-/// Waits until a run has left nothing behind.
+/// Waits until no processes or files of a run remain.
 fn wait_until_gone(folder: &Path) {
     wait_for("processes are gone", || processes(folder).is_empty().then_some(()));
     wait_for("folders are gone", || fs::read_dir(folder).unwrap().next().is_none().then_some(()));
@@ -74,7 +74,7 @@ fn ctrl_c_ends_a_running_experiment() {
     kill_process(Pid::from_child(&running.child), Signal::INT).unwrap();
     running.wait_for("interrupted", 1);
     assert_eq!(running.child.wait().unwrap().code(), Some(130));
-    // At once: the engine waits for them itself.
+    // At once: the engine itself waits for them.
     assert_eq!(processes(&bench.path("tmp")), [0; 0]);
     assert!(fs::read_dir(bench.path("tmp")).unwrap().next().is_none(), "folders are left");
     assert_eq!(names(&crate::common::journal(&bench.path("run"))), ["started", "interrupted"]);
@@ -142,7 +142,7 @@ fn an_unprivileged_user_can_run_experiments() {
     for file in ["linux", "kernel.json"] {
         fs::copy(kernel.join(file), copy.join(file)).unwrap();
     }
-    // Nor can they write beside it, or in a cache.
+    // This user cannot write beside it, or in a cache.
     let output = command.env("THALWEG_UML_KERNEL", &copy).env("HOME", "/nonexistent").output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(crate::stage::rows(&bench.path("run"), "flows").len(), 1);

@@ -33,7 +33,7 @@ fn a_cubic_and_a_bbr_flow_fill_the_path_and_the_queue_stays_within_the_buffer() 
         let share = number(&flow["acked_bytes"]) / CAPACITY;
         // 1448 of 1500 bytes are payload, and the first round trips fill nothing.
         assert!((0.85..=0.9654).contains(&share), "{cc}: {share} of the capacity");
-        // 20 ms, a SYN of 60 bytes at 10 Mbit/s, 10 us of the hosts, and nothing else.
+        // Only 20 ms, a SYN of 60 bytes at 10 Mbit/s, and 10 us of the hosts.
         let least_us = number(&flow["rtt_min_us"]);
         assert!((20_058.0..=20_060.0).contains(&least_us), "{cc}: {least_us} us");
         let queue: Vec<f64> = outcome.rows("queue").iter().map(|row| number(&row["backlog_bytes"])).collect();
@@ -226,8 +226,8 @@ fn simulated(experiment: Value) -> [f64; 2] {
         .map(|name| rows.flows.iter().filter(|row| &*row.flow == name).map(|row| row.acked_bytes as f64).sum())
 }
 
-/// How far Linux and the simulator may be apart in the bytes of either flow: the phases of the two flows' losses, which
-/// a packet decides, differ.
+/// Maximum difference between Linux and the simulator in the bytes of either flow: the phases of the two flows' losses,
+/// which a packet decides, differ.
 const APART: f64 = 0.25;
 
 #[test]
@@ -348,7 +348,7 @@ fn applications_send_the_same_data_as_in_the_simulator_with_the_same_latency() {
 
 /// Item, size, bitrate and stall of each message of an application, in this order, and its completion time in us.
 fn messages(outcome: &Outcome, app: &str) -> Vec<(String, f64)> {
-    // What is due at the end may or may not be sent.
+    // Messages due at the end may or may not be sent.
     let rows = outcome.flow(app).into_iter().filter(|row| number(&row["start_us"]) < 2.5e6);
     let mut transfers: Vec<(String, f64)> = rows
         .map(|row| {

@@ -1,4 +1,4 @@
-//! The engine `uml`. Its time is virtual, so that most numbers are exact, however busy the machine is.
+//! The engine `uml`. Its time is virtual, so most numbers are exact, regardless of the machine's load.
 
 mod ends;
 mod flows;

@@ -51,7 +51,7 @@ fn a_guest_with_two_processors_sends_on_the_first_and_handles_interrupts_on_the_
     let mut experiment = experiment();
     experiment["hosts"]["sender"]["second_cpu"] = json!(true);
     experiment["flows"] = json!([flow("large", "cubic")]);
-    // The guest ends with an error if its kernel has one processor, or leaves the card's interrupts on the first.
+    // The guest exits with an error if its kernel has one processor, or leaves the card's interrupts on the first.
     let outcome = outcome(experiment);
     let share = acked_bytes(&outcome.rows("flows")) / CAPACITY;
     assert!((0.3..=0.97).contains(&share), "{share} of the capacity");
@@ -68,7 +68,7 @@ fn packets_of_a_guest_pass_through_a_qdisc_available_only_in_its_kernel() {
     if !is_available() {
         return;
     }
-    // The machine's own kernel need not have CAKE.
+    // The machine's own kernel may lack CAKE.
     let mut experiment = experiment();
     experiment["hosts"]["sender"]["qdisc"] = json!("cake");
     let outcome = outcome(experiment);

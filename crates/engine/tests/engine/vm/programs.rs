@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Whether a kernel that was fetched can mount the machine's files.
+/// Whether a fetched kernel can mount the machine's files.
 fn has_9p(kernel: &Path) -> bool {
     fs::read_dir(kernel.join("modules/fs/9p")).is_ok()
 }
@@ -27,7 +27,7 @@ fn of_flows(flows: Vec<Value>) -> Value {
     experiment
 }
 
-/// A guest with programs takes longer than others, so that one answers all questions.
+/// A guest with programs takes longer than others, so one guest covers all assertions.
 #[test]
 fn programs_run_in_the_guest_and_are_measured_and_reported() {
     if !is_available() {

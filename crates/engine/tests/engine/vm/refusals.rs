@@ -100,7 +100,7 @@ fn a_qdisc_missing_in_the_guest_kernel_is_reported_with_the_available_ones() {
     assert!(fs::read_dir(bench.path("run/flows")).unwrap().next().is_none(), "nothing is left of it");
 }
 
-/// Puts links to all modules below `from` into the folder `to`, but not to those whose names begin so.
+/// Puts links to all modules below `from` into the folder `to`, except those whose names start with `beginning`.
 fn link_all_but(beginning: &str, from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let name = entry.file_name().into_string().unwrap();

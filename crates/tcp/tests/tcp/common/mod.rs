@@ -113,7 +113,7 @@ pub struct Pipe {
     pub rtts: Vec<Span>,
     /// Decides about forward packets: the packet, and how many times its segment was sent before.
     pub forward: Script<ToReceiver>,
-    /// Decides about packets on the way back: the packet, and how many were sent before.
+    /// Decides about packets on the reverse path: the packet, and how many were sent before.
     pub back: Script<ToSender>,
     pub watch: Watch,
     /// Packets that would arrive at the receiver in this interval arrive at its end, in order.
