@@ -1,14 +1,14 @@
 """thalweg measures TCP congestion control and explains what it measured.
 
-The layers, each importing only what stands before it:
+The layers, each of which imports only earlier ones:
 
-- `thalweg.scenario`: the TOML file, checked; imports nothing of ours;
+- `thalweg.scenario`: the TOML file, checked; imports no other layer;
 - `thalweg.plan`: the resolved experiments of a scenario;
 - `thalweg.run`: hands a plan to `thalweg-engine`;
-- `thalweg.results`: reads run directories; imports nothing of ours;
+- `thalweg.results`: reads run directories; imports no other layer;
 - `thalweg.analysis`: numbers with their uncertainty, from run directories;
 - `thalweg.report`: one HTML file;
-- `thalweg.api`: the Python API, whose names `thalweg` offers itself: `load_scenario`, `open_run`;
+- `thalweg.api`: the Python API, whose names are also available in `thalweg`: `load_scenario`, `open_run`;
 - `thalweg.cli`: the command line.
 
 `thalweg.errors` and `thalweg.engine` may be imported by all.

@@ -35,7 +35,7 @@ Table = Literal["flows", "samples", "state", "queue", "packets"]
 """Tables of a run directory; docs/reference/columns.md describes their columns."""
 
 PATH = "(path)"
-"""Stands for the path where a chart names flows."""
+"""Name of the path in charts of flows."""
 
 
 class Result:
@@ -66,7 +66,7 @@ class Result:
 
     @property
     def cautions(self) -> list[str]:
-        """What limits the evidence: missing or untrustworthy experiments, and repetitions that are copies."""
+        """Limits of the evidence: missing or untrustworthy experiments, and repetitions that are copies."""
         from thalweg import analysis
 
         return analysis.cautions(self._run)
@@ -159,7 +159,7 @@ class Scenario:
         out: str | PathLike[str] | None = None,
         threads: int | None = None,
     ) -> Result:
-        """Run what is missing of the scenario, and return the results.
+        """Run the missing experiments of the scenario, and return the results.
 
         Args:
             engine: `sim`, `kernel`, `uml` or `vm`.
@@ -168,7 +168,7 @@ class Scenario:
 
         Raises:
             ThalwegError: The engine cannot run here or refuses the scenario, or an experiment failed.
-            KeyboardInterrupt: It was interrupted; what is finished stays, and running it again resumes.
+            KeyboardInterrupt: It was interrupted; finished experiments stay, and running it again resumes.
         """
         capabilities = engines.capabilities(engine)
         planned = plan.make(self.document, engines.choose(engine, capabilities), capabilities.engines)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause the collector: it would scan all objects again and again, which takes as long as making them."""
+    """Pause garbage collection: it would scan all objects again and again, which takes as long as making them."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,6 +1,6 @@
-"""Finds `thalweg-engine` and asks what its engines can do here.
+"""Finds `thalweg-engine` and queries the capabilities of its engines on this machine.
 
-No engine is known by name here, but the default: what each honours comes from `thalweg-engine capabilities --json`.
+This module knows no engine by name except the default: `thalweg-engine capabilities --json` lists what each honours.
 """
 
 import json
@@ -22,16 +22,16 @@ VARIABLE = "THALWEG_ENGINE"
 """Environment variable that names the binary to use."""
 
 DEFAULT = "sim"
-"""Engine that runs where none is named: it needs nothing."""
+"""Default engine, which has no requirements."""
 
 FORMAT = 1
 """Form of the answer to `capabilities` that is understood here."""
 
 ANSWER_WITHIN_S = 60
-"""How long the binary may take to say what it can do; it probes the machine, and does not measure."""
+"""Timeout for the binary's capabilities; it probes the machine, and does not measure."""
 
 PLAYED = "thalweg-engine policy simulate: "
-"""Begins what the binary says of policies that it cannot play."""
+"""Prefix of the binary's messages about policies that it cannot simulate."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Lack:
     """A congestion control that an engine could have on this machine."""
 
     why: str
-    """Why it does not."""
+    """Reason."""
     hint: str
-    """What to do about that."""
+    """Remedy."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """What one engine can do on this machine."""
+    """Capabilities of one engine on this machine."""
 
     name: str
     about: str
@@ -71,7 +71,7 @@ class Engine:
 
     @property
     def reason(self) -> str:
-        """Why it cannot run here, in a line; empty if it can."""
+        """Reason why it cannot run here, in one line; empty if it can."""
         return self._why_not()[0]
 
     @property
@@ -80,7 +80,7 @@ class Engine:
         return self._why_not()[1]
 
     def _why_not(self) -> tuple[str, str]:
-        """Split what the binary says: the reason, then what to do, in lines of their own or behind semicolons."""
+        """Split the binary's message: the reason, then the remedy, on separate lines or after semicolons."""
         if self.available:
             return "", ""
         answer = (self.why_not or "it does not say why").strip()
@@ -91,7 +91,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What the binary can do on this machine."""
+    """Capabilities of the binary on this machine."""
 
     binary: Path
     version: str
@@ -131,13 +131,13 @@ def find() -> Path:
 
 
 def capabilities(name: str | None = None) -> Capabilities:
-    """Ask the binary what its engines can do here.
+    """Query the capabilities of the binary's engines.
 
     Args:
         name: Report this engine only, without probing the machine for the others. The result is empty if no engine has
             this name. None: report all engines.
 
-    Raises `ThalwegError` if there is no binary or it does not answer as it should.
+    Raises `ThalwegError` if there is no binary or its answer is invalid.
     """
     binary = find()
     answer = _run_binary(binary, ["capabilities", "--json", *(["--engine", name] if name is not None else [])])
@@ -152,10 +152,10 @@ def capabilities(name: str | None = None) -> Capabilities:
 
 
 def live(seconds: int) -> Live:
-    """Let the binary look at this machine and its connections.
+    """Let the binary observe this machine and its connections.
 
-    Raises `ThalwegError` if there is no binary or it does not answer as it should, which is also the case where the
-    kernel does not tell of its connections.
+    Raises `ThalwegError` if there is no binary or its answer is invalid, also if the kernel does not list its
+    connections.
     """
     binary = find()
     answer = _run_binary(binary, ["live", "--seconds", str(seconds)], within_s=seconds + ANSWER_WITHIN_S)
@@ -167,11 +167,12 @@ def live(seconds: int) -> Live:
 
 
 def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.0) -> PlayedPolicies:
-    """Let the binary play policies, all if none is named.
+    """Let the binary simulate policies, all if none is named.
 
-    A price of 1 means that sending a tenth of all segments again is as bad as taking a tenth longer.
+    A price of 1 means that retransmitting a tenth of all segments is as bad as a completion time that is a tenth
+    longer.
 
-    Raises `ThalwegError` if there is no binary, it does not answer as it should, or there is no such policy.
+    Raises `ThalwegError` if there is no binary, its answer is invalid, or there is no such policy.
     """
     binary = find()
     policy_options = [word for name in names for word in ("--policy", name)]
@@ -195,7 +196,7 @@ def play_policies(seeds: int, names: Sequence[str], retransmit_price: float = 1.
 
 
 def choose(name: str, capabilities: Capabilities) -> Engine:
-    """Take an engine by name.
+    """Return an engine by name.
 
     Raises `ThalwegError` if the name is unknown, or the engine cannot run here.
     """
@@ -223,7 +224,7 @@ def choose(name: str, capabilities: Capabilities) -> Engine:
 
 
 def schema(subject: str) -> dict[str, JsonValue]:
-    """Ask the binary for the schema of `scenario`, `plan` or `columns`."""
+    """Query the binary for the schema of `scenario`, `plan` or `columns`."""
     return dict(json.loads(_run_binary(find(), ["schema", subject])))
 
 

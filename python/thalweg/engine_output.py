@@ -1,4 +1,4 @@
-"""What `thalweg-engine` prints as JSON, as far as its keys are read here.
+"""JSON output of `thalweg-engine`, as far as its keys are used here.
 
 The structs are `EngineEvent` in crates/engine/src/engine_events.rs, `Live` in crates/lab/src/live, `Summary` in
 crates/policy/src/simulate/score.rs, and the capabilities in crates/engine.
@@ -73,14 +73,14 @@ class LiveNamespace(TypedDict):
 
 
 class LiveMissed(TypedDict):
-    """What could not be sampled."""
+    """Namespaces that could not be sampled."""
 
     namespaces: Sequence[str]
     hidden_processes: int
 
 
 class Live(TypedDict):
-    """What the binary saw of this machine and its connections."""
+    """Observations of the binary about this machine and its connections."""
 
     lasted_ms: int
     machine: LiveMachine
@@ -98,7 +98,7 @@ class PolicySpread(TypedDict):
 
 
 class PolicySummary(TypedDict):
-    """How well a policy has played many worlds."""
+    """Scores of a policy in many worlds."""
 
     policy: str
     regret_percent: PolicySpread
@@ -112,7 +112,7 @@ class PolicySummary(TypedDict):
 
 
 class PlayedPolicies(TypedDict):
-    """What playing policies came to."""
+    """Results of simulating policies."""
 
     policies: Sequence[PolicySummary]
 
@@ -134,7 +134,7 @@ class LackCapability(TypedDict):
 
 
 class EngineCapability(TypedDict):
-    """What an engine can do."""
+    """Capabilities of an engine."""
 
     name: str
     about: str

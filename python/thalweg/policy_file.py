@@ -1,6 +1,6 @@
 """Policy files: which congestion control for which destination, as docs/reference/policy.md describes them.
 
-Studies write what follows from a paper, `thalweg advise` what follows from the records of live servers; an agent obeys
+Studies write them from the results of a paper, `thalweg advise` from the records of live servers; an agent applies
 either.
 """
 
@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 FORMAT = 1
-"""Version of the file: a reader refuses one that it does not know."""
+"""Version of the file: readers reject unknown ones."""
 
 FIRST_LINE = "# Which algorithm for which path; the first rule that applies decides. docs/reference/policy.md"
 
 
 @dataclass(frozen=True)
 class Between:
-    """A condition on a number; the ends belong to it."""
+    """A condition on a number, bounds included."""
 
     at_least: float | None = None
     at_most: float | None = None

@@ -1,4 +1,4 @@
-"""What every layer that starts programs or leaves files needs: none of them outlives thalweg."""
+"""Shared code of layers that start programs or leave files: none of them outlives thalweg."""
 
 import ctypes
 import signal
@@ -12,9 +12,9 @@ PR_SET_PDEATHSIG = 1
 
 
 def ends_with_parent() -> Callable[[], None]:
-    """Return what a new process does to be asked to end when this one dies, even of a SIGKILL.
+    """Return a function for new processes that requests SIGTERM when this process dies, even of a SIGKILL.
 
-    Without it an engine or a compiler would go on, unseen, and hold the folder that it writes.
+    Without it an engine or a compiler would continue unnoticed, and keep its folder locked.
     """
     library = ctypes.CDLL(None)
 
@@ -26,9 +26,9 @@ def ends_with_parent() -> Callable[[], None]:
 
 @contextmanager
 def asked_to_end() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP do what Ctrl-C does, so that they too leave nothing behind.
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that they also leave nothing behind.
 
-    Python hands signals to the main thread only; in other threads this does nothing.
+    Python delivers signals only to the main thread; in other threads this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -15,11 +15,11 @@ from pathlib import Path
 
 SUFFIX = ".part"
 LETTERS = "[a-z0-9_]{8}"
-"""What Python puts between prefix and suffix."""
+"""Characters that Python puts between prefix and suffix."""
 
 
 class Scratch:
-    """A folder of one's own, in the folder for temporary files or in another one."""
+    """A private folder, in the folder for temporary files or in another one."""
 
     def __init__(self, prefix: str, parent: Path | None = None) -> None:
         """Make the folder, and remove those with the same prefix that are no longer locked.
@@ -63,7 +63,7 @@ def _sweep(parent: Path, prefix: str) -> None:
     name = re.compile(re.escape(prefix) + LETTERS + re.escape(SUFFIX))
     for folder in parent.iterdir():
         if name.fullmatch(folder.name):
-            # What is in use is locked, which is an error too.
+            # Folders in use are locked, which is an error too.
             with suppress(OSError):
                 _remove_if_free(folder)
 
@@ -81,7 +81,7 @@ def _remove_if_free(folder: Path) -> None:
 def _locked(folder: Path) -> int:
     """Lock a folder.
 
-    Raises `BlockingIOError` if another process has it, `FileNotFoundError` if it is gone.
+    Raises `BlockingIOError` if another process holds it, `FileNotFoundError` if it was removed.
     """
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:

@@ -61,7 +61,7 @@ __all__ = [
 ]
 
 TRIES = 5
-"""Times that files are looked for again before giving up: the agent merges its files once an hour."""
+"""Maximum number of searches for files: the agent merges its files once an hour."""
 
 
 def advise(
@@ -71,7 +71,7 @@ def advise(
     table: Path | None = None,
     engine: Callable[[], QueryEngine] = DuckDb,
 ) -> Answer:
-    """Judge the records in files and folders; `table` says what is known of networks, such as AS and country.
+    """Evaluate the records in files and folders; `table` has attributes of networks, such as AS and country.
 
     Files that are damaged are left out, and named in `Answer.left_out`. Raises `ThalwegError` if there are no records,
     or if they do not fit the question.
@@ -81,7 +81,7 @@ def advise(
 
 
 def _tried(places: Sequence[Path], question: Question, table: Path | None, engine: Callable[[], QueryEngine]) -> Answer:
-    """Judge, and again without the files that turned out to be damaged or gone."""
+    """Evaluate, and again without files that turned out to be damaged or removed."""
     bad: dict[Path, LeftOutFile] = {}
     for _ in range(TRIES):
         files = _without(find(places), bad, places)
@@ -107,7 +107,7 @@ def _without(found: FoundFiles, bad: Mapping[Path, LeftOutFile], places: Sequenc
 
 
 def _damaged(files: FoundFiles, running: QueryEngine) -> dict[Path, LeftOutFile]:
-    """Find the files that cannot be read to their ends: by polars, or where it can read all, by the engine."""
+    """Find the files that cannot be read completely: by polars, or by the engine if polars can read all."""
     bad = dict(damaged(files.files)) or dict(running.damaged(files.files))
     return {file: LeftOutFile(file, f"it is damaged where its rows are: {why}") for file, why in bad.items()}
 

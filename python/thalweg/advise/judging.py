@@ -1,9 +1,9 @@
-"""Computes an answer from records: an engine counts, and the counts are judged here.
+"""Computes an answer from records: an engine counts, and the counts are evaluated here.
 
-A few tables of counts are all that is fetched, whatever the number of rows. Parts of a few samples are counted, not
-judged; the others are fetched in portions, so that memory does not grow with the number of parts either.
+Only a few tables of counts are fetched, for any number of rows. Parts with few samples are counted without a verdict;
+the others are fetched in portions, so that memory does not grow with the number of parts either.
 
-What is judged first is what takes longest, in a thread of its own: meanwhile the engine counts what comes after.
+The slowest evaluation runs first, in a separate thread: meanwhile the engine counts the rest.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ from thalweg.records.find import FoundFiles
 from thalweg.records.sizes import SIZES
 
 MAX_CELLS = 4_000_000
-"""Rows of counts that are fetched at once: some 200 MB."""
+"""Maximum number of rows of counts that are fetched at once: some 200 MB."""
 CELLS = 600
 """Classes that values of one arm and group usually lie in, at most."""
 
@@ -58,7 +58,7 @@ class _Judged:
 
 @dataclass(frozen=True)
 class _Samples:
-    """What is compared, and what is known of it."""
+    """The samples, and their attributes."""
 
     engine: QueryEngine
     question: Question
@@ -70,13 +70,13 @@ class _Samples:
 
     @property
     def have_parts_within_networks(self) -> bool:
-        """Whether each part lies within one network, whose hours are what is drawn then."""
+        """Whether each part is within one network, whose hours are then drawn."""
         question = self.question
         is_free = question.cluster is None and question.design.name == "ab"
         return is_free and network_counts.are_within_one(self.chosen)
 
     def fetch(self, query: Table, names: Mapping[str, int], *, by_part: bool = False) -> pl.DataFrame:
-        """Have something counted, and unpack its keys."""
+        """Execute a query, and unpack its keys."""
         return counts.unpacked_keys(self.engine.fetch(query), names, by_part=by_part)
 
 
@@ -115,7 +115,7 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
 
 
 def _settled(question: Question, places: Places) -> Question:
-    """Take whole networks for clusters where these were assigned as a whole, unless the user said what to take."""
+    """Use whole networks as clusters if these were assigned as a whole, unless the user selected the clusters."""
     if question.cluster is None and question.design.name == "ab" and cautions.are_assigned_as_a_whole(places):
         return replace(question, cluster="prefix")
     return question
@@ -123,38 +123,38 @@ def _settled(question: Question, places: Places) -> Question:
 
 @dataclass(frozen=True)
 class _Overall:
-    """What is said of everything."""
+    """Verdicts on everything together."""
 
     overall: Part
     sizes: list[Sized]
     by_class: _Judged
     of_map: _Judged
-    """By what is asked, if that is of the map."""
+    """By the requested dimensions, if these are the map's."""
 
 
 @dataclass(frozen=True)
 class _Findings:
-    """What was counted and judged."""
+    """Counts and verdicts."""
 
     n: int
     """The number of samples."""
     whole: _Overall
     parts: _Judged
     meetings: Mapping[str, int]
-    """How often connections of both arms were open together."""
+    """Number of overlaps of connections of both arms."""
     ages: list[Age]
     since: list[Since]
     over_time: pl.DataFrame
     of_time: list[Caution]
-    """What is doubtful about times at which the arms ran."""
+    """Cautions about the times at which the arms ran."""
 
 
 def _count(samples: _Samples, lived: reading.Rows, overview: looking.Overview) -> _Findings:
-    """Count, and judge what was counted; what takes longest to judge goes first, beside further counting."""
+    """Count, and evaluate the counts; the slowest evaluation runs first, in parallel with further counting."""
     engine, question, sampled = samples.engine, samples.question, samples.made
     strata = samples.fetch(counts.strata(sampled), {**keys.ARM, **keys.LOT})
     factors = _factors(strata, (), question)
-    # The factors of the whole do not depend on the parts.
+    # The factors of the total do not depend on the parts.
     weighted = sampled if factors is None else counts.weighted(sampled, engine.put("factors_of_all", factors))
     counted = [
         engine.fetch(query) for query in (counts.mix(sampled), counts.queues(sampled), counts.histogram(weighted))
@@ -234,7 +234,7 @@ def _assemble(
 
 
 def _overall(samples: _Samples, mixed: pl.DataFrame, queued: pl.DataFrame, counted: pl.DataFrame) -> _Overall:
-    """Judge everything, each class of sizes, and each class of destinations, from what was counted by class."""
+    """Evaluate everything, each class of sizes, and each class of destinations, from the counts by class."""
     question, bootstrap = samples.question, samples.bootstrap
     names = {**keys.ARM, **keys.GROUP, "size": keys.CLASSES, "bucket": keys.BUCKETS}
     cells = counts.unpacked_keys(counted, names)
@@ -320,7 +320,7 @@ def _parts(samples: _Samples, namer: Namer) -> _Judged:
 
 
 def _large(sizes: pl.DataFrame, question: Question) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Part parts with enough samples of both arms for some metric from the others."""
+    """Separate the parts with enough samples of both arms for any metric from the others."""
     n, is_treatment = pl.col("n"), pl.col("arm") == TREATMENT
     smaller_arm = pl.min_horizontal(n.filter(is_treatment).sum(), n.filter(~is_treatment).sum())
     counted = sizes.group_by("part", "metric").agg(n.sum(), smaller_arm.alias("least"))

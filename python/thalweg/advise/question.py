@@ -1,6 +1,4 @@
-"""What is asked of the records: which algorithm against which, how they took turns, for whom, and what counts as
-enough.
-"""
+"""The question about the records: the compared algorithms, their assignment, the dimensions, and the limits."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,17 +12,17 @@ SECOND_US = 1_000_000
 HOUR_US = 3600 * SECOND_US
 
 CLUSTERS: dict[DesignName, ClusterName] = {"ab": "prefix", "before-after": "hour", "switchback": "pair"}
-"""What is drawn as a whole when uncertainty is estimated: samples that depend on each other, given how the algorithms
-took turns. A part that lies within one network has its hours drawn instead of it.
+"""Unit that is drawn as a whole when uncertainty is estimated: samples that depend on each other, given the assignment
+of the algorithms. In a part within one network, hours are drawn instead of networks.
 """
 
 DEFAULT_SEGMENTS = ("rtt", "retransmits")
-"""What every server can tell of a destination, without anybody's table."""
+"""Dimensions of a destination that need no user's table."""
 
 
 @dataclass(frozen=True)
 class Design:
-    """How treatment and control took turns.
+    """The assignment of treatment and control.
 
     `ab`: both at the same time, connection by connection or client by client. `before-after`: control until `at_us`,
     treatment from then on. `switchback`: one of them at a time, changed every `every_us`.
@@ -34,7 +32,7 @@ class Design:
     at_us: int | None = None
     """UNIX time of the activation."""
     every_us: int = HOUR_US
-    """How long each turn of a switchback lasts."""
+    """Length of each turn of a switchback."""
     unit: str | None = None
     """Column of the records with the units of a switchback, such as `pop`; None: all rows are one unit."""
 
@@ -61,27 +59,27 @@ class Design:
 
 @dataclass(frozen=True)
 class Question:
-    """Everything that an answer depends on, but for the records."""
+    """Everything that an answer depends on, except the records."""
 
     treatment: str = "bbr"
     control: str = "cubic"
     design: Design = field(default_factory=Design)
     segments: tuple[str, ...] = DEFAULT_SEGMENTS
-    """By what clients are told apart: names of `segments.SEGMENTS`, or columns of the records."""
+    """Dimensions: names of `segments.SEGMENTS`, or columns of the records."""
     cluster: ClusterName | None = None
-    """None: as fits the design."""
+    """None: according to the design."""
     size_limit_bytes: int = 3_000_000
     """Smaller transfers are judged by their completion time, others by their throughput. A large CDN's limit (Shah
     2019).
     """
     least_samples: int = 500
-    """Fewer transfers of an arm tell nothing."""
+    """Minimum transfers of an arm."""
     false_share: float = 0.05
     """Share of the verdicts for an algorithm that may be false (Benjamini and Hochberg 1995)."""
     margin: float = 0.05
-    """A difference is called none once it is known to be smaller than this."""
+    """A difference counts as none once it is known to be smaller than this."""
     without_receiver_limited: bool = False
-    """Whether samples that their receivers limited are left out."""
+    """Whether samples that their receivers limited are excluded."""
     replicates: int = 1000
     seed: int = 1
 
@@ -98,5 +96,5 @@ class Question:
 
     @property
     def clusters(self) -> ClusterName:
-        """What is drawn as a whole."""
+        """Unit that is drawn as a whole."""
         return self.cluster or CLUSTERS[self.design.name]

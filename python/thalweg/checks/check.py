@@ -51,7 +51,7 @@ class Side:
 
     @property
     def term(self) -> Term | None:
-        """The term that the side consists of; None if it is anything else."""
+        """The term that the side consists of; None for any other expression."""
         return self.terms.get(self.expression)
 
 
@@ -80,7 +80,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Check:
-    """A comparison, or a chain of them, that holds or does not."""
+    """A comparison, or a chain of them, that holds or does not hold."""
 
     text: str
     bounds: Sequence[Bound]
@@ -124,7 +124,7 @@ class Check:
         return list(dict.fromkeys(term for side in sides for term in side.terms.values()))
 
     def places(self, points: Mapping[int, Mapping[str, Value]]) -> "list[Place]":
-        """Return where it has to hold: once per combination of the keys that a term leaves open.
+        """Return the points at which it has to hold: one per combination of the keys that a term leaves open.
 
         Raises `TermError` if a term is taken at a point that the sweep lacks.
         """
@@ -147,7 +147,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a check has to hold."""
+    """A point at which a check has to hold."""
 
     point: Mapping[str, Value]
     """The keys of the sweep that a term leaves open."""
@@ -187,7 +187,7 @@ def parse_all(
 
 
 class _Reader:
-    """Replaces what Python's grammar does not have: measures with conditions, and quantities with units."""
+    """Replaces notation that Python's grammar lacks: measures with conditions, and quantities with units."""
 
     def __init__(self, text: str, flows: Sequence[str], points: Sequence[Mapping[str, Value]]) -> None:
         self.flows, self.points = flows, points

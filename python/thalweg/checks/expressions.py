@@ -2,7 +2,7 @@
 
     value("min(rate_bps, 8 * rcvbuf_bytes / rtt_s)", {"rate_bps": 1e9, "rcvbuf_bytes": 1e6, "rtt_s": 0.01})
 
-Nothing else is evaluated, so that a study from elsewhere stays data.
+Nothing else is evaluated, so that a study from elsewhere cannot run code.
 """
 
 import ast
@@ -29,7 +29,7 @@ _BINARY: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 
 NOT_ARITHMETIC = "it is not an arithmetic expression"
-"""What is wrong with a text that cannot be parsed."""
+"""Error of a text that cannot be parsed."""
 
 
 def value(text: str, names: Mapping[str, float | None]) -> float | None:

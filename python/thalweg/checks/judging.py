@@ -18,7 +18,7 @@ from thalweg.scenario.document import Value
 Verdict = Literal["holds", "does not hold", "not settled"]
 
 ORDER: tuple[Verdict, ...] = ("does not hold", "not settled", "holds")
-"""From the verdict that decides first."""
+"""Verdicts by precedence."""
 
 COPIES_REMEDY = 'start_jitter = "1rtt", random loss or jitter makes them differ'
 
@@ -43,14 +43,14 @@ class Finding:
     left: Estimate | None
     right: Estimate | None
     difference: Estimate | None
-    """Of the left side less the right one; all three are None if no repetition has a value of both."""
+    """Left side less right side; all three are None if no repetition has a value of both."""
     reason: str = ""
-    """Why it is not settled."""
+    """Reason why it is not settled."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a check."""
+    """Result of a check."""
 
     check: Check
     verdict: Verdict
@@ -83,7 +83,9 @@ def _outcome(run: Run, check: Check, places: Sequence[Place], values: Values) ->
 
 
 def _margin(finding: Finding) -> float:
-    """Return by how much the whole interval keeps the bound, as a part of the larger side; below 0: it does not."""
+    """Return the margin of the whole interval to the bound, relative to the larger side; negative if the bound is
+    broken.
+    """
     left, right, difference = finding.left, finding.right, finding.difference
     if left is None or right is None or difference is None:
         return -inf
@@ -120,10 +122,10 @@ def _value_pairs(run: Run, bound: Bound, place: Place, values: Values) -> list[t
 
 
 def _verdict(bound: Bound, difference: Estimate, slack: float, comparisons: int) -> tuple[Verdict, str]:
-    """Judge a difference, of which `slack` is rounding; and say why it is not settled.
+    """Return the verdict on a difference, in which `slack` is rounding, and the reason if it is not settled.
 
-    That a bound is kept has to be seen at every look; that one of several looks finds it broken may be chance, so the
-    interval is wider there (Bonferroni).
+    A kept bound must be confirmed at every point; among several points a broken one may be random, so the interval is
+    wider there (Bonferroni).
     """
     if difference.low is None or difference.high is None:
         return "not settled", "one repetition has no interval: --repetitions 5"

@@ -8,11 +8,11 @@ from thalweg.scenario.document import Value
 from thalweg.scenario.text import words
 
 HARM = "harm"
-"""The part of the goodput that a flow has alone and loses beside the others."""
+"""Fraction of its goodput alone that a flow loses beside the others."""
 
 
 class TermError(ValueError):
-    """A measure, flow or bound that cannot be read: what is wrong, what was expected, what was meant."""
+    """A measure, flow or bound that cannot be parsed: the error, the expected form, and a suggestion."""
 
     def __init__(self, message: str, expected: str, hint: str | None = None) -> None:
         """Describe the mistake; `message` is a line without a full stop."""

@@ -57,7 +57,7 @@ def choose(kernel: str | None, modules: Path | None, engine_name: str) -> None:
 
 
 def _set(image: Path, modules: Path | None) -> None:
-    """Tell the engine, which is asked and started several times."""
+    """Set the variables of the engine, which is started several times."""
     from thalweg.kernel import guests
 
     os.environ[guests.IMAGE_VARIABLE] = str(image.absolute())

@@ -80,7 +80,7 @@ def _options(
 
 
 def app() -> int:
-    """Run the command line; gives the exit code."""
+    """Run the command line; return the exit code."""
     _open_streams()
     is_json = "--json" in sys.argv[1:]
     try:
@@ -107,7 +107,7 @@ def app() -> int:
 
 
 def _open_streams() -> None:
-    """Let everything be written: into nothing where a stream is closed, escaped where a terminal lacks a character."""
+    """Make output never fail: discarded if a stream is closed, escaped if a terminal lacks a character."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
@@ -125,7 +125,7 @@ def group() -> TyperGroup:
 
 
 def _call() -> int:
-    """Parse and do; errors of usage are told by typer."""
+    """Parse and execute; typer reports usage errors."""
     try:
         group()(prog_name="thalweg")
     except SystemExit as end:
@@ -144,7 +144,7 @@ def _report(problem: ThalwegError, is_json: bool) -> int:
 
 
 def _from_memory(error: MemoryError) -> ThalwegError:
-    """Explain an allocation that failed: absurd times in a damaged table ask for series without end."""
+    """Explain an allocation that failed: absurd times in a damaged table request endless series."""
     return ThalwegError(
         "short-of-resources",
         f"memory: {str(error).lower() or 'an allocation failed'}",
@@ -154,7 +154,7 @@ def _from_memory(error: MemoryError) -> ThalwegError:
 
 
 def _from_system(error: OSError) -> ThalwegError:
-    """Explain what the system refused."""
+    """Explain a refusal by the system."""
     target = f"`{error.filename}`" if error.filename else "standard output"
     why = (error.strerror or str(error)).lower()
     hints = {

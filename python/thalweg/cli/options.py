@@ -8,7 +8,7 @@ from typer.models import OptionInfo
 
 
 def option(flag: str, metavar: str, text: str, *, min: float | None = None, max: float | None = None) -> OptionInfo:
-    """Declare an option that takes a value and shows no default of its own."""
+    """Declare an option with a value and without a default in its help."""
     declared: OptionInfo = typer.Option(flag, metavar=metavar, help=text, show_default=False, min=min, max=max)
     return declared
 

@@ -23,7 +23,7 @@ def prepare(
 def load(
     file: Path, overrides: Sequence[str], seed: int | None = None, repetitions: int | None = None
 ) -> scenario.Document:
-    """Read and check a scenario, with what the command line sets."""
+    """Read and check a scenario, with the overrides of the command line."""
     values = settings.parse(overrides)
     values |= {key: value for key, value in (("seed", seed), ("repetitions", repetitions)) if value is not None}
     return scenario.load(file, values)
@@ -32,7 +32,7 @@ def load(
 def plan_for(document: scenario.Document, engine_name: str) -> tuple[plan.Plan, engine.Capabilities]:
     """Resolve a checked scenario for an engine.
 
-    Probing the machine for the other engines takes time, and only errors name them: they are asked only then.
+    Probing the machine for the other engines takes time, and only errors name them: they are probed only then.
     """
     capabilities = engine.capabilities(engine_name)
     _compare_versions(capabilities)

@@ -1,4 +1,4 @@
-"""Running untrustworthy experiments again."""
+"""Retries of untrustworthy experiments."""
 
 from pathlib import Path
 from typing import Annotated

@@ -10,5 +10,5 @@ def words() -> list[str]:
 
 
 def again() -> str:
-    """Return it as a shell takes it."""
+    """Return the command for a shell."""
     return shlex.join(words())

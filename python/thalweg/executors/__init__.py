@@ -2,8 +2,8 @@
 
     outcome = execute(Work(plan, Path("runs/mine"), binary=engine.find()), "dask://scheduler:8786")
 
-`local` is `thalweg.run.execute`. The others split what is missing of the plan into shards, run each shard with the
-engine of another process or machine, and merge the shards into the run directory as they come in.
+`local` is `thalweg.run.execute`. The others split the missing experiments of the plan into shards, run each shard with
+the engine of another process or machine, and merge the shards into the run directory as they arrive.
 """
 
 from thalweg.errors import ThalwegError
@@ -14,7 +14,7 @@ from thalweg.run import Outcome
 __all__ = ["DEFAULT", "Work", "check", "execute"]
 
 DEFAULT = "local"
-"""The executor that needs nothing."""
+"""Default executor, which has no requirements."""
 
 DASK = "dask://"
 SLURM = "slurm"

@@ -1,6 +1,6 @@
-"""The executor `dask://HOST:PORT`: each shard is a task of a Dask cluster, whose files come back over the network.
+"""The executor `dask://HOST:PORT`: each shard is a task of a Dask cluster, whose files are returned over the network.
 
-No file system is shared. Dask gives a task to another worker when its worker dies; the shard then begins anew.
+No file system is shared. Dask assigns a task to another worker when its worker dies; the shard then starts over.
 """
 
 import time
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 CONNECT_WITHIN_S = 10
 WORKERS_WITHIN_S = 10
-"""How long to wait for the first worker: a cluster may have been started just before."""
+"""Timeout for the first worker: a cluster may have been started just before."""
 
 SHARDS_PER_SLOT = 4
 """Shards for each thread of the workers: the last ones to finish keep few threads waiting."""
 
 LOOK_EVERY_S = 1.0
 NO_WORKER_S = 60.0
-"""How long to wait for a worker to come back when all of them are gone."""
+"""Timeout for a worker to return when all of them have disconnected."""
 
 
 def check() -> None:
@@ -101,7 +101,7 @@ def _connected(address: str) -> "Iterator[Client]":
 
 
 def _check_workers(client: "Client", work: Work, address: str) -> None:
-    """Refuse a cluster with a worker that could not run the plan, or would get other results."""
+    """Reject a cluster with a worker that could not run the plan, or would get different results."""
     import cloudpickle
 
     with suppress(TimeoutError):
@@ -149,7 +149,7 @@ def _submitted(
     version = engine.choose(name, engine.capabilities(name)).version
     unique = uuid.uuid4().hex[:8]
     text = zlib.compress(work.plan.model_dump_json().encode(), worker.LEVEL)
-    # A task of its own: workers fetch the plan from each other, and where it is lost it is computed again.
+    # A separate task: workers fetch the plan from each other, and it is computed again if it is lost.
     plan = client.submit(worker.compressed, text, key=f"thalweg-plan-{unique}", pure=False)
     return [
         client.submit(
@@ -166,7 +166,7 @@ def _submitted(
 def _results(
     client: "Client", futures: "Sequence[Future[worker.Returned]]", address: str
 ) -> Iterator[tuple[int, worker.Returned]]:
-    """Yield what workers return, as it comes, and forget it."""
+    """Yield results of workers as they arrive, and release them."""
     from distributed import wait
 
     waiting = {future: number for number, future in enumerate(futures)}

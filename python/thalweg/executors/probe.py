@@ -1,20 +1,20 @@
-"""What a worker has: a function that runs there before any work does, also where thalweg is not installed.
+"""Properties of a worker, from a function that runs there before any work, also where thalweg is not installed.
 
-Dask sends it by value, so it must not use anything of this module or of thalweg at the top.
+Dask sends it by value, so it must not use other names of this module or of thalweg.
 """
 
 from typing import TypedDict
 
 
 class Probe(TypedDict):
-    """What was found on a worker."""
+    """Properties of a worker."""
 
     thalweg: str
     """Version; empty: not installed."""
     engine: str
     """Version of the engine's results; empty without an engine."""
     why: str
-    """Why the engine is missing."""
+    """Reason why the engine is missing."""
 
 
 def probe(engine_name: str) -> Probe:

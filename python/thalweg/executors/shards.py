@@ -1,4 +1,4 @@
-"""What all clusters share: which experiments are missing, how they are split, and how shards join the run directory."""
+"""Shared code of all clusters: missing experiments, their division into shards, and merging into the run directory."""
 
 import json
 import subprocess
@@ -14,20 +14,20 @@ from thalweg.results import open_run
 from thalweg.run import Outcome
 
 MAX_SHARD = 500
-"""Experiments of a shard: what a dying worker can lose, and what travels over the network at a time."""
+"""Number of experiments in a shard: the loss if a worker dies, and the unit of transfer."""
 
 ENDS = ("finished", "failed")
 REPLAYED = (*ENDS, "untrustworthy")
-"""Events of a shard that the listener is given once the shard has been merged."""
+"""Events of a shard that the listener receives once the shard has been merged."""
 
 
 class Joined:
     """The run directory of a plan that shards are merged into."""
 
     def __init__(self, work: Work) -> None:
-        """Make the run directory, or check that the one that is there is of this plan.
+        """Create the run directory, or check that the existing one belongs to this plan.
 
-        Raises `ThalwegError` if it is of another plan, engine or version, or cannot be written.
+        Raises `ThalwegError` if it belongs to another plan, engine or version, or cannot be written.
         """
         self._work = work
         run.execute(work.plan, work.out, binary=work.binary, command=work.command, due=[])
@@ -39,7 +39,7 @@ class Joined:
         self.outcome = Outcome(experiments=len(due), present=len(due) - len(self.missing))
 
     def begin(self, at_a_time: int) -> None:
-        """Report what is about to be run."""
+        """Report the planned work."""
         outcome = self.outcome
         self._work.listener(
             {
@@ -65,14 +65,14 @@ class Joined:
         Raises `ThalwegError` if the shard is of another version of results, or the run directory cannot be written.
         """
         _merge(self._work.binary, self._work.out, folder)
-        # Of a shard that was begun again, an experiment's last end counts.
+        # For a shard that was started over, the last end of an experiment counts.
         last = {(event["id"], event["event"] in ENDS): event for event in events if event["event"] in REPLAYED}
         for event in last.values():
             self.outcome.note(event)
             self._work.listener(event)
 
     def finish(self, *, is_interrupted: bool = False) -> Outcome:
-        """Return what came of it."""
+        """Return the outcome."""
         code = Exit.INTERRUPTED if is_interrupted else Exit.FAILED if self.outcome.failed else Exit.FINE
         return replace(self.outcome, exit_code=code)
 
@@ -94,7 +94,7 @@ def refuse_real_time(work: Work, executor: str) -> None:
 
 
 def events_of(lines: str) -> list[EngineEvent]:
-    """Read the events that an engine has printed; a last line that was cut off is left out."""
+    """Read the events that an engine has printed, except an incomplete last line."""
     events = []
     for line in lines.splitlines():
         try:

@@ -1,9 +1,9 @@
 """The executor `slurm`: the shards are the tasks of one job array, on a file system that all nodes share.
 
 Each task is the engine itself, started by a short shell script: a node needs the engine at the same path, and no
-Python. A task that ends without having said how (its node died, or its time was up) is submitted again; the engine then
-goes on from what is complete. What else sbatch needs to know (partition, account, time limit) comes from its own
-environment variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.
+Python. A task that ends without a result (its node died, or its time limit was reached) is submitted again; the engine
+then resumes from the completed experiments. Further settings of sbatch (partition, account, time limit) come from its
+own environment variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT.
 """
 
 import json
@@ -26,16 +26,16 @@ SHARDS = 16
 """Default number of tasks of the array: the number of nodes is unknown."""
 
 MAX_ATTEMPTS = 3
-"""How often a task is submitted."""
+"""Maximum number of submissions of a task."""
 
 LOOK_EVERY_S = 1.0
 END_WITHIN_S = 15.0
-"""How long tasks may take to end once the job is cancelled."""
+"""Timeout for tasks to end once the job is cancelled."""
 
 PROGRAMS = ("sbatch", "squeue", "scancel")
 
 NO_PROGRAM = 127
-"""Exit code of a shell whose program is not there."""
+"""Exit code of a shell for a missing program."""
 
 
 def check() -> None:
@@ -86,7 +86,7 @@ def execute(work: Work) -> Outcome:
 
 
 def _script(work: Work, folder: Path) -> str:
-    """Write what a task runs; its exit code goes into a file, which is complete or absent."""
+    """Write the script of a task; its exit code is written to a file, which is complete or absent."""
     engine, directory = shlex.quote(str(work.binary.resolve())), shlex.quote(str(folder))
     return f"""#!/bin/sh
 cd {directory} || exit 1
@@ -108,7 +108,7 @@ class _Job:
     folder: Path
     cpus: int
     waiting: set[int]
-    """Tasks that have not said yet how they ended."""
+    """Tasks without a result yet."""
     attempts: dict[int, int] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
 
@@ -133,7 +133,7 @@ class _Job:
         yield from [number for number in sorted(self.waiting) if (self.folder / str(number) / "run.json").exists()]
 
     def cancel(self) -> None:
-        """End what still runs."""
+        """Cancel the remaining tasks."""
         if self.waiting and self.ids:
             subprocess.run(["scancel", *self.ids], capture_output=True, check=False)
 

@@ -1,4 +1,4 @@
-"""What an executor is given."""
+"""The input of executors."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ ExperimentKey = tuple[int, int]
 
 
 def _ignore(event: EngineEvent) -> None:
-    """Do nothing with an event."""
+    """Ignore an event."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """A plan, and where and how it is to be run."""
+    """A plan, with the place and options of its run."""
 
     plan: Plan
     out: Path
@@ -27,10 +27,10 @@ class Work:
     threads: int | None = None
     """Experiments at a time: on this machine, or in each shard. None: one per CPU here, one in a shard."""
     command: Sequence[str] = ()
-    """What the user typed; the run directory keeps it."""
+    """The user's command, which the run directory stores."""
     listener: Callable[[EngineEvent], None] = _ignore
     """Called with every event."""
     due: Sequence[ExperimentKey] | None = None
-    """What is to be run now; None: all of the plan."""
+    """Experiments to run now; None: the whole plan."""
     shards: int | None = None
     """Number of shards; None: the executor decides. `local` has none."""

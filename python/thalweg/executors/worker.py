@@ -1,4 +1,4 @@
-"""What runs on a worker of a Dask cluster: the engine, in a folder of its own, whose files go back to the caller."""
+"""The code of a Dask worker: runs the engine in a temporary folder and returns its files to the caller."""
 
 import io
 import tarfile
@@ -13,12 +13,12 @@ from thalweg.executors.work import ExperimentKey
 from thalweg.scratch import Scratch
 
 LEVEL = 1
-"""Of compression: the tables are compressed already, and run.json repeats itself."""
+"""Compression level: the tables are compressed already, and run.json is repetitive."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """What a worker is to run."""
+    """Input of a worker."""
 
     number: int
     due: tuple[ExperimentKey, ...]
@@ -29,7 +29,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Returned:
-    """What a worker has run, or why it could not."""
+    """Result of a worker, or the reason for its failure."""
 
     archive: bytes = b""
     """The run directory, as a compressed tar file."""
@@ -41,7 +41,7 @@ class Returned:
 
 
 def compressed(plan: bytes) -> bytes:
-    """Return a plan as it travels; Dask keeps the result on workers, and computes it again where a worker dies."""
+    """Return a compressed plan; Dask stores the result on workers, and computes it again if a worker dies."""
     return plan
 
 
@@ -95,7 +95,7 @@ def packed(folder: Path) -> bytes:
 
 
 def unpack(archive: bytes, folder: Path) -> None:
-    """Unpack a run directory into a folder; nothing can leave it."""
+    """Unpack a run directory into a folder; paths outside it are rejected."""
     with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as packed:
         packed.extractall(folder, filter="data")
 

@@ -1,12 +1,12 @@
-"""Gets kernels and keeps them: builds those that run in virtual time, fetches those that guests run.
+"""Builds kernels for virtual time, fetches kernels for guests, and stores both.
 
     result = build(Order(), progress)        the distribution's kernel; result.kernel.folder holds it
-    current()                                the one that the engine takes
+    current()                                the one that the engine uses
     fetch("linux-image-amd64", None, progress)    a kernel for guests; guests.current() is the one that they run
 
-A kernel in virtual time is made from the distribution's source package or from a developer's own tree, without root,
-outside of the tree. All are kept in the user's cache: complete or absent. The engine finds them there; nothing here
-knows the engine.
+A kernel for virtual time is built from the distribution's source package or from a developer's own tree, without root,
+outside of the tree. All are stored in the user's cache: complete or absent. The engine finds them there; this package
+does not depend on the engine.
 """
 
 from thalweg.kernel import guests

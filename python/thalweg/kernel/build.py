@@ -1,7 +1,8 @@
-"""Builds a kernel: source, configuration, compiler; then the one folder in which the result is complete.
+"""Builds a kernel: source, configuration, compiler; then one folder with the complete result.
 
-The same source, options and compiler make the same program, byte for byte: it says nothing of when, where and by whom
-it was built. So a kernel is recognised by a key over those three, and results of the engine with it stay comparable.
+The same source, options and compiler produce the same program, byte for byte: it does not contain the time, place and
+user of the build. So a kernel is identified by a key over those three, and results of the engine with it stay
+comparable.
 """
 
 import datetime
@@ -24,55 +25,55 @@ from thalweg.kernel.store import Kernel
 from thalweg.processes import asked_to_end
 
 RECIPE = "1"
-"""Changes when the steps below make another program of the same source, options and compiler."""
+"""Incremented when the steps below produce a different program from the same source, options and compiler."""
 
 KEY_DIGITS = 12
 
 STEP = re.compile(r"^  [A-Z]+ +(\S+\.o)\b")
-"""What make prints when an object is made."""
+"""Line that make prints for an object."""
 
 
 class BuildListener(Protocol):
-    """Who shows how far a build is."""
+    """Shows the progress of a build."""
 
     def phase(self, text: str) -> None:
-        """Show that a part begins."""
+        """Show the start of a phase."""
 
     def step(self, name: str) -> None:
-        """Show that an object is being made."""
+        """Show the object that is being built."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be built."""
+    """Specification of a build."""
 
     tree: Path | None = None
-    """A developer's own tree; none: the distribution's source package."""
+    """A developer's own tree; None: the distribution's source package."""
     suite: str | None = None
-    """Suite of the distribution whose source package is taken; none: apt's own sources."""
+    """Suite of the distribution for the source package; None: apt's own sources."""
     config: Path | None = None
     """Options on top of ours."""
     jobs: int | None = None
     """Compilers at a time; none: one for each core."""
     is_forced: bool = False
-    """Build also what is there."""
+    """Build even if the kernel exists."""
 
 
 @dataclass(frozen=True)
 class Built:
-    """What came of an order."""
+    """Result of a build."""
 
     kernel: Kernel
     is_new: bool
     notes: list[str]
-    """What the kernel lacks of what we offer."""
+    """Offered options that the kernel lacks."""
 
 
 def build(order: Order, listener: BuildListener) -> Built:
-    """Build a kernel, if it is not there already, and have the engine take it.
+    """Build a kernel, unless it exists, and make the engine use it.
 
-    Raises `ThalwegError` if something is missing, an option does not hold, another build goes on, or make fails; and
-    `KeyboardInterrupt` if it was asked to end. In all these cases nothing of the build is left but its log.
+    Raises `ThalwegError` if a requirement is missing, an option has no effect, another build is running, or make fails;
+    and `KeyboardInterrupt` after a signal. In all these cases only the log of the build is left.
     """
     registers_bytes = registers.size_bytes()
     fragments = [Fragment.ours()]
@@ -115,7 +116,7 @@ def _source(order: Order, lists: Path, listener: BuildListener) -> KernelSource:
 
 @dataclass(frozen=True)
 class _Build:
-    """A build in a folder of its own."""
+    """A build in a separate folder."""
 
     order: Order
     fragments: list[Fragment]
@@ -125,7 +126,7 @@ class _Build:
     folder: Path
 
     def run(self, key: str) -> Built:
-        """Do all steps, and keep the result."""
+        """Execute all steps, and store the result."""
         log = Log(store.place() / "build.log")
         try:
             if isinstance(self.source, SourcePackage):
@@ -184,7 +185,7 @@ class _Build:
         commands.run([*make, f"-j{jobs}", "linux"], "compiling the kernel", log, folder=self.folder, listener=listen)
 
     def _collect(self, key: str, source_sha256: str) -> Kernel:
-        """Put what is to be kept into a folder, and that into its place."""
+        """Collect the result in a folder, and move that to its final path."""
         made = self.folder / "made"
         made.mkdir()
         linux, config = made / store.BINARY, made / store.CONFIG
@@ -208,7 +209,7 @@ class _Build:
 
 
 def _key(source: KernelSource, options: dict[str, str], registers_bytes: int) -> str:
-    """Return what tells this kernel from every other one."""
+    """Return the key that identifies this kernel."""
     parts = [RECIPE, source.identity, fragment.write(options), toolchain.compiler()]
     if registers_bytes > registers.USUAL_BYTES:
         parts.append(str(registers_bytes))
@@ -232,7 +233,7 @@ def _built_kernel(key: str) -> Kernel | None:
 
 
 def _explained(error: OSError) -> ThalwegError:
-    """Explain what the system refused while a kernel was built."""
+    """Explain a refusal by the system during a build."""
     what = f"`{error.filename}`" if error.filename else f"`{store.place()}`"
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     return ThalwegError(

@@ -1,7 +1,7 @@
-"""Starts the programs of a build: their output in one log, and none of them left when we end.
+"""Starts the programs of a build, with their output in one log, and terminates them when thalweg exits.
 
-Each gets a process group of its own. A Ctrl-C therefore reaches only thalweg, which ends the whole group, also
-compilers that make has started; and whatever happens to thalweg, the kernel ends the program that it started.
+Each gets a separate process group. A Ctrl-C therefore reaches only thalweg, which terminates the whole group, including
+compilers that make has started; and if thalweg dies, the kernel terminates the program that it started.
 """
 
 import os
@@ -18,10 +18,10 @@ from thalweg.kernel.toolchain import disk_is_full, elsewhere
 from thalweg.processes import ends_with_parent
 
 SHOWN = 20
-"""Lines of the log that an error shows: what gcc says about a mistake, and who called it."""
+"""Number of log lines in an error: gcc's message about a mistake, and its caller."""
 
 GRACE_S = 5
-"""How long programs may take to end when asked to."""
+"""Timeout for programs to exit after SIGTERM."""
 
 OURS = {
     "LC_ALL": "C",
@@ -34,16 +34,16 @@ OURS = {
 """Environment for a reproducible build that writes nothing into the source."""
 
 NOT_OURS = ("MAKE", "MFLAGS", "KBUILD_", "KCONFIG_", "CONFIG_", "GNUMAKE")
-"""Variables that begin so would change a build: those of a `make` that we run in, or of a kernel developer's shell."""
+"""Prefixes of variables that would change a build: those of an outer `make`, or of a kernel developer's shell."""
 
 NAMES_NOT_OURS = {"ARCH", "SUBARCH", "CROSS_COMPILE", "LLVM", "O", "V", "W", "C", "CF", "LOCALVERSION", "INSTALL_PATH"}
 
 
 class Log:
-    """What the programs of a build print, in one file."""
+    """Output of the programs of a build, in one file."""
 
     def __init__(self, file: Path) -> None:
-        """Begin a new log."""
+        """Start a new log."""
         self.file = file
         self._opened: IO[bytes] = file.open("wb", buffering=0)
         self._last: deque[str] = deque(maxlen=SHOWN)
@@ -54,7 +54,7 @@ class Log:
         self._last.append(line.decode(errors="replace").rstrip())
 
     def close(self) -> None:
-        """End the log."""
+        """Close the log."""
         self._opened.close()
 
     def failed(self, action: str, code: int) -> ThalwegError:
@@ -96,7 +96,7 @@ def run(
 
 
 def read(command: Sequence[str]) -> str | None:
-    """Run a program that only looks; gives what it prints, nothing if it fails."""
+    """Run a program that changes nothing; return its output, None if it fails."""
     try:
         process = subprocess.run(command, env=environment(), capture_output=True, text=True, errors="replace")
     except OSError:
@@ -105,7 +105,7 @@ def read(command: Sequence[str]) -> str | None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of a build: ours, without what others would change in it."""
+    """Return the environment of a build: that of this process, without variables that would change it."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -135,7 +135,7 @@ def _started(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:
-    """End a program and all that it has started."""
+    """Terminate a program and all processes that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(program.pid, signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):

@@ -1,7 +1,7 @@
 """Fetches the kernel of a distribution's package for guests: no root, and nothing is installed.
 
-apt finds, fetches and checks the package, dpkg-deb unpacks it. Of its modules those are kept that a sending host can
-need; drivers of things that no guest has are most of the package.
+apt finds, fetches and checks the package, dpkg-deb unpacks it. Only modules that a sending host can need are kept; most
+of the package is drivers of devices that guests lack.
 """
 
 import datetime
@@ -42,32 +42,32 @@ KEPT = (
     "fs/netfs/",
     "fs/overlayfs/",
 )
-"""Folders of modules that are kept: protocols, algorithms and qdiscs, virtio, and what these need."""
+"""Folders of modules that are kept: protocols, algorithms and qdiscs, virtio, and their dependencies."""
 
 NAME_DIGITS = 8
 """Digits of a checksum behind a release that two packages share."""
 
 
 class FetchListener(Protocol):
-    """Who shows how far a fetch is."""
+    """Shows the progress of a fetch."""
 
     def phase(self, text: str) -> None:
-        """Show that a part begins."""
+        """Show the start of a phase."""
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """What came of it."""
+    """Result of a fetch."""
 
     kernel: GuestKernel
     is_new: bool
 
 
 def fetch(package: str, suite: str | None, listener: FetchListener, *, is_forced: bool = False) -> Fetched:
-    """Fetch the kernel of a package, if it is not there already, and have guests run it.
+    """Fetch the kernel of a package, unless it exists, and make guests use it.
 
     `package` may be one that only depends on a kernel's. `suite`, such as bookworm-backports, need not be among apt's
-    sources. Raises `ThalwegError` if something is missing or fails; then nothing is left but the log.
+    sources. Raises `ThalwegError` if a requirement is missing or a step fails; then only the log is left.
     """
     _check_programs()
     try:
@@ -175,7 +175,7 @@ def _name(release: str, found: AptPackage) -> str:
 
 @contextmanager
 def _fetching() -> Iterator[Path]:
-    """Return a new folder to fetch into, and remove it at the end; only one fetch goes on at a time."""
+    """Return a new folder to fetch into, and remove it at the end; only one fetch runs at a time."""
     with (guests.place() / "lock").open("a+") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for left in guests.place().glob(f"{guests.FETCHING}*/"):
@@ -189,7 +189,7 @@ def _fetching() -> Iterator[Path]:
 
 
 def _explained(error: OSError) -> ThalwegError:
-    """Explain what the system refused while a kernel was fetched."""
+    """Explain a refusal by the system during a fetch."""
     is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
     what = error.filename or guests.place()
     return ThalwegError(

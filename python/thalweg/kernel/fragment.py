@@ -1,8 +1,8 @@
-"""Kconfig fragments: read, put together, and checked against the configuration that came out.
+"""Kconfig fragments: read, merged, and checked against the resulting configuration.
 
-Kconfig drops in silence what it cannot set: an option whose dependencies are off, or one that this version does not
-have. A kernel without CONFIG_TCP_CONG_BBR would then be found out only by the first experiment, and one without
-CONFIG_HZ=250 never. So every option that was asked for is looked up in the result.
+Kconfig silently drops options that it cannot set: those whose dependencies are off, or that this version lacks. A
+kernel without CONFIG_TCP_CONG_BBR would then be detected only by the first experiment, and one without CONFIG_HZ=250
+never. So every requested option is checked in the result.
 """
 
 import os
@@ -17,10 +17,10 @@ from thalweg.errors import Source, ThalwegError, ThalwegErrors
 OFF = "n"
 
 OFFERED = ("CONFIG_TCP_CONG_", "CONFIG_NET_SCH_")
-"""Options of ours that a tree may lack: then flows cannot use that algorithm, and all else works."""
+"""Options that a tree may lack: flows then cannot use that algorithm or queue, and all else works."""
 
 TICKS = "CONFIG_HZ"
-"""Ticks of a second. UML's Kconfig fixes them; `wrapper` does not let it."""
+"""Ticks per second. UML's Kconfig fixes them; `wrapper` overrides it."""
 
 _SET = re.compile(r"(CONFIG_\w+)=(\S.*)")
 _UNSET = re.compile(r"#\s*(CONFIG_\w+) is not set")
@@ -36,7 +36,7 @@ class Fragment:
 
     @classmethod
     def ours(cls) -> "Fragment":
-        """Read what the engine needs."""
+        """Read the fragment that the engine requires."""
         return parse(files("thalweg").joinpath("data/uml.config").read_text(encoding="utf-8"), "uml.config")
 
     @classmethod
@@ -84,9 +84,9 @@ def parse(text: str, name: str) -> Fragment:
 
 
 def merged(fragments: list[Fragment]) -> dict[str, str]:
-    """Put fragments together; the last one that names an option decides.
+    """Merge fragments; the last one that names an option decides.
 
-    Raises `ThalwegErrors` if one turns off what the first one, ours, turns on and the engine cannot do without.
+    Raises `ThalwegErrors` if one turns off an option of the first one, the engine's, that is required.
     """
     base, *others = fragments
     mistakes = [
@@ -116,7 +116,7 @@ def write(options: Mapping[str, str]) -> str:
 def wrapper(kconfig: str, ticks: str) -> str:
     """Return a tree's top Kconfig with a definition of HZ that comes before the one of UML, which knows only 100.
 
-    Of several defaults Kconfig takes the first; the tree itself stays as it is.
+    Of several defaults Kconfig uses the first; the tree itself is unchanged.
     """
     at = re.search(r"^mainmenu .*\n", kconfig, flags=re.MULTILINE)
     end = at.end() if at else 0
@@ -124,9 +124,9 @@ def wrapper(kconfig: str, ticks: str) -> str:
 
 
 def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
-    """Compare what was asked for with the configuration that came out.
+    """Compare the requested options with the resulting configuration.
 
-    Gives what is missing and may be, in words. Raises `ThalwegErrors` for all that may not.
+    Returns missing optional ones, as text. Raises `ThalwegErrors` for missing required ones.
     """
     holds = parse(config, "").options if config else {}
     requested = merged(fragments)
@@ -147,7 +147,7 @@ def missing(fragments: list[Fragment], config: str, tree: Path) -> list[str]:
 
 
 def _why(option: str, requested: str, holds: str | None, described: str | None) -> str:
-    """Describe what became of an option."""
+    """Describe the state of an option."""
     if described is None:
         return f"{option} does not exist in this kernel"
     text = f"{option}={requested} does not hold: it is {holds or OFF}"

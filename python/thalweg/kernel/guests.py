@@ -1,10 +1,10 @@
-"""Where the kernels of guests are kept, and which of them guests run.
+"""The store of guests' kernels, and the selection of the one that guests run.
 
     ~/.cache/thalweg/vm/kernels/6.1.0-56-cloud-amd64/    `vmlinuz`, `modules` and `kernel.json`
-    ~/.cache/thalweg/vm/current                          a link to the one that runs
-    ~/.cache/thalweg/vm/fetch-*/                         a fetch that goes on, or was killed; the next one removes it
+    ~/.cache/thalweg/vm/current                          a link to the selected one
+    ~/.cache/thalweg/vm/fetch-*/                         a running or killed fetch; the next one removes it
 
-The engine reads the same places: `THALWEG_VM_KERNEL` and `THALWEG_VM_MODULES` if they are set, else `current`.
+The engine reads the same paths: `THALWEG_VM_KERNEL` and `THALWEG_VM_MODULES` if they are set, else `current`.
 """
 
 import json
@@ -26,7 +26,7 @@ FORMAT = 1
 IMAGE = "vmlinuz"
 MODULES = "modules"
 FETCHING = "fetch-"
-"""How the name of the folder of a fetch begins."""
+"""Prefix of the folder of a fetch."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class GuestKernel(KeptKernel):
 
     @property
     def target(self) -> Path:
-        """What the link points to where guests run this kernel."""
+        """Target of the link if guests run this kernel."""
         return Path("kernels", self.name)
 
     @property
@@ -89,7 +89,7 @@ def read(folder: Path) -> GuestKernel | None:
 
 
 def kernels() -> list[GuestKernel]:
-    """Return all kernels, the one that was fetched last first."""
+    """Return all kernels, the latest first."""
     folder = place() / "kernels"
     guests = (read(entry) for entry in (folder.iterdir() if folder.is_dir() else ()))
     return sorted((kernel for kernel in guests if kernel), key=lambda each: (each.fetched, each.name), reverse=True)

@@ -1,4 +1,4 @@
-"""How far a build is: a bar where standard error is a terminal, else a line for each part of it."""
+"""Progress of a build: a bar if standard error is a terminal, else a line for each phase."""
 
 from types import TracebackType
 
@@ -7,7 +7,8 @@ from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 OBJECTS = 620
-"""Objects that Linux 6.1 is made of with our options; other versions and more options make it some more or fewer."""
+"""Approximate number of objects of Linux 6.1 with the default options; other versions and options have more or fewer.
+"""
 
 
 class KernelProgress:
@@ -44,7 +45,7 @@ class KernelProgress:
             self._bar.stop()
 
     def phase(self, text: str) -> None:
-        """Show that a part begins."""
+        """Show the start of a phase."""
         if self._bar:
             self._bar.update(self._task, description=text)
         else:

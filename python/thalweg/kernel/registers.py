@@ -1,9 +1,9 @@
-"""How large a processor's registers are, which Linux as a process must know when it is built.
+"""The size of a processor's registers, which user-mode Linux must know at build time.
 
-Newer ones ask the machine. Linux 6.1 saves at most 2696 bytes of a program's floating-point and vector registers, those
-of AVX-512. The machine's kernel takes them back only whole, and with AMX (Intel, since 2023) they are 11008 bytes:
-every program in the guest then ends at once. So the number in the source is made this machine's, and the guest's
-stacks, on which they are saved, become larger.
+Newer versions query the machine. Linux 6.1 saves at most 2696 bytes of a program's floating-point and vector registers,
+those of AVX-512. The machine's kernel restores them only as a whole, and with AMX (Intel, since 2023) they are 11008
+bytes: every program in the guest then ends at once. So the number in the source is replaced by this machine's, and the
+guest's stacks, on which they are saved, become larger.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ from pathlib import Path
 from thalweg.kernel.fragment import Fragment
 
 USUAL_BYTES = 2696
-"""What Linux expects at most where its source has a number for it."""
+"""Linux's maximum where its source has a constant."""
 
 PLACE = Path("arch/x86/um/user-offsets.c")
 NUMBER = re.compile(rf"(DEFINE_LONGS\(HOST_FP_SIZE, ){USUAL_BYTES}(\);)")
@@ -35,7 +35,7 @@ class _Buffer(ctypes.Structure):
 
 
 def size_bytes() -> int:
-    """Ask the machine's kernel how large the registers of a program are; where it does not say, give USUAL_BYTES."""
+    """Query the size of a program's registers from the machine's kernel; USUAL_BYTES if it does not report it."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
     libc.ptrace.restype = ctypes.c_long

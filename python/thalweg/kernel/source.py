@@ -1,6 +1,6 @@
-"""Where a kernel's source comes from: the distribution's source package, or a developer's own tree.
+"""The source of a kernel: the distribution's source package, or a developer's own tree.
 
-Both say what they are before anything is fetched or built, so that a kernel that is there is recognised at once.
+Both identify themselves before anything is fetched or built, so that an existing kernel is recognised at once.
 """
 
 import hashlib
@@ -28,12 +28,14 @@ PARTS = ("Makefile", "Kconfig", "arch/um/Kconfig", "scripts/Makefile.build")
 TIME_TRAVEL = "UML_TIME_TRAVEL_SUPPORT"
 
 LEFT_OUT = {"": {".git", "Documentation"}, "tools": {"testing"}}
-"""Folders of a tree that its checksum leaves out: no program is made of them. Of `arch` only ARCHITECTURES count."""
+"""Folders of a tree that its checksum excludes, because no program is built from them. Of `arch` only ARCHITECTURES
+count.
+"""
 
 ARCHITECTURES = {"um", "x86"}
 
 CONFIGURED = (".config", "include/config", "arch/um/include/generated")
-"""What a build inside of the tree leaves there, and make refuses a build outside of it for."""
+"""Files that a build inside the tree leaves, and because of which make refuses a build outside of it."""
 
 
 class KernelSource(Protocol):
@@ -41,7 +43,7 @@ class KernelSource(Protocol):
 
     @property
     def about(self) -> str:
-        """What it is, for kernel.json and for people."""
+        """Description, for kernel.json and for people."""
 
     @property
     def identity(self) -> str:
@@ -74,7 +76,7 @@ class SourcePackage(AptPackage):
     """The distribution's source package, which apt fetches without root and without installing it."""
 
     options: tuple[str, ...] = ()
-    """Options of apt under which it finds the package."""
+    """Options of apt with which it finds the package."""
 
     @property
     def identity(self) -> str:
@@ -104,7 +106,7 @@ class SourcePackage(AptPackage):
         return cls(name, *found, options=tuple(options))
 
     def unpack(self, folder: Path, log: Log) -> tuple[Path, str]:
-        """Fetch the package and unpack it twice: it holds an archive."""
+        """Fetch the package and unpack it twice: it contains an archive."""
         commands.run(["apt-get", *self.options, "download", self.name], f"fetching {self.name}", log, folder=folder)
         package = next(folder.glob(f"{self.name}_*.deb"))
         checksum = store.sha256(package)
@@ -118,7 +120,7 @@ class SourcePackage(AptPackage):
         return tree, checksum
 
     def check_unchanged(self) -> None:
-        """Do nothing: what was unpacked is ours alone."""
+        """Do nothing: the unpacked files are private."""
 
 
 @dataclass(frozen=True)
@@ -208,10 +210,10 @@ def version_of(tree: Path) -> str | None:
 
 
 def tree_sha256(tree: Path) -> str:
-    """Return one checksum over names and contents of all files of a tree of which a program can be made.
+    """Return one checksum over names and contents of all files of a tree from which a program can be built.
 
-    That reads a gigabyte: three seconds where it is in memory, ten where it is not. Times of files and git's own
-    word would be faster, but neither says what is in a file that was changed and not committed.
+    That reads a gigabyte: three seconds if it is cached, ten if not. Timestamps and git's object ids would be faster,
+    but neither covers the content of uncommitted files.
     """
     whole = hashlib.sha256()
     for folder, folders, names in os.walk(tree):
@@ -253,7 +255,7 @@ def newest(names: list[str]) -> str | None:
 
 
 def printed(line: str) -> tuple[str, str, int] | None:
-    """Take version, checksum and size from what `apt-get download --print-uris` says.
+    """Parse version, checksum and size from the output of `apt-get download --print-uris`.
 
     >>> printed("'http://x/l_6.1-2_all.deb' linux-source-6.1_6.1-2_all.deb 139 SHA256:ae95")
     ('6.1-2', 'SHA256:ae95', 139)

@@ -1,12 +1,12 @@
-"""Where built kernels are kept, and which of them the engine takes.
+"""The store of built kernels, and the selection of the one that the engine uses.
 
     ~/.cache/thalweg/uml/6.1.192-0a1b2c3d4e5f/    a kernel: `linux`, `config` and `kernel.json`
-    ~/.cache/thalweg/uml/current                  a link to the one that runs
-    ~/.cache/thalweg/uml/build-*/                 a build that goes on, or was killed; the next build removes it
-    ~/.cache/thalweg/uml/build.log                what the last build printed
-    ~/.cache/thalweg/uml/lock                     held while a build goes on
+    ~/.cache/thalweg/uml/current                  a link to the selected one
+    ~/.cache/thalweg/uml/build-*/                 a running or killed build; the next build removes it
+    ~/.cache/thalweg/uml/build.log                output of the last build
+    ~/.cache/thalweg/uml/lock                     held during a build
 
-The engine reads the same places: `THALWEG_UML_KERNEL` if that is set, else `current`.
+The engine reads the same paths: `THALWEG_UML_KERNEL` if that is set, else `current`.
 """
 
 import fcntl
@@ -32,12 +32,12 @@ BINARY = "linux"
 DESCRIPTION = "kernel.json"
 CONFIG = "config"
 BUILDING = "build-"
-"""How the name of the folder of a build begins."""
+"""Prefix of the folder of a build."""
 
 
 @dataclass(frozen=True)
 class KeptKernel(ABC):
-    """A kernel in the cache: where it is, and what kernel.json says of every kernel."""
+    """A kernel in the cache: its path, and the common content of kernel.json."""
 
     folder: Path
     release: str
@@ -45,7 +45,7 @@ class KeptKernel(ABC):
 
     @property
     def name(self) -> str:
-        """How it is called in `thalweg kernel use`."""
+        """Its name in `thalweg kernel use`."""
         return self.folder.name
 
     @property
@@ -56,7 +56,7 @@ class KeptKernel(ABC):
     @property
     @abstractmethod
     def target(self) -> Path:
-        """What the link points to where this kernel runs."""
+        """Target of the link if this kernel is selected."""
 
     def use(self) -> None:
         """Make the engine use this kernel; at every moment `link` points to the old one or the new one."""
@@ -84,12 +84,12 @@ class Kernel(KeptKernel):
 
     @property
     def link(self) -> Path:
-        """The link to the kernel that the engine takes."""
+        """The link to the kernel that the engine uses."""
         return place() / "current"
 
     @property
     def target(self) -> Path:
-        """What the link points to where the engine takes this kernel."""
+        """Target of the link if the engine uses this kernel."""
         return Path(self.name)
 
     def is_whole(self) -> bool:
@@ -133,7 +133,7 @@ def kernels() -> list[Kernel]:
 
 
 def current() -> Kernel | None:
-    """Return the kernel that the engine takes, if there is one."""
+    """Return the kernel that the engine uses, if there is one."""
     folder = os.environ.get(VARIABLE)
     return read(Path(folder) if folder else (place() / "current").resolve())
 
@@ -160,9 +160,9 @@ def named(name: str) -> Kernel:
 
 
 def keep(finished: Path, name: str) -> Kernel:
-    """Move a finished folder to its place; one that is there is replaced.
+    """Move a finished folder to its final path, replacing an existing one.
 
-    Raises `ThalwegError` if what was made is not a kernel, which would be a defect.
+    Raises `ThalwegError` if the result is not a kernel, which would be a bug.
     """
     kernel = read(replace(finished, place() / name))
     assert kernel, f"{place() / name} was just made"
@@ -179,9 +179,9 @@ def replace(finished: Path, target: Path) -> Path:
 
 @contextmanager
 def building() -> Iterator[Path]:
-    """Return a new folder to build in, and remove it at the end; only one build goes on at a time.
+    """Return a new folder to build in, and remove it at the end; only one build runs at a time.
 
-    What builds that were killed have left is removed first. Raises `ThalwegError` if another build goes on.
+    Remains of killed builds are removed first. Raises `ThalwegError` if another build is running.
     """
     place().mkdir(parents=True, exist_ok=True)
     with (place() / "lock").open("a+") as lock:

@@ -9,24 +9,24 @@ from thalweg.kernel import commands
 from thalweg.kernel.commands import Log
 
 KEYRINGS = Path("/usr/share/keyrings")
-"""Where distributions keep the keys that their archives are signed with."""
+"""Folder of the keys with which distributions sign their archives."""
 
 
 class SuiteListener(Protocol):
-    """Who shows how far a look at a suite is."""
+    """Shows the progress of reading a suite."""
 
     def phase(self, text: str) -> None:
-        """Show that a part begins."""
+        """Show the start of a phase."""
 
 
 def apt_options(folder: Path, suite: str, listener: SuiteListener, log: Log) -> list[str]:
-    """Make apt look at one suite of the distribution, in lists of our own.
+    """Make apt read one suite of the distribution, with separate lists.
 
     Args:
-        folder: Where apt keeps these lists; they are needed as long as the options are.
-        suite: Such as bookworm-backports. It need not be among apt's sources.
-        listener: Who shows how far it is.
-        log: What apt prints.
+        folder: Folder for apt's lists, which are needed as long as the options are.
+        suite: For example bookworm-backports. It need not be among apt's sources.
+        listener: Shows the progress.
+        log: Receives apt's output.
 
     Returns:
         Options of apt-get and apt-cache.
@@ -37,7 +37,7 @@ def apt_options(folder: Path, suite: str, listener: SuiteListener, log: Log) -> 
     form = "$(SITE)|$(RELEASE)"
     said = commands.read(["apt-get", "indextargets", "--format", form, "Created-By: Packages"]) or ""
     lines = [line.split("|") for line in said.splitlines() if line.count("|") == 1]
-    # Updates for security have an archive of their own, where the other suites are not.
+    # Security updates have a separate archive, without the other suites.
     sites = [site for site, release in lines if "-" not in release] or [site for site, _ in lines]
     if not sites:
         raise ThalwegError(

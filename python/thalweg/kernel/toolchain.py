@@ -1,4 +1,4 @@
-"""What a build needs of the machine: programs, headers, memory of the disk. All that is missing is said at once."""
+"""Requirements of a build: programs, headers, disk space. All missing ones are reported at once."""
 
 import platform
 import shutil
@@ -20,16 +20,16 @@ PROGRAMS = {
 """Programs that a build of a kernel starts, each with the Debian package that has it; Debian always has the others."""
 
 UNPACKING = {"apt-get": "apt", "dpkg": "dpkg", "tar": "tar", "xz": "xz-utils"}
-"""What fetching and unpacking the distribution's source package takes on top."""
+"""Additional requirements for fetching and unpacking the distribution's source package."""
 
 HEADER = "sys/ptrace.h"
 """A header of the C library: user-mode Linux is a program of this machine."""
 
 BUILD_BYTES = 300 * 10**6
-"""Disk that the objects of a build take, with room to spare."""
+"""Disk space for the objects of a build, with a margin."""
 
 SOURCE_BYTES = 1900 * 10**6
-"""Disk that a source package takes while it is unpacked, with room to spare."""
+"""Disk space for unpacking a source package, with a margin."""
 
 
 def check(folder: Path, *, needs_source: bool) -> None:
@@ -67,7 +67,7 @@ def check(folder: Path, *, needs_source: bool) -> None:
 
 
 def compiler() -> str:
-    """Return what names the compiler and the linker: other ones make another program."""
+    """Return the identity of the compiler and the linker: different ones produce a different program."""
     return "\n".join(_first_line([program, "--version"]) for program in ("gcc", "ld"))
 
 
@@ -95,10 +95,10 @@ def _check_disk(folder: Path, needed: int) -> None:
 
 
 def elsewhere() -> str:
-    """Describe how to build in another place."""
+    """Describe how to build in another folder."""
     return "free some, or build elsewhere: XDG_CACHE_HOME=/other/place thalweg kernel build (runs need it as well)"
 
 
 def disk_is_full(lines: Iterator[str]) -> bool:
-    """Return whether what a program said is that the disk is full."""
+    """Return whether a program's output reports that the disk is full."""
     return any("No space left on device" in line for line in lines)

@@ -70,7 +70,7 @@ def _is_link_random(link: Link) -> bool:
 
 
 def _is_flow_random(flow: Flow) -> bool:
-    """Return whether a flow is random; what is not known of a file counts as random."""
+    """Return whether a flow is random; an algorithm from a file counts as random."""
     sizes = len(set(flow.load.sizes_bytes)) if isinstance(flow.load, LoadSizes) else 1
     return (
         flow.cc.startswith(RANDOM_CC) or flow.cc_file is not None or isinstance(flow.repeat, RepeatPoisson) or sizes > 1

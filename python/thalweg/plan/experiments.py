@@ -18,7 +18,7 @@ FORMAT = 1
 def make(document: Document, engine: Engine, others: Mapping[str, Engine]) -> Plan:
     """Resolve every experiment of a checked scenario, in the order of its sweep; all repetitions of a point together.
 
-    Raises `ThalwegErrors` if `engine` does not honour something; `others` are asked who does.
+    Raises `ThalwegErrors` if `engine` does not honour something; `others` are searched for an engine that does.
     """
     raw = document.raw
     if errors := honours.check(document, document.swept, engine, others):

@@ -17,7 +17,7 @@ NANOS = 10**9
 
 
 CC_OF_PROGRAMS = "program"
-"""Label of flows whose scenario does not name what their programs use."""
+"""Label of flows whose scenario does not name the algorithm of their programs."""
 
 
 def resolve_flows(flows: Sequence[models.Flow], folder: Path) -> list[plan.Flow]:
@@ -85,7 +85,7 @@ LARGEST_FILE = 64 * 10**6
 
 
 def _cc_file(table: models.CcTable, folder: Path) -> plan.CcFile:
-    """Return which file it is, and what is in it: another content is another experiment."""
+    """Return the file's identity and content hash: a different content is a different experiment."""
     kind: plan.CcFileKind = "bpf" if table.bpf is not None else "module"
     file = (folder / (table.bpf or table.module or "")).absolute()
     return plan.CcFile(kind=kind, path=str(file), sha256=hashlib.sha256(read_regular(file, LARGEST_FILE)).hexdigest())
@@ -113,12 +113,12 @@ def _repeat(repeat: models.Repeat | None, load: plan.Load) -> plan.Repeat:
         return plan.RepeatGap(gap_ns=quantities.time(repeat.gap), until=repeat.until, count=repeat.count)
     rate = quantities.arrival_rate(repeat.rate or "")
     gap = 1 / rate.arrivals if isinstance(rate, PerSecond) else _mean_bytes(load) * 8 / rate
-    # A gap of zero would let everything arrive at once; a nanosecond is as close as the clock gets.
+    # A gap of zero would let everything arrive at once; a nanosecond is the resolution of the clock.
     return plan.RepeatPoisson(mean_gap_ns=max(1, round(gap * NANOS)), until=repeat.until, count=repeat.count)
 
 
 def _mean_bytes(load: plan.Load) -> Fraction:
-    """Return the mean of what a connection carries."""
+    """Return the mean size of a connection."""
     if isinstance(load, plan.LoadRequests):
         return Fraction(load.size_bytes * (load.count or 1))
     if isinstance(load, plan.LoadSizes):

@@ -1,8 +1,8 @@
-"""What an engine cannot do is an error that says who can: nothing falls back in silence.
+"""Requests that an engine does not support are errors that name the engines that do: there are no silent fallbacks.
 
-An engine lists the keys that it honours (`path.rate`, `host.*.sndbuf_max`), and of keys that choose between things the
-choices (`path.queue=fifo`, `flow.cc=name`; of a trace the format, `path.trace=csv`). A key that no engine lists is
-declared but not built yet.
+An engine lists the keys that it honours (`path.rate`, `host.*.sndbuf_max`), and for keys with choices, the choices
+(`path.queue=fifo`, `flow.cc=name`; for a trace the format, `path.trace=csv`). A key that no engine lists is declared
+but not implemented yet.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ from thalweg.scenario.text import words
 from thalweg.scenario.values import table, tables
 
 NAMED = ("host", "cc_params")
-"""Tables whose keys are names of the user's."""
+"""Tables with the user's names as keys."""
 
 
 def check(
     document: Document, swept: Mapping[str, Sequence[Value]], engine: Engine, others: Mapping[str, Engine]
 ) -> list[ThalwegError]:
-    """Find what `engine` does not honour at the points of the document's sweep; each mistake once.
+    """Find settings that `engine` does not honour at the points of the document's sweep; each mistake once.
 
-    Whether a value is honoured depends on its key alone, so every value is looked at once, not every point.
+    Whether a value is honoured depends only on its key, so every value is checked once instead of at every point.
     """
     base: Raw = {key: value for key, value in document.raw.items() if key != "sweep"}
     for address, values in swept.items():
@@ -89,7 +89,7 @@ def _leaves(value: TomlValue, key_path: KeyPath) -> Iterator[tuple[KeyPath, Toml
 
 
 def _honoured_value(key_path: KeyPath, value: TomlValue, folder: Path) -> TomlValue:
-    """Return what an engine has to honour: of a trace its format, `csv` or `mahimahi`; else the value."""
+    """Return the value that an engine has to honour: for a trace its format, `csv` or `mahimahi`; else the value."""
     if key_path[0] != "path" or key_path[-1] != "trace" or not isinstance(value, str):
         return value
     return "csv" if isinstance(traces.read(folder / value), traces.Conditions) else "mahimahi"

@@ -1,4 +1,6 @@
-"""What an engine can run of a scenario: points whose congestion controls it lacks are left out, with the reason."""
+"""The part of a scenario that an engine can run: points whose congestion controls it lacks are excluded, with the
+reason.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -12,23 +14,23 @@ from thalweg.scenario.values import table
 
 @dataclass(frozen=True)
 class Possible:
-    """A plan without what the engine lacks."""
+    """A plan without the points that the engine cannot run."""
 
     points: list[Experiment]
     """An experiment of each point of the sweep, whether or not the engine can run it."""
     plan: Plan | None
     """None: the engine can run none of them."""
     reasons: dict[int, str]
-    """Points that the engine cannot run, and why."""
+    """Points that the engine cannot run, with the reasons."""
 
 
 def possible(document: Document, engine: Engine, engines: Mapping[str, Engine], *, any_cc: bool = False) -> Possible:
-    """Plan what `engine` can run of a checked scenario.
+    """Plan the part of a checked scenario that `engine` can run.
 
-    With `any_cc`, congestion controls that no engine has here are lacking, too, instead of mistakes: an engine that has
-    them may not run on this machine. Raises `ThalwegErrors` if the engine lacks anything but congestion controls.
+    With `any_cc`, congestion controls that no engine has here count as lacking instead of as mistakes: an engine that
+    has them may not run on this machine. Raises `ThalwegErrors` if the engine lacks anything but congestion controls.
     """
-    # As if the engine had every algorithm that anybody knows.
+    # As if the engine had every known algorithm.
     algorithms = _named(document) if any_cc else {}
     for other in (*engines.values(), engine):
         algorithms |= other.algorithms
@@ -48,7 +50,7 @@ def possible(document: Document, engine: Engine, engines: Mapping[str, Engine], 
 
 
 def _named(document: Document) -> dict[str, Algorithm]:
-    """Make up the algorithms that the scenario names."""
+    """Create entries for the algorithms that the scenario names."""
     names = [flow.get("cc") for flow in document.flows]
     for key, values in document.swept.items():
         if key.startswith("flow.") and key.endswith(".cc"):

@@ -15,7 +15,7 @@ LIMITS_PACKETS = MappingProxyType(
 """Default limits; sch_codel.c, sch_fq_codel.c and so on in Linux."""
 
 FRAME_BYTES = 1514
-"""What Linux's disciplines take for a full frame, Ethernet header included: the default quantum."""
+"""Full frame in Linux's disciplines, Ethernet header included: the default quantum."""
 
 MEMORY_LIMIT_BYTES = 32 << 20
 

@@ -24,7 +24,7 @@ from thalweg.scenario.text.quantities import PacketCount, Rtts
 from thalweg.scenario.traces import Point
 
 NO_LIMIT_BYTES = 2**31 - 1
-"""Socket buffers and queues where nothing is said: the largest that tcp_wmem and tcp_rmem can hold in Linux."""
+"""Default socket buffers and queues: the maximum of tcp_wmem and tcp_rmem in Linux."""
 
 REORDER_RTT_SHARE = 8
 """A packet that is held back without a delay of its own waits for this part of path.rtt: RACK's window is a quarter."""
@@ -50,7 +50,7 @@ class PointFields(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Resolved:
-    """What all repetitions of a point share."""
+    """Common part of all repetitions of a point."""
 
     fields: PointFields
 
@@ -62,7 +62,7 @@ class Resolved:
 
 
 class Resolver:
-    """Resolves the points of one sweep; what several points share is resolved once."""
+    """Resolves the points of one sweep; values that several points share are resolved once."""
 
     def __init__(self, folder: Path, traces: Traces) -> None:
         """Look up relative names of traces in `folder`; `traces` collects those that are used."""
@@ -71,7 +71,7 @@ class Resolver:
         self._parts = self._resolvers()
         self._known: dict[tuple[str, int], tuple[TomlValue, PointFields]] = {}
         self._reverse: tuple[tuple[models.Reverse, int, tuple[Point, ...]], plan.Link] | None = None
-        """The last reverse direction with its round-trip time and its delays, and what they resolve to."""
+        """The last reverse direction with its round-trip time and its delays, and the resolved link."""
 
     def resolve(self, raw: Raw) -> Resolved:
         """Resolve a point, as `sweep.scenarios` returns it."""
@@ -82,7 +82,7 @@ class Resolver:
             value = raw.get(key)
             at = key, id(value)
             if at not in self._known:
-                # The value is kept, so that no other one gets its id.
+                # The value is kept, so that its id is not reused.
                 self._known[at] = value, resolve(_read(key, raw))
             fields |= self._known[at][1]
         fields["start_jitter_ns"] = in_time(_read("start_jitter", raw), fields["rtt_ns"])
@@ -152,7 +152,7 @@ class _Delay:
 
     at_start_ns: int
     steps: list[Point]
-    """How it changes."""
+    """Its changes."""
 
 
 def _rtt_steps(steps: list[models.Step]) -> tuple[list[Point], list[Point]]:
@@ -248,7 +248,7 @@ def _buffer(text: str, rate_bps: Fraction | None, rtt_ns: int) -> plan.Buffer:
     buffer = quantities.buffer(text)
     if isinstance(buffer, PacketCount):
         return plan.BufferPackets(packets=buffer.packets)
-    # Nothing queues where the rate has no limit, so the room does not matter there.
+    # Nothing queues if the rate is unlimited, so the capacity does not matter there.
     room = values.room_bytes(buffer, rate_bps, rtt_ns)
     return plan.BufferBytes(bytes=NO_LIMIT_BYTES if room is None else room)
 

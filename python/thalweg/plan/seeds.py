@@ -1,7 +1,7 @@
 """One seed per experiment.
 
-It is a hash of the scenario's seed, what the sweep sets at the point, and the number of the repetition; not of the
-point's number. So a sweep can get another value, or lose one, and every other experiment stays the same.
+It is a hash of the scenario's seed, the sweep's values at the point, and the number of the repetition; not of the
+point's number. So values can be added to a sweep or removed, and all other experiments stay the same.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What the generated models of the plan share."""
+"""Base classes of the generated models of the plan."""
 
 from pydantic import BaseModel, ConfigDict
 

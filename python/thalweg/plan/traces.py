@@ -1,4 +1,4 @@
-"""The traces of a plan: each once, whatever it is called and however often it is used."""
+"""The traces of a plan: each once, for any number of names and uses."""
 
 import hashlib
 import json
@@ -14,12 +14,12 @@ from thalweg.scenario.traces import Conditions, Point
 
 @dataclass(frozen=True)
 class Added:
-    """What a plan has of a trace file: the name of one of the two, and the mean rate in bit/s."""
+    """The plan's reference to a trace file: the name of one of the two, and the mean rate in bit/s."""
 
     trace: str | None
     """Name of its opportunities."""
     conditions: Conditions | None
-    """What a CSV says, for a profile."""
+    """Content of a CSV, for a profile."""
     rate_bps: Fraction
 
 
@@ -27,7 +27,7 @@ class Traces:
     """Traces and profiles by the hash of their content."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start without traces."""
         self.by_name: dict[str, list[int]] = {}
         self.profiles: dict[str, plan.Profile] = {}
         self._known: dict[Path, Added] = {}

@@ -1,4 +1,4 @@
-"""Records of live servers, read: what `thalweg-agent record` writes, and what `thalweg import` makes of other sources.
+"""Reads records of live servers, which `thalweg-agent record` writes and `thalweg import` converts from other sources.
 
     records = read([Path("/var/lib/thalweg/records")])
     records.rows.filter(pl.col("kind") == "transfer").group_by("cc").agg(pl.col("goodput_bps").median()).collect()

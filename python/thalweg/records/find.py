@@ -1,7 +1,7 @@
 """Finds the record files of folders, without files that were merged into others and without foreign files.
 
-The agent writes a file at each flush, named after the flushes that it holds, and merges the files of an hour into one
-before it removes them. After a crash in between both are there: the numbers tell.
+The agent writes a file at each flush, named after its flushes, and merges the files of an hour into one before it
+removes them. After a crash in between both exist: the numbers show it.
 """
 
 import os
@@ -21,10 +21,10 @@ from thalweg.results import parquet
 from thalweg.results.reading import Unreadable, reading, unfit_column
 
 NAME = re.compile(r"\d{8}T\d{6}Z-(\d{10})-(\d{10})\.parquet")
-"""Name of a file of the agent: when it began, and the numbers of its first and its last flush."""
+"""Name of a file of the agent: its start time, and the numbers of its first and its last flush."""
 
 FORBIDDEN = "it may not be read"
-"""Why a file is left out that is another user's."""
+"""Reason for excluding a file of another user."""
 
 GONE = "file-gone"
 """Code of the error that a file was removed while it was read."""
@@ -77,7 +77,7 @@ def gone(file: Path) -> ThalwegError:
 
 
 def nothing(paths: Sequence[Path], skipped: Sequence[LeftOutFile]) -> ThalwegError:
-    """Return the error that no file of these places holds records that can be read."""
+    """Return the error that no file of these paths contains readable records."""
     names = ", ".join(f"`{path}`" for path in paths)
     if skipped:
         first = skipped[0]
@@ -130,9 +130,9 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _within(folder: Path) -> Iterator[Path]:
-    """Return what may be files of records; what has a name that begins with a dot is not finished.
+    """Return candidates for files of records; names with a leading dot are unfinished files.
 
-    A folder that may not be looked into is an error: it would look empty.
+    A folder without read permission is an error: it would look empty.
     """
 
     def refused(error: OSError) -> None:
@@ -147,7 +147,7 @@ def _within(folder: Path) -> Iterator[Path]:
 
 
 def _forbidden(path: Path) -> ThalwegError:
-    """Return the error that this user may not read a place: on a server, records are root's."""
+    """Return the error that this user may not read a path: on a server, records belong to root."""
     quoted = shlex.quote(str(path))
     return ThalwegError(
         "cannot-read",
@@ -161,7 +161,7 @@ def _forbidden(path: Path) -> ThalwegError:
 
 
 def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile]]:
-    """Leave out each file whose flushes all lie within another file of its folder."""
+    """Exclude each file whose flushes are all in another file of its folder."""
     spans = sorted(
         ((file.parent, int(match[1]), -int(match[2]), file) for file in files if (match := NAME.fullmatch(file.name))),
         key=lambda span: span[:3],
@@ -180,11 +180,11 @@ def _without_copies(files: Sequence[Path]) -> tuple[list[Path], list[LeftOutFile
 
 
 def _schema(file: Path) -> pl.Schema | str:
-    """Read a file's columns from its end, or say why they are not those of records."""
+    """Read a file's columns from its footer, or return the reason why they are not those of records."""
     try:
         with reading():
             schema = parquet.columns_of(pq.read_schema(file))
-            # polars refuses some ends that Arrow reads.
+            # polars rejects some footers that Arrow reads.
             pl.read_parquet_schema(file)
     except FileNotFoundError:
         raise gone(file) from None

@@ -1,4 +1,4 @@
-"""What the records of connections and transfers are compared by."""
+"""Measures by which connections and transfers of records are compared."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -21,7 +21,7 @@ class Measure:
     of: Of
     value: pl.Expr
     columns: tuple[str, ...]
-    """What it is made of: where one of them is empty, the row does not count."""
+    """Its inputs: a row in which any of them is empty does not count."""
     about: str
 
 

@@ -9,10 +9,10 @@ import polars as pl
 from thalweg.records.schema import CLOSE, COLUMNS, INTERIM, TRANSFER
 
 ONLY_OF = {"transfer": (TRANSFER,), "fct_us": (TRANSFER,), "goodput_bps": (TRANSFER,), "close": (CLOSE,)}
-"""Columns that make sense in rows of some kinds only: in others they are empty, and nothing is missing."""
+"""Columns that apply to some kinds of rows only: in others they are empty, and nothing is missing."""
 
 NEVER_MISSED = ("sampled_one_in",)
-"""Columns that are empty where there is nothing to say: every connection was recorded."""
+"""Columns that are empty by design: every connection was recorded."""
 
 WITHOUT = {
     "machine": "Machines cannot be told apart.",
@@ -36,12 +36,12 @@ WITHOUT = {
     "fct_us": "It has no completion time.",
     "goodput_bps": "It is not among the goodputs of transfers.",
 }
-"""What cannot be said of a row that leaves a column empty, where a summary would say it."""
+"""Effects of an empty column on a summary."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """A column that some rows leave empty."""
+    """A column that is empty in some rows."""
 
     column: str
     connections: float | None
@@ -49,11 +49,11 @@ class Missing:
     transfers: float | None
     """The same of transfers."""
     never: tuple[str, ...]
-    """Sources of which no row has it."""
+    """Sources that never have it."""
     why: str
-    """When a row leaves it empty, as the reference says."""
+    """Reasons for an empty value, from the reference."""
     means: str
-    """What cannot be said of such a row; empty where no summary needs the column."""
+    """Effect of an empty value; empty if no summary needs the column."""
 
 
 def empties(rows: pl.LazyFrame) -> pl.LazyFrame:
@@ -63,7 +63,7 @@ def empties(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def missing(counts: pl.DataFrame) -> list[Missing]:
-    """Return what is missing, from the counts of `empties`; columns that are empty nowhere are left out."""
+    """Return missing values, from the counts of `empties`; columns without empty values are excluded."""
     optional = [name for name, column in COLUMNS.items() if column.is_optional and name not in NEVER_MISSED]
     return [column for name in optional for column in _of(name, counts)]
 
@@ -91,7 +91,7 @@ def _share(counts: pl.DataFrame) -> float | None:
 
 
 def _why(description: str) -> str:
-    """Take from a column's text when it is empty.
+    """Extract from a column's text the reasons for an empty value.
 
     >>> _why("Its RTT. Empty: no ACK came; or nothing was sent.")
     'no ACK came; or nothing was sent.'

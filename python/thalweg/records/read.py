@@ -14,7 +14,7 @@ from thalweg.results.parquet import damaged
 from thalweg.results.reading import Unreadable, finite, first_line, reading
 
 CONNECTION = ["source", "machine", "connection"]
-"""What a connection is known by; machines may use the same numbers."""
+"""Key of a connection; machines may use the same numbers."""
 ROW = [*CONNECTION, "kind", "end_us"]
 
 
@@ -34,7 +34,7 @@ class Records:
 
     @cached_property
     def unknown_kinds(self) -> dict[str, int]:
-        """How many rows there are of kinds that this version does not know: they are left out."""
+        """Number of rows of unknown kinds, which are excluded."""
         unknown = self._normalised_rows.filter(~_is_known()).group_by(pl.col("kind").fill_null("none")).agg(pl.len())
         return dict(self.collect(unknown.sort("kind"))[0].iter_rows())
 
@@ -55,7 +55,7 @@ class Records:
         spans = spans.join(interim.lazy(), on=_keys(CONNECTION), how="semi").select(*ROW, "start_us")
         # A row that occurs twice does not replace itself.
         spans = spans.unique(subset=ROW, keep="any")
-        # Of two rows of one moment the one that closes the connection is the later: its kind sorts first.
+        # Of two simultaneous rows the one that closes the connection is the later: its kind sorts first.
         spans = spans.sort([*CONNECTION, "end_us", "kind"], descending=[False] * 4 + [True], nulls_last=True)
         following = pl.all_horizontal(pl.col(key).shift(-1).eq_missing(pl.col(key)) for key in CONNECTION)
         next_start = pl.col("start_us").shift(-1)
@@ -65,20 +65,20 @@ class Records:
 
     @cached_property
     def rows(self) -> pl.LazyFrame:
-        """Every row but those that are replaced: of a connection that is open, the last look at it."""
+        """Every row except replaced ones: for an open connection, the last sample."""
         if self.superseded.is_empty():
             return self.all_rows
         return self.all_rows.join(self.superseded.lazy(), on=_keys(ROW), how="anti")
 
     def collect(self, *queries: pl.LazyFrame) -> list[pl.DataFrame]:
-        """Run queries one after the other, each on its own columns.
+        """Run queries sequentially, each on its own columns.
 
         Run together they would share one scan, which polars keeps in memory: four times as much at five million rows.
 
         Arrow decodes every file before polars reads them: a flipped bit in a page can make polars abort the process,
         where Arrow raises an exception.
 
-        Raises `ThalwegError` if a file is damaged where its rows are.
+        Raises `ThalwegError` if the rows of a file are damaged.
         """
         if self._first_damaged:
             raise self._damaged(*self._first_damaged)

@@ -11,27 +11,27 @@ COLUMNS = {column.name: column for column in RECORDS["records"].columns}
 SCHEMA = pl.Schema({name: DTYPES[column.kind]() for name, column in COLUMNS.items()})
 
 ALWAYS = [name for name, column in COLUMNS.items() if not column.is_optional]
-"""Columns that no row leaves empty: what makes a table records."""
+"""Columns that are never empty: they identify a table of records."""
 
 TRANSFER = "transfer"
 """Kind of a row that is one object; rows of both other kinds are connections."""
 CLOSE = "close"
 INTERIM = "interim"
 KINDS = (CLOSE, INTERIM, TRANSFER)
-"""Kinds that this version knows: of others it cannot tell what they count."""
+"""Known kinds: rows of other kinds cannot be counted."""
 
 MOMENTS = ("start_us", "end_us")
-"""Columns that are UNIX times: zero stands for a time that is not known."""
+"""Columns with UNIX times: zero means unknown."""
 
 LATEST_US = 253_402_300_799_999_999
-"""The last moment of the year 9999 as UNIX time, beyond which no calendar here goes."""
+"""The last moment of the year 9999 as UNIX time, the limit of calendars here."""
 
 UNKNOWN_TEXT = "unknown"
-"""What stands for a text that a row leaves empty, where rows are grouped by it."""
+"""Replacement of an empty text when rows are grouped by it."""
 
 
 def is_connection() -> pl.Expr:
-    """Return which rows are about a connection: those that closed, and the last look at those that had not."""
+    """Return the rows about connections: those of closed ones, and the last sample of open ones."""
     return pl.col("kind") != TRANSFER
 
 

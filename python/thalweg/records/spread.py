@@ -1,4 +1,4 @@
-"""How values are spread, from counts in narrow classes: of any number of rows, in memory that does not grow with it.
+"""Distributions of values, from counts in narrow classes: memory does not grow with the number of rows.
 
 A class is a 200th of a power of ten, so its largest value is 1.2 % above its smallest. A quantile is the mean of its
 class: at most 1.2 % from the exact one, and exact where all values of the class are equal. Classes of several parts of
@@ -16,9 +16,9 @@ from thalweg.records.schema import weight
 PER_POWER = 200
 """Classes in a power of ten."""
 ZERO = -(2**31)
-"""The class of zero alone."""
+"""The class of zero."""
 LIMIT = 300
-"""Points of a curve: more are not seen."""
+"""Maximum number of points of a curve: more are not visible."""
 
 
 def classed(rows: pl.LazyFrame, value: pl.Expr, *by: pl.Expr) -> pl.LazyFrame:
@@ -54,7 +54,7 @@ class Spread:
 
     @property
     def stands_for(self) -> float:
-        """Connections or transfers for which these rows stand."""
+        """Number of connections or transfers that these rows represent."""
         return float(self.classes["weight"].sum())
 
     @property
@@ -91,7 +91,7 @@ class Spread:
         points = [(float(self.classes["low"][0]), 0.0)]
         if len(values) <= LIMIT:
             return points + [(float(v), float(s)) for v, s in zip(values, shares, strict=True)]
-        # Half of the points even in height, for the bulk, and half even in width, for the tails.
+        # Half of the points are even in height, for the bulk, and half even in width, for the tails.
         even = np.searchsorted(shares, np.linspace(0, 1, LIMIT // 2)).clip(0, len(values) - 1)
         kept = np.unique(np.concatenate([even, np.linspace(0, len(values) - 1, LIMIT // 2).astype(int)]))
         return points + [(float(values[i]), float(shares[i])) for i in kept]

@@ -1,4 +1,4 @@
-"""What many records say together: how many of which kind, and how their numbers are spread, per algorithm."""
+"""Summary of records: counts by kind, and distributions of their values, per algorithm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -27,11 +27,11 @@ MAX_BINS = 200
 
 @dataclass(frozen=True)
 class Count:
-    """How often a column has a value."""
+    """Number of occurrences of a column's value."""
 
     value: str
     connections: int
-    """Rows of connections: closed, or open when last looked at."""
+    """Rows of connections: closed, or open at the last sample."""
     transfers: int
     """Rows of transfers."""
     connections_stand_for: int
@@ -47,11 +47,11 @@ class Algorithm:
     cc: str
     count: Count
     acked_bytes: int
-    """Of its connections; of its transfers, where there are no connections."""
+    """Of its connections; of its transfers, if there are no connections."""
     cpu_judged: int
-    """Connections of which is known whether the CPU held them back, weighted."""
+    """Connections for which a CPU limit is known, weighted."""
     cpu_limited: int
-    """Those among them that it did hold back, weighted."""
+    """Those that the CPU limited, weighted."""
     spreads: dict[str, Spread] = field(repr=False)
     """By the name of a measure; only measures that some row has."""
     by_size: dict[int, Spread] = field(repr=False)
@@ -65,22 +65,22 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Summary:
-    """What records say together."""
+    """Summary of records."""
 
     files: int
     left_out: Sequence[LeftOutFile]
     unknown_kinds: dict[str, int]
-    """Rows of kinds that this version does not know, which are left out."""
+    """Rows of unknown kinds, which are excluded."""
     superseded: int
     """Interim rows that a later row of the same connection replaces."""
     rows: int
     """All others."""
     open: int
-    """Connections that were open when last looked at."""
+    """Connections that were open at the last sample."""
     first_us: int | None
-    """UNIX time at which the first span began."""
+    """Start of the first span in UNIX time."""
     last_us: int | None
-    """UNIX time at which the last span ended."""
+    """End of the last span in UNIX time."""
     largest_weight: int
     """The N of --sample 1/N, the largest if there are several; 1: everything was recorded."""
     counts: dict[str, list[Count]]
@@ -103,7 +103,7 @@ def summarise(records: Records) -> Summary:
     begin = pl.min_horizontal(pl.col("start_us").min(), pl.col("end_us").min()).alias("first")
     spans = rows.select(begin, pl.col("end_us").max().alias("last"), weight().max().alias("weight"))
     span, counted, empty = records.collect(spans, _counted(rows), empties(records.rows))
-    # A file can hold anything.
+    # A file may contain any value.
     first, last = (None if us is None else min(us, LATEST_US) for us in span.row(0)[:2])
     max_weight = span.row(0)[2]
     bin_s = _bin_s(first, last)
@@ -157,7 +157,7 @@ def _where(condition: pl.Expr) -> pl.Expr:
 
 
 def _counted(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Count rows by everything that they are counted by, once: each table of counts is a sum of these."""
+    """Count rows by all columns together, once: each table of counts is a sum of these."""
     sums = {
         "weight": weight(),
         # Sums of foreign files are floats, so that they cannot overflow.

@@ -1,4 +1,4 @@
-"""What a report shows, taken from its runs: labels, axes, flows, and every number once."""
+"""Content of a report, taken from its runs: labels, axes, flows, and every number once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,12 @@ from thalweg.results import Run, open_run
 from thalweg.results.plan_document import SweptValue
 
 MAX_FLOWS = 40
-"""Flows with names of their own of which a page can show each."""
+"""Maximum number of named flows that a page can show individually."""
 
 NEGLIGIBLE = 0.01
-"""Share of transfers whose loss does not spoil a mean: a flow that goes on to the end always loses its last ones."""
+"""Share of incomplete transfers that does not spoil a mean: a flow that continues to the end always has incomplete last
+ones.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class LabelledRun:
-    """A run, what the report calls it, and what was measured in it."""
+    """A run, its name in the report, and its measurements."""
 
     label: str
     run: Run
@@ -56,10 +58,10 @@ class LabelledRun:
 
 
 class Sweep:
-    """What was tried: the points of all runs, what varies among them, and the flows at each."""
+    """The points of all runs, the varying keys, and the flows at each point."""
 
     def __init__(self, runs: Sequence[Run], labels: Sequence[str]) -> None:
-        """Initialise with runs and what the report calls them."""
+        """Initialise with runs and their names in the report."""
         self._runs = runs
         self.labels = labels
 
@@ -162,7 +164,7 @@ class Measurements:
 
     @cached_property
     def sized_flows(self) -> set[str]:
-        """Flows of which some transfer was completed."""
+        """Flows with at least one completed transfer."""
         return {flow for _, _, flow, measure in self.cells if flow and measure == "completion_time"}
 
     def cell(self, point: Point, measure: str, flow: str | None = None) -> Cell | None:
@@ -199,7 +201,7 @@ class Content:
 
 
 def _labels(runs: Sequence[Run]) -> list[str]:
-    """Name the runs by engine; by directory where that does not tell them apart."""
+    """Name the runs by engine; by directory if that is not unique."""
     engines = [run.engine for run in runs]
     if len(set(engines)) == len(engines):
         return engines

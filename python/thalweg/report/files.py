@@ -1,4 +1,4 @@
-"""Writing a file: all of it, or nothing."""
+"""Atomic writing of files."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from thalweg.scratch import Scratch
 def put(output: Path, content: str, subject: str, hint: str, *, makes_folders: bool = True) -> None:
     """Write a text as `replace` does.
 
-    Raises `ThalwegError` if it cannot be written; `subject` names it there, and `hint` says what to type.
+    Raises `ThalwegError` if it cannot be written; `subject` names it in the error, and `hint` is what to type.
     """
     try:
         replace(output, content.encode(), makes_folders=makes_folders)

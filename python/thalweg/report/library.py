@@ -1,7 +1,7 @@
 """The script that draws: Vega, Vega-Lite and Vega-Embed in one, all from the installed package vl-convert.
 
-It takes some seconds to be put together. `make setup` does that once, and wheels bring it; where it is missing, or
-vl-convert or Altair is another one now, it is put together when it is needed.
+Assembling it takes some seconds. `make setup` does that once, and wheels contain it; if it is missing, or the version
+of vl-convert or Altair has changed, it is assembled on demand.
 """
 
 from functools import cache
@@ -13,7 +13,7 @@ BUNDLE = resources.files("thalweg.report").joinpath("static", "library.js")
 
 @cache
 def script() -> str:
-    """Return the script, which may stand in a page."""
+    """Return the script, in a form that may be embedded in a page."""
     try:
         versions, _, bundle = BUNDLE.read_text(encoding="utf-8").partition("\n")
     except FileNotFoundError:

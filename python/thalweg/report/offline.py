@@ -1,8 +1,7 @@
-"""What makes a page one file that asks nothing of the network.
+"""Makes a page a single file without network requests.
 
-Text of users is escaped by the template engine. A page's policy (Content-Security-Policy) lets only our own scripts
-run, which are named by their hashes, and forbids every request: even a hole in the escaping would not load or send
-anything.
+The template engine escapes users' text. A page's policy (Content-Security-Policy) permits only thalweg's scripts,
+identified by their hashes, and forbids every request: even a hole in the escaping would not load or send anything.
 """
 
 import base64
@@ -48,7 +47,7 @@ def _hash(script: str) -> str:
 
 
 def _json(value: PageJson) -> str:
-    """Write JSON that may stand in a script element: no text of a user can end it."""
+    """Write JSON for a script element: no user's text can end the element."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -5,7 +5,7 @@ PageJson = dict[str, object]
 
 
 def inside(value: object, *keys: str) -> PageJson:
-    """Return the object under these keys, one in the other."""
+    """Return the object at these nested keys."""
     for key in keys:
         value = inside(value)[key]
     assert isinstance(value, dict), "it is an object"

@@ -7,10 +7,10 @@ from thalweg.engine_output import EngineEvent, is_event
 
 
 def read(run: Path) -> list[EngineEvent]:
-    """Read the events in the order in which they happened.
+    """Read the events in order.
 
-    A last line without its end is what a killed engine leaves behind; it says nothing and is left out, as is any line
-    that is no JSON object (the next line of a resumed run may stand behind a torn one).
+    A killed engine may leave an incomplete last line, which is skipped, like any line that is not a JSON object (the
+    next line of a resumed run may follow an incomplete one).
     """
     try:
         text = (run / "events.jsonl").read_text(encoding="utf-8", errors="replace")

@@ -15,7 +15,7 @@ from polars.io.plugins import register_io_source
 from thalweg.results.reading import Unreadable, finite, first_line, reading
 
 ROWS_AT_ONCE = 1 << 17
-"""Rows that are decoded together: many calls for small files are slow, and a large file may not fit in memory."""
+"""Number of rows decoded together: many calls for small files are slow, and a large file may not fit in memory."""
 
 
 def scan(files: Sequence[Path], schema: pl.Schema) -> pl.LazyFrame:
@@ -60,7 +60,7 @@ def damaged(files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
             if why is not None:
                 yield file, why
     finally:
-        # The caller may want the first damaged file alone.
+        # The caller may need only the first damaged file.
         pool.shutdown(cancel_futures=True)
         pa.default_memory_pool().release_unused()
 
@@ -108,7 +108,7 @@ def _frame(tables: list[pa.Table], schema: pl.Schema) -> pl.DataFrame:
     rows.validate(full=True)
     frame = pl.DataFrame(rows)
     present = frame.schema
-    # The number of rows is known even where a file has none of the columns.
+    # The number of rows is known even if a file has none of the columns.
     lacking = pl.repeat(None, rows.num_rows)
     return frame.select(
         (finite(name, present[name]) if name in present else lacking.alias(name)).cast(dtype)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 SweptValue = bool | int | float | str
-"""What a sweep sets a key to."""
+"""Value of a swept key."""
 
 
 class StepDocument(TypedDict):
@@ -18,7 +18,7 @@ class StepDocument(TypedDict):
 
 
 class CapacityDocument(TypedDict):
-    """How much a link carries."""
+    """Capacity of a link."""
 
     kind: str
     steps: NotRequired[Sequence[StepDocument]]
@@ -26,7 +26,7 @@ class CapacityDocument(TypedDict):
 
 
 class BufferDocument(TypedDict):
-    """How much a queue holds."""
+    """Capacity of a queue."""
 
     kind: str
     bytes: NotRequired[int]
@@ -40,7 +40,7 @@ class QueueDocument(TypedDict):
 
 
 class LossDocument(TypedDict):
-    """Which packets a link loses."""
+    """Random loss of a link."""
 
     kind: str
     ratio: NotRequired[float]
@@ -59,7 +59,7 @@ class PolicerDocument(TypedDict):
 
 
 class AggregationDocument(TypedDict):
-    """How packets leave together."""
+    """Aggregation of packets."""
 
     interval_ns: int
     max_bytes: int | None
@@ -100,7 +100,7 @@ class LinkDocument(TypedDict):
 
 
 class CpuDocument(TypedDict):
-    """How much of a CPU a host has."""
+    """CPU restriction of a host."""
 
     slice_ns: int
     period_ns: int
@@ -133,7 +133,7 @@ class AppDocument(TypedDict):
 
 
 class LoadDocument(TypedDict):
-    """What a connection carries."""
+    """Load of a connection."""
 
     kind: str
     app: NotRequired[AppDocument]

@@ -1,5 +1,4 @@
-"""Reading files with other people's libraries: every failure becomes one exception, and a float that is not a finite
-number becomes empty.
+"""Reading files with third-party libraries: every failure becomes one exception, and non-finite floats become empty.
 
 A damaged file can make polars panic. A panic reaches Python as pyo3's PanicException, which derives from
 `BaseException`, and leaves a stack trace on standard error. Neither must reach the user.
@@ -69,7 +68,7 @@ class UnfitColumn:
 
 
 def unfit_column(schema: pl.Schema, expected: pl.Schema, needed: Sequence[str]) -> UnfitColumn | None:
-    """Return the first needed column that a file lacks, else the first one whose type does not fit; None: all fit."""
+    """Return the first needed column that a file lacks, else the first one with a wrong type; None: all are valid."""
     for name in needed:
         if name not in schema:
             return UnfitColumn(name, None, expected[name])
@@ -96,9 +95,9 @@ def finite(name: str, dtype: pl.DataType) -> pl.Expr:
 
 @contextmanager
 def _without_panic_messages() -> Iterator[None]:
-    """Hold back what is written to standard error, and drop it if polars panics.
+    """Buffer standard error, and discard it if polars panics.
 
-    The file descriptor belongs to the whole process. Other threads than the main one therefore leave it alone.
+    The file descriptor belongs to the whole process. Only the main thread therefore redirects it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

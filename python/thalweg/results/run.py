@@ -3,7 +3,7 @@
     run = open_run("runs/quickstart-sim-1a2b3c4d")
     run.flows().group_by("path.buffer", "flow").agg(pl.col("goodput_bps").mean())
 
-An experiment is complete when its file in flows/ exists; what else there is of an incomplete one is not read.
+An experiment is complete when its file in flows/ exists; other files of an incomplete one are not read.
 """
 
 import json
@@ -29,7 +29,7 @@ from thalweg.results.reading import Unreadable, first_line, reading
 from thalweg.results.run_file import RunFile
 
 NOT_NEEDED = "not-needed.json"
-"""File in a run directory: what a study could do without."""
+"""File in a run directory: experiments that a study did not need."""
 
 FORMAT = 1
 """The form of run directories that this version reads."""
@@ -47,12 +47,12 @@ class Untrustworthy:
 
 @dataclass(frozen=True)
 class Measured:
-    """What an engine measured of itself while it ran an experiment."""
+    """Measurements of an engine about itself during an experiment."""
 
     experiment: int
     repetition: int
     numbers: dict[str, float]
-    """By names that carry their units, such as `relay_lateness_p99_us`."""
+    """By names that include their units, such as `relay_lateness_p99_us`."""
 
 
 class Run:
@@ -128,7 +128,7 @@ class Run:
         return pl.DataFrame(columns)
 
     def with_sweep(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Attach the sweep's columns by `experiment`, behind the frame's own columns; the order of rows stays."""
+        """Attach the sweep's columns by `experiment`, after the frame's own columns; the order of rows stays."""
         missing = [key for key in self.sweep_keys if key not in frame.columns]
         if not missing:
             return frame
@@ -218,7 +218,7 @@ class Run:
 
     @cached_property
     def measured(self) -> Sequence[Measured]:
-        """What the engine measured of itself in complete experiments, from the last time that each was run."""
+        """The engine's measurements about itself in complete experiments, from the last run of each."""
         entries = {entry["id"]: entry for entry in self.meta["experiments"]}
         last = {
             event["id"]: event.get("measured")
@@ -315,7 +315,7 @@ def _no_description(file: Path, problem: str) -> ThalwegError:
 
 
 class _Object(dict[str, JsonValue]):
-    """An object of run.json. A key that is missing is damage of the file, wherever it is asked for."""
+    """An object of run.json. A missing key means that the file is damaged, wherever it is used."""
 
     def __init__(self, content: dict[str, JsonValue], file: Path) -> None:
         super().__init__(content)
@@ -337,7 +337,7 @@ def _cannot_read(error: OSError, around: Path) -> ThalwegError:
 
 
 def _numbers(measured: dict[str, JsonValue]) -> dict[str, float]:
-    """Keep the finite numbers; a journal is text that anybody may have touched."""
+    """Keep the finite numbers; a journal may have been edited."""
     return {
         name: float(value)
         for name, value in measured.items()
@@ -346,7 +346,7 @@ def _numbers(measured: dict[str, JsonValue]) -> dict[str, float]:
 
 
 def _missing(meta: dict[str, JsonValue]) -> str | None:
-    """Describe what of a run's description is not there, if anything: without it nothing could be read."""
+    """Return the missing part of a run's description, if any: without it nothing can be read."""
     plan = meta.get("plan")
     planned = plan.get("experiments") if isinstance(plan, dict) else None
     if not isinstance(plan, dict) or "name" not in plan or "engine" not in meta:

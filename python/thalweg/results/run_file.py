@@ -1,4 +1,4 @@
-"""The types of run.json, whose struct is `RunFile` in crates/store/src/run_file.rs."""
+"""The types of run.json; the struct is `RunFile` in crates/store/src/run_file.rs."""
 
 from typing import NotRequired, TypedDict
 

@@ -20,7 +20,7 @@ class DamagedTable(Exception):
     """A file that is not the table that it should be."""
 
     def __init__(self, file: Path, why: str) -> None:
-        """Name the file, and say what is wrong with it."""
+        """Initialise with the file and the error."""
         super().__init__(why)
         self.file = file
         self.why = why

@@ -1,8 +1,8 @@
-"""Hands plans to `thalweg-engine` and follows what it does.
+"""Runs plans with `thalweg-engine` and follows its events.
 
     outcome = execute(plan, Path("runs/mine"), binary=engine.find())
 
-The engine writes the run directory; nothing is lost that it has finished, however it ends.
+The engine writes the run directory; finished experiments are kept, however it ends.
 """
 
 from thalweg.run.directory import default_directory

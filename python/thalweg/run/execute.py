@@ -1,4 +1,4 @@
-"""Runs a plan: starts the engine, feeds it, reads its events, and lets it end in order."""
+"""Runs a plan: starts the engine, passes the plan, reads its events, and stops it cleanly."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from thalweg.run.signals import forwarding
 
 @dataclass
 class Outcome:
-    """What came of a run."""
+    """Outcome of a run."""
 
     exit_code: Exit = Exit.FINE
     experiments: int = 0
@@ -46,7 +46,7 @@ class Outcome:
                 self.untrustworthy.append(event)
 
 
-# Seven parameters: what the engine is given, named where it is given; most callers leave most of them out.
+# Seven parameters: the engine's input, passed by name; most callers omit most of them.
 def execute(
     plan: Plan | bytes,
     out: Path,
@@ -57,12 +57,13 @@ def execute(
     listener: Callable[[EngineEvent], None] = lambda event: None,
     due: Sequence[tuple[int, int]] | None = None,
 ) -> Outcome:
-    """Run what is missing of `plan`, or of a plan in JSON, in the run directory `out`; `listener` gets every event.
+    """Run the missing experiments of `plan`, or of a plan in JSON, in the run directory `out`; `listener` receives
+    every event.
 
-    An event of our own, `stopping`, says that the engine was asked to end: Ctrl-C and its like are passed on, and the
-    engine ends in order. `command` is what the user typed; the run directory keeps it. `due` are the experiments and
-    repetitions to run now, if not all. Raises `ThalwegError` if the
-    engine refuses the plan, cannot write the run directory, or dies.
+    An additional event, `stopping`, reports that the engine was signalled: Ctrl-C and similar signals are passed on,
+    and the engine stops cleanly. `command` is the user's command; the run directory stores it. `due` are the
+    experiments and repetitions to run now, if not all. Raises `ThalwegError` if the engine refuses the plan, cannot
+    write the run directory, or dies.
     """
     arguments = [str(binary), "run", "--plan", "-", "--out", str(out)]
     if threads is not None:
@@ -73,7 +74,7 @@ def execute(
 
 @contextmanager
 def _listed(due: Sequence[tuple[int, int]] | None) -> Iterator[list[str]]:
-    """Write what is due into a file, and give the arguments that name it."""
+    """Write the due experiments to a file, and return the arguments that name it."""
     if due is None:
         yield []
         return
@@ -115,8 +116,8 @@ def _execute(
 
 
 def real_time_s(plan: Plan, engine: Engine) -> float | None:
-    """Return the time that the experiments take one after another on a real-time engine; None if unknown.
-    An experiment without a duration ends when its flows complete, at an unknown time.
+    """Return the total time of the experiments on a real-time engine; None if unknown. An experiment without a duration
+    ends when its flows complete, at an unknown time.
     """
     durations = [experiment.duration_ns for experiment in plan.experiments]
     if not engine.is_real_time or None in durations:
@@ -128,7 +129,7 @@ def real_time_s(plan: Plan, engine: Engine) -> float | None:
 def _started(
     arguments: Sequence[str], environment: dict[str, str], stderr_file: IO[bytes]
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the engine in a process group of its own, so that a Ctrl-C reaches it once: from here."""
+    """Start the engine in a separate process group, so that a Ctrl-C reaches it once: from here."""
     try:
         engine = subprocess.Popen(
             arguments,
@@ -160,7 +161,7 @@ def _json(plan: Plan | bytes) -> bytes:
 
 
 def _feed(engine: subprocess.Popen[bytes], plan: bytes) -> None:
-    """Write the plan; an engine that ends before it has read all says itself why."""
+    """Write the plan; an engine that ends before it has read everything reports the reason itself."""
     assert engine.stdin
     with suppress(BrokenPipeError), engine.stdin:
         engine.stdin.write(plan)
@@ -179,7 +180,7 @@ def _events(engine: subprocess.Popen[bytes]) -> Iterator[EngineEvent]:
 
 
 def refused(event: EngineEvent, code: int) -> ThalwegError:
-    """Make an error of the event with which an engine has refused something."""
+    """Make an error of an engine's refusal event."""
     codes = {int(exit_code) for exit_code in Exit}
     return ThalwegError(
         event["code"],

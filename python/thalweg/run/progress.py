@@ -14,14 +14,14 @@ from thalweg import printable
 from thalweg.engine_output import EngineEvent
 
 LINE_EVERY_S = 10.0
-"""How often a line is written where there is no terminal: a log of a long run stays readable."""
+"""Interval of lines without a terminal: a log of a long run stays readable."""
 
 MAX_LISTED = 5
-"""Failures, and experiments not to be trusted, that are told one by one; the rest is counted at the end."""
+"""Number of failures and untrustworthy experiments that are listed; the rest is counted at the end."""
 
 
 class Progress:
-    """Shows events as they come; use it as a context manager."""
+    """Shows events as they arrive; use it as a context manager."""
 
     def __init__(
         self,
@@ -33,8 +33,8 @@ class Progress:
     ) -> None:
         """Write to `console`, which is standard error.
 
-        `title` stands before the first line. `real_time_s` is what all experiments together take one after another, if
-        the engine works in real time: then it is known before the first one has finished.
+        `title` precedes the first line. `real_time_s` is the total time of all experiments, if the engine works in real
+        time: then it is known before the first one has finished.
         """
         self._console = console
         self._title = title
@@ -105,7 +105,7 @@ class Progress:
             self._print(f"{self._done} of {self._total} experiments")
 
     def _list(self, kind: str, text: str) -> None:
-        """Tell one of possibly many things; lines after the first are indented, so that it stays one thing."""
+        """Print one of possibly many items; lines after the first are indented."""
         self._counts[kind] += 1
         if self._counts[kind] <= MAX_LISTED:
             self._print(text.strip().replace("\n", "\n  "))

@@ -22,12 +22,12 @@ from thalweg.run.execute import refused
 from thalweg.scratch import Scratch
 
 PREFIX = "thalweg-shell-"
-"""Begins the names of folders that hold the plan and the events of a session."""
+"""Prefix of folders with the plan and the events of a session."""
 
 
 @dataclass
 class Ended:
-    """What came of a session."""
+    """Outcome of a session."""
 
     exit_code: int
     """Exit code of the command; 128 and the number of the signal that ended it."""
@@ -35,7 +35,7 @@ class Ended:
     """Whether the command ran and the run directory is complete."""
     connections: "list[Connection]" = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
-    """Why the numbers of the session are not trustworthy."""
+    """Reasons why the numbers of the session are untrustworthy."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class Connection:
 
     protocol: str
     source: str
-    """Address and port that the data came from."""
+    """Address and port of the sender."""
     target: str
     cc: str | None
-    """Congestion control; None if it is not TCP, or ended before it was seen."""
+    """Congestion control; None if it is not TCP, or closed before it was sampled."""
     seconds: float
     """From its first packet to its last delivery."""
     bytes: int
-    """Payload that left the path; of TCP each byte once."""
+    """Payload that left the path; for TCP each byte once."""
     packets: int
     retransmits: int | None
     lost_packets: int
@@ -84,7 +84,7 @@ def _connection(event: EngineEvent) -> Connection:
 
 
 def new_directory(plan: Plan, folder: Path = RUNS) -> Path:
-    """Make a run directory named after the plan and the time, because every session is a run of its own."""
+    """Create a run directory named after the plan and the time, because every session is a separate run."""
     name = f"{plan.name}-shell-{datetime.now():%Y%m%d-%H%M%S}"
     for number in count(1):
         directory = folder / (name if number == 1 else f"{name}-{number}")
@@ -139,9 +139,9 @@ def _wait(words: Sequence[str], command: Sequence[str]) -> int:
 
 @contextmanager
 def _signals_of(engine: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Leave Ctrl-C to the command, which the terminal sends it to as well, and pass on what asks for the end.
+    """Leave Ctrl-C to the command, which receives it from the terminal too, and pass on termination signals.
 
-    Handlers and not SIG_IGN, which the command would inherit. Python hands signals to the main thread only.
+    Handlers instead of SIG_IGN, which the command would inherit. Python delivers signals only to the main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

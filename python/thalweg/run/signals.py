@@ -1,7 +1,7 @@
 """Handling of SIGINT and SIGTERM while an engine runs.
 
-The first one is passed on once: the engine stops what is running, keeps what is finished, and ends. The second one ends
-the engine at once, and so does a deadline; nothing that is finished is lost by that either.
+The first one is passed on once: the engine stops running experiments, keeps finished ones, and exits. The second one
+kills the engine, and so does a deadline; finished experiments are still kept.
 """
 
 import signal
@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from types import FrameType
 
 END_WITHIN_S = 15.0
-"""How long an engine may take to end once it is asked to. It takes some seconds at most, unless it is stopped."""
+"""Timeout for an engine to exit after a signal. It takes some seconds at most, unless it is stopped."""
 
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
 class Interrupt:
-    """Whether the user asked to stop."""
+    """Whether the user requested a stop."""
 
     is_asked: bool = False
 
 
 @contextmanager
 def forwarding(engine: subprocess.Popen[bytes], report: Callable[[], None]) -> Iterator[Interrupt]:
-    """Pass signals on to the engine while the block runs, and tell of the first one.
+    """Pass signals on to the engine while the block runs, and report the first one.
 
-    Python hands signals to the main thread only; in other threads this does nothing.
+    Python delivers signals only to the main thread; in other threads this does nothing.
     """
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():

@@ -17,7 +17,7 @@ __all__ = ["Document", "checked", "departures", "load", "overridden"]
 
 
 def load(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
-    """Read and check a scenario, with `settings` in the place of its own values; a list is what a key's sweep tries.
+    """Read and check a scenario, with `settings` in place of its own values; a list replaces the key's sweep.
 
     Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.
     """

@@ -1,4 +1,4 @@
-"""An axis of a sweep: what is set together."""
+"""An axis of a sweep: keys that are set together."""
 
 from dataclasses import dataclass
 

@@ -27,7 +27,7 @@ from thalweg.scenario.rules import (
 from thalweg.scenario.sweep import Assignment
 
 MAX_MISTAKES = 20
-"""Mistakes of single points of a sweep that are told; the others would bury them."""
+"""Maximum number of listed mistakes at single points of a sweep."""
 
 MAX_EXPERIMENTS = 1_000_000
 """More experiments than this are a slip: at ten a second on each of two cores they would take half a day."""
@@ -60,17 +60,17 @@ def _identity(error: ThalwegError) -> tuple[str | None, ...]:
 
 
 def _is_set(error: ThalwegError, set_by_sweep: set[str]) -> bool:
-    """Whether an error is about a key that is missing, and that the sweep sets."""
+    """Whether an error is about a missing key that the sweep sets."""
     return error.code == "missing-key" and error.place in set_by_sweep
 
 
 @dataclass(frozen=True)
 class _Column:
-    """The values that the sweep gives to one key."""
+    """The sweep's values of one key."""
 
     values: Sequence[Value]
     sources: Mapping[Value, Source]
-    """Where a value stands, if it is in a file of rows."""
+    """Position of a value, if it is in a file of rows."""
 
     @property
     def is_of_rows(self) -> bool:
@@ -235,7 +235,7 @@ def _too_many(document: Document, base: Raw, axes: Sequence[Axis]) -> ThalwegErr
 
 
 def _values(address: str, column: _Column) -> list[ThalwegError]:
-    """Check what can be said of the values whatever the key is."""
+    """Check the values for mistakes that do not depend on the key."""
     values = column.values
     if not values:
         return [
@@ -283,7 +283,7 @@ RULES: tuple[tuple[ScenarioRule, tuple[str, ...]], ...] = (
     (rules_amount.check, ("flow", "duration", "sample_interval")),
     (rules_arrival.check, (*(f"path.{key}" for key in rules_arrival.PATH_KEYS), "flow", "duration")),
 )
-"""Every rule, with the keys that it gets. Where two points of the sweep share them, it is applied once."""
+"""Every rule, with its keys. If two points of the sweep share them, it is applied once."""
 
 
 def extract(raw: Raw, keys: Sequence[str]) -> Raw:
@@ -326,7 +326,7 @@ def _rules(document: Document, base: Raw, axes: Sequence[Axis], intended: set[st
     at: dict[Mistake, list[Assignment]] = {}
     points: list[Assignment] = []
     in_files: dict[tuple[Source | None, str], ThalwegError] = {}
-    # A rule finds the same at all points where the sweep sets the same values below the keys that it reads.
+    # A rule has the same result at all points with the same sweep values below the keys that it reads.
     addresses = [address for axis in axes for address in axis.addresses]
     read = [_indices(addresses, base, keys) for _, keys in RULES]
     cache: list[dict[tuple[Value, ...], Mistakes]] = [{} for _ in RULES]
@@ -373,7 +373,7 @@ def _error(mistake: Mistake, failing: list[Assignment], points: list[Assignment]
 
 
 def _cause(failing: list[Assignment], points: list[Assignment]) -> Assignment:
-    """Find the one value of the first point that makes the mistake wherever it is set, else give the point."""
+    """Find the one value of the first point that causes the mistake at every point, else return the point."""
     for key, value in failing[0].items():
         if sum(point[key] == value for point in points) == sum(point[key] == value for point in failing):
             return {key: value}
@@ -381,7 +381,7 @@ def _cause(failing: list[Assignment], points: list[Assignment]) -> Assignment:
 
 
 def _source(key_path: KeyPath, assignment: Assignment, document: Document) -> Source:
-    """Point to the sweep where that makes the mistake, else to the key."""
+    """Point to the sweep if that causes the mistake, else to the key."""
     swept, address = document.raw.get("sweep"), name_of(key_path, document.raw)
     key = next(iter(assignment), address if isinstance(swept, dict) and address in swept else None)
     return document.source(("sweep", key) if key else key_path)

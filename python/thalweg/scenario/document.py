@@ -15,10 +15,10 @@ from thalweg.scenario import axis, positions, rows
 from thalweg.scenario.positions import KeyPath
 
 READY_MADE = Path(str(files("thalweg") / "data" / "scenarios")).resolve()
-"""Folder of the scenarios that come with thalweg."""
+"""Folder of the bundled scenarios."""
 
 OF_SEARCHES = ("search", "fuzz")
-"""Tables of a scenario file that are about searches: engines, sweeps and the schema of scenarios do not know them."""
+"""Tables of a scenario file about searches: engines, sweeps and the schema of scenarios do not use them."""
 
 Value = axis.Value
 """A value that a key of a scenario can have at one point of a sweep."""
@@ -27,7 +27,7 @@ TomlValue = object
 """A value as tomllib returns it: what reads it narrows its type."""
 
 Replacements = Mapping[str, TomlValue]
-"""What replaces values of a scenario, by address; a list is what the key's sweep tries."""
+"""Replacements of a scenario's values, by address; a list replaces the key's sweep."""
 
 Raw = dict[str, TomlValue]
 """A TOML table as tomllib returns it; `structure.check` compares the types of its values with the schema."""
@@ -35,7 +35,7 @@ Raw = dict[str, TomlValue]
 
 @dataclass(frozen=True)
 class Document:
-    """A scenario file that is TOML, and nothing is known beyond."""
+    """A scenario file that is valid TOML, otherwise unchecked."""
 
     file: Path
     text: str

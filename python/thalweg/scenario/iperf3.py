@@ -12,7 +12,7 @@ UNTIL_STOPPED = "-t 86400"
 
 
 def is_chosen(raw: Raw) -> bool:
-    """Tell whether iperf3 makes the flows of a scenario that have no program."""
+    """Return whether iperf3 makes the flows of a scenario that have no program."""
     return values.table(raw, "engine").get("traffic") == "iperf3"
 
 

@@ -19,7 +19,7 @@ class Mistake:
     expected: str | None = None
     hint: str | None = None
     instead: tuple[str, ...] = ()
-    """Addresses, or tables, that would make good what is missing."""
+    """Addresses, or tables, that would resolve the missing key."""
 
     def error(self, name: str, source: Source, suffix: str = "") -> ThalwegError:
         """Return it as an error: `name` is its key path as users write it, `suffix` is appended to its message."""
@@ -58,7 +58,7 @@ class Mistakes:
     def add_missing(
         self, key_path: KeyPath, message: str, *, expected: str, hint: str, instead: tuple[str, ...]
     ) -> None:
-        """Add a missing key; it counts as present where an unknown key was meant to be one of `instead`."""
+        """Add a missing key; it counts as present if an unknown key probably meant one of `instead`."""
         self.entries.append(Mistake("missing-key", key_path, message, None, expected, hint, instead))
 
     def add_unknown(self, key_path: KeyPath, kind: str, name: str, choices: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Translates what pydantic finds wrong in a TOML table: what was found, what was expected, and what to type."""
+"""Translates pydantic's errors in a TOML table: what was found, what was expected, and what to type."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,17 +17,17 @@ from thalweg.scenario.text import words
 
 @dataclass(frozen=True)
 class Described:
-    """How errors describe what was checked."""
+    """Description of the checked document in errors."""
 
     model: type[BaseModel]
     top: str
-    """What contains the keys of the top: a file, or a table with its brackets."""
+    """Container of the top-level keys: a file, or a table with its brackets."""
     called: Mapping[str, str] = field(default_factory=dict)
-    """Models whose class has another name than errors have for them."""
+    """Names of models in errors, if they differ from their class."""
 
 
 def translate(error: ValidationError, checked: Described, raw: Raw) -> Mistakes:
-    """Return what pydantic found, one mistake per key path."""
+    """Return pydantic's errors, one mistake per key path."""
     mistakes = Mistakes()
     reported: set[KeyPath] = set()
     for details in error.errors(include_url=False):
@@ -81,7 +81,7 @@ def _translate(details: ErrorDetails, key_path: KeyPath, checked: Described, mis
 
 
 def _place(loc: tuple[int | str, ...], raw: TomlValue) -> KeyPath:
-    """Leave out of a location what are pydantic's names of branches."""
+    """Remove pydantic's names of branches from a location."""
     key_path: list[int | str] = []
     for number, part in enumerate(loc):
         is_last = number == len(loc) - 1

@@ -80,7 +80,7 @@ def header_of(key_path: KeyPath, raw: Raw) -> str:
 
 
 def describe(node: Schema) -> str:
-    """Describe what a value should be, in words."""
+    """Describe the expected value."""
     node = resolve(node)
     if "anyOf" in node:
         return " or ".join(dict.fromkeys(describe(branch) for branch in node["anyOf"] if branch != {"type": "null"}))
@@ -125,7 +125,7 @@ def resolve(node: Schema) -> Schema:
 
 
 def other_keys(node: Schema) -> Schema | None:
-    """Return the schema of a table's keys that it does not list; None: there are no others."""
+    """Return the schema of a table's unlisted keys; None: there are no such keys."""
     others = node.get("additionalProperties")
     return others if isinstance(others, dict) else None
 

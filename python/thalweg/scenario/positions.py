@@ -1,6 +1,6 @@
-"""In which line of a TOML file a key stands.
+"""Line numbers of keys in a TOML file.
 
-`tomllib` reads values without their lines. This scanner knows just enough of TOML to find table headers and keys at
+`tomllib` reads values without their lines. This scanner parses just enough of TOML to find table headers and keys at
 the start of lines, so that an error can point to a line; a key inside an inline table has the line of that table.
 """
 
@@ -57,7 +57,7 @@ def lines(text: str) -> dict[KeyPath, int]:
 
 
 def _inside_arrays(keys: KeyPath, counts: dict[KeyPath, int]) -> KeyPath:
-    """Put in the indices of the arrays of tables on the way: `[flow.repeat]` belongs to the last flow."""
+    """Insert the indices of arrays of tables: `[flow.repeat]` belongs to the last flow."""
     key_path: KeyPath = ()
     for key in keys[:-1]:
         key_path = (*key_path, key)

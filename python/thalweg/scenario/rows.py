@@ -19,7 +19,7 @@ KEY = "rows"
 
 @dataclass(frozen=True)
 class Row:
-    """One point, and the line where it stands."""
+    """One point, and its line."""
 
     values: tuple[Value, ...]
     source: Source

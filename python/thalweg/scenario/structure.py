@@ -1,8 +1,8 @@
 """The first check of a scenario: every key is known, every value is of its kind and in its range.
 
 Pydantic finds the mistakes with the generated models; here they become errors that name the key as the user wrote it,
-what was found, what was expected (from the JSON Schema) and what was probably meant. One mistake is one error: of "a
-value or a table" only the branch that was meant is reported.
+what was found, what was expected (from the JSON Schema) and a suggestion. One mistake is one error: of "a value or a
+table" only the branch that was meant is reported.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -88,7 +88,7 @@ def intended_addresses(errors: Iterable[ThalwegError]) -> set[str]:
 
 @dataclass(frozen=True)
 class _Finding:
-    """What pydantic found at a key path, and its schema."""
+    """Pydantic's error at a key path, and its schema."""
 
     details: ErrorDetails
     key_path: KeyPath
@@ -260,7 +260,7 @@ def _kind_hint(value: TomlValue, key_path: KeyPath, node: Schema, raw: Raw) -> s
 
 
 def _ratio_hint(value: TomlValue, node: Schema) -> str | None:
-    """Ask whether percent were meant where a ratio belongs."""
+    """Suggest a ratio if a percentage was probably meant."""
     is_ratio = node.get("type") in ("number", ["number", "null"]) and node.get("maximum") == 1
     if not is_ratio or not isinstance(value, int | float):
         return None
@@ -276,7 +276,7 @@ def _dotted(key_path: KeyPath, value: TomlValue) -> str:
 
 
 def _belongs(key: str, key_path: KeyPath) -> str | None:
-    """Describe where a key belongs that is known elsewhere."""
+    """Describe the table of a key that is known elsewhere."""
     if len(key_path) > 1 and key in schema()["properties"]:
         return f"`{key}` stands at the top of the file, before the first [table]"
     for table, header in (

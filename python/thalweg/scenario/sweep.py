@@ -17,16 +17,16 @@ from thalweg.scenario.text import words
 from thalweg.scenario.values import Malformed
 
 Assignment = dict[str, Value]
-"""What a point of the sweep sets: addresses and values, in the order of the file."""
+"""Addresses and values that a point of the sweep sets, in the order of the file."""
 
 NOT_SWEPT = {"name", "about", "source", "repetitions", "seed", "sweep"}
 """Keys that are about the whole scenario, not about an experiment."""
 
 
 def locate(address: str, raw: Raw) -> KeyPath:
-    """Find the key path that an address means; it need not be set in `raw`, but the flow must be there.
+    """Resolve an address to its key path; it need not be set in `raw`, but the flow must exist.
 
-    Raises `ThalwegError` if there is no such key, or it cannot have a value of its own at each point.
+    Raises `ThalwegError` if there is no such key, or it cannot have a separate value at each point.
 
     >>> locate("flow.medium.cc", {"flow": [{"name": "large"}, {"name": "medium"}]})
     ('flow', 1, 'cc')

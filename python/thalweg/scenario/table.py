@@ -1,4 +1,4 @@
-"""What the generated models of the scenario share."""
+"""Base classes of the generated models of the scenario."""
 
 from pydantic import BaseModel, ConfigDict
 

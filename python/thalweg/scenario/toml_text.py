@@ -1,4 +1,4 @@
-"""Scenarios as TOML: what is found is a file like those that people write."""
+"""Scenarios as TOML: findings are files like handwritten ones."""
 
 import json
 from collections.abc import Iterator

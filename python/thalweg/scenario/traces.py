@@ -28,7 +28,7 @@ from thalweg.files import read_regular
 from thalweg.scenario.text import quantities
 
 PACKET_BITS = 1500 * 8
-"""Bits that one line of a trace lets through."""
+"""Bits per line of a trace."""
 
 MAX_FILE_BYTES = 256 * 10**6
 """A minute at 6 Gbit/s, or an hour at 100 Mbit/s."""
@@ -37,10 +37,10 @@ HINT = (
     "each line of a trace is the time in ms of one 1500-byte packet, and the last one is the period;"
     ' a constant rate is rate = "24Mbps"'
 )
-"""Explains a trace that carries far less than was meant."""
+"""Hint about a trace that carries far less than intended."""
 
 MAX_MS = quantities.LARGEST // 10**6
-"""The last moment that a clock of nanoseconds can represent."""
+"""The last moment that a clock in nanoseconds can represent."""
 
 NANOS = 10**9
 
@@ -98,7 +98,7 @@ class Conditions:
 
     points: Sequence[Point]
     period_ns: int | None
-    """None: a single row, which holds for ever."""
+    """None: a single row, which applies forever."""
 
     @property
     def has_rate(self) -> bool:
@@ -107,7 +107,7 @@ class Conditions:
 
     @cached_property
     def _rates(self) -> list[tuple[int, int]]:
-        """Return each rate with the time that it lasts."""
+        """Return each rate with its duration."""
         points = [(point.at_ns, point.rate_bps) for point in self.points if point.rate_bps is not None]
         ends = [at for at, _ in points[1:]] + [self.period_ns or (points[-1][0] + NANOS if points else 0)]
         return [(rate, end - at) for (at, rate), end in zip(points, ends, strict=True)]

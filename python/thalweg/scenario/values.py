@@ -1,9 +1,8 @@
 """Values of a scenario, looked up leniently.
 
 The rules between keys are checked even where another key is malformed, so that all mistakes of a file are reported at
-once. They read a scenario whose structure was checked (`structure.sound`): a value is of its kind, absent, or
-MALFORMED, which has an error of its own. What is absent has the default of the schema; a quantity that is malformed is
-None here.
+once. They read a scenario whose structure was checked (`structure.sound`): a value is valid, absent, or MALFORMED,
+which has a separate error. Absent values have the default of the schema; a malformed quantity is None here.
 """
 
 from collections.abc import Callable, Iterator

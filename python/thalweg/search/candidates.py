@@ -1,9 +1,9 @@
-"""A candidate's values, and when enough repetitions of it were run.
+"""A candidate's values, and the number of its repetitions.
 
-Every repetition is one value of each objective: that of its points, reduced as the scenario says. A candidate begins
-with a few repetitions. After each round, the differences from the best candidate until then are taken repetition by
-repetition, which have the same seeds, and it stops when the 95 % interval of their mean shows that it is worse, or when
-its constraint is broken beyond its interval. What may be the best gets all repetitions.
+Every repetition is one value of each objective: that of its points, reduced according to the scenario. A candidate
+begins with a few repetitions. After each round, the differences from the best candidate until then are taken repetition
+by repetition, which have the same seeds, and it stops when the 95 % interval of their mean shows that it is worse, or
+when its constraint is broken beyond its interval. A candidate that may be the best gets all repetitions.
 """
 
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ from thalweg.scenario.document import Value
 from thalweg.search.table import Search
 
 FIRST = 3
-"""Repetitions before anything is judged: an interval of fewer says next to nothing."""
+"""Minimum number of repetitions for a comparison: an interval of fewer is hardly informative."""
 
 GROWTH = 1.5
-"""By how much the repetitions grow from round to round."""
+"""Growth factor of the repetitions from round to round."""
 
 PerRepetition = Sequence[float | None]
 """Values of one quantity, by repetition; None: it has no value there."""
@@ -30,14 +30,14 @@ class Candidate:
     """A candidate that was evaluated, or the scenario as it is written."""
 
     number: int | None
-    """None: the default, the scenario as it is written."""
+    """None: the default, the scenario as written."""
     settings: dict[str, Value]
     values: Sequence[PerRepetition] = ()
     """By quantity: objectives, then constraints."""
     stopped: str = ""
-    """Why it did not get all repetitions; empty if it did."""
+    """Reason why it did not get all repetitions; empty if it did."""
     failed: str = ""
-    """Why it has no values."""
+    """Reason why it has no values."""
     estimates: Sequence[Estimate | None] = field(init=False)
     """By quantity; None: no repetition has a value."""
 
@@ -49,7 +49,7 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """Its name in tables."""
         return "default" if self.number is None else str(self.number)
 
     @property
@@ -63,7 +63,7 @@ class Candidate:
         return not self.failed and bool(self.values) and all(self.estimates)
 
     def excesses(self, search: Search) -> list[float]:
-        """Return by how much each constraint is broken, on the mean; at most 0 where it is kept."""
+        """Return the excess over each constraint, on the mean; at most 0 if it is met."""
         of_constraints = self.estimates[len(search.objectives) :]
         return [
             constraint.excess(estimate.mean) if estimate else float("inf")
@@ -71,7 +71,7 @@ class Candidate:
         ]
 
     def is_feasible(self, search: Search) -> bool:
-        """Return whether it has values, and keeps every constraint on the mean."""
+        """Return whether it has values, and meets every constraint on the mean."""
         return self.is_measured and all(excess <= 0 for excess in self.excesses(search))
 
     def objectives(self, search: Search) -> list[float]:
@@ -114,7 +114,7 @@ def front(candidates: Sequence[Candidate], search: Search) -> list[Candidate]:
 
 
 def reason_to_stop(candidate: Candidate, best: Sequence[Candidate], search: Search) -> str:
-    """Say why a candidate needs no more repetitions; empty if it may be one of the best."""
+    """Return the reason why a candidate needs no more repetitions; empty if it may be one of the best."""
     of_constraints = candidate.values[len(search.objectives) :]
     for constraint, values in zip(search.constraints, of_constraints, strict=True):
         excess = analysis.estimate([constraint.excess(value) for value in values if value is not None] or [0.0])

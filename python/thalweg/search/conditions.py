@@ -1,7 +1,7 @@
-"""Conditions of a network that a fuzzer puts together: elements, each of which can be there or not.
+"""Network conditions that a fuzzer composes: elements, each of which can be present or absent.
 
-Elements are what shrinking removes and what a finding names. They become keys of a scenario: rates, round-trip times,
-outages and bursts of loss are `path.steps`, cross traffic is flows.
+Shrinking removes elements, and a finding names them. They become keys of a scenario: rates, round-trip times, outages
+and bursts of loss are `path.steps`, cross traffic is flows.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,16 +26,16 @@ KINDS: Mapping[str, Mapping[str, Kind]] = {
     "buffer": {"to": "bdp"},
     "cross": {"at": "time", "cc": "choice", "size": "size"},
 }
-"""Kinds of elements, and their values. `at` is when it begins."""
+"""Kinds of elements, and their values. `at` is the start."""
 
 IN_STEPS = ("rate", "rtt", "outage", "loss")
 """Kinds that become `path.steps`."""
 
 ONCE = ("policer", "aggregation", "jitter", "buffer")
-"""Kinds of which a path has one at most."""
+"""Kinds with at most one element per path."""
 
 PRESENT = "present"
-"""Name of the parameter that says whether an element is there."""
+"""Name of the parameter that makes an element present."""
 
 NANOS = 10**9
 
@@ -48,11 +48,11 @@ class Element:
     values: Mapping[str, Value]
 
     def start_ns(self) -> int:
-        """When it begins."""
+        """Start time."""
         return quantities.time(str(self.values.get("at", "0s")))
 
     def end_ns(self) -> int:
-        """When it ends, of those that do."""
+        """End time, for elements that have one."""
         return self.start_ns() + quantities.time(str(self.values["for"]))
 
 
@@ -69,7 +69,7 @@ def parameters(kind: str, count: int, ranges: Mapping[str, Parameter]) -> Iterat
 
 
 def elements(settings: Mapping[str, Value]) -> list[Element]:
-    """Return the elements that a candidate's settings stand for."""
+    """Return the elements of a candidate's settings."""
     listed = []
     for address, value in settings.items():
         kind, number, name = address.split(".")
@@ -109,7 +109,7 @@ def _flow(number: int, element: Element) -> Raw:
 
 
 def _steps(path: Raw, conditions: Conditions) -> list[TomlValue]:
-    """Put together what changes over time: at every change, the rate, round-trip time and loss from then on."""
+    """Merge changes over time: at every change, the rate, round-trip time and loss from then on."""
     times = {0}
     for condition in conditions:
         if condition.kind in IN_STEPS:

@@ -1,8 +1,8 @@
-"""Failures that a fuzzer looks for: a measure beyond a bound, over the whole experiment or for some time.
+"""Failures that a fuzzer searches for: a measure beyond a bound, over the whole experiment or for some time.
 
-A failure is written like a constraint, and may end with times: `utilisation <= 20% for 5s after 2s`. Then it is enough
-that the measure is beyond the bound in one window of that length; windows begin every half of it. What is before the
-second time does not count.
+A failure is written like a constraint, and may end with times: `utilisation <= 20% for 5s after 2s`. Then the measure
+must be beyond the bound in one window of that length; windows start at every half of it. The time before the second one
+does not count.
 """
 
 import re
@@ -27,21 +27,21 @@ NANOS = 10**9
 
 @dataclass(frozen=True)
 class Failure:
-    """What counts as a failure."""
+    """Definition of a failure."""
 
     name: str
     bound: Constraint
     """The state that is a failure."""
     window_s: float | None
-    """How long it has to last; None: to the end."""
+    """Minimum duration; None: to the end."""
     after_s: float = 0.0
-    """What is before does not count."""
+    """Earlier times do not count."""
 
     @classmethod
     def parse(cls, name: str, text: str, flows: Sequence[str]) -> "Failure":
         """Read `measure(flow) <op> number`, perhaps with `for TIME`, `after TIME`, or both.
 
-        Raises `TermError` if it is anything else.
+        Raises `TermError` for any other form.
 
         >>> found = Failure.parse("stall", "utilisation <= 20% for 5s after 1s", [])
         >>> found.bound.bound, found.window_s, found.after_s

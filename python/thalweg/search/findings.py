@@ -1,4 +1,4 @@
-"""What a fuzzer found: conditions under which something fails, in a sentence and as a scenario."""
+"""Findings of a fuzzer: conditions under which a failure occurs, as a sentence and as a scenario."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,7 +16,7 @@ NANOS = 10**9
 
 @dataclass(frozen=True)
 class Confirmed:
-    """What another engine says of a finding."""
+    """Result of another engine for a finding."""
 
     engine: str
     repetitions: int
@@ -25,11 +25,11 @@ class Confirmed:
     value: float | None
     """Mean of the measure there."""
     why_not: str = ""
-    """Why it could not run there."""
+    """Reason why it could not run there."""
 
     @property
     def text(self) -> str:
-        """The verdict in words."""
+        """The verdict as text."""
         if self.why_not:
             return f"cannot run on {self.engine}: {self.why_not}"
         if not self.failing:
@@ -40,7 +40,7 @@ class Confirmed:
 
 @dataclass(frozen=True)
 class Finding:
-    """A failure, and the least that makes it happen."""
+    """A failure, and the minimal conditions that cause it."""
 
     failure: Failure
     conditions: Conditions
@@ -54,12 +54,12 @@ class Finding:
 
     @property
     def kinds(self) -> frozenset[str]:
-        """What tells kinds of findings apart."""
+        """Kinds of its elements, which distinguish findings."""
         return frozenset(condition.kind for condition in self.conditions)
 
 
 def sentence(document: Document, finding: Finding) -> str:
-    """Say in one sentence what happens, and when."""
+    """Describe the failure and its conditions in one sentence."""
     failure, term = finding.failure, finding.failure.bound.term
     mean = sum(finding.values) / len(finding.values)
     duration = f" for {failure.window_s:g} s" if failure.window_s else ""

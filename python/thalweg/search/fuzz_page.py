@@ -1,4 +1,4 @@
-"""What a fuzzer found, as a page: each finding over time, beside the scenario without its conditions."""
+"""Page of a fuzzer's findings: each finding over time, beside the scenario without its conditions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,7 +23,7 @@ from thalweg.search.measuring import raise_failed
 from thalweg.search.planning import digest
 
 DRAWN = ("rate", "cwnd", "queue")
-"""What is drawn over time."""
+"""Quantities that are drawn over time."""
 
 SAMPLES = 400
 """Samples that a curve has at least."""
@@ -39,10 +39,10 @@ METHOD = (
 
 
 def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], file: Path, command: str) -> None:
-    """Run what is drawn, and write the page; `names` are those of the findings' scenarios.
+    """Run the drawn experiments, and write the page; `names` are those of the findings' scenarios.
 
     Raises:
-        Interrupted: The user asked to stop.
+        Interrupted: The user requested a stop.
         ThalwegError: The engine cannot run, or the page cannot be written.
     """
     page = as_page(fuzzing, findings, names, command)
@@ -50,7 +50,7 @@ def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], f
 
 
 def as_page(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], command: str) -> SearchPage:
-    """Put together what the page shows."""
+    """Collect the content of the page."""
     document = fuzzing.fuzz.document
     return SearchPage(
         name=str(document.raw["name"]),

@@ -1,4 +1,4 @@
-"""Looks for conditions under which a failure happens, one failure after another, and shrinks what it finds."""
+"""Searches for conditions that cause each failure in turn, and shrinks the findings."""
 
 import json
 import shutil
@@ -25,7 +25,7 @@ MAX_SHRUNK = 3
 """Candidates of each failure that are shrunk: of different kinds, the simplest first."""
 
 JOURNAL = "shrinking.jsonl"
-"""What shrinking has tried, so that it goes on where it was interrupted."""
+"""Journal of shrinking, so that it can be resumed."""
 
 Scores = Sequence[tuple[float, float]]
 """By repetition: the score and the measure's value. Empty: not every repetition has a value."""
@@ -47,10 +47,10 @@ class Fuzzing:
     """By failure, the candidates that could not be run or measured."""
 
     def run(self) -> list[Finding]:
-        """Look for every failure.
+        """Search for every failure.
 
         Raises:
-            Interrupted: The user asked to stop; the same call goes on.
+            Interrupted: The user requested a stop; the same call resumes.
             ThalwegError: The engine cannot run, or something cannot be written.
         """
         return [finding for failure in self.fuzz.failures for finding in self._search(failure)]
@@ -160,7 +160,7 @@ class _Tries:
         """Conditions that were tried, in this process or before."""
 
     def scores(self, conditions: Conditions) -> Scores:
-        """Return the scores under conditions; none where they cannot be run."""
+        """Return the scores under conditions; none if they cannot be run."""
         self._read()
         key = digest(json.dumps([[condition.kind, sorted(condition.values.items())] for condition in conditions]))
         self.count += 1
@@ -179,7 +179,7 @@ class _Tries:
         return self._known[key]
 
     def _read(self) -> None:
-        """Read what was tried before; a line that was cut off is tried again."""
+        """Read earlier attempts; an incomplete line is run again."""
         file = self._folder / JOURNAL
         if self._known or not file.exists():
             return

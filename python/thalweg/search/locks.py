@@ -1,4 +1,4 @@
-"""Locks between processes: the system releases them when a process ends, however it ends."""
+"""Locks between processes: the system releases them when a process ends for any reason."""
 
 import fcntl
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import IO
 
 @contextmanager
 def exclusive(file: Path) -> Iterator[None]:
-    """Keep all other processes out that ask for the same file; it is made where it is missing."""
+    """Exclude all other processes that use the same file; it is created if missing."""
     with _opened(file) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

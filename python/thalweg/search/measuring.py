@@ -1,4 +1,4 @@
-"""What a candidate's experiments come to: a value of each objective and constraint for every repetition."""
+"""Results of a candidate's experiments: a value of each objective and constraint for every repetition."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from thalweg.search.planning import digest, points, single_flow_plan
 from thalweg.search.terms import Constraint, Objective
 
 ALONE_MEASURE = "goodput"
-"""What harm compares: goodput beside the others, and alone."""
+"""Measure of harm: goodput beside the others, and alone."""
 
 At = tuple[int, int]
 """A point and a repetition."""
@@ -28,23 +28,23 @@ Values = Mapping[Term, Mapping[At, float]]
 
 
 class Interrupted(Exception):
-    """The engine was asked to stop: what is finished is kept."""
+    """The engine was signalled: finished experiments are kept."""
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Runs plans on an engine, and reads what comes out."""
+    """Runs plans on an engine, and reads the results."""
 
     binary: Path
     folder: Path
-    """Where run directories of flows alone are kept."""
+    """Folder of run directories of single flows."""
     threads: int | None = None
     command: Sequence[str] = ()
     listener: Callable[[EngineEvent], None] = field(default=lambda event: None)
     executor: str = executors.DEFAULT
-    """Where experiments run."""
+    """Executor of experiments."""
     _alone_known: dict[tuple[Path, int | None], Mapping[At, float]] = field(default_factory=dict)
-    """Values of flows alone that were read already."""
+    """Cached values of single flows."""
 
     def run(self, plan: Plan, directory: Path, repetitions: int | None = None) -> Outcome:
         """Run the first repetitions of every point that are not there yet; None: all.
@@ -80,7 +80,7 @@ class Lab:
         return values
 
     def _solo(self, plan: Plan, term: Term, repetitions: int | None) -> Mapping[At, float]:
-        """Run the flow of a term alone; candidates that leave the flow and its path as they are share that run."""
+        """Run the flow of a term alone; candidates that do not change the flow and its path share that run."""
         solo_plan = single_flow_plan(plan, str(term.flow)).model_copy(update={"scenario_toml": ""})
         directory = self.folder / f"{term.flow}-{digest(solo_plan.model_dump_json())}"
         if (directory, repetitions) not in self._alone_known:

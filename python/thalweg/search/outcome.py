@@ -1,4 +1,4 @@
-"""What a search found, as a document, as a table of all candidates, and in words."""
+"""Results of a search, as a document, as a table of all candidates, and as text."""
 
 import io
 import json
@@ -29,7 +29,7 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Outcome:
-    """Everything that a search found."""
+    """All results of a search."""
 
     planner: Planner
     default: Candidate
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def cautions(self) -> list[str]:
-        """What a reader should know before believing the numbers."""
+        """Cautions for the reader."""
         cautions = []
         if self.default.failed:
             cautions.append(f"the default has no values: {self.default.failed}")
@@ -127,7 +127,7 @@ def frame(outcome: Outcome) -> pl.DataFrame:
 
 
 def as_json(outcome: Outcome) -> dict[str, object]:
-    """Return what `--json` prints, and the run directory keeps."""
+    """Return the document that `--json` prints, and the run directory stores."""
     search = outcome.search
     return {
         "format": FORMAT,

@@ -18,7 +18,7 @@ from thalweg.search.terms import Constraint, Objective
 from thalweg.search.verifying import ALL_POINTS
 
 BEST, OTHER, INFEASIBLE, DEFAULT = "best", "other candidates", "breaks a constraint", "default"
-"""What candidates are called in figures, the most important first."""
+"""Names of candidates in figures, the most important first."""
 
 METHOD = (
     "Every repetition is one value of an objective: that of its points, reduced as named. Intervals are 95 % confidence"
@@ -29,14 +29,14 @@ METHOD = (
 NUMBER_UNITS: dict[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio"}
 
 ORDER = pl.Enum([OTHER, INFEASIBLE, BEST, DEFAULT])
-"""In which order they are drawn: the last ones lie on top."""
+"""Drawing order: the last ones are on top."""
 
 BELOW, ABOVE = -0.07, 1.07
-"""Where the ends of an axis are written, whose values lie between 0 and 1."""
+"""Positions of the labels at the ends of an axis, whose values are between 0 and 1."""
 
 
 def write(outcome: Outcome, file: Path, command: str) -> None:
-    """Write the page; `command` is what makes it again.
+    """Write the page; `command` repeats it.
 
     Raises `ThalwegError` if it cannot be written.
     """
@@ -44,7 +44,7 @@ def write(outcome: Outcome, file: Path, command: str) -> None:
 
 
 def as_page(outcome: Outcome, command: str) -> SearchPage:
-    """Put together what the page of a search shows."""
+    """Collect the content of the page of a search."""
     search = outcome.search
     return SearchPage(
         name=str(search.document.raw["name"]),

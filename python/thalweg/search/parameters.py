@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 Kind = Literal["number", "whole", "choice", "rate", "size", "time", "rtt", "bdp", "packets", "arrivals"]
-"""What a parameter's values are: a plain number, one of a list, or a quantity."""
+"""Kind of a parameter's values: a plain number, one of a list, or a quantity."""
 
 WHOLE: tuple[Kind, ...] = ("whole", "packets")
 """Kinds whose values are whole numbers."""
@@ -34,7 +34,7 @@ DIGITS = 4
 
 
 EVERY_FLOW = "flow.*."
-"""How the address of a parameter begins that all flows share."""
+"""Prefix of the address of a parameter that all flows share."""
 
 
 def expanded(address: str, flows: Iterable[str]) -> list[str]:
@@ -64,7 +64,7 @@ class Parameter:
     """The values of a choice."""
 
     def distribution(self) -> "BaseDistribution":
-        """Return what Optuna samples from."""
+        """Return the distribution from which Optuna samples."""
         from optuna import distributions
 
         if self.kind == "choice":
@@ -104,7 +104,7 @@ class Parameter:
 
     @property
     def span(self) -> str:
-        """The values in words, for people."""
+        """The values as text."""
         if self.kind == "choice":
             return ", ".join(_shown(value) for value in self.choices)
         low, high = map(_shown, self.ends)
@@ -114,7 +114,7 @@ class Parameter:
 def ranged(address: str, ends: Sequence[Value], *, is_log: bool, is_whole: bool = False) -> Parameter:
     """Read the two ends of a range: numbers, or quantities of one kind.
 
-    Raises `TermError` if they are anything else.
+    Raises `TermError` for any other form.
     """
     expected = "two numbers, or two quantities of one kind, the smaller one first"
     if len(ends) != 2:

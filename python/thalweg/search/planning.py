@@ -1,7 +1,7 @@
-"""From a candidate to its plans: the points that the search sees, and those that are held out.
+"""The plans of a candidate: the points that the search uses, and held-out ones.
 
 A candidate is the scenario with its parameters set. Parameters are not keys of the sweep, so every candidate has the
-same seeds at the same point and repetition: what differs between two candidates is not their luck.
+same seeds at the same point and repetition: differences between two candidates are not due to seeds.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class Planner:
     def plan(self, settings: Settings, side: Side) -> Plan:
         """Plan a candidate's experiments at the points of a side; without settings, those of the scenario as written.
 
-        Where nothing is held out, the held-out points are those of the search with other seeds.
+        If nothing is held out, the held-out points are those of the search with other seeds.
 
         Raises `ThalwegErrors` if the scenario has mistakes with these settings, or the engine does not honour them.
         """
@@ -67,7 +67,7 @@ class Planner:
 
     @property
     def next_seed(self) -> int:
-        """The seed of points that stand for held-out ones."""
+        """The seed of points that replace held-out ones."""
         return self.seed + 1 if self.seed < 2**53 - 1 else 0
 
     @property
@@ -83,7 +83,7 @@ class Planner:
 
 
 def single_flow_plan(full_plan: Plan, flow: str) -> Plan:
-    """Plan the same experiments without all other flows: what the flow gets alone."""
+    """Plan the same experiments without all other flows: the flow alone."""
     experiments = [
         experiment.model_copy(
             update={"flows": [planned_flow for planned_flow in experiment.flows if planned_flow.name == flow]}
@@ -117,9 +117,9 @@ def fingerprint(planner: Planner) -> str:
 
 
 def claim_directory(directory: Path, name: str) -> None:
-    """Make the directory of a search, or check that it is that of this one, by its fingerprint.
+    """Create the directory of a search, or check that it belongs to this one, by its fingerprint.
 
-    Raises `ThalwegError` if it cannot be written, or holds something else.
+    Raises `ThalwegError` if it cannot be written, or belongs to something else.
     """
     mark = directory / "search.id"
     try:

@@ -33,7 +33,7 @@ class Searching:
         """Evaluate the default, and candidates until the budget is used, together with other processes.
 
         Raises:
-            Interrupted: The user asked to stop; what is finished is kept.
+            Interrupted: The user requested a stop; finished experiments are kept.
             ThalwegError: The engine cannot run, or something cannot be written.
         """
         with self.store.exclusive():

@@ -1,4 +1,4 @@
-"""The least that still fails: elements are removed one by one, then numbers are made milder and rounder."""
+"""Minimal failing conditions: elements are removed one by one, then numbers are made milder and rounder."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,15 +15,15 @@ MILDER_WHEN_LESS = {
     ("jitter", "up_to"),
     ("cross", "size"),
 }
-"""Values that are halved as long as the failure stays."""
+"""Values that are halved as long as the failure persists."""
 
 MAX_HALVINGS = 5
 
 
 def shrink(conditions: Conditions, fails: Callable[[Conditions], bool]) -> list[Element]:
-    """Return conditions that fail, and of which no single element can be left out.
+    """Return failing conditions of which no single element can be removed.
 
-    `conditions` fail; `fails` tries others.
+    `conditions` fail; `fails` runs others.
     """
     minimal = _fewest(list(conditions), fails)
     for number, element in enumerate(minimal):

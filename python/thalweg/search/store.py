@@ -1,10 +1,9 @@
-"""What a search knows, in an SQLite file: it survives interruptions, and several processes share it.
+"""The state of a search, in an SQLite file: it survives interruptions, and several processes share it.
 
-Optuna keeps the candidates as trials and proposes the next one. Proposals depend on the seed, the number of the
-candidate and the candidates before it alone, so that an interrupted search goes on as if it had not been.
+Optuna keeps the candidates as trials and proposes the next one. Proposals depend only on the seed, the number of the
+candidate and the earlier candidates, so that an interrupted search resumes identically.
 
-Locks say who works on what. A process that is killed loses its locks, and another one, or the next, goes on with its
-candidate.
+Locks mark the candidates in progress. A killed process loses its locks, and another process takes over its candidate.
 """
 
 import hashlib
@@ -39,18 +38,18 @@ POPULATION = 24
 """Candidates of a generation of NSGA-II."""
 
 WAIT_S = 60
-"""How long SQLite waits for another process that writes."""
+"""SQLite's timeout for another process that writes."""
 
 POLL_S = 0.5
-"""How often it is checked whether another process has finished its candidate."""
+"""Interval of checks whether another process has finished its candidate."""
 
 CANDIDATE, FOUND, DEFAULT = "candidate", "found", "default"
-"""Attributes of Optuna's trials and study: a candidate's number, what was found of it, and of the default."""
+"""Attributes of Optuna's trials and study: a candidate's number, its results, and those of the default."""
 
 
 @dataclass(frozen=True)
 class Claimed:
-    """A candidate that this process is to evaluate."""
+    """A candidate that this process evaluates."""
 
     number: int
     settings: dict[str, Value]
@@ -63,7 +62,7 @@ class Store:
     """The candidates of a search."""
 
     def __init__(self, folder: Path, search: Search, seed: int) -> None:
-        """Open the store in `folder`, or make it.
+        """Open the store in `folder`, or create it.
 
         Raises `ThalwegError` if it cannot be written or read.
         """
@@ -99,17 +98,17 @@ class Store:
         return RDBStorage(f"sqlite:///{FILE}", engine_kwargs={"creator": connect})
 
     def exclusive(self) -> AbstractContextManager[None]:
-        """Keep all other processes of this search from doing the same."""
+        """Exclude all other processes of this search."""
         return locks.exclusive(self._folder / "lock")
 
     @property
     def default(self) -> Candidate | None:
-        """What was found of the scenario as it is written."""
+        """Results of the scenario as written."""
         document = self._study.user_attrs.get(DEFAULT)
         return _candidate(None, json.loads(document)) if document else None
 
     def keep_default(self, candidate: Candidate) -> None:
-        """Keep what was found of the scenario as it is written."""
+        """Store the results of the scenario as written."""
         with _explained(self._folder):
             self._study.set_user_attr(DEFAULT, _result(candidate))
 
@@ -124,7 +123,7 @@ class Store:
         return sorted(self._known.values(), key=lambda candidate: candidate.number or 0)
 
     def claim(self) -> Claimed | None:
-        """Take a candidate that a killed process has left, or propose the next one; None: the budget is used."""
+        """Take over a candidate of a killed process, or propose the next one; None: the budget is used."""
         with self.exclusive(), _explained(self._folder):
             trials = self._study.get_trials(deepcopy=False)
             for trial in trials:
@@ -169,11 +168,11 @@ class Store:
         return False
 
     def wait(self) -> None:
-        """Wait a moment for another process."""
+        """Wait briefly for another process."""
         time.sleep(POLL_S)
 
     def keep(self, claimed: Claimed, candidate: Candidate) -> None:
-        """Keep what was found of a candidate, and let Optuna learn from it."""
+        """Store the results of a candidate, and report them to Optuna."""
         with _explained(self._folder):
             trial = optuna.Trial(self._study, self._study.get_trials(deepcopy=False)[claimed.trial]._trial_id)
             trial.set_user_attr(FOUND, _result(candidate))
@@ -216,7 +215,7 @@ class Store:
 
 
 MIN_FOR_IMPORTANCE = 8
-"""Of fewer candidates, nothing is said about what matters."""
+"""Minimum number of candidates for importances."""
 
 
 class _Proposals(BaseSampler):
@@ -227,7 +226,7 @@ class _Proposals(BaseSampler):
         self.begin(0)
 
     def begin(self, number: int) -> None:
-        """Begin to propose a candidate."""
+        """Start the proposal of a candidate."""
         self._number = number
         seed = _hashed(self._seed, number)
         with warnings.catch_warnings():
@@ -281,7 +280,7 @@ def _candidate(number: int | None, result: dict[str, Any]) -> Candidate:
 
 @contextmanager
 def _explained(folder: Path) -> Iterator[None]:
-    """Turn an error of the database into one that says what to do."""
+    """Convert an error of the database to one with a remedy."""
     try:
         yield
     except (DBAPIError, sqlite3.DatabaseError, optuna.exceptions.StorageInternalError) as error:

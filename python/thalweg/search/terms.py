@@ -1,7 +1,7 @@
-"""What a search reads off an experiment: a measure of a flow or of the path, and constraints on it.
+"""The quantities of a search: a measure of a flow or of the path, and constraints on it.
 
 A constraint is `measure(flow) <op> number`, or `measure <op> number` for a measure of the path: `harm(theirs) <= 0.1`,
-`rtt_p95(ours) < 60ms`, `utilisation >= 0.8`. Nothing is evaluated but this.
+`rtt_p95(ours) < 60ms`, `utilisation >= 0.8`. Nothing else is evaluated.
 """
 
 import re
@@ -22,7 +22,7 @@ _PERCENTILE = re.compile(r"p([0-9]{1,2})")
 
 @dataclass(frozen=True)
 class Objective:
-    """What a search makes large or small."""
+    """A quantity that a search maximises or minimises."""
 
     term: Term
     is_maximised: bool
@@ -54,13 +54,13 @@ class Constraint:
     sign: Sign
     bound: float
     text: str
-    """As it was written."""
+    """Original text."""
 
     @classmethod
     def parse(cls, text: str, flows: Sequence[str]) -> "Constraint":
         """Read `measure(flow) <op> number`.
 
-        Raises `TermError` if it is anything else.
+        Raises `TermError` for any other form.
 
         >>> Constraint.parse("rtt_p95(ours) <= 60ms", ["ours"]).bound
         0.06

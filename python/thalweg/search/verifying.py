@@ -1,7 +1,7 @@
-"""The best candidates beside the default, at points that the search has not seen.
+"""The best candidates compared with the default, at points that the search has not used.
 
-Each difference has Welch's interval and test, and Holm's correction makes all verdicts of an engine together as sure as
-one: with a probability of 95 %, none of them is a false alarm.
+Each difference has Welch's interval and test, and Holm's correction covers all verdicts of an engine: with a
+probability of 95 %, none of them is a false alarm.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,10 +28,10 @@ MAX_WINNERS = 3
 ALL_POINTS = "all points"
 
 MAX_POINTS = 24
-"""Of more points only what holds over all of them is shown."""
+"""Maximum number of points that are shown individually; above it, only totals are."""
 
 Verdict = Literal["better", "worse", "no difference seen", "too few", "failed"]
-"""`too few`: repetitions to say anything."""
+"""`too few`: too few repetitions for a verdict."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def verify(
     """Run the default and `candidates` at the held-out points on the planner's engine.
 
     Raises:
-        Interrupted: The user asked to stop; the same call goes on.
+        Interrupted: The user requested a stop; the same call resumes.
         ThalwegError: The engine cannot run the plan, or something cannot be written.
     """
     search = planner.search

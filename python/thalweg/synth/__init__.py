@@ -1,4 +1,4 @@
-"""Records of a CDN that does not exist, with the truth beside them.
+"""Synthetic records of a CDN, with their truth.
 
     settings = Settings(rows=1_000_000, seed=1, truth="paradox")
     write(make(settings), Path("synthetic"))

@@ -1,4 +1,4 @@
-"""Random numbers: a stream for each purpose and place, so that no file depends on which others were made before it."""
+"""Random numbers: a stream for each purpose and position, so that no file depends on the files made before it."""
 
 from enum import IntEnum
 
@@ -6,11 +6,11 @@ import numpy as np
 
 
 class Purpose(IntEnum):
-    """What a stream is for."""
+    """Purpose of a stream."""
 
     CLIENTS = 0
     HOUR_EFFECTS = 1
-    """How an hour treats a client: the same for all machines of a PoP."""
+    """An hour's effect on a client: the same for all machines of a PoP."""
     CONNECTIONS = 2
 
 

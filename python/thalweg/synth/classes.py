@@ -31,11 +31,11 @@ class PathClass:
     sizes: Mapping[str, float]
     """Sizes of objects, with the share of connections that carry such ones."""
     transfers: int
-    """Most objects that a connection carries: as many as one in the scenario (requests.count) does."""
+    """Maximum number of objects of a connection: that of the scenario (requests.count)."""
     another: float
-    """Chance that one more object follows on the same connection."""
+    """Probability of one more object on the same connection."""
     think_s: float
-    """Mean time until it does."""
+    """Mean time until it follows."""
     asn: int
     """Number of the autonomous system: one for documentation (RFC 5398)."""
     as_name: str
@@ -48,14 +48,14 @@ class PathClass:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each axis has, the arms at the end."""
+        """Number of values of each axis, with the arms last."""
         return *(len(axis) for axis in self.axes), len(ARMS)
 
 
 PAGES = {"30kB": 0.35, "300kB": 0.3, "1MB": 0.2, "3MB": 0.1, "10MB": 0.05}
 """Objects for clients: pages and pictures, segments of video, a few downloads."""
 FILLS = {"1MB": 0.25, "3MB": 0.35, "10MB": 0.3, "30MB": 0.1}
-"""Objects between caches: what had to be fetched is large."""
+"""Objects between caches: cache misses are large."""
 EDGE, FILL = "/system.slice/edge.service", "/system.slice/fill.service"
 
 CLASSES = (
@@ -87,4 +87,4 @@ CLASSES = (
 """Clients of four kinds, and two kinds of the CDN's own traffic."""
 
 TRANSFERS = max(kind.transfers for kind in CLASSES)
-"""Most objects that any connection carries."""
+"""Maximum number of objects of any connection."""

@@ -30,7 +30,7 @@ class Clients:
     rtt: Integers
     loss: Integers
     log_factor: Floats
-    """Logarithm of what scales the client's completion times."""
+    """Logarithm of the scale of the client's completion times."""
     weight: Floats
     """Share of the connections of its PoP."""
     addresses: tuple[str, ...]
@@ -77,7 +77,7 @@ def address(kind: int, number: int) -> str:
 
 
 def networks(kind: int) -> Iterator[tuple[str, str]]:
-    """Return the networks that hold a class's clients, each with its country; one lies within another.
+    """Return the networks of a class's clients, each with its country; one is within another.
 
     >>> list(networks(1))
     [('10.16.0.0/12', 'XA'), ('10.16.0.0/14', 'XB'), ('2001:db8:1000::/36', 'XA')]

@@ -1,4 +1,4 @@
-"""Connections of a file, drawn: who, when, what, with which algorithm, and how long it took."""
+"""Drawn connections of a file: client, time, object, algorithm, and duration."""
 
 from dataclasses import dataclass
 
@@ -10,12 +10,12 @@ from thalweg.synth.pool import AGES_S, Booleans, Floats, Integers, path_rtts_us,
 from thalweg.synth.world import BUSY, LOAD, SLOT_HOURS, Fleet
 
 MEASURED = ("fct_us", "segments", "retransmits", "rtt_min_us", "rtt_mean_us", "rtt_p95_us")
-"""What is taken from the pool by transfer."""
+"""Values that are taken from the pool by transfer."""
 
 AGES_US = np.array(AGES_S) * 1_000_000
 HOUR_US = 3_600_000_000
 INTERIM_US = 60_000_000
-"""How often the agent writes a row about a connection that stays open."""
+"""Interval of the agent's rows about an open connection."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class ConnectionArrays:
     """Number of the client among those of the PoP."""
     arm: Integers
     start_us: Integers
-    """When it was opened, a handshake before its first request: UNIX time, as all moments."""
+    """Time of opening, a handshake before its first request: UNIX time, like all times."""
     closed_us: Integers
     handshake_us: Integers
     transfers: Integers
-    """How many it has; what stands behind them in a row means nothing."""
+    """Number of transfers; later entries in a row are undefined."""
     size_bytes: Integers
     begin_us: Integers
     fct_us: Integers
@@ -40,28 +40,28 @@ class ConnectionArrays:
     rtt_mean_us: Integers
     rtt_p95_us: Integers
     acked_bytes: Floats
-    """By age; not a number: it was not open for as long."""
+    """By age; NaN: it was not open for as long."""
     kind: Integers
     """Number of the class."""
 
     @property
     def interims(self) -> Integers:
-        """How many rows tell of it while it is open."""
+        """Number of rows while it is open."""
         return np.asarray((self.closed_us - self.start_us - 1) // INTERIM_US)
 
     @property
     def rows(self) -> Integers:
-        """How many rows tell of it: of its transfers, of its minutes, and of its end."""
+        """Number of rows: of its transfers, of its minutes, and of its close."""
         return self.transfers + self.interims + 1
 
     def first(self, count: int) -> "ConnectionArrays":
-        """Keep the first ones."""
+        """Keep the first `count` ones."""
         return ConnectionArrays(*(getattr(self, name)[:count] for name in self.__dataclass_fields__))
 
 
 @dataclass(frozen=True)
 class PoolSample:
-    """What connections take from the pools, and from the shares of their classes."""
+    """Values that connections take from the pools, and from the shares of their classes."""
 
     measured: dict[str, Floats]
     """By connection and transfer."""
@@ -70,7 +70,7 @@ class PoolSample:
     handshake_us: Integers
     transfers: Integers
     think_us: Integers
-    """By connection and transfer: how long after it the next request comes."""
+    """By connection and transfer: time until the next request."""
 
 
 def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.random.Generator) -> ConnectionArrays:
@@ -113,7 +113,7 @@ def draw(fleet: Fleet, piece: Piece, count: int, hour_effects: Floats, rng: np.r
 
 
 def _sample_pool(fleet: Fleet, client: Integers, hour: Integers, arm: Integers, rng: np.random.Generator) -> PoolSample:
-    """Draw what connections carry, and take one of the pool for each."""
+    """Draw the objects of connections, and take one of the pool for each."""
     count, kinds = len(client), fleet.clients.kind[client]
     measured = {name: np.zeros((count, TRANSFERS)) for name in MEASURED}
     early_bytes = np.full((count, len(AGES_S)), np.nan)
@@ -151,7 +151,7 @@ def _progress(opened_us: Integers, begin_us: Integers, fct_us: Integers, is_ther
         if number == 0:
             share = np.where(np.isnan(early) | (share >= 1), share, np.minimum(early, 1))
         delivered += share
-    # The pool's curve and the even one need not meet.
+    # The pool's curve and the even one need not be equal there.
     return np.asarray(np.maximum.accumulate(delivered, axis=1))
 
 

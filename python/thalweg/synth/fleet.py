@@ -37,21 +37,21 @@ GROUP_ROWS = 131_072
 """Rows that are drawn and written together, as a row group: some 200 MB while they are made, per thread."""
 
 ROWS_PER_CONNECTION = 2.75
-"""About; if it is more, what was drawn too much is thrown away, and if it is less, there is a second try."""
+"""Estimate; if the actual number is higher, excess rows are discarded, if it is lower, more are drawn."""
 
 MIN_ROWS_PER_CONNECTION = 2
-"""A transfer and the end."""
+"""A transfer and the close."""
 
 Listener = Callable[[int, int], None]
-"""Is told how many files are written, of how many."""
+"""Receives the number of written files, and the total."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was written."""
+    """Result of writing."""
 
     folder: Path
-    """Of the records."""
+    """Folder of the records."""
     files: int
     rows: int
 
@@ -77,9 +77,9 @@ def check_free(out: Path) -> None:
 def write(
     fleet: Fleet, out: Path, *, threads: int | None = None, listener: Listener = lambda done, of: None
 ) -> Written:
-    """Write the records, the truth and the prefixes into the folder `out`, which is made.
+    """Write the records, the truth and the prefixes into the folder `out`, which is created.
 
-    Raises `ThalwegError` if something of that name is there, or it cannot be written; then nothing is left of it.
+    Raises `ThalwegError` if the path exists, or it cannot be written; then nothing is left of it.
     """
     check_free(out)
     planned = pieces(fleet.settings)
@@ -150,7 +150,7 @@ def tables(fleet: Fleet, piece: Piece) -> Iterator[pa.Table]:
 def _fitting(
     fleet: Fleet, piece: Piece, row_count: int, hour_effects: Floats, rng: np.random.Generator
 ) -> tuple[ConnectionArrays, int]:
-    """Draw connections of as many rows as wanted, and say how many rows are left."""
+    """Draw connections for as many rows as wanted, and return the number of remaining rows."""
     for count in (int(row_count / ROWS_PER_CONNECTION) + 1, row_count // MIN_ROWS_PER_CONNECTION + 1):
         connections = draw(fleet, piece, count, hour_effects, rng)
         total = np.cumsum(connections.rows)

@@ -21,7 +21,7 @@ class Piece:
     """A file: the connections that a machine saw open in some hours of a day."""
 
     number: int
-    """Of the file, from 0; its connections are numbered by it."""
+    """Number of the file, from 0, by which its connections are numbered."""
     day: int
     pop: int
     machine: int
@@ -40,7 +40,7 @@ class Piece:
 
     @property
     def midnight_us(self) -> int:
-        """When its day begins: UNIX time."""
+        """Start of its day in UNIX time."""
         return int((FIRST_DAY + timedelta(days=self.day)).timestamp()) * 1_000_000
 
     @property
@@ -55,7 +55,7 @@ class Piece:
 
 
 def pieces(settings: Settings) -> list[Piece]:
-    """List the files, those without a row left out."""
+    """List the files, except those without rows."""
     slots = LOAD.reshape(-1, SLOT_HOURS).sum(axis=1) / LOAD.sum()
     slot_keys = list(product(range(settings.days), range(len(POPS)), range(len(MACHINES)), range(HOURS // SLOT_HOURS)))
     pops = list(POPS.values())

@@ -16,7 +16,7 @@ from thalweg.synth.classes import CLASSES, PathClass
 from thalweg.synth.pool import AGES_S, Floats, Pool, path_rtts_us, sizes_bytes
 
 PAYLOAD_BYTES = 1448
-"""Of a full segment on Ethernet, with time stamps."""
+"""Payload of a full segment on Ethernet, with timestamps."""
 WINDOW_BYTES = 10 * PAYLOAD_BYTES
 """Initial window (RFC 6928)."""
 
@@ -29,14 +29,14 @@ class Spread:
 
     client: float
     hour: float
-    """Of a client in an hour: its connections in that hour have the same, so that they are not independent."""
+    """Spread of a client's hours: all its connections in an hour share the value, so they are dependent."""
     transfer: float
     activity: float = 1.0
-    """Of a client's load; with 1 the busiest tenth has nearly half of the connections."""
+    """Spread of a client's load; with 1 the busiest tenth has nearly half of the connections."""
 
 
 SIMULATED_SPREAD = Spread(client=0.0, hour=0.1, transfer=0.1)
-"""Paths and losses already differ there: this is what servers, and others on the path, add."""
+"""Paths and losses vary already there: this is the additional spread by servers, and by others on the path."""
 WIDE = Spread(client=0.5, hour=0.3, transfer=0.5)
 
 
@@ -55,7 +55,7 @@ class Planted:
 
     @property
     def is_about_arms(self) -> bool:
-        """Whether it says who gets which arm."""
+        """Whether it determines the assignment of arms."""
         return bool(self.shares) or self.is_by_client_hour
 
 
@@ -81,7 +81,8 @@ PLANTED: Mapping[str, Planted] = {
         "Nothing differs; but a client's connections of an hour share their luck and their arm, so that they are far"
         " fewer observations than they seem.",
         is_by_client_hour=True,
-        # A few clients have most of the load: else hardly any hour of a client would have more than one connection.
+        # A few clients have most of the load: otherwise hardly any hour of a client would have more than one
+        # connection.
         spread=Spread(client=0.5, hour=0.8, transfer=0.3, activity=2.5),
     ),
 }
@@ -89,11 +90,13 @@ PLANTED: Mapping[str, Planted] = {
 
 
 CONNECTIONS = 20
-"""Of each cell: they round the number of retransmissions differently, so that its share does not depend on the size."""
+"""Connections of each cell: they round the number of retransmissions differently, so that its share does not depend on
+the size.
+"""
 
 
 def planted_pool(kind: PathClass, ratio: float) -> Pool:
-    """Make the connections of a class, whose objects all take the same time in a cell."""
+    """Make the connections of a class; all its objects take the same time in a cell."""
     rate, rtt, loss, size, arm, rounding = np.meshgrid(
         np.array([quantities.rate(text) for text in kind.rates], dtype=np.float64),
         path_rtts_us(kind),

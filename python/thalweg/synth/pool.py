@@ -24,7 +24,7 @@ AXES = ("path.rate", "path.rtt", "path.loss", "flow.object.requests.size", "flow
 """Keys that the scenarios sweep, in the order of a cell's number."""
 
 AGES_S = (1, 3, 10, 30)
-"""Ages of a connection at which records say what was acknowledged."""
+"""Ages of a connection at which records have the acknowledged bytes."""
 
 CONNECTION = ["experiment", "repetition", "connection"]
 
@@ -36,7 +36,7 @@ class Pool:
     shape: tuple[int, ...]
     """Number of values on each axis: rate, RTT, loss, size, arm."""
     fct_us: Floats
-    """By cell, connection and transfer, as all but the last: from the request on, the handshake not counted."""
+    """By cell, connection and transfer, like all but the last: from the request on, without the handshake."""
     segments: Integers
     retransmits: Integers
     rtt_min_us: Floats
@@ -81,7 +81,7 @@ def pool_of(run: Run, kind: PathClass) -> Pool:
     # A record's completion time begins with the first byte queued; of a connection's first object the simulator's
     # begins with the SYN, one round trip before.
     handshake_us = np.where(flows["transfer"].to_numpy() == 0, rtt_us, 0)
-    # An object whose every segment was sent again has no sample of its own: it is given the empty path's.
+    # An object whose every segment was retransmitted has no sample: it gets the RTT of the empty path.
     rtts = (flows[name].to_numpy() for name in ("rtt_min_us", "rtt_mean_us", "rtt_p95_us"))
     rtt_min_us, rtt_mean_us, rtt_p95_us = (np.where(np.isnan(rtt), rtt_us, rtt).reshape(dense) for rtt in rtts)
     return Pool(

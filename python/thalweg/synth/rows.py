@@ -22,7 +22,7 @@ TRANSFER, INTERIM, CLOSE = range(len(KINDS))
 
 CGROUPS = sorted({kind.cgroup for kind in CLASSES})
 CGROUP_OF = np.array([CGROUPS.index(kind.cgroup) for kind in CLASSES])
-"""Number of the word, by the number of the class. A word is there once: else Parquet writes one or the other."""
+"""Number of the word, by the number of the class. Words are unique: otherwise Parquet writes one or the other."""
 
 NETNS = 4_026_531_840
 """Inode of a machine's own network namespace: the first one that Linux numbers."""
@@ -81,7 +81,7 @@ def schema() -> pa.Schema:
 
 
 def _shared(fleet: Fleet, piece: Piece, connections: ConnectionArrays) -> dict[str, Array]:
-    """Return what all rows of a connection have."""
+    """Return the common values of all rows of a connection."""
     count = len(connections.arm)
     version = fleet.clients.ip_version[fleet.local[piece.pop].numbers[connections.local]]
     zeros = np.zeros(count, dtype=np.int32)
@@ -116,7 +116,7 @@ def _transfers(connections: ConnectionArrays, shared: Block, ids: Integers) -> B
 
 
 def _interims(connections: ConnectionArrays, shared: Block, ids: Integers) -> Block:
-    """Tell, every minute that a connection is open, what its objects so far came to."""
+    """Make a row for every minute that a connection is open, with the totals so far."""
     connection = np.repeat(np.arange(len(connections.arm)), connections.interims)
     minute = (
         np.arange(len(connection))
@@ -165,7 +165,7 @@ def _empty(fleet: Fleet, piece: Piece, shared: Block, number: int, count: int) -
 
 
 def _is_present(connections: ConnectionArrays) -> Booleans:
-    """Return which places of the arrays by transfer hold one."""
+    """Return which entries of the arrays by transfer are used."""
     return np.asarray(np.arange(connections.fct_us.shape[1]) < connections.transfers[:, None])
 
 
@@ -193,7 +193,7 @@ def _summed(connections: ConnectionArrays, connection: Integers, is_done: Boolea
 
 
 def _with_derived(measured: Block) -> dict[str, Array]:
-    """Add what follows from the bytes, the segments and the time."""
+    """Add values derived from the bytes, the segments and the time."""
     again_bytes = measured["retransmits"] * PAYLOAD_BYTES
     with np.errstate(divide="ignore", invalid="ignore"):
         busy_goodput_bps = np.where(

@@ -20,14 +20,14 @@ FIRST_DAY = datetime(2026, 1, 5, tzinfo=UTC)
 """Always the same, so that the same command writes the same bytes; a Monday."""
 
 SIZE_LIMIT_BYTES = 3_000_000
-"""Smaller objects are told by their completion time, others by their throughput, as Shah (2019) does."""
+"""Size below which objects have a completion time, and above which a throughput, as in Shah (2019)."""
 
 MAX_DAYS = 366
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is to be made."""
+    """Settings of synthetic records."""
 
     rows: int = 1_000_000
     seed: int = 1
@@ -37,7 +37,7 @@ class Settings:
 
     @property
     def activation(self) -> datetime | None:
-        """When the treatment begins, at midnight of the middle day; None: the design has no such moment."""
+        """Start of the treatment, at midnight of the middle day; None: the design has no such moment."""
         return FIRST_DAY + timedelta(days=self.activation_day) if self.design == BEFORE_AFTER else None
 
     @property
@@ -49,7 +49,7 @@ class Settings:
 def check(settings: Settings) -> None:
     """Check that such records can be made.
 
-    Raises `ThalwegError` if there is no such truth or design, or the two do not go together.
+    Raises `ThalwegError` if there is no such truth or design, or the two cannot be combined.
     """
     _one_of("--truth", settings.truth, TRUTHS)
     _one_of("--design", settings.design, DESIGNS)

@@ -13,10 +13,10 @@ from thalweg.synth.classes import CLASSES, PathClass
 from thalweg.synth.pool import Pool, pool_of
 
 FOLDER = "cdn"
-"""Of the scenarios, among those that come with thalweg."""
+"""Folder of the scenarios, among the bundled ones."""
 
 QUICK = {"repetitions": 1, "flow.object.repeat.count": 2}
-"""What a quick set lays over them: a third of the connections."""
+"""Overrides of a quick set: a third of the connections."""
 
 Runner = Callable[[PathClass, Plan, Path, Path], Outcome]
 """Runs the plan of a class in a folder, with a binary."""
@@ -31,7 +31,7 @@ def simulate(runs: Path, *, quick: bool, runner: Runner = silently) -> dict[str,
     """Run the scenario of each class into a folder below `runs`, and take its connections.
 
     Raises `ThalwegError` if the simulator cannot run or an experiment fails, `KeyboardInterrupt` if it was interrupted;
-    the same call goes on from there.
+    the same call resumes.
     """
     capabilities = engine.capabilities()
     simulator = engine.choose(engine.DEFAULT, capabilities)

@@ -1,8 +1,8 @@
-"""The truth behind the records: what the two algorithms really differ by, class by class.
+"""The truth behind the records: the true differences of the two algorithms, by class.
 
 It is not estimated from the rows but computed from what they are drawn from: every client, every hour, every size and
-every connection of the pool, each with its chance, and the lognormal factors as what they are. Both arms have the same
-chances: it is what would differ if one and the same connections had the one algorithm or the other.
+every connection of the pool, each with its probability, and the exact lognormal factors. Both arms have the same
+probabilities: the result is the difference if the same connections had one algorithm or the other.
 """
 
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ class Mixture:
 
     @property
     def weight(self) -> float:
-        """Of all together."""
+        """Total weight."""
         return float(self.weights.sum())
 
     @property
@@ -71,7 +71,7 @@ class Mixture:
 
 
 def truth(fleet: Fleet) -> dict[str, JsonValue]:
-    """Return what is true of the records, as truth.json has it."""
+    """Return the content of truth.json."""
     settings = fleet.settings
     mixtures = {kind.name: {m: _mixtures(fleet, number, m) for m in METRICS} for number, kind in enumerate(CLASSES)}
     segments: list[JsonValue] = [
@@ -116,7 +116,7 @@ def _ratios(arms: tuple[Mixture, Mixture]) -> dict[str, JsonValue]:
 def _mixed(
     fleet: Fleet, mixtures: dict[str, dict[str, tuple[Mixture, Mixture]]], metric: str
 ) -> tuple[tuple[Mixture, Mixture], tuple[Mixture, Mixture]]:
-    """Mix all classes: as they are, and as who got which algorithm makes them look."""
+    """Mix all classes: by their true shares, and by the assignment of algorithms."""
     real: list[Mixture] = []
     apparent: list[Mixture] = []
     for arm in range(len(ARMS)):
@@ -167,7 +167,7 @@ def _parts(fleet: Fleet, number: int, arm: int, metric: str) -> Iterator[tuple[F
 
 
 def _distinct(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Take equal values together."""
+    """Merge equal values."""
     distinct, index = np.unique(values, return_inverse=True)
     return distinct, np.bincount(index.ravel(), weights=weights).astype(np.float64)
 

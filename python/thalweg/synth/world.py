@@ -1,4 +1,6 @@
-"""What is behind the records: clients, what their connections are drawn from, and who gets which algorithm when."""
+"""The model behind the records: clients, the distributions of their connections, and the assignment of algorithms over
+time.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,18 +38,18 @@ class Local:
 
 @dataclass(frozen=True)
 class Fleet:
-    """What is behind the records."""
+    """The model behind the records."""
 
     settings: Settings
     clients: Clients
     pools: tuple[Pool, ...]
     """By the number of the class."""
     planted: Planted
-    """With a simulated truth: what it does not decide."""
+    """With a simulated truth: the remaining parameters."""
 
     @cached_property
     def shares(self) -> Floats:
-        """Share of connections that get the treatment, by class, where chance decides."""
+        """Probability of the treatment, by class, where the assignment is random."""
         return np.array([self.planted.shares.get(kind.name, 0.5) for kind in CLASSES])
 
     @cached_property
@@ -69,13 +71,13 @@ class Fleet:
     def arms(
         self, kind: Integers, hour_effects: Floats, day: int, hour: Integers, rng: np.random.Generator
     ) -> Integers:
-        """Return which connections get the treatment (1) and which do not (0)."""
+        """Return whether each connection gets the treatment (1) or not (0)."""
         draws = rng.random(len(kind))
         is_treated: Booleans
         if self.settings.design == BEFORE_AFTER:
             is_treated = np.full(len(kind), day >= self.settings.activation_day)
         elif self.settings.design == SWITCHBACK:
-            # With the day in it, so that the same hour of the day is now the one and now the other.
+            # The day is included, so that the same hour of the day alternates.
             is_treated = (hour + day) % 2 == 1
         elif self.planted.is_by_client_hour:
             is_treated = _coin(hour_effects)
@@ -85,7 +87,7 @@ class Fleet:
 
 
 def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> Fleet:
-    """Draw the clients; `pools` are what the simulator gave, which a planted truth does not need."""
+    """Draw the clients; `pools` come from the simulator, and a planted truth does not need them."""
     truth = PLANTED.get(settings.truth, Planted("", spread=SIMULATED_SPREAD))
     if pools is None:
         pools = {kind.name: planted_pool(kind, truth.ratios.get(kind.name, 1.0)) for kind in CLASSES}
@@ -94,5 +96,5 @@ def make(settings: Settings, pools: Mapping[str, Pool] | None = None) -> Fleet:
 
 
 def _coin(hour_effects: Floats) -> Booleans:
-    """Toss a coin for a client's hour: digits of its luck far behind the point, which say nothing of its size."""
+    """Toss a coin for a client's hour, from low-order digits of its effect, which are independent of its size."""
     return np.asarray(np.floor(hour_effects * 1e6).astype(np.int64) % 2 == 1)

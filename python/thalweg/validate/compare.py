@@ -1,4 +1,6 @@
-"""Cells of the grid: what both engines measured for each flow at each point, and why something is not compared."""
+"""Cells of the grid: measurements of both engines for each flow at each point, and reasons why something is not
+compared.
+"""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,7 +17,7 @@ from thalweg.validate.part import EngineSide, GridPart
 State = Literal["compared", "lacking", "failed", "untrustworthy", "not run"]
 
 PointKind = Literal["solo", "pair", "many", "transfers"]
-"""What runs at a point: a flow without a size alone, two of them, more of them, or also flows with a size."""
+"""Flows at a point: one flow without a size alone, two of them, more of them, or also flows with a size."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class ComparedMeasure:
     second: float | None
     error: float | None
     noise: float | None = None
-    """How far both may differ by chance, in the unit of the measure; None: unknown without repetitions."""
+    """Maximum random difference of both, in the unit of the measure; None: unknown without repetitions."""
 
     @property
     def within_noise(self) -> bool:
@@ -38,11 +40,11 @@ class ComparedMeasure:
 
 @dataclass(frozen=True)
 class GridCell:
-    """A flow at a point of a scenario, or what all flows there do together."""
+    """A flow at a point of a scenario, or all flows there together."""
 
     scenario: str
     point: Assignment
-    """What the sweep sets there."""
+    """Sweep values there."""
     flow: str | None
     """None: the path, with all flows."""
     cc: str | None
@@ -50,7 +52,7 @@ class GridCell:
     state: State
     measures: dict[str, ComparedMeasure] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    """Why it is not compared, or not with all its repetitions."""
+    """Reasons why it is not compared, or not with all its repetitions."""
 
 
 def compare(part: GridPart) -> list[GridCell]:
@@ -73,7 +75,7 @@ def compare(part: GridPart) -> list[GridCell]:
 
 
 def kind_of(point: Experiment) -> PointKind:
-    """Return what runs at a point."""
+    """Return the kind of a point."""
     if not all(isinstance(flow.load, LoadUnlimited) for flow in point.flows):
         return "transfers"
     if point.background or not all(isinstance(flow.repeat, RepeatOnce) for flow in point.flows):
@@ -83,7 +85,7 @@ def kind_of(point: Experiment) -> PointKind:
 
 
 def _measure_names(flow: Flow, *, has_share: bool) -> list[str]:
-    """Name what says most of a flow: how fast it is if it never ends, how long it takes if it does."""
+    """Name the main measures of a flow: its rate if it never ends, its duration if it does."""
     is_endless = isinstance(flow.load, LoadUnlimited)
     measure_names = ["goodput" if is_endless else "completion_time", "retransmit_ratio", "rtt_mean"]
     return [*measure_names, "share"] if has_share else measure_names
@@ -105,7 +107,7 @@ def _measures(
 
 
 def _without_value(part: GridPart, flow: str | None, measures: dict[str, ComparedMeasure]) -> list[str]:
-    """Note what only one of the engines has, such as the completion time of a flow that the other cut off."""
+    """Note values that only one of the engines has, such as the completion time of a flow that the other aborted."""
     notes = []
     for name, compared in measures.items():
         values = (compared.first, compared.second)
@@ -129,7 +131,7 @@ def _estimate(side: EngineSide, experiment: int, flow: str | None, measure: str)
 
 
 def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
-    """Return whether a side has trustworthy results at a point, and what is to be noted."""
+    """Return whether a side has trustworthy results at a point, and notes."""
     name = side.engine.name
     if experiment in side.reasons:
         return "lacking", [side.reasons[experiment]]
@@ -154,7 +156,7 @@ def _state(side: EngineSide, experiment: int) -> tuple[State, list[str]]:
 
 
 def _failures(side: EngineSide, experiment: int) -> dict[int, str]:
-    """Return what failed, by repetition: from the run directory if something in it is complete, else as it was told."""
+    """Return failures by repetition: from the run directory if it has complete experiments, else from the events."""
     if side.status:
         return {
             failure.repetition: failure.message for failure in side.status.failures if failure.experiment == experiment

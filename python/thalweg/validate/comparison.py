@@ -26,15 +26,15 @@ class EngineComparison:
     disagreements: Sequence[Disagreement]
     """The largest first."""
     reasons: Sequence[KnownReason]
-    """What is known of these engines."""
+    """Known reasons for differences of these engines."""
     stale: Sequence[KnownReason]
-    """Those that explain nothing any more."""
+    """Those that no longer explain anything."""
 
     @classmethod
     def of(
         cls, grid: Grid, parts: Sequence[GridPart], known_reasons: Sequence[KnownReason] | None = None
     ) -> "EngineComparison":
-        """Compare what was run; reasons come from the file of thalweg unless they are given."""
+        """Compare the runs; reasons come from the file of thalweg unless they are passed."""
         engines = (parts[0].sides[0].engine.name, parts[0].sides[1].engine.name)
         known_reasons = reasons.load(engines) if known_reasons is None else known_reasons
         cells = [cell for part in parts for cell in compare(part)]

@@ -18,14 +18,14 @@ ErrorKind = Literal["relative", "points", "factor"]
 
 @dataclass(frozen=True)
 class Error:
-    """How the error of a measure is taken."""
+    """Definition of the error of a measure."""
 
     measure: str
     """Name as in `thalweg.analysis.MEASURES`."""
     title: str
     kind: ErrorKind
     of: Callable[[float, float], float | None]
-    """From the value and the reference's; None where the reference leaves nothing to compare with."""
+    """From the value and the reference's; None if the reference leaves nothing to compare with."""
 
     def size(self, error: float) -> float:
         """Return how large an error is, whatever its direction."""
@@ -76,7 +76,7 @@ ERRORS: dict[str, Error] = {
 
 @dataclass(frozen=True)
 class Overall:
-    """What the errors of a measure come to over all cells that have one."""
+    """Summary of the errors of a measure over all cells that have one."""
 
     measure: str
     n: int

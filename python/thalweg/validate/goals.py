@@ -1,6 +1,6 @@
 """The goals of agreement of two engines, declared once, and their verdicts.
 
-docs/reference/validation.md tells users why each goal takes the statistic that it takes.
+docs/reference/validation.md explains the choice of each goal's statistic.
 """
 
 import math
@@ -27,12 +27,12 @@ LARGE = {
     "share": 0.07,
     "completion_time": 0.15,
 }
-"""Size from which one error, seen alone, is a disagreement: what the goals below ask of many, where they ask."""
+"""Size from which a single error is a disagreement: the goals' limits for many, where they have one."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """How large the errors of a measure may be."""
+    """Maximum size of the errors of a measure."""
 
     title: str
     measure: str
@@ -57,7 +57,7 @@ GOALS = (
 
 @dataclass(frozen=True)
 class JudgedGoal:
-    """A goal, and what was found."""
+    """A goal, and its result."""
 
     goal: Goal
     n: int
@@ -66,12 +66,12 @@ class JudgedGoal:
     """Errors among them that are within the uncertainty of the repetitions."""
     found: float | None
     p90: float | None
-    """The 90th percentile, whatever the goal's own statistic is."""
+    """The 90th percentile, independent of the goal's statistic."""
     verdict: GoalVerdict
 
 
 def judge(cells: Sequence[GridCell]) -> list[JudgedGoal]:
-    """Say of each goal whether it is met."""
+    """Return for each goal whether it is met."""
     return [_judge(goal, cells) for goal in GOALS]
 
 
@@ -96,7 +96,7 @@ def _judge(goal: Goal, cells: Sequence[GridCell]) -> JudgedGoal:
 
 
 def one_share_per_point(cells: Sequence[GridCell], measure: str) -> list[GridCell]:
-    """Of cells whose shares are compared, keep the first of each point with two: the other one's error mirrors it."""
+    """Of cells with shares, keep the first of each point with two: the other one's error mirrors it."""
     if measure != "share":
         return list(cells)
     kept: dict[tuple[str, str], list[GridCell]] = {}
@@ -107,9 +107,9 @@ def one_share_per_point(cells: Sequence[GridCell], measure: str) -> list[GridCel
 
 
 def _counts(measure: str, compared: ComparedMeasure) -> bool:
-    """Leave out what has no error, and retransmits where both engines have next to none.
+    """Exclude cells without an error, and retransmits if both engines have almost none.
 
-    These are equal by definition, and many of them would hide how large the others are.
+    These are equal by definition, and many of them would hide the size of the others.
     """
     if compared.error is None:
         return False
@@ -120,7 +120,7 @@ def _counts(measure: str, compared: ComparedMeasure) -> bool:
 
 @dataclass(frozen=True)
 class Disagreement:
-    """One error that is large, and not within what repetitions leave uncertain."""
+    """A large error that is not within the uncertainty of the repetitions."""
 
     cell: GridCell
     measure: str

@@ -19,13 +19,13 @@ from thalweg.scenario.text.words import did_you_mean
 from thalweg.scenario.values import table
 
 FOLDER = READY_MADE / "validate"
-"""Folder of the ready-made grid."""
+"""Folder of the bundled grid."""
 
 QUICK_DURATION = "10s"
 """Longest duration of an experiment of a quick comparison."""
 
 FEW = 2
-"""Of more values of a swept key, a quick comparison keeps the first and the last."""
+"""Maximum number of values of a swept key in a quick comparison, which keeps the first and the last."""
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,15 @@ class Grid:
 
 
 def ready_made() -> dict[str, Path]:
-    """Return the ready-made scenarios by name."""
+    """Return the bundled scenarios by name."""
     return {file.stem: file for file in sorted(FOLDER.glob("*.toml"))}
 
 
 def load_grid(names: Sequence[str], *, quick: bool = False, repetitions: int | None = None) -> Grid:
     """Load scenarios by the names of ready-made ones, or as files; all ready-made ones if none is wanted.
 
-    `quick` keeps the ends of each swept range, and runs one repetition of at most `QUICK_DURATION`; `repetitions` has
-    the last word. Raises `ThalwegError` if there is no such scenario, or it has mistakes.
+    `quick` keeps the ends of each swept range, and runs one repetition of at most `QUICK_DURATION`; `repetitions` takes
+    precedence. Raises `ThalwegError` if there is no such scenario, or it has mistakes.
     """
     files = [_file(name) for name in dict.fromkeys(names)] or list(ready_made().values())
     full_documents = [scenario.load(file, _settings(file, quick, repetitions)) for file in files]
@@ -101,7 +101,7 @@ def _points(document: Document) -> int:
 
 
 def _check_names(documents: Sequence[Document]) -> None:
-    """Refuse two scenarios of one name: their cells could not be told apart."""
+    """Reject two scenarios with the same name: their cells could not be distinguished."""
     files: dict[str, Path] = {}
     for document in documents:
         name = str(document.raw["name"])

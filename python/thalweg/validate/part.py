@@ -1,4 +1,4 @@
-"""A scenario of the grid on both engines: what each is to run, and what it cannot.
+"""A scenario of the grid on both engines: the experiments that each is to run, and those that it cannot.
 
 Experiments that an engine cannot run are reported with the reason; the others are compared.
 """
@@ -20,7 +20,7 @@ from thalweg.scenario import Document, overridden, values
 from thalweg.validate.errors import ERRORS
 
 KERNEL = "host.*.kernel="
-"""Begins what an engine honours of generations of Linux."""
+"""Prefix of the honoured generations of Linux."""
 
 
 @dataclass(eq=False)
@@ -31,19 +31,19 @@ class EngineSide:
     plan: Plan | None
     """None: the engine can run nothing of it."""
     reasons: dict[int, str]
-    """Points of the sweep that the engine cannot run, and why."""
+    """Points of the sweep that the engine cannot run, with the reasons."""
     directory: Path | None = None
     """Its run directory, once something was run."""
     outcome: Outcome | None = None
     summary: pl.DataFrame | None = None
-    """A frame as `thalweg.analysis.measuring.summary` gives; None: nothing is complete."""
+    """Result of `thalweg.analysis.measuring.summary`; None: nothing is complete."""
     status: analysis.Status | None = None
     meta: RunFile | None = None
-    """What stands in its run.json, once something is complete."""
+    """Content of its run.json, once something is complete."""
 
     @property
     def real_time_s(self) -> float:
-        """What its experiments take one after another, where that is known."""
+        """Total duration of its experiments, if known."""
         return (real_time_s(self.plan, self.engine) or 0.0) if self.plan else 0.0
 
     def place(self, folder: Path) -> Path:
@@ -52,7 +52,7 @@ class EngineSide:
         return default_directory(self.plan, folder)
 
     def ran(self, directory: Path, outcome: Outcome) -> None:
-        """Take what came out of a run."""
+        """Store the outcome of a run."""
         self.directory, self.outcome = directory, outcome
         try:
             run = open_run(directory)

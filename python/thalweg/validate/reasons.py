@@ -1,7 +1,7 @@
 """Known reasons why engines disagree: entries of a file, joined with the disagreements they explain.
 
 The file is python/thalweg/data/disagreements.toml; the generated page takes its reasons from there, so that making the
-page again does not lose them. An entry that explains nothing any more is stale, and the page says so.
+page again does not lose them. An entry that no longer explains anything is stale, and the page reports it.
 """
 
 import tomllib
@@ -31,13 +31,13 @@ class ReasonEntry(TypedDict):
 
 @dataclass(frozen=True)
 class KnownReason:
-    """Why two engines disagree at some points of a part."""
+    """Reason why two engines disagree at some points of a part."""
 
     engines: tuple[str, ...]
     part: str
     reason: str
     point: Assignment = field(default_factory=dict)
-    """What the sweep sets there; keys that are not given may have any value."""
+    """Sweep values there; unlisted keys may have any value."""
     flow: str | None = None
     measures: tuple[str, ...] = ()
     """Empty: all."""
@@ -53,14 +53,14 @@ class KnownReason:
 
     @property
     def pattern(self) -> str:
-        """What it covers, in a line."""
+        """Its scope, in one line."""
         words = [self.part, *(f"{key}={value}" for key, value in self.point.items())]
         words += [self.flow] if self.flow else []
         return " ".join([*words, *self.measures])
 
 
 def load(engines: tuple[str, str], file: Path = FILE) -> list[KnownReason]:
-    """Read what is known about two engines.
+    """Read the known reasons for two engines.
 
     Raises `ThalwegError` if an entry has an unknown key, or lacks one.
     """
@@ -98,10 +98,9 @@ def explain(disagreement: Disagreement, reasons: Sequence[KnownReason]) -> str |
 def stale(
     reasons: Sequence[KnownReason], disagreements: Sequence[Disagreement], cells: Sequence[GridCell], *, is_whole: bool
 ) -> list[KnownReason]:
-    """Return the entries that explain nothing any more.
+    """Return the entries that no longer explain anything.
 
-    Only what was compared can tell: entries about other parts are not judged, and such as cover no cell only where all
-    of their part was compared.
+    Only compared parts are considered: an entry is stale only if its whole part was compared.
     """
     parts = {cell.scenario for cell in cells}
     compared = [cell for cell in cells if cell.state == "compared"]

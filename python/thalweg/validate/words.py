@@ -1,4 +1,4 @@
-"""How errors and values of a comparison are written, in tables and on the page alike."""
+"""Notation of errors and values of a comparison, in tables and on the page."""
 
 from thalweg import printable
 from thalweg.validate.compare import GridCell
@@ -6,10 +6,10 @@ from thalweg.validate.errors import ERRORS
 from thalweg.validate.goals import JudgedGoal
 
 ALL_FLOWS = "(all)"
-"""Stands for a flow where the whole path is meant."""
+"""Name of the whole path in place of a flow."""
 
 NOISE = "~"
-"""Prefix of an error that is within what repetitions leave uncertain."""
+"""Prefix of an error within the uncertainty of the repetitions."""
 
 
 def error(measure: str, value: float | None) -> str:
@@ -52,7 +52,7 @@ def value(measure: str, number: float | None) -> str:
 
 
 def short(key: str) -> str:
-    """Write a swept key without what all of them begin with.
+    """Write a swept key without its common prefix.
 
     >>> short("path.buffer"), short("flow.solo.cc"), short("host.sender.cpu_share")
     ('buffer', 'solo.cc', 'host.sender.cpu_share')
@@ -78,7 +78,7 @@ def limit(judged: JudgedGoal) -> str:
 
 
 def found(judged: JudgedGoal) -> str:
-    """Write what was found in the place of a goal."""
+    """Write the result of a goal."""
     return "-" if judged.found is None else size(judged.goal.measure, judged.found)
 
 

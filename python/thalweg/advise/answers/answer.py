@@ -20,9 +20,7 @@ NOT_COMPARABLE = "not comparable"
 
 @dataclass(frozen=True)
 class Gain:
-    """What the treatment gains over the control, as a share: of time saved, or of throughput added. Negative: it
-    loses.
-    """
+    """Gain of the treatment over the control, as a share: of time saved, or of throughput added. Negative: a loss."""
 
     value: float
     low: float
@@ -59,7 +57,7 @@ class Comparison:
 
     @property
     def gain(self) -> Gain | None:
-        """What the median gains."""
+        """Gain of the median."""
         effect = self.difference.median if self.difference else None
         return gain(self.metric, effect) if effect else None
 
@@ -69,7 +67,7 @@ class Part:
     """A part of the traffic."""
 
     names: tuple[str, ...]
-    """What it is called in each dimension."""
+    """Its name in each dimension."""
     values: PartValues
     """The same as texts or numbers of classes."""
     comparisons: Mapping[str, Comparison]
@@ -88,7 +86,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Caution:
-    """Something that a reader has to know before he believes the numbers."""
+    """Something that a reader must know before trusting the numbers."""
 
     code: str
     text: str
@@ -102,7 +100,7 @@ class Step:
 
     part: Part
     share: float
-    """Of its connections, at first."""
+    """Initial share of its connections."""
     gain: Gain
     metric: str
     traffic: float
@@ -111,7 +109,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Age:
-    """How the arms differ in one span of a connection's life."""
+    """Difference of the arms in one span of a connection's life."""
 
     title: str
     treatment: Arm
@@ -121,7 +119,7 @@ class Age:
 
 @dataclass(frozen=True)
 class Since:
-    """How the arms differ in one span of time since the activation."""
+    """Difference of the arms in one span of time since the activation."""
 
     title: str
     metric: str
@@ -138,13 +136,13 @@ class Sized:
 
 @dataclass(frozen=True)
 class Answer:
-    """Everything that was found."""
+    """The complete answer."""
 
     question: Question
     dimensions: Sequence[Dimension]
     overall: Part
     parts: Sequence[Part]
-    """Those with enough samples to be judged, the largest first."""
+    """Those with enough samples for a verdict, the largest first."""
     too_small: int
     """Parts with fewer."""
     too_small_n: int
@@ -154,7 +152,7 @@ class Answer:
     sizes: Sequence[Sized]
     ages: Sequence[Age]
     since: Sequence[Since]
-    """By time since the activation; empty: the records are of one day."""
+    """By time since the activation; empty: the records cover one day."""
     over_time: pl.DataFrame
     """Columns start_us, metric, arm, n, median: each step of time."""
     step_us: int
@@ -168,7 +166,7 @@ class Answer:
     other_algorithms: Mapping[str, int]
     """Rows of closed connections and transfers with neither algorithm, by the algorithm."""
     receiver_limited: int
-    """Rows that are left out because their receivers limited them; 0 unless that is asked for."""
+    """Rows that are excluded because their receivers limited them; 0 unless requested."""
     n: int
     """Samples that were compared."""
     first_us: int

@@ -7,7 +7,7 @@ ONE_AT_A_TIME = ("alternating-hours", "one-after-the-other")
 
 
 def headline(answer: Answer) -> str:
-    """Return where the treatment helps, where it hurts, and what is not known."""
+    """Return where the treatment helps, where it hurts, and what is unknown."""
     question = answer.question
     if not answer.dimensions:
         return f"{_capital(answer.overall.verdict)}: {answer.overall.reason}."

@@ -8,7 +8,7 @@ from thalweg.advise.counting.segments import LOSS_EDGES, LOSS_SCALE, RTT_EDGES_U
 from thalweg.records.schema import UNKNOWN_TEXT
 
 NAMED = {"prefix": "prefix", "as": "as", "country": "country"}
-"""Conditions that have another name than a column of the records."""
+"""Conditions whose names differ from columns of the records."""
 
 CANNOT = {
     "size": "an agent does not know at the opening of a connection how much it will carry",

@@ -7,10 +7,10 @@ from thalweg.advise.question import Question
 
 BOLD = 0.5
 CAREFUL = 0.1
-"""Share of a part's connections to begin with; the others stay as they are, so that one can go on comparing."""
+"""Initial share of a part's connections; the others are unchanged, for a continued comparison."""
 
 LARGE = 0.05
-"""From this gain on, at the lower end of its interval, one may begin boldly."""
+"""Gain, at the lower end of its interval, from which on a larger initial share is safe."""
 
 
 def steps(parts: Sequence[Part], n: int, question: Question) -> list[Step]:

@@ -14,26 +14,28 @@ GROUPS = 64
 """Number of groups of clusters. A standard error from 64 groups has a relative error of 9 % (1 / sqrt(2 * 63))."""
 
 UNTOUCHED = "untouched"
-"""What `thalweg-agent tune` writes of a connection that it has left alone."""
+"""Value that `thalweg-agent tune` writes for a connection that it has left alone."""
 
 HOURS_APART = 37
-"""By how many groups the same network's next hour is further: odd, so that 64 hours take all groups."""
+"""Offset in groups between consecutive hours of a network: odd, so that 64 hours cover all groups."""
 
 DAY_HOURS = 24
 
 FOLDS = 8
-"""What is judged has no part in the class of its network: that is taken from the other seven folds of the records."""
+"""An evaluated sample has no part in the class of its network: that is computed from the other seven folds of the
+records.
+"""
 MIN_SLOTS = 2 * FOLDS
-"""Minimum spans of time in all folds together."""
+"""Minimum number of spans in all folds together."""
 
 TURNS = 2**32
-"""More than there are turns until the end of the calendar."""
+"""More than the number of turns until the end of the calendar."""
 UNIT_DIGITS = 7
 """Hexadecimal digits of the hash of a switchback unit: among a thousand units a collision is unlikely."""
 
 
 def began(rows: Table) -> IntegerValue:
-    """Return when a span began; where that is not known, when it ended."""
+    """Return the start of a span; if unknown, its end."""
     return ibis.coalesce(rows.start_us, rows.end_us)
 
 
@@ -52,7 +54,7 @@ def is_receiver_limited(rows: Table) -> BooleanValue:
 
 
 def belongs(rows: Table, question: Question) -> BooleanValue:
-    """Return which rows belong to an arm.
+    """Return whether each row belongs to an arm.
 
     A connection that changed its algorithm has no arm. Nor has one that saw both sides of a switchback, that is beyond
     the calendar, or whose algorithm was set by something that `thalweg-agent tune` leaves alone, because the reason of
@@ -81,8 +83,8 @@ def unit(text: StringValue) -> IntegerValue:
 
 
 def stratum(time_us: IntegerValue, question: Question, unit: IntegerValue | int = 0) -> IntegerValue:
-    """Number the time within which both arms are to be compared, as far as the design lets them meet: the hour; before
-    and after, that of the day. In a switchback it is the turn of a unit.
+    """Number the interval within which both arms are to be compared, as far as the design allows: the hour; for
+    before-after, the hour of the day. In a switchback it is the turn of a unit.
     """
     if question.design.name == "ab":
         return whole(time_us, HOUR_US).cast("int32")

@@ -1,10 +1,10 @@
 """Narrow classes of positive whole numbers, so that distributions are counts, and counts of parts add up to those of
 the whole.
 
-A class is found by whole-number arithmetic alone, so that every engine puts a number into the same one. Between two
+A class is computed with whole-number arithmetic, so that every engine assigns a number to the same one. Between two
 powers of two there are 96 classes: 64 of equal width in the lower half and 32 in the upper one. So no class is wider
-than 1/96 (1.04 %) of its smallest value. 96 equal widths would be as fine, but take a division per value; true
-logarithms would take 67, and differ between engines at the edges.
+than 1/96 (1.04 %) of its smallest value. 96 equal widths would be equally fine, but take a division per value; true
+logarithms would take 67 classes, and differ between engines at the edges.
 """
 
 import math
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 PER_OCTAVE = 96
 LARGEST = 2**40 - 1
-"""Larger values count as this: 12 days in microseconds, 1.1 Tbit/s."""
+"""Larger values are cut to this: 12 days in microseconds, 1.1 Tbit/s."""
 
 
 OCTAVES_OF_E = 1 / math.log(2)
@@ -24,7 +24,7 @@ OCTAVES_OF_E = 1 / math.log(2)
 
 
 def of_column(value: IntegerValue) -> IntegerValue:
-    """Return the class of each number of a column; what is below 1, or empty, counts as 1.
+    """Return the class of each number of a column; values below 1, and empty ones, count as 1.
 
     There is no CASE in it: DuckDB computes parts that occur twice only once, but not within one.
     """
@@ -32,7 +32,7 @@ def of_column(value: IntegerValue) -> IntegerValue:
     # Half a unit away from every power of two: no error of a logarithm is large enough to matter below 2^40.
     octave = ((value.cast("float64") + 0.5).ln() * OCTAVES_OF_E).floor().cast("int32")
     leading = (value * 128) >> octave
-    # From 192 on classes are twice as wide: of both lines the lower one counts.
+    # From 192 on classes are twice as wide: the lower of both lines applies.
     within = ibis.least(leading - 128, (leading - 64) >> ibis.literal(1, type="int32"))
     return octave.cast("int64") * PER_OCTAVE + within
 

@@ -1,4 +1,4 @@
-"""Functions that every engine has by the same name, but Ibis has not, or writes in another way."""
+"""Functions that every engine has under the same name, but Ibis lacks or translates differently."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from ibis.expr.types import IntegerValue, StringValue, Value
 
 def built_in(name: str, takes: type, gives: type) -> Callable[[Value], Value]:
     """Return an engine's function of one column, by its name, the type of the column and that of the result."""
-    # Ibis wants a function for the name of its argument alone; what it would do is the engine's.
+    # Ibis needs a function only for the name of its argument; the engine implements it.
     function: Callable[[Value], Value] = ibis.udf.scalar.builtin(
         lambda value: value, name=name, signature=((takes,), gives)
     )

@@ -15,7 +15,7 @@ from thalweg.advise.counting.arms import CONTROL, TREATMENT, TURNS
 MINUTE_US = 60_000_000
 
 AWAY_US = 1
-"""Added to a round-trip time: the lowest class says that nothing is known."""
+"""Added to a round-trip time: the lowest class means unknown."""
 QUEUED_US = 2
 """Added to a queueing delay, which may be 0: the lowest class means unknown."""
 
@@ -23,16 +23,16 @@ SCALE = 1000
 """Factors that balance strata are whole numbers of thousandths."""
 
 UNEVEN = 0.05
-"""Where the treatment's share varies over time by more than this (standard deviation), strata are balanced."""
+"""Standard deviation of the treatment's share over time above which strata are balanced."""
 
 SURELY = 4.0
-"""Standard deviations by which that has to exceed chance."""
+"""Number of standard deviations by which it must exceed random variation."""
 
 MIXES = ("size", "rtt")
-"""What must not differ between the arms, if they are to be compared."""
+"""Properties that must not differ between comparable arms."""
 
 PART = ("part",)
-"""What a part is told by: its number."""
+"""The key of a part: its number."""
 
 
 def histogram(samples: Table, *, by_part: bool = False) -> Table:
@@ -55,8 +55,8 @@ def strata(samples: Table, *, by_part: bool = False) -> Table:
 
 
 def mix(samples: Table, *, by_part: bool = False) -> Table:
-    """Sum up what tells whether the arms got alike work: numbers of classes, which are logarithms, and their
-    squares. Class 0 is that of round-trip times that are not known, and adds nothing.
+    """Sum up the properties that show whether the arms got similar work: numbers of classes, which are logarithms, and
+    their squares. Class 0 is that of unknown round-trip times, and adds nothing.
     """
     pack = keys.within if by_part else _cell
     sized = samples.filter(samples["size"].notnull())
@@ -123,8 +123,9 @@ def unpacked_keys(counted: pl.DataFrame, names: Mapping[str, int], *, by_part: b
 
 
 def factors(counted: pl.DataFrame, by: tuple[str, ...], *, are_by_network: bool) -> pl.DataFrame | None:
-    """Return a factor for each arm and stratum, by which both arms weigh alike in each stratum of the parts whose arms
-    took turns unevenly; None: there is no such part. `are_by_network`: clusters of a stratum are in several lots.
+    """Return a factor for each arm and stratum, by which both arms have equal weights in each stratum of the parts
+    whose arms alternated unevenly; None: there is no such part. `are_by_network`: clusters of a stratum are in several
+    lots.
 
     The factor is the other arm's share: strata count by n1 n0 / (n1 + n0), which estimates a common effect with the
     least variance (Mantel and Haenszel 1959; overlap weights of Li, Morgan and Zaslavsky 2018). Strata of one arm alone
@@ -161,7 +162,7 @@ def factors_of_units(counted: pl.DataFrame, by: tuple[str, ...]) -> pl.DataFrame
 
 
 def weighted(samples: Table, found: Table, *, by_part: bool = False) -> Table:
-    """Multiply weights by the factors of a metric and arm in a stratum; what has none is left out."""
+    """Multiply weights by the factors of a metric and arm in a stratum; rows without a factor are excluded."""
     alone = found.rename({f"of_{name}": name for name in (*_parts(by_part), "stratum", "key")})
     on = [samples["stratum"] == alone["of_stratum"], keys.metric_and_arm(samples["cell"]) == alone["of_key"]]
     joined = samples.inner_join(alone, [*on, *(samples[name] == alone[f"of_{name}"] for name in _parts(by_part))])
@@ -186,11 +187,11 @@ def _parts(by_part: bool) -> tuple[str, ...]:
 
 
 def _uneven_in_all_lots(lots: pl.DataFrame, parts: list[str]) -> pl.DataFrame:
-    """Return in which parts the treatment's share varies over the strata by more than is negligible, and surely so.
+    """Return the parts in which the treatment's share varies over the strata by a significant and relevant amount.
 
     Connections of a cluster may all have one arm, so that shares vary by chance more than those of coins. But lots
-    share no cluster: what one has too much of the treatment in a stratum says nothing of another, unless it was so for
-    all. So the variance is estimated by the products of pairs of lots, and its own variance by their squares.
+    share no cluster: an excess of the treatment in a stratum of one lot is independent of another lot, unless it
+    affects all. So the variance is estimated by the products of pairs of lots, and its own variance by their squares.
     """
     n = pl.col("treatment_n") + pl.col("control_n")
     share = pl.col("treatment_n").sum() / n.sum()

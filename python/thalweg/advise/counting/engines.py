@@ -1,7 +1,7 @@
 """The engines that aggregate tables: DuckDB inside this process, or a Spark cluster.
 
-Queries are written once, with Ibis; an engine reads files, keeps intermediate tables, and hands over results. Only sums
-and counts of whole numbers leave it, so that every engine gives the same.
+Queries are written once, with Ibis; an engine reads files, keeps intermediate tables, and returns results. Results are
+only sums and counts of whole numbers, so that every engine returns the same.
 """
 
 import re
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 MEMORY = "2.7GB"
-"""What DuckDB may take before it uses the disk: with Python beside it, within 4 GiB."""
+"""DuckDB's memory limit, above which it uses the disk: together with Python below 4 GiB."""
 
 
 SCRATCH = "thalweg-advise-"
-"""Folders of this name hold what does not fit into memory."""
+"""Prefix of folders for data that does not fit into memory."""
 
 
 class QueryFailed(Exception):
@@ -35,7 +35,7 @@ class QueryFailed(Exception):
 
 
 class QueryEngine(Protocol):
-    """What is asked of an engine."""
+    """The interface of engines."""
 
     name: str
 
@@ -46,8 +46,8 @@ class QueryEngine(Protocol):
         """Hand a small table to the engine."""
 
     def view(self, name: str, table: Table) -> Table:
-        """Name a query, so that others can ask for its columns: each is computed once for a row, however often it
-        is used. It is nothing that is kept.
+        """Name a query, so that others can use its columns: each is computed once per row, however often it is used.
+        The result is not stored.
         """
 
     def keep(self, name: str, table: Table) -> Table:
@@ -64,7 +64,7 @@ class QueryEngine(Protocol):
 
 
 INTERRUPTED = re.compile(r"interrupted[!. ]*$|cancelled as part of cancellation of all jobs", re.IGNORECASE)
-"""What DuckDB and Spark say of a query that Ctrl-C has ended."""
+"""Messages of DuckDB and Spark about a query that Ctrl-C has ended."""
 
 TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT"}
 """DuckDB's and Spark's names; a sum is wider in DuckDB than in Ibis' books, and has to be cut to what is written there.
@@ -72,9 +72,9 @@ TYPES = {"int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "B
 
 
 class DuckDb:
-    """DuckDB in this process: tables are in memory, and what does not fit is in a folder that is removed at the end.
+    """DuckDB in this process: tables are in memory, and the rest is in a folder that is removed at the end.
 
-    A table of a database on the disk would be smaller, but to compress it takes as long as all that is counted in it.
+    A table of a database on disk would be smaller, but compressing it takes as long as all counting.
     """
 
     name = "duckdb"
@@ -140,7 +140,7 @@ class DuckDb:
         for file in files:
             with duckdb.connect() as alone:
                 try:
-                    # Texts are checked where they are used, so every column has to be.
+                    # Capacity for the classes of a property, and for unknown values.
                     alone.execute(f"SELECT max(COLUMNS(*)) FROM read_parquet({_quoted(str(file))})").fetchall()
                 except Exception as error:
                     yield file, _reason(error)
@@ -242,7 +242,7 @@ class Spark:
         return frame
 
     def damaged(self, files: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-        """Decode the files, each in a query of its own."""
+        """Decode the files, each in a separate query."""
         for file in files:
             try:
                 self._session.read.parquet(str(file)).selectExpr("max(hash(*))").collect()
@@ -250,7 +250,7 @@ class Spark:
                 yield file, _reason(error)
 
     def close(self) -> None:
-        """Release memory, and end the session, unless it was there before."""
+        """Release memory, and end the session, unless it existed before."""
         for frame in self._kept:
             frame.unpersist()
         if self._is_own:

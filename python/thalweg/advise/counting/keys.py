@@ -15,15 +15,15 @@ from thalweg.advise.counting.buckets import LARGEST, PER_OCTAVE
 from thalweg.advise.counting.segments import UNKNOWN_CLASS
 
 CLASSES = 8
-"""Room for the classes of a property, and for what is not known."""
+"""Number of classes of a property, including the unknown one."""
 METRICS = 2
 ARMS = 2
 BUCKETS = 4096
-"""Room for the classes of values."""
+"""Number of classes of values."""
 assert LARGEST.bit_length() * PER_OCTAVE <= BUCKETS, "every value has a class"
 
 LOTS = 8
-"""Lots that the groups are in: as many as it takes to see whether something happens to all of them."""
+"""Lots that the groups are in: enough to decide whether an effect occurs in all of them."""
 
 OF_ARM = METRICS * ARMS
 OF_GROUP = OF_ARM * GROUPS
@@ -34,7 +34,7 @@ BINS = CLASSES * BUCKETS
 def cell(
     rtt: IntegerValue, retransmits: IntegerValue, metric: IntegerValue, arm: IntegerValue, group: IntegerValue
 ) -> IntegerValue:
-    """Pack a cell; none has a number above 2^15."""
+    """Pack a cell; no component exceeds 2^15."""
     of_place = place(rtt, retransmits) * METRICS + _wide(metric)
     return ((of_place * ARMS + _wide(arm)) * GROUPS + _wide(group)).cast("int16")
 
@@ -61,7 +61,7 @@ def of_value(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
 
 
 def of_bucket(cell: IntegerValue, bins: IntegerValue) -> IntegerValue:
-    """Pack metric, arm, group and value alone, where something else says whose they are."""
+    """Pack metric, arm, group and value alone, where another column identifies the part."""
     return within(cell) * BUCKETS + _wide(bins) % BUCKETS
 
 
@@ -116,7 +116,7 @@ def unpacked(counted: pl.DataFrame, key: str, sizes: Mapping[str, int]) -> pl.Da
     columns: list[pl.Expr] = []
     for name, size in reversed(list(sizes.items())):
         own = rest % size if size else rest
-        # Millions of rows: what fits into 16 bits gets no more.
+        # Millions of rows: numbers that fit into 16 bits are stored in 16 bits.
         narrow = pl.Int16 if size else pl.Int64
         columns.append((own + UNKNOWN_CLASS if name in WITH_UNKNOWN else own).cast(narrow).alias(name))
         rest = rest // size if size else rest
@@ -130,7 +130,7 @@ PLACE = {"rtt": 0, "retransmits": CLASSES}
 ARM = {"metric": METRICS, "arm": ARMS}
 GROUP = {"group": GROUPS}
 LOT = {"lot": LOTS}
-"""How keys are packed."""
+"""Packing of keys."""
 
 
 def _wide(value: IntegerValue) -> IntegerValue:

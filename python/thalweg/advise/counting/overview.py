@@ -1,5 +1,5 @@
-"""What the records hold, before anything is compared: whether both algorithms are there, which sources mark transfers,
-which time.
+"""Content of the records, before anything is compared: the presence of both algorithms, the sources that mark
+transfers, and the time covered.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,23 +26,23 @@ class Overview:
 
     rows: int
     untouched: int
-    """Those of connections whose algorithm something else than `thalweg-agent tune` has chosen beside it."""
+    """Those of connections whose algorithm something other than `thalweg-agent tune` has chosen."""
     algorithms: Mapping[str, int]
     """Closed connections and transfers of each, the most frequent one first."""
     with_transfers: Sequence[str]
     """Sources that mark transfers."""
     without_transfers: Sequence[str]
-    """Sources that tell of connections alone."""
+    """Sources that record connections only."""
     first_us: int
     last_us: int
     other_algorithms: Mapping[str, int]
     """The same of those that are not compared."""
     receiver_limited: int
-    """Rows that a receiver limited, if they are left out; else 0."""
+    """Rows that a receiver limited, if they are excluded; else 0."""
     is_sampled: bool
-    """Whether some rows stand for several, of which the others were not recorded."""
+    """Whether some rows represent several, of which the others were not recorded."""
     activated_us: int
-    """When the treatment began, as far as the records go back."""
+    """Start of the treatment, as far as the records go back."""
 
     @property
     def step_us(self) -> int:
@@ -52,7 +52,7 @@ class Overview:
 
 
 def overview(engine: QueryEngine, rows: Table, question: Question) -> Overview:
-    """Inspect all rows once; those from beyond the calendar do not count.
+    """Inspect all rows once; those beyond the calendar do not count.
 
     Raises `ThalwegError` if an algorithm does not occur.
     """

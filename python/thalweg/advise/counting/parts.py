@@ -1,4 +1,4 @@
-"""Parts of the traffic as numbers: an engine counts by one number, and only parts that are judged get names again."""
+"""Parts of the traffic as numbers: an engine counts by one number, and only parts with verdicts get names again."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from thalweg.advise.counting.segments import MAP, UNKNOWN_CLASS, Dimension, Part
 
 HOURS = 24
 TAIL = HOURS * keys.CLASSES
-"""Numbers of one place: what is a property of the single transfer counts within it."""
+"""Numbers of one destination: properties of the single transfer count within it."""
 
 
 def are_asked(dimensions: Sequence[Dimension]) -> bool:
@@ -28,7 +28,7 @@ def number(rows: Table, dimensions: Sequence[Dimension]) -> IntegerValue:
 
 
 def packed(part: IntegerValue, hour: IntegerValue, size: IntegerValue) -> IntegerValue:
-    """Pack a part of places with what is a property of the single transfer."""
+    """Pack a part of destinations with properties of the single transfer."""
     return (part * HOURS + hour) * keys.CLASSES + size
 
 
@@ -43,7 +43,7 @@ def number_of_map(cell: IntegerValue, dimensions: Sequence[Dimension]) -> Intege
 
 
 def of_place(place: IntegerValue, names: Sequence[str]) -> IntegerValue:
-    """Keep the classes that have these names, one or both."""
+    """Keep the classes with these names, one or both."""
     retransmits = place % keys.CLASSES
     return place if set(names) == set(MAP) else place - retransmits if "rtt" in names else retransmits
 

@@ -1,9 +1,9 @@
 """Facts of each destination: network, location, distance and loss.
 
 All of it is computed once per address that occurs in the records, and joined to the rows afterwards: there are a
-thousand times fewer addresses than rows. How lossy a network is for one fold of the records is taken from the others:
-what is judged has no part in its own class. Where parts are columns of the records, each value of these at an address
-is a place of its own, so that one join tells everything.
+thousand times fewer addresses than rows. The loss of a network in one fold of the records is computed from the others:
+an evaluated sample has no part in its own class. Where parts are columns of the records, each value of these at an
+address is a separate place, so that one join is enough.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from thalweg.advise.counting.segments import Dimension
 from thalweg.records.schema import UNKNOWN_TEXT
 
 LOSSES = ("retransmits", "segments")
-"""What is summed up of the control."""
+"""Sums of the control."""
 
 MANY = 20
 """Samples from which on a network has both arms for sure, if connections were assigned to them by lot."""
@@ -28,17 +28,17 @@ MANY = 20
 
 @dataclass(frozen=True)
 class Places:
-    """What is known of destinations."""
+    """Attributes of destinations."""
 
     table: Table
     """A row per place: `keys`, number (of its network), code, rtt, loss (numbers of classes), part (its number), unit
     (number of the switchback unit, or 0)."""
     keys: Sequence[str]
-    """Columns of the rows by which a place is found."""
+    """Columns of the rows that identify a place."""
     parts: Table | None
     """A row per part: its number, and `by_` and the name of each dimension. None: no dimension is of places."""
     n_parts: int
-    """One, if no dimension is of places."""
+    """One, if no dimension concerns places."""
     counted: Table
     """A row per place, arm, fold, metric and class of the single transfer that is asked for: `keys`, network, n,
     weight, and level (the weighted sum of the numbers of the values' classes).
@@ -46,9 +46,9 @@ class Places:
     n: int
     """Samples."""
     n_many: int
-    """Those of networks with many of them."""
+    """Samples of networks with many of them."""
     n_both: int
-    """Of these, those of networks that have both arms."""
+    """Of these, samples of networks that have both arms."""
 
 
 def places(
@@ -114,7 +114,7 @@ def network(address: StringValue) -> StringValue:
 
 
 def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) -> Table:
-    """Count the samples of each place, arm and fold, and sum up how far away, how lossy and how fast it is."""
+    """Count the samples of each place, arm and fold, and sum up distance, loss and rate."""
     is_known = rows["retransmits"].between(0, buckets.LARGEST) & rows["segments"].between(1, buckets.LARGEST)
     nothing = ibis.literal(None, type="int64")
     of_transfer = segments.of_transfer(rows, dimensions)
@@ -126,7 +126,7 @@ def _counted(rows: Table, keys: Sequence[str], dimensions: Sequence[Dimension]) 
         "weight",
         **of_transfer,
         level=buckets.of_column(rows["value"]) * rows["weight"],
-        # What no network has is left out: sums have to fit into 64 bits.
+        # Impossible values are excluded: sums have to fit into 64 bits.
         rtt_us=ibis.ifelse(rows["rtt_us"].between(0, buckets.LARGEST), rows["rtt_us"], nothing),
         retransmits=ibis.ifelse(is_known, rows["retransmits"], nothing),
         segments=ibis.ifelse(is_known, rows["segments"], nothing),
@@ -177,7 +177,7 @@ def _networks(places: Table, share_of_control: float) -> Table:
 
 
 def _value(places: Table, dimension: Dimension) -> Value:
-    """Return what a place is in a dimension: a text, or the number of a class."""
+    """Return the value of a place in a dimension: a text, or the number of a class."""
     if dimension.titles:
         return places[{"rtt": "rtt", "retransmits": "loss"}[dimension.name]]
     column = {"network": "network", "table": f"table_{dimension.name}", "records": f"part_{dimension.name}"}

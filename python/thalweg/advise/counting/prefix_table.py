@@ -1,12 +1,11 @@
 """A user's table of networks, with columns such as AS and country.
 
-Three forms are read: CSV whose heading names a column `network`, among them MaxMind's `Blocks` with the `Locations`
-beside them; RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Each file may be compressed with
-gzip.
+Three formats are read: CSV with a column `network`, such as MaxMind's `Blocks` with `Locations` in the same folder;
+RouteViews' prefix-to-AS lines (pfx2as); and a folder of such files. Each file may be compressed with gzip.
 
 A network becomes one or several keys: a digit for the version of IP, then the hexadecimal digits that all its addresses
 begin with. A network that ends within a digit has up to eight keys. So the longest prefix of an address is its longest
-key, and an engine finds it by comparing texts, whatever types it has.
+key, and an engine finds it by comparing texts, without special types.
 """
 
 import csv
@@ -31,13 +30,13 @@ NAMES: Mapping[str, str] = {
     "country_iso_code": COUNTRY, "country_code": COUNTRY,
     "as_org": AS_NAME, "autonomous_system_organization": AS_NAME,
 }  # fmt: skip
-"""What others call columns of ours."""
+"""Other names of columns."""
 
 RESERVED = frozenset({"key", "length", "line", "digits", "digits_n", "net_address", "found_address"})
-"""Names that the search for the longest prefix uses; a user's column of such a name gets a `_` at its end."""
+"""Names that the search for the longest prefix uses; a user's column with such a name gets a `_` at its end."""
 
 GEONAME = "geoname_id"
-"""What MaxMind's networks say of their place: the number of a line in a file of its own."""
+"""Column of MaxMind's networks: the line number of their place in a separate file."""
 LOCATIONS = "*Locations-en.csv"
 
 BITS = {4: 32, 6: 128}
@@ -55,14 +54,14 @@ class _Bad(Exception):
 
 @dataclass
 class PrefixTable:
-    """Networks of which the same columns are known."""
+    """Networks with the same columns."""
 
     columns: tuple[str, ...]
     keys: list[str] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
-    """Of the network that a key is of, in bits."""
+    """Length of the network of a key, in bits."""
     lines: list[int] = field(default_factory=list)
-    """The number in `known` of what is known of it."""
+    """Index of its attributes in `known`."""
     known: dict[tuple[str, ...], int] = field(default_factory=dict)
 
     def add(self, network: str, values: tuple[str, ...]) -> None:
@@ -191,7 +190,7 @@ def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...
     named = [COUNTRY if name == GEONAME and places else NAMES.get(name, name) for name in heading]
     named = [f"{name}_" if name in RESERVED else name for name in named]
     at = heading.index(NETWORK)
-    # Of two columns that are called the same, the first one is meant.
+    # Of two columns with the same name, the first is used.
     taken = [column for column, name in enumerate(named) if column != at and name and named.index(name) == column]
     columns = tuple(named[column] for column in taken)
     if not columns:

@@ -1,7 +1,7 @@
 """Maps addresses to networks: the longest prefix of a user's table, looked up by the engine.
 
-Addresses are looked at in the forms that records have: whole, truncated to a /24 or /48, and hashed ones, of which
-nothing can be known. Of a truncated address only networks that hold all of it count.
+Addresses have the forms of records: whole, truncated to a /24 or /48, and hashed, for which no network is known. For a
+truncated address only networks that contain all of it count.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ ADDRESS = "net_address"
 """Column of the table of addresses."""
 
 HEX = "".join(f"{number:02x}" for number in range(256))
-"""The digits of every byte, one after another."""
+"""The digits of every byte, concatenated."""
 
 V4 = "^([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})[.]([0-9]{1,3})(/[0-9]{1,2})?$"
 V6 = "^[0-9a-f]*:[0-9a-f:]*(/[0-9]{1,3})?$"

@@ -1,8 +1,8 @@
-"""Files of records as one table of an engine, with the columns that a judgement needs, from any writer.
+"""Files of records as one table of an engine, with the columns that an evaluation needs, from any writer.
 
 Files are taken as `thalweg.records` finds them: merged ones without their parts, damaged and foreign ones left out by
-name. What older versions did not write is empty. A part `key=value` of a file's path is a column, as object stores have
-it.
+name. Columns that older versions did not write are empty. A part `key=value` of a file's path is a column, as in object
+stores.
 """
 
 import math
@@ -31,7 +31,7 @@ COLUMNS: dict[str, str] = {
     "busy_us": WHOLE, "rwnd_limited_us": WHOLE, "fct_us": WHOLE, "goodput_bps": REAL, "busy_goodput_bps": REAL,
     "acked_1s_bytes": WHOLE, "acked_3s_bytes": WHOLE, "acked_10s_bytes": WHOLE, "acked_30s_bytes": WHOLE,
 }  # fmt: skip
-"""What is read of every file; other columns are not."""
+"""Columns that are read of every file."""
 
 
 FLOATS = ("Float32", "Float64")
@@ -55,7 +55,7 @@ class Rows:
     wanted: Mapping[str, tuple[str, str]]
     """Name in the files and type of each column."""
     alike: Sequence[tuple[Table, Mapping[str, str], Mapping[str, str]]]
-    """Tables of files that are alike, the types of their columns, and what their paths tell."""
+    """Tables of files with the same columns, the types of their columns, and the values in their paths."""
 
     def having(self, name: str) -> Table | None:
         """Return those in which a column is not empty; None: no file has it.
@@ -72,7 +72,7 @@ class Rows:
 
 
 def rows(engine: QueryEngine, files: Mapping[Path, pl.Schema], more: Sequence[str] = (), name: str = "rows") -> Rows:
-    """Find the rows of files, which are read when something is asked of them; the engine knows them by a name."""
+    """Find the rows of files, which are read when a query needs them; the engine stores them under a name."""
     wanted = {name: (name, dtype) for name, dtype in COLUMNS.items()} | {f"part_{name}": (name, TEXT) for name in more}
     needed = {name for name, _ in wanted.values()}
     groups: dict[tuple[_Pairs, _Pairs], list[Path]] = {}
@@ -96,7 +96,7 @@ def some_of(files: Mapping[Path, pl.Schema]) -> Mapping[Path, pl.Schema]:
 
 
 def column_names(files: Mapping[Path, pl.Schema]) -> set[str]:
-    """Name every column that some file has, or some path tells."""
+    """Name every column of any file or path."""
     named = {name for schema in files.values() for name in schema}
     return named | {name for file in files for name in _of_path(file)}
 
@@ -130,7 +130,7 @@ def _normalised(
             continue
         column = table[name]
         if types[name] in FLOATS:
-            # The difference is 0 of finite numbers alone. isnan(), isinf() and comparisons would not do: a file's
+            # The difference is 0 only for finite numbers. isnan(), isinf() and comparisons would not do: a file's
             # statistics leave NaN out, and DuckDB 2.0 replaces all of these by what the statistics imply.
             column = ibis.ifelse(column - column == 0, column, ibis.null())
         if dtype == WHOLE:

@@ -1,8 +1,8 @@
-"""By what clients and their transfers can be told apart, and what the parts are called.
+"""Dimensions by which clients and their transfers are divided, and the names of the parts.
 
 Classes of round-trip time and of retransmissions are properties of a destination network; of retransmissions, measured
-on connections of the control alone. A class of the single connection would not do: an algorithm that causes losses
-would be compared where it caused many with the other one where there were many, which are not the same clients.
+on connections of the control alone. A class of the single connection is unsuitable: an algorithm that causes losses
+would be compared where it caused many with the other one where there were many, which are different clients.
 """
 
 import math
@@ -19,19 +19,19 @@ from thalweg.records.schema import UNKNOWN_TEXT
 from thalweg.records.sizes import SIZES
 
 UNKNOWN_CLASS = -1
-"""Class of what is not known."""
+"""Class of unknown values."""
 
 RTT_EDGES_US = (10_000, 30_000, 60_000, 100_000, 200_000)
 """A city, a country, a continent, an ocean, the other side of the world or a satellite."""
 
 LOSS_EDGES = (10, 50, 150, 500)
-"""Retransmissions in 10,000 segments: 0.1 % is what ITU-T Y.1541 allows a network to lose; 1.5 % is from where bpftune
-takes BBR.
+"""Retransmissions in 10,000 segments: 0.1 % is the limit of a network's loss in ITU-T Y.1541; from 1.5 % on bpftune
+selects BBR.
 """
 LOSS_SCALE = 10_000
 
 MIN_SEGMENTS = 500
-"""Of fewer segments no ratio of retransmissions is taken: one loss would be 0.2 %."""
+"""Minimum number of segments for a ratio of retransmissions: with fewer, one loss would be 0.2 %."""
 
 MISSED = 0.01
 """Minimum samples of a network: enough that at most this share of networks has no control sample by chance."""
@@ -40,28 +40,28 @@ RTT_TITLES = ("below 10 ms", "10 to 30 ms", "30 to 60 ms", "60 to 100 ms", "100 
 LOSS_TITLES = ("below 0.1 %", "0.1 to 0.5 %", "0.5 to 1.5 %", "1.5 to 5 %", "5 % and more")
 
 MAP = ("rtt", "retransmits")
-"""What every answer is told apart by, whatever was asked."""
+"""Dimensions of every answer, independent of the question."""
 
 Of = Literal["network", "table", "transfer", "records"]
 
 PartValue = str | int | None
-"""What a part is in one dimension: a text, or the number of a class."""
+"""Value of a part in one dimension: a text, or the number of a class."""
 PartValues = tuple[PartValue, ...]
-"""What a part is in each dimension."""
+"""Values of a part in each dimension."""
 
 
 @dataclass(frozen=True)
 class Dimension:
-    """Something by which clients or transfers are told apart."""
+    """A dimension by which clients or transfers are divided."""
 
     name: str
     title: str
     of: Of
-    """What it is a property of: of a network as the records show it, of a network by the user's table, of a transfer;
-    or it is a column.
+    """Its subject: a network as observed in the records, a network of the user's table, or a transfer; or it is a
+    column.
     """
     titles: tuple[str, ...] = ()
-    """Of numbered classes."""
+    """Titles of numbered classes."""
 
     def text(self, value: PartValue) -> str:
         """Name a part."""
@@ -82,13 +82,13 @@ KNOWN = {
         Dimension("hour", "hour (UTC)", "transfer", tuple(f"{hour:02}" for hour in range(24))),
     )
 }
-"""What can be told apart whatever the records' columns are."""
+"""Dimensions that do not depend on the records' columns."""
 
 
 def dimensions(names: Sequence[str], columns: set[str], of_table: set[str]) -> list[Dimension]:
-    """Find what the names mean, given the columns of the records and those of the user's table of networks.
+    """Resolve the names, given the columns of the records and those of the user's table of networks.
 
-    Raises `ThalwegError` for one that means nothing in these records.
+    Raises `ThalwegError` for a name that is unknown in these records.
     """
     return [_dimension(name, columns, of_table) for name in names]
 
@@ -99,10 +99,10 @@ def rtt_class(sum_us: IntegerValue, n: IntegerValue) -> IntegerValue:
 
 
 def are_enough(samples: IntegerValue, segments: IntegerValue, share_of_control: float) -> BooleanValue:
-    """Return which networks have enough samples and segments, of both arms together, for the control's to tell a ratio.
+    """Return whether each network has enough samples and segments, of both arms together, for a ratio of the control.
 
-    It must not depend on what the control happened to get. Else a network of a few samples would have a class if they
-    are the control's and none if they are the treatment's, and both arms would be of other networks.
+    It must not depend on the assignment. Otherwise a network of a few samples would have a class if they belong to the
+    control and none if they belong to the treatment, and the arms would cover different networks.
     """
     if not 0 < share_of_control < 1:
         return ibis.literal(share_of_control >= 1) & (segments >= MIN_SEGMENTS)

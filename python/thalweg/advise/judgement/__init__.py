@@ -1,1 +1,1 @@
-"""Verdicts, and what makes them doubtful."""
+"""Verdicts, and cautions about them."""

@@ -1,5 +1,5 @@
-"""How the arms differ over the life of a connection: bytes acknowledged in its first second, in the two after it, and
-so on.
+"""Difference of the arms over the life of a connection: bytes acknowledged in its first second, in the two after it,
+and so on.
 
 Each span is compared among the connections that were open for all of it. Shah (2019) saw BBR's gain "only at the
 start".
@@ -24,13 +24,13 @@ SPANS = ((0, 1), (1, 3), (3, 10), (10, 30))
 """Seconds from the opening."""
 
 MOVED = 1
-"""Bytes: a span in which nothing was sent says nothing of the network."""
+"""Minimum bytes in a span; a span without any shows nothing about the network."""
 
 
 def lives(rows: Table, question: Question) -> Table:
-    """Return what each connection had moved after 1, 3, 10 and 30 s, of those that lived for a second.
+    """Return the bytes of each connection after 1, 3, 10 and 30 s, for connections of at least a second.
 
-    Groups are of hours, or of pairs of turns, since connections that live for so long are few.
+    Groups are of hours, or of pairs of turns, since there are few long connections.
     """
     closed = rows.filter(rows["kind"] == CLOSE, rows["acked_1s_bytes"].notnull(), arms.belongs(rows, question))
     began_us = arms.began(closed)

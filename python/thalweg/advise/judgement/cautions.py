@@ -1,4 +1,4 @@
-"""Cautions: reasons why numbers that look certain may mislead."""
+"""Cautions: reasons why apparently certain numbers may mislead."""
 
 import math
 import statistics
@@ -17,17 +17,18 @@ from thalweg.advise.statistics.balance import NOTABLE, TOO_MUCH
 from thalweg.advise.statistics.effects import Effect, adjusted
 
 OFTEN = 0.1
-"""From this share of samples on, both arms are said to meet."""
+"""Share of samples from which on both arms count as overlapping."""
 
 MOSTLY_APART = 0.2
 """If a smaller share of samples comes from networks with both arms, clients and not connections were assigned to arms.
-Only networks large enough to have both arms by chance count."""
+Only networks large enough to have both arms by chance count.
+"""
 
 NOTED = 0.005
-"""A share of samples that is left out and smaller than this is not worth a word."""
+"""Minimum share of excluded samples that is mentioned."""
 
 STRAY = 0.01
-"""A smaller share of the other arm does not make a time one of both."""
+"""Minimum share of the other arm in an interval that counts as one of both."""
 
 REVERSED = 0.01
 """A paradox needs effects of opposite sign that are larger than this (logarithm of the ratio)."""
@@ -61,7 +62,7 @@ def pooled_effect(metric: str, parts: Iterable[Part]) -> tuple[float, float] | N
 
 
 def is_paradox(metric: str, parts: Sequence[Part], overall: Part) -> bool:
-    """Return whether the whole surely says the opposite of what its parts surely say (Simpson 1951)."""
+    """Return whether the total significantly contradicts significant results of its parts (Simpson 1951)."""
     comparison = overall.comparisons.get(metric)
     within = pooled_effect(metric, parts)
     if comparison is None or comparison.difference is None or within is None or comparison.difference.median is None:
@@ -94,7 +95,7 @@ def are_assigned_as_a_whole(places: Places) -> bool:
 
 
 def of_assignment(places: Places, asked: Question) -> Iterable[Caution]:
-    """Warn where networks were assigned as a whole; `asked` is the question as the user asked it."""
+    """Warn if networks were assigned as a whole; `asked` is the user's original question."""
     if asked.design.name != "ab" or asked.cluster == "prefix" or not are_assigned_as_a_whole(places):
         return
     done = (

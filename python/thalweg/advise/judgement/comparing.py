@@ -1,4 +1,4 @@
-"""From counts to parts: what is compared with what, and how verdicts are given to all of them together."""
+"""From counts to parts: the comparisons, and the joint verdicts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ MEDIAN_ALONE = (0.5,)
 
 @dataclass(frozen=True)
 class Counted:
-    """What was counted of some parts, or of one."""
+    """Counts of one part or several."""
 
     cells: pl.DataFrame
     """PartValues: metric, arm, group, bucket; n, weight, total."""
@@ -31,7 +31,7 @@ class Counted:
     """The networks of each metric."""
 
     def split(self, by: Sequence[str]) -> Iterator[tuple[tuple[int, ...], "Counted"]]:
-        """Return what was counted of each part."""
+        """Return the counts of each part."""
         cells, mixes, queues = (
             table.partition_by(list(by), as_dict=True) for table in (self.cells, self.mixes, self.queues)
         )
@@ -39,7 +39,7 @@ class Counted:
             yield key, Counted(cells[key], mixes.get(key, self.mixes.clear()), queues.get(key, self.queues.clear()))
 
     def has_enough(self, question: Question) -> bool:
-        """Return whether some metric has enough samples of both arms."""
+        """Return whether any metric has enough samples of both arms."""
         arms = self.cells.group_by("metric", "arm").agg(pl.col("n").sum()).group_by("metric").agg(pl.col("n"))
         return any(len(n) == 2 and min(n) >= question.least_samples for n in arms["n"].to_list())
 
@@ -103,7 +103,7 @@ def with_verdicts(parts: Iterable[Part], question: Question) -> list[Part]:
 
 
 def without_paradox(overall: Part, parts: Sequence[Part]) -> Part:
-    """Take back the verdict of a whole that says the opposite of its parts."""
+    """Withdraw the verdict of a total that contradicts its parts."""
     if not any(cautions.is_paradox(metric, parts, overall) for metric in overall.comparisons):
         return overall
     return replace(

@@ -1,4 +1,4 @@
-"""What to beware of where the traffic is that of one or few networks, or where the receivers set the pace."""
+"""Cautions about traffic of one or few networks, or with a pace set by receivers."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ from thalweg.advise.question import Question
 from thalweg.advise.statistics.networks import MIN_NETWORKS, Heavy
 
 OFTEN = 0.1
-"""From this share of the samples on, a limit or a missing address is worth a caution."""
+"""Minimum share of samples with a limit or a missing address for a caution."""
 
 
 def of_networks(parts: Sequence[Part], overall: Part, question: Question) -> Iterable[Caution]:

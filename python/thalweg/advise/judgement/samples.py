@@ -1,9 +1,8 @@
-"""What is compared: transfers and connections as small rows of whole numbers, made once from the records.
+"""The samples: transfers and connections as small rows of whole numbers, made once from the records.
 
-A transfer below the limit of size is a completion time; a larger one is a throughput. A connection is a throughput
-where its source marks no transfers: otherwise its bytes would count twice. What a source does is asked once for all of
-its rows, so that no connection has to be looked for among hundreds of millions. Connections that are still open do not
-count.
+A transfer below the limit of size is a completion time; a larger one is a throughput. A connection is a throughput if
+its source marks no transfers: otherwise its bytes would count twice. This is determined once per source, so that no
+connection has to be searched among hundreds of millions. Connections that are still open do not count.
 """
 
 from collections.abc import Sequence
@@ -28,15 +27,16 @@ METRICS = ("completion_time", "throughput")
 """By their number."""
 
 LOOKED_AT = 5_000_000
-"""Of more rows, whether arms meet is looked at in one group of clusters of sixteen; and in one row of four the mix, and
-how arms differ over time and since the activation. Over the lives of connections that is looked at in some files.
+"""Above this number of rows, overlaps of the arms are checked in one of sixteen groups of clusters, and the mix and the
+differences over time and since the activation in one of four rows. Differences over the life of connections are checked
+in some files.
 """
 ONE_GROUP_IN = 16
 ONE_ROW_IN = 4
 
 LIMITS = 4
 NOT_LIMITED, LIMITED = 1, 2
-"""Numbers of what a receiver did, of `LIMITS`; 0: not known."""
+"""Codes of a receiver's limit, of `LIMITS`; 0: unknown."""
 
 LAST_MINUTE = 2**31 - 1
 """In the year 6053: what has such a time has a wrong one."""
@@ -84,7 +84,7 @@ def comparable_rows(engine: QueryEngine, rows: Table, question: Question, overvi
 
 
 def _is_sample(rows: Table, question: Question, overview: Overview) -> BooleanValue:
-    """Return which rows are something to compare; what sources do decides whether connections are."""
+    """Return whether each row is a sample; for connections that depends on their source."""
     is_known = (_size(rows) < question.size_limit_bytes) | (rows["goodput_bps"] > 0)
     is_transfer = (rows["kind"] == TRANSFER) & (rows["fct_us"] > 0) & (_size(rows) > 0) & is_known
     is_connection = (rows["kind"] == CLOSE) & (rows["busy_goodput_bps"] > 0)
@@ -120,13 +120,13 @@ def samples(
 ) -> Table:
     """Make the table of samples from what `comparable_rows` returns.
 
-    It is kept, since every number of an answer is counted in it.
+    It is stored, since every number of an answer is counted from it.
 
     Columns: cell and bin (as `keys` packs them), value, weight, stratum, minute (since 1970), age (class of the time
-    since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with
-    24 bits, where it is looked at), network (where meetings are), and part (as `parts` numbers it, where they are
-    asked for). Those that are kept are few and as narrow as they can be: those of a hundred million rows just fit into
-    memory. The others follow from them.
+    since the activation), limit (whether the receiver limited it), is_lossy, is_looked_at; size, rtt and queue (with 24
+    bits, where checked), network (where overlaps are checked), and part (numbered by `parts`, where requested). The
+    stored ones are few and narrow: those of a hundred million rows just fit into memory. The others are derived from
+    them.
     """
     where = places.table.rename({f"at_{name}": name for name in places.keys})
     rows = comparable.inner_join(where, [comparable[name] == where[f"at_{name}"] for name in places.keys])
@@ -137,7 +137,7 @@ def samples(
 
 
 def _stored(rows: Table, question: Question, overview: Overview) -> dict[str, Value]:
-    """Return the columns that are computed once and kept, apart from the part."""
+    """Return the columns that are computed once and stored, except the part."""
     began_us = rows["began_us"]
     looked_at = is_looked_at(began_us, overview)
     columns = {
@@ -227,7 +227,7 @@ def is_looked_at(began_us: IntegerValue, overview: Overview) -> BooleanValue:
 
 
 def _possible(value: IntegerValue, looked_at: BooleanValue) -> NumericValue:
-    """Keep a number, with 24 bits, where it is looked at; what no network has is left out."""
+    """Keep a number with 24 bits where it is checked; impossible values are excluded."""
     nothing = ibis.literal(None, type="float32")
     short = ibis.ifelse(value.between(0, buckets.LARGEST), value.cast("float32"), nothing)
     return ibis.ifelse(looked_at, short, nothing)

@@ -1,7 +1,7 @@
-"""How the arms differ as time goes by since the activation: Shah (2019) saw a gain of BBR "only at the start".
+"""Difference of the arms over the time since the activation: Shah (2019) saw a gain of BBR "only at the start".
 
-Spans are of whole days, so that each has all hours. Before and after, what followed the activation is compared with all
-that was before; in other designs with the control of the same span.
+Spans are of whole days, so that each has all hours. In a before-after design, each span is compared with all of the
+time before the activation; in other designs with the control of the same span.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ assert len(TITLES) == len(EDGES_DAYS) + 1, "every span has a title"
 
 
 def age(time_us: IntegerValue, activated_us: int) -> IntegerValue:
-    """Number the span since the activation that a time lies in; what was before it lies in the first one."""
+    """Number the span since the activation that a time is in; earlier times are in the first one."""
     edges = (activated_us + days * DAY_US for days in EDGES_DAYS)
     return sum(((time_us >= edge).cast("int8") for edge in edges), start=ibis.literal(0, type="int8")).cast("int8")
 

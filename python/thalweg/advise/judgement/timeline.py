@@ -13,7 +13,7 @@ def medians(counted: pl.DataFrame, step_us: int) -> pl.DataFrame:
     names = ["step", "metric", "arm"]
     below = pl.col("weight").cum_sum().over(names) - pl.col("weight")
     total = pl.col("weight").sum().over(names)
-    # The class in which the median lies: the last one below which less than half is.
+    # The class of the median: the last one below which less than half of the samples are.
     halves = (
         cells.sort([*names, "bucket"])
         .with_columns(n=pl.col("n").sum().over(names), is_first_half=below < total / 2)

@@ -1,4 +1,4 @@
-"""Judging: which algorithm is better in a part of the traffic, if the records can tell, and why.
+"""Verdicts: the better algorithm in a part of the traffic, if the records show it, and the reason.
 
 The median decides, because means of heavy-tailed numbers depend on a few samples. The answer reports if the two
 disagree. A part with both small and large transfers gets the verdict of the metric that has one. If one algorithm is
@@ -43,7 +43,7 @@ def is_testable(compared: Comparison, question: Question) -> bool:
 
 
 def has_enough_samples(compared: Comparison, question: Question) -> bool:
-    """Return whether both algorithms have enough samples, whatever these are worth."""
+    """Return whether both algorithms have enough samples, without regard to their quality."""
     effect = compared.difference
     return effect is not None and min(effect.treatment.n, effect.control.n) >= question.least_samples
 
@@ -86,7 +86,7 @@ def _judged(compared: Comparison, p_adjusted: float | None, question: Question) 
 
 
 def _lacking(compared: Comparison, question: Question) -> str:
-    """Return what is missing; an empty text, if nothing is."""
+    """Return the missing requirement; empty if all are met."""
     difference, networks, samples = compared.difference, compared.networks, SAMPLES[compared.metric]
     if difference is None:
         return f"{question.treatment} and {question.control} did not both have {samples}"
@@ -114,7 +114,7 @@ def _of_network(heavy: Heavy) -> str:
 
 
 def _median_text(metric: str, effect: Effect, question: Question) -> str:
-    """Return what the median does, in words.
+    """Describe the effect on the median.
 
     >>> _median_text("throughput", Effect(1.07, 1.05, 1.09, 0.0), Question())
     'at the median bbr gets 7 % more throughput (5 to 9 %)'
@@ -141,7 +141,7 @@ def _per_cent(share: float) -> str:
 
 
 def _of_the_mean(metric: str, difference: Difference, question: Question) -> str:
-    """Return a remark if the mean goes the other way: a few slow samples pay for the others."""
+    """Return a remark if the mean has the opposite direction, because of a few slow samples."""
     median, mean = difference.median, difference.mean
     if not median or not mean or mean.overlaps(1.0) or (mean.ratio > 1) == (median.ratio > 1):
         return ""

@@ -1,4 +1,4 @@
-"""Whether both arms got alike work: sizes of transfers, round-trip times of paths, and what losses have to do with
+"""Checks that both arms got similar work: sizes of transfers, round-trip times of paths, and the relation of losses to
 queues.
 
 Differences are standardized: in standard deviations of the values' logarithms. Below 0.1 a difference is usually
@@ -29,32 +29,30 @@ NOTABLE = 0.1
 TOO_MUCH = 0.25
 
 SURE = 0.05
-"""A difference is more than chance if it had no larger chance without one."""
+"""Significance level of a difference."""
 
 MIN_LOSSY = 200
-"""Of fewer samples with losses nothing is said about queues."""
+"""Minimum number of samples with losses for a statement about queues."""
 SMALL = 0.2
-"""Losses are said not to come with queues if a difference is surely smaller than what is called a small one (Cohen
-1988).
-"""
+"""Effect size below which losses count as unrelated to queues: a small one (Cohen 1988)."""
 
 
 @dataclass(frozen=True)
 class Imbalance:
-    """How a property is spread over the arms."""
+    """Distribution of a property over the arms."""
 
     of: str
     """size or rtt."""
     standardized: float
     """Treatment minus control, in standard deviations of the logarithm."""
     ratio: float
-    """Treatment over control, of geometric means."""
+    """Ratio of treatment to control, of geometric means."""
     p: float
     """Probability of a difference of at least this size if the arms are equal."""
 
     @property
     def is_sure(self) -> bool:
-        """Return whether it is more than chance, if it is looked at alone."""
+        """Return whether it is significant in a single test."""
         return self.p <= SURE
 
     @property
@@ -65,7 +63,7 @@ class Imbalance:
 
 @dataclass(frozen=True)
 class Losses:
-    """What losses of the control have to do with queues."""
+    """Relation of the control's losses to queues."""
 
     n_lossy: int
     n_clean: int
@@ -76,7 +74,7 @@ class Losses:
 
     @property
     def follow_queues(self) -> bool | None:
-        """Return whether losses come with queues; None: there are too few to tell."""
+        """Return whether losses come with queues; None: there are too few to decide."""
         if min(self.n_lossy, self.n_clean) < MIN_LOSSY:
             return None
         if self.standardized > NOTABLE:
@@ -91,7 +89,7 @@ class _Compared:
     standardized: float
     """In standard deviations."""
     half: float
-    """Half the width of its 95 % interval, in standard deviations."""
+    """Compare means, with the same groups for uncertainty as for effects; None: one has no samples."""
     log: float
     p: float
 
@@ -131,7 +129,7 @@ def _imbalance(rows: pl.DataFrame, name: str, bootstrap: Bootstrap) -> Imbalance
 
 
 def _compared(one: Numbers, other: Numbers, bootstrap: Bootstrap) -> _Compared | None:
-    """Compare means, whose uncertainty comes from the same groups as that of effects; None: one has no samples."""
+    """Compare means, with the same groups for uncertainty as for effects; None: one has no samples."""
     if not one[:, 0].sum() or not other[:, 0].sum():
         return None
     all_groups = np.ones((1, GROUPS))

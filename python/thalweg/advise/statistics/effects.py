@@ -1,11 +1,11 @@
 """The difference of the arms, with its interval.
 
 An effect is treatment over control: a ratio of medians, of other quantiles, or of means. Its uncertainty comes from
-a bootstrap over groups of clusters. A cluster is what shares a fate, such as one network's hour; which of 64 groups
-it belongs to follows from its name alone. Since clusters are independent of each other, groups are too, and drawing
+a bootstrap over groups of clusters. A cluster is a set of dependent samples, such as one network's hour; its name alone
+determines which of 64 groups it belongs to. Since clusters are independent of each other, groups are too, and drawing
 groups estimates the same variance as drawing clusters (Kott 2001 on the delete-a-group jackknife; Chamandy et al.
-2012), while an engine only has to count 64 histograms. Both arms of a group are drawn together, so that what they
-share cancels.
+2012), while an engine only has to count 64 histograms. Both arms of a group are drawn together, so that common effects
+cancel.
 
 The interval is that of a normal logarithm, with the standard deviation of the replicates and Student's t: with a
 thousand replicates the percentiles themselves would be too coarse for p-values that must hold among many segments.
@@ -35,9 +35,9 @@ MEDIAN = QUANTILES.index(0.5)
 FASTEST, SLOWEST = QUANTILES.index(0.05), QUANTILES.index(0.95)
 CONFIDENCE = 0.95
 MIN_DEGREES = 1.0
-"""Of freedom: one group that has nearly everything leaves none, and t has to have some."""
+"""Degrees of freedom: one group with nearly all of the weight leaves none, but t needs a positive number."""
 MIN_GROUPS = 20
-"""Of fewer groups with a cluster the variance is not known well enough: that is some 24 clusters."""
+"""Minimum number of groups with a cluster for an estimate of the variance: some 24 clusters."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Arm:
 
     @property
     def jitter(self) -> float:
-        """How far apart the fastest and the slowest twentieth are."""
+        """Distance between the fastest and the slowest twentieth."""
         return self.quantiles[SLOWEST] - self.quantiles[FASTEST]
 
 
@@ -87,7 +87,7 @@ class Difference:
     treatment: Arm
     control: Arm
     quantiles: Mapping[float, Effect]
-    """At those of `QUANTILES` that were asked for; empty, if there are too few groups to say how sure they are."""
+    """At those of `QUANTILES` that were requested; empty if there are too few groups for an interval."""
     mean: Effect | None
 
     @property
@@ -230,7 +230,7 @@ def _summed(places: NDArray[np.int64], values: pl.Series, count: int) -> Numbers
 
 def half_of_interval(sd: float, degrees: float) -> float:
     """Return half of the interval of an estimate, from its standard deviation and the degrees of freedom of that."""
-    # `scipy.stats` says the same, and takes a second to be imported.
+    # `scipy.stats` returns the same, but takes a second to import.
     return float(special.stdtrit(degrees, 0.5 + CONFIDENCE / 2)) * sd
 
 

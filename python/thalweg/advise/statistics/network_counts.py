@@ -1,6 +1,6 @@
 """The weight of each network in a part of the traffic, and its contribution to the effect.
 
-The sums per place are there already, since networks are classed by them: no row is read again. The effect without a
+The sums per place exist already, since networks are classified by them: no row is read again. The effect without a
 network is that on the mean logarithm, whose sums can be subtracted; the numbers of classes of values are logarithms.
 """
 
@@ -21,10 +21,10 @@ from thalweg.advise.statistics.networks import ByMetric, Heavy, Networks
 from thalweg.records.schema import UNKNOWN_TEXT
 
 NOTABLE_SHARE = 0.01
-"""Share of an arm's weight from which on a network is left out once. A smaller one cannot move a median much."""
+"""Share of an arm's weight from which on a network is left out once. A smaller one cannot change a median much."""
 
 MOSTLY = 0.5
-"""From this share of samples without an address on, the number of networks is unknown."""
+"""Share of samples without an address from which on the number of networks is unknown."""
 
 PER_MILLIARD = 1_000_000_000
 """Shares are whole numbers of this unit, so that every engine gives the same sum of squares in 64 bits."""
@@ -44,7 +44,7 @@ class OfParts:
     by_class: Mapping[tuple[str, ...], Mapping[int, ByMetric]]
     """By the names of the dimensions, none for everything; then by the number of the class."""
     by_part: Mapping[int, ByMetric]
-    """By the number of the part, where parts have numbers of their own and are wider than a network."""
+    """By the number of the part, where parts are numbered and are wider than a network."""
 
     def of_class(self, names: Sequence[str], values: Sequence[int]) -> ByMetric:
         """Return the networks of one class."""
@@ -64,7 +64,9 @@ def are_within_one(dimensions: Sequence[Dimension]) -> bool:
 
 
 def described(engine: QueryEngine, places: Places, dimensions: Sequence[Dimension], least_samples: int) -> OfParts:
-    """Describe the networks behind everything that is judged; parts with fewer samples than the least are left out."""
+    """Describe the networks behind everything that is evaluated; parts with fewer samples than the minimum are
+    excluded.
+    """
     weights = engine.keep("network_weights", _weights(places, dimensions))
     by_class = {}
     requested = () if parts.are_asked(dimensions) else _names(dimensions)

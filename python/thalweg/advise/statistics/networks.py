@@ -1,8 +1,8 @@
-"""How many networks a comparison rests on, and whether it would say the same without one of them.
+"""The number of networks behind a comparison, and whether it depends on one of them.
 
-A class of destinations is wider than one network. If one network has most of its samples, any number of them says
-little of the other networks. Two numbers tell: the effective number of networks (Kish 1965), and what is left of the
-effect without each network that has a notable share (leave-one-out).
+A class of destinations is wider than one network. If one network has most of its samples, any number of them is little
+evidence about the others. Two numbers show this: the effective number of networks (Kish 1965), and the effect without
+each network that has a notable share (leave-one-out).
 """
 
 import math
@@ -24,12 +24,12 @@ class Heavy:
 
     network: str
     share: float
-    """Of the weight of the arm of which it has the larger share."""
+    """Share of the arm's weight, in the arm in which it is larger."""
     log_added: float | None
-    """What it adds to the logarithm of the effect; None: without it an arm has no samples."""
+    """Contribution to the logarithm of the effect; None: without it an arm has no samples."""
 
     def adds_to(self, log: float) -> float:
-        """Return what it adds in the direction of an effect, whose logarithm is given."""
+        """Return its contribution in the direction of an effect, given as a logarithm."""
         return math.inf if self.log_added is None else math.copysign(self.log_added, self.log_added * log)
 
 
@@ -40,7 +40,7 @@ class Networks:
     count: int
     """Networks with a sample; samples without an address are of none."""
     effective: float | None
-    """Networks of equal weight that would tell as much, in the arm that has fewer; None: addresses are unknown."""
+    """Equivalent number of networks of equal weight, in the arm that has fewer; None: addresses are unknown."""
     unknown_share: float
     """Share of the weight that has no address."""
     heavy: tuple[Heavy, ...]
@@ -48,7 +48,7 @@ class Networks:
 
     @property
     def are_few(self) -> bool:
-        """Whether they are too few to stand for a class of destinations."""
+        """Whether they are too few to represent a class of destinations."""
         return self.effective is not None and self.effective < MIN_NETWORKS
 
     def carrier(self, effect: Effect) -> Heavy | None:

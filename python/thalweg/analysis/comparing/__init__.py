@@ -1,1 +1,1 @@
-"""Differences between runs, and what is doubtful about them."""
+"""Differences between runs, and cautions about them."""

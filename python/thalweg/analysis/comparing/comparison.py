@@ -1,8 +1,8 @@
-"""Two runs compared, or two values of a swept key: which differences are real.
+"""Two runs compared, or two values of a swept key: the significant differences.
 
     compare(open_run("runs/before"), open_run("runs/after"), tolerance=0.05).real
 
-docs/reference/analysis.md says what the verdicts mean.
+docs/reference/analysis.md defines the verdicts.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -23,8 +23,9 @@ USUAL = (
     "goodput", "completion_time", "retransmit_ratio", "share", "rtt_mean", "utilisation", "queueing_delay",
     "completion_time_p99", "video_bitrate", "stall_ratio", "page_time",
 )  # fmt: skip
-"""Measures that are compared unless others are named. Each further one makes the correction for many tests harder;
-the last four have values of applications only."""
+"""Measures that are compared by default. Each further one makes the correction for multiple tests stricter; the last
+four only have values for applications.
+"""
 
 PARTS = {
     "retransmit_ratio",
@@ -39,8 +40,9 @@ PARTS = {
 """Measures that are a part of a whole: their change is a difference in points, that of others is relative."""
 
 Verdict = Literal["real", "too small", "copies", "not seen", "too few"]
-"""`too small`: real, and within the tolerance; `copies`: a side's repetitions are copies of one another; `too few`:
-repetitions to say."""
+"""`too small`: real, and within the tolerance; `copies`: a side's repetitions are copies of one another; `too few`: too
+few repetitions to decide.
+"""
 
 ORDER: tuple[Verdict, ...] = ("real", "too small", "copies", "too few", "not seen")
 
@@ -73,11 +75,11 @@ class Compared:
     """Corrected for the number of tests."""
     verdict: Verdict
     is_copied: bool = False
-    """Whether the repetitions of one side at least are copies of one another."""
+    """Whether the repetitions of at least one side are copies of one another."""
 
     @property
     def is_relative(self) -> bool:
-        """Whether the change is a part of the first value; else it is a difference of two parts of a whole."""
+        """Whether the change is relative to the first value; else it is a difference of two fractions."""
         return self.measure not in PARTS
 
     @property
@@ -92,13 +94,13 @@ class Compared:
 
     @property
     def size(self) -> float:
-        """How large the change is; something instead of nothing is larger than all."""
+        """Size of the change; a value instead of zero is larger than all others."""
         change = self.change[0]
         return abs(change) if change is not None else inf if self.difference.value else 0.0
 
     @property
     def is_worse(self) -> bool:
-        """Whether the second side is worse; never of a measure of which neither more nor less is better."""
+        """Whether the second side is worse; never for a measure without a better direction."""
         better = MEASURES[self.measure].better
         return better is not None and (self.difference.value > 0) == (better == "less")
 
@@ -109,11 +111,11 @@ class Comparison:
 
     rows: Sequence[Compared]
     alone: Sequence[str]
-    """Points and values that only one side has, in words."""
+    """Points and values that only one side has, as text."""
 
     @property
     def has_verdicts(self) -> bool:
-        """Whether repetitions suffice to judge some difference."""
+        """Whether there are enough repetitions for a verdict on any difference."""
         return any(row.verdict not in ("copies", "too few") for row in self.rows)
 
     def of(self, verdict: Verdict) -> list[Compared]:
@@ -218,7 +220,7 @@ def _verdict(row: Compared, tolerance: float) -> Verdict:
     _, low, high = row.change
     if low is not None and high is not None and -tolerance <= low and high <= tolerance:
         return "not seen"
-    # Alone it would be real, its variation is unknown, or it may exceed the tolerance: more repetitions would
-    # tell.
+    # A single test would find it, its variation is unknown, or it may exceed the tolerance: more repetitions would
+    # decide.
     looks_real = row.difference.p is not None and row.difference.p < 1 - CONFIDENCE
     return "too few" if looks_real or row.difference.low is None or tolerance > 0 else "not seen"

@@ -8,7 +8,7 @@ from thalweg.analysis.tables.flows import MICROSECONDS
 from thalweg.results import Run
 
 LIMIT = 101
-"""Most values kept of a distribution: every percent of it."""
+"""Maximum number of values of a distribution: every percent of it."""
 
 GROUP = ["experiment", "flow"]
 

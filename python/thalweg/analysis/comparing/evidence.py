@@ -13,7 +13,7 @@ Extent = Literal["all", "part", "none"]
 
 @dataclass(frozen=True)
 class Evidence:
-    """How much of what was planned can be used, and a sentence about the rest."""
+    """Usable part of the plan, and a sentence about the rest."""
 
     extent: Extent
     caution: str | None = None

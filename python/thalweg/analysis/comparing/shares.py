@@ -7,7 +7,7 @@ import numpy as np
 from thalweg.results import Run
 
 RECEIVED = "cpu_share_received"
-"""What engines call it; of several sending hosts, `cpu_share_received_of_NAME`."""
+"""The engine's name of it; with several sending hosts, `cpu_share_received_of_NAME`."""
 
 MEASURES = ("cpu_share_asked", RECEIVED, "cpu_slice_median_us", "co_tenants_cpu_share")
 """All that engines measure of it."""
@@ -19,7 +19,7 @@ class CpuShare:
 
     host: str
     slice_ns: int | None
-    """None: it has no share, in slices."""
+    """None: it has no share in slices."""
     period_ns: int | None
     co_tenants: int
     n: int
@@ -43,9 +43,9 @@ def is_of_a_share(name: str) -> bool:
 
 
 def shares(run: Run) -> list[CpuShare]:
-    """Return what each sending host got, for each amount that it was given, the largest first.
+    """Return the CPU share that each sending host got, for each configured share, the largest first.
 
-    Untrustworthy experiments count, as for all that engines measure of themselves.
+    Untrustworthy experiments count, as for all measurements of engines about themselves.
     """
     hosts = {
         (experiment["experiment"], experiment["repetition"]): experiment["hosts"]

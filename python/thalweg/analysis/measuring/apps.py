@@ -58,7 +58,7 @@ def _messages(transfers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _playback(transfers: pl.DataFrame) -> pl.DataFrame:
-    """Return how often and how long pictures stood still; playback begins with the first segment or frame."""
+    """Return the number and duration of stalls; playback begins with the first segment or frame."""
     played = transfers.filter(pl.col("stall_us").is_not_null())
     shown_us = pl.col("end_us").max() - pl.col("end_us").min()
     of_copies = played.group_by(COPY, maintain_order=True).agg(

@@ -1,8 +1,8 @@
-"""How long a flow takes to reach its share of the link, and to stay there.
+"""Time of a flow to reach its share of the link, and to stay there.
 
-The share that is available to a flow is the rate of the moment of its direction's link less unresponsive background,
-evenly over the parallel copies of flows of that direction that are active then, times the flow's own copies. It is
-constant between changes: steps of the rate, background that starts or stops, copies that start or end.
+The share that is available to a flow is the current rate of its direction's link less unresponsive background, evenly
+over the parallel copies of flows of that direction that are active then, times the flow's own copies. It is constant
+between changes: steps of the rate, background that starts or stops, copies that start or end.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from thalweg.analysis.tables.window import Window
 from thalweg.results.plan_document import BackgroundDocument, ExperimentDocument, StepDocument
 
 TOLERANCE = 0.1
-"""How far a rate may be from the share, as a part of it."""
+"""Maximum deviation from the share, as a fraction of it."""
 
 MEAN_US = 500_000
 """Time over which a rate is taken: BBR's cycle of probing, eight round trips, is shorter than that up to 60 ms."""
@@ -32,7 +32,7 @@ STAY_US = 1_000_000
 def convergence_times(
     of_experiment: Sequence[Copy], planned: ExperimentDocument, sample_interval_us: int, window: Window
 ) -> dict[str, float | None]:
-    """Return the time in s that each flow took; None if it did not get there, or no share can be told.
+    """Return the time in s that each flow took; None if it did not reach its share, or no share is defined.
 
     `planned` is the experiment in the plan.
     """
@@ -52,7 +52,7 @@ def convergence_times(
 
 
 class _Shares:
-    """What is available to flows, from one change to the next."""
+    """Shares of flows, from one change to the next."""
 
     def __init__(
         self, copies: Sequence[Copy], steps: Sequence[StepDocument], background: Sequence[BackgroundDocument]

@@ -1,4 +1,4 @@
-"""Repetitions that are copies of one another: nothing random happened, so their spread does not estimate anything."""
+"""Repetitions that are copies of one another: nothing random occurred, so their spread estimates nothing."""
 
 from functools import lru_cache
 

@@ -1,7 +1,7 @@
-"""What connections had done by any moment: bytes acknowledged, segments sent and retransmitted.
+"""Counters of connections at any moment: bytes acknowledged, segments sent and retransmitted.
 
 The samples give the counters at moments, the table of transfers at each transfer's start and end; in between they are
-taken as straight lines. So a transfer shorter than the time between two samples is not lost.
+interpolated linearly. So a transfer shorter than the sampling interval is not lost.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,12 +44,12 @@ class Copy:
     start_us: float
     """Start of its first transfer."""
     end_us: float
-    """End of its last one."""
+    """End of its last transfer."""
     connections: Sequence[Connection]
     direction: str = "down"
 
     def at(self, counter: str, moments_us: Numbers) -> Numbers:
-        """Return what all its connections had counted by each moment."""
+        """Return the sum of a counter over all its connections at each moment."""
         total = np.zeros(len(moments_us))
         for connection in self.connections:
             total += np.interp(moments_us, connection.t_us, getattr(connection, counter))
@@ -65,7 +65,7 @@ Copies = Mapping[tuple[int, int], Sequence[Copy]]
 
 
 def total(copies: Iterable[Copy], counter: str, moments_us: Numbers) -> Numbers:
-    """Return what several copies together had counted by each moment."""
+    """Return the sum of a counter over several copies at each moment."""
     sums = np.zeros(len(moments_us))
     for copy in copies:
         sums += copy.at(counter, moments_us)
@@ -104,7 +104,7 @@ def by_flow(of_experiment: Iterable[Copy]) -> Mapping[str, list[Copy]]:
 
 
 def _knots(flows: pl.DataFrame, samples: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    """Return a row per connection and moment at which its counters are known; no counter ever falls."""
+    """Return a row per connection and moment at which its counters are known; counters never decrease."""
     ordered = flows.sort(*keys, "transfer")
     after = [pl.col(name).cum_sum().over(keys).alias(name) for name in COUNTERS]
     before = [(pl.col(name).cum_sum().over(keys) - pl.col(name)).alias(name) for name in COUNTERS]
@@ -115,7 +115,7 @@ def _knots(flows: pl.DataFrame, samples: pl.DataFrame, keys: list[str]) -> pl.Da
         samples.select(*keys, "t_us", *COUNTERS, delivered=arrived - in_flight).join(
             ordered.select(keys).unique(), on=keys, how="semi"
         ),
-        # What a transfer that was cut off had in flight at the end did not arrive.
+        # Data in flight at the end of an aborted transfer did not arrive.
         ordered.select(*keys, pl.col("end_us").alias("t_us"), *after, "completed")
         .with_columns(delivered=pl.when("completed").then(arrived))
         .drop("completed"),

@@ -24,7 +24,7 @@ QUEUE_COLUMNS = [
 PATH_MEASURES = ["utilisation", "queueing_delay", "queueing_delay_p50", "queueing_delay_p95", "drops", "marks"]
 
 END_US = 1e6
-"""Length of the last part of the samples whose rate is taken to go on after them."""
+"""Length of the last part of the samples, whose rate is assumed after them."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ class Bottleneck:
         )
 
     def waits_s(self, window: Window) -> Numbers:
-        """Return how long a packet would have waited that had come at each sample within the window.
+        """Return the waiting time of a packet that had arrived at each sample within the window.
 
-        That is until the link could have carried the backlog that it found, at the rates that the link had from then
-        on; after the last sample it is taken to go on as in the last second. Nothing where the link has no limit.
+        It ends when the link could have carried the backlog, at the rates from then on; after the last sample the rate
+        of the last second is assumed. Empty if the link is unlimited.
         """
         inside = (self.t_us >= window.from_us) & (self.t_us <= window.to_us)
         if self.capacity_bytes is None:
@@ -95,7 +95,7 @@ class Bottleneck:
         return waits[np.isfinite(waits)] / MICROSECONDS
 
     def queueing_delay_s(self) -> float | None:
-        """Mean wait of a byte by Little's law (Little 1961); it needs no rate, so the rate may change or be 0."""
+        """Mean waiting time of a byte (Little 1961); it needs no rate, so the rate may change or be 0."""
         sent = float(self.sent_bytes[-1] - self.sent_bytes[0])
         if sent <= 0:
             return None

@@ -1,8 +1,8 @@
-"""What each flow got of what it would have got if the path were shared fairly and without waste.
+"""Rate of each flow relative to a fair and complete division of the path.
 
-The fair share is the max-min allocation of the link's rate, less unresponsive background, among all that is active at a
-moment: each transfer, each page, and each copy of an application that wants a rate of its own. It changes as they start
-and end, and as the rate does.
+The fair share is the max-min allocation of the link's rate, less unresponsive background, among everything that is
+active at a moment: each transfer, each page, and each copy of an application with its own rate. It changes as they
+start and end, and as the rate does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -65,7 +65,7 @@ def _shares(
     """Return each flow with the bytes that it got over those of its share."""
     demand = pl.col("flow").replace_strict(demands, default=inf, return_dtype=pl.Float64).alias("demand")
     with_demand = transfers.with_columns(demand)
-    # A page counts as one, however many connections load it, and so does a copy of what wants a rate of its own.
+    # A page counts as one, for any number of connections, and so does a copy of an application with its own rate.
     page = pl.col("item").fill_null(pl.int_range(pl.len()))
     unit = pl.when(pl.col("demand").is_finite()).then(0).otherwise(page).alias("together")
     active = with_demand.group_by("flow", "copy", "demand", unit, maintain_order=True).agg(

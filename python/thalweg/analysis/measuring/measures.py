@@ -1,4 +1,4 @@
-"""What is measured: every measure with its unit, declared once.
+"""All measures with their units, declared once.
 
 A measure has one value per experiment (one point of the sweep, one repetition); `thalweg.analysis.measuring.summary`
 turns the repetitions' values into a mean with its uncertainty. docs/reference/analysis.md documents the same for users,
@@ -25,11 +25,11 @@ class Measure:
     """Whether each flow has a value, or the path has one."""
     about: str
     in_window: bool = False
-    """Whether it can be taken within a time of the experiment, from the time series."""
+    """Whether it can be computed within a window of the experiment, from the time series."""
 
     @property
     def better(self) -> Literal["more", "less", None]:
-        """Whether more of it is better, or less; None if that depends on what is wanted."""
+        """Whether more of it is better, or less; None if that depends on the goal."""
         if self.name.removesuffix(UP) in _NEITHER:
             return None
         is_bad = self.unit == "s" or self.name.removesuffix(UP) in _BAD
@@ -37,10 +37,10 @@ class Measure:
 
 
 _BAD = {"retransmits", "retransmit_ratio", "timeouts", "drops", "jitter", "stability", "starved"}
-"""Measures of which less is better, besides all times."""
+"""Measures of which less is better, in addition to all times."""
 
 _NEITHER = {"transfers", "connections", "share", "inflight_bdp", "cwnd_mean", "marks", "probe_rtt_sync"}
-"""Measures of which neither more nor less is better: what one flow gains of a share, another one loses."""
+"""Measures without a better direction: one flow's gain of a share is another's loss."""
 
 MEASURES: dict[str, Measure] = {
     measure.name: measure

@@ -1,8 +1,8 @@
-"""Synchronisation of BBR flows: when all of them are in ProbeRTT at once.
+"""Synchronisation of BBR flows: times at which all of them are in ProbeRTT.
 
 A BBR flow whose smallest round-trip time is 10 s old goes to a window of 4 packets for 200 ms (ProbeRTT), so that the
-queue drains. Where all flows of a link do so at the same moment, the queue is empty and all see the path's own
-round-trip time; where they do not, each sees the others' queue. The window shows it on every engine.
+queue drains. If all flows of a link do so at the same moment, the queue is empty and all measure the path's own
+round-trip time; otherwise each measures the others' queue. The window shows it on every engine.
 """
 
 import polars as pl

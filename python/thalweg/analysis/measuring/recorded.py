@@ -1,4 +1,4 @@
-"""Whether a run has what a measure is made of: some engines cannot tell everything."""
+"""Whether a run has the inputs of a measure: some engines do not record everything."""
 
 import polars as pl
 
@@ -18,13 +18,13 @@ SOURCES = {
     **dict.fromkeys(FROM_SAMPLES, ("samples", "t_us")),
     **dict.fromkeys((*PATH_MEASURES, "utilisation_while_active"), ("queue", "t_us")),
 }
-"""The column without which a measure has no value; others are made of columns that every engine fills."""
+"""Column without which a measure has no value; others are computed from columns that every engine fills."""
 
 
 def is_recorded(run: Run, measure: str) -> bool:
-    """Return whether any complete experiment has what the measure is made of.
+    """Return whether any complete experiment has the inputs of the measure.
 
-    Where it has not, the measure's lack of a value says something of the engine, and nothing of what was tried.
+    If not, the missing value is due to the engine, and not to the experiment.
     """
     if measure not in SOURCES:
         return True

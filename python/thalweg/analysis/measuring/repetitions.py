@@ -77,7 +77,7 @@ def repetitions(
 
 
 class _Reader:
-    """What is read of a run, and made of it, a batch of experiments at a time."""
+    """Reads a run and computes its values, a batch of experiments at a time."""
 
     def __init__(self, run: Run, window: Window, measures: set[str] | None, *, in_window: bool) -> None:
         self.run, self.window, self.in_window = run, window, in_window
@@ -144,12 +144,12 @@ class _Reader:
         return frames
 
     def _copies(self, flows: pl.DataFrame, samples: pl.DataFrame) -> Copies:
-        """Return the copies of flows of the experiments that were sampled: of others nothing is known in between."""
+        """Return the copies of flows of sampled experiments: without samples, nothing is known between the ends."""
         sampled = flows.join(samples.select(EXPERIMENT).unique(), on=EXPERIMENT, how="semi", maintain_order="left")
         return copies(sampled, samples)
 
     def _rates_over_time(self, of_experiments: Copies) -> pl.DataFrame:
-        """Return what follows from how the rate of a flow changes."""
+        """Return measures of the changes of a flow's rate."""
         rows = []
         for (experiment, repetition), experiment_copies in of_experiments.items():
             planned = self.planned[experiment]

@@ -10,7 +10,7 @@ from thalweg.analysis.tables.thin import Numbers
 from thalweg.analysis.tables.window import Window
 
 BIN_US = 100_000
-"""Time over which a goodput is taken: several round trips of usual paths, and short enough to see a stall."""
+"""Bin of a goodput: several round trips of usual paths, and short enough to show a stall."""
 
 MIN_BINS = 10
 """Minimum number of goodput samples for a meaningful variation."""

@@ -21,7 +21,7 @@ ENDS = ("low", "high")
 def summary(run: Run, measures: Collection[str] | None = None, values: pl.DataFrame | None = None) -> pl.DataFrame:
     """Return the mean over repetitions of every measure, or of those that are named, tidy.
 
-    Who has `values`, as `repetitions` gives them, need not have them read again.
+    `values`, as returned by `repetitions`, avoid reading them again.
 
     Columns: experiment, the sweep's keys, flow, cc, measure, unit, n (repetitions with a value), mean, low and high
     (95 % confidence interval, empty if n is 1 or the repetitions are copies of one another), median, copies (whether

@@ -1,4 +1,4 @@
-"""Measures of flows within a time, from what their connections had done when it began and when it ended."""
+"""Measures of flows within a window, from the counters of their connections at its start and end."""
 
 import numpy as np
 import polars as pl
@@ -60,6 +60,6 @@ def window_measures(of_experiments: Copies, window: Window) -> tuple[pl.DataFram
 
 
 def _done(copy: Copy, window: Window) -> dict[str, float]:
-    """Count what the copy did within the window."""
+    """Count the copy's traffic within the window."""
     edges = np.array([window.from_us, window.to_us])
     return {name: float(np.diff(copy.at(name, edges))[0]) for name in COUNTERS}

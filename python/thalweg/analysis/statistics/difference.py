@@ -1,13 +1,13 @@
-"""Whether two means differ by more than chance, and by how much.
+"""Significance and size of the difference of two means.
 
-Both come from repetitions that are independent and need not vary alike, so the difference has Welch's interval and test
-(B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval with the same degrees of freedom (E. C. Fieller,
-J. Royal Statistical Society B 16, 1954). Of many tests some would find something by chance: Holm's correction keeps the
-chance that even one of them is a false alarm at 5 %, however the tests depend on each other (S. Holm, Scandinavian
-Journal of Statistics 6, 1979).
+Both come from independent repetitions with possibly different variances, so the difference has Welch's interval and
+test (B. L. Welch, Biometrika 34, 1947), and the ratio Fieller's interval with the same degrees of freedom (E. C.
+Fieller, J. Royal Statistical Society B 16, 1954). Among many tests some would be false alarms: Holm's correction keeps
+the probability of any false alarm at 5 %, for any dependence between the tests (S. Holm, Scandinavian Journal of
+Statistics 6, 1979).
 
-Where neither side varies (a number that comes in steps), the spread says nothing. Then the probability is the smallest
-that a permutation test can give, and there is no interval.
+If neither side varies (a number that comes in steps), the spread is not informative. Then the probability is the
+smallest that a permutation test can give, and there is no interval.
 
 Left out: repetitions of the same number share a seed in two runs of one scenario. What they have in common makes the
 true uncertainty smaller than the one given here, never larger.
@@ -25,7 +25,7 @@ SAME = 1e-9
 
 @dataclass(frozen=True)
 class Difference:
-    """What the second of two means is more than the first; what cannot be told is None."""
+    """Difference of the second of two means to the first; unknown values are None."""
 
     value: float
     low: float | None
@@ -36,7 +36,7 @@ class Difference:
     ratio: float | None
     """The second over the first; None if the first is not above 0."""
     ratio_low: float | None
-    """Lower end of its 95 % interval; None, too, where the first may be 0: then there is no upper end."""
+    """Lower end of its 95 % interval; also None if the first may be 0: then there is no upper end."""
     ratio_high: float | None
 
 
@@ -71,7 +71,7 @@ def half_width(first: Estimate, second: Estimate) -> float | None:
 
 
 def holm(p: Sequence[float]) -> list[float]:
-    """Correct the probabilities of many tests: those below 0.05 have, all together, a 5 % chance of a false alarm.
+    """Correct the probabilities of many tests: those below 0.05 have, all together, a 5 % probability of a false alarm.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -126,7 +126,7 @@ def _freedom(first: Estimate, second: Estimate, v: float, w: float) -> float:
 
 
 def _variance_of_mean(estimate: Estimate) -> float | None:
-    """Take it back out of Student's interval."""
+    """Derive it from Student's interval."""
     quantile = t_quantile(estimate.n)
     if estimate.high is None or quantile is None:
         return None

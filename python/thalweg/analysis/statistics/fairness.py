@@ -1,4 +1,4 @@
-"""How evenly flows share a path.
+"""Fairness among the flows of a path.
 
 Jain, Chiu, Hawe, "A Quantitative Measure of Fairness and Discrimination for Resource Allocation in Shared Computer
 Systems", DEC-TR-301, 1984.

@@ -1,4 +1,4 @@
-"""Max-min fair allocation of a rate among flows of which some want less than their share.
+"""Max-min fair allocation of a rate among flows, some of which need less than their share.
 
 Bertsekas, Gallager, "Data Networks", 2nd ed., 1992, sec. 6.5.2.
 """

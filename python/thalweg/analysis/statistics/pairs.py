@@ -1,4 +1,4 @@
-"""Which points of one run, or of two, belong together: those that differ in nothing but what is compared."""
+"""Pairs of points of one run, or of two: those that differ only in the compared key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class Pair:
     """Two points that are compared."""
 
     point: PointValues
-    """What the sweep sets at both."""
+    """Sweep values of both."""
     first: int
     """Number of the experiment on the first side."""
     second: int
@@ -26,11 +26,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairing:
-    """All pairs, and what has no partner."""
+    """All pairs, and the points without a partner."""
 
     pairs: Sequence[Pair]
     alone: Sequence[str] = ()
-    """What could not be paired, in words."""
+    """Points that could not be paired, as text."""
 
 
 def of_runs(first: Run, second: Run) -> Pairing:

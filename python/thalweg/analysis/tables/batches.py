@@ -8,7 +8,7 @@ BATCH_BYTES = 8_000_000
 """Bytes of files that are read at once; in memory they are ten to twenty times as many."""
 
 BATCH_EXPERIMENTS = 500
-"""Most experiments that are read at once: each has a file of every table."""
+"""Maximum number of experiments that are read at once: each has a file of every table."""
 
 
 def batches(run: Run, tables: Sequence[str], max_bytes: int = BATCH_BYTES) -> Iterator[list[str]]:

@@ -1,4 +1,5 @@
-"""What follows from the resolved plan of a sweep point: the path in numbers, whatever words the scenario used for it.
+"""Quantities derived from the resolved plan of a sweep point: the path in numbers, independent of the scenario's
+notation.
 
 A key that has no meaning at a point (the rate of a link without limit) is empty there.
 """
@@ -20,7 +21,7 @@ from thalweg.results.plan_document import (
 )
 
 PACKET_BYTES = 1500
-"""Bytes of a full-sized packet, IP header included: room in packets counts as room for this many bytes each."""
+"""Bytes of a full-sized packet, IP header included: a capacity in packets is converted with this size."""
 SECOND_NS = 1e9
 """Nanoseconds in a second."""
 MICROSECOND_NS = 1000
@@ -51,7 +52,7 @@ def derived(run: Run) -> pl.DataFrame:
 
 
 def derived_from(plan: PlanDocument) -> pl.DataFrame:
-    """Return the same from a plan as it stands in run.json."""
+    """Return the same from a plan in run.json."""
     points = {experiment["experiment"]: experiment for experiment in plan["experiments"]}
     rows = [{"experiment": number} | _derive(points[number], plan) for number in sorted(points)]
     return pl.DataFrame(rows, schema={"experiment": pl.UInt64} | dict.fromkeys(KEYS, pl.Float64))
@@ -155,7 +156,7 @@ def _steps(link: LinkDocument, plan: PlanDocument) -> list[tuple[int, float]]:
 
 
 def room_bytes(buffer: BufferDocument) -> float:
-    """Return how much a queue holds."""
+    """Return the capacity of a queue."""
     return float(buffer["bytes"] if buffer["kind"] == "bytes" else buffer["packets"] * PACKET_BYTES)
 
 

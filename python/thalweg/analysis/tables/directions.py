@@ -1,4 +1,4 @@
-"""Which way flows go. What shares a link is compared within one direction, never across both."""
+"""Directions of flows. Flows on a link are compared within one direction, never across both."""
 
 from collections.abc import Mapping
 from typing import Literal

@@ -11,7 +11,7 @@ BITS = 8
 """Bits in a byte."""
 
 MIN_FOR_QUARTILES = 4
-"""Completion times below which their quartiles say nothing."""
+"""Minimum number of completion times for quartiles."""
 
 
 def flow_measures(flows: pl.DataFrame) -> pl.DataFrame:

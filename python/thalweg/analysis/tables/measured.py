@@ -1,4 +1,4 @@
-"""What an engine measured of itself, over the experiments of a run: how late its link was, what its work cost."""
+"""Measurements of engines about themselves, over the experiments of a run, such as lateness and CPU cost."""
 
 from dataclasses import dataclass
 
@@ -9,10 +9,10 @@ from thalweg.results import Run
 
 @dataclass(frozen=True)
 class OwnMeasure:
-    """One thing that an engine measured of itself in each experiment."""
+    """One measurement of an engine about itself, in each experiment."""
 
     name: str
-    """As the engine calls it; it carries its unit, as in `relay_lateness_p99_us`."""
+    """The engine's name of it, including the unit, as in `relay_lateness_p99_us`."""
     n: int
     """Experiments that have it."""
     median: float
@@ -20,9 +20,9 @@ class OwnMeasure:
 
 
 def measured(run: Run) -> list[OwnMeasure]:
-    """Return each thing that the engine measured, in the order in which it first told them.
+    """Return each measurement of the engine, in the order of first report.
 
-    Untrustworthy experiments count: these numbers are what shows why they are.
+    Untrustworthy experiments count: these numbers show the reason.
     """
     values: dict[str, list[float]] = {}
     for experiment in run.measured:

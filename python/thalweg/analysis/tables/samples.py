@@ -1,4 +1,4 @@
-"""Measures of what connections were like at moments: their window, what they had in flight, their round-trip time."""
+"""Measures of the state of connections at moments: window, data in flight, round-trip time."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""Time series of single experiments, light enough to draw.
+"""Time series of single experiments, reduced for drawing.
 
 Rates are means over equal bins, so their area is the bytes that were acknowledged; everything else is thinned with its
 peaks kept.
@@ -22,22 +22,22 @@ UNLIMITED_BPS = 2**64 - 1
 """Pacing rate of a connection that has none yet: the largest number there is, as in Linux."""
 
 BATCH = 32
-"""Experiments whose tables are in memory at once."""
+"""Number of experiments whose tables are in memory at once."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class SampledQuantity:
-    """Something that changes while an experiment runs."""
+    """A quantity that changes during an experiment."""
 
     title: str
     unit: Literal["bit/s", "s", "B", "BDP", "packets", ""]
     about: str
     column: str = ""
-    """Where in the samples it stands; empty: it is computed, or stands elsewhere."""
+    """Column in the samples; empty: it is computed, or in another table."""
     size: float = 1.0
-    """How much of the column's unit is one of `unit`."""
+    """Size of one `unit` in the column's unit."""
     key: str = ""
     """Its key in the table of the algorithm's state."""
 
@@ -62,7 +62,7 @@ QUANTITIES: dict[str, SampledQuantity] = {
         "Queue of path.reverse", "B", "where flows or UDP go up; the packet being sent is not counted"
     ),
 }
-"""What can be drawn over time, in the order in which it is shown."""
+"""Quantities that can be drawn over time, in display order."""
 
 
 @dataclass(frozen=True)
@@ -70,21 +70,21 @@ class Line:
     """A curve: the points that stay after thinning."""
 
     name: str
-    """What it belongs to: a flow, `queue` or `queue_up`."""
+    """Its subject: a flow, `queue` or `queue_up`."""
     t_s: list[float]
     value: list[float]
 
 
 @dataclass(frozen=True)
 class Series:
-    """What happened in one experiment."""
+    """Time series of one experiment."""
 
     experiment: int
     repetition: int
     lines: dict[str, list[Line]]
     """The curves of each of `QUANTITIES` that was asked for, in its unit; none where it was not recorded."""
     drops_s: list[float]
-    """Moments at which packets found no room in the queue, thinned to one per bin."""
+    """Moments of drops at a full queue, thinned to one per bin."""
     connections: int
     """Connections that were sampled."""
     connections_drawn: int
@@ -246,7 +246,7 @@ def rate(flow: str, samples: pl.DataFrame, bins: int) -> Line:
     """Return the rate (bit/s) at which the flow's bytes were acknowledged, all its connections together, in equal bins.
 
     Bytes between two samples of a connection are spread evenly over the time between them; those before a connection's
-    first sample are left out, since when they began is not known.
+    first sample are excluded, since their start is unknown.
     """
     t = samples["t_us"].cast(pl.Float64).to_numpy()
     if len(t) < 2 or t.max() == t.min():
@@ -283,7 +283,8 @@ def _drops(queue: pl.DataFrame, limit: int) -> list[float]:
 def typical_repetitions(values: pl.DataFrame, flow: str, measure: str = "goodput") -> dict[int, int]:
     """Choose a repetition per experiment: the one whose value of `measure` for `flow` is the (lower) median.
 
-    `values` is what `thalweg.analysis.measuring.repetitions` gives; equal values go to the earlier repetition.
+    `values` is the result of `thalweg.analysis.measuring.repetitions`; of equal values the earlier repetition is
+    chosen.
     """
     ranked = (
         values.filter(pl.col("flow") == flow, pl.col("measure") == measure)

@@ -7,7 +7,7 @@ from thalweg.results import Run, Untrustworthy
 
 @dataclass(frozen=True)
 class Failure:
-    """An experiment whose last try failed."""
+    """An experiment whose last attempt failed."""
 
     experiment: int
     repetition: int
@@ -17,7 +17,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Status:
-    """How far a run came."""
+    """Progress of a run."""
 
     expected: int
     finished: int
@@ -28,12 +28,12 @@ class Status:
 
     @property
     def missing(self) -> int:
-        """Experiments that are wanted, and neither finished nor failed: the run was interrupted, or still goes on."""
+        """Experiments that are neither finished nor failed: the run was interrupted, or still runs."""
         return self.expected - self.finished - len(self.failures) - self.not_needed
 
 
 def status(run: Run) -> Status:
-    """Return how far the run came; a failure that a later try made good does not count."""
+    """Return the progress of the run; a failure with a later successful attempt does not count."""
     finished = set(run.finished_ids)
     last = {event["id"]: event for event in run.events if event["event"] == "failed" and "id" in event}
     failures = [

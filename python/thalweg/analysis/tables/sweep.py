@@ -27,7 +27,7 @@ class Axis:
     key: str
     values: Sequence[SweptValue]
     is_ordered: bool
-    """Whether the values are numbers or quantities of one kind, sorted as such; else they stand as in the scenario."""
+    """Whether the values are numbers or quantities of one kind, sorted as such; else they keep the scenario's order."""
 
 
 def axes(points: pl.DataFrame, keys: Sequence[str]) -> list[Axis]:

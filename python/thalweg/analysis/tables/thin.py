@@ -7,7 +7,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 def peaks(t: Numbers, y: Numbers, limit: int) -> npt.NDArray[np.intp]:
-    """Choose at most `limit` indices (at least 4) that keep the ends and the extremes.
+    """Choose at most `limit` indices (at least 4), including the ends and the extremes.
 
     The time is cut into equal bins; of each the smallest and the largest value stay. A spike of one sample therefore
     survives, which a mean or every n-th sample would lose.

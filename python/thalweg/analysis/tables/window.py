@@ -9,7 +9,7 @@ from thalweg.errors import ThalwegError
 
 @dataclass(frozen=True)
 class Window:
-    """From one moment to another, counted from the start of the experiment."""
+    """An interval between two moments, counted from the start of the experiment."""
 
     from_us: float
     to_us: float

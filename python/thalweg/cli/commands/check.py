@@ -27,7 +27,7 @@ def command(
     """Check a scenario and list its experiments."""
     with collector.paused():
         _check(file, engine_name, overrides or [], as_json=as_json)
-        # The program ends here: there is nothing to collect.
+        # The program ends here: garbage collection is unnecessary.
         gc.freeze()
 
 

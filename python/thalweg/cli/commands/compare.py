@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FailOn = Literal["different", "worse"]
 
 MAX_ALONE = 5
-"""Things without a partner that are named; the others are counted."""
+"""Number of unpaired items that are named; the others are counted."""
 
 EPILOG = "Example: thalweg compare runs/before runs/after --tolerance 5%"
 
@@ -117,10 +117,10 @@ def _tolerance(text: str) -> float:
 
 
 def _evidence(runs: Sequence["Run"], comparison: "Comparison", requested: Sequence[str]) -> tuple[Exit, list[str]]:
-    """Return the exit code where nothing real was found, and what should make the reader doubt the comparison."""
+    """Return the exit code if nothing real was found, and the cautions about the comparison."""
     from thalweg import analysis
 
-    # Copies do not differ by chance: their comparison is not a failure.
+    # Copies do not differ randomly: their comparison is not a failure.
     can_judge = comparison.has_verdicts or comparison.of("copies")
     codes, cautions = [Exit.FINE if can_judge else Exit.NO_EVIDENCE], []
     for name, run in zip("AB", runs, strict=False):
@@ -134,7 +134,7 @@ def _evidence(runs: Sequence["Run"], comparison: "Comparison", requested: Sequen
 
 
 def _talk_of(cautions: Sequence[str], alone: Sequence[str]) -> None:
-    """Print what should make the reader doubt the comparison, and what is not in it."""
+    """Print cautions about the comparison, and what it does not include."""
     for caution in cautions:
         output.talk(caution)
     for line in output.counted(alone)[:MAX_ALONE]:

@@ -33,7 +33,7 @@ DISK_BYTES = 10**9
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     state: Literal["ok", "warning", "missing"]

@@ -1,4 +1,4 @@
-"""`thalweg doctor --live`: does the machine at work get its CPUs, and which connections are slower if it does not?"""
+"""`thalweg doctor --live`: whether the machine gets its CPUs, and the connections that are slower if it does not."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from thalweg.engine_output import Live, LiveConnection, LiveMachine, LiveMissed,
 from thalweg.errors import Exit
 
 SECONDS = 5
-"""Long enough for some hundred looks at each connection, short enough to wait for."""
+"""Long enough for some hundred samples of each connection, short enough to wait for."""
 
 SHOWN = 20
 """A server has thousands of connections; those that matter come first, and are counted."""
@@ -24,7 +24,7 @@ STATES: Mapping[str, str] = {
     "not-bbr": "ok: not BBR",
     "fine": "ok",
 }
-"""What each verdict of the engine is called."""
+"""Texts for the engine's verdicts."""
 
 
 def monitor(seconds: int, *, as_json: bool) -> Exit:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg fuzz scenarios/fuzz/policer.toml"
 
 CONFIRM = "uml"
-"""The engine that confirms what was found where no other is named."""
+"""Default engine for confirming findings."""
 
 NOT_CONFIRMED = "none"
 
 DOCUMENT = "fuzz.json"
-"""What was found, in the directory of the search."""
+"""File of the findings, in the directory of the search."""
 
 PAGE = "fuzz.html"
 """The page, in the same directory."""
@@ -78,7 +78,7 @@ def command(
     raise typer.Exit(_fuzz(fuzz, capabilities, plan.engine, directory, threads, executor, confirm, as_json=as_json))
 
 
-# Eight parameters: what the command line says, read and checked.
+# Eight parameters: the command line, parsed and checked.
 def _fuzz(
     fuzz: "Fuzz",
     capabilities: engine.Capabilities,
@@ -122,7 +122,7 @@ def _fuzz(
 
 
 def _evidence(fuzz: "Fuzz", fuzzing: "Fuzzing") -> Exit:
-    """Return which candidates could not be tried; where that is so of all, nothing was looked for."""
+    """Report candidates that could not be run; if that holds for all, there is no evidence."""
     code = Exit.FINE
     for name, candidates in fuzzing.without_value.items():
         if candidates:
@@ -143,7 +143,7 @@ def _failing(candidates: "Sequence[Candidate]") -> str:
 def _confirmed(
     fuzzing: "Fuzzing", findings: "list[Finding]", name: str, report: Callable[[str], None]
 ) -> "list[Finding]":
-    """Run what was found on another engine; where that cannot run here, say so."""
+    """Run findings on another engine; report if that cannot run here."""
     from thalweg.search.findings import Confirmed
 
     capabilities = engine.capabilities()

@@ -155,7 +155,7 @@ def _named(name: str) -> "Kernel | GuestKernel":
 
 
 def _show(kernel: "Kernel | GuestKernel", state: str, *, as_json: bool) -> None:
-    """Print a kernel; `state` is how it got there."""
+    """Print a kernel; `state` describes how it was obtained."""
     if as_json:
         output.data_json(_json(kernel))
         return
@@ -168,7 +168,7 @@ def _json(kernel: "Kernel | GuestKernel") -> dict[str, object]:
 
 
 def _warn_of_variable() -> None:
-    """Report that the environment names another kernel, which goes first."""
+    """Report that the environment names another kernel, which takes precedence."""
     from thalweg.kernel import VARIABLE, guests
 
     for variable in (VARIABLE, guests.IMAGE_VARIABLE):

@@ -77,7 +77,7 @@ def command(
 
 
 def _confirming(planner: "Planner", name: str) -> "Planner":
-    """Plan for the engine that confirms: what it cannot run is an error before the search, not after it."""
+    """Plan for the confirming engine: an experiment that it cannot run is an error before the search."""
     capabilities = engine.capabilities()
     other = replace(planner, engine=engine.choose(name, capabilities), known=capabilities)
     try:
@@ -125,7 +125,7 @@ def _search(planners: "list[Planner]", directory: Path, threads: int | None, exe
 
 
 def _finish(searching: "Searching", planners: "list[Planner]", progress: "SearchProgress") -> "Outcome":
-    """Search, and verify what is best on each engine."""
+    """Search, and verify the best candidates on each engine."""
     from thalweg.search.outcome import Outcome
     from thalweg.search.verifying import verify, winners
 
@@ -147,7 +147,7 @@ def _finish(searching: "Searching", planners: "list[Planner]", progress: "Search
 
 
 def _write(outcome: "Outcome", directory: Path) -> ThalwegError | None:
-    """Write all that was found; what was found is worth printing even where that is not possible."""
+    """Write all results; they are printed even if that is not possible."""
     from thalweg.report.files import cannot_write
     from thalweg.search import page
     from thalweg.search.outcome import write

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg reproduce itc18-mixed-workload --quick"
 
 EVERY = "all"
-"""Stands for all engines."""
+"""Name for all engines."""
 
 
 def command(
@@ -117,7 +117,7 @@ def command(
 
 
 def _exit_code(reproduced: "Sequence[Reproduced]", ended: Exit) -> Exit:
-    """Return the worst of what was found and how it `ended`; prints the cautions unless it was interrupted."""
+    """Return the worst of the results and of `ended`; prints the cautions unless the run was interrupted."""
     codes = [ended, *(evidence.code(extent) for item in reproduced for extent in item.evidence)]
     cautions = [caution for item in reproduced for caution in item.cautions]
     if not any(item.is_judged for item in reproduced):
@@ -167,7 +167,7 @@ def _run(
 def _figure_folders(
     studies: "Sequence[Study]", directory: Path | None, form: str | None, *, is_alone: bool
 ) -> dict[str, Path]:
-    """Name the folder of each study's figures; what cannot be written is told before anything runs."""
+    """Return the folder of each study's figures; checks before the run that they can be written."""
     if directory is None:
         figure_files.only_with_figures(form, "thalweg reproduce NAME")
         return {}
@@ -207,7 +207,7 @@ def _save_figures(content: "StudyPage", directory: Path, form: str | None) -> li
 
 
 def _check_recordable(studies: "Sequence[Study]") -> None:
-    """Refuse to run for hours what cannot be kept."""
+    """Refuse to run for hours if the results cannot be stored."""
     for study in studies:
         if not os.access(study.folder, os.W_OK):
             raise ThalwegError(
@@ -243,7 +243,7 @@ def _write_policy(study: "Study", reproduced: "Reproduced", file: Path, *, quick
 
 
 def _record(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) -> None:
-    """Keep what was found; half a study is not kept."""
+    """Store the results; those of an incomplete study are not stored."""
     from thalweg.studies.running import recorded_results
 
     for result in reproduced:
@@ -257,7 +257,7 @@ def _record(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) 
 
 
 def _is_as_recorded(study: "Study", reproduced: "Sequence[Reproduced]", *, quick: bool) -> bool:
-    """Return whether all claims that held still hold, and report the others; a run without a comparison fails, too."""
+    """Return whether all claims that held still hold, and report the others; a run without a comparison also fails."""
     from thalweg.studies.running import recorded_results
 
     is_fine = True

@@ -118,7 +118,7 @@ def _judged(outcome: Outcome, directory: Path, bounds: "Sequence[checks.Check]")
 
 
 def _write_report(directory: Path) -> ThalwegError | None:
-    """Write the report; a run is worth telling about even where that is not possible."""
+    """Write the report; the results are printed even if that is not possible."""
     from thalweg.report import write
 
     try:
@@ -129,7 +129,9 @@ def _write_report(directory: Path) -> ThalwegError | None:
 
 
 def _numbers(outcome: Outcome, directory: Path) -> "tuple[Run, pl.DataFrame] | None":
-    """Read what the table and the cautions need; None if the directory cannot be read, or nothing in it is complete."""
+    """Read the inputs of the table and the cautions; None if the directory cannot be read, or no experiment is
+    complete.
+    """
     from thalweg import analysis
     from thalweg.results import open_run
 

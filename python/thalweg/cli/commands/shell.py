@@ -20,7 +20,7 @@ EPILOG = "Example: thalweg shell scenarios/quickstart.toml --set path.buffer=1bd
 REPORT = "report.html"
 """Name of the report in a run directory."""
 NOT_FOUND = 127
-"""Exit code of shells for a command that does not exist."""
+"""Exit code of shells for a missing command."""
 ENDS = ("sender", "receiver")
 
 

@@ -14,10 +14,10 @@ ENGINE = "vm"
 
 
 def run_both(scenario: Path, kernels: Sequence[str], modules: Sequence[Path]) -> list[Path]:
-    """Run what is missing of a scenario on both kernels; gives the run directories.
+    """Run the missing experiments of a scenario on both kernels; return the run directories.
 
-    Folders of modules belong to the images, in this order; kernels that were fetched have their own. Raises
-    `ThalwegError` if an image is not a kernel, or experiments fail.
+    Folders of modules belong to the images, in this order; fetched kernels have their own. Raises `ThalwegError` if an
+    image is not a kernel, or experiments fail.
     """
     from thalweg.kernel import guests
 

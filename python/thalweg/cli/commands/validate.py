@@ -90,7 +90,7 @@ def command(
 
 
 def _check_place(page: Path) -> None:
-    """Refuse a page that cannot be written before anything is run for it."""
+    """Refuse a page that cannot be written, before any run for it."""
     if page.suffix == ".csv":
         raise ThalwegError(
             "not-a-page",
@@ -111,7 +111,7 @@ def _check_place(page: Path) -> None:
 
 
 def _command(first: str, second: str, grids: Sequence[str], repetitions: int | None, *, quick: bool) -> str:
-    """Return the command that compares the same again, wherever its results are written."""
+    """Return the command that repeats the comparison, wherever its results are written."""
     words = ["thalweg", "validate", first, second]
     for name in grids:
         words += ["--grid", name]
@@ -160,7 +160,7 @@ def _check(comparison: "EngineComparison") -> Exit:
 
 
 def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
-    """Report what is going to happen, and what is not."""
+    """Report the planned work, and what is excluded."""
     from thalweg.run import duration
 
     is_one = parts[0].sides[0].engine == parts[0].sides[1].engine
@@ -178,7 +178,7 @@ def _announce(parts: Sequence["GridPart"], grid: "Grid") -> None:
 
 
 def _run(parts: Sequence["GridPart"], folder: Path, binary: Path, threads: int | None) -> Exit:
-    """Run what is missing of all parts; a Ctrl-C ends that, and is the answer."""
+    """Run the missing experiments of all parts; Ctrl-C stops the run, and determines the exit code."""
     from thalweg.run import Progress, execute, real_time_s
 
     ended = Exit.FINE

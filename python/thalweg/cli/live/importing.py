@@ -33,7 +33,7 @@ Given = TypedDict(
         "--time": str | None,
     },
 )
-"""Options that only some formats have, as given."""
+"""Options that only some formats have, in their original form."""
 
 OF_FORMAT = {
     "nginx": {"--format-string", "--config", "--format-name", "--map", "--map-file"},

@@ -28,7 +28,7 @@ HEADINGS = (
     "short of CPU",
     "harm",
 )
-"""Of the table, whose numbers are medians over the worlds but for the third one's."""
+"""Columns of the table; numbers are medians over the worlds, except those of the third one."""
 
 
 @commands.callback()

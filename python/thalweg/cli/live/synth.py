@@ -1,4 +1,4 @@
-"""`thalweg synth`: synthetic records, with the truth beside them."""
+"""`thalweg synth`: synthetic records, with their truth."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,7 +24,7 @@ commands = typer.Typer(
 )
 
 RUNS = "-runs"
-"""End of the name of the folder with the simulator's runs, beside that of the records."""
+"""Suffix of the folder with the simulator's runs, beside that of the records."""
 
 
 @commands.callback()
@@ -87,8 +87,8 @@ def _fleet(settings: "Settings", out: Path, *, quick: bool) -> "Fleet":
 
 
 def runs_beside(out: Path) -> Path:
-    """Return the folder of the simulator's runs. It is not within the folder of the records, whose readers
-    expect only records.
+    """Return the folder of the simulator's runs. It is outside the folder of the records, whose readers expect only
+    records.
 
     >>> runs_beside(Path("made/up"))
     PosixPath('made/up-runs')

@@ -1,4 +1,4 @@
-"""How an answer is printed: a sentence, a table of parts, what to beware of, which parts first; or JSON."""
+"""Output of an answer: a sentence, a table of parts, cautions, and the rollout; or JSON."""
 
 import math
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def _first_parts(names: Sequence[str]) -> str:
 
 
 def as_json(answer: "Answer", places: Sequence[Path], policy: Path | None, page: Path | None) -> "dict[str, JsonValue]":
-    """Return everything that an answer holds."""
+    """Return the complete answer."""
     return {
         "headline": answer.headline,
         "places": [str(place) for place in places],
@@ -129,7 +129,7 @@ def _question(question: "Question") -> "dict[str, JsonValue]":
 
 
 def _records(answer: "Answer") -> "dict[str, JsonValue]":
-    """Return what was read and counted, and with which engine."""
+    """Return the number of rows read and counted, and the engine."""
     return {
         "engine": answer.engine,
         "files": answer.files,

@@ -1,4 +1,4 @@
-"""What became of checks: a sentence each, JSON, and the exit code."""
+"""Output of checks: a sentence each, JSON, and the exit code."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

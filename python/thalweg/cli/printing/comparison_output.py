@@ -1,4 +1,4 @@
-"""How a comparison is printed: a sentence, then a table with the largest real differences first; or JSON."""
+"""Output of a comparison: a sentence, then a table with the largest real differences first; or JSON."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from thalweg.results import Run
 
 MAX_ROWS = 20
-"""Rows that are shown unless all are asked for."""
+"""Maximum number of rows by default."""
 
 EVIDENCE = {code: extent for extent, code in evidence.CODES.items()}
 
@@ -25,7 +25,7 @@ METHOD = (
 
 
 def show(runs: Sequence["Run"], comparison: "Comparison", by: str | None, tolerance: float, *, every: bool) -> None:
-    """Print a sentence, and the rows that say most."""
+    """Print a sentence, and the most important rows."""
     output.data(_sentence(comparison, by, tolerance))
     rows = comparison.rows if every else comparison.real[:MAX_ROWS]
     if rows:
@@ -184,7 +184,7 @@ def _signed(change: float) -> str:
 
 
 def _kernel(run: "Run") -> str:
-    """Describe which kernel a run was made on: its engine's, which need not be the machine's, else the machine's."""
+    """Describe the kernel of a run: its engine's, which may differ from the machine's, else the machine's."""
     if engines := str(run.meta.get("result_version", "")).partition(" on ")[2]:
         return engines
     return " ".join(str(run.meta.get("host", {}).get("kernel", "an unknown kernel")).split()[:2])

@@ -1,4 +1,4 @@
-"""The experiments of a plan as a table: a line per point, and above them what is the same at all points."""
+"""The experiments of a plan as a table: a line per point, after the values that are the same at all points."""
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -95,7 +95,7 @@ def _other(address: str, value: TomlValue, folder: Path) -> str:
 
 
 class _Rows:
-    """Writes the rows of points; what several points share is written once."""
+    """Writes the rows of points; values that several points share are formatted once."""
 
     def __init__(self, document: Document) -> None:
         self._folder = document.file.parent
@@ -104,7 +104,7 @@ class _Rows:
         self._known: dict[tuple[int, str], str] = {}
 
     def of(self, point: Experiment) -> dict[str, str]:
-        """Describe a point; what the sweep itself shows is left out."""
+        """Describe a point, except the values that the sweep shows."""
         link = point.forward
         trace = str(point.sweep.get("path.trace", self._trace))
         row = {

@@ -1,4 +1,4 @@
-"""Figures as files for papers: what commands that write them share."""
+"""Figures as files for papers: shared code of the commands that write them."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ DEFAULT = "svg"
 
 
 def only_with_figures(form: str | None, command: str) -> None:
-    """Refuse a format where no figures were asked for; `command` is what was called.
+    """Reject a format if no figures were requested; `command` is the name of the command.
 
     Raises `ThalwegError`.
     """

@@ -1,4 +1,4 @@
-"""What a fuzzer found, on a terminal; and what it would look for."""
+"""Output of a fuzzer's findings on a terminal; and of a planned search."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def show(fuzz: "Fuzz", findings: "Sequence[Finding]", files: Sequence[Path], directory: Path, page: Path) -> None:
-    """Print where everything is, and a sentence for each finding."""
+    """Print the paths of all results, and a sentence for each finding."""
     output.data(f"fuzz    {directory}")
     output.data(f"page    {page}")
     output.data(f"again   {typed.again()}")

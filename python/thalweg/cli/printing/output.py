@@ -20,11 +20,11 @@ GAP = "  "
 """Between two columns."""
 
 MAX_LEFT_OUT = 5
-"""Files that are left out and named; the others are counted."""
+"""Number of excluded files that are named; the others are counted."""
 
 
 class NobodyReads(Exception):
-    """Standard output is closed: its reader has seen enough, as `head` has."""
+    """Standard output was closed by its reader, for example by `head`."""
 
 
 def data(text: str) -> None:
@@ -56,7 +56,7 @@ def talk(text: str) -> None:
 
 
 def talk_of_left_out(files: Sequence["LeftOutFile"]) -> None:
-    """Name the first files of records that were left out, each with the reason, and count the others."""
+    """Name the first files of records that were excluded, each with the reason, and count the others."""
     for file in files[:MAX_LEFT_OUT]:
         talk(f"left out: {file.file}: {file.why}")
     if len(files) > MAX_LEFT_OUT:
@@ -82,7 +82,7 @@ def error(problem: ThalwegError, *, as_json: bool) -> None:
 
 
 def counted(reasons: Iterable[str]) -> list[str]:
-    """Write each reason once, the most frequent first, with how often it was given.
+    """Write each reason once, the most frequent first, with its count.
 
     >>> counted(["late", "busy", "late"])
     ['  2 x late', '  1 x busy']

@@ -1,6 +1,4 @@
-"""How a summary of records is printed: a sentence, a table of algorithms, one of completion times, what is missing; or
-JSON.
-"""
+"""Output of a summary of records: a sentence, tables of algorithms and completion times, missing columns; or JSON."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -26,7 +24,7 @@ SHOWN = {
 """Measures in the table of algorithms, and their headings; `--json` and `--out` have them all."""
 
 INSTEAD = {"serving_time": "goodput", "rtt_smoothed": "rtt_p95", "transfer_rtt_smoothed": "rtt_min"}
-"""Measures that are shown only where another one, which says more, is not known of any row."""
+"""Measures that are shown only if the more informative one is missing in every row."""
 
 QUANTILES = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 """In JSON."""
@@ -38,13 +36,13 @@ SENTENCES = {
     "close": "closed",
     "ip_version": "IP version",
 }
-"""Columns whose counts are printed where they have more than one value, and what stands before them."""
+"""Columns whose counts are printed if they have more than one value, and their labels."""
 MAX_VALUES = 6
-"""Of more values, the others are counted together."""
+"""Maximum number of values; the others are counted together."""
 MAX_NEVER = 12
-"""Of more columns that no row has, their number is enough."""
+"""Maximum number of columns without values that are named; above it they are counted."""
 MOSTLY = 0.05
-"""Columns that fewer rows leave empty are not worth a line."""
+"""Minimum share of rows without a value for a line about the column."""
 
 METHOD = "median [10 %, 90 %] of the rows that have the value; retransmitted: the mean"
 
@@ -64,7 +62,7 @@ def show(summary: "Summary") -> None:
 
 
 def as_json(summary: "Summary", places: Sequence[Path], html: Path | None) -> dict[str, object]:
-    """Return everything that a summary holds."""
+    """Return the complete summary."""
     from thalweg.records import SIZES
 
     return {

@@ -1,4 +1,4 @@
-"""How `thalweg reproduce` prints what became of the claims."""
+"""Output of `thalweg reproduce` about the claims."""
 
 import sys
 from collections.abc import Sequence
@@ -61,7 +61,7 @@ def show(study: Study, reproduced: Sequence[Reproduced], page: Path | None, figu
 def as_json(
     study: Study, reproduced: Sequence[Reproduced], page: Path | None, figures: Sequence[Path] | None, *, quick: bool
 ) -> dict[str, object]:
-    """Return everything that was found."""
+    """Return all results."""
     return {
         "study": study.name,
         "quick": quick,

@@ -13,7 +13,7 @@ SHOWN = {"goodput": "goodput", "completion_time": "completion time", "retransmit
 """Measures of a flow in the table, and their headings; one that no flow has is left out."""
 
 OF_COPIES = {"copies_jain": "Jain of copies"}
-"""Measures that are shown besides where a flow has parallel copies."""
+"""Additional measures of flows with parallel copies."""
 
 OF_APPS = {
     "completion_time_p99": "p99",
@@ -21,7 +21,7 @@ OF_APPS = {
     "stall_time": "stalled",
     "page_time": "page",
 }
-"""Measures that are shown besides where a flow is an application."""
+"""Additional measures of flows that are applications."""
 
 MEASURES = (*SHOWN, *OF_COPIES, *OF_APPS)
 """Measures that the table needs."""

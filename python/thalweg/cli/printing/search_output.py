@@ -1,4 +1,4 @@
-"""What a search found, on a terminal; and what a search would do."""
+"""Output of a search's results on a terminal; and of a planned search."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
-    """Print where everything is, the best candidates, and how they do at held-out points."""
+    """Print the paths of all results, the best candidates, and their results at held-out points."""
     output.data(f"search  {directory}")
     if page:
         output.data(f"page    {page}")
@@ -39,7 +39,7 @@ def show(outcome: "Outcome", directory: Path, page: Path | None) -> None:
 
 
 def describe(search: "Search", points: int, held_out: int, repetitions: int) -> str:
-    """Describe what a search would do."""
+    """Describe a planned search."""
     parameters = ", ".join(f"{parameter.address} from {parameter.span}" for parameter in search.parameters)
     goals = ", ".join(
         f"{'maximise' if objective.is_maximised else 'minimise'} {objective.name}" for objective in search.objectives

@@ -65,7 +65,7 @@ class SearchProgress:
             self._bar = None
 
     def candidates(self, evaluated: Sequence[Candidate], title: str = "") -> None:
-        """Show how many candidates are evaluated; `title` tells several searches apart."""
+        """Show the number of evaluated candidates; `title` distinguishes several searches."""
         count, before = len(evaluated), f"{title}: " if title else ""
         if self._title != title:
             self._title = title
@@ -80,7 +80,7 @@ class SearchProgress:
             self.say(f"{before}{count} of {self._budget} candidates" + (f"; {text}" if text else ""))
 
     def verifying(self, engine: str, name: str) -> None:
-        """Show which candidate is run at the held-out points."""
+        """Show the candidate that is run at the held-out points."""
         candidate = "the default" if name == "default" else f"candidate {name}"
         if self._bar:
             self._bar.update(self._task, description=f"held-out points on {engine}: {candidate}")
@@ -88,7 +88,7 @@ class SearchProgress:
             self.say(f"held-out points on {engine}: {candidate}")
 
     def event(self, event: EngineEvent) -> None:
-        """Show what an engine reports that a reader should know at once."""
+        """Show reports of an engine that a reader should see at once."""
         if event["event"] == "stopping":
             self.say("stopping; what is finished is kept (once more: at once)")
         if event["event"] == "untrustworthy":

@@ -1,4 +1,4 @@
-"""What `thalweg shell` prints when the command has ended."""
+"""Output of `thalweg shell` after the command has exited."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What `thalweg validate` prints of a comparison: text for people, JSON for programs."""
+"""Output of `thalweg validate`: text for people, JSON for programs."""
 
 import shlex
 import sys
@@ -18,7 +18,7 @@ MAX_SHOWN = 10
 
 
 def show(comparison: "EngineComparison") -> None:
-    """Print tables: cells, what all errors come to, where engines disagree most, and the goals."""
+    """Print tables: cells, totals of all errors, the largest disagreements, and the goals."""
     from thalweg.validate import words
 
     is_terminal = sys.stdout.isatty()

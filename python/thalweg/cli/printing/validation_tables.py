@@ -73,7 +73,7 @@ def _says_more_than_its_name(cell: "GridCell", keys: Sequence[str]) -> bool:
 
 
 def of_overall(totals: Sequence["Overall"]) -> Sheet:
-    """Write what all errors come to."""
+    """Write the totals of all errors."""
     from thalweg.validate import ERRORS, words
 
     rows = [
@@ -90,7 +90,7 @@ def of_overall(totals: Sequence["Overall"]) -> Sheet:
 
 
 def of_goals(goals: Sequence["JudgedGoal"]) -> Sheet:
-    """Write each goal with what was found."""
+    """Write each goal with its result."""
     from thalweg.validate import words
 
     rows = [[goal.goal.title, words.limit(goal), words.found(goal), str(goal.n), goal.verdict] for goal in goals]
@@ -116,7 +116,7 @@ def of_disagreements(comparison: "EngineComparison", disagreements: Sequence["Di
 
 
 def notes(cells: Sequence["GridCell"]) -> list[tuple[str, int]]:
-    """Return what is to be known of rows, and of how many."""
+    """Return remarks about rows, each with its count."""
     return [
         (note.strip().replace("\n", "\n    "), count)
         for note, count in Counter(note for cell in cells for note in cell.notes).items()

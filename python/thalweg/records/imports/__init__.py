@@ -1,6 +1,6 @@
 """Importers: logs and dumps of other sources become records, with the same columns as the agent's.
 
-What a source does not know stays empty. docs/reference/importing.md says for each what its columns come from.
+Values that a source lacks stay empty. docs/reference/importing.md lists the origin of each column.
 """
 
 from thalweg.records.imports.addresses import Addresses

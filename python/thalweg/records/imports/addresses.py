@@ -1,4 +1,4 @@
-"""How an address stands in a record: whole, truncated to its network, or hashed with a key; as the agent does it."""
+"""Forms of addresses in a record: whole, truncated to its network, or hashed with a key; the same as the agent's."""
 
 import hashlib
 import hmac
@@ -20,12 +20,12 @@ AddressForm = Literal["whole", "truncated", "hashed"]
 FORMS: tuple[str, ...] = get_args(AddressForm)
 
 KEPT_BITS = {4: 24, 6: 48}
-"""Bits of an address that truncating keeps: what one customer's network usually has, and no less."""
+"""Bits of an address that truncating keeps: the usual size of one customer's network."""
 DIGITS = 16
 """Hexadecimal digits of a hash that are kept: 64 bits."""
 
 KEY = Path("/var/lib/thalweg/address.key")
-"""Where the agent has its key unless --key says otherwise."""
+"""Default path of the agent's key."""
 MADE_BYTES = 32
 """Bytes of a new key: as many as the hash has (RFC 2104, section 3)."""
 LARGEST_KEY = 4096
@@ -34,7 +34,7 @@ LARGEST_KEY = 4096
 MIN_BYTES = 16
 """Bytes that a key has at least: fewer could be tried out."""
 OTHERS = 0o077
-"""Rights of others than the owner of a file."""
+"""Permissions of users other than the owner of a file."""
 
 MAX_PORT = 65_535
 
@@ -43,7 +43,7 @@ Address = IPv4Address | IPv6Address
 
 @dataclass(frozen=True)
 class Addresses:
-    """What becomes of addresses."""
+    """Conversion of addresses."""
 
     form: AddressForm = "truncated"
     key: bytes = field(default=b"", repr=False)
@@ -140,9 +140,9 @@ def ends(side: str, address: str, port: str = "") -> ImportedRow:
 
 
 def with_key(form: str, key: Path | None) -> Addresses:
-    """Take what the user asked for; without a file, the key is where thalweg-agent has it.
+    """Use the requested form; without a file, the key is that of thalweg-agent.
 
-    Raises `ThalwegError` if there is no such form, or if the file holds no key or is not its owner's alone.
+    Raises `ThalwegError` if there is no such form, or if the file has no key or other users may read it.
     """
     if form not in FORMS:
         raise ThalwegError(
@@ -162,7 +162,7 @@ def with_key(form: str, key: Path | None) -> Addresses:
 
 
 def _key(file: Path) -> bytes:
-    """Read a key in the form in which thalweg-agent makes it."""
+    """Read a key in thalweg-agent's format."""
     make = f"(umask 077; head -c {MADE_BYTES} /dev/urandom | od -An -v -tx1 | tr -d ' \\n' > {shlex.quote(str(file))})"
     try:
         mode = file.stat().st_mode

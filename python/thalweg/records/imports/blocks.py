@@ -1,7 +1,7 @@
 """Files are read in blocks of rows, several at a time, on all cores.
 
-What is certain of a block becomes columns in one of several threads: polars does that without holding Python's lock.
-The other rows of a block are read one by one, in their order, when the block's turn comes.
+Regular rows of a block become columns in one of several threads: polars does that without holding Python's lock. The
+other rows of a block are read one by one, in order, when the block is due.
 """
 
 import os
@@ -42,7 +42,7 @@ class BlockImporter(Importer, Protocol):
 
 
 Row = TypeVar("Row")
-"""What an importer has of a row before it becomes columns."""
+"""An importer's form of a row before it becomes columns."""
 
 
 class RowBlock(Generic[Row]):
@@ -54,7 +54,7 @@ class RowBlock(Generic[Row]):
         columns: Callable[[Addresses, pl.Series, Sequence[Row]], pl.DataFrame],
         read: Callable[[int, Row], Item],
     ) -> None:
-        """Initialise with the rows, and what makes columns of all or an item of one."""
+        """Initialise with the rows, and the conversions of all to columns and of one to an item."""
         self._rows = rows
         self._columns = columns
         self._read = read
@@ -80,7 +80,7 @@ class RowBlock(Generic[Row]):
 
 @dataclass(frozen=True)
 class LastItems:
-    """What is known only at the end of a file."""
+    """State that is complete only at the end of a file."""
 
     found: Callable[[], Iterator[Item]]
 

@@ -77,14 +77,14 @@ class Tally(dict[str, ReasonCount]):
         self[reason].count += lines
 
     def add_lines(self, reason: str, file: Path, first: int, lines: int) -> None:
-        """Count lines that are treated alike, of which lines of the same file may have been counted before."""
+        """Count lines that are treated alike; earlier lines of the same file may have been counted before."""
         count = self[reason].count if reason in self else 0
         if reason not in self or first < self[reason].first.line:
             self[reason] = ReasonCount(UnreadLine(file, first, reason))
         self[reason].count = count + lines
 
     def join(self, other: "Tally") -> None:
-        """Count the lines of another tally, which come after those of this one."""
+        """Add the counts of another tally, whose lines follow those of this one."""
         for reason, count in sorted(other.items(), key=lambda item: item[1].first.line):
             if reason in self:
                 self[reason].count += count.count
@@ -102,12 +102,12 @@ class Tally(dict[str, ReasonCount]):
 
 @dataclass
 class Imported:
-    """What an import came to."""
+    """Result of an import."""
 
     files: list[Path] = field(default_factory=list)
     """The files of records, one for each file that had any."""
     replaced: int = 0
-    """How many of them had been there before: the same lines had been imported."""
+    """Number of files that existed before: the same lines had been imported."""
     rows: int = 0
     unread_lines: Tally = field(default_factory=Tally)
     """Lines that could not be read."""
@@ -140,8 +140,8 @@ def convert(
 ) -> Imported:
     """Read files and write the records of each into a file in the folder `out`, which is made.
 
-    `constants` are values of columns that a row leaves empty. The name of a file is made of what was read, so that
-    importing the same again replaces it, and counts nothing twice.
+    `constants` are values for empty columns. The name of a file is derived from its input, so that importing the same
+    again replaces it, and counts nothing twice.
 
     Raises `ThalwegError` if a file cannot be read, if no line of any of them is a record, if `out` cannot be written,
     or if `strict` and a line cannot be read. Nothing is left behind then, nor after Ctrl-C, SIGTERM or SIGHUP.
@@ -171,7 +171,7 @@ class _Conversion:
     importer: Importer
     addresses: Addresses
     constants: Mapping[str, str]
-    """Values of columns that a row leaves empty."""
+    """Values for empty columns."""
     strict: bool
     done: Imported = field(default_factory=Imported)
 
@@ -248,7 +248,7 @@ class _Conversion:
         return completed(block.columns(self.addresses), self.constants, self.addresses)
 
     def _note(self, file: Path, item: Item, why: Unread) -> None:
-        """Count a line that cannot be read, and those that belong to it; or stop at it."""
+        """Count an unreadable line, and those that belong to it; or stop at it."""
         if self.strict:
             raise ThalwegError(
                 "unread-line",
@@ -263,7 +263,7 @@ class _Conversion:
 
 
 def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Addresses) -> tuple[RecordRow, list[str]]:
-    """Make a row of a line, and report which of its values are assumed or left empty; raises `Unread`."""
+    """Make a row of a line, and report assumed and missing values; raises `Unread`."""
     values: ImportedRow = {**constants, **{name: value for name, value in imported.items() if value is not None}}
     for name in ("local_address", "remote_address"):
         address = values.get(name)
@@ -271,7 +271,7 @@ def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Address
             values["ip_version"] = address.version
             values[name] = addresses.text(address)
     if addresses.form != "whole" and values.get("direction") != "out":
-        # Who opens a connection has a port of his own for it, which tells connections of one network apart.
+        # The client's port would distinguish connections of one network.
         values.pop("remote_port", None)
     notes = [
         value.why if name == NOTE else f"{name}: {value.why}"
@@ -288,7 +288,7 @@ def _row(imported: ImportedRow, constants: Mapping[str, str], addresses: Address
         if isinstance(value, str):
             if REPLACEMENT in value:
                 notes.append(f"{name}: a character that is not UTF-8 was replaced")
-            # JSON can name halves of characters, which no text can hold.
+            # JSON can encode lone surrogates, which no text can contain.
             row[name] = printable.value(value if value.isascii() else value.encode(errors="replace").decode())
         elif not 0 <= value <= LARGEST:
             raise Unread(f"{name} is out of its range", f"{value:.12g}")

@@ -1,4 +1,4 @@
-"""What follows from other columns by their definition, where a source has only those."""
+"""Columns that are derived from other columns by their definition, if a source has only those."""
 
 from thalweg.records.imports.items import RecordRow, Unread
 from thalweg.records.schema import LATEST_US, TRANSFER
@@ -12,9 +12,9 @@ EARLIEST_US = 946_684_800_000_000
 
 
 def complete(row: RecordRow) -> RecordRow:
-    """Fill in what follows from the rest; what is there stays as it is.
+    """Fill in derived values; existing ones are unchanged.
 
-    Raises `Unread` if the time of its end neither is there nor follows.
+    Raises `Unread` if the time of its end is neither present nor derivable.
 
     >>> complete({"kind": "close", "end_us": 1_700_000_009_000_000, "duration_us": 4_000_000})["start_us"]
     1700000005000000
@@ -57,7 +57,7 @@ def _times(row: RecordRow) -> None:
 
 
 def _check(name: str, time_us: float) -> None:
-    """Reject a time that no live server can have recorded: its unit is another one, or it is not a time."""
+    """Reject a time that no live server can have recorded: its unit differs, or it is not a time."""
     if time_us > LATEST_US:
         raise Unread(f"{name} is after the year 9999: is it in another unit?", f"{time_us} us")
     if time_us < EARLIEST_US:

@@ -1,6 +1,6 @@
-"""What `convert` and `derived` do to a row, done to columns of many rows.
+"""The conversions of `convert` and `derived`, for columns of many rows.
 
-Rows for which this is not certain to return the same are marked; they are read again on their own.
+Rows for which the result may differ are marked; they are read again one by one.
 """
 
 from collections.abc import Mapping
@@ -21,16 +21,16 @@ MAX_EXACT = 2**53
 
 
 def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addresses) -> pl.DataFrame:
-    """Complete the columns of rows, as far as that is certain.
+    """Complete the columns of regular rows.
 
     Args:
         frame: Columns of records in any order, `LINE`, `CERTAIN`, and perhaps the versions of addresses and why values
             are assumed.
         constants: Values of columns that a row leaves empty.
-        addresses: What becomes of addresses.
+        addresses: Conversion of addresses.
 
     Returns:
-        The same, with all columns of records; those of rows that are not certain mean nothing.
+        The same, with all columns of records; those of uncertain rows are undefined.
     """
     if not frame.width:
         frame = pl.DataFrame(schema={LINE: pl.UInt64, CERTAIN: pl.Boolean})
@@ -62,7 +62,7 @@ def _int(name: str) -> pl.Expr:
 
 
 def _with_times(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fill in start, end or duration; a row without an end, or with one that no server can have, is uncertain."""
+    """Fill in start, end or duration; a row without an end, or with an impossible one, is uncertain."""
     start, end, duration = _int("start_us"), _int("end_us"), _int("duration_us")
     frame = frame.with_columns(end_us=pl.coalesce(end, start + duration))
     is_certain = (

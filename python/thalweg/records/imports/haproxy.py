@@ -17,7 +17,7 @@ from thalweg.records.imports.prefixes import log_items
 from thalweg.records.schema import CLOSE, TRANSFER
 
 OF_HTTP = {"ST", "TR", "Ta", "tr", "trg", "trl", "r", "HM", "HU", "HV", "HP", "HPO", "HQ"}
-"""Fields of requests, which a connection does not have."""
+"""Fields of requests, which a connection lacks."""
 SPANS = (("Ta", ("tr", "trl", "trg")), ("Tt", ("Tl", "T", "t", "Ts")))
 """Durations, and the times from which they count: those with a zone first."""
 TIMERS = ("TR", "Th", "Ti", "Tq", "Tw", "Tc", "Tr", "Td", "Ta", "Tt", "Tu")
@@ -36,7 +36,7 @@ class Haproxy:
     )  # fmt: skip
     """Columns that it can fill."""
     hint = "name the format: --format-string '...' as log-format has it in haproxy.cfg"
-    """What to type when nothing could be read."""
+    """What to type if nothing could be read."""
 
     def __init__(self, form: str = "", mapped: Sequence[Mapped] = ()) -> None:
         """Initialise with what `log-format` has, and which of its fields become which columns besides.
@@ -46,7 +46,7 @@ class Haproxy:
         """
         self._formats = [HaproxyFormat(form)] if form else [HaproxyFormat(HTTP), HaproxyFormat(TCP)]
         self.expected = " or ".join(f"lines of the format {format_.text}" for format_ in self._formats)
-        """What a line should be."""
+        """Expected content of a line."""
         names = set[str]().union(*(format_.names for format_ in self._formats))
         plain = [replace(column, source=re.sub(r"^%\[(.*)\]$", r"%\1", column.source)) for column in mapped]
         self._mapped = of_fields(plain, names, "%")
@@ -112,7 +112,7 @@ def _span(fields: Mapping[str, str], timers: Mapping[str, int | None]) -> tuple[
 
 
 def _instant(fields: Mapping[str, str], name: str) -> int | None:
-    """Read a time; milliseconds may have a field of their own."""
+    """Parse a time; milliseconds may be in a separate field."""
     at = times.instant(fields[name])
     if name in ("t", "tr") or at is None:
         return at

@@ -10,7 +10,7 @@ from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 
 COUNTERS = "%ac/%fc/%bc/%sc/%rc %sq/%bq"
 HTTP = f"%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc {COUNTERS} %rest"
-"""`option httplog` and `option httpslog`, whose end is not needed; before HAProxy 1.7 with %t, %Tq and %Tt."""
+"""`option httplog` and `option httpslog`, without the end of the line; before HAProxy 1.7 with %t, %Tq and %Tt."""
 TCP = f"%ci:%cp [%t] %ft %b/%s %Tw/%Tc/%Tt %B %ts {COUNTERS}"
 """`option tcplog`."""
 
@@ -32,7 +32,7 @@ class HaproxyFormat:
     """A format, perhaps with fields that some lines lack."""
 
     def __init__(self, text: str) -> None:
-        """Initialise with what stands in `log-format`.
+        """Initialise with the text of `log-format`.
 
         Raises `ThalwegError` if it is not a format.
         """
@@ -62,7 +62,7 @@ class HaproxyFormat:
 
 
 def _without(parts: Sequence[FormPart], absent: set[str]) -> list[FormPart]:
-    """Leave out fields, and join the literal texts around each with one space less."""
+    """Remove fields, and join the literal texts around each with one space less."""
     kept: list[FormPart] = []
     for part in parts:
         if isinstance(part, FormField):

@@ -1,6 +1,6 @@
-"""What `iperf3 -J` and `iperf3 --json-stream` print: each stream of a test is a connection that has closed.
+"""The output of `iperf3 -J` and `iperf3 --json-stream`: each stream of a test is a closed connection.
 
-A row is written from the sender's side, whichever side printed it: its local end is the sender. iperf3 samples the RTT
+A row is written from the sender's side, whichever side printed it: the local end is the sender. iperf3 samples the RTT
 at the sender only, and the receiver learns the sender's bytes and retransmissions when the test ends. The RTTs are
 samples of the kernel's smoothed one, an interval apart.
 """
@@ -83,9 +83,9 @@ def _row(name: str, start: JsonObject, end: JsonObject, stream: JsonValue) -> Im
     if began is None or seconds is None:
         raise Unread("a test without a time")
     start_us = round((began + (_number(settings, "omit") or 0)) * 1_000_000)
-    # Of the other side's bytes iperf3 prints 0 until that side has reported them.
+    # iperf3 prints 0 for the other side's bytes until that side has reported them.
     sent, acked = _count(sender, "bytes") or None, _count(receiver, "bytes") or None
-    # Not limited by a rate of the user's, the sender has something to send from beginning to end.
+    # Without a configured rate, the sender has data to send from beginning to end.
     is_busy = _number(settings, "target_bitrate") == 0 and not _number(settings, "fqrate")
     ends_of = _ends(start, _text(sender.get("socket")), is_sender)
     cookie = start.get("cookie")

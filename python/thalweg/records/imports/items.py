@@ -16,13 +16,13 @@ from thalweg import printable
 from thalweg.errors import Exit, ThalwegError
 
 GZIP = b"\x1f\x8b"
-"""How a file begins that gzip has compressed, as rotated logs usually are."""
+"""First bytes of gzip files, the usual compression of rotated logs."""
 COMPRESSED = {b"\xfd7zXZ": "xz", b"BZh": "bzip2", b"(\xb5/\xfd": "zstd"}
-"""How files begin that others have compressed."""
+"""First bytes of other compressed files."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""How a text begins whose characters have two bytes each, as spreadsheets write it."""
+"""First bytes of a UTF-16 text, as spreadsheets write it."""
 ENOUGH = 64
-"""First bytes of a text that tell its encoding."""
+"""Number of first bytes that determine a text's encoding."""
 LONGEST = 2**24
 """Characters of a line: of a longer one the rest is skipped, so that no file takes more memory than that."""
 BLOCK = 2**22
@@ -33,10 +33,10 @@ TOO_LONG = f"it is longer than {LONGEST:,} characters"
 
 
 class Digest(Protocol):
-    """A hash in the making."""
+    """An incremental hash."""
 
     def update(self, data: bytes, /) -> None:
-        """Go on with more bytes."""
+        """Add more bytes."""
 
 
 NOTE = "note"
@@ -46,9 +46,9 @@ MAX_QUOTED = 100
 
 
 class Unread(Exception):
-    """A line that should be a record and cannot be read.
+    """A line that should be a record but cannot be parsed.
 
-    `reason` is a fixed text, by which such lines are counted; `found` quotes what the line has.
+    `reason` is a fixed text, by which such lines are counted; `found` quotes the line's content.
     """
 
     def __init__(self, reason: str, found: str = "") -> None:
@@ -76,7 +76,7 @@ class Assumed(int):
 
 @dataclass(frozen=True)
 class Unknown:
-    """Stands for a value that is left empty although the source could have it; the reason is reported."""
+    """Marks a value that is left empty although the source could have it; the reason is reported."""
 
     why: str
 
@@ -86,9 +86,9 @@ RecordValue = str | int | float
 RecordRow = dict[str, RecordValue]
 """Values of columns by their names."""
 ImportedValue = RecordValue | IPv4Address | IPv6Address | Unknown | None
-"""What an importer reads for a column: addresses are truncated or hashed later, and `None` is left out."""
+"""An importer's value for a column: addresses are truncated or hashed later, and `None` is omitted."""
 ImportedRow = dict[str, ImportedValue]
-"""What an importer reads of a line, by columns."""
+"""An importer's values of a line, by columns."""
 
 
 class NotARecord(Exception):
@@ -97,17 +97,17 @@ class NotARecord(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """A line of a file, and what it was."""
+    """A line of a file, and its kind."""
 
     line: int
     values: ImportedRow | None = None
     """None: not a row."""
     unread: Unread | None = None
-    """Why it cannot be read."""
+    """Reason why it cannot be parsed."""
     left_out: str = ""
-    """Why it is left out."""
+    """Reason why it is excluded."""
     lines: int = 1
-    """How many lines it is, from that one on."""
+    """Number of lines from that one on."""
 
 
 P = ParamSpec("P")
@@ -117,7 +117,7 @@ CsvRow_co = TypeVar("CsvRow_co", covariant=True)
 
 
 def item(line: int, row: Callable[P, ImportedRow], *args: P.args, **kwargs: P.kwargs) -> Item:
-    """Make an item of what `row` returns for these arguments."""
+    """Make an item from the result of `row` for these arguments."""
     try:
         return Item(line, row(*args, **kwargs))
     except Unread as why:
@@ -139,11 +139,10 @@ class CsvReader(Protocol[CsvRow_co]):
 def rows_of_csv(
     reader: CsvReader[CsvRow], text: "Lines", is_row: Callable[[CsvRow], bool], *, skipped: int = 0
 ) -> Iterator[tuple[int, CsvRow] | Item]:
-    """Return the rows of a reader of CSV with the numbers of their lines; one that cannot be read becomes an item.
+    """Return the rows of a reader of CSV with the numbers of their lines; an unreadable one becomes an item.
 
-    A quote that is opened and not closed makes one row of all lines behind it, up to the longest field. These lines
-    count as not read: `is_row` tells whether a row has the fields that it should. `skipped` is the number of lines
-    before those that the reader gets.
+    An unclosed quote makes one row of all following lines, up to the longest field. These lines count as unreadable:
+    `is_row` returns whether a row has the expected fields. `skipped` is the number of lines before the reader's first.
     """
     while True:
         before = reader.line_num + skipped
@@ -198,7 +197,7 @@ class Lines:
                     yield line
 
     def block(self) -> str:
-        """Return the next complete lines, at the end nothing. Of a line without an end only the beginning is kept.
+        """Return the next complete lines; empty at the end. Of a line without an end only the beginning is kept.
 
         Lines of `LONGEST` characters or more are too long. `piece` must not be called afterwards.
         """
@@ -217,7 +216,7 @@ class Lines:
         return text
 
     def piece(self) -> str:
-        """Return the next line, or as much of a long one as is read at a time; at the end nothing."""
+        """Return the next line, or a part of a long one; empty at the end."""
         if self._ahead is not None:
             piece, self._ahead = self._ahead, None
             return piece
@@ -226,18 +225,18 @@ class Lines:
         return piece
 
     def peek(self) -> str:
-        """Return the piece that comes next, without taking it."""
+        """Return the next piece, without taking it."""
         self._ahead = self.piece()
         return self._ahead
 
     def was_cut(self) -> bool:
-        """Return whether a line was too long since this was asked last."""
+        """Return whether a line was too long since the last call."""
         was_cut, self._was_cut = self._was_cut, False
         return was_cut
 
 
 def _end_of_lines(text: str) -> int:
-    """Return where the last complete line ends; a carriage return at the very end may be half of an end."""
+    """Return the end of the last complete line; a carriage return at the very end may be half of a line end."""
     return max(text.rfind("\n"), text.rfind("\r", 0, len(text) - 1)) + 1
 
 
@@ -256,7 +255,7 @@ class SourceFile:
 
     @property
     def changed_us(self) -> int:
-        """UNIX time at which the file was written to last."""
+        """Modification time of the file in UNIX time."""
         return self.path.stat().st_mtime_ns // 1000
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -274,15 +273,15 @@ class Importer(Protocol):
 
     @property
     def source(self) -> str:
-        """What stands in the column `source`."""
+        """Value of the column `source`."""
 
     @property
     def expected(self) -> str:
-        """What a line should be."""
+        """Expected content of a line."""
 
     @property
     def hint(self) -> str:
-        """What to type when nothing could be read."""
+        """What to type if nothing could be read."""
 
     def read(self, source: SourceFile) -> Iterator[Item]:
         """Read a file."""
@@ -290,7 +289,7 @@ class Importer(Protocol):
 
 @contextmanager
 def opened(path: Path, digest: Digest) -> Iterator[SourceFile]:
-    """Open a text file, perhaps compressed by gzip; `digest` gets its text.
+    """Open a text file, possibly compressed with gzip; `digest` receives its text.
 
     Raises `ThalwegError` if it cannot be read.
     """

@@ -13,11 +13,11 @@ from thalweg.records.imports.items import LONGEST, TOO_LONG, Item, Unread
 JsonObject = dict[str, JsonValue]
 
 NO_JSON = (ValueError, RecursionError)
-"""What reading JSON may end with: no JSON, numbers of thousands of digits, brackets in brackets without end."""
+"""Exceptions of parsing JSON: invalid syntax, numbers of thousands of digits, unlimited nesting."""
 NOT_JSON = "not JSON"
 """Reason for which lines are counted."""
 BETWEEN = " \t\r\n,[]"
-"""What may stand between two values: a list is told by its brackets alone."""
+"""Characters between two values: a list is recognized by its brackets alone."""
 
 
 def values_of_json(
@@ -61,7 +61,7 @@ def values_of_json(
 
 
 def _more(pieces: Iterator[str], minimum: int) -> str:
-    """Return further pieces joined: more than `minimum` characters, or all that are left."""
+    """Return further pieces joined: more than `minimum` characters, or all remaining ones."""
     parts: list[str] = []
     size = 0
     while size <= minimum and (piece := next(pieces, "")):

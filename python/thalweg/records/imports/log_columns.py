@@ -17,7 +17,7 @@ from thalweg.records.imports.vectorized import CERTAIN, LINE, Conversion, Values
 CHARACTERS_OF_NUMBERS = frozenset("0123456789.-")
 
 Columns = Callable[[Addresses, pl.Series, pl.Series], pl.DataFrame]
-"""Returns the columns of lines, given what becomes of addresses, the lines, and their numbers among all files."""
+"""Returns the columns of lines, from the conversion of addresses, the lines, and their numbers among all files."""
 
 
 class LineColumns:
@@ -96,7 +96,7 @@ def _lines(text: str) -> pl.Series:
     """Return the lines of a text with their ends, which share its memory."""
     encoded = text.encode(errors="replace")
     sizes = np.fromiter(map(len, encoded.split(b"\n")), np.int64) + 1
-    # What follows the last end is a line only if there is something.
+    # The text after the last line end is a line only if it is not empty.
     sizes = sizes[:-1] if sizes[-1] == 1 else np.append(sizes[:-1], sizes[-1] - 1)
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     return pl.Series(pa.LargeStringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(encoded)))

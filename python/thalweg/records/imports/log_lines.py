@@ -1,6 +1,6 @@
-"""Lines of a log whose form is known: a pattern of literal texts and fields, applied without ever going back.
+"""Lines of a log with a known format: a pattern of literal texts and fields, applied without backtracking.
 
-A field ends where the literal text behind it appears first. So a line of any content is read in one pass: log lines are
+A field ends at the first occurrence of the literal text after it. So any line is read in one pass: log lines are
 controlled by the clients of a server, who must not be able to slow down the import.
 """
 
@@ -19,9 +19,9 @@ class FormField:
 
     name: str
     is_list: bool = False
-    """Whether it may hold several values with `, ` or ` : ` between them."""
+    """Whether it may contain several values separated by `, ` or ` : `."""
     last: str = ""
-    """What its value ends with, if that is known: a time in brackets has a space in it."""
+    """Last character of its value, if known: a time in brackets contains a space."""
     is_address: bool = False
     """Whether it is an address, which may contain colons."""
     port: str = ""
@@ -35,7 +35,7 @@ class LineForm:
     """The form of a line."""
 
     def __init__(self, parts: Sequence[FormPart], form: str) -> None:
-        """Initialise with literal texts and fields in their order; `form` is what the user wrote.
+        """Initialise with literal texts and fields in order; `form` is the user's format.
 
         Raises `ThalwegError` if two fields follow one another with nothing in between: the end of the first field
         would be ambiguous.
@@ -79,7 +79,7 @@ class LineForm:
 
 
 def _with_ports(parts: Sequence[FormPart]) -> Iterator[FormPart]:
-    """Join an address, a colon and a port to one field: only the last colon of an IPv6 address ends it."""
+    """Join an address, a colon and a port to one field: an IPv6 address is followed by the last colon."""
     index = 0
     while index < len(parts):
         match parts[index : index + 3]:
@@ -103,7 +103,7 @@ def _steps(parts: Sequence[FormPart]) -> Iterator[tuple[FormField | None, str]]:
 
 
 def _end(field: FormField, line: str, literal: str, position: int) -> int:
-    """Find where a field ends."""
+    """Find the end of a field."""
     if field.last:
         end = line.find(field.last + literal, position)
         return end if end < 0 else end + len(field.last)

@@ -26,7 +26,7 @@ from thalweg.records.imports.items import Assumed, ImportedRow, ImportedValue, U
 from thalweg.records.schema import COLUMNS
 
 TIMES = ("start_us", "end_us")
-"""Columns that may hold dates as well."""
+"""Columns that may also contain dates."""
 ADDRESSES = ("local_address", "remote_address")
 KEYS = {"from", "unit", "value"}
 OWN = ("source", "ip_version")
@@ -44,7 +44,7 @@ DOT = re.compile(r"[+-]?[1-9]\d{0,2}\.\d{3}", re.ASCII)
 
 @dataclass(frozen=True)
 class Mapped:
-    """What becomes of a column of ours."""
+    """Mapping to a column of records."""
 
     column: str
     source: str = ""
@@ -57,10 +57,10 @@ class Mapped:
 
 @dataclass(frozen=True)
 class Notation:
-    """How a source writes numbers and times."""
+    """A source's notation of numbers and times."""
 
     decimal: str = ""
-    """Decimal mark, `.` or `,`; empty: a point, and what could mean something else is rejected."""
+    """Decimal mark, `.` or `,`; empty: a point, and ambiguous numbers are rejected."""
     time_format: str = ""
     """Format of times for `datetime.strptime`; empty: any that has one meaning."""
     is_european: bool = False
@@ -68,7 +68,7 @@ class Notation:
 
 
 OF_SERVERS = Notation(decimal=".")
-"""What servers write into their logs."""
+"""Notation of servers' logs."""
 
 
 def mapped_row(
@@ -113,7 +113,7 @@ def _columns(mapped: Mapped, text: str, notation: Notation) -> Iterator[tuple[st
 
 
 def _value(mapped: Mapped, text: str, notation: Notation) -> ImportedValue:
-    """Read a field as what its column holds; an address that was truncated or hashed before stays as it is."""
+    """Parse a field as the value of its column; addresses that were truncated or hashed before are unchanged."""
     kind = COLUMNS[mapped.column].kind
     if kind == "string":
         return None if text in values.NOTHING else text
@@ -177,10 +177,10 @@ def mapping(settings: Sequence[str], file: Path | None) -> list[Mapped]:
 
 
 def with_time(mapped: Sequence[Mapped]) -> Sequence[Mapped]:
-    """Return a map that says when a row ended.
+    """Return a map that includes the end time of rows.
 
     Raises:
-        ThalwegError: It does not.
+        ThalwegError: The map lacks it.
     """
     columns = {column.column for column in mapped}
     if "end_us" not in columns and not {"start_us", "duration_us"} <= columns:

@@ -1,4 +1,4 @@
-"""The map of the user, for columns of many rows: see `mapped`, which defines what each text means."""
+"""The user's map, for columns of many rows: see `mapped`, which defines the meaning of each text."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -28,7 +28,7 @@ from thalweg.records.imports.vectorized import (
 from thalweg.records.schema import COLUMNS, SCHEMA
 
 MAPPED = "mapped:"
-"""Begins the name of a mapped column: it takes precedence over the column that a format fills itself."""
+"""Prefix of a mapped column's name: it takes precedence over the column that a format fills itself."""
 NEVER = "[^\x00-\U0010ffff]"
 """Matches nothing."""
 
@@ -91,7 +91,7 @@ def by_field(
 def with_mapped(
     frame: pl.DataFrame, mapped: Sequence[Mapped], notation: Notation, addresses: Addresses
 ) -> pl.DataFrame:
-    """Let mapped columns that have a value take precedence."""
+    """Replace columns by mapped ones that have a value."""
     for column in mapped:
         name, version = column.column, f"{column.column}_version"
         if not column.source:

@@ -1,12 +1,12 @@
-"""Rows of M-Lab's NDT: downloads of ndt7, in which a server of M-Lab sends for ten seconds as fast as it can.
+"""Rows of M-Lab's NDT: downloads of ndt7, in which a server of M-Lab sends for ten seconds at the maximum rate.
 
-Read are rows of BigQuery (`ndt.ndt7`, `ndt.unified_downloads`) exported as JSON lines or as CSV, and the files that
-ndt-server itself writes. A row tells of one connection, which ends because time is up: so it is a connection's record
-with its goodput while sending, and no transfer with a completion time. The time series of TCP_INFO, where a row has it,
-gives the bytes after 1, 3 and 10 s and the counters; without it the summary `a` gives throughput and the smallest RTT.
-Of ndt7's uploads the sender is the client, of whose TCP the server knows nothing: they are left out.
+Input are rows of BigQuery (`ndt.ndt7`, `ndt.unified_downloads`) exported as JSON lines or as CSV, and the files that
+ndt-server itself writes. A row describes one connection, which ends after a fixed time: so it becomes a connection's
+record with its goodput while sending, and not a transfer with a completion time. The bytes after 1, 3 and 10 s and the
+counters come from the time series of TCP_INFO, if a row has it; otherwise throughput and the smallest RTT come from the
+summary `a`. In ndt7's uploads the sender is the client, whose TCP state the server lacks: they are excluded.
 
-Autonomous systems and places have no column: addresses stand for networks here.
+Autonomous systems and locations have no column: networks are identified by addresses.
 """
 
 import csv
@@ -44,7 +44,7 @@ ECN = 8
 LARGEST_FIELD = 2**24
 """Characters of a CSV field: one may hold a whole time series as JSON."""
 TOO_MANY = "\0"
-"""Stands as the heading of fields that have none."""
+"""Heading of fields without one."""
 
 
 class Ndt:
@@ -138,7 +138,7 @@ class Ndt:
         ends = {name: value for name, value in _ends(fields).items() if value is not None}
         row_values = {**_summary(fields), **_counters(series), **_marks(series), **ends}
         if row_values.get("busy_goodput_bps") is None and not row_values.get("busy_us"):
-            # The server had something to send from beginning to end.
+            # The server had data to send from beginning to end.
             row_values["busy_goodput_bps"] = fields.number(1e6, "a.MeanThroughputMbps", "MeanThroughputMbps")
         if row_values.get("acked_bytes") is None and row_values.get("busy_goodput_bps") is None:
             raise Unread("it has neither a throughput nor a time series of TCP_INFO")
@@ -183,7 +183,7 @@ class _Row:
         return None
 
     def number(self, unit: float, *paths: str) -> float | None:
-        """Return the first of these as a number in another unit."""
+        """Return the first existing field as a number in another unit."""
         value = self.first(*paths)
         return None if value is None else values.number(str(value), unit)
 
@@ -221,7 +221,7 @@ def _end(side: str, row: _Row, name: str) -> ImportedRow:
 
 
 def _summary(row: _Row) -> ImportedRow:
-    """Return what the table `a` says."""
+    """Return the values of the table `a`."""
     cc = row.first("a.CongestionControl", "CongestionControl")
     return {
         "cc": None if cc is None else str(cc),

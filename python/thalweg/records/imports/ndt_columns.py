@@ -1,4 +1,4 @@
-"""Rows of NDT's summary, without a time series, become columns: see `ndt`, which defines what a row means."""
+"""Rows of NDT's summary, without a time series, become columns: see `ndt`, which defines the meaning of a row."""
 
 import json
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ FIELDS = {
     "client": pl.String(), "remote_port": pl.Int64(), "server": pl.String(), "local_port": pl.Int64(),
     "machine": pl.String(),
 }  # fmt: skip
-"""What is taken of a row."""
+"""Fields that are used."""
 Fields = tuple[str | float | None, ...]
 UNUSUAL: Fields = (None,) * len(FIELDS)
-"""Stands for a row of another form."""
+"""Marks a row of a different form."""
 NO_PORT = -1
 TEXTS = (str, type(None))
 START_IS_END = "the start of the test: the row has no other time"
-"""Why the time of a row is assumed."""
+"""Reason why the time of a row is assumed."""
 
 
 def columns(addresses: Addresses, numbers: pl.Series, lines: Sequence[str]) -> pl.DataFrame:
@@ -70,9 +70,9 @@ def columns(addresses: Addresses, numbers: pl.Series, lines: Sequence[str]) -> p
 
 
 def _fields(line: str) -> Fields:
-    """Return the values of `FIELDS` in a row; `UNUSUAL` if it has another form, or values of other types."""
+    """Return the values of `FIELDS` in a row; `UNUSUAL` for a different form, or values of other types."""
     if "\\" in line and "\\ud" in line.lower():
-        # JSON can name halves of characters, which no column holds.
+        # JSON can encode lone surrogates, which no column can contain.
         return UNUSUAL
     try:
         row = json.loads(line)

@@ -39,7 +39,7 @@ class Nginx:
     )  # fmt: skip
     """Columns that it can fill."""
     hint = "name the format: --format-string '...' as log_format has it, or --config /etc/nginx/nginx.conf"
-    """What to type when nothing could be read."""
+    """What to type if nothing could be read."""
 
     def __init__(self, form: str = COMBINED, mapped: Sequence[Mapped] = ()) -> None:
         """Initialise with what `log_format` has in nginx.conf, and which of its variables become which columns besides.
@@ -47,7 +47,7 @@ class Nginx:
         Raises `ThalwegError` if it is not a format, or if it lacks a variable of the map.
         """
         self.expected = f"lines of the format {form}"
-        """What a line should be."""
+        """Expected content of a line."""
         self._form = line_form(form)
         self._time = next((name for name in TIMES if name in self._form.names), None)
         self._is_stream = bool(STREAM & self._form.names)
@@ -64,7 +64,7 @@ class Nginx:
         return log_blocks(source, LogLines(source, self._row), self._columns)
 
     def _fields(self, addresses: Addresses) -> LineColumns:
-        """Return what becomes of the fields of a line."""
+        """Return the conversions of the fields of a line."""
         names = self._form.names
         own_columns: list[tuple[str | None, Conversion]] = [
             (self._time, Instants("end_us")),
@@ -126,7 +126,7 @@ class Nginx:
 
 
 def _place(connection: int | None, requests: int | None) -> int | None:
-    """Return the number of a transfer within its connection; each has its own connection where none is known."""
+    """Return the number of a transfer within its connection; without a known connection each has its own."""
     return 0 if connection is None else None if requests is None else max(0, requests - 1)
 
 

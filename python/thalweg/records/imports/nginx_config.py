@@ -11,7 +11,7 @@ from thalweg.records.imports.log_lines import FormField, FormPart, LineForm
 COMBINED = (
     '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent"'
 )
-"""What nginx writes when its configuration names no format; it says nothing of TCP."""
+"""nginx's default format, which has no fields of TCP."""
 
 VARIABLE = re.compile(r"\$(?:\{(\w+)\}|(\w+))")
 TOKEN = re.compile(
@@ -21,11 +21,11 @@ TOKEN = re.compile(
 ESCAPED = re.compile(r"\\([\"'\\trn])")
 MEANINGS = {"t": "\t", "r": "\r", "n": "\n"}
 ADDRESSES = ("remote_addr", "server_addr", "realip_remote_addr", "upstream_addr")
-"""Variables that hold an address, which a port may follow."""
+"""Variables with an address, which a port may follow."""
 
 
 def unescaped(text: str) -> str:
-    r"""Replace escapes as nginx's parser of its configuration does; of other characters the backslash stays.
+    r"""Replace escapes like nginx's configuration parser; before other characters the backslash stays.
 
     >>> unescaped(r"a\tb\"c\d")
     'a\tb"c\\d'
@@ -34,7 +34,7 @@ def unescaped(text: str) -> str:
 
 
 def line_form(text: str) -> LineForm:
-    """Take a format apart into literal texts and variables.
+    """Split a format into literal texts and variables.
 
     Raises `ThalwegError` if it has no variable, or two with nothing in between.
     """

@@ -1,7 +1,7 @@
 """Log lines inside the lines of another program: containerd, Docker, syslog and journald put a prefix before them.
 
-A line is read without the prefix that it seems to have. If that is not of the log's format, it is read as it stands: a
-format may begin like a prefix. containerd and Docker split long lines, which are joined again.
+A line is read without its apparent prefix. If the rest does not have the log's format, the whole line is read: a format
+may begin like a prefix. containerd and Docker split long lines, which are joined again.
 """
 
 import json
@@ -30,7 +30,7 @@ COMPOSED = re.compile(r"[\w.-]+ +\| ", re.ASCII)
 """Docker Compose: the name of the container."""
 
 MAY_BE_WRAPPED = r"^(?:[{<]|[0-9]{4}-[0-9]{2}-[0-9]{2}T|[A-Z][a-z]{2} [ 0-9][0-9] |[0-9A-Za-z_.-]+ +\| )"
-"""Beginnings of lines that `unwrapped` may find a line in: all others are lines of their own."""
+"""Beginnings of lines in which `unwrapped` may find a line: all others are plain lines."""
 BEGINNING = re.compile(MAY_BE_WRAPPED, re.ASCII)
 
 OF_DOCKER = {"log", "stream", "time", "attrs"}
@@ -47,7 +47,7 @@ class Wrapped:
     stream: str = ""
     """Parts of lines are joined within a stream."""
     is_partial: bool = False
-    """Whether the line goes on in the next one of its stream."""
+    """Whether the line continues in the next one of its stream."""
 
 
 class LogLines:
@@ -60,7 +60,7 @@ class LogLines:
         self._parts: dict[str, str] = {}
 
     def item(self, number: int, line: str, *, is_cut: bool) -> Item | None:
-        """Return what the next line is; `None` if it is empty, or a part of a line whose end is still to come."""
+        """Return the next item; `None` if the line is empty, or a part of a line whose end is still to come."""
         if is_cut:
             return Item(number, unread=Unread(TOO_LONG))
         wrapped = unwrapped(line)
@@ -76,13 +76,13 @@ class LogLines:
         return None
 
     def rest(self, number: int) -> Iterator[Item]:
-        """Yield an item for each part whose end never came; `number` is that of the last line."""
+        """Yield an item for each part whose end is missing; `number` is that of the last line."""
         for _ in self._parts:
             yield Item(number, unread=Unread("a part of a line whose end is missing"))
 
 
 def log_items(source: SourceFile, row: Callable[[int, str], ImportedRow]) -> Iterator[Item]:
-    """Make an item of each line that is not empty: `row` gets its number among all files, and the line."""
+    """Make an item of each non-empty line: `row` receives its number among all files, and the line."""
     lines = LogLines(source, row)
     number = 0
     for number, line in source.lines():
@@ -93,7 +93,7 @@ def log_items(source: SourceFile, row: Callable[[int, str], ImportedRow]) -> Ite
 
 
 def _either(line_number: int, number: int, row: Callable[[int, str], ImportedRow], wrapped: Wrapped, line: str) -> Item:
-    """Read a line without its prefix, or else as it stands."""
+    """Read a line without its prefix, or else the whole line."""
     inner = item(line_number, row, number, wrapped.text)
     if inner.values is None and not inner.left_out:
         outer = item(line_number, row, number, line)

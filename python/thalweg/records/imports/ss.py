@@ -1,12 +1,12 @@
-"""Dumps of `ss -tin`, and what `ss -E` prints of connections that close.
+"""Dumps of `ss -tin`, and the output of `ss -E` about closing connections.
 
-A connection that is open gives an interim row, and each dump replaces the one before it; one that `ss -E` saw closing
-gives a row of a whole connection. A dump says nothing of its own time: a line with a time holds for all that follow it,
-and without one it is when the file was last written, which is reported. After a line whose time cannot be read,
-connections have none until the next one.
+An open connection becomes an interim row, and each dump replaces the previous one; a close in `ss -E` becomes a row of
+a whole connection. A dump has no time of its own: a line with a time applies to all that follow, and without one the
+file's modification time is used, which is reported. After a line whose time cannot be parsed, connections have none
+until the next one.
 
-The kernel counts SYN and FIN among the bytes acknowledged, which is undone here. It has forgotten the algorithm of a
-connection that closes: it is known only of one that a dump of the same import saw open.
+The kernel counts SYN and FIN among the bytes acknowledged, which is corrected here. It no longer has the algorithm of a
+closing connection: that is known only if a dump of the same import includes the open connection.
 """
 
 import itertools
@@ -43,19 +43,19 @@ NO_INFO = {
     "SYN-RECV": "connections that are not open yet",
     "TIME-WAIT": "connections in TIME-WAIT: all is forgotten",
 }
-"""States of which there is nothing to read, and how a person says them."""
+"""States without data, and their descriptions."""
 NO_STATE = "kind: the dump has no column State, and the connection counts as open"
 OF_FILE = "when the file was last written, because no line before it has a time"
 
 PROCESSES = re.compile(r"users:\(\((?:(?!users:\(\().)*?\)\)(?=\s|$)")
-"""Names of processes may hold anything; none is searched for its end beyond the next one."""
+"""Names of processes may contain anything; the search for an end stops at the next name."""
 ENDPOINT = re.compile(r"(.+):(\d+|\*|[\w-]+)")
 MAX_SEEN = 2**18
-"""Connections whose last sample is remembered: those that were seen last."""
+"""Maximum number of connections whose last sample is kept: the most recent ones."""
 BLOCK_ROWS = 2**12
-"""Sockets that are converted together."""
+"""Number of sockets that are converted together."""
 SAMPLES_US = 1_000_000
-"""Samples of one connection within so short a time follow each other as they stand; `date +%s` counts seconds."""
+"""Samples of one connection within this time keep their order; `date +%s` has a resolution of seconds."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Ss:
             yield piece, at_us
 
     def _rows(self, block: Sequence[tuple[Socket, int | None] | Item]) -> Iterator[tuple[int, SocketRow] | Item]:
-        """Yield usual sockets, with what follows from those before them, and all others as items."""
+        """Yield regular sockets, with values derived from earlier ones, and all others as items."""
         texts = [None if isinstance(entry, Item) or not _may_be_usual(*entry) else entry[0].text for entry in block]
         keys = ss_columns.keys(pl.Series(texts, dtype=pl.String))
         for entry, text, (is_usual, connection, cc, is_closed) in zip(block, texts, keys.iter_rows(), strict=True):
@@ -139,7 +139,7 @@ class Ss:
                 yield item(socket.line, self._row, socket, at_us)
 
     def _again(self, line: int, row: SocketRow) -> Item:
-        """Read a usual socket on its own; what follows from those before it is known."""
+        """Read a regular socket individually; the values derived from earlier ones are known."""
         return item(line, self._row, Socket(line, row.text), row.at_us, row)
 
     def _row(self, socket: Socket, at_us: int | None, followed: SocketRow | None = None) -> ImportedRow:
@@ -190,7 +190,7 @@ class Ss:
         """Return the time and the algorithm of a sample, given those before it, and remember it."""
         before = self._seen.pop(connection, UNSEEN)
         if 0 <= before.at_us - at_us < SAMPLES_US:
-            # A sample that follows another one is the later of the two, whatever the resolution of their times.
+            # A sample that follows another one is later, whatever the resolution of their times.
             at_us = times.later(at_us, before.at_us + 1 - at_us)
         if is_closed:
             return at_us, cc or before.cc
@@ -198,14 +198,14 @@ class Ss:
         return at_us, cc
 
     def _remember(self, connection: int, sample: "Seen") -> None:
-        """Keep the last sample of a connection; of too many the one that was seen first is forgotten."""
+        """Keep the last sample of a connection; above the limit the oldest is forgotten."""
         if len(self._seen) >= MAX_SEEN:
             self._seen.pop(next(iter(self._seen)))
         self._seen[connection] = sample
 
 
 def _may_be_usual(socket: Socket, at_us: int | None) -> bool:
-    """Return whether nothing but its text can make a socket unusual."""
+    """Return whether only its text can make a socket irregular."""
     is_whole = not (socket.is_cut or socket.is_ambiguous or len(socket.text) > ss_sockets.LONGEST_SOCKET)
     return is_whole and at_us is not None
 
@@ -233,7 +233,7 @@ def _host(text: str) -> ImportedRow:
 
 
 def _state(words: list[str]) -> str | None:
-    """Return the state of a socket, the first word; `None` if ss was asked for one state and prints none."""
+    """Return the state of a socket, the first word; `None` if ss was called for one state and prints none."""
     if not words:
         raise Unread("not a line of ss")
     if words[0] in OTHERS:

@@ -109,7 +109,7 @@ class _Fields:
 
 
 def columns(addresses: Addresses, rows: Sequence[SocketRow], address: Callable[[str], ImportedRow]) -> pl.DataFrame:
-    """Return the columns of usual sockets; `address` defines what the text of an address means."""
+    """Return the columns of regular sockets; `address` defines the meaning of an address's text."""
     fields = _Fields(pl.Series([row.text for row in rows], dtype=pl.String))
     hosts = fields.texts.str.extract_groups(ENDS).struct.unnest().get_columns()
     values: dict[str, pl.Series] = {}

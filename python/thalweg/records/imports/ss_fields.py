@@ -1,8 +1,7 @@
-"""What ss prints of a socket, in the order in which it prints it, and what an absent field means.
+"""The fields that ss prints of a socket, in order, and the meaning of an absent field.
 
-ss leaves out a counter that is zero, and one that it or the kernel does not have. An absent counter is zero only if
-another field shows that the kernel has it (`ERAS`), and if a field that ss prints later is there: otherwise the line
-may be cut off before it.
+ss omits counters that are zero, and those that it or the kernel lacks. An absent counter is zero only if another field
+shows that the kernel has it (`ERAS`), and if a later field is present: otherwise the line may be truncated before it.
 """
 
 import re
@@ -36,7 +35,7 @@ ERAS = {
     "busy": SINCE_4_10, "rwnd_limited": SINCE_4_10, "sndbuf_limited": SINCE_4_10, "delivered_ce": SINCE_4_18,
     "bytes_sent": SINCE_4_19, "bytes_retrans": SINCE_4_19, "reord_seen": SINCE_4_19,
 }  # fmt: skip
-"""For each counter, the fields of which one shows that the kernel has it: they came with it or after it."""
+"""For each counter, fields of which any shows that the kernel has it: they were introduced with it or after it."""
 OF_SENDING = ("bytes_sent", "bytes_retrans", "busy", "rwnd_limited", "sndbuf_limited", "delivered_ce", "reord_seen")
 """Counters that are zero on any kernel as long as no segment with data was sent."""
 
@@ -47,7 +46,7 @@ COLUMNS = {
     "delivered_ce": "ce_packets", "mss": "mss_bytes", "minrtt": "rtt_min_us", "rtt": "rtt_smoothed_us",
     "busy": "busy_us", "rwnd_limited": "rwnd_limited_us", "sndbuf_limited": "sndbuf_limited_us",
 }  # fmt: skip
-"""Columns of fields, of which one may be cut off."""
+"""Columns of fields, any of which may be truncated."""
 CUT = "its value is at the end of a line that seems to be cut off"
 
 WORDS = frozenset((*FLAGS, "<->", "-->", "<--", "---", "--"))
@@ -63,7 +62,7 @@ INITIAL_REORDERING = 3
 
 
 class Fields:
-    """What ss prints of a connection after its addresses."""
+    """The fields that ss prints of a connection after its addresses."""
 
     def __init__(self, words: list[str], *, is_cut: bool = False) -> None:
         """Initialise with the words; `is_cut`: the last one may be incomplete."""
@@ -149,18 +148,18 @@ class Fields:
         return row
 
     def _cut_fields(self) -> list[str]:
-        """Return the fields of columns that the last word may be of, if that may be cut off."""
+        """Return the fields of columns that the last word may belong to, if it may be truncated."""
         if self._cut in COLUMNS:
             return [self._cut]
         is_in_name = bool(self._cut) and self._cut not in POSITION
         return [name for name in COLUMNS if is_in_name and name.startswith(self._cut) and name not in self._present]
 
     def _is_passed(self, name: str) -> bool:
-        """Return whether ss printed something that it prints after a field."""
+        """Return whether ss printed a field that comes after this one."""
         return self._furthest > POSITION[name]
 
     def _absent(self, name: str) -> int | None:
-        """Return what it means that a field is absent: zero, or unknown."""
+        """Return the meaning of an absent field: zero, or unknown."""
         is_zero = name in ERAS and self._is_passed(name) and bool(ERAS[name] & self._present)
         is_unused = name in OF_SENDING and self._has_sent_nothing
         return 0 if is_zero or is_unused else None

@@ -1,7 +1,7 @@
 """The lines of a dump of ss become sockets and times.
 
 A socket's lines after the first begin with a space. Text that was wrapped at the width of a terminal does not: such a
-line is joined to the one before it if that is possible in one way only. A line between sockets may hold the time.
+line is joined to the previous one if that is unambiguous. A line between sockets may contain the time.
 """
 
 import re
@@ -14,9 +14,9 @@ from thalweg.records.imports.prefixes import unwrapped
 from thalweg.records.imports.ss_fields import ORDER, WORDS
 
 LONGEST_SOCKET = 2**20
-"""Characters of all that ss says of a socket."""
+"""Maximum number of characters about a socket."""
 MAX_WORD = 2**12
-"""Characters of the longest word that is joined."""
+"""Maximum number of characters of a word that is joined."""
 MAX_TIME = 200
 """Characters of a line with a time."""
 STATES = frozenset(
@@ -30,7 +30,7 @@ OTHERS = frozenset(
 """Values of the column Netid for sockets that are not TCP."""
 HEADINGS = frozenset(("State", "Netid", "Recv-Q"))
 WITHOUT_STATE = re.compile(r"(?:(?:mp)?tcp +)?\d+ +\d+ +\S+:\S+ +\S+:\S+", re.ASCII)
-"""How a socket begins if ss was asked for one state: there is no column for it then."""
+"""Beginning of a socket if ss was called for one state, without a column for it."""
 
 KEYS = "|".join(name for name in ORDER if name not in WORDS)
 CCS = "bbr2|bbr3|bbr|bic|cdg|cubic|dctcp|highspeed|htcp|hybla|illinois|lp|nv|reno|scalable|vegas|veno|westwood|yeah"
@@ -41,7 +41,7 @@ WORD = re.compile(
     r"|<->|-->|<--|\[?[\da-fA-F:.*]+(?:%[\w.-]+)?\]?:(?:\d+|\*)",
     re.ASCII,
 )
-"""A complete word of what ss prints of a socket."""
+"""A complete word of ss's output about a socket."""
 
 EPOCH = re.compile(
     r"(?<![\w.:])(?:([1-3]\d{9})(?:[.,](\d{1,9}))?|([1-3]\d{12})|([1-3]\d{15})|([1-3]\d{18}))(?![\w.:])", re.ASCII
@@ -54,7 +54,7 @@ WEEKDAY = re.compile(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*\b")
 LABEL = re.compile(r"[A-Za-z_ ]{1,30}[:=]\s*")
 CLOCK = re.compile(r"\b\d{1,2}:\d{2}:\d{2}\b|\b\d{4}-\d\d-\d\d\b", re.ASCII)
 OF_SOCKET = re.compile(r"\b(?:ESTAB|LISTEN|UNCONN|TIME-WAIT|rto:|rtt:|cwnd:|segs_out:)")
-"""What no line with a time has: it is a socket's, with something before it."""
+"""Text that no line with a time contains: it belongs to a socket."""
 HAS_INFO = re.compile(r"\s(?:rto|rtt):")
 COMPACT = re.compile(r"(?<!\d)(20\d\d[01]\d[0-3]\d)[T_-]?([0-2]\d[0-5]\d[0-6]\d)(Z?)(?!\d)", re.ASCII)
 """A date and a time without separators, as of `date +%Y%m%d%H%M%S`."""
@@ -62,7 +62,7 @@ ORNAMENTS = " \t=#*-_<>[]()|:"
 
 
 class Socket:
-    """All that ss printed of a socket, or one other line."""
+    """All lines about a socket, or one other line."""
 
     def __init__(self, line: int, text: str) -> None:
         """Initialise with its first line, and the number of that."""
@@ -70,7 +70,7 @@ class Socket:
         self.is_cut = False
         """Whether its end may be missing: nothing follows it, not even the end of the line."""
         self.is_ambiguous = False
-        """Whether it was wrapped where two readings are possible."""
+        """Whether it was wrapped ambiguously."""
         self.has_info = False
         """Whether a line after the first one had fields of TCP."""
         self.end = text[-MAX_WORD:]
@@ -94,12 +94,12 @@ class Socket:
 
 @dataclass(frozen=True)
 class TimeLine:
-    """A line that holds the time of what follows it."""
+    """A line with the time of the following ones."""
 
     line: int
     at_us: int | None
     unread: Unread | None = None
-    """Why it cannot be read."""
+    """Reason why it cannot be parsed."""
 
 
 def pieces(source: SourceFile) -> Iterator[Socket | TimeLine]:
@@ -112,7 +112,7 @@ def pieces(source: SourceFile) -> Iterator[Socket | TimeLine]:
         if not line.strip():
             continue
         if line[0] not in " \t":
-            # What another program put before a line does not begin with a space.
+            # A line's prefix from another program does not begin with a space.
             wrapped = unwrapped(line)
             if wrapped is not None and wrapped.text.strip():
                 line = wrapped.text
@@ -161,7 +161,7 @@ def _joins(socket: Socket, line: str) -> bool:
 
 
 def _time(number: int, line: str) -> TimeLine | None:
-    """Read a line that holds a time, perhaps with a label or ornaments; `None` if it holds none."""
+    """Parse a line with a time, possibly with a label or decoration; `None` if it has none."""
     try:
         at_us = _instant(line)
     except Unread as why:

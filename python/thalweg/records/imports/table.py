@@ -36,15 +36,15 @@ KINDS = (CLOSE, INTERIM, TRANSFER)
 MAX_HEADING = 1000
 """Characters of a heading that an error shows."""
 SEPARATOR = re.compile(r'"?sep=(.)"?')
-"""First line by which spreadsheets name what separates fields."""
+"""First line in which spreadsheets name the separator."""
 DELIMITERS = (",", ";", "\t", "|")
 TAB = "\t"
 TAB_TYPED = r"'\t'"
-"""As it is typed in a shell."""
+"""As typed in a shell."""
 
 
 BLOCK_ROWS = 2**15
-"""Rows that are converted together."""
+"""Number of rows that are converted together."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class _Table:
     heading: Sequence[str]
     notation: Notation
     rows: Iterator[tuple[int, list[str]] | Item]
-    """Rows with the numbers of their lines, without empty ones, and what cannot be read."""
+    """Rows with the numbers of their lines, without empty ones, and unreadable lines."""
 
 
 class CsvTable:
@@ -113,7 +113,7 @@ class CsvTable:
         notation = dataclasses.replace(self._notation, is_european=delimiter == ";")
 
         def is_row(fields: Sequence[str]) -> bool:
-            # No value that is asked for goes on over several lines.
+            # No used value spans several lines.
             return len(fields) == len(heading) and not any("\n" in fields[index] for index in indices)
 
         rows = rows_of_csv(reader, source.text, is_row, skipped=1 if separator else 0)

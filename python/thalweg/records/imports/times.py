@@ -17,7 +17,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 NO_ZONE = "it has no time zone, and counts as UTC"
-"""Why a time is a fallback."""
+"""Reason why a time is a fallback."""
 NOT_A_TIME = "not a time"
 
 MONTHS = {
@@ -47,7 +47,7 @@ SLASHED = re.compile(
 DOTTED = re.compile(
     r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?:[ T,]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?)?", re.ASCII
 )
-"""Date of a spreadsheet whose language names the day first."""
+"""Date of a spreadsheet whose language puts the day first."""
 TWO_MEANINGS = re.compile(r"\d{1,2}([/.-])\d{1,2}\1(\d{2}|\d{4})\b.*", re.ASCII)
 YEAR_FIRST = re.compile(r"\d{4}/\d{2}/\d{2}(?!\d)", re.ASCII)
 DASHED = re.compile(r"^(\d{1,2})-([A-Za-z]{3})-(\d{4})(?!\d)", re.ASCII)
@@ -55,7 +55,7 @@ DASHED = re.compile(r"^(\d{1,2})-([A-Za-z]{3})-(\d{4})(?!\d)", re.ASCII)
 CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?", re.ASCII)
 OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?", re.ASCII)
 WORDS = 8
-"""Words of the longest date."""
+"""Number of words of the longest date."""
 
 
 def instant(text: str) -> int | None:

@@ -6,12 +6,12 @@ import re
 from thalweg.records.imports.items import Unread
 
 LARGEST = 2**64 - 1
-"""What a column of whole numbers can hold."""
+"""Maximum value of a column of whole numbers."""
 MAX_DIGITS = 20
 """Digits of that."""
 
 NOTHING = frozenset(("", "-", "null", "NULL", "None", "NA", "N/A", "\\N"))
-"""Texts that stand for an unknown value."""
+"""Texts for an unknown value."""
 UNDEFINED = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 """Results of computing with unknown values."""
 NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
@@ -31,7 +31,7 @@ UNITS = {
     "bytes": {"B": 1.0, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "bit": 0.125},
     "share": {"ratio": 1.0, "%": 0.01},
 }
-"""By the last word of a column's name: the units of its values, and how much of its own unit each is."""
+"""By the last word of a column's name: the units of its values, and their sizes in the column's unit."""
 
 
 def is_unknown(text: str) -> bool:

@@ -1,8 +1,9 @@
 """Varnish's access logs, as varnishncsa writes them: a line per request, which becomes a transfer.
 
-Varnish knows of TCP what `tcp.dump_info()` of vmod_tcp logs; varnishncsa prints it with `%{VCL_Log:tcpi}x` and
-`%{VCL_Log:tcpi2}x`. It is read where the VCL calls it, usually before anything of the response is sent. As with nginx
-the clock stops when the last byte is in the socket's send buffer: the time taken is a duration, no completion time.
+Values of TCP are those that `tcp.dump_info()` of vmod_tcp logs; varnishncsa prints them with `%{VCL_Log:tcpi}x` and
+`%{VCL_Log:tcpi2}x`. They are sampled where the VCL calls the function, usually before the response is sent. As with
+nginx the clock stops when the last byte is in the socket's send buffer: the time taken is a duration, not a completion
+time.
 """
 
 import re
@@ -35,17 +36,17 @@ from thalweg.records.imports.vectorized import (
 from thalweg.records.schema import TRANSFER
 
 DEFAULT = '%h %l %u %t "%r" %s %b "%{Referer}i" "%{User-agent}i"'
-"""What varnishncsa writes without -F."""
+"""varnishncsa's default format."""
 
 FIELD = re.compile(r"%[<>]?(?:\{([^}]*)\})?([a-zA-Z%])")
 ESCAPES = {r"\n": "\n", r"\t": "\t"}
 
 TAKEN = {"D": 1.0, "T": 1e6, "{us}T": 1.0, "{ms}T": 1e3, "{s}T": 1e6}
-"""Fields that say how long a request took, the most exact one first, and how many microseconds one of it is."""
+"""Fields with the duration of a request, the most precise one first, and their units in microseconds."""
 BEGAN = ("{%s}t", "{%FT%T%z}t", "{%Y-%m-%dT%H:%M:%S%z}t", "{%Y-%m-%dT%H:%M:%SZ}t", "t")
-"""Fields that say when a request was received, and whose text can be read."""
+"""Fields with the time at which a request was received, in a readable format."""
 EXACT = {"{VSL:Timestamp:Start[1]}x": "start_us", "{VSL:Timestamp:Resp[1]}x": "end_us"}
-"""Fields that say when a request was received and when its response had left, to the microsecond."""
+"""Fields with the times at which a request was received and its response had left, to the microsecond."""
 
 
 class Varnish:
@@ -59,7 +60,7 @@ class Varnish:
     )  # fmt: skip
     """Columns that it can fill."""
     hint = "name the format: --format-string '...' as varnishncsa has it behind -F"
-    """What to type when nothing could be read."""
+    """What to type if nothing could be read."""
 
     def __init__(self, form: str = DEFAULT, mapped: Sequence[Mapped] = ()) -> None:
         """Initialise with what varnishncsa gets with -F, and which of its fields become which columns besides.
@@ -67,7 +68,7 @@ class Varnish:
         Raises `ThalwegError` if it is not a format, or if it lacks a field of the map.
         """
         self.expected = f"lines of the format {form}"
-        """What a line should be."""
+        """Expected content of a line."""
         self._form = _line_form(form)
         names = self._form.names
         self._taken = next((name for name in TAKEN if name in names), None)
@@ -86,7 +87,7 @@ class Varnish:
         return log_blocks(source, LogLines(source, self._row), self._columns)
 
     def _fields(self, addresses: Addresses) -> LineColumns:
-        """Return what becomes of the fields of a line."""
+        """Return the conversions of the fields of a line."""
         names = self._form.names
         own_columns: list[tuple[str | None, Conversion]] = [
             (self._taken, Amounts("duration_us", TAKEN[self._taken] if self._taken else 1.0)),

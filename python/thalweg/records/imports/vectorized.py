@@ -1,9 +1,9 @@
-"""Texts of many rows become columns at once, where their form leaves no doubt; other texts are converted one by one.
+"""Texts of many rows become columns at once if their form is unambiguous; other texts are converted one by one.
 
-The functions in `values`, `times`, `addresses` and `mapped` define what a text means. A conversion here knows a pattern
-of texts for which an expression of polars returns the same. Of texts with another form each distinct one is given to
-the function that defines its meaning. A text that this function rejects, or for which it has to assume something, marks
-its row as uncertain: such a row is read again on its own, and its error or note is counted there.
+The functions in `values`, `times`, `addresses` and `mapped` define the meaning of a text. A conversion here has a
+pattern of texts for which an expression of polars returns the same. Each distinct text of another form is passed to the
+defining function. A text that this function rejects, or for which it has to assume something, marks its row as
+uncertain: such a row is read again individually, and its error or note is counted there.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,11 +18,11 @@ from thalweg.records.imports.addresses import MAX_PORT, Address, Addresses
 from thalweg.records.imports.items import Assumed, ImportedRow, ImportedValue, Unknown, Unread
 
 CERTAIN = "certain"
-"""Column that tells whether a row's columns are known to be what reading the row on its own returns."""
+"""Column that marks rows whose columns are known to equal the result of reading the row individually."""
 LINE = "line"
 """Column with the number of a row's line."""
 WHY = ":why"
-"""Ends the name of a column that tells why the values of another one are assumed."""
+"""Suffix of the column with the reasons why the values of another one are assumed."""
 
 OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 IPV4 = rf"{OCTET}\.{OCTET}\.{OCTET}\.{OCTET}"
@@ -37,7 +37,7 @@ COUNT = "[0-9]{1,18}"
 """Numbers that fit 64 bits with a sign."""
 DECIMAL = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 DECIMAL_IN_TABLE = r"[0-9]{1,15}|[0-9]{1,12}\.(?:[0-9]{1,2}|[0-9]{4,9})|[0-9]{4,12}\.[0-9]{3}"
-"""Numbers that cannot have a separator of thousands."""
+"""Numbers that cannot contain a thousands separator."""
 UNIX_S = r"1[0-9]{9}(?:\.[0-9]{1,6})?"
 """UNIX time from 2001 to 2033 in seconds."""
 PLAIN = "[!-~](?:[ -~]{0,200}[!-~])?"
@@ -55,11 +55,11 @@ Values = dict[str, pl.Series]
 
 
 class Conversion(Protocol):
-    """How the texts of a field become columns."""
+    """Conversion of a field's texts to columns."""
 
     @property
     def inline(self) -> str:
-        """A pattern to which every text conforms that is converted at once; empty: any text may be given."""
+        """A pattern of the texts that are converted at once; empty: any text is."""
 
     def convert(self, texts: pl.Series) -> tuple[Values, pl.Series | None]:
         """Return the columns, and which rows are certain; `None`: all."""
@@ -132,7 +132,7 @@ def round_amounts(amounts: pl.Series) -> tuple[pl.Series, pl.Series]:
 
 @dataclass(frozen=True)
 class Counts:
-    """Whole numbers that `-` or nothing leaves unknown, as `values.count` reads them."""
+    """Whole numbers, unknown for `-` or an empty text, as `values.count` parses them."""
 
     column: str
     inline: ClassVar[str] = f"{COUNT}|-|"
@@ -144,7 +144,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Ports:
-    """Ports that `-` or nothing leaves unknown."""
+    """Ports, unknown for `-` or an empty text."""
 
     column: str
     inline: ClassVar[str] = "[0-9]{1,5}|-|"
@@ -157,7 +157,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class Amounts:
-    """Numbers in another unit, as `values.count` reads them."""
+    """Numbers in another unit, as `values.count` parses them."""
 
     column: str
     unit: float
@@ -182,7 +182,7 @@ class OneText:
 
 @dataclass(frozen=True)
 class Texts:
-    """Printable ASCII as it stands."""
+    """Printable ASCII, unchanged."""
 
     column: str
     inline: ClassVar[str] = ""
@@ -194,7 +194,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Matching:
-    """Texts that conform to a pattern at once, others as `definition` reads them."""
+    """Texts that match a pattern at once, others with `definition`."""
 
     column: str
     kind: pl.DataType
@@ -222,7 +222,7 @@ def counted(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
 
 
 def rounded(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
-    """Convert decimal numbers to another unit, in which they are counted."""
+    """Convert decimal numbers to whole numbers of another unit."""
     return round_amounts(texts.cast(pl.Float64, strict=False) * unit)
 
 
@@ -232,13 +232,13 @@ def scaled(texts: pl.Series, unit: float) -> tuple[pl.Series, pl.Series | None]:
 
 
 def without_unknown(texts: pl.Series) -> tuple[pl.Series, pl.Series | None]:
-    """Return texts, of which those that stand for an unknown value are null."""
+    """Return texts, with null for those that mean unknown."""
     return texts.set(texts.is_in(sorted(values.NOTHING)).fill_null(False), None), None
 
 
 @dataclass(frozen=True)
 class Words:
-    """Texts of a column, of which those of `values.NOTHING` are unknown."""
+    """Texts of a column; those of `values.NOTHING` are unknown."""
 
     column: str
     inline: ClassVar[str] = ""
@@ -314,13 +314,13 @@ def _slashed(texts: pl.Series) -> pl.Series:
 
 
 def _midnights(days: pl.Series, form: Callable[[str], str]) -> pl.Series:
-    """Return the UNIX time in microseconds at which days begin; null for what is not a day."""
+    """Return the UNIX time in microseconds at which days begin; null for other texts."""
     instants, is_certain = each_distinct(days, lambda day: {"at": times.instant(form(day))}, {"at": pl.Int64()})
     return instants["at"].set(~is_certain, None)
 
 
 def _clock_us(texts: pl.Series, offset: int) -> pl.Series:
-    """Return the time of day, `HH:MM:SS`, at a place of texts."""
+    """Return the time of day, `HH:MM:SS`, at an offset of texts."""
     hour, minute, second = (texts.str.slice(offset + 3 * part, 2).cast(pl.Int64) for part in range(3))
     return ((hour * 60 + minute) * 60 + second) * MICROSECONDS
 

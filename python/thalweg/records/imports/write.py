@@ -28,8 +28,8 @@ FORM = {
     "use_dictionary": [field.name for field in SCHEMA if field.type == pa.string()],
     "column_encoding": {field.name: "DELTA_BINARY_PACKED" for field in SCHEMA if field.type == pa.uint64()},
 }
-"""How the columns are written, for `pyarrow.parquet.ParquetWriter`: as the agent does it. Numbers that are written as
-they are take longer to read.
+"""Encodings of the columns, for `pyarrow.parquet.ParquetWriter`: the same as the agent's. Plain numbers take longer to
+read.
 """
 
 
@@ -39,10 +39,10 @@ def table_of(rows: Sequence[RecordRow]) -> pa.Table:
 
 
 class RecordFile:
-    """A file of records in the making, as a context: what is not finished when it ends is gone, with its folders."""
+    """A file of records under construction, as a context: an unfinished one is removed at the end, with its folders."""
 
     def __init__(self, folder: Path) -> None:
-        """Initialise with the folder in which the file will be; nothing is written yet."""
+        """Initialise with the folder of the file; nothing is written yet."""
         self._folder = folder
         self._made: list[Path] = []
         self._temporary: Path | None = None
@@ -55,7 +55,7 @@ class RecordFile:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        # Of a disk that is full even closing complains, and what is left of it is removed all the same.
+        # On a full disk even closing fails, and the rest is removed all the same.
         if self._writer is not None:
             with contextlib.suppress(OSError):
                 self._writer.close()
@@ -77,7 +77,7 @@ class RecordFile:
             self._rows = []
 
     def add_table(self, table: pa.Table) -> None:
-        """Add rows, all of whose columns are there.
+        """Add rows with all columns.
 
         Raises `ThalwegError` if the folder cannot be written.
         """
@@ -88,7 +88,7 @@ class RecordFile:
                 self._flush(self._waiting // ROWS * ROWS)
 
     def close(self) -> None:
-        """Write what is left, and bring the file to the disk; it has no name yet.
+        """Write the remaining rows, and sync the file to disk; it has no final name yet.
 
         Raises `ThalwegError` if the folder cannot be written.
         """
@@ -140,7 +140,7 @@ class RecordFile:
 
     @contextlib.contextmanager
     def _explained_errors(self) -> Iterator[None]:
-        """Say in our words what the system says of the folder."""
+        """Convert errors of the system about the folder."""
         try:
             yield
         except OSError as error:

@@ -24,7 +24,7 @@ POSITIVE = "Positive: the treatment is better, with less time or more throughput
 
 
 def figures(answer: Answer) -> list[Figure]:
-    """Draw what an answer has."""
+    """Draw the figures of an answer."""
     return [
         *_maps(answer),
         *_distributions(answer),

@@ -1,8 +1,8 @@
 """Charts as Vega-Lite templates. Tests check their grammar with Altair, whose import would cost more than the page.
 
-The page fills a template in for the data and the width at hand: a text "@name" stands for a value, a list with just
-such a text for a list. Rows of data have short names of our own (x, mean, panel, cc, flow, line, t, v), never keys of
-the scenario, which may contain what Vega-Lite takes for a path.
+The page fills in a template for the data and the available width: a text "@name" is replaced by a value, a list with
+only such a text by a list. Columns of data have fixed short names (x, mean, panel, cc, flow, line, t, v), never keys of
+the scenario, which may contain characters that Vega-Lite takes for a path.
 """
 
 from thalweg.report.page_json import PageJson
@@ -25,7 +25,7 @@ _TIME: PageJson = {
     "scale": {"domain": ["@t_domain"], "nice": False},
     "type": "quantitative",
 }
-# The axes of charts that stand above one another are as wide as each other, so that their times line up.
+# The axes of stacked charts have equal widths, so that their times line up.
 _VALUE: PageJson = {
     "axis": {"maxExtent": 44, "minExtent": 44, "tickCount": 4, "title": "@y_title"},
     "field": "v",

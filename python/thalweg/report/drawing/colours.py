@@ -29,11 +29,11 @@ _OTHERS = (
     Colour("#8f3b2e", "#e59a8c"),
 )
 PATH = Colour("#5c6773", "#9aa7b5")
-"""What belongs to no congestion control."""
+"""Colour of everything without a congestion control."""
 
 
 def colours(ccs: Iterable[str]) -> dict[str, Colour]:
-    """Assign a colour to each congestion control; those without one of their own take turns, in alphabetical order.
+    """Assign a colour to each congestion control; those without a fixed one share the others, in alphabetical order.
 
     >>> colours(["bbr", "mine"])["mine"] == colours(["mine", "cubic"])["mine"]
     True
@@ -44,7 +44,7 @@ def colours(ccs: Iterable[str]) -> dict[str, Colour]:
 
 
 def line_colours(names: Iterable[str]) -> dict[str, Colour]:
-    """Assign colours to the lines of a figure: a congestion control has its own, others take those that are left.
+    """Assign colours to the lines of a figure: a congestion control has its own, others use the remaining ones.
 
     >>> line_colours(["bbr", "equation"])["bbr"] == colours(["bbr"])["bbr"]
     True

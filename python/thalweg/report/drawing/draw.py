@@ -22,21 +22,21 @@ THEORY = [[5, 3], [2, 2], [9, 3, 2, 3], [1, 3]]
 """Dashes of theory."""
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
 MAX_POINTS = 25
-"""Of more values along x, lines have no marks at them."""
+"""Maximum number of values along x for which lines have marks."""
 MAX_WHISKERS = 12
-"""Of more values along x, intervals are bands."""
+"""Maximum number of values along x for which intervals are whiskers; above it they are bands."""
 MAX_TICKS = 8
-"""Of more values along a logarithmic axis, ticks stand at powers of ten."""
+"""Maximum number of values along a logarithmic axis with individual ticks; above it ticks are at powers of ten."""
 OUTLIER = 2.0
-"""Where the farthest value is this many times as far from the middle as nearly all cells, colours end earlier."""
+"""Ratio of the farthest value to nearly all cells above which the colour scale ends earlier."""
 NEARLY_ALL = 0.95
 DARK = 0.6
-"""From this part of the colours on, a number in a cell is white."""
+"""Fraction of the colour scale from which on a number in a cell is white."""
 
 
 @dataclass(frozen=True)
 class DrawnLine:
-    """How a line, or a group of bars, is drawn and named."""
+    """Drawing and name of a line, or of a group of bars."""
 
     name: str
     colour: Colour
@@ -55,12 +55,12 @@ class Drawing:
     panels: list[str]
     lines: list[DrawnLine]
     x_domain: list[str]
-    """Texts along x, where it has texts."""
+    """Texts along x, if it has texts."""
     y_domain: list[str]
-    """Texts along y, where it has texts."""
+    """Texts along y, if it has texts."""
     description: str
     note: str = ""
-    """What the drawing had to leave out."""
+    """Omissions of the drawing."""
 
 
 def draw(figure: Figure) -> Drawing:
@@ -165,7 +165,7 @@ def _marks(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _low(figure: Figure, low: float, mean: float) -> float:
-    """Return the lower end of an interval as it is drawn: on a logarithmic axis above 0."""
+    """Return the drawn lower end of an interval: above 0 on a logarithmic axis."""
     if figure.y.is_log and low <= 0:
         return mean / 2
     return low
@@ -213,7 +213,7 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
     sides = PlotSide(_title(figure.x, x), True), PlotSide(_title(figure.y, y), True)
     spec = heatmap(*sides, PlotSide(_title(figure.value, value), is_log=figure.value.is_log), (low, high), middle)
     panels = _texts(table["place"])
-    # The largest value of y stands at the top, as on any other axis.
+    # The largest value of y is at the top, as on any other axis.
     upwards = list(reversed(y_texts.values()))
     return Drawing(
         figure.kind, spec, rows, panels, [], list(x_texts.values()), upwards, _description(figure, [], panels), note
@@ -221,7 +221,7 @@ def _heatmap(figure: Figure, table: pl.DataFrame) -> Drawing:
 
 
 def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float, str]:
-    """Return where the colours end, in the unit shown; a few cells far beyond all others do not bleach the rest."""
+    """Return the ends of the colour scale, in the displayed unit; a few extreme cells do not bleach the rest."""
     if values.is_empty():
         return 0.0, 1.0, ""
     low, high = float(values.min()) / scale.size, float(values.max()) / scale.size  # type: ignore[arg-type]
@@ -240,7 +240,7 @@ def _ends(figure: Figure, values: pl.Series, scale: Scale) -> tuple[float, float
 
 
 def _part(value: float, low: float, high: float, middle: float | None, is_log: bool) -> float:
-    """Return how far along its colours a value lies, from 0 (light) to 1 (dark)."""
+    """Return the position of a value on the colour scale, from 0 (light) to 1 (dark)."""
     if middle is not None:
         return abs(value - middle) / (high - middle)
     if is_log:

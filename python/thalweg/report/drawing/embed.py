@@ -19,11 +19,11 @@ from thalweg.report.text.sentences import along, main_axis
 from thalweg.report.text.timelines import Timelines, timelines
 
 MAX_FLOWS = 8
-"""Of more flows, the first ones have charts over the sweep."""
+"""Maximum number of flows with charts over the sweep."""
 VALUES_BUDGET = 100_000
 """Values of all distributions together: about 700 kB of the page."""
 MIN_VALUES = 12
-"""Values of a distribution below which it says little."""
+"""Minimum number of values for a distribution."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Chart:
 
     measure: str
     flow: str | None
-    """None: a measure of the path, or flows lie along x."""
+    """None: a measure of the path, or flows are along x."""
     title: str
 
 
@@ -41,7 +41,7 @@ TOGETHER = ("goodput", "completion_time", "retransmit_ratio")
 
 
 def line_axis(sweep: Sweep) -> Axis | None:
-    """Return the axis over which all flows stand in one chart; None if each needs a chart of its own."""
+    """Return the axis over which all flows share one chart; None if each needs a separate chart."""
     axis = main_axis(sweep)
     if axis is None or not 1 < len(sweep.flows) <= MAX_FLOWS:
         return None
@@ -49,13 +49,13 @@ def line_axis(sweep: Sweep) -> Axis | None:
 
 
 def figures(sweep: Sweep, measurements: Measurements) -> list[Chart]:
-    """Return the bar charts: a measure each, and a flow each unless the flows share a chart or lie along x."""
+    """Return the bar charts: one per measure, and per flow unless the flows share a chart or are along x."""
     every = charts(sweep, measurements)
     return [chart for chart in every if chart.measure not in TOGETHER] if line_axis(sweep) else every
 
 
 def charts(sweep: Sweep, measurements: Measurements) -> list[Chart]:
-    """Return what is drawn over the sweep: a measure each, and a flow each unless flows lie along x."""
+    """Return the charts over the sweep: one per measure, and per flow unless flows are along x."""
     flows: Sequence[str | None] = sweep.flows[:MAX_FLOWS] if sweep.axes else [None]
     candidates: list[tuple[str, str | None]] = [(measure, flow) for measure in TOGETHER for flow in flows]
     first = sweep.flows[0] if sweep.flows else None
@@ -82,7 +82,7 @@ class Distributions(TypedDict):
 
 
 class PageData(TypedDict):
-    """Everything that the page's script reads, figures of sweeps aside."""
+    """All input of the page's script, except figures of sweeps."""
 
     templates: dict[str, PageJson]
     runs: Sequence[str]
@@ -99,7 +99,7 @@ class PageData(TypedDict):
 
 
 def data(content: Content) -> PageData:
-    """Return everything that the page's script reads."""
+    """Return all input of the page's script."""
     sweep, measurements = content.sweep, content.measurements
     plan = layout(sweep.axes, len(content.runs))
     hues = colours(sweep.ccs.values())

@@ -1,14 +1,14 @@
-"""A figure as data: what a chart shows, before anything is drawn.
+"""A figure as data: the content of a chart, before drawing.
 
-`rows` hold the numbers in the units of the analysis (bit/s, s, B, ratio, count); drawing chooses prefixes and digits.
-Their columns depend on the kind:
+`rows` contains the numbers in the units of the analysis (bit/s, s, B, ratio, count); drawing chooses prefixes and
+digits. Their columns depend on the kind:
 
 | Kind | Columns | |
 | --- | --- | --- |
 | lines, points, bars | x, y, low, high | a mean and its interval (both empty: none) |
 | heatmap | x, y, value, low, high | a cell per pair of x and y |
 | cdf | value, share | the share (0 to 1) of the values that are at most `value` |
-| series | t_s, value, flow | a curve over time per flow; per connection with a column `line` that tells them apart |
+| series | t_s, value, flow | a curve over time per flow; per connection with a column `line` that distinguishes them |
 | parallel | x, y, line, text, end | lines over the axes x, crossed at y (0 to 1); rows with an `end` are labels |
 
 All kinds may have the columns series (a line or a group of bars; not heatmap), panel (a part of the figure) and engine;
@@ -27,7 +27,7 @@ from thalweg.errors import ThalwegError
 
 FigureKind = Literal["lines", "points", "bars", "heatmap", "cdf", "series"]
 DrawnKind = Literal[FigureKind, "parallel"]
-"""Kinds that pages have; studies choose among the others."""
+"""Kinds of pages; studies use the others."""
 AxisUnit = Literal["", "bit/s", "s", "B", "ratio", "count", "1/s"]
 
 COLUMNS: dict[DrawnKind, tuple[str, ...]] = {
@@ -39,7 +39,7 @@ COLUMNS: dict[DrawnKind, tuple[str, ...]] = {
     "series": ("t_s", "value", "flow"),
     "parallel": ("x", "y", "line", "text", "end"),
 }
-"""Columns that the rows of each kind must have."""
+"""Required columns of each kind."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class Scaled:
 
     title: str = ""
     unit: AxisUnit = ""
-    """Of numbers: they are written with a prefix that suits them (40e6 bit/s: 40 Mbit/s); empty: as they are."""
+    """Unit of numbers: they are written with a suitable prefix (40e6 bit/s: 40 Mbit/s); empty: unchanged."""
     is_log: bool = False
 
 
 PREFIXED: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "B": "B"}
-"""Units of quantities over time that are written with prefixes; others stand in the title."""
+"""Units of quantities over time that are written with prefixes; others are in the title."""
 
 
 def quantity_axis(quantity: SampledQuantity) -> Scaled:
@@ -74,13 +74,14 @@ class Figure:
     x: Scaled = Scaled()
     y: Scaled = Scaled()
     value: Scaled = Scaled()
-    """What the colours of a heat map stand for."""
+    """Meaning of the colours of a heat map."""
     about: str = ""
-    """How to read it, or what it shows: a sentence or two below the figure."""
+    """Explanation: a sentence or two below the figure."""
     paper: str = ""
-    """The paper's figure in whose place it stands, such as `Figure 2`."""
+    """The paper's figure that it reproduces, such as `Figure 2`."""
     middle: float | None = None
-    """Where the colours of a heat map turn from one hue to the other (0 for gains); None: from low to high."""
+    """Value at which the colours of a heat map change from one hue to the other (0 for gains); None: from low to high.
+    """
     curves: pl.DataFrame | None = None
     """Theory drawn over lines or points, dashed: name, x (numbers), y, and perhaps panel (null: in every panel)."""
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from thalweg.analysis import Axis
 
 MAX_PANELS = 12
-"""Of more panels, axes are chosen by the reader until at most this many are left."""
+"""Maximum number of panels; above it, the reader selects axes until at most this many are left."""
 
 FLOW = "flow"
-"""What lies along x when nothing was swept."""
+"""Axis along x without a sweep."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Layout:
     """Roles of the axes, by their place in the list of axes."""
 
     x: int | None
-    """None: the flows lie along x."""
+    """None: the flows are along x."""
     panels: list[int]
     chosen: list[int]
 

@@ -139,7 +139,7 @@ def specification(figure: Figure) -> PageJson:
 
 
 def filled(part: object, values: Mapping[str, object]) -> object:
-    """Fill in a template as the pages' script does: `@name` stands for a value, and so does a list of just that."""
+    """Fill in a template like the pages' script: `@name` is replaced by a value, and a list of only that by a list."""
     if isinstance(part, str):
         return values[part[1:]] if part.startswith("@") else part
     if isinstance(part, list):
@@ -180,7 +180,7 @@ def _encodings(spec: PageJson) -> list[PageJson]:
 
 
 def _add_legends(spec: PageJson, drawing: Drawing, columns: int) -> None:
-    """Put names beside colours, shapes and dashes; where there is one line, the title says what it is."""
+    """Add names to colours, shapes and dashes; with one line, the title names it."""
     names = [line.name for line in drawing.lines if line.name]
     if len(names) < 2:
         return

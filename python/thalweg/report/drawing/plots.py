@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from thalweg.report.page_json import PageJson
 
 DIVERGING = ["#0b4a8a", "#5b9bd1", "#f4f1ea", "#e8914a", "#8f3a06"]
-"""Blue, through a light grey, to orange: a pair that people with any colour vision tell apart."""
+"""Blue, through a light grey, to orange: distinguishable with any colour vision."""
 SEQUENTIAL = ["#f2f4e8", "#a9cfc0", "#4fa0ad", "#1f6a97", "#123a6b"]
-"""From light to dark: told by lightness alone."""
+"""From light to dark: distinguishable by lightness alone."""
 
 _COLOUR = {"field": "series", "type": "nominal", "scale": {"domain": ["@names"], "range": ["@colours"]}, "legend": None}
 _DASH = {"field": "series", "type": "nominal", "scale": {"domain": ["@names"], "range": ["@dashes"]}, "legend": None}
@@ -23,21 +23,21 @@ _TEXT = {"field": "text", "type": "nominal"}
 
 @dataclass(frozen=True)
 class PlotSide:
-    """One side of a plot: its title, and how numbers lie along it."""
+    """One side of a plot: its title, and its scale."""
 
     title: str
     is_text: bool = False
     is_log: bool = False
     ticks: Sequence[float] | None = None
-    """Where ticks stand; None: where the drawing finds room."""
+    """Positions of ticks; None: automatic."""
 
 
 @dataclass(frozen=True)
 class Layers:
-    """What a plot of lines, points or bars has besides these."""
+    """Optional layers of a plot of lines, points or bars."""
 
     groups: bool
-    """Several bars at one place."""
+    """Several bars at one position."""
     intervals: bool
     bands: bool
     """The intervals of lines are areas."""
@@ -84,7 +84,7 @@ def marks(kind: str, x: PlotSide, y: PlotSide, has: Layers) -> PageJson:
 
 
 def heatmap(x: PlotSide, y: PlotSide, value: PlotSide, ends: tuple[float, float], middle: float | None) -> PageJson:
-    """Cells of two ordered sides, with the number in each; the page leaves the numbers out where there is no room."""
+    """Cells of two ordered sides, with the number in each; the page omits numbers that do not fit."""
     x_encoding, y_encoding = (
         {
             "field": name,
@@ -144,7 +144,7 @@ def series(x: PlotSide, y: PlotSide) -> PageJson:
 
 
 def parallel() -> PageJson:
-    """Lines that cross several axes; what an axis ranges over is written at its ends."""
+    """Lines that cross several axes; the range of an axis is written at its ends."""
     x_encoding = {
         "field": "x",
         "type": "ordinal",

@@ -11,7 +11,7 @@ from thalweg.report.drawing.figure import AxisUnit, Figure, Scaled
 MAX_LINES = 8
 """Algorithms that have a line of their own: those with the most rows."""
 FEWEST = 5
-"""Values below which a distribution says nothing."""
+"""Minimum number of values for a distribution."""
 HOUR_US = 3_600_000_000
 
 RTTS = {
@@ -27,7 +27,7 @@ UNITS: Mapping[str, AxisUnit] = {"bit/s": "bit/s", "s": "s", "ratio": "ratio", "
 
 
 def figures(summary: Summary) -> list[Figure]:
-    """Draw what a summary has."""
+    """Draw the figures of a summary."""
     algorithms = list(summary.algorithms.values())[:MAX_LINES]
     distributions = (
         _distribution(algorithms, "goodput", "Goodput of transfers", "goodput"),
@@ -54,7 +54,7 @@ def _distribution(
 
 
 def _sizes(algorithms: Sequence[Algorithm]) -> Figure | None:
-    """Compare completion times within classes of sizes alone: across them they say what was asked for, and no more."""
+    """Compare completion times only within classes of sizes: across them they only reflect the sizes."""
     lines = [
         (size.title, algorithm.cc, spread)
         for number, size in enumerate(SIZES)
@@ -99,7 +99,7 @@ def _rows(lines: Sequence[tuple[str, str, Spread]]) -> pl.DataFrame:
 
 
 def _over_time(summary: Summary, algorithms: Sequence[Algorithm]) -> Iterator[Figure]:
-    """Count what ended in each step of time; a step in which nothing did is 0."""
+    """Count closes per step of time; a step without any is 0."""
     table = summary.over_time.filter(pl.col("cc").is_in([algorithm.cc for algorithm in algorithms]))
     starts = table["start_us"]
     if starts.n_unique() < 2:

@@ -1,4 +1,4 @@
-"""What a report draws over its sweep, and of single points, as figures: for files, and for the page's heat maps."""
+"""Figures of a report over its sweep, and of single points: for files, and for the page's heat maps."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,13 +21,13 @@ from thalweg.results import Run
 MIN_VALUES = 3
 """Values of both dimensions that a heat map needs: fewer are easier to read as bars."""
 MAX_POINTS = 24
-"""Of more points of the sweep, the first ones have figures of their own."""
+"""Maximum number of points of the sweep with separate figures."""
 LOG_RANGE = 8
 """Ratio of the largest to the smallest value from which on an axis is logarithmic."""
 
 
 def sweep_figures(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return the figures over the sweep: the flows together where they can be, else bars of a flow and measure each."""
+    """Return the figures over the sweep: the flows together if possible, else bars per flow and measure."""
     plan = layout(sweep.axes, len(sweep.labels))
     bars = [figure for chart in bar_charts(sweep, measurements) for figure in _bars(sweep, measurements, plan, chart)]
     return [*flow_figures(sweep, measurements), *bars]
@@ -89,7 +89,7 @@ def _number(text: str) -> float | None:
 
 
 def heat_maps(sweep: Sweep, measurements: Measurements) -> list[Figure]:
-    """Return a heat map per measure where the sweep has two ordered dimensions with enough values, else none."""
+    """Return a heat map per measure if the sweep has two ordered dimensions with enough values, else none."""
     ordered = [i for i, axis in enumerate(sweep.axes) if axis.is_ordered and len(axis.values) >= MIN_VALUES]
     if len(ordered) < 2:
         return []

@@ -1,1 +1,1 @@
-"""Each kind of page, put together."""
+"""The kinds of pages."""

@@ -1,4 +1,4 @@
-"""The page of advice: the answer in a sentence, a verdict per part, what to beware of, and what it rests on."""
+"""The page of advice: the answer in a sentence, a verdict per part, cautions, and the data behind it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MAX_PARTS = 1000
 """Rows of the table, about: more would make the page heavy; `--json` has all."""
 
 MAX_LEFT_OUT = 20
-"""Files that are left out and named; the others are counted."""
+"""Maximum number of excluded files that are named; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,12 @@ class AdviceRow:
     gain: str
     interval: str
     gain_value: float | None
-    """To sort by."""
+    """Sort key."""
     control: str
     treatment: str
     samples: int
     networks: str
-    """The effective number of them; empty: not known, or the part lies within one."""
+    """Effective number of networks; empty: unknown, or the part is within one."""
     receiver_limited: str
     """Shares of the control's and of the treatment's samples."""
     limited: float | None

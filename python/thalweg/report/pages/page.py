@@ -60,13 +60,13 @@ def page(content: Content) -> str:
 
 
 def _choices(maps: list[Figure]) -> list[PageJson]:
-    """Let the reader choose what is too much for the panels of heat maps."""
+    """Let the reader select among axes that exceed the panels of heat maps."""
     values = list(dict.fromkeys(text for figure in maps for text in figure.rows["choice"].to_list()))
     return [{"title": "at", "column": "choice", "values": values, "has_all": False}] if len(values) > 1 else []
 
 
 def _scenarios(runs: Sequence[LabelledRun], flows: Sequence[str]) -> list[PageJson]:
-    """Describe each different scenario once; engines do not make a scenario different."""
+    """Describe each different scenario once; the engine does not count as a difference."""
     described: dict[str, PageJson] = {}
     labels: dict[str, list[str]] = {}
     for labelled in runs:

@@ -1,4 +1,4 @@
-"""The page about records of live servers: what there is, per algorithm and over time, and what is missing."""
+"""The page about records of live servers: totals, per algorithm and over time, and missing columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ TITLES = {
     "ip_version": "IP version",
     "joined": "Open before recording began",
 }
-"""Columns whose counts are shown, and how a person says them."""
+"""Columns whose counts are shown, and their labels."""
 
 WORDS = {
     "kind": {"close": "connections closed", "interim": "connections still open", "transfer": "transfers"},
@@ -38,14 +38,14 @@ WORDS = {
         "unseen": "gone when looked for",
     },
 }
-"""Values of columns, and how a person says them."""
+"""Values of columns, and their labels."""
 
 MAX_VALUES = 12
-"""Of more values, the others are counted together."""
+"""Maximum number of values; the others are counted together."""
 SURE = 30
-"""Rows of an algorithm below which its quantiles say little."""
+"""Minimum number of rows of an algorithm for its quantiles."""
 MAX_LEFT_OUT = 20
-"""Of more files that were left out, the others are counted."""
+"""Maximum number of excluded files that are named; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _title(summary: Summary) -> str:
 
 
 def _cautions(summary: Summary) -> Iterator[str]:
-    """Describe what a reader should know before believing the numbers."""
+    """Describe the cautions for the reader."""
     if summary.largest_weight > 1:
         yield (
             f"Of {summary.largest_weight} connections one was recorded. Rows are counted as they are; shares, quantiles"
@@ -137,7 +137,7 @@ def _cautions(summary: Summary) -> Iterator[str]:
 
 
 def _shares(counts: Sequence[Count], column: str) -> list[tuple[str, str, str]]:
-    """Return values with how many rows have them, and which share that is of what they stand for."""
+    """Return values with their number of rows, and their share of the represented total."""
     total = sum(count.connections_stand_for + count.transfers_stand_for for count in counts)
     words = WORDS.get(column, {})
 

@@ -1,4 +1,4 @@
-"""Numbers of records in words: what a measure of each algorithm comes to, in a unit that suits all of them."""
+"""Numbers of records as text: each algorithm's value of a measure, in a common unit."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -7,10 +7,10 @@ from thalweg.records import Spread
 from thalweg.report.text.numbers import scale_for
 
 MEANS = ("retransmit_ratio",)
-"""Measures of which the mean says more than quantiles: most connections retransmit nothing."""
+"""Measures for which the mean is more informative than quantiles: most connections retransmit nothing."""
 
 MIDDLE = (0.1, 0.9)
-"""Quantiles between which the middle 80 % lie."""
+"""Quantiles around the middle 80 %."""
 
 
 def cells(spreads: Sequence[Spread | None], unit: str, *, is_mean: bool = False) -> tuple[str, list[str]]:

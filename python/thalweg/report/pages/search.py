@@ -1,4 +1,4 @@
-"""The page of a search: of one for parameters the best candidates, of one for failures what was found."""
+"""The page of a search: the best candidates of a parameter search, or the findings of a fuzzer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,23 +22,23 @@ class PageTable:
 
 @dataclass(frozen=True)
 class SearchPage:
-    """Everything that the page of a search shows."""
+    """Content of the page of a search."""
 
     name: str
     about: str
     headline: str
-    """What came out, in a sentence."""
+    """Result in one sentence."""
     facts: Sequence[tuple[str, str]]
-    """What was searched: pairs of a term and its description."""
+    """Description of the search: pairs of a term and its description."""
     tables: Sequence[PageTable]
     figures: Sequence[Figure]
     command: str
     cautions: Sequence[str] = field(default=())
     method: str = ""
     kind: str = "search"
-    """What made it, for the heading: search or fuzz."""
+    """Kind for the heading: search or fuzz."""
     scenarios: Sequence[tuple[str, str]] = field(default=())
-    """Names and texts of scenarios that were found."""
+    """Names and texts of found scenarios."""
 
 
 def html(page: SearchPage) -> str:

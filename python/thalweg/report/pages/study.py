@@ -18,44 +18,44 @@ SYMBOLS: dict[ClaimVerdict, str] = {
     "cannot run here": "\N{EN DASH}",
     "not in the quick set": "\N{MIDDLE DOT}",
 }
-"""A verdict's sign, so that it is told by word, shape and colour."""
+"""Symbols of verdicts, which are distinguished by word, shape and colour."""
 
 PLURALS: dict[ClaimVerdict, str] = {"holds": "hold", "does not hold": "do not hold"}
-"""Verdicts of several claims, where the words differ."""
+"""Plural forms of verdicts."""
 
 
 @dataclass(frozen=True)
 class PageVerdict:
-    """What one engine found about a claim."""
+    """Result of one engine about a claim."""
 
     engine: str
     verdict: ClaimVerdict
     value: str = ""
-    """Ours with its 95 % interval and unit, in words; empty where nothing ran."""
+    """The measured value with its 95 % interval and unit, as text; empty if nothing was run."""
     n: int | None = None
     """Repetitions behind the value."""
     note: str = ""
-    """Why it cannot run here, how it was scaled, how many points met the bounds."""
+    """Why it cannot run here, how it was scaled, and the number of points that met the bounds."""
 
 
 @dataclass(frozen=True)
 class PageClaim:
-    """A claim of the paper and what became of it."""
+    """A claim of the paper, and its results."""
 
     id: str
     text: str
     source: str
-    """Where in the paper, such as `fig. 3, sec. V-A`."""
+    """Location in the paper, such as `fig. 3, sec. V-A`."""
     paper: str
-    """The paper's value in words."""
+    """The paper's value as text."""
     judged: Sequence[PageVerdict]
     """One per engine, in the order of `StudyPage.engines`."""
     asked: str = ""
-    """What is asked of our value, such as `at most 0.9 at every point`."""
+    """Required value, such as `at most 0.9 at every point`."""
     trust: str = ""
-    """What is known about whether it replicates."""
+    """Evidence about whether it replicates."""
     reason: str = ""
-    """Why it fails on our engines, once found."""
+    """Reason why it fails on thalweg's engines, once found."""
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,13 @@ class Provenance:
     engine: str
     version: str
     command: str
-    """To repeat it."""
+    """Command that repeats it."""
     seconds: float | None = None
-    """Time that all its parts took, on the wall's clock."""
+    """Wall-clock time of all its parts."""
     machine: str = ""
     experiments: int | None = None
     scaled: Sequence[str] = ()
-    """Where the set-up differs from the paper's, sentence by sentence."""
+    """Differences from the paper's set-up, by sentence."""
     directories: Sequence[str] = ()
     """Run directories."""
 
@@ -86,7 +86,7 @@ class Section:
 
 @dataclass(frozen=True)
 class StudyPage:
-    """Everything that the page of a study shows."""
+    """Content of the page of a study."""
 
     name: str
     title: str
@@ -101,9 +101,9 @@ class StudyPage:
     provenance: Sequence[Provenance] = ()
     sections: Sequence[Section] = ()
     is_quick: bool = False
-    """Whether it is the quick set: fewer points and repetitions, which the page says at its top."""
+    """Whether it is the quick set: fewer points and repetitions, which the page states at its top."""
     cautions: Sequence[str] = field(default=())
-    """What a reader should know before believing it: failed or untrustworthy experiments."""
+    """Cautions for the reader: failed or untrustworthy experiments."""
     left_out: Sequence[str] = ()
     """Figures that are missing, or lack an engine, and why."""
 
@@ -138,7 +138,7 @@ def html(page: StudyPage) -> str:
 
 @dataclass(frozen=True)
 class Headline:
-    """How one engine came out."""
+    """Summary of one engine's results."""
 
     engine: str
     holds: int

@@ -1,4 +1,4 @@
-"""What the points of a sweep have in common and what they try, as parts of a sentence."""
+"""The common and the varied values of a sweep's points, as parts of a sentence."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -9,7 +9,7 @@ from thalweg.report.text.numbers import NARROW
 T = TypeVar("T")
 
 MAX_NAMED = 6
-"""Of more different values, only the smallest and the largest are named, or the first ones."""
+"""Maximum number of values that are named; above it only the smallest and the largest, or the first ones."""
 
 Phrase = Callable[[str], str]
 

@@ -1,4 +1,4 @@
-"""What a reader should know before believing the numbers."""
+"""Cautions for the reader of a report."""
 
 import shlex
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from thalweg.analysis.comparing.evidence import are
 from thalweg.report.content import LabelledRun, Measurements, Point, Sweep
 
 MAX_ITEMS = 20
-"""Of more items of a list, the rest is counted."""
+"""Maximum number of listed items; the rest is counted."""
 
 
 RETRY = "--retry-untrustworthy"
-"""What our commands take to run untrustworthy experiments again."""
+"""Option with which commands run untrustworthy experiments again."""
 
 
 @dataclass(frozen=True)
 class RunCaution:
-    """One caution: what is the case, the cases one by one, and what to do."""
+    """One caution: the fact, the single cases, and the remedy."""
 
     text: str
     items: list[str]

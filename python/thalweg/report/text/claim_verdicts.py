@@ -5,4 +5,4 @@ from typing import Literal
 ClaimVerdict = Literal["holds", "does not hold", "not settled", "cannot run here", "not in the quick set"]
 
 UNJUDGED: tuple[ClaimVerdict, ...] = ("cannot run here", "not in the quick set")
-"""Verdicts of claims of which nothing was run."""
+"""Verdicts of claims for which nothing was run."""

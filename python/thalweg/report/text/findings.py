@@ -11,7 +11,7 @@ PLACED_LAST = {"completion_time", "retransmit_ratio", "queueing_delay", "queuein
 
 
 MAX_FLOWS = 8
-"""Of more flows, the first ones have findings of their own: the table has all."""
+"""Maximum number of flows with findings: the table has all."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Finding:
-    """What one measure of one flow (or of the path) came to."""
+    """Result of one measure of one flow (or of the path)."""
 
     subject: str
     best: Extreme
@@ -34,7 +34,7 @@ class Finding:
 
 
 def findings(sweep: Sweep, measurements: Measurements) -> list[Finding]:
-    """Choose what says most: per flow its completion time if it completes several transfers, else its goodput."""
+    """Choose the main measure: per flow its completion time if it completes several transfers, else its goodput."""
     chosen: list[tuple[str, str | None]] = []
     flows = sweep.flows[:MAX_FLOWS]
     for flow in flows:

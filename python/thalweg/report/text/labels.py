@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from thalweg.analysis import Axis
 
 NOTHING = "\N{EN DASH}"
-"""What stands where there is no value."""
+"""Text for a missing value."""
 
 _QUANTITY = re.compile(r"([0-9.]+) ?([A-Za-z/]+)")
 

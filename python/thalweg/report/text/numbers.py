@@ -1,4 +1,4 @@
-"""Numbers for people: a unit and a number of digits that suit all values that stand together."""
+"""Numbers for people: a unit and a number of digits that suit all values that are shown together."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -20,17 +20,17 @@ _SCALES: dict[str, Sequence[tuple[str, float]]] = {
 
 
 NOISE = 1e-9
-"""Widths below this share of the typical value come from floating-point arithmetic."""
+"""Relative width below which an interval is due to floating-point arithmetic."""
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How the values of one measure are written throughout a report."""
+    """Notation of one measure's values throughout a report."""
 
     unit: str
     """Shown once, in the heading."""
     size: float
-    """How much of the measure's own unit it is."""
+    """Its size in the measure's own unit."""
     decimals: int
 
     def text(self, value: float | None) -> str:

@@ -7,9 +7,9 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 SAFE = ("https://", "http://", "mailto:")
-"""Links that are kept. Others (into the source tree, or worse) leave their text behind."""
+"""Links that are kept. Others (such as into the source tree) are replaced by their text."""
 DEEPER = 1
-"""Levels by which headings sink, below the headings of the page."""
+"""Levels by which headings are lowered, below the headings of the page."""
 
 
 def prose(markdown: str) -> Markup:
@@ -49,5 +49,5 @@ def _safe(tokens: Sequence[Token]) -> list[Token]:
 
 
 def is_safe(url: str | float | None) -> bool:
-    """Return whether a link may stand in a page."""
+    """Return whether a link is permitted in a page."""
     return isinstance(url, str) and url.lower().startswith(SAFE)

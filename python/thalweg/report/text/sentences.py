@@ -1,6 +1,6 @@
 """Findings as sentences, derived from the confidence intervals by fixed rules.
 
-A difference is stated where the intervals show it; where they do not, the sentence says so. The rules:
+A difference is stated if the intervals show it; otherwise the sentence states that they do not. The rules:
 
 - Share: two flows without a size compete. At each point the share's interval lies above the even share, below it, or
   contains it. Where it turns from above to below along the main axis, the sentence names the values between which, or
@@ -20,7 +20,7 @@ from thalweg.report.text.labels import joined, key_title, setting, value_text
 from thalweg.report.text.numbers import NARROW
 
 MAX_SERIES = 4
-"""Combinations of the other axes of a sweep that have a sentence of their own; more are counted."""
+"""Maximum number of combinations of the other axes with separate sentences; more are counted."""
 MAX_FLOWS = 4
 """Flows that the sentence about retransmissions names."""
 FULL = 0.95
@@ -49,7 +49,7 @@ def main_axis(sweep: Sweep) -> Axis | None:
 
 @dataclass(frozen=True)
 class Series:
-    """Points that differ in the main axis alone, in its order."""
+    """Points that differ only in the main axis, in its order."""
 
     settings: tuple[str, ...]
     """The engine, if there are several, and the other axes with their values."""
@@ -134,7 +134,7 @@ def _sign(cell: Cell, even: float) -> int | None:
 
 
 def _evenness(signs: Sequence[int | None], values: Sequence[str], other: str, key: str, even: float) -> str:
-    """Return what the signs along an axis come to.
+    """Summarize the signs along an axis.
 
     >>> _evenness([1, 1, 0, -1], ["0.5bdp", "1bdp", "2bdp", "8bdp"], "theirs", "buffer", 0.5)
     '; the two are even at 2bdp'
@@ -164,7 +164,7 @@ def _evenness(signs: Sequence[int | None], values: Sequence[str], other: str, ke
 
 
 def _is_one_run(signs: Sequence[int | None]) -> bool:
-    """Return whether the points without a difference stand beside one another, between the two signs."""
+    """Return whether the points without a difference are adjacent, between the two signs."""
     zeros = [i for i, sign in enumerate(signs) if sign == 0]
     return zeros[-1] - zeros[0] + 1 == len(zeros) and signs[zeros[0] - 1] != signs[zeros[-1] + 1]
 

@@ -1,4 +1,4 @@
-"""How much of a CPU sending hosts got, beside what they were to get, in words and with units."""
+"""CPU shares of sending hosts, compared with the configured ones, as text with units."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ class Number:
     half_width: str | None
     cell: Cell | None
     is_partial: bool
-    """Whether some transfers were not completed, so that a completion time is of the others only."""
+    """Whether some transfers were incomplete, so that a completion time covers only the others."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class NumbersRow:
     """A flow at a point."""
 
     point: list[str]
-    """What the sweep set; only in the first row of a point."""
+    """Sweep values; only in the first row of a point."""
     span: int
-    """Rows of the point; only in its first row, else 0."""
+    """Number of rows of the point; only in its first row, else 0."""
     experiment: int
     run: int
     flow: str
@@ -78,7 +78,7 @@ class NumbersTable:
 
     @property
     def has_partial(self) -> bool:
-        """Whether a note about transfers that were not completed is due."""
+        """Whether a note about incomplete transfers is needed."""
         return any(number.is_partial for row in self.rows for number in row.numbers)
 
 

@@ -20,7 +20,7 @@ from thalweg.report.text.numbers import rounded
 from thalweg.results.plan_document import ExperimentDocument
 
 BUDGET_BYTES = 1_700_000
-"""Bytes of the page that all curves together may take."""
+"""Maximum size of all curves in the page, in bytes."""
 POINT_BYTES = 16 / 3
 """Bytes of a point: twice 16 bits, in base64."""
 AROUND_BYTES = 90
@@ -28,7 +28,7 @@ AROUND_BYTES = 90
 FINEST = 2000
 """Points of a curve that no screen shows more of."""
 COARSEST = 60
-"""Points of a curve below which it says little: then fewer experiments have time series."""
+"""Minimum number of points of a curve: below it, fewer experiments have time series."""
 PER_CONNECTION = 8
 """Points that a connection's line should have at least, on average, when a flow has many."""
 TOP = 65535
@@ -53,7 +53,7 @@ class TimelineEntry(TypedDict):
     room: float | None
     """Size of the bottleneck's queue in kB."""
     connections: list[int]
-    """How many there were, and how many are drawn."""
+    """Number of connections, and of those drawn."""
     point: int
 
 

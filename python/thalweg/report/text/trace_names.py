@@ -1,4 +1,4 @@
-"""What the traces of a run are called in its scenario: a plan has them by the hashes of their content."""
+"""Names of a run's traces in its scenario: a plan identifies them by content hashes."""
 
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How well engines kept up: what they measured of themselves, in words and with units."""
+"""Measurements of engines about themselves, as text with units."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,11 +41,10 @@ KNOWN = {
     "received_bytes": "Payload that the receiver got, TCP and UDP",
     "received_datagrams": "UDP packets that the receiver got",
 }
-"""Names of what our engines measure, and how a person says them, in the order in which they are shown; others are shown
-as they are, behind these."""
+"""Names and descriptions of engines' measurements, in display order; others are shown unchanged, after these."""
 
 UNITS = {"us": "µs", "percent": "%", "bytes": "bytes", "ppm": "ppm"}
-"""Last words of names, and the units that they stand for; without one it is a count."""
+"""Last words of names, and their units; without one it is a count."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +61,9 @@ class UpkeepLine:
 
 
 def lines(runs: Sequence[LabelledRun]) -> list[UpkeepLine]:
-    """Write a line per run and measure; none of engines that measure nothing, such as the simulator.
+    """Write a line per run and measure; none for engines that measure nothing, such as the simulator.
 
-    What hosts got of a CPU differs from point to point, and has a table of its own.
+    CPU shares of hosts differ from point to point, and have a separate table.
     """
     listed = []
     for labelled in runs:

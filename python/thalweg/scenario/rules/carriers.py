@@ -1,6 +1,6 @@
-"""What one direction of the path can carry at best: a lower bound on when a packet has left it.
+"""Best-case capacity of one direction of the path: a lower bound on the time at which a packet has left it.
 
-Left out: other traffic, queues, loss and random delays, which only make a packet later.
+Not considered: other traffic, queues, loss and random delays, which only delay a packet further.
 """
 
 from bisect import bisect_right
@@ -28,7 +28,7 @@ class Carrier:
     """The capacity of one direction; without a key it has no limit."""
 
     key: str = ""
-    """Of the scenario: rate, steps or trace."""
+    """Key of the scenario: rate, steps or trace."""
     steps: Sequence[tuple[int, int]] = ()
     """Since when (ns) which rate (bit/s)."""
     trace_ms: Sequence[int] = ()
@@ -41,7 +41,7 @@ class Carrier:
                 conditions = traces.read(folder / trace)
             except ThalwegError:
                 return None
-            # Of conditions that change, no lower bound is computed.
+            # No lower bound is computed for changing conditions.
             if isinstance(conditions, traces.Conditions):
                 return None
             return cls("trace", trace_ms=conditions.times_ms)

@@ -1,6 +1,6 @@
 """Rules about the amount of data of an experiment: one that exceeds all memory is rejected before anything runs.
 
-What can be foreseen is counted: samples of flows that go on to the end, and random arrivals.
+Predictable amounts are counted: samples of flows that run to the end, and random arrivals.
 """
 
 from fractions import Fraction
@@ -13,10 +13,12 @@ from thalweg.scenario.rules import rules_app, rules_repeat
 from thalweg.scenario.text import quantities
 
 SHORTEST_SAMPLE_INTERVAL_NS = 1000
-"""Tables give moments in whole microseconds."""
+"""Tables have times in whole microseconds."""
 
 MAX_SAMPLES = 10_000_000
-"""Samples of flows in one experiment; with the rows of other tables they take some 6 GB until they are written."""
+"""Maximum number of samples of flows in one experiment; with the rows of other tables they take some 6 GB until they
+are written.
+"""
 
 MAX_ARRIVALS = 10_000_000
 """Connections of a flow in one experiment, as for `repeat.count`."""

@@ -46,10 +46,10 @@ DEFAULTS: Mapping[str, str] = MappingProxyType(
         "size": "64B",
     }
 )
-"""Quantities of parameters that a scenario does not set."""
+"""Default quantities of parameters."""
 
 NUMBERS: Mapping[str, int] = MappingProxyType({"objects": 70, "depth": 3, "pages": 1, "fps": 30})
-"""Numbers of parameters that a scenario does not set."""
+"""Default numbers of parameters."""
 
 CONNECTIONS: Mapping[str, int] = MappingProxyType({"web": 6, "rpc": 1})
 
@@ -58,7 +58,7 @@ BITRATES = tuple(f"{kbps}kbps" for kbps in (235, 375, 560, 750, 1050, 1750, 2350
 
 SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        # With 70 objects a page has 2.3 MB, which is about the median page of the HTTP Archive of 2022 to 2024.
+        # With 70 objects a page has 2.3 MB, about the median page of the HTTP Archive of 2022 to 2024.
         "web": ("300B", "800B", "1500B", "3kB", "6kB", "10kB", "18kB", "30kB", "60kB", "200kB"),
         # Median and 90th percentile of the requests in Seemakhupt et al., SOSP 2023; the tail up to 200 kB is left out.
         "rpc": ("200B", "400B", "700B", "1100B", "1500B", "2kB", "3kB", "5kB", "8kB", "12kB"),
@@ -66,7 +66,7 @@ SIZES: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 MIN_SEGMENTS = 2
-"""Segments that a playback buffer must hold."""
+"""Minimum number of segments of a playback buffer."""
 
 
 def of(flow: Raw) -> Raw | None:
@@ -78,7 +78,7 @@ def of(flow: Raw) -> Raw | None:
 
 
 def is_endless(flow: Raw) -> bool:
-    """Whether the application of a flow goes on until the flow stops."""
+    """Whether the application of a flow continues until the flow stops."""
     return (of(flow) or {}).get("name") != "web"
 
 

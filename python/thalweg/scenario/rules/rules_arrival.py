@@ -1,7 +1,7 @@
-"""Rules about deliverability: a flow that cannot deliver its first bytes measures nothing.
+"""Rules about deliverability: a flow that cannot deliver its first bytes is an error.
 
-A connection needs two round trips: one to connect, one to deliver. What other traffic, queues, CPUs and random delays
-add is left out, so what is refused here cannot arrive on any engine.
+A connection needs two round trips: one to connect, one to deliver. Delays by other traffic, queues, CPUs and randomness
+are not included, so a scenario rejected here cannot work on any engine.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Course:
     forward: Carrier
     reverse: Carrier
     key_paths: tuple[KeyPath, KeyPath] = (FORWARD, REVERSE)
-    """Where the scenario describes the two."""
+    """Key paths of the two directions in the scenario."""
 
     def answered(self, at_ns: Fraction | None, size_bytes: int) -> Fraction | None:
         """Return when the answer to a packet that is sent at `at_ns` is there; None: never."""

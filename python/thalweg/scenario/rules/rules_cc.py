@@ -15,7 +15,7 @@ FILES = ("bpf", "module")
 ENDINGS = (".bpf.o", ".o", ".ko")
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,15}")
-"""Names that a kernel registers: it keeps 16 bytes of them."""
+"""Valid names in a kernel: it stores 16 bytes."""
 
 
 def name_of(table: Raw) -> str:
@@ -32,7 +32,7 @@ def name_of(table: Raw) -> str:
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:
-    """Check what flows load their congestion controls from; relative names are looked up in `folder`."""
+    """Check the files from which flows load their congestion controls; relative names are looked up in `folder`."""
     for index, flow in values.tables(raw, "flow"):
         table = flow.get("cc")
         if isinstance(table, dict):

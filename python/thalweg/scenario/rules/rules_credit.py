@@ -9,7 +9,7 @@ KEYS = ("cpu_credit", "cpu_credit_max", "cpu_baseline", "cpu_load")
 """Keys that need `cpu_model = "credit"`."""
 
 HOURS_KEPT = 24
-"""Hours of earning that the largest balance holds where the scenario gives none, as on EC2."""
+"""Default maximum of the balance in hours of earning, as on EC2."""
 
 TWO_CPUS = 2
 

@@ -21,7 +21,7 @@ def goes_up(table: Raw) -> bool:
 
 
 def has_up(raw: Raw) -> bool:
-    """Return whether the host `receiver` sends anything but acknowledgements."""
+    """Return whether the host `receiver` sends anything except acknowledgements."""
     return any(goes_up(table) for key in ("flow", "background") for _, table in values.tables(raw, key))
 
 
@@ -36,7 +36,7 @@ def receivers_of_data(raw: Raw) -> set[str]:
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
-    """Check that something limits the rate of every flow that goes up."""
+    """Check that the rate of every up flow is limited."""
     reverse = values.table(values.table(raw, "path"), "reverse")
     if any(key in reverse for key in CAPACITIES):
         return

@@ -59,7 +59,7 @@ def check_background(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
 
 
 def _endless(raw: Raw, mistakes: Mistakes) -> None:
-    """Check that UDP without end leaves something to the flows, where only their end ends the experiment."""
+    """Check that unlimited UDP leaves capacity for the flows, if only their end ends the experiment."""
     path = values.table(raw, "path")
     for name, link, is_up in (("path", path, False), ("path.reverse", values.table(path, "reverse"), True)):
         endless = [
@@ -122,7 +122,7 @@ def _host(raw: Raw, flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes)
 
 
 def _load(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> None:
-    """Check what connections carry, and what follows the first one."""
+    """Check the loads of connections, and those after the first one."""
     repeat = values.table(flow, "repeat")
     carried = [
         label

@@ -15,7 +15,7 @@ DEFAULT_SLICE = "10ms"
 """Slice of a host that has a share and nothing more: the one that the literature on shared CPUs measures with."""
 
 DEFAULT_COST = "1us"
-"""What a packet or an acknowledgement costs where nothing is said; docs/concepts/cpu-contention.md says why."""
+"""Default cost of a packet or an acknowledgement; docs/concepts/cpu-contention.md gives the reason."""
 
 SHORTEST_SLICE_NS = 10_000
 """Below this, Linux spends a good part of a slice on switching."""
@@ -23,13 +23,13 @@ SHORTEST_SLICE_NS = 10_000
 LONGEST_SLICE_NS = 10**9
 
 LONGEST_PERIOD_NS = 60 * 10**9
-"""A host that is away for longer has long been given up by its peers."""
+"""Maximum period: after a longer pause, peers have given up."""
 
 WITH_SHARE = ("cpu_slice", "cpu_slice_jitter", "cpu_per_packet", "cpu_per_ack", "cpu_model")
-"""Keys that say something only beside a share."""
+"""Keys that apply only with a share."""
 
 TWO_CPUS = 2
-"""The most that a host has: one for the application and one for interrupts."""
+"""Maximum number of CPUs of a host: one for the application and one for interrupts."""
 
 LONGEST_COALESCING_NS = 100_000_000
 """Longer than any network card waits: drivers allow 10 ms or so."""
@@ -37,7 +37,7 @@ LONGEST_COALESCING_NS = 100_000_000
 KEYS = ("cpu_share", *WITH_SHARE, *rules_credit.KEYS, "cpus", "co_tenants")
 
 QDISC = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,14}")
-"""Names of queue disciplines: a kernel keeps 16 bytes of them."""
+"""Names of queue disciplines: a kernel stores 16 bytes."""
 
 
 def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
@@ -73,7 +73,7 @@ def period_ns(share: float, slice_ns: int) -> int:
 
 
 def _qdisc(qdisc: object, name: str, mistakes: Mistakes, *, is_sending: bool) -> None:
-    """Check whose queue discipline it is, and what it is called; whether a kernel has it is seen when it is made."""
+    """Check the owner of a queue discipline, and its name; whether a kernel has it is found when it is made."""
     key_path = ("host", name, "qdisc")
     if not is_sending:
         mistakes.add(
@@ -109,7 +109,7 @@ def _coalescing(host: Raw, name: str, mistakes: Mistakes) -> None:
 
 
 def _combinations(host: Raw, name: str, mistakes: Mistakes) -> None:
-    """Check which keys stand beside one another."""
+    """Check combinations of keys."""
     if "cpu_share" in host and host.get("co_tenants"):
         mistakes.add(
             "conflict",

@@ -17,20 +17,20 @@ FIRST_PORT = 4433
 """Port of the first program whose scenario names none: that of many QUIC test servers."""
 
 LAST_PORT = 32_767
-"""Above, kernels choose ports of clients."""
+"""Above it, kernels choose ports of clients."""
 
 PLACEHOLDERS = ("server", "port", "size", "cc", "out")
-"""What stands for a value in braces in a command."""
+"""Placeholders in braces in a command."""
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")
 
 COMMANDS = ("server", "client")
 
 NOT_WITH_PROGRAMS = ("cc_params", "paced", "ecn", "requests", "app")
-"""Keys of a flow that only the engine's own traffic honours."""
+"""Keys of a flow that only the built-in traffic honours."""
 
 SYSTEM_FOLDERS = "/usr/sbin:/sbin"
-"""Folders of system tools, which hosts search as well."""
+"""Folders of system tools, which hosts search too."""
 
 
 def check(raw: Raw, folder: Path, mistakes: Mistakes) -> None:

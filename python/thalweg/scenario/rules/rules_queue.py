@@ -9,7 +9,7 @@ from thalweg.scenario.positions import KeyPath
 from thalweg.scenario.text import quantities, words
 
 MTU_BYTES = 1500
-"""An IP packet that fills the path: a buffer with less room would drop every full packet that has to wait."""
+"""An IP packet of full size: a smaller buffer would drop every full packet that has to wait."""
 
 DISCIPLINES = ("fifo", "codel", "fq_codel", "pie", "fq_pie", "red", "fq", "dualpi2", "cake")
 

@@ -1,4 +1,4 @@
-"""Rules of [flow.repeat]: which connections follow the first, and whether they ever end."""
+"""Rules of [flow.repeat]: the connections after the first, and whether they ever end."""
 
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
@@ -128,7 +128,7 @@ def is_endless(flow: Raw, flows: list[tuple[int, Raw]]) -> bool:
 
 
 def _goes_on(flow: Raw) -> bool | str:
-    """Whether a flow goes on for ever, or the name of the flow that it goes on as long as."""
+    """Whether a flow never ends, or the name of the flow until whose end it continues."""
     if "stop" in flow:
         return False
     if "app" in flow:

@@ -1,1 +1,1 @@
-"""Quantities, and words for errors and hints."""
+"""Quantities, and texts for errors and hints."""

@@ -56,7 +56,7 @@ BY_FORMAT: Mapping[str, Sequence[tuple[str, str, str]]] = {
 """The same for keys that are not listed there."""
 
 MAX_PACKETS = 9999
-"""A larger number without a unit means bytes, not packets."""
+"""Number above which a value without a unit means bytes, not packets."""
 
 OTHER_UNITS: Mapping[str, Sequence[str]] = {
     "sec": ("s",), "secs": ("s",), "second": ("s",), "seconds": ("s",), "m": ("ms", "min"), "mins": ("min",),
@@ -83,7 +83,7 @@ _NUMBER = re.compile(r"(\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE]([+-]?\d{1,2})
 
 
 def quantity_hint(value: TomlValue, format_: str, keys: KeyPath = ()) -> str | None:
-    """Ask whether a close quantity was meant, if there is one.
+    """Suggest a similar quantity, if there is one.
 
     Args:
         value: Value in the scenario.
@@ -149,7 +149,7 @@ def _usual(format_: str, keys: KeyPath) -> Sequence[tuple[str, str, str]]:
 
 
 def _of_unit(number: Decimal, unit: str, format_: str, keys: KeyPath) -> str | None:
-    """Repair a unit: a slip of case, another spelling, or a multiple of a unit that is known."""
+    """Correct a unit: wrong case, another spelling, or a multiple of a known unit."""
     units = UNITS[format_]
     if unit == "%" and format_ == "buffer":
         return f"{_plain(number / 100)}bdp"

@@ -23,19 +23,19 @@ _NUMBER = re.compile(r"\s*(?P<whole>[0-9]+)(?:\.(?P<fraction>[0-9]{1,18}))?\s*(?
 
 
 class QuantityError(ValueError):
-    """A text that is not the quantity it should be; the message says in a few words why, or is empty."""
+    """A text that is not the expected quantity; the message is a short reason, or empty."""
 
 
 @dataclass(frozen=True)
 class Bdps:
-    """Room in bandwidth-delay products."""
+    """Capacity in bandwidth-delay products."""
 
     factor: Fraction
 
 
 @dataclass(frozen=True)
 class PacketCount:
-    """Room in packets."""
+    """Capacity in packets."""
 
     packets: int
 

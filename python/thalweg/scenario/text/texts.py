@@ -10,7 +10,7 @@ from thalweg.scenario.text import quantities
 from thalweg.scenario.text.quantities import Bdps, PacketCount, PerSecond, Rtts
 
 ParsedQuantity = int | Bdps | PacketCount | PerSecond | Rtts | None
-"""What the text of a quantity is read as; None: unlimited."""
+"""Parsed value of a quantity's text; None: unlimited."""
 
 PARSERS: dict[str, Callable[[str], ParsedQuantity]] = {
     "rate": quantities.rate,
@@ -21,7 +21,7 @@ PARSERS: dict[str, Callable[[str], ParsedQuantity]] = {
     "size-or-unlimited": quantities.size_or_unlimited,
     "arrival-rate": quantities.arrival_rate,
 }
-"""How texts are read, by the formats of the schema."""
+"""Parsers of texts, by the formats of the schema."""
 
 
 def _checked(format_: str) -> AfterValidator:
@@ -52,7 +52,7 @@ EXPECTED = {
     "size-or-unlimited": 'a size with its unit, such as "30MB", or "unlimited"',
     "arrival-rate": 'arrivals per second or the load they offer, such as "20/s" or "10Mbps"',
 }
-"""What an error says was expected, by format."""
+"""Expected values in errors, by format."""
 
 UNITS = {
     "rate": (*quantities.RATES,),

@@ -24,7 +24,7 @@ ALIASES = {
     "hosts": "host",
     "bytes": "size",
 }
-"""Other words for keys that no spelling distance finds."""
+"""Synonyms of keys that a spelling distance does not find."""
 
 NAMES = {"bbr1": "bbr", "bbrv1": "bbr", "newreno": "reno"}
 """Other names of algorithms."""
@@ -56,6 +56,6 @@ def closest(name: str, choices: Sequence[str]) -> str | None:
 
 
 def did_you_mean(name: str, choices: Sequence[str]) -> str | None:
-    """Ask whether a close choice was meant, if there is one."""
+    """Suggest a similar choice, if there is one."""
     guess = closest(name, choices)
     return f"did you mean `{guess}`?" if guess else None

@@ -1,1 +1,1 @@
-"""What a study claims, as its files declare it."""
+"""The claims of a study, as its files declare them."""

@@ -1,7 +1,7 @@
-"""What `thalweg advise` answers about records, as measures that claims can be judged on.
+"""The answers of `thalweg advise` about records, as measures for claims.
 
-Gains are as `thalweg advise` has them: of completion times the share that is saved, of throughputs the share that is
-added; below 0 the treatment loses.
+Gains are defined as in `thalweg advise`: for completion times the share that is saved, for throughputs the share that
+is added; below 0 the treatment loses.
 """
 
 from collections.abc import Callable, Iterator

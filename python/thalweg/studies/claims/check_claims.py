@@ -23,7 +23,7 @@ DRAWN_FROM_VALUES = ("lines", "points", "bars", "heatmap", "cdf")
 
 @dataclass(frozen=True)
 class _Study:
-    """What a check reads, and where it notes mistakes."""
+    """Input of a check, and its list of mistakes."""
 
     claims: Claims
     shapes: Mapping[str, Shape]
@@ -117,7 +117,7 @@ def _quantities(claim: Claim | PaperFigure | Tree, key_path: KeyPath, study: _St
 def _partners(
     claim: Claim | PaperFigure | Tree, compared: tuple[Quantity, Quantity], key_path: KeyPath, study: _Study
 ) -> None:
-    """Refuse what leaves it open which point another one is held against."""
+    """Reject an ambiguous reference point."""
     part = (claim.against and claim.against.part) or claim.part
     setup = study.claims.parts[part].engines.get(DEFAULT)
     narrowed = setup.set if setup else {}  # what the simulator does not sweep, no study has to tell apart
@@ -240,7 +240,7 @@ def _judge(judge: Judge, key_path: KeyPath, claim: Claim, shape: Shape, mistakes
 
 
 def _sample(judge: Judge, key_path: KeyPath, mistakes: Mistakes) -> None:
-    """Check what goes together with points that are a sample."""
+    """Check settings that belong to points that are a sample."""
     if judge.sample and (judge.along is not None or judge.over in ("every", "min", "max")):
         problem = (
             f"`{dotted(key_path)}`: `sample` goes with `over` as median, mean, share or total, and without `along`"
@@ -282,7 +282,7 @@ def _figure(figure: PaperFigure, key_path: KeyPath, study: _Study) -> None:
 
 
 def _open_keys(figure: PaperFigure, key_path: KeyPath, shape: Shape, mistakes: Mistakes) -> None:
-    """Refuse points on top of one another: every key that varies tells lines, panels or places apart."""
+    """Reject overlapping points: every varying key must distinguish lines, panels or positions."""
     assert figure.value
     if figure.kind not in ("lines", "bars", "heatmap"):
         return

@@ -8,7 +8,7 @@ from thalweg.scenario.document import TomlValue, Value
 from thalweg.studies.claims.models import Against, Quantity
 
 DERIVED = tuple(analysis.DERIVED)
-"""What `thalweg.analysis.tables.derived` gives of every point."""
+"""Keys that `thalweg.analysis.tables.derived` returns for every point."""
 
 DROPPED = "*"
 """In `where` of `against`: the key is not inherited."""
@@ -16,14 +16,14 @@ DROPPED = "*"
 
 @dataclass(frozen=True)
 class Range:
-    """A condition that asks for a range of numbers; None: it has no such end."""
+    """A condition with a range of numbers; None: it has no such end."""
 
     at_least: float | None
     at_most: float | None
 
 
 def range_of(condition: TomlValue) -> Range | None:
-    """Return the range that a condition asks for; None: it asks for values."""
+    """Return the range of a condition; None: it lists values."""
     if not isinstance(condition, dict):
         return None
     low, high = (end if isinstance(end, int | float) else None for end in map(condition.get, ("at_least", "at_most")))
@@ -36,7 +36,7 @@ def values_of(condition: TomlValue) -> list[TomlValue]:
 
 
 def is_one(condition: TomlValue) -> bool:
-    """Return whether a condition asks for one value, so that it leaves nothing of its key open."""
+    """Return whether a condition selects one value, so that nothing of its key is left open."""
     return not isinstance(condition, dict | list)
 
 

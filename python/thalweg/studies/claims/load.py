@@ -1,4 +1,4 @@
-"""Studies on disk: which there are, and what one says."""
+"""Studies on disk: their list, and loading one."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from thalweg.studies.claims import check_claims
 from thalweg.studies.claims.models import Claims
 
 READY_MADE = Path(str(files("thalweg") / "data" / "studies")).resolve()
-"""Folder of the studies that come with thalweg."""
+"""Folder of the bundled studies."""
 
 CLAIMS = "claims.toml"
 STORY = "README.md"
@@ -34,12 +34,12 @@ CALLED = {
     "StudyMeasure": "Made",
     "StudyPart": "Part",
 }
-"""Tables whose class has another name than errors have for them."""
+"""Names of tables in errors, if they differ from their class."""
 
 CHECKED = Described(Claims, CLAIMS, CALLED)
 
 ALL = "all"
-"""Stands for every ready-made study."""
+"""Name for every bundled study."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def ready_made() -> dict[str, Path]:
 
 
 def find(name: str) -> Path:
-    """Find a study by the name of a ready-made one, or as a folder of one's own.
+    """Find a study by the name of a bundled one, or by its folder.
 
     Raises `ThalwegError` if it does not exist.
     """

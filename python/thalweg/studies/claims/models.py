@@ -1,6 +1,6 @@
-"""What claims.toml can say: a study's parts, claims and figures.
+"""Models of claims.toml: a study's parts, claims and figures.
 
-docs/reference/studies.md tells the same to people who write studies.
+docs/reference/studies.md documents the same for authors of studies.
 """
 
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from thalweg.scenario.document import TomlValue
 
 
 class _Unchecked:
-    """Lets pydantic take a value as it is."""
+    """Makes pydantic accept any value."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -21,19 +21,19 @@ class _Unchecked:
 
 
 UncheckedKeys = dict[str, Annotated[TomlValue, _Unchecked]]
-"""Keys of a scenario and values: what they must be, `check_claims` and `scenario` know."""
+"""Keys of a scenario and values, which `check_claims` and `scenario` validate."""
 
 ComparisonKind = Literal["value", "ratio", "difference", "gain", "harm"]
-"""What is made of a value and what it is held against."""
+"""Comparison of a value with a reference."""
 
 Take = Literal["growth", "spread", "slope", "spearman", "crossing"]
-"""How the points along a key become one number."""
+"""Reduction of the points along a key to one number."""
 
 Over = Literal["every", "median", "mean", "min", "max", "share", "total"]
-"""How the numbers of several points become one."""
+"""Reduction of the numbers of several points to one."""
 
 PolicyCondition = Literal["buffer_bdp", "loss_ratio", "rtt_s"]
-"""What a policy may ask of a destination."""
+"""Conditions of a policy on a destination."""
 
 Trace = Literal["cwnd", "rate", "inflight_bdp", "pacing_rate", "rtt", "bandwidth", "gain", "queue"]
 """Quantities over time that a figure can show."""
@@ -46,42 +46,42 @@ class ClaimsTable(BaseModel):
 
 
 class Paper(ClaimsTable):
-    """Where the claims come from."""
+    """Source of the claims."""
 
     cite: str
     url: str | None = None
 
 
 class Setup(ClaimsTable):
-    """How an engine runs a part."""
+    """Set-up of an engine for a part."""
 
     set: UncheckedKeys = {}
     """Laid over the scenario."""
     quick: UncheckedKeys = {}
     """Laid over it further, with --quick."""
     scaled: str | None = None
-    """What differs from the paper's set-up, and why."""
+    """Differences from the paper's set-up, and the reason."""
     why_not: str | None = None
-    """Why the engine does not run this part."""
+    """Reason why the engine does not run this part."""
 
 
 class RecordsPart(ClaimsTable):
     """Synthetic records from runs of the simulator, and judged by `thalweg advise`."""
 
     by: list[str] = Field(min_length=1)
-    """What parts of the traffic are told apart by."""
+    """Dimensions of the parts of the traffic."""
     rows: int = Field(1_000_000, ge=1)
     days: int = Field(7, ge=1)
     design: Literal["ab", "before-after", "switchback"] = "ab"
     repetitions: int = Field(10, ge=1)
-    """Each with a seed of its own: other clients, other connections."""
+    """Each with a separate seed: other clients, other connections."""
 
 
 class StudyPart(ClaimsTable):
     """A scenario that is run, or synthetic records that are judged."""
 
     scenario: str | None = None
-    """The file, as seen from the study's folder."""
+    """The file, relative to the study's folder."""
     records: RecordsPart | None = None
     about: str = ""
     quick: UncheckedKeys = {}
@@ -90,13 +90,13 @@ class StudyPart(ClaimsTable):
 
 
 class StudyMeasure(ClaimsTable):
-    """A measure of the study's own, made of others at the same point and repetition."""
+    """A measure defined by the study, computed from others at the same point and repetition."""
 
     about: str
     expression: str
     """Arithmetic over measures of flows, and over `least_` and `most_` before their names."""
     among: list[str] = Field(min_length=1)
-    """Keys of the sweep: `least_` and `most_` are over the points that differ in nothing else."""
+    """Keys of the sweep: `least_` and `most_` are taken over the points that differ only in these."""
 
 
 class Quantity(ClaimsTable):
@@ -109,7 +109,7 @@ class Quantity(ClaimsTable):
 
 
 class Against(ClaimsTable):
-    """What a quantity is held against: what it does not say is as there."""
+    """Reference of a quantity: unspecified settings are the same."""
 
     measure: str | None = None
     flow: str | None = None
@@ -119,7 +119,7 @@ class Against(ClaimsTable):
 
 
 class Judge(ClaimsTable):
-    """Which number is made of the quantities, and what the claim asks of it."""
+    """The number computed from the quantities, and the required value."""
 
     kind: ComparisonKind = Field("value", alias="as")
     along: str | None = None
@@ -127,7 +127,7 @@ class Judge(ClaimsTable):
     level: float | None = None
     over: Over = "every"
     sample: bool = False
-    """Whether the points were drawn from a population: the interval then says how far another draw would move it."""
+    """Whether the points were drawn from a population: the interval then includes the variation of another draw."""
     at_least: float | None = None
     at_most: float | None = None
     at_least_share: float | None = Field(None, ge=0, le=1)
@@ -158,7 +158,7 @@ class Curve(ClaimsTable):
 
 
 class PaperFigure(ClaimsTable):
-    """A figure of the paper, made from our runs."""
+    """A figure of the paper, made from thalweg's runs."""
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
     paper: str = ""
@@ -182,13 +182,13 @@ class PaperFigure(ClaimsTable):
 
 
 class Learn(ClaimsTable):
-    """A decision tree that is to be learned."""
+    """A decision tree to learn."""
 
     name: str
     features: list[str] = Field(min_length=1)
-    """Derived keys that it may ask for."""
+    """Derived keys as features."""
     depth: int = Field(3, ge=1, le=8)
-    """Most questions from the root to a leaf."""
+    """Maximum number of questions from the root to a leaf."""
 
 
 class Tree(ClaimsTable):
@@ -201,9 +201,9 @@ class Tree(ClaimsTable):
     as_: ComparisonKind = Field("value", alias="as")
     level: float = 0.0
     above: str
-    """What is said of points above the level."""
+    """Label of points above the level."""
     below: str
-    """What is said of the others."""
+    """Label of the others."""
     folds: int = Field(5, ge=2)
     source: str = ""
     paper: str = ""
@@ -219,7 +219,7 @@ class PolicyRange(ClaimsTable):
 
 
 class PolicyRule(ClaimsTable):
-    """A rule of a policy; docs/reference/policy.md says what the agent reads of it."""
+    """A rule of a policy; docs/reference/policy.md lists the parts that the agent reads."""
 
     name: str
     algorithm: str
@@ -227,7 +227,7 @@ class PolicyRule(ClaimsTable):
     reason: str
     source: str
     cost: str = ""
-    """What it does to others, or costs the flow itself."""
+    """Its effect on others, or its cost for the flow itself."""
     claims: list[str] = Field(min_length=1)
     """Claims that must hold for the rule to be written."""
 

@@ -1,4 +1,4 @@
-"""Which measures a study looks at, so that nothing else is computed."""
+"""Measures that a study uses, so that nothing else is computed."""
 
 from collections.abc import Iterator, Mapping
 
@@ -21,7 +21,7 @@ def needed(claims: Claims) -> frozenset[str]:
 
 
 def sources(measure: str, study_measures: Mapping[str, StudyMeasure]) -> frozenset[str]:
-    """Name what a measure is computed from: itself, or what the study's own expression names."""
+    """Return the inputs of a measure: itself, or the names in the study's own expression."""
     if measure not in study_measures:
         return frozenset({measure})
     used = (

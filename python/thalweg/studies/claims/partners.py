@@ -1,4 +1,4 @@
-"""Which keys leave several partners to a point that is held against others: found before anything is run."""
+"""Keys that leave several reference points for a point: found before anything is run."""
 
 from collections.abc import Sequence
 from math import prod
@@ -10,10 +10,10 @@ from thalweg.studies.claims.shapes import Shape
 
 
 def ambiguous_keys(value: Quantity, against: Quantity, own: Shape, other: Shape, *, is_same_part: bool) -> list[str]:
-    """Name the keys of the sweep of which the partners of a point have several values.
+    """Name the keys of the sweep in which the reference points of a point have several values.
 
-    Keys that both sides leave open pair the points. What a condition on a derived key decides is known once the paths
-    are, so keys that it may be about are left to what is run; and so are keys of records.
+    Keys that both sides leave open pair the points. The effect of a condition on a derived key depends on the paths, so
+    keys that it may concern are checked after the run; and so are keys of records.
     """
     paired = {key for key in own.sweep if _is_open(key, value)} & {key for key in other.sweep if _is_open(key, against)}
     has_derived = any(key in DERIVED for key in against.where)
@@ -25,7 +25,7 @@ def ambiguous_keys(value: Quantity, against: Quantity, own: Shape, other: Shape,
         and not (has_derived and decides_derived(key) and _is_open(key, against))
     }
     is_same = (value.measure, value.flow, value.window) == (against.measure, against.flow, against.window)
-    # A point is never held against itself.
+    # A point is never compared with itself.
     is_among_them = is_same and is_same_part and all(value.where.get(key) in each for key, each in left.items())
     partners = prod(len(each) for each in left.values()) - is_among_them
     return [key for key, each in left.items() if len(each) > 1] if partners > 1 else []

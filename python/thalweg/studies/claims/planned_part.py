@@ -26,23 +26,23 @@ class PlannedPart:
     plan: Plan | None = None
     """None: the engine runs nothing of it."""
     why_not: str = ""
-    """Why nothing of it is run."""
+    """Reason why nothing of it is run."""
     reasons: Mapping[int, str] = field(default_factory=dict)
-    """Points of the sweep that are left out, and why."""
+    """Excluded points of the sweep, with the reasons."""
     left_out: Mapping[int, Mapping[str, Value]] = field(default_factory=dict)
-    """What the sweep would set there."""
+    """Sweep values of these points."""
     document: Document | None = None
-    """The scenario with everything laid over it."""
+    """The scenario with all overrides."""
     fixed: Mapping[str, TomlValue] = field(default_factory=dict)
     """Keys that the scenario sweeps and that have one value here."""
     scaled: str = ""
-    """What differs from the paper's set-up."""
+    """Differences from the paper's set-up."""
     whole: "Callable[[], PlannedPart] | None" = None
     """Plans the full set, where this is the quick one."""
     records: RecordsPart | None = None
     """The synthetic records to be judged, instead of a plan; None: the part is a scenario."""
     is_quick: bool = False
-    """Of records: whether fewer connections are simulated to draw from."""
+    """For records: whether fewer connections are simulated to draw from."""
 
     def directory(self, folder: Path) -> Path:
         """Return its run directory."""
@@ -53,8 +53,7 @@ class PlannedPart:
 def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Engine], *, quick: bool) -> PlannedPart:
     """Plan a part for an engine.
 
-    What the engine cannot do is told in what comes back. Raises `ThalwegErrors` if what claims.toml lays over the
-    scenario is wrong.
+    The result includes what the engine cannot do. Raises `ThalwegErrors` if the overrides of claims.toml are invalid.
     """
     table = study.claims.parts[part]
     setup = table.engines.get(engine.name)
@@ -97,16 +96,17 @@ def prepare(study: Study, part: str, engine: Engine, available: Mapping[str, Eng
 
 
 def _settings(part: StudyPart, setup: Setup | None, *, quick: bool) -> dict[str, TomlValue]:
-    """Return what is laid over the scenario.
+    """Return the overrides of the scenario.
 
-    What an engine's set-up narrows stays narrow with --quick, which for the part was chosen with the simulator in mind.
+    Restrictions of an engine's set-up also apply with --quick, whose settings for the part were chosen for the
+    simulator.
     """
     engine_setup = setup or Setup()
     return {**(part.quick if quick else {}), **engine_setup.set, **(engine_setup.quick if quick else {})}
 
 
 def _shortened(study: Study, part: str, setup: Setup | None) -> str:
-    """Describe what --quick sets otherwise, but for keys of the sweep and repetitions, which reports state anyway."""
+    """Describe the changes of --quick, except keys of the sweep and repetitions, which reports state anyway."""
     table, reported = study.claims.parts[part], {*study.documents[part].swept, "repetitions"}
     full, now = (_settings(table, setup, quick=is_quick) for is_quick in (False, True))
     changed = [f"{key} = {value}" for key, value in now.items() if value != full.get(key) and key not in reported]

@@ -1,4 +1,4 @@
-"""What claims and figures can name of a part: its keys with the values that are tried, its flows, its measures."""
+"""Names that claims and figures can use of a part: its keys with their values, its flows, its measures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from thalweg.studies.claims.models import Claims, RecordsPart, StudyPart
 
 @dataclass(frozen=True)
 class Shape:
-    """What a part has."""
+    """Names in a part."""
 
     sweep: Mapping[str, Sequence[Value] | None]
-    """Keys that tell points apart, with their values; None: what is judged tells them."""
+    """Keys that distinguish points, with their values; None: they are known after the run."""
     flows: Sequence[str] = ()
     is_of_records: bool = False
     measures: Sequence[str] = tuple(analysis.MEASURES)

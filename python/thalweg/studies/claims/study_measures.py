@@ -18,14 +18,14 @@ LEAST, MOST = "least_", "most_"
 NAMES = tuple(
     prefix + name for prefix in ("", LEAST, MOST) for name, measure in MEASURES.items() if measure.of == "flow"
 )
-"""What an expression may use."""
+"""Names that an expression may use."""
 
 
 def compute(measure: StudyMeasure, values: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     """Compute a measure from the values of others: experiment, repetition, value.
 
     `values` are one flow's, with a row per experiment, repetition and measure. The best of a repetition is taken among
-    the like points of the same repetition, so that repetitions stay independent of one another.
+    the comparable points of the same repetition, so that repetitions stay independent.
     """
     known_names = [name for name in NAMES if name in MEASURES]
     wide = values.pivot(on="measure", index=["experiment", "repetition"], values="value")

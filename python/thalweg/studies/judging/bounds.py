@@ -1,4 +1,4 @@
-"""Numbers with intervals against what a claim asks for."""
+"""Comparison of numbers and intervals with the bounds of a claim."""
 
 from dataclasses import dataclass
 
@@ -17,19 +17,19 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is allowed."""
+    """Allowed range."""
 
     at_least: float
     at_most: float
 
     @classmethod
     def of(cls, judge: Judge) -> "Bounds":
-        """Take those of a claim."""
+        """Return those of a claim."""
         return cls.between(judge.at_least, judge.at_most)
 
     @classmethod
     def between(cls, at_least: float | None, at_most: float | None) -> "Bounds":
-        """Take two ends; None: unbounded."""
+        """Make bounds of two ends; None: unbounded."""
         low = -np.inf if at_least is None else at_least - SLACK * abs(at_least)
         high = np.inf if at_most is None else at_most + SLACK * abs(at_most)
         return cls(float(low), float(high))
@@ -39,7 +39,7 @@ class Bounds:
         return np.asarray((low >= self.at_least) & (high <= self.at_most))
 
     def outside(self, low: Numbers, high: Numbers) -> Flags:
-        """Return whether nothing of intervals is allowed."""
+        """Return whether intervals are completely outside the bounds."""
         return np.asarray((high < self.at_least) | (low > self.at_most))
 
     def margin(self, low: Numbers, high: Numbers) -> Numbers:
@@ -47,7 +47,7 @@ class Bounds:
         return np.asarray(np.minimum(low - self.at_least, self.at_most - high))
 
     def verdict(self, centre: float, low: float, high: float) -> ClaimVerdict:
-        """Judge one number; NaN ends are an interval without ends, and a NaN number is outside."""
+        """Return the verdict on one number; NaN ends are an unbounded interval, and a NaN number is outside."""
         if np.isnan(centre) or self.outside(np.array(low), np.array(high)).item():
             return "does not hold"
         return "holds" if self.inside(np.array(low), np.array(high)).item() else "not settled"

@@ -1,4 +1,4 @@
-"""What a part's run measured, by points: the quantities of claims and figures are picked from it."""
+"""Measurements of a part's run, by points: the quantities of claims and figures are selected from it."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ AT = ["experiment", "repetition"]
 
 
 class NotRun(Exception):
-    """A quantity has no point in what was run; the message says why."""
+    """A quantity has no point in the run; the message gives the reason."""
 
 
 class NotQuick(NotRun):
@@ -36,7 +36,7 @@ class NotQuick(NotRun):
 
 @dataclass(frozen=True)
 class Picked:
-    """A quantity at the points that its conditions leave."""
+    """A quantity at the points that meet its conditions."""
 
     points: pl.DataFrame
     """A row per point: experiment, the keys of the sweep, the derived keys."""
@@ -55,9 +55,9 @@ class PartData:
     run: Run | None
     """None: nothing is complete, or it is of records."""
     measures: Mapping[str, StudyMeasure] = field(default_factory=dict)
-    """Of the study's own."""
+    """Measures defined by the study."""
     needed: frozenset[str] | None = None
-    """Measures that anybody will ask for; None: any."""
+    """Measures that are used; None: any."""
     _values: dict[WindowTexts, pl.DataFrame] = field(default_factory=dict)
     _points: pl.DataFrame | None = None
 
@@ -129,7 +129,7 @@ class PartData:
         return Picked(points, values, open_keys, self.planned.part)
 
     def not_recorded(self, measure: str) -> str | None:
-        """Name what the engine does not record of what a measure is made of, if anything."""
+        """Return the inputs of a measure that the engine does not record, if any."""
         if self.run is None:
             return None
         lacking = (
@@ -138,7 +138,7 @@ class PartData:
         return next(lacking, None)
 
     def _no_point(self, conditions: Mapping[str, TomlValue]) -> NotRun:
-        """Return which condition no point meets."""
+        """Return the condition that no point meets."""
         for experiment, point in self.planned.left_out.items():
             frame = pl.DataFrame([{"experiment": experiment, **point, **self.planned.fixed}])
             if chosen(frame, {key: condition for key, condition in conditions.items() if key in frame.columns}).height:
@@ -177,7 +177,7 @@ def chosen(points: pl.DataFrame, conditions: Mapping[str, TomlValue]) -> pl.Data
 
 
 def _meets(column: pl.Series, condition: TomlValue) -> pl.Series:
-    """Return which of a key's values meet a condition."""
+    """Return which values of a key meet a condition."""
     if (limits := range_of(condition)) is not None:
         numbers = pl.Series([number(value) for value in column.to_list()], dtype=pl.Float64)
         low, high = limits.at_least, limits.at_most

@@ -22,14 +22,14 @@ DRAWS = 4000
 """Draws of the propagation of distributions: the ends of a 95 % interval have 100 of them beyond each."""
 
 SEED = 20180913
-"""Of the draws: the same run gives the same interval. It is an arbitrary number."""
+"""Seed of the draws: the same run produces the same interval. It is an arbitrary number."""
 
 MAX_EXPONENT = 60.0
 """Bound of draws on a logarithmic scale: e to this power is beyond any measured number."""
 
 
 class SeveralPartners(Exception):
-    """Points of the other side cannot be told apart by the keys that both sides leave open; the message names them."""
+    """Several reference points match a point by the keys that both sides leave open; the message names the keys."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Sides:
-    """What a quantity is made of at every point."""
+    """The two sides of a quantity at every point."""
 
     points: pl.DataFrame
     """The points of the value's side."""
@@ -65,11 +65,11 @@ class Sides:
     is_joint: Flags
     """Points whose two sides are the same experiments."""
     covariance: Numbers
-    """Of the means of the two sides."""
+    """Covariance of the means of the two sides."""
 
     @classmethod
     def of_one(cls, points: pl.DataFrame, value: Side) -> "Sides":
-        """Take a quantity that is held against nothing."""
+        """Make a quantity without a reference."""
         return cls(points, value, None, np.zeros(len(value.mean), dtype=np.bool_), np.zeros(len(value.mean)))
 
 
@@ -80,7 +80,7 @@ class Centre:
     values: Numbers
     """On the scale on which the uncertainty is symmetric; NaN: no value."""
     slopes: tuple[Numbers, Numbers]
-    """How much it moves with the mean of the value, and against the mean of the other side."""
+    """Derivatives by the mean of the value, and by the mean of the other side, negated."""
     is_log: Flags
     """Points whose centre is a logarithm."""
 
@@ -100,13 +100,13 @@ class Quantities:
     df: Numbers
     """Degrees of freedom of the variance."""
     slopes: tuple[Numbers, Numbers]
-    """How much the centre moves with the mean of the value, and against the mean of the other side."""
+    """Derivatives of the centre by the mean of the value, and by the mean of the other side, negated."""
     is_log: Flags
     """Points whose centre is a logarithm."""
     is_joint: Flags
     """Points whose two sides are the same experiments."""
     finish: Callable[[Numbers], Numbers]
-    """From the ratio, the difference or the mean to the quantity itself."""
+    """Conversion of the ratio, the difference or the mean to the quantity itself."""
 
     @classmethod
     def of(cls, sides: Sides, centre: Centre, finish: Callable[[Numbers], Numbers]) -> "Quantities":
@@ -120,7 +120,7 @@ class Quantities:
                 variance = np.maximum(first + second - 2 * sides.covariance * slopes[0] * slopes[1], 0)
                 df = (first + second) ** 2 / (first**2 / value.df + second**2 / against.df)
             min_df = np.minimum(value.df, against.df)
-            # Pairs have n - 1; two constants nothing to weigh with; one repetition says nothing about its side.
+            # Pairs have n - 1; two constants have no weights; one repetition has no variance.
             df = np.where(sides.is_joint | ~np.isfinite(df) | (min_df < 1), min_df, df)
         return cls(
             points=sides.points,
@@ -137,7 +137,7 @@ class Quantities:
 
     @property
     def n(self) -> npt.NDArray[np.int64]:
-        """Repetitions behind each point: of the side that has fewer."""
+        """Number of repetitions behind each point: of the side that has fewer."""
         return self.value.n if self.against is None else np.minimum(self.value.n, self.against.n)
 
     @property
@@ -161,10 +161,10 @@ class Quantities:
         return Quantities.of(sides, centre, self.finish)
 
     def draws(self) -> Numbers | None:
-        """Draw from what the repetitions leave possible: a row per draw, a column per point.
+        """Draw values within the uncertainty of the repetitions: a row per draw, a column per point.
 
-        None if a point has one repetition, so that nothing is known of its uncertainty. Points that are held against
-        the same experiments share the draws of these.
+        None if a point has one repetition, so that its uncertainty is unknown. Points with the same reference
+        experiments share the draws of these.
         """
         if np.any(self.df < 1):
             return None
@@ -196,7 +196,7 @@ class Quantities:
 
 
 def of_value(picked: Picked) -> Quantities:
-    """Take a quantity as it is."""
+    """Use a quantity without a comparison."""
     side = _side(picked, picked.points["experiment"])
     no_logs, zeros, ones = np.zeros(len(side.mean), dtype=np.bool_), np.zeros(len(side.mean)), np.ones(len(side.mean))
     centre = Centre(side.mean, (ones, zeros), no_logs)
@@ -204,10 +204,10 @@ def of_value(picked: Picked) -> Quantities:
 
 
 def of_pair(picked: Picked, other: Picked, kind: ComparisonKind, measure: str, *, is_same: bool) -> Quantities:
-    """Hold a quantity against another one, point by point.
+    """Compare a quantity with another one, point by point.
 
-    `is_same` says that both are the same measure of the same flow: a point is not held against itself. Raises
-    `NotRun` if no points belong together, `SeveralPartners` if several of the others belong to one.
+    `is_same` says that both are the same measure of the same flow: a point is not compared with itself. Raises `NotRun`
+    if no points match, `SeveralPartners` if several of the others match one.
     """
     points, partner = _partners(picked, other, is_same=is_same)
     value, against = _side(picked, points["experiment"]), _side(other, partner)
@@ -286,7 +286,7 @@ def _side(picked: Picked, experiments: pl.Series) -> Side:
 
 
 def _paired(picked: Picked, other: Picked, value: Side, against: Side, is_joint: Flags) -> tuple[Side, Side, Numbers]:
-    """Of points whose sides are the same experiments, take the repetitions that both have, and their covariance."""
+    """For points whose sides are the same experiments, use the repetitions that both have, and their covariance."""
     both = picked.values.join(other.values, on=AT, how="inner", suffix="_other")
     rows = (
         pl.DataFrame({"experiment": value.experiment})
@@ -325,7 +325,7 @@ def _paired(picked: Picked, other: Picked, value: Side, against: Side, is_joint:
 
 
 def _draw(side: Side, rng: np.random.Generator) -> Numbers:
-    """Draw deviations from the mean; points of one experiment get the same."""
+    """Draw deviations from the mean; points of one experiment get the same ones."""
     _, first, index = np.unique(side.experiment, return_index=True, return_inverse=True)
     deviations = np.sqrt(side.variance[first]) * rng.standard_t(side.df[first], (DRAWS, len(first)))
     return np.asarray(deviations[:, index], dtype=np.float64)

@@ -15,7 +15,7 @@ from thalweg.studies.judging.judged import Judged
 
 @dataclass(frozen=True)
 class Decided:
-    """A rule, and whether what it rests on holds."""
+    """A rule, and whether its claims hold."""
 
     rule: PolicyRule
     fails: Sequence[str]
@@ -24,7 +24,7 @@ class Decided:
 
 
 def decide(policy: Policy, judged: Mapping[str, Judged]) -> list[Decided]:
-    """Return which rules an engine's verdicts bear out: those of which every claim holds."""
+    """Return the rules that an engine's verdicts confirm: those of which every claim holds."""
     decided = []
     for rule in policy.rules:
         fails = [f"{claim}: {judged[claim].verdict}" for claim in rule.claims if judged[claim].verdict != "holds"]

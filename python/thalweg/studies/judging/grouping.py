@@ -1,4 +1,4 @@
-"""Which points belong together when a claim or a figure goes along a key."""
+"""Groups of points for a claim or a figure along a key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class Group:
     """Points that become one number."""
 
     point: Mapping[str, Value | None]
-    """What they share of what varies."""
+    """Common values of the varying keys."""
     rows: npt.NDArray[np.intp]
-    """Their places in the frame, along the key."""
+    """Their indices in the frame, along the key."""
     key: npt.NDArray[np.float64]
     """The key's numbers there, growing; the place among the values where they are texts."""
 
@@ -27,8 +27,8 @@ class Group:
 def groups(points: pl.DataFrame, key: str | None) -> list[Group]:
     """Group points by all keys except `key`; without `key`, each point is a group.
 
-    A derived key stands for all that the path, the hosts and the numbers of flows are, so these keys do not group.
-    Groups of a single point are left out where there is a key to go along.
+    A derived key represents the path, the hosts and the numbers of flows, so these keys do not group. Groups of a
+    single point are excluded if there is a key.
     """
     names = varying(points)
     if key is None:

@@ -58,7 +58,7 @@ def judge(claim: Claim, parts: Mapping[str, PartData]) -> Judged:
 
 
 def _is_decided(judge: Judge, verdict: ClaimVerdict) -> bool:
-    """Return whether a verdict stands whatever points that have no value would have."""
+    """Return whether a verdict holds for any values of the points without a value."""
     if judge.along is not None:
         return False
     if judge.over == "every":
@@ -96,13 +96,13 @@ def quantities(
 
 @dataclass(frozen=True)
 class _Numbers:
-    """What is judged: each number is a point, or what became of several points along a key."""
+    """Evaluated numbers: each is a point, or a reduction of several points along a key."""
 
     centre: Numbers
     draws: Numbers | None
     """A row per draw; None with a single repetition, or where draws are not needed."""
     exact: Quantities | None
-    """Where each number is a point: its interval is known without draws."""
+    """If each number is a point: its interval is known without draws."""
     groups: Sequence[Group]
     experiments: Sequence[Experiments]
     """Of each number."""
@@ -180,13 +180,13 @@ def _judge(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
 
 
 def _every(numbers: _Numbers, judge: Judge, experiments: Experiments) -> Judged:
-    """All must be inside; one outside decides, where its interval says so even after many looks (Bonferroni)."""
+    """All must be inside; one outside decides, if its interval is significant for the number of points (Bonferroni)."""
     bounds, count = Bounds.of(judge), len(numbers.centre)
     low, high = numbers.intervals(CONFIDENCE)
     outside = bounds.outside(*numbers.intervals(1 - (1 - CONFIDENCE) / count)) | np.isnan(numbers.centre)
     inside = bounds.inside(low, high) & ~np.isnan(numbers.centre)
     verdict: ClaimVerdict = "does not hold" if outside.any() else "holds" if inside.all() else "not settled"
-    # The number that is shown: the one furthest outside, else the one whose interval comes nearest to a bound.
+    # The displayed number: the one furthest outside, else the one whose interval is closest to a bound.
     margin = np.where(outside, bounds.margin(numbers.centre, numbers.centre), bounds.margin(low, high))
     rank = np.where(np.isnan(margin), -np.inf, margin)
     worst = int(np.where(outside == outside.any(), rank, np.inf).argmin())

@@ -15,7 +15,7 @@ Experiments = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True)
 class Judged:
-    """What an engine found about a claim."""
+    """An engine's result for a claim."""
 
     verdict: ClaimVerdict
     value: float | None = None
@@ -27,10 +27,10 @@ class Judged:
     points: int = 0
     """Numbers that were judged, or went into the one that was."""
     where: str = ""
-    """The point whose number it is, where there are several."""
+    """The point of the number, if there are several."""
     note: str = ""
     looked_at: Experiments = frozenset()
-    """Points that the claim looks at."""
+    """Points that the claim uses."""
     unsure: Experiments = frozenset()
     """Those whose interval is wider than the claim's tolerance."""
 

@@ -1,4 +1,4 @@
-"""Several points become one number: along a key, then over what remains."""
+"""Reduction of several points to one number: along a key, then over the rest."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from thalweg.studies.claims.models import Over, Take
 
 
 def along(reduction: Take, key: Numbers, values: Numbers, level: float | None = None) -> Numbers:
-    """Reduce the last axis of `values`, whose entries stand at `key`, in growing order. NaN where that has no meaning.
+    """Reduce the last axis of `values`, whose entries have the positions `key`, in ascending order. NaN if undefined.
 
     >>> along("growth", np.array([1.0, 2.0]), np.array([4.0, 6.0])).item()
     1.5

@@ -1,10 +1,10 @@
-"""Judges a claim whose points are a sample: paths that were drawn from a population.
+"""Evaluates a claim whose points are a sample: paths that were drawn from a population.
 
 Every point is one observation, so a path must not have several. The interval of a share is Wilson's (Journal of the
-American Statistical Association 22, 1927), which has a width at 0 and 1, too. Others are a percentile bootstrap over
-the points (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3): it contains what the paths
-differ by and what repetitions of one path differ by. Both sides of a comparison are on the same path, so a path is
-drawn with both.
+American Statistical Association 22, 1927), which also has a width at 0 and 1. Others are a percentile bootstrap over
+the points (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, section 13.3): it includes the variation
+between paths and between repetitions of one path. Both sides of a comparison are on the same path, so a path is drawn
+with both.
 """
 
 import math
@@ -57,14 +57,14 @@ def judge(estimated: Quantities, judge: Judge) -> Judged:
 
 
 def _columns(estimated: Quantities, judge: Judge) -> Numbers:
-    """Return what is known of each point: its number, or for a total the two sides."""
+    """Return the values of each point: its number, or for a total the two sides."""
     if judge.over == "total" and estimated.against is not None:
         return np.stack([estimated.value.mean, estimated.against.mean])
     return estimated.estimate[np.newaxis]
 
 
 def _reduced(columns: Numbers, judge: Judge) -> Numbers:
-    """Make one number of the points on the last axis; what stands before it are resamples."""
+    """Reduce the points on the last axis to one number; the other axes are resamples."""
     if judge.over == "share":
         return np.asarray(Bounds.of(judge).inside(columns[0], columns[0]).mean(axis=-1))
     if judge.over != "total":

@@ -1,9 +1,9 @@
-"""Decision trees learned from a part's grid: which choice is the better one on which path, as rules.
+"""Decision trees learned from a part's grid: rules for the better choice on a path.
 
-Each point of the grid is an example: its features are derived keys, its label says on which side of a level a quantity
-is. How well the rules hold for points that they were not learned from is asked by cross-validation: the points are
-dealt into folds with equal shares of both labels, each fold is predicted by a tree learned from the others, and the
-accuracies are averaged. The dealing is seeded, so the same run gives the same tree and the same accuracy.
+Each point of the grid is an example: its features are derived keys, its label is the side of a level on which a
+quantity is. Cross-validation measures how well the rules apply to other points: the points are divided into folds with
+equal shares of both labels, each fold is predicted by a tree learned from the others, and the accuracies are averaged.
+The division is seeded, so the same run produces the same tree and the same accuracy.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ from thalweg.studies.judging.data import NotRun, PartData
 from thalweg.studies.judging.judge import quantities
 
 SEED = 1
-"""Of the dealing into folds, and of ties between splits that are equally good. It is an arbitrary number."""
+"""Seed of the division into folds, and of ties between equally good splits. It is an arbitrary number."""
 
 LEAF = -1
-"""What scikit-learn writes for the child of a leaf."""
+"""scikit-learn's index for the child of a leaf."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +43,16 @@ class Learned:
 
 @dataclass(frozen=True)
 class Trees:
-    """What one engine's grid teaches."""
+    """Trees learned from one engine's grid."""
 
     points: int
     labels: Mapping[str, int]
-    """How many points have each label."""
+    """Number of points with each label."""
     guess: float
-    """Accuracy of always saying what is more frequent: what a tree has to beat."""
+    """Accuracy of always predicting the more frequent label: the baseline of a tree."""
     learned: Sequence[Learned]
     note: str = ""
-    """Why no tree was learned."""
+    """Reason why no tree was learned."""
 
     def to_json(self) -> dict[str, JsonValue]:
         """Return the object of --json."""
@@ -60,7 +60,7 @@ class Trees:
 
 
 def learn(table: Tree, parts: Mapping[str, PartData]) -> Trees:
-    """Learn every tree of a study from what an engine measured."""
+    """Learn every tree of a study from an engine's measurements."""
     try:
         estimated = quantities(table.part, table.value, table.against, table.as_, parts)
     except NotRun as reason:
@@ -97,7 +97,7 @@ def _rules(
     keys: npt.NDArray[np.float64],
     is_above: npt.NDArray[np.bool_],
 ) -> Iterator[str]:
-    """Write a fitted tree as lines. A split whose sides say the same is one leaf: it changes nothing."""
+    """Write a fitted tree as lines. A split with equal sides is one leaf."""
     tree = model.tree_
 
     def leaf(rows: npt.NDArray[np.bool_]) -> str:
@@ -131,7 +131,7 @@ def _number(name: str, value: float) -> str:
 
 
 def section(table: Tree, trees_by_engine: Mapping[str, Trees]) -> str:
-    """Describe what each engine's grid teaches, beside the paper, in Markdown."""
+    """Describe the trees of each engine's grid, compared with the paper, in Markdown."""
     blocks = [table.about]
     if table.paper:
         blocks.append(f"The paper ({table.source}):\n\n{_block(table.paper.strip().splitlines())}")

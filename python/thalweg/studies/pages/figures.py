@@ -26,7 +26,7 @@ from thalweg.studies.pages.timelines import scaled, timelines
 from thalweg.studies.running.reproduce import Reproduced
 
 NUMBERS = ("lines", "points")
-"""Kinds whose x are numbers where the key has numbers; others have a place for each value."""
+"""Kinds whose x are numbers if the key has numbers; others have a position for each value."""
 
 TITLES = {
     "rate_bps": "Rate of the bottleneck",
@@ -46,7 +46,7 @@ TITLES = {
 
 @dataclass
 class DrawnFigures:
-    """Figures, and what is missing in them."""
+    """Figures, and their missing parts."""
 
     figures: list[Figure] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class DrawnFigures:
 
 
 def draw(study: Study, reproduced: Sequence[Reproduced]) -> DrawnFigures:
-    """Draw the figures of a study with what the engines measured."""
+    """Draw the figures of a study from the engines' measurements."""
     figures = DrawnFigures()
     missing: dict[tuple[str, str], list[str]] = {}
     times = Counter(planned.paper for planned in study.claims.figures)
@@ -127,7 +127,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _grouped(planned: Wanted, points: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
-    """Attach what tells lines and panels apart; texts appear in the order of their keys' numbers."""
+    """Attach the names of lines and panels; texts are in the order of their keys' numbers."""
     added: list[pl.Series] = []
     for name, keys in (("series", planned.series), ("panel", planned.panels)):
         if keys:
@@ -214,7 +214,7 @@ def _key_axis(
 
 
 def _units(keys: Iterable[str | None], reproduced: Sequence[Reproduced], part: str) -> dict[str, AxisUnit]:
-    """Return the units of keys' numbers; a key whose values have different units is left out."""
+    """Return the units of keys' numbers; a key whose values have different units is excluded."""
     by_key: dict[str, AxisUnit] = {}
     for key in filter(None, keys):
         values = (value for result in reproduced if result.parts.get(part) for value in result.parts[part].column(key))

@@ -1,4 +1,4 @@
-"""What a reproduced study teaches beyond its claims: decision trees, and a policy for servers."""
+"""Additional results of a reproduced study: decision trees, and a policy for servers."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from thalweg.studies.running.reproduce import Reproduced
 
 
 def sections(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> list[Section]:
-    """Return the sections of a study's page that show its lessons; engines that ran nothing are left out."""
+    """Return the sections of a study's page about these results; engines that ran nothing are excluded."""
     judged = [result for result in reproduced if result.judged and result.directories]
     listed = []
     if study.claims.tree is not None and judged:
@@ -39,7 +39,7 @@ def trees(study: Study, reproduced: Reproduced) -> dict[str, JsonValue] | None:
 
 
 def policy_file(study: Study, reproduced: Reproduced, *, quick: bool) -> str:
-    """Write the policy that follows from what an engine found.
+    """Write the policy that follows from an engine's results.
 
     Raises `ThalwegError` if no policy belongs to the study.
     """

@@ -13,7 +13,7 @@ from thalweg.studies.running.reproduce import Reproduced
 
 
 def as_page(study: Study, reproduced: Sequence[Reproduced], *, quick: bool) -> report.StudyPage:
-    """Collect what the page of a study shows."""
+    """Collect the content of the page of a study."""
     claims = study.claims
     drawn_figures = figures.draw(study, reproduced)
     return report.StudyPage(
@@ -81,7 +81,7 @@ def _machine(reproduced: Reproduced) -> str:
 
 
 def _cautions(reproduced: Reproduced) -> list[str]:
-    """Describe what a reader should know before believing it."""
+    """Describe the cautions for the reader."""
     cautions = []
     for part, data in reproduced.parts.items():
         if data.run is None:

@@ -1,4 +1,4 @@
-"""Distributions for cumulative figures: of transfers where a measure is a mean over them, else of repetitions."""
+"""Distributions for cumulative figures: of transfers if a measure is a mean over them, else of repetitions."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ OF_TRANSFERS = ("completion_time", "transfer_goodput")
 
 
 def pooled(data: PartData, picked: Picked, quantity: Quantity) -> pl.DataFrame:
-    """Return experiment and value, all repetitions of a point together."""
+    """Return experiment and value, with all repetitions of a point together."""
     if quantity.measure not in OF_TRANSFERS or quantity.window is not None or data.run is None:
         return picked.values.select("experiment", "value")
     return (

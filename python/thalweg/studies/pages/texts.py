@@ -1,4 +1,4 @@
-"""Numbers and conditions of claims in words."""
+"""Numbers and conditions of claims as text."""
 
 from thalweg.report.text import numbers
 from thalweg.studies.claims.advice_measures import unit_and_title
@@ -57,7 +57,7 @@ def ours(judged: Judged, unit_: str) -> str:
 
 
 def asked(claim: Claim) -> str:
-    """Describe what a claim asks of the number."""
+    """Describe the required value of a claim."""
     judge, unit_ = claim.judge, unit(claim)
     if judge.over == "share":
         unit_ = _unit_of_points(claim)
@@ -79,7 +79,7 @@ def asked(claim: Claim) -> str:
 
 
 def paper(claim: Claim) -> str:
-    """Write what the paper found."""
+    """Describe the paper's result."""
     return (
         claim.paper if isinstance(claim.paper, str) else "" if claim.paper is None else number(claim.paper, unit(claim))
     )

@@ -1,1 +1,1 @@
-"""Runs of a study, and what was recorded of them."""
+"""Runs of a study, and their recorded results."""

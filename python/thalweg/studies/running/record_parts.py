@@ -1,8 +1,8 @@
-"""Parts of records: synthetic records from runs of the simulator, which `thalweg advise` judges in every repetition.
+"""Parts of records: synthetic records from runs of the simulator, which `thalweg advise` evaluates in every repetition.
 
-Each repetition has a seed of its own: other clients, other connections. The simulator's runs that they are drawn from
-are the same in all of them, so what is found is about clients like these on paths like these, and an interval does not
-contain what another run of the simulator would have given.
+Each repetition has a separate seed: other clients, other connections. All are drawn from the same runs of the
+simulator, so results apply to similar clients on similar paths, and an interval does not include the variation between
+runs of the simulator.
 """
 
 import json
@@ -34,7 +34,7 @@ Simulate = Callable[[PlannedPart, Path, Sequence[ExperimentKey]], Outcome]
 """Runs experiments of a plan in a directory."""
 
 Teller = Callable[[str], None]
-"""Is told how far it is."""
+"""Receives the progress."""
 
 VALUES = {
     "experiment": pl.UInt64,
@@ -90,7 +90,7 @@ def judged(
 
 
 def _settings(planned_part: PlannedPart) -> "list[Settings]":
-    """Return which records a part asks for, repetition by repetition."""
+    """Return the settings of a part's records, by repetition."""
     from thalweg import synth
 
     records = planned_part.records
@@ -120,7 +120,7 @@ def _question(planned_part: PlannedPart, settings: "Settings") -> "Question":
 
 
 def _data(planned_part: PlannedPart, answers: "Sequence[Answer]") -> PartData:
-    """Put the answers into the tables that claims and figures are made from: a point for each part of the traffic."""
+    """Convert the answers to the tables of claims and figures: a point for each part of the traffic."""
     assert planned_part.records
     rows = [(repetition, part, name, value) for repetition, answer in enumerate(answers)
             for part, name, value in advice_measures.values(answer)]  # fmt: skip

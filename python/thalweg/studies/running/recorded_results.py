@@ -1,4 +1,4 @@
-"""What a study found last, per engine and size: found.json beside its claims.toml, kept in version control."""
+"""Latest results of a study, per engine and size: found.json beside its claims.toml, in version control."""
 
 import json
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ HELD = "holds"
 
 
 class RecordedClaim(TypedDict):
-    """What was found about a claim."""
+    """Result for a claim."""
 
     verdict: ClaimVerdict
     value: float | None
@@ -33,7 +33,7 @@ class RecordedClaim(TypedDict):
 
 
 class RecordedSet(TypedDict):
-    """What an engine found with the full set, or with the quick one."""
+    """An engine's results with the full set, or with the quick one."""
 
     result_version: str
     seconds: float | None
@@ -47,7 +47,7 @@ Recorded = dict[str, dict[str, RecordedSet]]
 
 @dataclass(frozen=True)
 class Broken:
-    """A claim that held when it was recorded, and does not now."""
+    """A claim that held when it was recorded, but no longer does."""
 
     engine: str
     claim: str
@@ -55,12 +55,12 @@ class Broken:
 
 
 def size(*, quick: bool) -> str:
-    """Name what was run, as found.json does."""
+    """Return the name of the set in found.json."""
     return "quick" if quick else "full"
 
 
 def read(study: Study) -> Recorded:
-    """Read what was found last: engine, then size, then what; empty if nothing was recorded.
+    """Read the latest results: by engine, then by size; empty if nothing was recorded.
 
     Raises `ThalwegError` if the file is damaged.
     """
@@ -83,14 +83,14 @@ def read(study: Study) -> Recorded:
 
 
 def recorded(study: Study, reproduced: Reproduced, *, quick: bool) -> RecordedSet | None:
-    """Return what was recorded last for this engine; None if nothing was."""
+    """Return the latest recorded results of this engine; None if nothing was recorded."""
     return read(study).get(reproduced.engine.name, {}).get(size(quick=quick))
 
 
 def record(study: Study, reproduced: Reproduced, *, quick: bool) -> Path:
-    """Write what was found now; what others found stays. Gives the file.
+    """Write the current results; those of other engines stay. Returns the file.
 
-    Where some of it was there already, the time that it took is kept from before, if that was as many experiments.
+    If some experiments existed before, the earlier duration is kept, if it was for the same number of experiments.
     """
     engines, name = read(study), size(quick=quick)
     before = engines.get(reproduced.engine.name, {}).get(name)

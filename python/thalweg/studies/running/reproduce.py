@@ -30,7 +30,7 @@ class PartRunner(Protocol):
     """Runs experiments of a part, and shows how far it is."""
 
     def __call__(self, planned_part: PlannedPart, directory: Path, due: Sequence[ExperimentKey]) -> Outcome:
-        """Run what is due in the directory."""
+        """Run the due experiments in the directory."""
 
 
 @dataclass
@@ -46,9 +46,9 @@ class Reproduced:
     directories: dict[str, Path] = field(default_factory=dict)
     outcomes: list[Outcome] = field(default_factory=list)
     experiments: int = 0
-    """Those that were asked for, or were there from before: what was judged."""
+    """Requested or existing experiments: the basis of the verdicts."""
     seconds: float = 0.0
-    """What it took now, on the wall's clock."""
+    """Wall-clock time of this run."""
 
     @property
     def exit_code(self) -> Exit:
@@ -62,33 +62,33 @@ class Reproduced:
 
     @property
     def is_judged(self) -> bool:
-        """Whether any claim could be judged."""
+        """Whether any claim has a verdict."""
         return any(judged.verdict not in UNJUDGED for judged in self.judged.values())
 
     @property
     def evidence(self) -> list[Evidence]:
-        """How much can be used of each part that is a run; the sentences name the directory."""
+        """Usable evidence of each part that is a run; the sentences name the directory."""
         runs = [data.run for data in self.parts.values() if data.run]
         evidence_by_path = [(run.path, evidence(run)) for run in runs]
         return [Evidence(item.extent, item.caution and f"in {path}: {item.caution}") for path, item in evidence_by_path]
 
     @property
     def cautions(self) -> list[str]:
-        """Sentences about what was left out, and about repetitions that are copies; they name the directory."""
+        """Sentences about exclusions, and about repetitions that are copies; they name the directory."""
         runs = [data.run for data in self.parts.values() if data.run]
         copies = [f"in {run.path}: {caution}" for run in runs if (caution := copies_caution(run))]
         return [*(item.caution for item in self.evidence if item.caution), *copies]
 
     @property
     def is_fresh(self) -> bool:
-        """Whether everything was run now, nothing being there from before."""
+        """Whether everything was run now, without existing results."""
         return bool(self.outcomes) and not any(outcome.present for outcome in self.outcomes)
 
 
 def plan(study: Study, engine: Engine, capabilities: Capabilities, *, quick: bool) -> Reproduced:
-    """Return what is to be run.
+    """Return the planned parts.
 
-    Raises `ThalwegErrors` if what claims.toml lays over a scenario is wrong.
+    Raises `ThalwegErrors` if the overrides of claims.toml are invalid.
     """
     planned_parts = {
         part: prepare(study, part, engine, capabilities.engines, quick=quick) for part in study.claims.parts
@@ -108,7 +108,8 @@ def run(
     clock: Callable[[], float] = time.monotonic,
     report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Run what is missing of every part into `directory`, and judge; a Ctrl-C ends the running, not the judging.
+    """Run the missing experiments of every part into `directory`, and evaluate; Ctrl-C stops the run, but not the
+    evaluation.
 
     A point whose claims all have a tolerance stops repeating once these claims are settled. `report` receives the
     progress of the parts of records.

@@ -15,10 +15,10 @@ from thalweg.studies.claims.models import Claim
 from thalweg.studies.judging.judged import Judged
 
 FIRST = 3
-"""Repetitions before anything is judged: with fewer, an interval says next to nothing."""
+"""Minimum number of repetitions: with fewer, an interval is hardly informative."""
 
 GROWTH = 1.5
-"""By how much the repetitions of a point grow from round to round."""
+"""Growth factor of the repetitions of a point from round to round."""
 
 WHY = "the claims' intervals are narrower than their tolerances"
 
@@ -28,26 +28,26 @@ ExperimentKey = tuple[int, int]
 
 @dataclass
 class Schedule:
-    """What of a plan is due."""
+    """The due part of a plan."""
 
     plan: Plan
     asked: set[ExperimentKey] = field(default_factory=set)
-    """What was due in the rounds until now."""
+    """Experiments requested in earlier rounds."""
     repetitions: dict[int, int] = field(default_factory=dict)
-    """How many of each point were due."""
+    """Number of requested repetitions of each point."""
 
     @property
     def all(self) -> list[ExperimentKey]:
-        """Everything that is planned, in its order."""
+        """All planned experiments, in order."""
         return [(experiment.experiment, experiment.repetition) for experiment in self.plan.experiments]
 
     def first(self, *, may_stop_early: bool) -> list[ExperimentKey]:
-        """Ask for the first repetitions of every point, or for all."""
+        """Request the first repetitions of every point, or all."""
         counts = {point: FIRST if may_stop_early else count for point, count in self._planned().items()}
         return self._schedule(counts)
 
     def next(self, part: str, claims: Iterable[Claim], judged: Mapping[str, Judged]) -> list[ExperimentKey]:
-        """Ask for more where a claim is not sure enough; nothing, where all are."""
+        """Request more for claims with too wide intervals; empty if all are narrow enough."""
         judged_points: set[int] = set()
         open_: set[int] = set()
         without_end: set[int] = set()
@@ -82,7 +82,7 @@ class Schedule:
         return pairs
 
     def note(self, directory: Path) -> None:
-        """Write down in the run directory what was not needed."""
+        """Record in the run directory the experiments that were not needed."""
         file = directory / NOT_NEEDED
         rest = [pair for pair in self.all if pair not in self.asked]
         if rest:
