@@ -1,4 +1,4 @@
-# Everything a checkout needs, and what CI runs. The set-up itself is in tools/bootstrap.
+# Everything a checkout needs, and the commands of CI. The set-up itself is in tools/bootstrap.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +18,7 @@ RELEASE := --release --workspace
 # Seconds for each driver of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
-# What the demo runs: four mixes of large and medium flows from the ITC'18 study. A finished run is not run again.
+# Scenario of the demo: four mixes of large and medium flows from the ITC'18 study. A finished run is not run again.
 DEMO := $(THALWEG) run studies/itc18-mixed-workload/mixes.toml --out runs/demo
 
 .PHONY: help
@@ -46,7 +46,7 @@ test-under-load: ## the same, three times in a row, while four processes burn CP
 test-setup:
 	@tools/bootstrap system lints browser java slurm image kernel bpf prometheus nginx
 
-# Rust is compiled while Python's packages are fetched; all of it at once, which keeps all processors busy.
+# Rust is compiled while Python's packages are downloaded, which keeps all processors busy.
 .PHONY: test-build
 test-build:
 	@tools/together '$(CARGO) test $(RELEASE) --no-run' 'tools/bootstrap venv spark'
@@ -81,8 +81,8 @@ test-rust-and-studies: setup
 	@tools/together '$(CARGO) test $(RELEASE) $(AGENT:%=--exclude %)' \
 		'$(CARGO) test --release $(AGENT:%=--package %)' 'nice -n 10 $(MAKE) studies'
 
-# Most tests wait for programs that they start, so four parts run beside each other. Those of real kernels are in the
-# first part, which has the processor first.
+# Most tests wait for programs that they start, so four parts run in parallel. Those of real kernels are in the first
+# part, which has priority.
 ADVICE = tests/python/advise tests/python/studies tests/repository/test_policy_outcomes.py
 COMPUTED = $(addprefix tests/python/,analysis plan records report scenario search synth)
 .PHONY: test-python
@@ -91,7 +91,7 @@ test-python: setup ## Python tests, doc examples, and the report in Chromium
 	@tools/together '$(PYTEST) $(patsubst %,--ignore=%,$(ADVICE) $(COMPUTED) tests/repository)' '$(PYTEST) $(COMPUTED)' \
 		'$(PYTEST) $(ADVICE)' '$(PYTEST) tests/repository $(ADVICE:%=--ignore=%)'
 
-# Tests whose names contain "fuzz" try random input for about a second each; here for the time given.
+# Tests whose names contain "fuzz" try random input for about a second each; here for FUZZ_SECONDS.
 .PHONY: fuzz
 fuzz: setup ## try random and hostile input for ten minutes, on every parser (FUZZ_SECONDS=60 for each driver)
 	@tools/bootstrap bpf

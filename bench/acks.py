@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Measure what `bbr_cpu`, `bbr3`, `bbr_tuned` and `bbr_auto` cost for each ACK, by the kernel's own account.
+"""Measure the cost of `bbr_cpu`, `bbr3`, `bbr_tuned` and `bbr_auto` per ACK, with the kernel's own statistics.
 
     make bench                              with the others, as root
     .venv/bin/python bench/acks.py          a quarter of a minute
     ... --transfers 2 --out FILE
 
-A sender paces 400 Mbit/s over loopback in a network namespace of its own. The algorithms take turns, a transfer each,
-so that all run under the same load; medians count. The numbers of all but `bbr3` include the kernel's BBR,
-and all include the two clock reads of the kernel's account.
+A sender paces 400 Mbit/s over loopback in a separate network namespace. The algorithms alternate, a transfer each, so
+that all run under the same load; medians are reported. The numbers of all but `bbr3` include the kernel's BBR, and all
+include the two clock reads of the kernel's measurement.
 """
 
 import argparse
@@ -37,7 +37,7 @@ ALGORITHMS = {
     "bbr_tuned changed": ("bbr_tuned", "--set", "probe_gain=1.3"),
     "bbr_auto": ("bbr_auto",),
 }
-"""What is measured, and the arguments of `cc load`."""
+"""Measured algorithms, and the arguments of `cc load`."""
 TRANSFERS = 8
 SIZE = 50_000_000
 RATE = 50_000_000
@@ -64,7 +64,7 @@ def main() -> None:
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
         raise SystemExit(f"bench: there is no network namespace to be had: {os.strerror(ctypes.get_errno())}")
     run("ip", "link", "set", "lo", "up", "mtu", "1500")
-    # As many ACKs as a network card without help would see.
+    # As many ACKs as with a network card without offloads.
     run("ethtool", "-K", "lo", "gso", "off", "tso", "off", "gro", "off")
     costs: dict[str, list[float]] = {name: [] for name in ALGORITHMS}
     acks: list[int] = []
@@ -122,7 +122,7 @@ def account(algorithm: str) -> tuple[int, int]:
     """Return how often an algorithm has handled an ACK since it was loaded, and the nanoseconds that took."""
     name = "bbr_tuned_main" if algorithm == "bbr_auto" else f"{algorithm}_main"
     programs = json.loads(run("bpftool", "--json", "prog", "show", "name", name))
-    # Where connections still use what was loaded before, the kernel has both: the newest has the highest number.
+    # If connections still use an earlier version, the kernel has both: the newest has the highest id.
     newest = max(programs if isinstance(programs, list) else [programs], key=lambda program: program["id"])
     return newest["run_cnt"], newest["run_time_ns"]
 

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Measure what `thalweg advise` takes: time and memory for a hundred million rows, with a disk that has not read
-them yet.
+"""Measure `thalweg advise`: time and memory for a hundred million rows that are not in the system's file cache.
 
     make bench                                    with the others: many minutes
     .venv/bin/python bench/advising.py --quick    a smoke test: 200,000 rows
     ... --records DIR                             existing records instead of synthetic ones
-    ... --json FILE                               everything that was measured, for programs
+    ... --json FILE                               all measurements, for programs
 
-The records are those of `thalweg synth cdn`. Before each run the system's cache of files is emptied, which needs
-root; otherwise it is said that the runs were warm. Memory is the largest resident set of the process.
+The records are those of `thalweg synth cdn`. Before each run the system's file cache is emptied, which needs root;
+otherwise the output states that the runs were warm. Memory is the largest resident set of the process.
 """
 
 import argparse
@@ -42,7 +41,7 @@ class Run:
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure how long thalweg advise takes, and how much memory.")
     parser.add_argument("--quick", action="store_true", help="200,000 rows, once: does it work?")
     parser.add_argument("--rows", type=int, help="rows of records to make")
@@ -71,7 +70,7 @@ def main() -> None:
 
 
 def judged(records: Path, by: str) -> Run:
-    """Judge once, in a process of its own."""
+    """Evaluate once, in a separate process."""
     is_cold = emptied()
     start = time.monotonic()
     process = subprocess.Popen(

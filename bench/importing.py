@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measure how many lines a second `thalweg import` reads, beside goaccess where that is installed.
+"""Measure the speed of `thalweg import` in lines per second, and that of goaccess if installed.
 
     make bench                                 with the others: some minutes
     .venv/bin/python bench/importing.py --quick    a smoke test: 20,000 lines of each format, once
     ... --form nginx --lines 1000000           one format, another length
-    ... --before DIR                           in turn with the version in another checkout
-    ... --out FILE                             everything that was measured, for programs
+    ... --before DIR                           alternating with the version in another checkout
+    ... --out FILE                             all measurements, for programs
 
 The logs are synthetic, from a seed; one row in a thousand is malformed (bench/measuring/logs.py). Seconds and memory
 are those of the whole process, its start included. goaccess counts requests of the same nginx log and writes JSON: it
@@ -60,7 +60,7 @@ class Log:
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure how many lines a second thalweg import reads.")
     parser.add_argument("--quick", action="store_true", help="20,000 lines of each format, once: does it work?")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each log is imported (default: {RUNS})")

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measure how soon a large report opens, beside the page that Vega-Altair writes of one figure of it.
+"""Measure the opening time of a large report, and of the page that Vega-Altair writes for one of its figures.
 
     make bench                               with the others: a minute
     .venv/bin/python bench/pages.py --quick  a smoke test: four points, once
-    ... --json FILE                          everything that was measured, for programs
+    ... --json FILE                          all measurements, for programs
 
 The report is that of 640 experiments with 100 samples a second (bench/pages/grid.toml). The peer is one line for each
-of them, the congestion window over time, as `Chart.to_html(inline=True)` writes it: that is what most people would send
-around. Both are opened in Chromium, each time in a context of its own with nothing cached, in turns. A page counts as
-open when what is in view is drawn; the peer's, when its figure is.
+of them, the congestion window over time, as `Chart.to_html(inline=True)` writes it: the file that most people would
+share. Both are opened in Chromium, each time in a new context without a cache, alternating. A page counts as open when
+the visible part is drawn; the peer's, when its figure is.
 """
 
 import argparse
@@ -32,7 +32,7 @@ GOAL_S = 2.0
 GOAL_BYTES = 5_000_000
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 FEW = ['path.rate="10Mbps"', 'path.rtt="20ms"', 'path.buffer="1bdp"']
-"""Settings that take a sweep's place: what is left has two points."""
+"""Settings that replace a sweep: the remaining sweep has two points."""
 OPENED = "html[data-drawn]"
 PEER_OPENED = ".vega-embed canvas, .vega-embed svg"
 LONGEST_MS = 120_000
@@ -40,7 +40,7 @@ LONGEST_MS = 120_000
 
 @dataclass(frozen=True)
 class Page:
-    """A page, and how long it took to open each time."""
+    """A page, and its opening time in each run."""
 
     size_bytes: int
     opened_s: list[float]
@@ -52,7 +52,7 @@ class Page:
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure how soon a large report opens.")
     parser.add_argument("--quick", action="store_true", help="a few points, opened once: does it work?")
     parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for everything that was measured")

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Measure what `thalweg-agent record` costs: thousands of short connections a second, and very many that are open.
+"""Measure the cost of `thalweg-agent record`: thousands of short connections a second, and very many open ones.
 
     make bench                                         with the simulator's: half an hour, as root
     .venv/bin/python bench/recording.py --quick        a smoke test
-    ... --only slowdown                                a quarter of an hour: what connections lose
-    ... --only kernel                                  a minute: what the program in the kernel costs
+    ... --only slowdown                                a quarter of an hour: the slowdown of connections
+    ... --only kernel                                  a minute: the cost of the program in the kernel
     ... --only memory                                  a minute: 100,000 open connections
-    ... --out FILE                                    everything that was measured, for programs
+    ... --out FILE                                    all measurements, for programs
 
-Connections run between two network namespaces over veth: 200 bytes ask, 4 kB answer, the server closes. The server's
-end is recorded: the other one is another machine's. Servers are nginx with and without TLS, where the system has it or
-`tools/bootstrap nginx` has fetched it, and a bare one that does nothing but answer. What is measured how, and why so,
-stands in recorder/slowdown.py, price.py and memory.py.
+Connections run between two network namespaces over veth: a request of 200 bytes, an answer of 4 kB, then the server
+closes. Only the server's end is recorded: the other one represents a different machine. Servers are nginx with and
+without TLS, where the system has it or `tools/bootstrap nginx` has fetched it, and a bare one that does nothing but
+answer. What is measured how, and why so, stands in recorder/slowdown.py, price.py and memory.py.
 """
 
 import argparse
@@ -27,12 +27,12 @@ from recorder import memory, price, slowdown
 from recorder.machine import AGENT, Machine, nginx
 
 OPEN = 100_000
-"""Connections that are open at once."""
+"""Number of open connections."""
 PARTS = ("slowdown", "kernel", "memory")
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure what `thalweg-agent record` costs a server.")
     parser.add_argument("--quick", action="store_true", help="half a second or two of each: does it work?")
     parser.add_argument("--only", choices=PARTS, help="measure this alone")

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measure how fast the simulator is, beside ns-3 where that is installed.
+"""Measure the speed of the simulator, and of ns-3 if installed.
 
     make bench                            everything: some minutes
     .venv/bin/python bench/run.py --quick a smoke test: half a second of two cases
-    ... --out FILE                       everything that was measured, for programs
+    ... --out FILE                       all measurements, for programs
 
 Packets are those that the bottleneck sends, data and ACKs; CPU seconds are those of the whole process, tables with 100
-samples a second written. Both sides take turns, so that what else the machine does hits both. ns-3 writes no samples
+samples a second written. Both sides alternate, so that other load of the machine affects both. ns-3 writes no samples
 and simulates less time, since it would take hours.
 """
 
@@ -21,15 +21,15 @@ from measuring import cases, ours, peer, table
 from measuring.table import Row, Side
 
 RUNS = 5
-"""How often a case is run."""
+"""Number of runs of a case."""
 PER_CORE = 4
-"""Experiments for each core where all are used: the last ones to finish then do not matter much."""
+"""Experiments per core in the case with all cores: the last ones to finish then matter little."""
 LENGTHS_S = (60.0, 600.0)
 """Simulated times whose memory is compared."""
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure how fast the simulator is, beside ns-3.")
     parser.add_argument("--quick", action="store_true", help="half a second of two cases, once: does it work?")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each case is run (default: {RUNS})")
@@ -67,7 +67,7 @@ def is_due(case: cases.Case, is_quick: bool) -> bool:
 
 
 def measure(case: cases.Case, program: Path | None, runs: int, is_quick: bool) -> Row:
-    """Run a case on both sides in turn."""
+    """Run a case on both sides, alternating."""
     print(f"bench: {case.name}", file=sys.stderr)
     plan = cases.plan_of(case.name, cases.QUICK_SECONDS if is_quick else None)
     peer_seconds = cases.QUICK_SECONDS if is_quick else case.peer_seconds

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Measure how costs grow with size: per packet over flows, per row over records, per experiment over a run.
+"""Measure the growth of costs with size: per packet over flows, per row over records, per experiment over a run.
 
     make bench                                   with the others: most of an hour
     .venv/bin/python bench/scaling.py --quick    a smoke test: the smallest two sizes of each curve, once
     ... --runs N --largest rows=10000000         repetitions of each size; a smaller range of a curve
     ... --page FILE                              the Markdown page; its figures are in a folder beside it
-    ... --out FILE                               everything that was measured, for programs
+    ... --out FILE                               all measurements, for programs
 
 Costs are CPU seconds of whole processes, their start included, divided by the number of packets, rows or experiments;
-memory is the largest resident set. Sizes take turns, and medians are shown. Where a cost grows by more than a factor of
-two over its range, the page says why.
+memory is the largest resident set. Sizes alternate, and medians are shown. If a cost grows by more than a factor of two
+over its range, the page states the reason.
 """
 
 import argparse
@@ -23,7 +23,7 @@ RUNS = 3
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure how costs grow with flows, records and experiments.")
     parser.add_argument("--quick", action="store_true", help="the two smallest sizes of each curve, once")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"how often each size is measured (default: {RUNS})")

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Measure what `thalweg-agent tune` does for connections: on paths that lose, have little room, or change.
+"""Measure the effect of `thalweg-agent tune` on connections: on paths with losses, small buffers, or changes.
 
     .venv/bin/python bench/tuning.py                   about a quarter of an hour, as root
-    .venv/bin/python bench/tuning.py --quick           half a minute: does it work?
-    ... --only "10 % loss"                             one case; `cost`: four minutes, what the kernel's side costs
+    .venv/bin/python bench/tuning.py --quick           half a minute: a smoke test
+    ... --only "10 % loss"                             one case; `cost`: four minutes, the cost of the kernel side
     ... --policy bpftune                               another policy; also epsilon-greedy, ucb ...
-    ... --out FILE                                    everything that was measured, for programs
+    ... --out FILE                                    all measurements, for programs
 
 A client fetches from a server, one connection after the other. The server's default is reno, and no application sets
-anything: what a connection gets beyond that is the agent's choice among reno, cubic and bbr. The same path is also
-measured with each algorithm as the only one. Loss is made where the client receives (nftables), the buffer by a token
-bucket in the middle, delay by a program that forwards packets later: all on one machine, whose speed is the limit of
-paths without a rate.
+anything: any gain is due to the agent's choice among reno, cubic and bbr. The same path is also measured with each
+algorithm as the only one. Loss is made where the client receives (nftables), the buffer by a token bucket in the
+middle, delay by a program that forwards packets later: all on one machine, whose speed is the limit of paths without a
+rate.
 
 What it is held against: after the 20th connection on lossy paths 80 % use BBR, and their mean goodput is within 5 % of
 BBR alone; without loss that of all is within 3 % of the best; a path that turns lossy is followed within 30
@@ -43,15 +43,15 @@ ROOM_BYTES = 300_000
 
 @dataclass(frozen=True)
 class Case:
-    """A path, and what is fetched over it."""
+    """A path, and the requests over it."""
 
     name: str
     road: Road
     size: int
     wanted: str | None
-    """What most connections should get; None: nothing is better than the rest."""
+    """Algorithm that most connections should get; None: none is better than the rest."""
     turns: Road | None = None
-    """What becomes of the path half-way."""
+    """Change of the path half-way."""
 
 
 CASES = (
@@ -65,7 +65,7 @@ CASES = (
 
 @dataclass
 class Found:
-    """What was measured in a case."""
+    """Results of a case."""
 
     alone_bps: dict[str, float] = field(default_factory=dict)
     """Mean goodput where all connections have the algorithm."""
@@ -100,7 +100,7 @@ def measure(case: Case, folder: Path, count: int, alone: int, options: list[str]
             network.lose(case.turns.loss)
         for arm in ARMS if alone else ():
             with network.only(",".join(ARMS), arm):
-                # Those that take long tell as much with few.
+                # For slow ones, few measurements are enough.
                 times = alone if arm == "bbr" or not case.wanted else max(alone // 8, 3)
                 goodput_bps.alone_bps[arm] = statistics.fmean(programs.fetch().goodput_bps for _ in range(times))
         if case.turns:
@@ -116,7 +116,7 @@ def measure(case: Case, folder: Path, count: int, alone: int, options: list[str]
 
 
 def report(case: Case, result: Found) -> dict[str, Any]:
-    """Print what was found, beside what it is held against."""
+    """Print the results, with the limits that they are checked against."""
     judged = result.judged(case)
     used = {arm: sum(one.cc == arm for one in judged) / len(judged) for arm in ARMS}
     mean_bps = statistics.fmean(one.goodput_bps for one in judged)
@@ -150,7 +150,7 @@ def cost(place: price.Place, windows: int, window_s: float) -> dict[str, Any]:
         settings.write_text('policy = "static"\nholdout = 0.0\n[static]\ncubic = 1.0\n')
 
         def tune(name: str, *more: str) -> price.Kind:
-            # What this machine's own agent has learned is not touched.
+            # The learned state of this machine's own agent is not touched.
             options = ("--private", "--state", str(folder / f"{name}.json"), "--grace", "0s", "--arms", ",".join(ARMS))
             return price.Kind(name, "tune", (*options, *more))
 
@@ -182,7 +182,7 @@ TITLES = {
 
 
 def beside(one: price.Price, other: price.Price) -> str:
-    """Describe what one takes more than another, window by window."""
+    """Describe the difference between two costs, window by window."""
     more = [mine - theirs for mine, theirs in zip(one.ns_per_connection, other.ns_per_connection, strict=True)]
     if len(more) < 2:
         return f"{more[0]:.0f} ns"
@@ -191,7 +191,7 @@ def beside(one: price.Price, other: price.Price) -> str:
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure what `thalweg-agent tune` does for connections.")
     parser.add_argument("--quick", action="store_true", help="few small connections in three cases: does it work?")
     parser.add_argument("--only", choices=[*(case.name for case in CASES), "cost"], help="this alone")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Measure how `thalweg-agent tune` chooses among cubic, bbr, htcp and dctcp, beside what bpftune's policy does.
+"""Measure the choices of `thalweg-agent tune` among cubic, bbr, htcp and dctcp, compared with bpftune's policy.
 
     .venv/bin/python bench/tuning_guest.py             some minutes; no root, no KVM
-    .venv/bin/python bench/tuning_guest.py --quick     does it work?
-    ... --out FILE                                    everything that was measured, for programs
+    .venv/bin/python bench/tuning_guest.py --quick     a smoke test
+    ... --out FILE                                    all measurements, for programs
 
 bpftune-tcp-conn(8) shows two tables: what its tuner chose for connections between two network namespaces, with a tenth
 of the packets lost (netem) and with none. Few machines have all four algorithms; a distribution's kernel has, so a
@@ -38,7 +38,7 @@ POLICIES = {
     "bpftune": ("bpftune", ""),
     "bpftune's learning alone": ("bpftune", "[bpftune]\nhas_loss_rule = false\n"),
 }
-"""Their names, and what is set of them."""
+"""Their names, and settings."""
 QUICK = ("bayes", "bpftune")
 SENDER, RECEIVER = "198.51.100.1", "198.51.100.2"
 PORT = 8080
@@ -108,7 +108,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Found:
-    """A table, and what it rests on."""
+    """A table, and the data behind it."""
 
     untuned_bps: float
     untuned_ccs: list[str]
@@ -118,7 +118,7 @@ class Found:
 
 
 def pushed(file: Path, size: int, assignments: dict[int, str]) -> list[Pushed]:
-    """Read what the program that makes connections has printed."""
+    """Parse the output of the program that makes connections."""
     words = [line.split() for line in file.read_text().splitlines()]
     return [Pushed(cc, assignments.get(int(port), ""), 8 * size / float(took)) for port, cc, took in words]
 
@@ -193,7 +193,7 @@ def report(condition: str, policy: str, result: Found) -> None:
 
 
 def why_not(kernel: GuestKernel | None) -> str | None:
-    """Describe what is missing for guests, if anything is."""
+    """Describe what guests lack here, if anything."""
     missing = [tool for tool in guest.NEEDED if not guest.find(tool)]
     if missing:
         return f"there is no {', '.join(missing)}"
@@ -203,7 +203,7 @@ def why_not(kernel: GuestKernel | None) -> str | None:
 
 
 def main() -> None:
-    """Measure what the arguments ask for."""
+    """Run the requested measurements."""
     parser = argparse.ArgumentParser(description="Measure how `thalweg-agent tune` chooses among four algorithms.")
     parser.add_argument("--quick", action="store_true", help="two tables of few small connections: does it work?")
     parser.add_argument("--connections", type=int, default=80, help="in each table (default: %(default)s)")

@@ -1,10 +1,10 @@
-"""Make the files of the study better-bbr that are not written by hand: its paths, and what its searches found.
+"""Make the files of the study better-bbr that are not written by hand: its paths, and the results of its searches.
 
-    python tools/better_bbr.py paths             write paths and what is compared; with --check, compare the files
+    python tools/better_bbr.py paths             write paths and comparisons; with --check, compare the files
     python tools/better_bbr.py search RUNS       run the searches that RUNS lacks, and write winners.csv and *-best.toml
 
-Each question has 200 paths of its own, of which every second one is held out: the search sees `NAME-seen.csv`, the
-study judges on `NAME-held-out.csv`. `NAME-quick.csv` has the first of these.
+Each question has 200 separate paths, of which every second one is held out: the search uses `NAME-seen.csv`, the study
+evaluates `NAME-held-out.csv`. `NAME-quick.csv` has the first of these.
 
 The winner of a search is the candidate of its Pareto front that is best in the first objective among those that are not
 worse than the default (Linux's BBR) in the second by more than `SLACK`. Without such a candidate it is
@@ -36,7 +36,7 @@ COUNT = 200
 QUICK_COUNT = 8
 """Paths of the quick set."""
 KERNEL_COUNTS = {"kernel-held-out": (16, 8), "kernel-quick": (4, 2)}
-"""Held-out paths of what a real kernel repeats, beside CUBIC and alone with random loss."""
+"""Held-out paths that a real kernel repeats, beside CUBIC and alone with random loss."""
 SLACK = 0.01
 """A candidate may be worse than the default in the second objective by this part of the default's value."""
 
@@ -52,7 +52,7 @@ COMPARED: Mapping[str, tuple[str, dict[str, list[Any]]]] = {
 }
 """Scenarios that winners are compared with: the search's, and what they sweep over."""
 
-HEAD = "#:schema ../../docs/schema/scenario.schema.json\n# Written by tools/better_bbr.py: change nothing here.\n"
+HEAD = "#:schema ../../docs/schema/scenario.schema.json\n# Written by tools/better_bbr.py: do not edit.\n"
 
 Row = dict[str, str]
 
@@ -141,7 +141,7 @@ def _window(random: Random) -> Row:
 
 
 def _mixed(random: Random) -> Row:
-    """Draw a path beside CUBIC in three of five, else one that loses packets: there CUBIC has 10 kB to send."""
+    """Draw a path beside CUBIC in three of five, else one with losses: there CUBIC has 10 kB to send."""
     path, is_beside = _path(random), random.random() < 0.6
     loss = "0" if is_beside else f"{_log(random, 0.003, 0.18):.3g}"
     return {**path, "path.loss": loss, "flow.theirs.size": "unlimited" if is_beside else "10kB"}

@@ -1,12 +1,13 @@
 """Checks that every part of thalweg uses only the parts below it, inside crates too, and that pure crates are pure.
 
 ARCHITECTURE.md draws the layers; the tables below are their one machine-readable form. A pure crate reads no clock, no
-operating system's randomness, no file and no socket, starts no thread, and never walks a hash table: time, randomness
-and order are arguments, so that the same plan gives the same bytes everywhere. Tests of a pure crate may do all of it.
+operating system's randomness, no file and no socket, starts no thread, and never iterates over a hash table: time,
+randomness and order are arguments, so that the same plan produces the same bytes everywhere. Tests of a pure crate may
+do all of this.
 
     python tools/check_layers.py        prints every violation, and fails when there is one
 
-What it does not see: a path hidden in a macro of another crate, and calls into C (the workspace denies `unsafe`).
+Not detected: a path hidden in a macro of another crate, and calls into C (the workspace denies `unsafe`).
 """
 
 import json
@@ -57,7 +58,9 @@ PURE_DEPENDENCIES = {
     "smallvec",
     "thiserror",
 }
-"""The crates of others that a pure crate may use: none of them touches the outside world unless handed a way to."""
+"""The third-party crates that a pure crate may use: none of them accesses the outside world unless it is passed a
+handle.
+"""
 
 PYTHON: Mapping[str, set[str]] = {
     "errors": set(),
@@ -88,10 +91,10 @@ PYTHON: Mapping[str, set[str]] = {
     "cli": {"studies", "validate", "search", "kernel", "synth", "executors"},
     "__main__": {"cli"},
 }
-"""Which layers stand directly below each layer of `python/thalweg`; what stands below those may be imported as well."""
+"""Layers directly below each layer of `python/thalweg`; the layers below those may be imported as well."""
 
 PYTHON_SHARED = {"errors", "printable", "engine", "engine_output", "files", "processes", "scratch", "collector"}
-"""What every layer may import."""
+"""Modules that every layer may import."""
 
 
 def crate_violations(metadata: Mapping[str, Any]) -> Iterator[str]:
@@ -150,7 +153,7 @@ def below(layer: str) -> set[str]:
 
 
 def main() -> int:
-    """Print all violations; the exit code says whether there were any."""
+    """Print all violations; the exit code is 1 if there are any."""
     command = ["cargo", "metadata", "--no-deps", "--format-version=1", "--offline"]
     metadata = json.loads(subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout)
     violations = [

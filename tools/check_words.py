@@ -1,8 +1,8 @@
 """Checks that new text is written in plain, standard English.
 
-`tools/words.toml` lists patterns that are refused, each with what to write instead, and the places where one is allowed
-with a reason. A pattern whose uses are not all rewritten yet has a limit: the number of uses that are left. The limit
-can only fall: more uses fail the check, and so do fewer, until the limit is lowered.
+`tools/words.toml` lists rejected patterns, each with its replacement, and the files where one is allowed with a reason.
+A pattern whose uses are not all rewritten yet has a limit: the number of uses that are left. The limit can only fall:
+more uses fail the check, and so do fewer, until the limit is lowered.
 
     python tools/check_words.py            prints every violation, and fails when there is one
     python tools/check_words.py --lower    lowers limits to the number of uses that are left
@@ -31,7 +31,7 @@ SKIPPED = (
 )
 """Files, or beginnings of their paths, that are not checked."""
 LINES = "long line"
-"""The pattern of lines, which does not hold in code blocks of Markdown and in markup."""
+"""The pattern of long lines, which does not apply to code blocks of Markdown and to markup."""
 MARKUP = (".j2", ".css")
 MAX_SHOWN = 10
 """Uses that are printed for a pattern."""
@@ -54,7 +54,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Use:
-    """A place where a pattern occurs."""
+    """A line in which a pattern occurs."""
 
     file: str
     line: int
@@ -125,7 +125,7 @@ def lower(listed: Sequence[Pattern], files: dict[str, list[str]], file: Path = F
 
 
 def main() -> int:
-    """Print all violations; the exit code says whether there were any."""
+    """Print all violations; the exit code is 1 if there are any."""
     listed, files = patterns(), texts()
     if "--lower" in sys.argv:
         lower(listed, files)

@@ -1,12 +1,12 @@
-"""Measure how far bbr_cpu is from cubic on senders that share a CPU, and from bbr on those that do not.
+"""Measure the difference of bbr_cpu from cubic on senders that share a CPU, and from bbr on those that do not.
 
     python tools/cpu_bars.py                 on the simulator: a minute
     python tools/cpu_bars.py --engine vm     in guests, in real time: most of an hour, as root
-    python tools/cpu_bars.py --engine kernel --only whole     what a whole CPU is to this machine's own kernel
+    python tools/cpu_bars.py --engine kernel --only whole     a dedicated CPU with this machine's own kernel
     ... --only 10/20 --json FILE
 
-Runs scenarios/cpu with each slice and period, three times each (nine times on a whole CPU, where a tenth is to be
-seen), takes medians, and says which of these bars hold:
+Runs scenarios/cpu with each slice and period, three times each (nine times on a dedicated CPU, where a tenth must be
+detected), takes medians, and reports which of these limits are met:
 
 - bbr gets less than a third of cubic's goodput at 10/20 ms;
 - bbr_cpu gets at least 95 % of cubic's goodput at every slice and period, and sends less than 2 % again;
@@ -39,17 +39,17 @@ FREE = {"vm": "kernel"}
 CELLS = ("1/4", "10/14.3", "10/20", "10/25", "10/40", "20/80")
 """Milliseconds on CPU of each period in milliseconds."""
 LOSSY = ("10/20", "10/40")
-"""Where 1 % of random loss is tried as well."""
+"""Points that are also run with 1 % of random loss."""
 RANDOM_LOSS = 0.01
 SETTLED_S = 2.0
 """Queues count from here on: Startup is over."""
 
 Point = dict[str, float]
-"""What came out of one point: medians over its repetitions."""
+"""Results of one point: medians over its repetitions."""
 
 
 def main() -> None:
-    """Measure, and say which bars hold."""
+    """Measure, and report which limits are met."""
     parser = argparse.ArgumentParser(description="How far is bbr_cpu from cubic and bbr?")
     parser.add_argument("--engine", default="sim", help="engine to use (default: sim)")
     parser.add_argument("--only", action="append", metavar="SLICE/PERIOD", help="only this; `whole`: a whole CPU")
@@ -77,7 +77,7 @@ def main() -> None:
 
 
 class Runner:
-    """Runs scenarios and reads what came out."""
+    """Runs scenarios and reads their results."""
 
     def __init__(self, engine: str, options: list[str], folder: Path) -> None:
         """`given` are KEY=VALUE; run directories go into `folder`."""
@@ -124,7 +124,7 @@ def _repetition(rows: pl.DataFrame, backlog: pl.Series) -> Point:
 
 
 def contended(run: Runner, cell: str) -> Iterator[tuple[str, dict[str, Point], list[tuple[str, bool]]]]:
-    """Return what came out at a slice and period, without and with random loss."""
+    """Return the results at a slice and period, without and with random loss."""
     slice_ms, period_ms = (float(part) for part in cell.split("/"))
     keys = {"host.sender.cpu_slice": f'"{slice_ms:g}ms"', "host.sender.cpu_share": round(slice_ms / period_ms, 6)}
     points = run("contended", keys)
@@ -146,7 +146,7 @@ def contended(run: Runner, cell: str) -> Iterator[tuple[str, dict[str, Point], l
 
 @contextmanager
 def loaded() -> Iterator[None]:
-    """Have bbr_cpu in this machine's kernel, until the end."""
+    """Have bbr_cpu registered in this machine's kernel, until the end."""
     loader = subprocess.Popen([AGENT, "cc", "load", "bbr_cpu"], stdout=subprocess.PIPE, text=True)
     assert loader.stdout
     try:
@@ -159,7 +159,7 @@ def loaded() -> Iterator[None]:
 
 
 def whole(run: Runner) -> Iterator[tuple[str, dict[str, Point], list[tuple[str, bool]]]]:
-    """Return what came out on a whole CPU, alone and beside cubic."""
+    """Return the results on a dedicated CPU, alone and beside cubic."""
     with loaded() if run.engine == "kernel" else nullcontext():
         points, beside = run("whole", {}), run("neighbour", {})
     bbr, cured = points["bbr"], points["bbr_cpu"]

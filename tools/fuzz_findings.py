@@ -1,9 +1,9 @@
-"""Writes docs/concepts/fuzz-findings.md: what `thalweg fuzz` finds in each algorithm.
+"""Writes docs/concepts/fuzz-findings.md: the findings of `thalweg fuzz` in each algorithm.
 
     python tools/fuzz_findings.py                 runs every search that has not run yet, and writes the page
     python tools/fuzz_findings.py --runs DIR      keeps the searches in DIR instead of runs/fuzz-findings
 
-Searches that have run are read, not run again. Delete their directory to repeat them.
+Finished searches are read, not run again. Delete their directory to repeat them.
 """
 
 import json
@@ -68,7 +68,7 @@ on the machine, without untrustworthy repetitions:
 
 
 def main() -> int:
-    """Run what is missing, and write the page."""
+    """Run missing searches, and write the page."""
     runs = Path(sys.argv[2]) if sys.argv[1:2] == ["--runs"] else ROOT / "runs" / "fuzz-findings"
     documents = {(name, cc): _run(runs, name, cc) for name in SCENARIOS for cc in ALGORITHMS}
     PAGE.write_text("\n".join(_page(documents)).rstrip() + "\n", encoding="utf-8")

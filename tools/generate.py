@@ -1,8 +1,8 @@
-"""Writes what is generated: from the declarations in Rust Python models, JSON Schemas and reference pages, from
-studies and what they found their pages.
+"""Writes the generated files: Python models, JSON Schemas and reference pages from the declarations in Rust, and the
+pages of studies from their claims and results.
 
     python tools/generate.py            writes the files
-    python tools/generate.py --check    says which files are stale, and fails if any is
+    python tools/generate.py --check    prints the files that are stale, and fails if there are any
 
 The declarations come from `thalweg-engine schema`; the binary is the one that THALWEG_ENGINE names, else the one beside
 this Python, else the one on the PATH.
@@ -46,7 +46,7 @@ def outputs() -> Iterator[tuple[Path, str]]:
 
 
 def stale() -> list[Path]:
-    """Return the files that differ from what would be generated."""
+    """Return the files that are out of date."""
     return [file for file, text in outputs() if not file.exists() or file.read_text(encoding="utf-8") != text]
 
 

@@ -3,12 +3,12 @@
     python tools/planted_truths.py               every truth, a hundred seeds each, in one process
     python tools/planted_truths.py --truth tiny  one of them
     python tools/planted_truths.py --seeds 3     a first look: prints the table, writes nothing
-    python tools/planted_truths.py --table       writes the table again, from the numbers that are there
+    python tools/planted_truths.py --table       writes the table again, from the stored numbers
 
 A trial is one seed: records as `thalweg synth cdn --truth NAME --seed N --days 1` writes them, judged as `thalweg
-advise --by class` does. What is asked takes longer than to count so few rows, so several seeds are asked about at once:
-the records of each are a machine's, and parts are told apart by machine and class. Nothing of one seed is compared with
-another, and the p-values of each are adjusted among themselves, so that each trial is judged as if it had been alone.
+advise --by class` does. The overhead of a command exceeds the counting of so few rows, so several seeds are evaluated
+at once: each seed is a machine, and parts are by machine and class. Nothing of one seed is compared with another, and
+the p-values of each are adjusted among themselves, so that each trial is judged as if it had been alone.
 """
 
 import argparse
@@ -51,27 +51,28 @@ ROWS = {
     "paradox": 40_000,
     "correlated": 120_000,
 }
-"""With 322,000 each algorithm has 100,000 transfers; with 40,000 seven of twelve classes and metrics can be judged.
-In those of `correlated` clusters have to be so large that to forget them does harm."""
+"""With 322,000 rows each algorithm has 100,000 transfers; with 40,000 seven of twelve classes and metrics can be
+evaluated. In those of `correlated`, clusters have to be so large that ignoring them does harm.
+"""
 BY_PATH = {"none-by-path": "none"}
 """Truths that are queried by round-trip time and retransmissions, which depend on the records of a seed: so
 each seed is run alone.
 """
 OF_THE_WHOLE = ("tiny", "paradox")
-"""Truths that are about everything together as well."""
+"""Truths that also concern everything together."""
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
 class Look:
-    """What was said of a class and metric that could be judged, and what is true."""
+    """The verdict on a class and metric that could be evaluated, and the truth."""
 
     is_within: bool
-    """Whether the interval holds the truth."""
+    """Whether the interval contains the truth."""
     named: str | None
-    """The algorithm that is said to be better."""
+    """The algorithm that is named as better."""
     better: str | None
-    """The one that is; none, if nothing differs."""
+    """The algorithm that is better; None if they do not differ."""
 
     @property
     def is_false(self) -> bool:
@@ -81,18 +82,18 @@ class Look:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a seed."""
+    """Results of a seed."""
 
     looks: Sequence[Look]
     least: int
     """Transfers of the algorithm that has fewer."""
     whole: str = ""
-    """The verdict on everything together, where that was asked."""
+    """The verdict on everything together, where requested."""
     is_called_paradox: bool = False
 
 
 def main() -> int:
-    """Make the numbers and the table."""
+    """Compute the numbers and the table."""
     parser = argparse.ArgumentParser(description="Test the advice on planted truths.")
     parser.add_argument("--truth", choices=[*ROWS], action="append", help="this one alone; the others' numbers stay")
     parser.add_argument("--seeds", type=int, default=SEEDS, help=f"seeds of each truth; those of {SEEDS} are kept")
@@ -119,7 +120,7 @@ def read() -> dict[str, Any]:
 
 
 def with_table(page: str, results: Mapping[str, Any]) -> str:
-    """Put the table where it belongs on the page."""
+    """Insert the table into the page."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return f"{before}{BEGIN}\n{table(results)}\n\n{END}{after}"
@@ -156,7 +157,7 @@ def _machine(seed: int) -> str:
 
 
 def _judged(truth: str, folder: Path, seeds: Sequence[int]) -> Iterator[Trial]:
-    """Have the records of some seeds judged, and take them apart again."""
+    """Evaluate the records of some seeds, and separate the results."""
     if truth in BY_PATH:
         for seed in seeds:
             parts = advise([folder / f"{_machine(seed)}.parquet"], Question(), engine=_engine).parts
@@ -197,7 +198,7 @@ def _engine() -> DuckDb:
 
 
 def _looks(truth: str, part: Part, question: Question) -> Iterator[Look]:
-    """Hold what is said of a class against what was planted: one ratio of all its completion times."""
+    """Compare the verdict on a class with the planted truth: one ratio of all its completion times."""
     arms = (question.treatment, question.control)
     ratio = PLANTED[BY_PATH.get(truth, truth)].ratios.get(part.names[1], 1.0)
     better = None if ratio == 1 else arms[0] if ratio < 1 else arms[1]
@@ -228,7 +229,7 @@ def summed_up(truth: str, tried: Sequence[Trial]) -> dict[str, Any]:
 
 
 def of_the_whole(tried: Sequence[Trial]) -> dict[str, Any]:
-    """Count what was said of everything together."""
+    """Count the verdicts on everything together."""
     wholes = [trial.whole for trial in tried]
     return {
         "whole": {verdict: wholes.count(verdict) for verdict in sorted(set(wholes))},
@@ -237,7 +238,7 @@ def of_the_whole(tried: Sequence[Trial]) -> dict[str, Any]:
 
 
 def false_share(trial: Trial) -> float:
-    """Return the share of the named that are false; 0, if none is named. Its mean is what is promised."""
+    """Return the share of false ones among the named; 0 if none is named. The documented bound applies to its mean."""
     named = sum(look.named is not None for look in trial.looks)
     return sum(look.is_false for look in trial.looks) / named if named else 0.0
 

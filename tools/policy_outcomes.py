@@ -1,13 +1,13 @@
 """Make the table of outcomes from which `thalweg policy simulate` draws: crates/policy/data/outcomes.json.
 
     python tools/policy_outcomes.py              all of it, with the simulator: some minutes
-    python tools/policy_outcomes.py --check      a cell of each kind of path, compared with what the file says
+    python tools/policy_outcomes.py --check      a cell of each kind of path, compared with the file
 
 The kinds of paths, the arms and the sizes are those of crates/policy/data/population.json. On each kind, with each arm
 and size, an object is sent again and again beside other users' traffic, on a host that has its CPU and on one that
 shares it.
 Each transfer is a row of its cell: completion time, segments, retransmissions and round-trip times belong together.
-A second experiment says what an arm does to others: one endless connection beside one of CUBIC.
+A second experiment measures the effect of an arm on others: one endless connection beside one of CUBIC.
 """
 
 import argparse
@@ -33,7 +33,7 @@ DATA = ROOT / "crates" / "policy" / "data"
 FORMAT = 1
 REPETITIONS = 4
 OBJECTS = 8
-"""Transfers of an experiment, one after the other."""
+"""Consecutive transfers of an experiment."""
 DURATION_S = 60
 """An object that takes longer counts with the rate that it had reached."""
 MIN_US = 10e6
@@ -41,7 +41,7 @@ MIN_US = 10e6
 DUEL_S = 30
 DUELS = 3
 TOLERANCE = 1e-9
-"""Of --check: the simulator gives the same bytes for the same plan."""
+"""Of --check: the simulator produces the same bytes for the same plan."""
 COLUMNS = ("fct_us", "segments", "retransmits", "rtt_min_us", "rtt_p95_us")
 
 Document = dict[str, Any]
@@ -96,7 +96,7 @@ def cells(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) 
 def objects(
     population: Mapping[str, Any], kind: Mapping[str, Any], cpu: str, sweep: Mapping[str, list[Any]]
 ) -> Document:
-    """Write the scenario in which objects are sent beside others' traffic."""
+    """Write the scenario in which objects are sent beside other traffic."""
     cross = population["cross_traffic"]
     load = f"{scaled(kind['rate'], cross['load'])}bps"
     host = population["cpu"]
@@ -134,7 +134,7 @@ def objects(
 
 
 def neighbour(population: Mapping[str, Any], kind: Mapping[str, Any], folder: Path) -> dict[str, float]:
-    """Return what a CUBIC connection gets beside an endless one of each arm, over what it gets beside CUBIC."""
+    """Return the throughput of a CUBIC connection beside an endless one of each arm, relative to that beside CUBIC."""
     result = run(
         {
             "name": f"policy-{kind['name']}-duel",
@@ -169,7 +169,7 @@ def scaled(rate: str, factor: float) -> int:
 
 
 def run(document: Document, folder: Path) -> pl.DataFrame:
-    """Run a scenario and give its table of transfers."""
+    """Run a scenario and return its table of transfers."""
     file = folder.with_suffix(".toml")
     file.write_text(toml(document), encoding="utf-8")
     capabilities = engine.capabilities()

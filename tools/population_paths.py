@@ -1,12 +1,12 @@
 """Draw paths from the population of `thalweg policy simulate`, for the study bbr1-bbr3.
 
     python tools/population_paths.py             write studies/bbr1-bbr3/paths.csv and paths-quick.csv
-    python tools/population_paths.py --check     compare these with what would be written
+    python tools/population_paths.py --check     compare these with the generated content
 
 crates/policy/data/population.json has eleven kinds of paths with their shares, and one path of each kind. 1,000 draws
 would be these eleven again and again. So each draw takes a kind, with the probability of its share, and multiplies the
 kind's rate, round-trip time, buffer and loss by independent factors between 1/2 and 2, uniform on a logarithmic scale.
-The shares are the population's; the factors are ours. A loss of 0 stays 0.
+The shares are those of the population; the factors are specific to this tool. A loss of 0 stays 0.
 """
 
 import argparse

@@ -28,7 +28,7 @@ def between_layers(package: Path) -> Iterator[Import]:
 
 
 def is_layer(package: Path, name: str) -> bool:
-    """Tell a layer from another name that the package's `__init__` offers, such as its version."""
+    """Distinguish a layer from another name that the package's `__init__` exports, such as its version."""
     return (package / name).is_dir() or (package / f"{name}.py").is_file()
 
 

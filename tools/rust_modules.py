@@ -1,4 +1,4 @@
-"""Reads which modules of a crate use which others, and finds import cycles.
+"""Reads the dependencies between the modules of a crate, and finds import cycles.
 
 A module is a file; modules written inside a file belong to it. `use` statements and paths in code that begin with
 `crate::`, `super::` or `self::` count, and so do paths that begin with a child module. A name that a parent module

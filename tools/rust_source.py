@@ -1,7 +1,7 @@
-"""Reads Rust source closely enough to say where it reaches for the outside world.
+"""Reads Rust source to find accesses to the outside world.
 
-This is not a parser. It blanks comments, string literals and `#[cfg(test)]` items, spells out nested `use` lists, and
-looks for names. That suffices because the names it looks for are distinctive.
+This is not a parser. It blanks comments, string literals and `#[cfg(test)]` items, expands nested `use` lists, and
+searches for names. That suffices because the names it looks for are distinctive.
 """
 
 import re
@@ -65,7 +65,7 @@ def impurities(text: str) -> Iterator[tuple[int, str, str]]:
 
 
 def blank(match: re.Match[str]) -> str:
-    """Replace what matched by spaces, line by line."""
+    """Replace the match by spaces, line by line."""
     return re.sub(r"[^\n]", " ", match[0])
 
 

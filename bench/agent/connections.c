@@ -1,6 +1,6 @@
 /*
- * Short connections, as many as there is time for, and connections that stay open: what bench/recording.py measures a
- * recorder on.
+ * Short connections, as many as fit in the time, and connections that stay open: the load with which bench/recording.py
+ * measures a recorder.
  *
  *     connections bare ADDRESS PORT            answers each request with RESPONSE_BYTES and closes, and does nothing
  *                                              else
@@ -37,7 +37,7 @@ static char request[REQUEST_BYTES];
  */
 #define TURN 32
 
-/* Each goes before the other as often as after it. */
+/* Each server is first as often as second. */
 static const int ORDER[] = { 0, 1, 1, 0 };
 #define TURNS (sizeof(ORDER) / sizeof(ORDER[0]))
 
@@ -72,7 +72,7 @@ static int connect_to(const struct sockaddr_in *address)
 {
 	int connection = socket(AF_INET, SOCK_STREAM, 0), yes = 1;
 
-	/* As browsers do: who comes again sends the end of the handshake and the request one after the other. */
+	/* As browsers do: a returning client sends the end of the handshake and the request without waiting. */
 	setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
 	if (connection < 0 || connect(connection, (const void *)address, sizeof(*address)))
 		fail("connect");
@@ -102,7 +102,7 @@ static void serve(int listener, int keeps)
 	}
 }
 
-/* Of OpenSSL 3, whose library is on systems that have no headers of it. */
+/* Of OpenSSL 3, whose library exists on systems without its headers. */
 typedef struct ssl_ctx_st SSL_CTX;
 typedef struct ssl_st SSL;
 const void *TLS_client_method(void);
@@ -122,12 +122,12 @@ void SSL_set_shutdown(SSL *ssl, int how);
 #define SSL_SENT_SHUTDOWN 1
 
 /*
- * Who has been there brings the ticket that the server gave last time, and neither side signs anything (RFC 8446,
- * section 2.2).
+ * A returning client presents the ticket from the last connection, and neither side signs anything (RFC 8446, section
+ * 2.2).
  */
 static int is_encrypted, comes_again;
 
-/* Who the server is does not matter. */
+/* The server's identity is not checked. */
 static ssize_t ask_encrypted(int connection, SSL_SESSION **ticket)
 {
 	static SSL_CTX *context;
@@ -150,7 +150,7 @@ static ssize_t ask_encrypted(int connection, SSL_SESSION **ticket)
 	if (comes_again) {
 		SSL_SESSION_free(*ticket);
 		*ticket = SSL_get1_session(ssl);
-		/* Else the library takes it for broken off, and its ticket for void. */
+		/* Otherwise the library treats the connection as truncated, and its ticket as void. */
 		SSL_set_shutdown(ssl, SSL_SENT_SHUTDOWN);
 	}
 	SSL_free(ssl);
@@ -173,7 +173,7 @@ static void ask_once(const struct sockaddr_in *address, SSL_SESSION **ticket)
 	int connection = connect_to(address);
 	ssize_t all = is_encrypted ? ask_encrypted(connection, ticket) : ask_plainly(connection);
 
-	/* A web server says something of it first. */
+	/* A web server sends headers first. */
 	if (all < RESPONSE_BYTES)
 		fail("answer");
 	close(connection);
@@ -189,7 +189,7 @@ static void ask(const struct sockaddr_in *address, double seconds)
 	printf("%ld\n", answered);
 }
 
-/* What was used until now. */
+/* Resources used so far. */
 struct used {
 	long long client_ns, server_ns, clock_ns;
 };

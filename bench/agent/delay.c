@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Longest packet, and how many are in flight at once each way: a power of two. */
+/* Longest packet, and number of packets in flight in each direction: a power of two. */
 #define LONGEST 1600
 #define ROOM (1 << 15)
 
@@ -66,7 +66,7 @@ static int opened(const char *name)
 
 	if (file < 0 || !address.sll_ifindex || bind(file, (const void *)&address, sizeof(address)))
 		fail(name);
-	/* What this program sends it does not want to see. */
+	/* This program ignores its own packets. */
 	if (setsockopt(file, SOL_PACKET, PACKET_IGNORE_OUTGOING, &yes, sizeof(yes)))
 		fail("PACKET_IGNORE_OUTGOING");
 	setsockopt(file, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size));

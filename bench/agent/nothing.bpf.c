@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A program that is called for all that the recorder is called for, and does nothing: what the kernel says that it
- * costs is what the kernel's own measuring costs.
+ * A program that is called for everything that the recorder is called for, and does nothing: its cost according to the
+ * kernel is the cost of the kernel's own measurement.
  */
 struct bpf_sock_ops {
 	unsigned int op;

@@ -1,10 +1,10 @@
-"""How `bench/run.py` measures.
+"""Measurements of `bench/run.py`.
 
-| question | file |
+| topic | file |
 | --- | --- |
-| what is measured? | `cases` |
-| what did a process cost? | `child` |
-| how is a case run on our engine? | `ours` |
-| and on ns-3? | `peer` |
-| what came out, in words and numbers? | `table` |
+| cases | `cases` |
+| cost of a process | `child` |
+| running a case on thalweg's engine | `ours` |
+| running a case on ns-3 | `peer` |
+| results as text and numbers | `table` |
 """

@@ -1,4 +1,4 @@
-"""What is measured: a scenario each, in `bench/cases`."""
+"""The measured cases: a scenario each, in `bench/cases`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ class Case:
 
     name: str
     target: float | None
-    """Packets per CPU second that we want; none: the case is there to be seen."""
+    """Target in packets per CPU second; None: the case is only reported."""
     peer_seconds: float
 
 
@@ -32,7 +32,7 @@ CASES = [
 QUICK = ["one-cubic", "lossy-cubic"]
 """The cases of a smoke test."""
 QUICK_SECONDS = 0.5
-"""How long they last, on both sides."""
+"""Duration of the cases, on both sides."""
 
 
 def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sampled: bool = True) -> Plan:
@@ -54,7 +54,7 @@ def plan_of(name: str, seconds: float | None = None, repetitions: int = 1, is_sa
 def peer_arguments(experiment: Experiment, seconds: float) -> list[str]:
     """Return the arguments of `bench/ns3/dumbbell.cc` for the same dumbbell."""
     link = experiment.forward
-    # The cases hold nothing else; what they come to hold shall not be measured against something different.
+    # The cases contain nothing else; later additions must not be compared with something different.
     assert isinstance(link.capacity, CapacitySteps)
     assert isinstance(link.buffer, BufferBytes)
     assert isinstance(link.loss, LossBernoulli)

@@ -1,4 +1,4 @@
-"""What a process costs: CPU seconds as the system accounts them, and its largest memory."""
+"""Cost of a process: CPU seconds as the system accounts them, and its peak memory."""
 
 import os
 import subprocess
@@ -26,9 +26,9 @@ def run(command: Sequence[str | Path]) -> Cost:
     child = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout is not None
     assert child.stderr is not None
-    # The system's own account of the peak begins with our memory, not with the child's: look at the child meanwhile.
-    # The last few milliseconds go unseen. A child that says more than a pipe holds would wait for us for ever; what is
-    # run here says a few lines.
+    # The system's own peak starts with the parent's memory, not with the child's: sample the child meanwhile. The last
+    # few milliseconds are missed. A child whose output exceeds a pipe's capacity would block forever; the children here
+    # print a few lines.
     peak = 0
     while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         peak = max(peak, _peak_bytes(child.pid))

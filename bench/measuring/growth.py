@@ -1,4 +1,4 @@
-"""What `bench/scaling.py` measures: costs of one process at several sizes."""
+"""Measurements of `bench/scaling.py`: costs of one process at several sizes."""
 
 import json
 import subprocess
@@ -88,7 +88,7 @@ class Curve:
 
 
 def measure(name: str, sizes: Sequence[int], runs: int) -> list[Measured]:
-    """Measure a curve at some sizes, which take turns."""
+    """Measure a curve at some sizes, which alternate."""
     costs: dict[tuple[str, int], list[tuple[int, child.Cost]]] = {}
     for number in range(runs):
         for size in sizes:
@@ -142,7 +142,7 @@ def _rows(size: int, folder: Path) -> Iterator[Step]:
 
 
 def _experiments(size: int, folder: Path) -> Iterator[Step]:
-    """Make a plan, run it and write its report: what `thalweg run` does, process by process."""
+    """Make a plan, run it and write its report: the work of `thalweg run`, process by process."""
     scenario, plan, out = folder / "experiments.toml", folder / "plan.json", folder / "run"
     points = max(1, size // REPETITIONS)
     rtts = ", ".join(f'"{20_000 + 10 * point}us"' for point in range(points))
@@ -154,7 +154,7 @@ def _experiments(size: int, folder: Path) -> Iterator[Step]:
 
 
 def _engine(plan: Path, out: Path) -> list[str | Path]:
-    # The events of many experiments are more than a pipe holds.
+    # The events of many experiments exceed a pipe's capacity.
     command: list[str | Path] = [engine.find(), "run", "--plan", plan, "--out", out, "--threads", "1"]
     return _to_file(command, out.with_suffix(".events"))
 

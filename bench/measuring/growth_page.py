@@ -1,4 +1,4 @@
-"""What `bench/scaling.py` found, in lines of text and as a page with curves."""
+"""Results of `bench/scaling.py`, as lines of text and as a page with curves."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
@@ -22,7 +22,7 @@ REASONS = {
         "every flow is sampled, whether it sends or not: many flows on the same link have more samples than packets"
     ),
 }
-"""Why a cost grows by more than `LIMIT`, by curve and series."""
+"""Reasons why a cost grows by more than `LIMIT`, by curve and series."""
 MEMORY_REASONS = {
     ("flows", "without samples"): "the state of every open connection is in memory",
     ("flows", "100 samples a second"): "the state and the last sample of every open connection are in memory",
@@ -31,7 +31,7 @@ MEMORY_REASONS = {
     ("experiments", "engine"): "the plan names every experiment, and is read as a whole",
     ("experiments", "report"): "the page shows the measures of all experiments, and is made as a whole",
 }
-"""Why memory grows by more than `LIMIT`: same keys."""
+"""Reasons why memory grows by more than `LIMIT`: same keys."""
 
 Series = dict[tuple[str, str], list[Measured]]
 

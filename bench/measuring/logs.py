@@ -10,7 +10,7 @@ START_S = 1_795_304_248
 """UNIX time of the first line: 2026-11-21 23:37:28 UTC."""
 MALFORMED_SHARE = 0.001
 BLOCK = 5_000
-"""Lines that are written together."""
+"""Number of lines that are written together."""
 
 NGINX = (
     "$remote_addr $remote_port $server_addr $server_port $hostname $msec [$time_local] "

@@ -27,7 +27,7 @@ class Side:
 
     @staticmethod
     def of(cost: Cost, packets: int, simulated_s: float, payload: int) -> "Side":
-        """Collect what a run cost and what it carried; `payload` is in bytes."""
+        """Collect the cost and the traffic of a run; `payload` is in bytes."""
         goodput_bps = 8 * payload / simulated_s
         return Side(packets, cost.cpu_s, cost.wall_s, cost.peak_bytes, goodput_bps, simulated_s)
 
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """How many times as fast as the peer we are."""
+        """Return the speed relative to the peer's."""
         return median(run.speed for run in self.ours) / median(run.speed for run in self.peer) if self.peer else None
 
 

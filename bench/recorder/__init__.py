@@ -1,1 +1,1 @@
-"""What bench/recording.py is made of: a machine with connections on it, and a file for each thing that is measured."""
+"""Parts of bench/recording.py: a machine with connections on it, and a file for each measurement."""

@@ -16,7 +16,7 @@ PORT = 8080
 LIBRARIES = ("-l:libssl.so.3", "-l:libcrypto.so.3")
 """For connections.c."""
 PAGE_BYTES = 4000
-"""What a connection fetches: RESPONSE_BYTES in connections.c."""
+"""Size of a fetched page: RESPONSE_BYTES in connections.c."""
 NGINX = """\
 daemon off;
 master_process off;
@@ -58,7 +58,7 @@ class Machine:
         server, client = str(self.server), str(self.client)
         run("ip", "link", "add", "cable", "netns", server, "type", "veth", "peer", "cable", "netns", client)
         for place, end in ((self.server, 1), (self.client, 2)):
-            # Addresses enough for more connections than there are ports.
+            # Enough addresses for more connections than there are ports.
             for more in range(8):
                 self.inside(place, "ip", "addr", "add", f"10.9.{more}.{end}/24", "dev", "cable")
             self.inside(place, "ip", "link", "set", "cable", "up")
@@ -114,7 +114,7 @@ def nginx() -> Path | None:
 
 
 class Agent:
-    """A recorder at work on the machine's cgroup for it, or on another; as `tune`, it chooses algorithms as well."""
+    """A running recorder on the machine's cgroup for it, or on another; with `tune`, it also chooses algorithms."""
 
     def __init__(self, machine: Machine, *options: str, command: str = "record", cgroup: Path | None = None) -> None:
         watched = cgroup or machine.recorded
@@ -122,7 +122,7 @@ class Agent:
         line = [str(AGENT), command, "--out", str(machine.folder / f"{watched.name}-records"), *self.at]
         line += ["--listen", "127.0.0.1:0", "--cgroup", str(watched), *options]
         self.process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
-        # Should what is measured fail, it is not left behind.
+        # Stopped even if the measurement fails.
         machine.stack.callback(self.stop)
         assert self.process.stdout is not None
         if not self.process.stdout.readline().startswith(("recording", "tuning")):
@@ -151,7 +151,7 @@ def run(*words: str) -> str:
 
 @contextmanager
 def ended(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]"]:
-    """End a process when it is no longer needed."""
+    """Terminate a process when it is no longer needed."""
     try:
         yield process
     finally:

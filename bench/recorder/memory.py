@@ -9,9 +9,9 @@ from typing import Any
 from .machine import PORT, Agent, Machine, ended
 
 PER_PROCESS = 15_000
-"""Connections that a process holds: a usual limit is 20,000 files."""
+"""Connections per process: a usual limit is 20,000 files."""
 INTERIM_S = 20
-"""How often a connection has a row: a minute, unless one is in a hurry."""
+"""Interval of a connection's rows: a minute by default; shorter here."""
 PATIENCE_S = 120.0
 
 

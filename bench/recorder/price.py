@@ -1,14 +1,13 @@
-"""What the program in the kernel costs, by the kernel's own account, and what the process does.
+"""Cost of the program in the kernel, by the kernel's own statistics, and of the process.
 
-The kernel's account holds the reading of two clocks at each call. So a program that does nothing is called beside the
-recorder, for the same: the difference is what is net. That program comes second, and finds in the caches what the first
-has brought there.
+The kernel's statistics include two clock reads at each call. So a program that does nothing is called in addition to
+the recorder, for the same events: the difference is the net cost. That program runs second, and benefits from the
+caches that the first has filled.
 
-The server stays on a CPU of its own. The client is beside it, so that a connection is on one CPU from its first packet
-to its last, as it is where packets are steered to the CPU of the process that wants them (RFS, or a worker for each
-queue of the card); or it is on another CPU. Over veth who sends a packet also does what receiving it takes: then the
-kernel's own socket, and what the program keeps of it, go from CPU to CPU with each packet, and the account holds the
-waiting for them.
+The server is pinned to a CPU. The client is on the same CPU, so that a connection stays on one CPU, as if packets were
+steered to the CPU of the receiving process (RFS, or a worker for each queue of the card); or it is on another CPU. Over
+veth the sender of a packet also does the work of receiving it: then the kernel's socket, and the program's state of it,
+move from CPU to CPU with each packet, and the statistics include the waiting for them.
 """
 
 import json
@@ -24,16 +23,16 @@ from typing import Any
 from .machine import PORT, SOURCES, Agent, Machine, cgroup, run
 
 WINDOWS = 40
-"""How often the kernel's account is read: the median counts."""
+"""Number of windows: the median counts."""
 WINDOW_S = 0.5
-"""Short: what else the machine does comes and goes, and has to hit all sides alike."""
+"""Short: other load of the machine varies, and has to affect all sides alike."""
 CLANGS = ("clang", "clang-19", "clang-18", "clang-17", "clang-16")
 STATS = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 
 @dataclass(frozen=True)
 class Account:
-    """What a program has cost so far."""
+    """Cost of a program so far."""
 
     runs: int
     run_ns: int
@@ -41,12 +40,12 @@ class Account:
 
 @dataclass(frozen=True)
 class Price:
-    """What is measured."""
+    """Results."""
 
     calls_per_connection: float
     ns_per_call: float
     measuring_ns_per_call: float | None
-    """What a program costs by that account that does nothing."""
+    """Measured cost of a program that does nothing."""
     ns_per_connection: list[float]
     """In each window."""
     net_ns_per_connection: list[float] | None
@@ -59,7 +58,7 @@ class Price:
         return None if self.measuring_ns_per_call is None else self.ns_per_call - self.measuring_ns_per_call
 
     def quiet_ns(self) -> float | None:
-        """Return what a connection costs at most in the best tenth of the windows: when others disturb least."""
+        """Return the maximum cost of a connection in the best tenth of the windows, with the least disturbance."""
         windows = sorted(self.net_ns_per_connection or [])
         return windows[len(windows) // 10] if windows else None
 
@@ -88,7 +87,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the two ends of connections are."""
+    """CPUs of the two ends of connections."""
 
     name: str
     client: int
@@ -105,13 +104,13 @@ def places() -> list[Place]:
 
 
 def measure(machine: Machine, place: Place, windows: int, window_s: float) -> Price:
-    """Measure what recording costs: medians of some windows of time."""
+    """Measure the cost of recording: medians of several windows of time."""
     (price,) = side_by_side(machine, [Kind("priced")], place, windows, window_s)
     return price
 
 
 def side_by_side(machine: Machine, kinds: Sequence[Kind], place: Place, windows: int, window_s: float) -> list[Price]:
-    """Measure several agents, each on servers of its own, in turns: what else the machine does hits all of them."""
+    """Measure several agents, each on separate servers, alternating: other load of the machine affects all of them."""
     with ExitStack() as stack:
         stack.enter_context(accounts())
         sides = [Side(machine, stack, kind, place, PORT + number) for number, kind in enumerate(kinds)]

@@ -1,13 +1,13 @@
-"""What short connections lose by being recorded, on a machine that has a CPU to spare, and on one that has nothing.
+"""Slowdown of short connections by recording, on a machine with an idle CPU, and on a fully busy one.
 
-A connection of nginx with TLS is what a visitor of a web server opens first: a handshake with its signature, a page
+A connection of nginx with TLS is the first one of a visitor of a web server: a handshake with its signature, a page
 from a file, a line in the log. A returning visitor presents a ticket, and no signature is made. A connection without
 TLS has no handshake. A connection of the bare server is one read and one write, the worst case for a recorder.
 
-On each CPU that is to be busy a client asks two servers of its own in turns of some milliseconds. One of the two is in
-the cgroup that is recorded. Nothing starts or stops meanwhile, and what else happens to the machine hits both: to
-compare minutes with a recorder to minutes without one would take hours on a virtual machine, whose neighbours come and
-go. All three stay on their CPU: whether two processes share one makes more of a difference than that.
+On each busy CPU a client sends requests to two servers, alternating every few milliseconds. One of the two is in the
+recorded cgroup. Nothing starts or stops meanwhile, and other load of the machine affects both: comparing minutes with a
+recorder to minutes without one would take hours on a virtual machine, whose neighbours vary. All three stay on their
+CPU: whether two processes share one makes more of a difference than that.
 
 With a CPU to spare the measure is the clock: by how much longer connections last, and so how many fewer a client has
 answered one after the other. The recorder's process is on the other CPU then, as it is on a server that is not full.
@@ -46,7 +46,7 @@ TURN = 32
 """Connections in a turn, and the order of turns: as in connections.c."""
 ORDER = (0, 1, 1, 0)
 PAUSE = 2.0
-"""A turn that takes more than this multiple of the usual time was interrupted."""
+"""A turn that takes more than this multiple of the median was interrupted."""
 MERGES = ("--rotate-size", "8MB")
 """Files are merged several times in the time that is measured."""
 
@@ -57,7 +57,7 @@ KINDS = {
     "nginx": ("nginx", ()),
     "bare": ("bare", ()),
 }
-"""What is asked: a server, and the last words for connections.c."""
+"""Request types: a server, and the last arguments for connections.c."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +68,10 @@ class Load:
     kind: str
     """One of `KINDS`."""
     spare: bool
-    """Whether the machine has a CPU to spare: then the clock counts."""
+    """Whether the machine has an idle CPU: then the clock counts."""
 
     def cpus(self) -> list[int]:
-        """Return those that are busy."""
+        """Return the busy CPUs."""
         return sorted(os.sched_getaffinity(0))[self.spare :]
 
 
@@ -88,7 +88,7 @@ class Side:
     clients_ns: int
     servers_ns: int
     clock_ns: int
-    """How long the clients have waited, by the clock."""
+    """Waiting time of the clients, by the clock."""
 
     def cpu_us(self) -> float:
         """Return the CPU time of a connection, of both ends."""
@@ -102,18 +102,18 @@ class Window:
     recorded: Side
     other: Side
     left_out: float
-    """Share of the turns that were left out."""
+    """Share of excluded turns."""
     connections: int
-    """Those that were recorded, in turns that were left out, too."""
+    """Recorded connections, including those in excluded turns."""
     process_ns: int
     """CPU time of the recorder's process for them."""
     idle: float
     """Share of the time in which a CPU had nothing to do."""
     stolen: float
-    """Share in which it was another machine's."""
+    """Share of time stolen by the hypervisor."""
 
     def process_us(self) -> float:
-        """Return what the process takes for a connection."""
+        """Return the process's CPU time per connection."""
         return self.process_ns / self.connections / 1e3
 
     def slowdown(self) -> float:
@@ -125,7 +125,7 @@ class Window:
         return 1 - self.other.cpu_us() / self.recorded.cpu_us()
 
     def by_the_clock(self) -> float:
-        """Return by how much longer a connection lasts for its client."""
+        """Return the additional duration of a connection for its client."""
         waited = [side.clock_ns / side.answered for side in (self.recorded, self.other)]
         return waited[0] / waited[1] - 1
 
@@ -153,7 +153,7 @@ def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list
             ask = machine.command(machine.client, machine.program, "turns", "10.9.0.1", port, window_s, *pids, *how)
             places.append(["taskset", "--cpu-list", str(cpu), *ask])
         agent = Agent(machine, *MERGES)
-        # What waits to be written at the end of a window is the next one's: so it is at the end of the last one.
+        # Rows pending at the end of a window belong to the next one, as at the end of the last one.
         for number in range(windows + 1):
             if number:
                 print(f"bench: recording, window {number} of {windows}", file=sys.stderr)
@@ -164,7 +164,7 @@ def measure(machine: Machine, load: Load, windows: int, window_s: float) -> list
 
 
 def window(places: list[list[str]], agent: Agent) -> Window:
-    """Measure for some seconds: let these commands make connections."""
+    """Measure for some seconds, while these commands make connections."""
     before = Clocks(agent)
     clients = [subprocess.Popen(place, stdout=subprocess.PIPE, text=True) for place in places]
     outputs = [client.communicate()[0] for client in clients]
@@ -194,7 +194,7 @@ def window(places: list[list[str]], agent: Agent) -> Window:
 
 
 class Clocks:
-    """How much CPU time was used until now."""
+    """CPU time used so far."""
 
     def __init__(self, agent: Agent) -> None:
         self.process_ns = cpu_ns(agent.process.pid)

@@ -1,1 +1,1 @@
-"""What bench/tuning.py measures `thalweg-agent tune` on."""
+"""The network and programs with which bench/tuning.py measures `thalweg-agent tune`."""

@@ -1,8 +1,8 @@
-"""A guest that boots a distribution's kernel, runs a script, and gives back a folder.
+"""A guest that boots a distribution's kernel, runs a script, and returns a folder.
 
-Its time is virtual: QEMU counts the instructions that it translates, each of which takes 4 ns, and leaves out the times
-at which nothing happens (qemu(1), `-icount`). So what else the machine does changes nothing of what is measured; a
-second of the guest's time takes the machine longer or shorter than that.
+Its time is virtual: QEMU counts the instructions that it translates, each of which takes 4 ns, and skips idle times
+(qemu(1), `-icount`). So other load of the machine does not affect the results; a second of the guest's time takes the
+machine longer or shorter than that.
 """
 
 import base64

@@ -22,14 +22,14 @@ DEFAULT = "reno"
 
 @dataclass(frozen=True)
 class Road:
-    """What a path does to the packets that carry data."""
+    """Effect of a path on packets with data."""
 
     loss: float = 0.0
     """Share of the server's packets that are lost, at random."""
     delay_ms: float = 0.0
-    """Of both ways together."""
+    """Of both directions together."""
     rate_mbps: int = 0
-    """0: as fast as it goes."""
+    """0: unlimited."""
     buffer_bytes: int = 0
 
 
@@ -43,7 +43,7 @@ class Fetched:
 
 
 class Network:
-    """The two hosts, whose default is reno, and the road."""
+    """The two hosts, whose default is reno, and the path."""
 
     def __init__(self, folder: Path, stack: ExitStack, road: Road) -> None:
         self.folder = folder
@@ -60,7 +60,7 @@ class Network:
             self.inside(host, "ethtool", "-K", "cable", *offloads)
             self.inside(self.middle, "ethtool", "-K", name, *offloads)
             self.inside(host, "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={DEFAULT}")
-            # Nothing is remembered of one connection for the next, so that each stands for itself.
+            # Metrics of earlier connections are not cached, so connections are independent.
             self.inside(host, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1")
         if road.delay_ms:
             stack.enter_context(self._delayed(road.delay_ms))
@@ -75,7 +75,7 @@ class Network:
         self.lose(road.loss)
 
     def lose(self, share: float) -> None:
-        """Lose so much from now on."""
+        """Set the loss ratio from now on."""
         self.inside(self.client, "nft", "add", "table", "ip", "lossy")
         self.inside(self.client, "nft", "flush", "table", "ip", "lossy")
         self.inside(self.client, "nft", "add", "chain", "ip", "lossy", "in", "{ type filter hook input priority 0 ; }")

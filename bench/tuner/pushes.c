@@ -6,7 +6,7 @@
  *                                                        has at its end, and how many seconds it took until all had
  *                                                        arrived
  *
- * It sets nothing of a connection.
+ * It sets no options of a connection.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -73,7 +73,7 @@ static void push(const struct sockaddr_in *address, long bytes)
 		bytes -= sent;
 	}
 	shutdown(connection, SHUT_WR);
-	/* The peer ends once it has all. */
+	/* The peer closes after it has received everything. */
 	if (read(connection, buffer, 1) != 0 || getsockname(connection, (void *)&own, &own_size) ||
 	    getsockopt(connection, IPPROTO_TCP, TCP_CONGESTION, name, &name_size))
 		fail("end");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Number of cases between two checks of the clock.
 const CASES: u32 = 64;
 
-/// What is put into the input: numbers and texts tend to break at it.
+/// Inserted into the input: numbers and texts at which parsers tend to fail.
 const HOSTILE: &[&[u8]] = &[
     b"\n",
     b"\0",

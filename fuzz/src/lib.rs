@@ -1,7 +1,7 @@
 //! One function for each parser of the engine: it takes any bytes, and must neither panic nor hang.
 //!
 //! ```text
-//!  cargo +nightly fuzz run plan fuzz/seeds/plan     looks for input that breaks it, guided by coverage
+//!  cargo +nightly fuzz run plan fuzz/seeds/plan     searches for input that breaks it, guided by coverage
 //!  cargo run -p thalweg-fuzz --bin plan -- FILE...  tries these files, on any toolchain
 //!  cargo test -p thalweg-fuzz                       tries every file in seeds/, and damaged forms of each
 //! ```
@@ -46,10 +46,10 @@ pub const PARSERS: &[Parser] = &[
     ("units", units),
 ];
 
-/// A plan, as `thalweg-engine run` reads it; what can be read is written and read again as the same plan.
+/// A plan, as `thalweg-engine run` reads it; a plan that can be read is written, and reads back as the same plan.
 ///
 /// # Panics
-/// The plan that was written is another one.
+/// The written plan differs.
 pub fn plan(bytes: &[u8]) {
     let Ok(plan) = serde_json::from_slice::<Plan>(bytes) else { return };
     let written = serde_json::to_vec(&plan).expect("a plan is JSON");
@@ -68,7 +68,7 @@ pub fn netlink(bytes: &[u8]) {
     fuzzed::netlink(bytes);
 }
 
-/// A program or a library that goes into a guest.
+/// A program or a library for a guest.
 pub fn elf(bytes: &[u8]) {
     fuzzed::elf(bytes);
 }
@@ -90,7 +90,7 @@ pub fn population(bytes: &[u8]) {
     }
 }
 
-/// What connections on these paths came to, as `policy simulate` reads it.
+/// Outcomes of connections on these paths, as `policy simulate` reads them.
 ///
 /// # Panics
 /// The population of the project is damaged.
@@ -103,18 +103,18 @@ pub fn outcomes(bytes: &[u8]) {
     }
 }
 
-/// Networks, one a line; what can be read is written and read again as the same network.
+/// Networks, one a line; a valid one is written, and reads back as the same network.
 ///
 /// # Panics
-/// The network that was written is another one.
+/// The written network differs.
 pub fn prefixes(bytes: &[u8]) {
     std::str::from_utf8(bytes).unwrap_or_default().lines().for_each(round_trip::<Prefix>);
 }
 
-/// Quantities with a unit, one a line; what can be read is written and read again as the same quantity.
+/// Quantities with a unit, one a line; a valid one is written, and reads back as the same quantity.
 ///
 /// # Panics
-/// The quantity that was written is another one.
+/// The written quantity differs.
 pub fn units(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for line in text.lines() {
@@ -133,7 +133,7 @@ fn round_trip<T: FromStr + ToString + PartialEq>(text: &str) {
     );
 }
 
-/// The program of a target: libFuzzer's under cargo-fuzz; else one that tries the files it is given.
+/// The program of a target: libFuzzer's under cargo-fuzz; else one that runs the given files.
 #[macro_export]
 macro_rules! target {
     ($parser:path) => {

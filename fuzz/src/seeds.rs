@@ -1,4 +1,4 @@
-//! Every parser takes its seeds, and damaged forms of each.
+//! Runs every parser on its seeds, and on damaged forms of each.
 
 use crate::PARSERS;
 use crate::damage::damage;

@@ -14,17 +14,17 @@ OLDER = ("machine", "cc_at_open", "cpu_limited", "buffer_bdp", "acked_30s_bytes"
 
 @dataclass
 class BadFleet:
-    """What is in the folder."""
+    """Content of the folder."""
 
     folder: Path
     good: dict[Path, int] = field(default_factory=dict)
     """Files that count, with their rows."""
     bad: dict[Path, str] = field(default_factory=dict)
-    """Files that do not, and a word of the reason."""
+    """Files that cannot be read, and a word of the reason."""
     copies: list[Path] = field(default_factory=list)
-    """Files whose rows are in another file, too."""
+    """Files whose rows are also in another file."""
     damaged: list[Path] = field(default_factory=list)
-    """Files whose end is right, and whose rows are not: seen only where they are read."""
+    """Files with an intact end and damaged rows, which only reading them reveals."""
 
     @property
     def rows(self) -> int:
@@ -80,7 +80,7 @@ def _write_bad(fleet: BadFleet, file: Path, content: bytes, why: str) -> None:
 
 
 def _damaged_pages(content: bytes) -> bytes:
-    """Spoil the pages, and leave the end, which names the columns, as it is."""
+    """Damage the pages, and keep the end, which names the columns."""
     length = int.from_bytes(content[-8:-4], "little") + 8
     pages = bytearray(content[: len(content) - length])
     for place in range(len(b"PAR1"), len(pages), 7):
@@ -89,7 +89,7 @@ def _damaged_pages(content: bytes) -> bytes:
 
 
 def _rows(chance: random.Random, count: int, first: int, pop: str) -> list[dict[str, object]]:
-    """Return a transfer and the end of each of some connections, with two algorithms that are alike."""
+    """Return a transfer and the close of each of some connections, with two equal algorithms."""
     rows: list[dict[str, object]] = []
     for number in range(first, first + count // 2):
         fct_us = round(SECOND * chance.lognormvariate(0, 0.5))

@@ -24,12 +24,12 @@ class Watched:
         self.page.goto(self.file)
 
     def drawn(self) -> "Watched":
-        """Wait until everything that is in view at first is drawn."""
+        """Wait until everything in the initial view is drawn."""
         self.page.wait_for_selector("html[data-drawn]", state="attached")
         return self
 
     def ready(self) -> "Watched":
-        """Wait until figures are drawn once they come into view."""
+        """Wait until figures are drawn after scrolling them into view."""
         self.page.wait_for_selector("html[data-figures]", state="attached")
         return self
 

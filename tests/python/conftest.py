@@ -18,11 +18,11 @@ from thalweg.kernel import Kernel, current
 
 HERE = Path(__file__).parent
 
-# How long an example takes is up to the machine, which may be busy.
+# The duration of an example depends on the machine, which may be busy.
 settings.register_profile("thalweg", deadline=None)
 settings.load_profile("thalweg")
 
-# Shells let background jobs ignore Ctrl-C, and what they start would inherit that from here.
+# Shells let background jobs ignore Ctrl-C, which their children would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SCENARIO = """\

@@ -1,8 +1,8 @@
 """A fake thalweg-engine, configured by environment variables, for tests of the Python side.
 
-FAKE_ENGINE names what it does with a run: finish, fail, fail-alike (both experiments, with a message of two lines),
-wait (until it is asked to stop), ignore (being asked to stop), refuse, full (disk), die, abort (without memory) or
-babble. Two experiments are always there.
+FAKE_ENGINE selects its behaviour in a run: finish, fail, fail-alike (both experiments, with a message of two lines),
+wait (until it is signalled), ignore (the signal), refuse, full (disk), die, abort (without memory) or babble. Two
+experiments are always there.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What tests of engines in real time have in common."""
+"""Shared code of tests of engines in real time."""
 
 from thalweg.errors import Exit
 

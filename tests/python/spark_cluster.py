@@ -20,7 +20,7 @@ MEMORY_MB = 512
 HOST = "127.0.0.1"
 
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""These processes live too short for the compiler that makes the fastest code."""
+"""These processes are too short-lived for the compiler that produces the fastest code."""
 
 SETTINGS = {
     "spark.driver.host": HOST,
@@ -32,7 +32,7 @@ SETTINGS = {
     # With so few rows, compiling a query takes longer than running it.
     "spark.sql.codegen.wholeStage": "false",
 }
-"""What a session on it needs, as `Spark` of thalweg.advise.counting.engines takes it."""
+"""Settings of a session on it, in the form of `Spark` of thalweg.advise.counting.engines."""
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +48,7 @@ def spark_cluster() -> str:
         pytest.skip(why)
     import pyspark
 
-    # Where the workers find what starts an executor.
+    # Path at which the workers find the script that starts an executor.
     os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
     os.environ.setdefault("SPARK_LOCAL_IP", HOST)
     return f"local-cluster[{WORKERS},{CORES},{MEMORY_MB}]"

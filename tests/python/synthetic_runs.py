@@ -76,7 +76,7 @@ def experiment(number: int = 0, repetition: int = 0, **changes: Any) -> dict[str
 
 
 class SyntheticRun:
-    """A run directory in the making."""
+    """A run directory under construction."""
 
     def __init__(
         self, directory: Path, experiments: Sequence[dict[str, Any]], engine: str = "sim", **plan: Any
@@ -104,7 +104,7 @@ class SyntheticRun:
         self._rows: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
 
     def transfer(self, number: int, repetition: int, name: str = "large", **values: Any) -> None:
-        """Add a transfer; what is not given follows from start, end and bytes."""
+        """Add a transfer; omitted values are derived from start, end and bytes."""
         row = {
             "experiment": number, "repetition": repetition, "flow": name,
             "copy": 0, "connection": 0, "transfer": 0, "cc": "cubic", "host": "sender",
@@ -192,7 +192,7 @@ def grid(directory: Path, rates: int = 3, buffers: int = 3) -> SyntheticRun:
 
 
 def large_and_medium(directory: Path, repetitions: int = 10, engine: str = "sim", slower: float = 1.0) -> SyntheticRun:
-    """Make up a study: a large flow and medium flows that come back to back, four mixes, five buffers.
+    """Create a study: a large flow and medium flows that arrive back to back, four mixes, five buffers.
 
     The large flow reaches 30 Mbit/s with cubic and 34 Mbit/s with bbr, less in small buffers with cubic; the medium
     flows take 0.4 s with bbr, and with cubic more the larger the buffer is. `slower` scales times.

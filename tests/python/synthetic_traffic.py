@@ -1,4 +1,4 @@
-"""Records with a planted truth: synthetic traffic of many clients whose effects are known exactly."""
+"""Records with a planted truth: synthetic traffic of many clients with exactly known effects."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from thalweg.records.schema import SCHEMA
 HOUR_US = 3600 * SECOND
 
 Effect = Callable[[Mapping[str, np.ndarray]], np.ndarray | float]
-"""How many times as long transfers take with the treatment, per row."""
+"""Factor on the duration of transfers with the treatment, per row."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Traffic:
     hours: int = 24
     effect: Effect = lambda _: 1.0
     share: Effect = lambda _: 0.5
-    """Chance of the treatment, per row."""
+    """Probability of the treatment, per row."""
     is_by_client: bool = False
     """Whether clients, not connections, are assigned to arms."""
     spread: float = 0.6
     """Standard deviation of a transfer's logarithm."""
     of_client: float = 0.4
-    """And of a client's."""
+    """The same for a client."""
     size_bytes: tuple[int, int] = (20_000, 200_000)
     changes: Mapping[str, Any] = field(default_factory=dict)
 

@@ -13,14 +13,14 @@ from thalweg.kernel import Kernel, store
 from thalweg.kernel.fragment import Fragment
 
 WITHIN_S = 120
-"""How long a guest may take; it takes a second or two."""
+"""Timeout for a guest in seconds; it takes a second or two."""
 
 HOUR_S = 3600
 
 
 @pytest.fixture
 def guest(built_kernel: Kernel, tmp_path: Path) -> Path:
-    """What a guest has written that slept an hour: the folder of its files."""
+    """Output folder of a guest that slept an hour."""
     power_off = "import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)"
     (tmp_path / "init").write_text(
         f"#!/bin/sh\ncd {tmp_path}\nexport PATH=/usr/bin:/bin\nmount -t proc proc /proc\n"

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "guide"
 
 DONE_BEFORE = {"thalweg kernel build", "thalweg kernel fetch"}
-"""Commands of guides that take minutes or a network, and that the set-up of the tests has typed already."""
+"""Commands of guides that take minutes or a network, and that the set-up of the tests has already run."""
 
 EXPECTED_TO_FAIL = {
     "thalweg check wrong.toml": 2,
@@ -35,7 +35,7 @@ EXPECTED_TO_FAIL = {
 
 
 ATTEMPTS = 5
-"""A busy machine disturbs real engines. The guide says what to type then, and it may take several attempts."""
+"""A busy machine disturbs real engines. The guide states what to type then, and it may take several attempts."""
 
 
 def commands(guide: str) -> list[str]:
@@ -60,10 +60,9 @@ def follow(
     changes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     others: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Type the commands of a guide, in their order, in a folder with the ready-made scenarios.
+    """Run the commands of a guide, in order, in a folder with the ready-made scenarios.
 
-    `changes` replace texts of scenarios: what takes long in a guide is made shorter. `others` replace texts of
-    commands.
+    `changes` replace texts of scenarios, to shorten long runs. `others` replace texts of commands.
     """
     shutil.copytree(ROOT / "scenarios", folder / "scenarios")
     for name, (text, other) in changes.items():

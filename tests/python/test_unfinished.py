@@ -1,4 +1,4 @@
-"""Folders of what is not finished: each is kept while its owner lives, and removed afterwards."""
+"""Folders of unfinished work: each is kept while its owner lives, and removed afterwards."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What the tests of packages share: the wheel, the agent's packages, a machine for these, a cgroup for connections."""
+"""Shared by the tests of packages: the wheel, the agent's packages, a machine for these, a cgroup for connections."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel as `make wheel` builds it, but for the symbols: stripped, the engine would be linked once more."""
+    """The wheel as `make wheel` builds it, except for the symbols: stripping would link the engine once more."""
     dist = tmp_path_factory.mktemp("dist")
     maturin = Path(sys.executable).with_name("maturin")
     path = os.environ | {"PATH": f"{maturin.parent}{os.pathsep}{os.environ['PATH']}"}

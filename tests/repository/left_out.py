@@ -1,4 +1,4 @@
-"""What happens to a test that this machine cannot run."""
+"""Handling of a test that this machine cannot run."""
 
 import os
 from typing import NoReturn

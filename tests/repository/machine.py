@@ -1,5 +1,5 @@
 """A copy of this machine that is thrown away: its own file system with an overlay of memory above it, in a mount
-namespace that ends with the test. So what is left behind in it is what the overlay holds.
+namespace that ends with the test. So the overlay contains everything that is left behind.
 """
 
 import subprocess
@@ -46,7 +46,7 @@ class Machine:
         return done.stdout
 
     def changed(self) -> set[str]:
-        """The files that are not as they are on the machine, but for dpkg's own account of what it did."""
+        """The files that differ from the machine's, except for dpkg's own records."""
         files = self.enter("find", f"{self.folder}/upper", "-not", "-type", "d", "-printf", "/%P\n").splitlines()
         return {file for file in files if not file.startswith(("/var/lib/dpkg/", "/var/log/", "/var/cache/"))}
 

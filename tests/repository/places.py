@@ -1,4 +1,4 @@
-"""Where the benches measure what the agent's programs cost: a machine with one CPU has one place."""
+"""CPUs on which the benches measure the cost of the agent's programs: with one CPU there is one place."""
 
 import os
 

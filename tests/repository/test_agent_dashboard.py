@@ -25,15 +25,15 @@ DASHBOARD = ROOT / "packaging" / "grafana" / "thalweg-agent.json"
 SETTING = Path("/proc/sys/kernel/bpf_stats_enabled")
 
 VARIABLES = {"$__rate_interval": "1m", "$instance": ".*", "$cc": ".*", "$size": ".*"}
-"""What Grafana puts in the place of its variables when all is chosen."""
+"""Grafana's values of its variables when everything is selected."""
 
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Asks this machine itself, whatever proxy the environment names."""
+"""Connects to this machine directly, regardless of proxies in the environment."""
 
 SIZES = (20_000, 400_000, 3_000_000)
 
 COMPARED = 8
-"""Connections that the agent may choose for, at a time: half are held out, so that something can be compared."""
+"""Simultaneous connections for which the agent may choose: half are held out, for a comparison."""
 
 
 def program(name: str) -> str:
@@ -46,7 +46,7 @@ def program(name: str) -> str:
 
 
 def queries() -> list[str]:
-    """Everything that the dashboard asks, the queries of its variables included."""
+    """All queries of the dashboard, including those of its variables."""
     dashboard = json.loads(DASHBOARD.read_text())
     expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
     for variable in dashboard["templating"]["list"]:
@@ -64,7 +64,7 @@ def test_every_query_is_complete() -> None:
 
 @pytest.fixture(scope="module")
 def agent(cgroup: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The status of an agent that chooses, while the kernel keeps account of what its programs cost."""
+    """The status of an agent that chooses, while the kernel measures the cost of its programs."""
     folder = tmp_path_factory.mktemp("agent")
     binary = os.environ.get("THALWEG_AGENT", str(Path(sys.executable).with_name("thalweg-agent")))
     at = ["--socket", str(folder / "agent.sock")]
@@ -124,7 +124,7 @@ def carry_here(cgroup: Path) -> None:
 
 @pytest.fixture(scope="module")
 def scraped(agent: dict[str, Any], cgroup: Path) -> str:
-    """What a scrape shows after some transfers have been recorded."""
+    """The metrics after some transfers have been recorded."""
     page = ""
 
     def shows_transfers() -> bool:
@@ -180,7 +180,7 @@ def is_ready(address: str) -> bool:
 
 
 def values(address: str, query: str) -> list[float]:
-    """What Prometheus answers; a query that it refuses raises."""
+    """Returns Prometheus's answer; a rejected query raises."""
     arguments = urllib.parse.urlencode({"query": query})
     with DIRECT.open(f"http://{address}/api/v1/query?{arguments}") as answer:
         return [float(one["value"][1]) for one in json.load(answer)["data"]["result"]]

@@ -20,7 +20,7 @@ classic dashboards. Grafana brings an older form up to date as it imports it.
 WIDTH = 24
 """Columns of Grafana's grid."""
 TYPES = {"row", "timeseries", "stat"}
-"""Panels that come with Grafana, of those that are used here."""
+"""Panels that come with Grafana, among those used here."""
 OF_UNIT = {
     "s": "_seconds", "bytes": "_bytes", "Bps": "_bytes", "bps": "* 8", "ops": "rate(", "percentunit": "/", "short": "",
 }  # fmt: skip

@@ -173,7 +173,7 @@ def container() -> Iterator[str]:
 
 
 def finds(machine: Machine, rights: list[str], connection: str = "") -> bool:
-    """Whether the service records with these rights, and knows a connection that was open before."""
+    """Whether the service records with these capabilities, and reports a connection that was open before."""
     service = Service(machine, rights)
     try:
         return service.is_recording() and connection in machine.run(AGENT, "top", "--once")

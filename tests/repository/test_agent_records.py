@@ -15,7 +15,7 @@ from thalweg.records.schema import SCHEMA
 from waiting import wait_until
 
 REQUEST = 100
-"""Bytes with which a client asks for an object."""
+"""Bytes of a client's request for an object."""
 
 SENT = {"cubic": [20_000, 50_000, 50_000, 2_000_000], "reno": [30_000, 30_000], "bbr": [40_000, 3_000_000]}
 """Bytes that a server answers, by its congestion control. Those of less than 64 kB fit into the first window."""
@@ -67,7 +67,7 @@ sys.stdin.read()
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded, and of what."""
+    """The records, and the connections behind them."""
 
     folder: Path
     sent: Mapping[str, list[int]]
@@ -154,7 +154,7 @@ def test_completion_times_match_the_sizes_sent(recorded: Recorded) -> None:
         small, next_small = SIZES[0].title, SIZES[1].title
         assert by_size[small] == len(sizes), "the requests"
         assert by_size[next_small] == len([size for size in sizes if size < 100_000])
-        # What takes many round trips may look as if the application had set its pace.
+        # A transfer of many round trips may look as if the application paced it.
         assert set(by_size) <= {small, next_small, SIZES[3].title}
         spread = algorithm["measures"]["completion_time"]
         assert 0 < spread["min"] <= spread["quantiles"]["0.5"] <= spread["max"] < 60

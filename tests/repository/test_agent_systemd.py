@@ -22,11 +22,11 @@ UNIT = "/usr/lib/systemd/system/thalweg-agent.service"
 AGENT = "thalweg-agent.service"
 TUNE = "thalweg-tune.service"
 RIGHTS = {"CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21}
-"""Of the unit, with their numbers (capabilities(7))."""
+"""The capabilities of the unit, with their numbers (capabilities(7))."""
 FILTERED = "2"
 """A process whose system calls are filtered, in /proc/PID/status."""
 MAX_EXPOSED = 3.0
-"""Of 10, by systemd's own account of what a service could do. It calls less than 5 OK."""
+"""Of 10, by systemd's own score of a service's exposure. It calls less than 5 OK."""
 
 TRAFFIC = """\
 import socket
@@ -64,7 +64,7 @@ class Systemd:
         assert self.process.poll() is None, "systemd does not start"
         self.first = self.first or child_of(self.process.pid)
         run = Path(f"/proc/{self.first}/root/run")
-        # Until it has changed its root, it sees this machine's, which may have a systemd of its own.
+        # Before it has changed its root, it sees this machine's, which may have a systemd of its own.
         return bool(self.first) and (run / "units").exists() and (run / "systemd/private").exists()
 
     def command(self, *words: str) -> list[str]:
@@ -73,7 +73,7 @@ class Systemd:
         return ["nsenter", f"--target={self.first}", *spaces, *words]
 
     def run(self, *words: str, code: int = 0) -> str:
-        """Run a command there that has to end with this code."""
+        """Run a command there that must exit with this code."""
         done = subprocess.run(self.command(*words), capture_output=True, text=True, check=False)
         assert done.returncode == code, f"{words}\n{done.stdout}\n{done.stderr}\n{self.said()}"
         return done.stdout
@@ -85,7 +85,7 @@ class Systemd:
     def keepers(self) -> set[int]:
         """The watchdog processes, which hold a service's programs if it is killed."""
         paths = self.run("sh", "-c", "grep -lz tune-keeper /proc/[0-9]*/cmdline || true").split()
-        # The one that looks has the word in its own command line.
+        # The searching process has the word in its own command line.
         return {int(path.split("/")[2]) for path in paths if self.is_agent(path.removesuffix("/cmdline"))}
 
     def is_agent(self, process: str) -> bool:
@@ -97,7 +97,7 @@ class Systemd:
         self.run("systemctl", "start", AGENT)
 
     def file(self, path: str) -> Path:
-        """A file there, as it is seen from here."""
+        """A file there, as a path from here."""
         return Path(f"/proc/{self.first}/root{path}")
 
     def said(self) -> str:
@@ -261,7 +261,7 @@ def test_the_tuning_service_replaces_the_recorder_and_survives_a_kill(systemd: S
 
 
 def test_between_a_kill_and_a_restart_the_holder_process_keeps_the_choices(systemd: Systemd) -> None:
-    # The last drop-in counts: its name comes after that of `said.conf`.
+    # The last drop-in counts: its name sorts after that of `said.conf`.
     slow = systemd.file(f"/run/units/{TUNE}.d/slow.conf")
     slow.write_text("[Service]\nRestartSec=1h\n")
     systemd.run("systemctl", "daemon-reload")
@@ -269,7 +269,7 @@ def test_between_a_kill_and_a_restart_the_holder_process_keeps_the_choices(syste
     (keeper,) = systemd.keepers()
     systemd.run("kill", "-KILL", systemd.show("MainPID", TUNE))
     wait_until(lambda: systemd.show("SubState", TUNE) == "auto-restart")
-    # Whatever systemd ends of a service, it has ended before it waits for the restart.
+    # systemd terminates all processes of a service before it waits for the restart.
     assert systemd.keepers() == {keeper}
     # `start` would wait for the hour to pass.
     systemd.run("systemctl", "restart", TUNE)

@@ -1,4 +1,4 @@
-"""`make bench` measures what it documents. These tests do not depend on the speed of the machine."""
+"""`make bench` measures what its documentation lists. These tests do not depend on the speed of the machine."""
 
 import json
 import os

@@ -17,7 +17,7 @@ LOSSY = ("10 % loss", "10 % loss, 40 ms")
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What three cases with few connections have shown."""
+    """Results of three cases with few connections."""
     file = tmp_path_factory.mktemp("bench") / "tuning.json"
     command = [sys.executable, ROOT / "bench" / "tuning.py", "--quick", "--out", file]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ))

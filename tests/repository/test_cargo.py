@@ -1,4 +1,4 @@
-"""What CI keeps of a build: libraries that an earlier run has compiled."""
+"""The parts of a build that CI caches: libraries that an earlier run has compiled."""
 
 import re
 from pathlib import Path

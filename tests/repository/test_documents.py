@@ -1,4 +1,4 @@
-"""What the documents of the repository point at exists, and what they show works."""
+"""References in the documents of the repository exist, and their examples work."""
 
 import re
 import subprocess
@@ -18,7 +18,7 @@ FOLDERS = ("bench/", "crates/", "docs/", "packaging/", "python/", "scenarios/", 
 
 
 def named_paths(document: Path) -> Iterator[Path]:
-    """Yield what a document links to, and what it names in backticks that starts like a path of ours."""
+    """Yield the links of a document, and the names in backticks that start like a path of the repository."""
     text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
     for link in LINK.findall(text):
         yield document.parent / link

@@ -1,4 +1,4 @@
-"""What is generated from Rust is what Rust declares."""
+"""Generated files match the declarations in Rust."""
 
 import generate
 

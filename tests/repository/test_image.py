@@ -1,7 +1,7 @@
 """The container image runs as an ordinary user, and its exit codes are those of checks.
 
-What `thalweg run` does not load is left out of the image of this test, which is half as large; `test_wheel` tests the
-full set. The user has user ids of his own, as distributions give every user.
+Packages that `thalweg run` does not load are excluded from the image of this test, which is half as large; `test_wheel`
+tests the full set. The user has a range of user ids, as distributions assign to every user.
 """
 
 import os
@@ -22,7 +22,7 @@ PACKAGES = (
     "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions.py",
     "typer", "annotated_doc", "shellingham", "rich", "pygments", "markdown_it", "mdurl",
 )  # fmt: skip
-"""What `thalweg run --no-report` loads."""
+"""Packages that `thalweg run --no-report` loads."""
 
 USER, IDS = "daemon", "daemon:200000:65536"
 
@@ -73,7 +73,7 @@ def container(folder: Path, image: Path) -> str:
 
 
 def as_user(folder: Path, command: str) -> subprocess.CompletedProcess[str]:
-    """Run a shell command as the user, whose ids are set in a mount namespace: the machine's file stays as it is."""
+    """Run a shell command as the user, whose ids are set in a mount namespace: the machine's file is unchanged."""
     ids = "".join(f"mount --bind {folder}/ids {file} && " for file in ("/etc/subuid", "/etc/subgid"))
     user = f"env HOME={folder}/home XDG_RUNTIME_DIR={folder}/home setpriv --reuid={USER} --regid={USER} --clear-groups"
     script = f"{ids} cd {folder}/home && {user} {command}"

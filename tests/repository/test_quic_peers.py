@@ -71,7 +71,7 @@ def test_a_stack_transfers_and_reports_the_controller_that_it_used(start: Start,
         assert '"cwnd"' in next(tmp_path.glob("*.qlog")).read_text()
 
 
-# The idle timeout of a second is most of what this takes.
+# Most of the time is the idle timeout of a second.
 @pytest.mark.parametrize("sender", ["quinn-cubic", "s2n-cubic", "aioquic-cubic"])
 def test_a_client_fails_when_its_server_dies(start: Start, sender: str) -> None:
     server, port = start(sender)

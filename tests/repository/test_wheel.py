@@ -1,4 +1,4 @@
-"""The wheel carries all that a user needs: installed without this checkout, it reproduces a study.
+"""The wheel contains all that a user needs: installed without this checkout, it reproduces a study.
 
 The clean environment holds the wheel and what requirements.lock names, and nothing else. These packages are not
 downloaded again: they are linked from the environment that runs the tests, which has the same versions.
@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = "bpftune-arms"
-"""The one that takes least: all of them are reproduced by `make studies`."""
+"""The fastest study: `make studies` reproduces all of them."""
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -38,12 +38,12 @@ def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
     run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel, cwd=folder)
-    run(*pip, "check", cwd=folder)  # whatever the wheel says that it needs is there
+    run(*pip, "check", cwd=folder)  # everything that the wheel requires is present
     return folder / "bin"
 
 
 def link(name: str, packages: Path) -> None:
-    """Link the files of an installed package: its folders and modules beside one another."""
+    """Link the files of an installed package: its folders and modules into one folder."""
     installed = distribution(name)
     tops = {file.parts[0] for file in installed.files or [] if file.parts[0] not in ("..", "__pycache__")}
     assert tops, name

@@ -1,4 +1,4 @@
-"""The check of words rejects what is not plain English, and its limits only fall."""
+"""The check of words rejects text that is not plain English, and its limits only fall."""
 
 import tomllib
 from pathlib import Path

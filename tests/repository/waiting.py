@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 PATIENCE = 60.0
-"""How many seconds anything may take on a busy machine."""
+"""Timeout of all waits on a busy machine, in seconds."""
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

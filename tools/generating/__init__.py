@@ -1,1 +1,1 @@
-"""Makes what is generated from the declarations in Rust: see `tools/generate.py`."""
+"""Generators of files from the declarations in Rust: see `tools/generate.py`."""

@@ -1,4 +1,4 @@
-"""Tables of a run directory and of records: `results/columns.py` and what reference pages say about columns, from
+"""Tables of a run directory and of records: `results/columns.py` and the columns in reference pages, from
 `thalweg-engine schema columns`.
 """
 
@@ -85,7 +85,7 @@ def _section(table: dict[str, Any], shared: list[dict[str, Any]]) -> str:
 
 
 def records_page(written: str, schema: dict[str, Any]) -> str:
-    """Write the columns of records into their page: what stands before the mark is written by hand, and stays."""
+    """Write the columns of records into their page: the part before the mark is written by hand, and stays."""
     by_hand, mark, _ = written.partition(MARK)
     if not mark:
         raise ValueError(f"the page of records has lost the line {MARK!r}")

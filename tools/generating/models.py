@@ -1,12 +1,12 @@
 """Pydantic models from a JSON Schema that schemars wrote.
 
-Only what our two schemas use is understood: objects that forbid unknown keys, maps, arrays, scalars with bounds,
+Only the features of the two schemas are supported: objects that forbid unknown keys, maps, arrays, scalars with bounds,
 enumerations (`oneOf` of constants), tagged variants (`oneOf` of objects with a constant `kind`), and a value or a table
-(`anyOf`). Anything else raises, so that a schema that grows cannot be half generated. A property with `x-left-out` is
-not written while it says nothing, as in Rust.
+(`anyOf`). Anything else raises, so that an extended schema cannot be generated in part. A property with `x-left-out` is
+omitted while it has its default, as in Rust.
 
-Why not datamodel-code-generator: it takes our formats for its own (`"format": "time"` becomes `datetime.time`), makes a
-root model of every enumeration, and loses the tags of variants.
+datamodel-code-generator is not used: it confuses these formats with its own (`"format": "time"` becomes
+`datetime.time`), makes a root model of every enumeration, and loses the tags of variants.
 """
 
 import re
@@ -48,7 +48,7 @@ def module(schema: Schema, layer: str) -> str:
 
 
 def _without_quotes(code: str) -> str:
-    """Leave out what stands in quotes."""
+    """Remove quoted text."""
     return re.sub(r'"""(?:.|\n)*?"""|"[^"\n]*"', "", code)
 
 
@@ -159,7 +159,7 @@ def _docstring(text: str, indent: str = "") -> str:
     """Write the first paragraph of a doc comment as a docstring, its lines of 120 columns at most."""
     text = " ".join(text.partition("\n\n")[0].replace("[`", "`").replace("`]", "`").split())
     quote = 'r"""' if "\\" in text else '"""'
-    # A docstring that ends in a quote would run into its own closing quotes.
+    # A docstring that ends in a quote would merge with its closing quotes.
     end = ' """' if text.endswith('"') else '"""'
     lines = textwrap.wrap(quote + text, 120 - len(indent))
     if len(lines) == 1 and len(indent + lines[0] + end) <= 120:

@@ -1,6 +1,6 @@
 """Pages of the studies: one for each with every claim, and a front page that counts verdicts.
 
-They are made from what a study claims (claims.toml) and what was found last (found.json), and run nothing.
+They are made from the claims of a study (claims.toml) and its latest results (found.json), without running anything.
 """
 
 import textwrap
@@ -30,11 +30,11 @@ WIDTH = 118
 """Columns of a line of prose."""
 
 Found = Mapping[str, Mapping[str, Any]]
-"""What one engine found: size, then what."""
+"""Results of one engine: by size, then by claim."""
 
 
 def front(studies: Sequence[Study]) -> str:
-    """Return the front page: what claims are, and how many of each study hold."""
+    """Return the front page: an explanation of claims, and the number of each study's claims that hold."""
     lines = ["# Studies", "", NOTE, "", study_words.INTRODUCTION.strip(), ""]
     lines += ["## At a glance", "", *_counts(studies), "", *_together(studies)]
     lines += ["## Subjects", "", *(f"- [{study.claims.title}]({study.name}.md)" for study in studies)]
@@ -74,7 +74,7 @@ def _story(study: Study) -> list[str]:
 
 
 def _engines(study: Study) -> dict[str, Found]:
-    """Return what engines found, in the order in which they are shown."""
+    """Return the results of engines, in display order."""
     engines = recorded_results.read(study)
     return {name: engines[name] for name in (*(n for n in ORDER if n in engines), *sorted(engines.keys() - set(ORDER)))}
 
@@ -97,7 +97,7 @@ def _counts(studies: Sequence[Study]) -> Iterator[str]:
 
 
 def _together(studies: Sequence[Study]) -> Iterator[str]:
-    """Describe how long all studies take on the simulator, if that is known of each."""
+    """Describe the total time of all studies on the simulator, if that of each is known."""
     recorded = [_engines(study).get(engine.DEFAULT, {}) for study in studies]
     took = {size: [of_engine.get(size, {}).get("seconds") for of_engine in recorded] for size in ("quick", "full")}
     if not studies or any(seconds is None for each in took.values() for seconds in each):
@@ -160,7 +160,7 @@ def _records(part: StudyPart) -> str:
 
 
 def _claims(study: Study) -> Iterator[str]:
-    """Describe claims that some engine does not confirm in detail, and list the others with their values."""
+    """Describe in detail the claims that some engine does not confirm, and list the others with their values."""
     results = {claim.id: list(_found(study, claim)) for claim in study.claims.claims}
     confirmed = [
         claim

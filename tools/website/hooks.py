@@ -132,7 +132,7 @@ def _outside(page: Path) -> set[str]:
 
 
 def _linked_pages(section: str) -> list[str]:
-    """Return the pages of a section in the order of its index page, those that it does not name last."""
+    """Return the pages of a section in the order of its index page, with those that it does not name last."""
     index = (DOCS / section / "README.md").read_text()
     named = [posixpath.normpath(f"{section}/{match[3]}") for match in LINK.finditer(index)]
     pages = sorted(path.relative_to(DOCS).as_posix() for path in (DOCS / section).glob("*.md"))

@@ -1,4 +1,4 @@
-"""A fleet's folder from end to end: hundreds of files of very different sizes, and some are not as they should be."""
+"""A fleet's folder from end to end: hundreds of files of very different sizes, some of them damaged."""
 
 import json
 from collections.abc import Callable

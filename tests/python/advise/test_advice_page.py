@@ -107,7 +107,7 @@ def test_every_column_and_row_of_the_map_has_its_label(
     figure = watched.page.locator("#figure-map-completion-time")
     figure.scroll_into_view_if_needed()
     figure.locator("svg .mark-rect path").first.wait_for()
-    # Vega hides labels that have no room.
+    # Vega hides labels that do not fit.
     shown = figure.locator("svg .role-axis-label text:not([opacity='0'])").all_text_contents()
     assert {*RTT_TITLES, *LOSS_TITLES} <= set(shown)
     watched.page.close()

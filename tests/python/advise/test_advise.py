@@ -124,7 +124,7 @@ def test_small_networks_are_not_taken_for_assignment_by_network(tmp_path: Path) 
 
 
 def test_networks_are_classified_by_the_loss_of_the_control_arm(tmp_path: Path) -> None:
-    """An algorithm that retransmits much does not move its clients into another class."""
+    """An algorithm with many retransmissions does not move its clients into another class."""
     frame = (
         Traffic()
         .frame()

@@ -1,12 +1,12 @@
-"""From records to advice to a policy, and the policy at work: what was predicted comes true.
+"""From records to advice to a policy, and the policy in use: the prediction holds.
 
-A synthetic PoP is composed of runs of the simulator, its records are judged, and the policy that follows is played in
-the simulator anew, with other seeds: each network's connections get the algorithm that the first rule sets. What they
-gain there over the default is compared with the prediction from the records.
+A synthetic PoP is composed of runs of the simulator, its records are evaluated, and the resulting policy is simulated
+again, with other seeds: each network's connections get the algorithm that the first rule sets. Their gain over the
+default is compared with the prediction from the records.
 
-Records are drawn from two connections of each path, size and algorithm, and so is each play, so both depend on which
-ones these were. An interval from records cannot know that; how much it is, the plays themselves show. So a prediction
-is right if it differs from the plays' mean by no more than its own interval and theirs together (as a prediction
+Records are drawn from two connections of each path, size and algorithm, and so is each simulation, so both depend on
+the selection. An interval from records cannot include that; its size is measured by the simulations. So a prediction is
+correct if it differs from the simulations' mean by no more than its own interval and theirs together (as a prediction
 interval of a new run, Student's t).
 """
 
@@ -34,7 +34,7 @@ METRICS = {"completion_time": "fct_us", "throughput": "goodput_bps"}
 """Names of advice, and those of the truth."""
 
 CLASS_OF = {f"AS{kind.asn}": kind.name for kind in synth.CLASSES if kind.cgroup != "/system.slice/fill.service"}
-"""Of the networks that are a class each; the CDN's own holds two."""
+"""Networks that form a class each; the CDN's own network holds two classes."""
 
 Table = dict[str, Any]
 
@@ -46,9 +46,9 @@ class Loop:
     answer: Answer
     policy: Table
     truth: Table
-    """Of the PoP that the records are of."""
+    """The PoP of the records."""
     plays: list[Table]
-    """Of the PoP with other seeds."""
+    """The PoP with other seeds."""
 
 
 def algorithm(policy: Table, asn: str) -> str:

@@ -21,16 +21,16 @@ from thalweg.results.reading import Unreadable, reading
 FIXED = {"derandomize": True, "deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 SHORT = 4096
-"""Bytes at the end of a file that hold its description: half of the flips are there."""
+"""Bytes at the end of a file with its metadata: half of the flips are there."""
 
 BYTE_OF_A_LENGTH = 910
-"""Where the table of flows that is damaged holds a length: with its lowest bit changed, polars aborts the process."""
+"""Offset in the damaged table of flows of a length: with its lowest bit changed, polars aborts the process."""
 
 SIGN_OF_A_COUNT = 14
-"""Where the first page of a file of records holds its number of values, whose lowest bit is its sign."""
+"""Offset in a file of records of its first page's number of values, whose lowest bit is its sign."""
 
 FIELD_NAME = 1358
-"""Distance from the end of that file at which polars looks for the name of a column, and Arrow does not."""
+"""Distance from the end of that file at which polars, unlike Arrow, looks for the name of a column."""
 
 flips = st.tuples(st.booleans(), st.integers(0, 2**31), st.integers(0, 7))
 """Near the end or anywhere, which byte, and which of its bits."""
@@ -59,7 +59,7 @@ def flipped(content: bytes, flip: tuple[bool, int, int]) -> bytes:
 
 
 def run_subprocess(command: str, place: Path) -> tuple[int, str]:
-    """Run `thalweg COMMAND PLACE` in a process of its own, which may abort: its exit code, and what it reported."""
+    """Run `thalweg COMMAND PLACE` in a separate process, which may abort; return its exit code and its report."""
     words = [sys.executable, "-m", "thalweg", command, str(place)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
@@ -177,7 +177,7 @@ def test_a_panic_is_a_read_error_without_a_stack_trace(capfd: pytest.CaptureFixt
 
 
 def test_ctrl_c_is_not_a_read_error() -> None:
-    # A Spark session that other tests have started leaves a handler of its own behind.
+    # A Spark session that other tests have started leaves its own handler behind.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), reading():

@@ -1,7 +1,7 @@
 """Advice on records with planted truths: false verdicts are as rare as promised, real differences are found.
 
-A hundred seeds of each truth take a quarter of an hour (tools/planted_truths.py). What came of them is kept, and held
-to the promises here; a few seeds are tried anew.
+A hundred seeds of each truth take a quarter of an hour (tools/planted_truths.py). Their results are stored, and checked
+against the promises here; a few seeds are run again.
 """
 
 import statistics
@@ -18,7 +18,7 @@ FALSE = 0.05
 POWER = 0.8
 SEEDS = range(1, 5)
 ROWS = 120_000
-"""With fewer, clusters are so small that to forget them does little harm."""
+"""With fewer rows, clusters are so small that ignoring them does little harm."""
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
@@ -26,7 +26,7 @@ def test_the_false_discovery_rate_is_at_most_the_promised_one(truth: str) -> Non
     shares = TRUTHS[truth]["false_shares"]
     assert len(shares) == planted_truths.SEEDS
     error = statistics.stdev(shares) / len(shares) ** 0.5
-    # A mean of a hundred shares that is larger than promised by more than chance.
+    # Fails if the mean of a hundred shares exceeds the promise by more than random variation.
     assert statistics.mean(shares) - stats.t.ppf(0.99, len(shares) - 1) * error <= FALSE
 
 

@@ -157,8 +157,8 @@ def test_a_link_without_limit_has_no_utilisation(tmp_path: Path) -> None:
 def test_queueing_delay_includes_link_outages(tmp_path: Path) -> None:
     synthetic = run_of(directory=tmp_path)
     synthetic.transfer(0, 0)
-    # 1000 bytes stand for two seconds, of which the link is stopped for one, and 500 bytes leave in the other:
-    # 2000 byte seconds over 500 bytes are 4 s.
+    # 1000 bytes wait for two seconds, of which the link is stopped for one, and 500 bytes leave in the other: 2000 byte
+    # seconds over 500 bytes are 4 s.
     synthetic.queue(0, 0, 0, backlog_bytes=1000, sent_bytes=0)
     synthetic.queue(0, 0, 1_000_000, backlog_bytes=1000, sent_bytes=0)
     synthetic.queue(0, 0, 2_000_000, backlog_bytes=1000, sent_bytes=500, dropped_packets=7)

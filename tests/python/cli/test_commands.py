@@ -1,4 +1,4 @@
-"""What the commands print, and how they end."""
+"""Output and exit codes of the commands."""
 
 import json
 import os

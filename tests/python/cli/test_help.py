@@ -1,4 +1,4 @@
-"""Help, errors of usage, and completion: what a user reads before anything runs."""
+"""Help, usage errors, and completion: everything that a user reads before anything runs."""
 
 import re
 from collections.abc import Callable

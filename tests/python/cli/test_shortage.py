@@ -1,4 +1,4 @@
-"""A resource that is used up is named as that, with the exit code that means "try again"."""
+"""An exhausted resource is named in the error, with the exit code that means "try again"."""
 
 import subprocess
 import sys

@@ -19,11 +19,11 @@ TYPER = {
     "typing_extensions",
     "typing_inspection",
 }
-"""Typer, and what it stands on."""
+"""Typer and its dependencies."""
 
 
 def imported(*words: str) -> set[str]:
-    """Return the packages of others that a command imports."""
+    """Return the third-party packages that a command imports."""
     code = (
         "import sys; before = set(sys.modules); from thalweg.cli.main import app; assert app() == 0; "
         "names = {name.partition('.')[0] for name in sys.modules.keys() - before}; "

@@ -1,4 +1,4 @@
-"""Which executors there are, and what they refuse."""
+"""The available executors, and what they reject."""
 
 from pathlib import Path
 

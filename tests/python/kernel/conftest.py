@@ -1,4 +1,4 @@
-"""A cache of its own for every test, and a tree that builds in a second with the real make and gcc."""
+"""A separate cache for every test, and a tree that builds in a second with the real make and gcc."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def toolchain() -> None:
 
 @pytest.fixture
 def tree(tmp_path: Path, toolchain: None) -> Path:
-    """A tree that looks like a kernel's, and makes a program that prints its version."""
+    """A tree that looks like a kernel's, and builds a program that prints its version."""
     folder = tmp_path / "tree"
     for name, text in {
         "Makefile": MAKEFILE,

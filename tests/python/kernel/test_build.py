@@ -1,4 +1,4 @@
-"""Building: with the real make and gcc, of a tree that takes a second; and everything that can go wrong with it."""
+"""Building: with the real make and gcc, from a tree that takes a second; and every kind of failure."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ from thalweg.kernel import store
 Thalweg = Callable[..., Any]
 
 WITHIN_S = 60
-"""How long any wait may take."""
+"""Timeout of all waits in seconds."""
 
 
 def files(folder: Path) -> dict[str, int]:
@@ -173,7 +173,7 @@ def slow(tree: Path) -> Path:
 
 
 def start_build(tree: Path, cache: Path) -> tuple[subprocess.Popen[str], int]:
-    """Start a build as a user does; returns it, and the process of the part that does not end."""
+    """Start a build like a user; return it, and the process of the part that does not end."""
     command = [sys.executable, "-m", "thalweg", "kernel", "build", "--source", str(tree)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     build = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)

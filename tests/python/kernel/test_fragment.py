@@ -1,4 +1,4 @@
-"""Kconfig fragments: what is read, and what becomes of options that Kconfig drops in silence."""
+"""Kconfig fragments: their parsing, and options that Kconfig drops silently."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A kernel saves as many bytes of a program's registers as the machine's own kernel asks for."""
+"""A kernel saves as many bytes of a program's registers as the machine's own kernel requires."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +23,7 @@ def old(tree: Path) -> Path:
 
 
 def test_the_register_size_of_the_machine_is_detected() -> None:
-    # What FXSAVE saves is the least that a 64-bit processor of this kind has.
+    # The size of FXSAVE is the minimum for 64-bit processors of this kind.
     assert 512 <= registers.size_bytes() < 1 << 16
     assert registers.size_bytes() % 8 == 0
 

@@ -1,4 +1,4 @@
-"""Sources: which trees can be built, and what makes two of them the same."""
+"""Sources: trees that can be built, and the identity of trees."""
 
 import shutil
 import subprocess

@@ -37,7 +37,7 @@ RIGHT_TEXTS = {
 
 
 def values(node: dict[str, Any], depth: int = 0) -> st.SearchStrategy[Any]:
-    """Values for a place of the schema: mostly of the right form, sometimes of another."""
+    """Values for a path of the schema: mostly of the right form, sometimes of another."""
     node = resolve(node)
     if depth > 6:
         return SCALARS

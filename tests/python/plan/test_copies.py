@@ -1,4 +1,4 @@
-"""When repetitions are foreseen to be copies of one another."""
+"""Predicting whether repetitions are copies of one another."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What network cards of hosts and offloads of a path resolve to."""
+"""Network cards of hosts and offloads of a path in the plan."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What [path] resolves to: queue disciplines, conditions that change, presets."""
+"""[path] in the plan: queue disciplines, conditions that change, presets."""
 
 import gzip
 from pathlib import Path

@@ -13,7 +13,7 @@ from thalweg.report.drawing.records_figures import figures
 from thalweg.report.pages import records as page
 
 MAX_BYTES = 5_000_000
-"""What a page may weigh, whatever the number of rows."""
+"""Maximum size of a page, for any number of rows."""
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def test_a_file_contained_in_another_is_skipped_and_reported(tmp_path: Path) -> 
     parts = [synthetic.flushed(tmp_path, number, number, [synthetic.closed(number)]) for number in (1, 2, 3)]
     merged = synthetic.flushed(tmp_path, 1, 3, [synthetic.closed(number) for number in (1, 2, 3)])
     synthetic.flushed(tmp_path, 4, 4, [synthetic.closed(4)])
-    # The numbers of another machine have nothing to do with these.
+    # The numbers of another machine are unrelated to these.
     synthetic.flushed(tmp_path / "web2", 2, 2, [synthetic.closed(20)])
     assert connections(tmp_path) == [1, 2, 3, 4, 20]
     left_out = read([tmp_path]).left_out

@@ -1,4 +1,4 @@
-"""What is summed up of records, on synthetic rows with known answers."""
+"""Summaries of records, on synthetic rows with known answers."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""When a candidate has enough repetitions, and which candidates are the best."""
+"""Number of repetitions of a candidate, and the selection of the best."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`thalweg optimise` in the simulator: what it finds, and that it finds the same again however it is interrupted."""
+"""`thalweg optimise` in the simulator: its results, and that they are the same after any interruption."""
 
 import json
 import os
@@ -23,7 +23,7 @@ Thalweg = Callable[..., Any]
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "NO_COLOR": "1"}
 WITHIN_S = 240
-"""How long a search of the tests may take on a busy machine; it takes ten seconds."""
+"""Timeout for a search of the tests on a busy machine; it takes ten seconds."""
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:

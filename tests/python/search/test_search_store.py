@@ -1,4 +1,4 @@
-"""The store of a search: what is left of a process that was killed does not stop the next one."""
+"""The store of a search: the remains of a killed process do not stop the next one."""
 
 from pathlib import Path
 

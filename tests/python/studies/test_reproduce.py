@@ -181,7 +181,7 @@ def test_figures_are_written_and_omitted_ones_reported(thalweg: Callable[..., An
     elsewhere = FIGURE.replace('"queue"', '"shallow"').replace("Queueing delay over", "Deep against").replace(
         '{ measure = "queueing_delay" }', '{ measure = "queueing_delay", where = { "path.buffer" = "1bdp" } }'
     )  # fmt: skip
-    # Several stand where one of the paper's stood: its number would not say which of them is missing.
+    # Several figures replace one of the paper's: its number would not show which of them is missing.
     study(QUEUE, *(figure.replace("[[figures]]", '[[figures]]\npaper = "Figure 3"') for figure in (FIGURE, elsewhere)))
     done = thalweg("reproduce", "./mine", "--quick", "--figures", "drawn", "--format", "pdf")
     assert done.returncode == 0, done.stderr

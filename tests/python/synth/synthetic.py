@@ -1,4 +1,4 @@
-"""Small synthetic fleets, for tests of what is in them."""
+"""Small synthetic fleets, for tests of their content."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ REPLICATES = 100
 
 
 def world(rows: int = 20_000, **settings: object) -> synth.Fleet:
-    """What is behind some records of a planted truth."""
+    """The parameters behind records of a planted truth."""
     chosen = {"truth": "none", "days": 2} | settings
     return synth.make(synth.Settings(rows=rows, **chosen))
 
@@ -44,7 +44,7 @@ def classes(frame: pl.DataFrame) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A ratio of medians, and how far chance may carry it."""
+    """A ratio of medians, and its maximum random deviation."""
 
     value: float
     error: float

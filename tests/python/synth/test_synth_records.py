@@ -1,4 +1,4 @@
-"""What `thalweg synth cdn` writes: as many rows as asked for, of connections that could have been."""
+"""Output of `thalweg synth cdn`: the requested number of rows, of plausible connections."""
 
 import hashlib
 import ipaddress

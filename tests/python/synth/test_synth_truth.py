@@ -1,4 +1,4 @@
-"""The truth beside synthetic records: computed, and what the records show."""
+"""The truth of synthetic records, computed, and compared with the records."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ from thalweg.synth.truths import Mixture
 HOUR_US = 3_600_000_000
 
 NOISE = 0.06
-"""Of a median of some thousand transfers, whose logarithms spread by 1.5."""
+"""Noise of the median of some thousand transfers, whose logarithms have a spread of 1.5."""
 
 
 def truths(folder: Path) -> dict[tuple[str, str], dict[str, float]]:

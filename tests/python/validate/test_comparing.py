@@ -75,7 +75,7 @@ def ran(tmp_path: Path, side: EngineSide, fill: Any = None, failed: Sequence[dic
 
 
 def unlimited_flow(run: SyntheticRun, number: int, repetition: int, name: str, mbps: float, **values: Any) -> None:
-    """Ten seconds of a flow without end."""
+    """Ten seconds of an unlimited flow."""
     acked = int(mbps * 1e6 * 10 / 8)
     run.transfer(number, repetition, name, end_us=10_000_000, acked_bytes=acked, size_bytes=None,
                  completed=False, **values)  # fmt: skip
@@ -145,7 +145,7 @@ def test_a_transfer_that_one_engine_cut_off_has_no_error_but_a_note(tmp_path: Pa
 def test_summary_errors_use_absolute_values() -> None:
     errors = [*(("goodput", error) for error in (-0.1, 0.2, -0.3, 0.05, 0.0)), ("retransmit_ratio", 0.5)]
     goodput, retransmits = overall(errors)
-    # sizes 0, 0.05, 0.1, 0.2, 0.3: the 90th percentile lies six tenths of the way from 0.2 to 0.3
+    # sizes 0, 0.05, 0.1, 0.2, 0.3: the 90th percentile is six tenths of the way from 0.2 to 0.3
     assert (goodput.n, goodput.median, goodput.p90) == (5, pytest.approx(0.1), pytest.approx(0.26))
     assert (retransmits.n, retransmits.median, retransmits.p90) == (1, 2.0, 2.0)
 

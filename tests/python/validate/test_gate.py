@@ -1,7 +1,7 @@
 """The simulator agrees with Linux: a small part of the grid against a real kernel in virtual time.
 
-The goals are those of the project, or looser where the few rows here leave more to chance. The negative control takes
-the same scenario with another rate on one side, which must not meet them.
+The goals are those of the project, or looser where the few rows here have more noise. The negative control runs the
+same scenario with a different rate on one side, which must not meet them.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ cc = "cubic"
 "flow.solo.cc" = ["cubic", "bbr"]
 """
 
-# Long enough that who wins the first second, which is chance, does not decide on the share.
+# Long enough that the random advantage in the first second does not decide on the share.
 PAIR = """\
 name = "pair"
 duration = "12s"
@@ -67,7 +67,7 @@ LOOSE = {"share": 0.15, "retransmit_ratio": 2.0}
 
 @pytest.fixture(autouse=True)
 def _judged_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the loose limits, and a 90th percentile of fewer rows."""
+    """Use the loose limits, and a 90th percentile of fewer rows."""
     loose = [replace(goal, limit=LOOSE.get(goal.measure, goal.limit)) for goal in goals.GOALS]
     monkeypatch.setattr(goals, "GOALS", tuple(loose))
     monkeypatch.setattr(goals, "FEWEST", dict.fromkeys(goals.FEWEST, 4))

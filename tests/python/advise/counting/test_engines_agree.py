@@ -1,4 +1,4 @@
-"""A cluster of processes counts what DuckDB counts, to the last one."""
+"""A cluster of processes returns exactly the counts of DuckDB."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -105,7 +105,7 @@ def test_spark_and_duckdb_reach_the_same_verdicts(
     spark: Callable[[], Spark], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     question, traffic = ASKED[name]
-    # The one as with many rows, the other with all that is looked at.
+    # As with many rows, and with all values that are checked.
     monkeypatch.setattr(
         "thalweg.advise.judgement.samples.LOOKED_AT", 0 if question.segments == DEFAULT_SEGMENTS else 10_000
     )

@@ -34,7 +34,7 @@ class Duck:
         self.engine = DuckDb()
 
     def find(self, file: Path, addresses: list[str]) -> dict[str, tuple[Any, ...]]:
-        """What a table knows of some addresses."""
+        """Returns the table's attributes of some addresses."""
         rows = self.engine.put("addresses", pl.DataFrame({"net_address": addresses}))
         networks = self.engine.fetch(located(self.engine, rows, file))
         assert networks.height == len(addresses)

@@ -1,4 +1,4 @@
-"""Effects and their uncertainty, on counts whose truth is known."""
+"""Effects and their uncertainty, on counts with a known truth."""
 
 import numpy as np
 import polars as pl
@@ -11,9 +11,9 @@ from thalweg.advise.statistics.effects import Bootstrap, adjusted, difference, q
 QUICK = Question(replicates=400)
 
 FALSE_AT_MOST = 0.09
-"""Of 200 tests at 5 %, more than 18 false ones have a chance below 1 %."""
+"""With 200 tests at 5 %, more than 18 false ones have a probability below 1 %."""
 FALSE_AT_LEAST = 0.015
-"""And 3 or fewer false ones have a chance below 1 %, too: an interval that is never wrong would be too wide."""
+"""3 or fewer false ones also have a probability below 1 %: an interval that is never wrong would be too wide."""
 
 
 EDGES = buckets.lows(np.arange(40 * buckets.PER_OCTAVE))
@@ -51,7 +51,7 @@ def clustered(
     weights = chance.dirichlet(np.full(clusters, 0.7))
     for factor in (ratio, 1.0):
         if not is_by_lot:
-            # Some clusters have much of one arm, others of the other one: chance, but of clusters.
+            # Some clusters have mostly one arm, others the other: random, but by cluster.
             weights = chance.dirichlet(np.full(clusters, 0.7))
         cluster = chance.choice(clusters, n, p=weights)
         columns.append(10_000 * factor * np.exp(shared[cluster] + chance.normal(0, spread, n)))
@@ -90,7 +90,7 @@ def test_intervals_have_95_percent_coverage_with_correlated_clients() -> None:
 
 
 def test_an_interval_without_clusters_would_undercover() -> None:
-    """The negative control of the test above: the same values, each in a group of its own luck."""
+    """The negative control of the test above: the same values, with each group independent."""
     chance = np.random.default_rng(7)
     bootstrap = Bootstrap(QUICK)
     false = 0
@@ -165,7 +165,7 @@ def test_true_effects_among_many_tests_are_discovered() -> None:
 
 
 def test_a_5_percent_effect_is_detected_in_100000_transfers() -> None:
-    """What the tool promises: at least 80 % power. Sizes and clients spread times over two powers of ten."""
+    """Documented power: at least 80 %. Sizes and clients spread times over two powers of ten."""
     chance = np.random.default_rng(17)
     bootstrap = Bootstrap(QUICK)
     runs = 20

@@ -1,4 +1,4 @@
-"""One network must not decide a class of destinations: how many networks a verdict rests on, and what follows."""
+"""One network must not decide a class of destinations: the effective number of networks behind a verdict."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -137,7 +137,7 @@ def test_the_effective_sample_size_is_kishs_of_the_smaller_arm(tmp_path: Path) -
 
 
 def test_an_effect_that_depends_on_one_network_has_no_verdict(tmp_path: Path) -> None:
-    """It has a fifth of the samples, so that there are networks enough."""
+    """It has a fifth of the samples, so there are enough networks."""
     share: dict[str, Any] = {"share": alternating, "hours": 96}
     one = from_one_address(near(0.2, seed=2, **share).head(2_500))
     advice = answer(tmp_path, pl.concat([near(1.0, **share), one]), SWITCHBACK)
@@ -205,7 +205,7 @@ def test_consecutive_algorithms_are_reported_as_before_and_after(tmp_path: Path)
 
 
 def limited(frame: pl.DataFrame, share: float) -> pl.DataFrame:
-    """Let a share of the rows have a receiver that limits them, and that makes them slow."""
+    """Let a share of the rows have a receiver that limits them and makes them slow."""
     is_limited = pl.int_range(pl.len()) % 100 < share * 100
     slow = pl.when(is_limited).then(9_000_000).otherwise(pl.col("fct_us")).cast(pl.UInt64)
     return frame.with_columns(

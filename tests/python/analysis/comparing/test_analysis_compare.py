@@ -82,7 +82,7 @@ def test_values_without_spread_do_not_prove_a_difference() -> None:
     sums = [Estimate(3, value, value, value, value) for value in (0.1 + 0.2, 0.3, 0.4)]
     assert analysis.difference(sums[0], sums[1]).p == 1.0
     apart = analysis.difference(sums[0], sums[2])
-    # Of the 20 ways to deal six values to two sides of three, two divide them like that.
+    # Of the 20 ways to divide six values into two groups of three, two divide them like that.
     assert (apart.p, apart.low) == (0.1, None)
     rounded = analysis.difference(estimate([0.1 + 0.2, 0.3, 0.3]), estimate([0.4, 0.4, 0.4]))
     assert (rounded.p, rounded.low) == (0.1, None), "rounding errors are not a spread"

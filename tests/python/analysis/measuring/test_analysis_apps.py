@@ -1,4 +1,4 @@
-"""What users of applications notice, and fair shares, by hand."""
+"""Application metrics and fair shares, computed by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def test_runs_without_applications_have_no_measures_of_applications(tmp_path: Pa
 
 
 def test_max_min_shares_redistribute_unused_capacity(tmp_path: Path) -> None:
-    """Of 15 Mbit/s 14.48 are payload. A call wants 1.48 of them, and two bulk flows share the other 13."""
+    """Of 15 Mbit/s 14.48 are payload. A call needs 1.48 of them, and two bulk flows share the other 13."""
     load = app("call", frame_bytes=18_500, interval_ns=100_000_000)
     flows = [flow("call", load=load), flow("a", size_bytes=None), flow("b", size_bytes=None)]
     synthetic = SyntheticRun(tmp_path / "run", (experiment(flows=flows, forward=link(15_000_000)),))

@@ -1,4 +1,4 @@
-"""How steady a flow's rate is, when it reaches its share, what it has in flight and what it waits for: by hand."""
+"""Variation of a flow's rate, time to its share, packets in flight and limits: computed by hand."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -97,7 +97,8 @@ def test_a_starved_flow_has_no_stability_and_does_not_converge(tmp_path: Path) -
 def test_convergence_of_a_single_flow_is_measured_from_its_start(tmp_path: Path) -> None:
     synthetic = run_of(tmp_path)
     add(synthetic, lambda t: 0 if t < 3 else FULL, from_s=1)
-    # From second 3 on at full rate, the start was at 1; a mean over 500 ms is near the share once 450 ms of it are.
+    # From second 3 on it has the full rate, and its start was at 1 s; a mean over 500 ms is near the share once 450 ms
+    # of it are.
     assert value(synthetic, "convergence_time") == pytest.approx(2.0)
 
 
@@ -158,7 +159,7 @@ def test_bytes_in_flight_at_truncation_are_not_delivered(tmp_path: Path) -> None
     for second in range(3):
         arrived = round(second * 0.8 * FULL)
         synthetic.sample(0, 0, second * SECOND, segments=arrived, acked_bytes=0, inflight_packets=0)
-    # In the third second 0.8 arrive again, and 0.2 are in flight at the end.
+    # In the third second another 0.8 arrive, and 0.2 are in flight at the end.
     synthetic.transfer(0, 0, end_us=3 * SECOND, completed=False, segments=round(2.6 * FULL), acked_bytes=0)
     assert value(synthetic, "convergence_time") is None
 

@@ -1,4 +1,4 @@
-"""How evenly parallel copies share, and which connections never delivered a byte."""
+"""Fairness among parallel copies, and connections that never delivered a byte."""
 
 import json
 from collections.abc import Callable

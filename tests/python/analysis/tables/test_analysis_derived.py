@@ -1,4 +1,4 @@
-"""What follows from a plan: the path in numbers, and harm."""
+"""Quantities derived from a plan: the path in numbers, and harm."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `thalweg check` shows of experiments: every key that departs from its default, and how fast a trace is."""
+"""Output of `thalweg check` about experiments: every key that differs from its default, and the rate of a trace."""
 
 from collections.abc import Callable
 from pathlib import Path

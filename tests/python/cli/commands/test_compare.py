@@ -40,7 +40,7 @@ def a_study(directory: Path, engine: str = "sim", slower: float = 1.0) -> str:
 
 @pytest.fixture
 def runs(tmp_path: Path) -> tuple[str, str]:
-    """A study, and the same with everything a tenth slower."""
+    """A study, and the same with all times a tenth longer."""
     return a_study(tmp_path / "before"), a_study(tmp_path / "after", "kernel", slower=1.1)
 
 

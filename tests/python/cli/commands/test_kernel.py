@@ -80,5 +80,5 @@ def test_two_engines_are_compared(kernel: None, thalweg: Thalweg, tmp_path: Path
     assert [run["engine"] for run in document["runs"]] == ["sim", "kernel"]
     bulk, page = document["cells"]
     assert {bulk["state"], page["state"]} <= {"compared", "untrustworthy"}
-    if page["state"] == "compared":  # a busy machine may be late, and says so
+    if page["state"] == "compared":  # a busy machine may be late, and reports that
         assert abs(page["measures"]["completion_time"]["error"]) < 0.5

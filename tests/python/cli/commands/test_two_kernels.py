@@ -35,11 +35,11 @@ LEFT_OUT = "tcp_yeah.ko"
 
 @pytest.fixture
 def kernels(vm: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What names two kernels in a command: the one that guests have here, and the same without one of its modules."""
+    """Names of two kernels in a command: the one that guests have here, and the same without one of its modules."""
     current = guests.current()
     image = Path(os.environ.get(guests.IMAGE_VARIABLE) or (current.image if current else ""))
     modules = Path(os.environ.get(guests.MODULES_VARIABLE) or (current.modules if current else ""))
-    # The command sets both, and they are to be afterwards what they were.
+    # The command sets both, and must restore them afterwards.
     monkeypatch.setenv(guests.IMAGE_VARIABLE, "")
     monkeypatch.setenv(guests.MODULES_VARIABLE, "")
     fewer = tmp_path / "modules"

@@ -1,4 +1,4 @@
-"""What tests of importers share: a sample is imported, and its rows are looked at."""
+"""Shared code of tests of importers: a sample is imported, and its rows are checked."""
 
 from pathlib import Path
 from typing import Any

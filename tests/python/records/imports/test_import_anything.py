@@ -1,4 +1,6 @@
-"""Any input of any importer ends with rows or with our own error: no NaN, no control character, nothing left behind."""
+"""Any input of any importer ends with rows or with an error of thalweg: no NaN, no control character, nothing left
+behind.
+"""
 
 import json
 import math

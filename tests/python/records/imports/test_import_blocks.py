@@ -46,7 +46,7 @@ class OneByOne:
 
 
 def outcome(importer: Importer, file: Path, form: AddressForm, constants: dict[str, str], strict: bool) -> object:
-    """Import a file; returns everything that a user can notice."""
+    """Import a file; return everything that is visible to a user."""
     with tempfile.TemporaryDirectory() as out:
         try:
             done = convert(importer, [file], Path(out), addresses=Addresses(form, b"k" * 32), constants=constants,

@@ -95,7 +95,7 @@ def test_a_truncated_line_never_yields_a_wrong_number(tmp_path: Path) -> None:
     rows, _ = rows_of(tmp_path, AT + "\n".join(sockets) + "\n")
     complete = rows[-1]
     assert complete["remote_port"] == len(fields)
-    # Of `minrtt:5.5` the text `minrtt:5` is the only one that nothing shows to be cut off.
+    # Of `minrtt:5.5`, the prefix `minrtt:5` is the only one that cannot be recognized as truncated.
     undetectable = fields.index("minrtt:5.5") + len("minrtt:5")
     differing = [
         (row["remote_port"], name)
@@ -297,5 +297,5 @@ def test_adversarial_dumps_are_read_in_linear_time(tmp_path: Path, text: str) ->
     began = time.monotonic()
     rows, _ = rows_of(tmp_path, f"{AT}{HEAD}{LINUX_4_9}{HEAD}cubic rto:208 rtt:6/3 {text}\n")
     assert rows
-    # Each takes a tenth of a second; what grows with the square of the length took minutes.
+    # Each takes a tenth of a second; a quadratic algorithm took minutes.
     assert time.monotonic() - began < 30

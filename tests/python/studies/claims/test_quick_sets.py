@@ -1,4 +1,4 @@
-"""What is laid over a scenario with --quick: an engine's quick set is never larger than its full one."""
+"""The overrides of a scenario with --quick: an engine's quick set is never larger than its full one."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a claim over a sample of points can ask, and what is refused."""
+"""Valid and rejected questions of a claim over a sample of points."""
 
 from pathlib import Path
 

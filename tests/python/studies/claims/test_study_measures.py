@@ -1,4 +1,4 @@
-"""Measures of a study's own, made of others and of the best of like points."""
+"""Measures defined by a study, computed from others and from the best of comparable points."""
 
 import math
 

@@ -29,7 +29,7 @@ CC, BUFFER = "flow.large.cc", "path.buffer"
 def synthetic(directory: Path, times_s: Mapping[tuple[str, str], Sequence[float | None]]) -> dict[str, PartData]:
     """A part whose large flow takes these times, a list of repetitions per congestion control and buffer.
 
-    The medium flow takes what the large one leaves of 10 s. None: the transfer did not complete.
+    The medium flow takes the rest of 10 s. None: the transfer did not complete.
     """
     experiments = [
         experiment(number, repetition, sweep={CC: cc, BUFFER: buffer}, flows=[flow("large", cc), flow("medium", cc)])
@@ -97,7 +97,7 @@ def test_an_ambiguous_pairing_is_a_study_error(race: dict[str, PartData]) -> Non
 def test_gain_and_harm_follow_from_the_ratio(race: dict[str, PartData]) -> None:
     where, against = {CC: "cubic", BUFFER: "4bdp"}, {"where": {CC: "bbr"}}
     assert judged(race, {"as": "gain", "at_most": 9}, where, against=against).value == pytest.approx(1.0)
-    # It takes twice as long: half of what it could have is lost.
+    # It takes twice as long: half of the possible throughput is lost.
     harm = judged(race, {"as": "harm", "at_most": 9}, where, against=against)
     assert harm.value == pytest.approx(analysis.harm(4.0, 2.0, more_is_better=False))
     assert harm.value == pytest.approx(0.5)
@@ -137,7 +137,7 @@ def test_a_missing_value_leaves_a_claim_about_every_point_inconclusive(tmp_path:
 
 def test_a_missing_value_is_inconclusive_only_if_it_could_change_the_verdict(tmp_path: Path) -> None:
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): [2.0], ("bbr", "2bdp"): [3.0], ("bbr", "4bdp"): [None]})
-    # There may be a smaller one; that there is one as small is settled.
+    # There may be a smaller one; it is certain that there is one this small.
     assert judged(parts, {"over": "min", "at_most": 1}, {}).verdict == "not settled"
     assert judged(parts, {"over": "min", "at_most": 2}, {}).verdict == "holds"
     assert judged(parts, {"over": "min", "at_least": 2}, {}).verdict == "not settled"
@@ -147,7 +147,7 @@ def test_a_missing_value_is_inconclusive_only_if_it_could_change_the_verdict(tmp
 
 
 def test_two_flows_of_an_experiment_are_not_independent(tmp_path: Path) -> None:
-    # What one flow gets, the other lacks: their difference varies twice as much as one of them, not 1.4 times.
+    # One flow's gain is the other's loss: their difference varies twice as much as one of them, not 1.4 times.
     times = [4.0, 5.0, 6.0, 4.5, 5.5]
     parts = synthetic(tmp_path / "a", {("bbr", "1bdp"): times})
     verdict = judged(parts, {"as": "difference", "at_most": 9}, {}, against={"flow": "medium"})
@@ -190,7 +190,7 @@ def test_a_share_counts_the_points_within_the_bounds(race: dict[str, PartData]) 
 def test_an_untested_claim_says_where_it_is_tested(race: dict[str, PartData]) -> None:
     verdict = judged(race, {"at_most": 1}, {BUFFER: "8bdp"})
     assert verdict.verdict == "cannot run here"
-    # A number is asked of points of which an earlier condition has left none.
+    # A number is requested for points of which an earlier condition has left none.
     assert judged(race, {"at_most": 1}, {BUFFER: "8bdp", "buffer_bdp": 8.0}).verdict == "cannot run here"
     assert verdict.note == "`synthetic` is not run at path.buffer = 8bdp here, only at 1bdp, 2bdp, 4bdp"
 
@@ -219,7 +219,7 @@ SPREAD = 0.1
 """Standard deviation of the synthetic values, around means of 1 and 2."""
 
 OFF = 0.012
-"""By how much the share of covering intervals may differ from 95 %: three and a half standard errors of TRIALS."""
+"""Maximum deviation of the share of covering intervals from 95 %: three and a half standard errors of TRIALS."""
 
 
 def _drawn(mean: float, n: int, seed: int) -> Side:

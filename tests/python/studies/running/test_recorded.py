@@ -1,4 +1,4 @@
-"""What was recorded of the ready-made studies: all of it, and of the simulator as it is now."""
+"""The recordings of the bundled studies: complete, and of the present simulator."""
 
 import pytest
 from thalweg import engine, studies
@@ -8,7 +8,7 @@ STUDIES = studies.ready_made()
 
 
 def engine_of(name: str) -> str:
-    """Return the engine whose recordings are checked: another one where the simulator runs no part of the study."""
+    """Return the engine whose recordings are checked: another one if the simulator runs no part of the study."""
     study = studies.load(STUDIES[name])
     setups = [part.engines.get(engine.DEFAULT) for part in study.claims.parts.values()]
     if any(setup is None or setup.why_not is None for setup in setups):
@@ -17,13 +17,16 @@ def engine_of(name: str) -> str:
 
 
 LIMITS_S = {"quick": 5 * 60, "full": 60 * 60}
-"""How long all studies together may take on the simulator, on two cores: the quick sets run with every change, the full
-ones are to be had in a break."""
+"""Maximum time of all studies together on the simulator, on two cores: the quick sets run with every change, the full
+ones during a break.
+"""
 
 
 LATER = {"full": ("3",)}
-"""Versions whose recordings still stand beside the present one. Each study's page shows the version of each set. The
-full sets of cdn-pop and imc19-when-to-use-bbr are to be recorded with version 5: `thalweg reproduce NAME --record`."""
+"""Versions whose recordings still exist beside those of the present one. Each study's page shows the version of each
+set. The full sets of cdn-pop and imc19-when-to-use-bbr are to be recorded with version 5: `thalweg reproduce NAME
+--record`.
+"""
 
 
 @pytest.mark.parametrize("size", LIMITS_S)
@@ -40,7 +43,7 @@ def test_recorded_claims_match_the_current_simulator(name: str, size: str) -> No
 def test_all_studies_stay_within_the_time_budget(size: str) -> None:
     recorded = {name: recorded_results.read(studies.load(STUDIES[name])) for name in STUDIES}
     took = {name: found[engine.DEFAULT][size]["seconds"] for name, found in recorded.items() if engine.DEFAULT in found}
-    # Of a set that went on where it had been interrupted no time is known.
+    # The time of a set that was interrupted and resumed is unknown.
     assert sum(seconds for seconds in took.values() if seconds is not None) <= LIMITS_S[size], took
 
 

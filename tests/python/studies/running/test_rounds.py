@@ -140,7 +140,7 @@ def test_a_study_repeats_only_noisy_points(tmp_path: Path) -> None:
 
 
 def test_existing_repetitions_count_beyond_the_current_number(tmp_path: Path) -> None:
-    # Eight repetitions are enough for this tolerance, and five are not: judged at once, the eight ask for no more.
+    # Eight repetitions are enough for this tolerance, and five are not: evaluated at once, the eight require no more.
     claims = CLAIMS.replace("tolerance = 0.01", "tolerance = 0.2")
     runner = Runner()
     assert reproduced(tmp_path, runner, claims).experiments == 11
