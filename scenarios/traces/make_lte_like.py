@@ -1,4 +1,4 @@
-"""Writes lte-like.up: a synthetic capacity trace in mahimahi's format, from a formula and nothing else.
+"""Writes lte-like.up: a synthetic capacity trace in mahimahi's format, computed from a formula.
 
 The capacity at second t, in packets of 1500 bytes per second, is
 
@@ -6,7 +6,7 @@ The capacity at second t, in packets of 1500 bytes per second, is
 
 but at least 20, and zero in the last 0.4 seconds of every 10: cells are handed over. The periods share no multiple
 within the 20 seconds, after which the trace repeats. The mean is about 6 Mbit/s. It resembles LTE in that the capacity
-changes by a factor of ten within seconds; it models no scheduler, and nothing was measured.
+changes by a factor of ten within seconds; it models no scheduler, and is not based on measurements.
 
     python make_lte_like.py > lte-like.up
 """
