@@ -473,8 +473,8 @@ pub struct Flow {
     pub direction: Direction,
     /// Many consecutive transfers over one connection. Replaces `size`.
     pub requests: Option<Requests>,
-    /// An application that decides on the data and its times, on its own connections: a name, or a table with `name` and
-    /// its parameters. Replaces `size`, `requests` and `repeat`.
+    /// An application that decides on the data and its times, on its own connections: a name, or a table with `name`
+    /// and its parameters. Replaces `size`, `requests` and `repeat`.
     pub app: Option<App>,
     /// Two programs that generate the flow instead of the engine's TCP traffic, over any protocol.
     pub program: Option<Program>,
