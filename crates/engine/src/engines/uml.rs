@@ -12,7 +12,7 @@ pub struct UmlEngine;
 
 /// Version of this engine's processing of kernel data: it changes whenever the same events would produce different
 /// rows.
-const RESULT_VERSION: u32 = 4;
+const RESULT_VERSION: u32 = 5;
 
 /// Keys that the simulator honours and this engine does not: the kernel's algorithms have no parameters that a flow
 /// could set, queue disciplines play the path and have rates, no single opportunities to send, and programs take no

@@ -135,7 +135,7 @@ fn with_exact_timers_each_packet_is_delayed_by_its_transmission_time() {
     let shaping_plan =
         Shaping::new(&experiment, &traces(), &senders, &everything(), Span::ZERO).expect("netem can do it");
     let script = shaping_plan.lines.iter().map(|line| format!("{line:?}")).collect::<Vec<_>>().join("\n");
-    assert!(script.contains("dev f-queue parent 1: classid 1:1 htb rate 20000000bit burst 1 cburst 1 "), "{script}");
+    assert!(script.contains("dev f-queue parent 1: classid 1:1 htb rate 20000000bit burst 5 cburst 5 "), "{script}");
     assert!(script.contains("dev r0 root handle 1: netem limit 100000 rate 20000000bit -14"), "{script}");
     assert!(script.contains("dev s1 root handle 1: netem limit 100000 delay 40010us\""), "{script}");
     let later: Vec<String> = shaping_plan.watch.at.iter().map(|(_, words)| words.join(" ")).collect();
