@@ -18,7 +18,7 @@
 //! Linux sends ECT(0); with `ect1`, which Linux does not have, segments are ECT(1), and an L4S queue serves them.
 //!
 //! Deviation from Linux: a loss that a loss probe has repaired halves the window; Linux reduces it by alpha / 2. An ACK
-//! that ends a window counts for it; Linux counts what it delivers in order for the next one.
+//! that ends a window counts for it; Linux before 6.15 counts what it delivers in order for the next one.
 //!
 //! Reported: `alpha`, from 0 to 1.
 

@@ -53,6 +53,20 @@ fn pie(ecn: bool) -> Queue {
     Queue::Pie { target_ns: Span(ms(15)), tupdate_ns: Span(ms(15)), alpha: 2, beta: 20, ecn }
 }
 
+fn fq_pie() -> Queue {
+    Queue::FqPie {
+        flows: 1024,
+        quantum_bytes: Bytes(1514),
+        memory_limit_bytes: Bytes(32 << 20),
+        target_ns: Span(ms(15)),
+        tupdate_ns: Span(ms(15)),
+        alpha: 2,
+        beta: 20,
+        ecn: false,
+        ecn_prob: 10,
+    }
+}
+
 fn red(probability: f64, ecn: bool) -> Queue {
     Queue::Red {
         min_bytes: Bytes(15_000),
@@ -188,29 +202,42 @@ fn pie_marks_up_to_a_drop_probability_of_a_tenth_and_drops_above_it() {
     assert!(heavy.stats.dropped > Packets(1000), "a mark does not reduce open-loop traffic");
 }
 
+/// Ratio of packets that a queue marks while it keeps a number of packets: it is filled once, and then offered exactly
+/// the link's rate.
+fn mark_ratio(queue: Queue, packets: u32) -> f64 {
+    let mut link: Link<Segment> =
+        Link::new(&bottleneck(queue, 1000), &plan::Traces::default(), 3).expect("a link that can be");
+    let mut rng = rng(1);
+    let packet = |now| Segment { flow: 1, ecn: Ecn::Ect0, sent_at: now };
+    for _ in 0..packets {
+        link.send(Time::ZERO, packet(Time::ZERO), Bytes(1500), Span::ZERO, &mut rng);
+    }
+    for number in 1..=20_000 {
+        let now = Time(ms(number));
+        link.send(now, packet(now), Bytes(1500), Span::ZERO, &mut rng);
+    }
+    link.stats(Time(ms(20_000))).marked.0 as f64 / 20_000.0
+}
+
 #[test]
 fn red_follows_its_curve() {
-    // At exactly the link's rate, a queue that was filled once keeps its length: the average is known.
-    for packets in [6, 21, 41] {
-        let mut link: Link<Segment> =
-            Link::new(&bottleneck(red(0.2, true), 1000), &plan::Traces::default(), 3).expect("a link that can be");
-        let mut rng = rng(1);
-        let packet = |now| Segment { flow: 1, ecn: Ecn::Ect0, sent_at: now };
-        for _ in 0..packets {
-            link.send(Time::ZERO, packet(Time::ZERO), Bytes(1500), Span::ZERO, &mut rng);
-        }
-        for number in 1..=20_000 {
-            let now = Time(ms(number));
-            link.send(now, packet(now), Bytes(1500), Span::ZERO, &mut rng);
-        }
-        let ratio = link.stats(Time(ms(20_000))).marked.0 as f64 / 20_000.0;
-        // Floyd and Jacobson, section 7: gaps between marks are uniform from 1 to 1/p, so that one packet in (1/p + 1)
-        // / 2 is marked. A packet that arrives finds all but the one being sent and itself.
+    // Floyd and Jacobson, section 7: gaps between marks are uniform from 1 to 1/p, so that one packet in (1/p + 1) / 2
+    // is marked. A packet that arrives finds all but the one being sent and itself.
+    let expected = |packets: u32| {
         let position = (f64::from(packets - 1) * 1500.0 - 15_000.0) / 30_000.0;
         let probability = 0.2 * position.max(0.0);
-        let expected = if position >= 1.0 { 1.0 } else { 2.0 * probability / (1.0 + probability) };
-        assert!((ratio - expected).abs() < 0.02, "{packets} packets in the queue: {ratio}, not {expected}");
+        if position >= 1.0 { 1.0 } else { 2.0 * probability / (1.0 + probability) }
+    };
+    let follows = |probability: f64, packets: u32| {
+        let ratio = mark_ratio(red(probability, true), packets);
+        ((ratio - expected(packets)).abs() < 0.02, ratio)
+    };
+    for packets in [6, 21, 41] {
+        let (follows, ratio) = follows(0.2, packets);
+        assert!(follows, "{packets} packets in the queue: {ratio}, not {}", expected(packets));
     }
+    let (control, ratio) = follows(0.1, 21);
+    assert!(!control, "half of the probability has another curve: {ratio}");
 }
 
 #[test]
@@ -224,7 +251,7 @@ fn fair_queues_isolate_a_slow_flow_from_twenty_fast_ones() {
         initial_quantum_bytes: Bytes(15140),
         ce_threshold_ns: None,
     };
-    for queue in [fq_codel(), fq] {
+    for queue in [fq_codel(), fq_pie(), fq] {
         let result = offer(&bottleneck(queue.clone(), 10_000), &sources, 20);
         let delay = result.mean_delay_ms(0);
         // Its packet waits for the one being sent, and for those of other new flows.
