@@ -29,8 +29,7 @@ struct flow {
 	struct bbr3 bbr;
 	struct bbr3_ring ring;
 	struct rule_state rule;
-	/* Input of the algorithm and of the rule at an ACK, and the rule's output. Together they exceed the stack. */
-	struct bbr3_ack ack;
+	/* Input of the rule at an ACK, and its output. They do not fit on the stack. */
 	struct rule_input in;
 	struct rule_output out;
 	/* The pacing rate as set by BBR. BBR uses its own rate, so it never sees the one that a rule has set. */
@@ -76,10 +75,19 @@ static __always_inline u32 inflight_of(const struct tcp_sock *tp)
 	return tp->packets_out - tp->sacked_out - tp->lost_out + tp->retrans_out;
 }
 
-/* Whether packets sent now do not measure the bandwidth. */
-static __always_inline u32 is_limited(const struct tcp_sock *tp, const struct flow *flow)
+/* The latest call before packets are sent, in the memory that a socket has for its algorithm. */
+static __always_inline struct bbr3_call *call_of(struct sock *sk)
 {
-	return tp->app_limited || bbr3_is_marked(&flow->bbr, tp->delivered);
+	return (struct bbr3_call *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+/* Packets were sent after the latest call. */
+static __always_inline void settle_call(struct flow *flow, struct bbr3_call *call, u32 sent, u32 srtt_us)
+{
+	/* No ACK has come since, so the marks are those of the call. */
+	u32 is_app_limited = call->is_app_limited || bbr3_is_marked(&flow->bbr, call->delivered);
+
+	bbr3_ring_settle(&flow->ring, call, sent, srtt_us, is_app_limited);
 }
 
 /* The part of the input that every call needs. */
@@ -126,15 +134,20 @@ static __always_inline void read_sample(struct sock *sk, const struct rate_sampl
 	ack->rtt_us = rtt_us >= 0 ? rtt_us : BBR3_INFINITE;
 	ack->is_app_limited = rs->is_app_limited;
 	ack->is_ack_delayed = rs->is_ack_delayed;
+	ack->bw = 0;
+	ack->unbounded_cwnd = 0;
 }
 
 /* Packets in flight at the transmission of the last acknowledged packet. */
 static __always_inline void read_ring(struct sock *sk, struct flow *flow, struct bbr3_ack *ack)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	struct bbr3_call *call = call_of(sk);
+	u32 sent = tp->data_segs_out;
 	struct bbr3_moment *moment;
 
-	bbr3_ring_settle(&flow->ring, tp->data_segs_out, ack->srtt_us);
+	if (bbr3_ring_is_due(call, sent))
+		settle_call(flow, call, sent, ack->srtt_us);
 	moment = bbr3_ring_find(&flow->ring, bbr3_ring_time(tp->first_tx_mstamp));
 	ack->tx_in_flight = moment ? moment->inflight : 0;
 	ack->tx_lost = moment ? moment->lost : 0;
@@ -153,19 +166,23 @@ static __always_inline void write_socket(struct sock *sk, const struct bbr3_ack 
 		tp->snd_ssthresh = ack->ssthresh;
 }
 
-/* Called when a connection starts, or returns to this algorithm. */
-static __always_inline void begin(struct sock *sk)
+/*
+ * Called when a connection starts, or returns to this algorithm. Not inlined: the code of an ACK stays dense, and the
+ * stack for `ack` is the caller's.
+ */
+static __noinline void begin(struct sock *sk, struct bbr3_ack *ack)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct flow *flow = bpf_sk_storage_get(&flows, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
-	struct bbr3_ack ack = {};
+	struct bbr3_call *call = call_of(sk);
 
 	if (!flow)
 		return;
-	read_socket(sk, &ack);
-	bbr3_on_init(&flow->bbr, &ack, tp->rtt_min.s[0].v, tp->prior_cwnd, bpf_get_prandom_u32());
-	flow->ring.sent = tp->data_segs_out;
-	write_socket(sk, &ack);
+	read_socket(sk, ack);
+	bbr3_on_init(&flow->bbr, ack, tp->rtt_min.s[0].v, tp->prior_cwnd, bpf_get_prandom_u32());
+	call->last = 0;
+	call->is_pending = 0;
+	write_socket(sk, ack);
 	if (sk->sk_pacing_status == SK_PACING_NONE)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 }
@@ -239,9 +256,8 @@ __noinline int bbr3_step_rule(struct rule_state *state, struct rule_input *in, s
 /*
  * After an ACK that BBR has handled. The gain that the rule `paper` sets is not kept: BBR's own follows from its state.
  */
-static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, u32 prior_cwnd)
+static __always_inline u32 after_ack(struct sock *sk, struct flow *flow, struct bbr3_ack *ack, u32 prior_cwnd)
 {
-	struct bbr3_ack *ack = &flow->ack;
 	struct rule_output *out = &flow->out;
 	struct bbr3 *it = &flow->bbr;
 
@@ -289,24 +305,23 @@ static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs
 	struct flow *flow = flow_of(sk);
 	u8 state = sk->__sk_common.skc_state;
 	u32 prior_cwnd, boosted = 0;
-	struct bbr3_ack *ack;
+	struct bbr3_ack ack;
 
 	if (!flow) {
 		if (state != TCP_SYN_SENT && state != TCP_SYN_RECV)
-			begin(sk);
+			begin(sk, &ack);
 		return;
 	}
-	ack = &flow->ack;
-	read_socket(sk, ack);
-	read_sample(sk, rs, ack);
-	read_ring(sk, flow, ack);
-	prior_cwnd = ack->cwnd;
+	read_socket(sk, &ack);
+	read_sample(sk, rs, &ack);
+	read_ring(sk, flow, &ack);
+	prior_cwnd = ack.cwnd;
 	if (rule)
-		before_ack(flow, ack);
-	bbr3_handle_ack(&flow->bbr, ack);
+		before_ack(flow, &ack);
+	bbr3_handle_ack(&flow->bbr, &ack);
 	if (rule)
-		boosted = after_ack(sk, flow, prior_cwnd);
-	write_socket(sk, ack);
+		boosted = after_ack(sk, flow, &ack, prior_cwnd);
+	write_socket(sk, &ack);
 	if (!counters)
 		return;
 	counters->acks++;
@@ -330,11 +345,12 @@ void BPF_PROG(bbr3_init, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
 	struct counters *counters = counters_here();
+	struct bbr3_ack ack = {};
 
 	/* It may have used this algorithm before, with another one in between. */
 	bpf_sk_storage_delete(&flows, sk);
 	tp->snd_ssthresh = TCP_INFINITE_SSTHRESH;
-	begin(sk);
+	begin(sk, &ack);
 	if (counters)
 		counters->flows_begun++;
 }
@@ -387,13 +403,18 @@ void BPF_PROG(bbr3_cwnd_event, struct sock *sk, enum tcp_ca_event ca_event)
 	if (ca_event != CA_EVENT_TX_START)
 		return;
 	flow = flow_of(sk);
-	if (!flow || !is_limited(tp, flow))
+	if (!flow || !(tp->app_limited || bbr3_is_marked(&flow->bbr, tp->delivered)))
 		return;
-	read_socket(sk, &ack);
-	if (rule && flow->bbr_pacing_rate)
-		ack.pacing_rate = flow->bbr_pacing_rate;
+	ack.now_us = tp->tcp_mstamp;
+	ack.max_pacing_rate = sk->sk_max_pacing_rate;
+	ack.mss = tp->mss_cache;
+	ack.srtt_us = tp->srtt_us >> 3;
+	ack.delivered = tp->delivered;
+	ack.cwnd = tp->snd_cwnd;
+	ack.pacing_rate = rule && flow->bbr_pacing_rate ? flow->bbr_pacing_rate : sk->sk_pacing_rate;
 	bbr3_on_restart(&flow->bbr, &ack);
-	flow->bbr_pacing_rate = ack.pacing_rate;
+	if (rule)
+		flow->bbr_pacing_rate = ack.pacing_rate;
 	write_socket(sk, &ack);
 }
 
@@ -412,20 +433,27 @@ SEC("struct_ops")
 u32 BPF_PROG(bbr3_min_tso_segs, struct sock *sk)
 {
 	struct tcp_sock *tp = (struct tcp_sock *)sk;
-	struct flow *flow = flow_of(sk);
+	u64 clock_ns = tp->tcp_clock_cache, departure_ns = tp->tcp_wstamp_ns;
+	u32 at = (departure_ns > clock_ns ? departure_ns : clock_ns) >> BBR3_RING_TIME_SHIFT;
+	u32 min_segments = sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+	u32 sent = tp->data_segs_out, srtt_us = tp->srtt_us >> 3;
+	struct bbr3_call *call = call_of(sk);
+	struct bbr3_moment now = { .at = at };
 
-	if (flow) {
-		u64 clock_ns = tp->tcp_clock_cache, departure_ns = tp->tcp_wstamp_ns;
-		struct bbr3_moment now = {
-			.at = (departure_ns > clock_ns ? departure_ns : clock_ns) >> BBR3_RING_TIME_SHIFT,
-			.inflight = inflight_of(tp),
-			.lost = tp->lost,
-			.is_app_limited = is_limited(tp, flow),
-		};
+	if (bbr3_ring_is_due(call, sent)) {
+		struct flow *flow = flow_of(sk);
 
-		bbr3_ring_on_send(&flow->ring, &now, tp->data_segs_out, tp->srtt_us >> 3);
+		if (!flow)
+			return min_segments;
+		settle_call(flow, call, sent, srtt_us);
 	}
-	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+	if (bbr3_ring_is_early(call, at, srtt_us))
+		return min_segments;
+	now.inflight = inflight_of(tp);
+	now.lost = tp->lost;
+	now.is_app_limited = tp->app_limited != 0;
+	bbr3_ring_on_send(call, &now, sent, tp->delivered);
+	return min_segments;
 }
 
 /* Buffer for three windows: BBR may grow the window during loss recovery, too. */

@@ -39,7 +39,7 @@ BBR3_RARE uint32_t bbr3_update_ecn_alpha(struct bbr3 *it, const struct bbr3_ack 
 /* Near the start of an ACK, after the round. */
 BBR3_INLINE void bbr3_update_ecn(struct bbr3 *it, const struct bbr3_ack *ack)
 {
-	if (it->is_round_start) {
+	if (it->is_round_start && (ack->has_ecn || it->is_ecn_eligible)) {
 		uint32_t ratio = bbr3_update_ecn_alpha(it, ack);
 		uint32_t is_high = ratio != BBR3_INFINITE && ratio >= BBR3_ECN_THRESHOLD;
 

@@ -7,6 +7,8 @@
  * those sent until the next query, make an entry. When a packet is acknowledged, the kernel knows its time of
  * transmission; the last entry before that is used. Entries are at least 1/32 of a round trip apart, so that the ring
  * covers two. Included by bbr3.bpf.c and its test.
+ *
+ * The latest call is stored in the socket, apart from the ring: most calls access neither the ring nor its map.
  */
 #ifndef THALWEG_BBR3_INFLIGHT_RING_H
 #define THALWEG_BBR3_INFLIGHT_RING_H
@@ -25,12 +27,21 @@ struct bbr3_moment {
 };
 
 struct bbr3_ring {
-	uint32_t next;     /* count of entries that have been written */
-	uint32_t latest;   /* number of the entry of the last acknowledged packet */
-	uint32_t sent;     /* packets sent since the start, before `pending` */
-	uint32_t has_pending;
-	struct bbr3_moment pending; /* of the last call; `inflight` without packets sent since */
+	uint32_t next;   /* count of entries that have been written */
+	uint32_t latest; /* number of the entry of the last acknowledged packet */
 	struct bbr3_moment entries[BBR3_RING_ENTRIES];
+};
+
+/* The latest call; all zero at the start. */
+struct bbr3_call {
+	uint64_t last; /* time of the last entry, with bit 32 set; 0 before the first one */
+	uint32_t is_pending;
+	uint32_t sent; /* packets sent since the start, before the call */
+	uint32_t at;
+	uint32_t inflight; /* without what was sent since */
+	uint32_t lost;
+	uint32_t delivered; /* packets since the start */
+	uint32_t is_app_limited;
 };
 
 /*
@@ -47,36 +58,49 @@ BBR3_INLINE struct bbr3_moment *bbr3_ring_at(struct bbr3_ring *ring, uint32_t nu
 	return &ring->entries[number % BBR3_RING_ENTRIES];
 }
 
-/* `sent` packets were sent since the start: if some of them after the last call, that becomes an entry. */
-BBR3_INLINE void bbr3_ring_settle(struct bbr3_ring *ring, uint32_t sent, uint32_t srtt_us)
+/* Is the last entry too recent for one at `at`? */
+BBR3_INLINE uint32_t bbr3_ring_is_early(const struct bbr3_call *call, uint32_t at, uint32_t srtt_us)
 {
-	uint32_t count = sent - ring->sent;
+	return call->last && at - (uint32_t)call->last < srtt_us >> BBR3_RING_SPACING_SHIFT;
+}
+
+/* `sent` packets were sent since the start: were some of them sent after the pending call? */
+BBR3_INLINE uint32_t bbr3_ring_is_due(const struct bbr3_call *call, uint32_t sent)
+{
+	return call->is_pending && call->sent != sent;
+}
+
+/* The call that is due becomes an entry, unless the last one is too recent. */
+BBR3_INLINE void bbr3_ring_settle(struct bbr3_ring *ring, struct bbr3_call *call, uint32_t sent, uint32_t srtt_us,
+				  uint32_t is_app_limited)
+{
 	struct bbr3_moment *entry;
 
-	if (!ring->has_pending || !count)
+	call->is_pending = 0;
+	if (bbr3_ring_is_early(call, call->at, srtt_us))
 		return;
-	ring->has_pending = 0;
-	if (ring->next) {
-		entry = bbr3_ring_at(ring, ring->next - 1);
-		if (ring->pending.at - entry->at < srtt_us >> BBR3_RING_SPACING_SHIFT)
-			return;
-	}
 	entry = bbr3_ring_at(ring, ring->next);
-	*entry = ring->pending;
-	entry->inflight += count;
+	entry->at = call->at;
+	entry->inflight = call->inflight + sent - call->sent;
+	entry->lost = call->lost;
+	entry->is_app_limited = is_app_limited;
+	call->last = 1ULL << 32 | call->at;
 	ring->next++;
 	if (ring->next - ring->latest > BBR3_RING_ENTRIES)
 		ring->latest = ring->next - BBR3_RING_ENTRIES;
 }
 
-/* Packets are about to be sent. */
-BBR3_INLINE void bbr3_ring_on_send(struct bbr3_ring *ring, const struct bbr3_moment *now, uint32_t sent,
-				   uint32_t srtt_us)
+/* Packets are about to be sent, long enough after the last entry. `sent` were sent since the start. */
+BBR3_INLINE void bbr3_ring_on_send(struct bbr3_call *call, const struct bbr3_moment *now, uint32_t sent,
+				   uint32_t delivered)
 {
-	bbr3_ring_settle(ring, sent, srtt_us);
-	ring->pending = *now;
-	ring->sent = sent;
-	ring->has_pending = 1;
+	call->is_pending = 1;
+	call->sent = sent;
+	call->at = now->at;
+	call->inflight = now->inflight;
+	call->lost = now->lost;
+	call->is_app_limited = now->is_app_limited;
+	call->delivered = delivered;
 }
 
 /* The entry of a packet sent at `sent_at`, which must not decrease between calls. 0 if there is no entry yet. */

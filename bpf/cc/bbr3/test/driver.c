@@ -28,6 +28,7 @@
 static struct bbr3 flow;
 static struct bbr3_ack input;
 static struct bbr3_ring ring;
+static struct bbr3_call call;
 static unsigned long long arguments[MAX_ARGUMENTS];
 
 static const char *const states[] = {"STARTUP", "DRAIN", "DOWN", "CRUISE", "REFILL", "UP", "PROBE_RTT"};
@@ -79,18 +80,27 @@ static int filter(const char *name)
 	return 1;
 }
 
+static void settle(unsigned sent, unsigned srtt_us)
+{
+	if (bbr3_ring_is_due(&call, sent))
+		bbr3_ring_settle(&ring, &call, sent, srtt_us, call.is_app_limited);
+}
+
 static int in_flight(const char *name)
 {
 	unsigned long long *a = arguments;
 
 	if (!strcmp(name, "ring")) {
 		memset(&ring, 0, sizeof(ring));
+		memset(&call, 0, sizeof(call));
 	} else if (!strcmp(name, "send")) {
 		struct bbr3_moment now = {a[0], a[1], a[2], a[3]};
 
-		bbr3_ring_on_send(&ring, &now, a[4], a[5]);
+		settle(a[4], a[5]);
+		if (!bbr3_ring_is_early(&call, a[0], a[5]))
+			bbr3_ring_on_send(&call, &now, a[4], 0);
 	} else if (!strcmp(name, "settle")) {
-		bbr3_ring_settle(&ring, a[0], a[1]);
+		settle(a[0], a[1]);
 	} else if (!strcmp(name, "find")) {
 		const struct bbr3_moment *found = bbr3_ring_find(&ring, a[0]);
 
