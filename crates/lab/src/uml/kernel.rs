@@ -63,7 +63,7 @@ impl UmlKernel {
     /// # Errors
     /// `no-kernel`: none is built. `bad-kernel`: the files differ from those that were built.
     pub fn find() -> Result<UmlKernel, Error> {
-        if let Some(folder) = std::env::var_os(FOLDER) {
+        if let Some(folder) = std::env::var_os(FOLDER).filter(|folder| !folder.is_empty()) {
             return UmlKernel::open(Path::new(&folder));
         }
         let folder = cache::folder().map(|cache| cache.join("uml/current"));

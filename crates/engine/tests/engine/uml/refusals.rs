@@ -22,7 +22,7 @@ fn without_a_kernel_the_error_names_the_build_command() {
     let empty = tempfile::tempdir().unwrap();
     let bench = bench([experiment()]);
     let mut command = bench.run("run", &[]);
-    command.env_remove("THALWEG_UML_KERNEL").env("XDG_CACHE_HOME", empty.path());
+    command.env("THALWEG_UML_KERNEL", "").env("XDG_CACHE_HOME", empty.path());
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     let error = &events(&output)[0];
