@@ -38,6 +38,7 @@ struct rule_version {
 	uint32_t startup_gain;     /* pacing gain of STARTUP */
 	uint32_t expected_percent; /* of a BDP; below it, too little is in flight: under the lowest gain */
 	uint32_t missed_ratio;     /* stalls that cost at most 1 part in this many of the time are left to BBR's probing */
+	uint32_t missed_us;        /* a silence counts as a stall if it missed more than this of the schedule */
 };
 
 /*
@@ -48,6 +49,8 @@ static const struct rule_version rule_version_1 = {
 	.startup_gain = RULE_GAIN_UNIT * 2885 / 1000 + 1,
 	.expected_percent = 100,
 	.missed_ratio = 5,
+	/* A late burst compensates for half of itself, and probing for the rest. */
+	.missed_us = 500,
 };
 
 /* Version 3 probes only every 2 to 3 s, and the loss from a stall in between is not recovered. */
@@ -55,6 +58,8 @@ static const struct rule_version rule_version_3 __attribute__((unused)) = {
 	.startup_gain = RULE_GAIN_UNIT * 277 / 100 + 1,
 	.expected_percent = 84,
 	.missed_ratio = 20,
+	/* Timers alone are late by tens of microseconds. */
+	.missed_us = 100,
 };
 
 /* State after an ACK. */

@@ -19,9 +19,6 @@
  */
 #define RULE_STALL_US 1000
 
-/* It was off CPU if it missed more than this of the schedule: a late burst compensates half of itself. */
-#define RULE_MISSED_US 500
-
 /*
  * The comparison of stalls with the loss that BBR's probing compensates (rule_version.missed_ratio) covers at least a
  * second: a virtual machine with a dedicated CPU also has stalls, which come in bunches.
@@ -192,7 +189,7 @@ RULE_FUNCTION uint32_t rule_schedule_account(struct rule_schedule *it, const str
 		if (it->set_rate > it->rate)
 			paced = sent * it->rate / it->set_rate;
 		missed = scheduled - rule_min(paced * RULE_US_PER_S, scheduled);
-		if (missed > it->rate * RULE_MISSED_US) {
+		if (missed > it->rate * version->missed_us) {
 			int64_t most = RULE_OWED_STALLS * it->rate * rule_max(it->stall_us, away_us);
 
 			it->missed_us += missed / it->rate;

@@ -34,6 +34,9 @@ pub(crate) trait Wrapped: Controller {
     /// Stalls that cost at most 1/N of the time are left to BBR, whose probing compensates for them.
     const MISSED_RATIO: u64;
 
+    /// A silence counts as a stall if it missed more than this of the schedule, in microseconds: bursts may leave late.
+    const MISSED_US: u64;
+
     /// Returns BBR's model of the path.
     fn model(&self) -> Model;
 

@@ -12,6 +12,8 @@ impl Wrapped for Bbr {
     const EXPECTED_PERCENT: u64 = 100;
     // It probes at 1.25 times the bandwidth every eight rounds: 1 - 1/1.25.
     const MISSED_RATIO: u64 = 5;
+    // A late burst compensates for half of itself, and probing for the rest.
+    const MISSED_US: u64 = 500;
 
     fn model(&self) -> Model {
         Model {

@@ -12,6 +12,8 @@ impl Wrapped for Bbr3 {
     const EXPECTED_PERCENT: u64 = 84;
     // It probes only every 2 to 3 s, and the loss from a stall in between is not recovered.
     const MISSED_RATIO: u64 = 20;
+    // For the same reason what late bursts miss stays lost. Timers alone are late by tens of microseconds.
+    const MISSED_US: u64 = 100;
 
     fn model(&self) -> Model {
         Model {

@@ -70,7 +70,7 @@ impl<B: Wrapped> BbrCpu<B> {
         let paper = || Rule::Paper(Paper::new(B::STARTUP_GAIN, B::EXPECTED_PERCENT));
         BbrCpu {
             bbr,
-            rule: if is_paper { paper() } else { Rule::Schedule(Schedule::new(B::MISSED_RATIO)) },
+            rule: if is_paper { paper() } else { Rule::Schedule(Schedule::new(B::MISSED_RATIO, B::MISSED_US)) },
             bbr_pacing_rate: Rate::ZERO,
             boosted_acks: 0,
         }

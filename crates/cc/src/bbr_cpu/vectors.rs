@@ -52,9 +52,8 @@ fn the_rules_match_the_vectors() {
         let mut rule = match case["rule"].as_str() {
             Some("paper") if is_3 => Rule::Paper(Paper::new(Bbr3::STARTUP_GAIN, Bbr3::EXPECTED_PERCENT)),
             Some("paper") => Rule::Paper(Paper::new(Bbr::STARTUP_GAIN, Bbr::EXPECTED_PERCENT)),
-            Some("schedule") => {
-                Rule::Schedule(Schedule::new(if is_3 { Bbr3::MISSED_RATIO } else { Bbr::MISSED_RATIO }))
-            }
+            Some("schedule") if is_3 => Rule::Schedule(Schedule::new(Bbr3::MISSED_RATIO, Bbr3::MISSED_US)),
+            Some("schedule") => Rule::Schedule(Schedule::new(Bbr::MISSED_RATIO, Bbr::MISSED_US)),
             other => panic!("no rule {other:?}"),
         };
         let mut input = Input::default();
