@@ -82,7 +82,7 @@ pub fn check(json: bool, print: &mut dyn FnMut(&str) -> Result<(), Problem>) -> 
         "this machine",
         found,
         expected,
-        "do what stands below each line that says missing",
+        "run the command below each line with `missing`",
     ))
 }
 

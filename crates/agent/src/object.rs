@@ -43,14 +43,14 @@ pub fn broken(place: &str, found: String) -> Problem {
 pub fn load(open: OpenObject, place: &str) -> Result<Object, Problem> {
     open.load().map_err(|error| {
         let tail = libbpf_log::last(SHOWN_LINES)
-            .map(|message| format!("; the last that was said:\n    {message}\n "))
+            .map(|message| format!("; the last message:\n    {message}\n "))
             .unwrap_or_default();
         Problem::failed(
             "kernel-refuses",
             place,
             format!("the kernel does not take it: {error:#}{tail}"),
             "a program that passes the kernel's verifier",
-            "what the program needs may not be in this kernel: compare `uname -r` with its documentation",
+            "this kernel may lack a feature that the program needs: compare `uname -r` with its documentation",
         )
     })
 }

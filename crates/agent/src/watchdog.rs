@@ -45,7 +45,7 @@ impl Watchdog {
     /// If no process can be started.
     pub fn start(link: &impl AsFd, grace: Duration, socket: &Path) -> Result<Watchdog, Problem> {
         let failed = |error: std::io::Error| {
-            let hint = "look at ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once \
+            let hint = "check ulimit -u and ulimit -n; without it (--grace 0s) the system's default is back at once \
                         when the agent dies";
             Problem::failed("no-watchdog", "this process", error, "to be allowed another process", hint)
         };

@@ -53,7 +53,7 @@ const MAX_FIRST_STEP: u64 = 20;
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "fast_convergence",
-        about: "whether a window that did not come back to W_max makes room for others (1 or 0)",
+        about: "whether a window that did not return to W_max leaves capacity to others (1 or 0)",
         default: 1.0,
         min: 0.0,
         max: 1.0,

@@ -79,7 +79,7 @@ pub const CATALOG: &[Entry] = &[
     },
     Entry {
         name: "bbr_cpu",
-        about: "BBRv1 for senders that share a CPU: it sends afterwards what it could not send while off CPU",
+        about: "BBRv1 for senders that share a CPU: it sends afterwards the data that it could not send while off CPU",
         params: bbr_cpu::PARAMS,
         make: |value| Box::new(BbrCpu::new(Bbr::new(bbr::Settings::of(value)), value("rule") < 0.5)),
     },

@@ -275,7 +275,7 @@ pub struct Connection {
 /// The path during the second before.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusReport {
-    /// When.
+    /// Time of the report.
     pub t_us: u64,
     /// Rate of IP packets that left the path: towards the receiver, and towards the sender.
     pub rate_bps: [u64; 2],

@@ -68,7 +68,7 @@ pub enum ArmsError {
     #[error("the arm `{0}` is named twice; name it once")]
     Twice(String),
     /// There are too many.
-    #[error("{0} arms, and at most {MAX_ARMS} can be told apart; leave some out")]
+    #[error("{0} arms, and at most {MAX_ARMS} are supported; remove some")]
     TooMany(usize),
 }
 

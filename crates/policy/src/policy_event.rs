@@ -8,11 +8,11 @@ use thalweg_units::Time;
 /// A change, with its reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PolicyEvent {
-    /// When, since the UNIX epoch.
+    /// Time since the UNIX epoch.
     pub at: Time,
-    /// Where; none: on the whole host.
+    /// The prefix; none: the whole host.
     pub prefix: Option<Prefix>,
-    /// What.
+    /// The change.
     pub change: Change,
     /// The reason, in a sentence without a full stop.
     pub reason: String,
@@ -67,11 +67,11 @@ impl fmt::Display for Change {
         match self {
             Change::Preferred { from: Some(from), to } => write!(out, "prefers {to} to {from}"),
             Change::Preferred { from: None, to } => write!(out, "prefers {to}"),
-            Change::PathChanged => out.write_str("starts afresh"),
+            Change::PathChanged => out.write_str("starts over"),
             Change::Withdrawn { .. } => out.write_str("puts the default back"),
             Change::Resumed => out.write_str("chooses again"),
             Change::HoldoutShrunk => out.write_str("holds out fewer connections"),
-            Change::HoldoutRestored => out.write_str("holds out as many connections as at first"),
+            Change::HoldoutRestored => out.write_str("holds out the initial share of connections again"),
             Change::LeftOut { arm } => write!(out, "leaves out {arm}"),
             Change::CpuLimited => out.write_str("leaves out algorithms that need a whole CPU"),
             Change::CpuFree => out.write_str("takes all algorithms into account again"),

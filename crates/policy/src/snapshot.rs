@@ -18,10 +18,10 @@ pub struct Snapshot {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RestoreError {
     /// It is damaged, or not a snapshot.
-    #[error("the learned state cannot be read: {0}; move the file away to begin afresh")]
+    #[error("the learned state cannot be read: {0}; move the file away to start over")]
     Form(String),
     /// The version is unsupported.
-    #[error("the learned state has format {0}, expected {FORMAT}; move the file away to begin afresh")]
+    #[error("the learned state has format {0}, expected {FORMAT}; move the file away to start over")]
     Format(u64),
 }
 

@@ -134,21 +134,21 @@ impl Error {
                 format!("choose another directory with --out, or remove this one: rm -r '{place}'")
             }
             Error::OtherPart { .. } => {
-                "merge joins what one version ran of one plan: leave this directory out, or run the plan again into it"
+                "merge combines runs of one plan by one version: omit this directory, or run the plan again into it"
                     .to_owned()
             }
             Error::NotARun { .. } => "choose another directory with --out".to_owned(),
             Error::BadRunFile { .. } => {
-                "thalweg writes this file whole or not at all: give the directory of a run, or a new one".to_owned()
+                "thalweg writes this file completely or not at all: name a run's directory, or a new one".to_owned()
             }
             Error::Shortage { shortage: Shortage::Disk | Shortage::Quota, .. } => format!(
-                "make room (df -h '{place}' shows how much there is) and give the same command again: \
+                "free space (df -h '{place}' shows how much there is) and run the same command again: \
                  finished experiments are kept"
             ),
             Error::Shortage { shortage, .. } => {
-                format!("{}; then give the same command again: finished experiments are kept", shortage.hint())
+                format!("{}; then run the same command again: finished experiments are kept", shortage.hint())
             }
-            Error::Io { .. } => format!("look at ls -ld '{place}', or choose another directory with --out"),
+            Error::Io { .. } => format!("check ls -ld '{place}', or choose another directory with --out"),
         }
     }
 }

@@ -92,8 +92,8 @@ impl Shortage {
             Shortage::Processes => {
                 "close other programs, or raise the limit: ulimit -u, or TasksMax= in a systemd unit"
             }
-            Shortage::Disk => "make room: df -h and df -i show how much there is",
-            Shortage::Quota => "make room: quota -s shows how much you may use",
+            Shortage::Disk => "free space: df -h and df -i show how much there is",
+            Shortage::Quota => "free space: quota -s shows your limit",
         }
     }
 }

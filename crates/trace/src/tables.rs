@@ -101,7 +101,7 @@ table! {
         key: copy: u64,
         /// Number of the connection within the copy, from 0.
         key: connection: u64,
-        /// When.
+        /// Time of the sample.
         key: t_us: u64,
         /// Congestion window; empty: packets of programs do not show it. With qlog, bytes divided by the largest
         /// payload.
@@ -150,7 +150,7 @@ table! {
         key: copy: u64,
         /// Number of the connection within the copy, from 0.
         key: connection: u64,
-        /// When.
+        /// Time of the sample.
         key: t_us: u64,
         /// Name of the value, such as pacing_gain.
         key: key: &'static str,
@@ -169,7 +169,7 @@ table! {
         /// Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of flows that go
         /// up).
         key: link: &'static str,
-        /// When.
+        /// Time of the sample.
         key: t_us: u64,
         /// Bytes in the queue, the packet being sent not counted.
         : backlog_bytes: u64,

@@ -69,7 +69,7 @@ fn text(algorithms: &[Algorithm]) -> String {
         text.push('\n');
     }
     if algorithms.iter().any(|algorithm| algorithm.is_ebpf.is_none()) {
-        text += "(which of them are eBPF is told to root only)\n";
+        text += "(only root can see which of them are eBPF)\n";
     }
     text
 }

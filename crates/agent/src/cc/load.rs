@@ -108,7 +108,7 @@ fn lifetime(keep: bool, with_link: bool) -> &'static str {
         (true, _) => "until `thalweg-agent cc unload` or the next start of the machine",
         (false, true) => "until this process ends, in whatever way (Ctrl-C, SIGTERM)",
         (false, false) => {
-            "until this process is asked to end (Ctrl-C, SIGTERM); before Linux 6.4 it stays registered if the process \
+            "until this process receives Ctrl-C or SIGTERM; before Linux 6.4 it stays registered if the process \
              is killed, until the next `cc load` or `cc unload`"
         }
     }

@@ -63,7 +63,7 @@ pub fn leave_default(
             "default",
             "net.ipv4.tcp_congestion_control",
             format!("{name}, and it cannot be changed: {error}"),
-            "another algorithm, before this one goes",
+            "another algorithm, before this one is unregistered",
             &format!("sudo sysctl net.ipv4.tcp_congestion_control={other}"),
         )
     })?;
@@ -78,7 +78,7 @@ fn end(kernel: &StructOpsKernel, registered: &Registered, holders: &[Holder]) ->
             "held-by-other",
             name,
             format!("it is held by {} (process {})", other.name, other.pid),
-            "a thalweg-agent, which can be asked to end",
+            "a thalweg-agent, which can be signalled",
             &format!("end that process: kill {}", other.pid),
         ));
     }

@@ -83,7 +83,7 @@ impl Program {
                     "cgroup-taken",
                     &place,
                     "a program that shares this cgroup's connections, or those of one above, with no other",
-                    "only programs that are attached beside others (BPF_F_ALLOW_MULTI)",
+                    "only programs that allow others (BPF_F_ALLOW_MULTI)",
                     "sudo bpftool cgroup tree shows them (sock_ops); detach it, or record another cgroup: --cgroup",
                 ),
                 _ => Problem::failed(
@@ -161,7 +161,7 @@ impl Program {
 fn handle(object: &Object, name: &str) -> Result<MapHandle, Problem> {
     let map = object.maps().find(|map| map.name() == OsStr::new(name)).expect("the programs have it");
     MapHandle::try_from(&map).map_err(|error| {
-        Problem::failed("files", "this process", error, "to be allowed another open file", "look at ulimit -n")
+        Problem::failed("files", "this process", error, "to be allowed another open file", "check ulimit -n")
     })
 }
 
@@ -196,7 +196,7 @@ pub fn check_alone(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> Option<Str
             &cgroup.path.display().to_string(),
             found,
             "one recorder for each connection",
-            "thalweg-agent status asks it how it goes; end it first (`tune` records as well), or take another cgroup: \
+            "thalweg-agent status shows its state; stop it first (`tune` records as well), or take another cgroup: \
              --cgroup",
         ));
     }
@@ -222,7 +222,7 @@ pub fn check_no_other_tuner(cgroup: &Recorded, mut path_of: impl FnMut(u64) -> O
         &cgroup.path.display().to_string(),
         "bpftune, which chooses the algorithms of connections as well (its program conn_tuner_sockops)",
         "one that chooses",
-        "sudo systemctl stop bpftune, or start it without its tuner tcp_conn; --dry-run, which sets nothing, works \
+        "sudo systemctl stop bpftune, or start it without its tuner tcp_conn; --dry-run, which sets nothing, runs \
          beside it",
     ))
 }

@@ -70,9 +70,7 @@ impl<'a> Attachment<'a> {
         match self.cgroup.state(&self.mount) {
             CgroupState::Same if self.is_attached() => {
                 if !extension.holds() {
-                    log::warning(
-                        "the process that keeps what is attached if this one dies had ended: a new one is started",
-                    );
+                    log::warning("the watchdog process had exited: a new one is started");
                     if let Err(problem) = self.hand_over(extension) {
                         log::error(&problem.to_string());
                     }
@@ -84,7 +82,7 @@ impl<'a> Attachment<'a> {
             CgroupState::Removed(why) => {
                 let place = self.cgroup.path.display();
                 self.report(format!(
-                    "cgroup {place} is removed ({why}); its connections are recorded once it is made again"
+                    "cgroup {place} is removed ({why}); its connections are recorded once it is created again"
                 ));
                 self.let_go(extension);
                 self.watch();
@@ -115,7 +113,7 @@ impl<'a> Attachment<'a> {
         self.kernel.scanner.set_cgroup(self.cgroup.number);
         self.observed.attached_again();
         log::warning(&format!(
-            "cgroup {place} {what}; its connections are recorded again, but for those that opened and closed in between"
+            "cgroup {place} {what}; its connections are recorded again, except those that opened and closed in between"
         ));
         true
     }

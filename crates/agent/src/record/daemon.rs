@@ -107,9 +107,8 @@ impl Opened {
         extension: &dyn Extension,
     ) -> Result<Opened, Problem> {
         let off_cpu = Arc::new(OffCpu::default());
-        let wakeup = Wakeup::new().map_err(|error| {
-            Problem::failed("files", "this process", error, "another open file", "look at ulimit -n")
-        })?;
+        let wakeup = Wakeup::new()
+            .map_err(|error| Problem::failed("files", "this process", error, "another open file", "check ulimit -n"))?;
         let (facts, paths) = (prepared.facts(options), prepared.paths.clone());
         let observed = Arc::new(Observed::new(facts, paths, Arc::clone(&off_cpu), wakeup, extension.tuning()));
         let metrics = Arc::new(Metrics::new());
@@ -120,7 +119,7 @@ impl Opened {
             observed.listens(http::Server::start(&options.listen, Arc::clone(&metrics), shown)?.address());
         }
         let watch = Watch::start(&off_cpu).map_err(|error| {
-            Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
+            Problem::failed("threads", "this process", error, "to be allowed another thread", "check ulimit -u")
         })?;
         Ok(Opened { observed, metrics, off_cpu, writer, servers: Servers { _socket: socket, _watch: watch } })
     }
@@ -168,7 +167,7 @@ impl Loaded {
                 "this process",
                 error,
                 "memory that it shares with the kernel's side",
-                "look at ulimit -v",
+                "check ulimit -v",
             )
         })?;
         let waker = program.map("waker")?;
@@ -192,7 +191,7 @@ fn detach(
     if recorder.borrow().detail == Detail::Full
         && let Err(error) = rounds.walk_last()?
     {
-        log::warning(&format!("connections that are open have no last row: {error}"));
+        log::warning(&format!("open connections have no last row: {error}"));
     }
     let ended = recorder.borrow_mut().extension.end();
     drop(attachment);

@@ -97,7 +97,7 @@ impl<'a> Rounds<'a> {
             if is_new || walked.elapsed() >= interval {
                 walked = Instant::now();
                 if let Err(error) = self.walk()? {
-                    log::warning(&format!("open connections could not be looked at: {error}"));
+                    log::warning(&format!("open connections could not be scanned: {error}"));
                 }
             }
         }

@@ -34,10 +34,10 @@ pub fn address(listen: &str) -> Result<SocketAddr, Problem> {
     if !address.ip().to_canonical().is_loopback() {
         return refused(
             "listen-not-loopback",
-            "other machines could read there what this server does, without a password",
+            "other machines could read this server's metrics there, without a password",
             "an address of this machine alone",
             &format!(
-                "--listen {DEFAULT}, and let a Prometheus on this machine, or a proxy that asks who is there, pass it \
+                "--listen {DEFAULT}, and let a Prometheus on this machine, or a proxy with authentication, pass it \
                  on"
             ),
         );

@@ -79,7 +79,7 @@ impl Metrics {
                 cc,
             ),
             closed: counter("connections_closed", "Recorded connections that have closed, by how.", &["cc", "close"]),
-            cpu_limited: counter("connections_cpu_limited", "Closed connections whose BBR looked short of CPU.", cc),
+            cpu_limited: counter("connections_cpu_limited", "Closed connections whose BBR was short of CPU.", cc),
             sent: counter("sent_bytes", "Payload that closed connections sent, retransmissions included.", cc),
             acked: counter("acked_bytes", "Payload of closed connections that was acknowledged.", cc),
             received: counter("received_bytes", "Payload that closed connections received.", cc),
@@ -116,19 +116,23 @@ fn recording(snapshot: &Snapshot) -> Registry {
     counter("lost_connections", "Connections that the kernel had no memory to record.", counters.lost_connections);
     counter("lost_rows", "Rows dropped because they could not be written for too long.", writer.rows_lost);
     counter("written_rows", "Rows in complete files.", writer.rows_written);
-    counter("removed_files", "Files that made room for newer ones.", writer.files_removed);
+    counter("removed_files", "Files that were deleted in favour of newer ones.", writer.files_removed);
     counter("clock_steps", "Times that the clock was set while recording.", counters.clock_steps);
     counter("reattached", "Times that the program was attached again.", counters.reattached);
     let attached = if snapshot.not_attached.is_some() { 0.0 } else { 1.0 };
-    gauge("thalweg_attached", "0 while no connections are recorded; status says why.", attached);
+    gauge("thalweg_attached", "0 while no connections are recorded; status shows the reason.", attached);
     let reload_failed = if snapshot.reload_trouble.is_some() { 1.0 } else { 0.0 };
-    gauge("thalweg_reload_failing", "1 while the settings on the disk cannot be read; status says why.", reload_failed);
+    gauge(
+        "thalweg_reload_failing",
+        "1 while the settings on the disk cannot be read; status shows the reason.",
+        reload_failed,
+    );
     gauge("thalweg_connections_open", "Recorded connections that are open.", snapshot.connections_open as f64);
     gauge("thalweg_waiting_rows", "Rows in memory that wait to be written.", writer.rows_waiting as f64);
     gauge("thalweg_record_files", "Complete files of records.", writer.files as f64);
     gauge("thalweg_record_files_bytes", "Bytes in complete files of records.", writer.bytes as f64);
     let failing = if writer.trouble.is_some() { 1.0 } else { 0.0 };
-    gauge("thalweg_write_failing", "1 while records cannot be written; status says why.", failing);
+    gauge("thalweg_write_failing", "1 while records cannot be written; status shows the reason.", failing);
     gauge(
         "thalweg_sampled_one_in",
         "Sampling ratio: one in N connections is recorded.",

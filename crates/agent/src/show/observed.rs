@@ -60,7 +60,7 @@ struct Looks {
 
 /// The programs at work.
 pub struct LoadedPrograms {
-    /// They.
+    /// Handle of the programs.
     pub program: Arc<Program>,
     /// Iterates over connections.
     pub scanner: Scanner,

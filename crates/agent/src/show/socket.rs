@@ -57,7 +57,7 @@ impl Server {
                 "socket",
                 &path.display().to_string(),
                 format!("the socket cannot be made: {error}"),
-                "a place where root may make one",
+                "a path where root may create one",
                 &format!("--socket {DEFAULT}"),
             )
         };
@@ -143,10 +143,10 @@ impl Endpoint for Questions {
             Ok(())
         });
         match result {
-            Ok(()) => log::warning(&format!("{place}: the socket had been removed or replaced; it is made again")),
+            Ok(()) => log::warning(&format!("{place}: the socket had been removed or replaced; it is created again")),
             Err(why) if self.trouble.as_ref() != Some(&why) => {
                 log::error(&format!(
-                    "{place}: the socket has been removed or replaced, and cannot be made again: {why}"
+                    "{place}: the socket has been removed or replaced, and cannot be created again: {why}"
                 ));
                 self.trouble = Some(why);
             }
@@ -180,7 +180,7 @@ fn make_way(path: &Path) -> Result<(), Problem> {
             &place,
             "an agent that answers there",
             "no other agent on this machine",
-            "look at it with `sudo thalweg-agent status`; end it first",
+            "sudo thalweg-agent status shows it; stop it first",
         )),
     }
 }
@@ -261,14 +261,14 @@ fn unanswered(path: &Path, error: &io::Error) -> Problem {
             &place,
             "no answer within 30 s",
             "an agent that is not stopped",
-            "look at what it says: journalctl --unit thalweg-agent",
+            "read its log: journalctl --unit thalweg-agent",
         ),
         _ => Problem::failed(
             "no-answer",
             &place,
             format!("no answer that can be read: {error}"),
             "an agent that answers within 30 s",
-            "look at what it says: journalctl --unit thalweg-agent",
+            "read its log: journalctl --unit thalweg-agent",
         ),
     }
 }

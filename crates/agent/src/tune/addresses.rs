@@ -22,7 +22,7 @@ const RANGES: [(&str, Reason, &str); 10] = [
 pub struct Range {
     /// The addresses.
     pub prefix: Prefix,
-    /// Why.
+    /// Reason for the exclusion.
     pub reason: Reason,
     /// Description, and the RFC.
     pub what: &'static str,

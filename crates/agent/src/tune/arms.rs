@@ -87,7 +87,7 @@ impl Offer {
         if names.len() > MAX_ARMS || !names.contains(default) || is_twice {
             let other = self.available.iter().find(|name| *name != default).map_or("bbr", String::as_str);
             let other = if default == "bbr" { other } else { "bbr" };
-            let hint = format!("--arms {default},{other}; the default is what is held out");
+            let hint = format!("--arms {default},{other}; the default is the one for held-out connections");
             return Err(Problem::refused("bad-arms", place, found, &expected, &hint));
         }
         Ok(names)

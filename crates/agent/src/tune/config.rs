@@ -202,7 +202,7 @@ impl OverrideKeys {
             _ => {
                 let expected = "one of keep = true, cc = \"NAME\" and data_center = true";
                 let found = "none or several of them";
-                return Err(Problem::refused("bad-override", &place, found, expected, "say one thing of each prefix"));
+                return Err(Problem::refused("bad-override", &place, found, expected, "name each prefix once"));
             }
         };
         Ok((prefix, what))
@@ -213,7 +213,7 @@ impl OverrideKeys {
 pub fn unknown_arm(place: &str, name: &str, arms: &Arms) -> Problem {
     let names: Vec<&str> = arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
     let expected = format!("one of the arms {}", names.join(", "));
-    Problem::refused("unknown-arm", place, format!("`{name}`"), &expected, "name it with --arms, or take it out")
+    Problem::refused("unknown-arm", place, format!("`{name}`"), &expected, "name it with --arms, or remove it")
 }
 
 /// The text of a file.

@@ -176,20 +176,20 @@ impl DecisionEngine {
             kernel.set_override(prefix, what)?;
         }
         self.setup = setup;
-        let mut afresh = None;
+        let mut reason = None;
         for namespace in self.namespaces.values_mut() {
             let Some(learned) = namespace.guard.take() else { continue };
             let default = learned.arms().arm(learned.arms().default()).name.clone();
             namespace.guard = self.setup.guard(&default);
             if let Some(guard) = namespace.guard.as_mut() {
                 let _ = guard.set_host(self.host, now);
-                afresh = guard.restore_from(learned).err().or(afresh);
+                reason = guard.restore_from(learned).err().or(reason);
             }
             namespace.has_news = true;
         }
         self.all_written = Time::ZERO;
         self.urgent.extend(&self.kernel_rows);
-        Ok(afresh)
+        Ok(reason)
     }
 
     /// Learns from a connection that has closed.

@@ -29,7 +29,7 @@ pub struct Destination {
     pub said: Option<String>,
     /// Gain of chosen connections over held-out ones; empty: nothing to compare yet.
     pub difference: Option<Difference>,
-    /// Why.
+    /// Explanation in one sentence.
     pub sentence: String,
     /// Connections that have closed, by decision and algorithm.
     pub closed: Vec<Decided>,
@@ -151,7 +151,7 @@ fn note(destination: &Destination) -> String {
     }
     if let Some(difference) = &destination.difference {
         parts.push(format!(
-            "chosen ones were {difference}, beside those held out{}",
+            "chosen ones were {difference}, compared with those held out{}",
             destination.holdout.map(|share| format!(" ({})", percent(share))).unwrap_or_default()
         ));
     }

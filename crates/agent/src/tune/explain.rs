@@ -261,7 +261,7 @@ fn phrase(reason: &str) -> String {
         Some(Reason::Loopback | Reason::Private | Reason::LinkLocal) => "left alone without --private".to_owned(),
         Some(Reason::Keep) => "left alone by an override".to_owned(),
         Some(Reason::NoChances) => "left alone, their network namespace had no probabilities".to_owned(),
-        Some(Reason::Refused) => "kept their default, the kernel refused what was chosen".to_owned(),
+        Some(Reason::Refused) => "kept their default, since the kernel refused the chosen algorithm".to_owned(),
         Some(Reason::Undecided) | None => "unknown".to_owned(),
     }
 }

@@ -115,7 +115,7 @@ pub fn checks(machine: &dyn Machine) -> Vec<Check> {
         machine,
         "net.ipv4.tcp_notsent_lowat",
         &|value| value <= 4 * LOWAT_BYTES,
-        "What waits unsent in the kernel can no longer be put behind something more urgent (HTTP/2, HTTP/3 proxies), \
+        "Unsent data in the kernel can no longer be queued behind more urgent data (HTTP/2, HTTP/3 proxies), \
          and takes memory.",
         &LOWAT_BYTES.to_string(),
     ));
@@ -222,7 +222,7 @@ fn queues(machine: &dyn Machine) -> Vec<Check> {
         None => {
             let is_good = default.as_deref().is_none_or(|kind| kind == "fq");
             let how = (!is_good).then(|| {
-                "sudo sysctl -w net.core.default_qdisc=fq; it counts for interfaces that come \
+                "sudo sysctl -w net.core.default_qdisc=fq; it applies to interfaces that come \
                                           up later (tc qdisc show)"
                     .to_owned()
             });
@@ -248,7 +248,7 @@ fn cpu(machine: &dyn Machine) -> Option<Check> {
         is_good,
         why: "Where a hypervisor has others run, stock BBR falls behind for good; bbr_cpu does not.".to_owned(),
         how: (!is_good)
-            .then(|| "sudo thalweg-agent cc load bbr_cpu --keep; thalweg doctor --live says how bad it is".to_owned()),
+            .then(|| "sudo thalweg-agent cc load bbr_cpu --keep; thalweg doctor --live measures it".to_owned()),
     })
 }
 
@@ -277,8 +277,8 @@ pub fn guide(machine: &dyn Machine, json: bool) -> String {
     let open = checks.iter().filter(|check| !check.is_good).count();
     let last = match open {
         0 => "nothing of this keeps connections slow\n".to_owned(),
-        1 => "1 thing to look at; nothing was changed\n".to_owned(),
-        n => format!("{n} things to look at; nothing was changed\n"),
+        1 => "1 setting to check; nothing was changed\n".to_owned(),
+        n => format!("{n} settings to check; nothing was changed\n"),
     };
     text + &last
 }
@@ -356,7 +356,7 @@ mod tests {
             "tc qdisc replace dev eth0 root fq",
             "good  net.core.bpf_jit_enable: 1\n",
             "10.0 % of the time",
-            "8 things to look at; nothing was changed\n",
+            "8 settings to check; nothing was changed\n",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -156,7 +156,7 @@ mod tests {
         let mut log = Log::default();
         log.add(Some(7), None, true, event(1, preferred()));
         log.add(Some(8), None, false, event(1, Change::PathChanged));
-        let expected = ["192.0.2.0/24: prefers bbr: why not", "netns 8: 192.0.2.0/24: starts afresh: why not"];
+        let expected = ["192.0.2.0/24: prefers bbr: why not", "netns 8: 192.0.2.0/24: starts over: why not"];
         assert_eq!(log.take_lines(), expected.map(|line| (Level::Info, line.to_owned())));
         assert!(log.take_lines().is_empty());
         assert_eq!(log.last(1)[0].netns, Some(8));

@@ -54,7 +54,7 @@ fn ask(socket: &Path, request: &Request) -> Result<Value, Problem> {
     })?;
     if answer.get("tuning") == Some(&Value::Bool(false)) {
         let (place, hint) =
-            (socket.display().to_string(), "end it, and start one that chooses: sudo thalweg-agent tune");
+            (socket.display().to_string(), "stop it, and start one that chooses: sudo thalweg-agent tune");
         return Err(Problem::failed("not-tuning", &place, "an agent that only records", "one that chooses", hint));
     }
     Ok(answer)

@@ -57,7 +57,7 @@ fn refusal(what: impl Display, error: impl Display) -> Problem {
         "the kernel's side of tune",
         format!("{what} that it does not take: {error}"),
         "memory for it",
-        "look at `free` and at the agent's memory limit",
+        "check `free` and the agent's memory limit",
     )
 }
 
@@ -70,7 +70,7 @@ impl TuneKernel for Maps {
                 "prefix-length",
                 "the kernel's side of tune",
                 format!("probabilities for {}", key.prefix),
-                &format!("prefixes of the lengths that are looked for: {}", lengths.join(", ")),
+                &format!("prefixes of the supported lengths: {}", lengths.join(", ")),
                 "report it: this is a bug of thalweg-agent",
             ));
         }
@@ -98,7 +98,7 @@ impl TuneKernel for Maps {
 
     fn forget_override(&mut self, prefix: Prefix) -> Result<(), Problem> {
         let removed = self.overrides.delete(&wire::prefix(prefix));
-        removed.map_err(|error| refusal(format!("that nothing is said of {prefix} any more"), error))?;
+        removed.map_err(|error| refusal(format!("the removal of the override of {prefix}"), error))?;
         self.words = self.words.saturating_sub(1);
         Ok(())
     }

@@ -16,7 +16,7 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
     };
     let options = |name: &str, about: &str| Opts::new(format!("thalweg_tune_{name}"), about);
     let closed =
-        options("connections_total", "Connections that have closed, by congestion control and by whose choice it was.");
+        options("connections_total", "Connections that have closed, by congestion control and by who chose it.");
     let closed = registered(&registry, IntCounterVec::new(closed, &["cc", "assignment"]));
     let preferring =
         options("destinations_preferring", "Destinations most of whose new connections get a congestion control.");
@@ -42,7 +42,7 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
         let count = preferred.get(what.name.as_str()).copied().unwrap_or(0);
         preferring.with_label_values(&[what.name.as_str()]).set(count);
     }
-    let changes = options("changes_total", "Changes of what is chosen, by kind.");
+    let changes = options("changes_total", "Changes of the choices, by kind.");
     let changes = registered(&registry, IntCounterVec::new(changes, &["change"]));
     for (kind, count) in engine.log.counts() {
         changes.with_label_values(&[kind]).inc_by(count);
@@ -53,13 +53,13 @@ pub fn families(engine: &DecisionEngine, is_state_failing: bool) -> Vec<MetricFa
     gauge("dry_run", "1 if nothing is set.", f64::from(u8::from(engine.setup.is_dry_run)));
     gauge("left_out", "Algorithms that could not be set, and are not chosen any more.", engine.left_out.len() as f64);
     let failing = f64::from(u8::from(is_state_failing || engine.trouble.is_some()));
-    gauge("failing", "1 while the kernel or the disk does not take what was decided or learned.", failing);
+    gauge("failing", "1 while the kernel or the disk rejects decisions or learned state.", failing);
     registry.gather()
 }
 
 /// Decisions of the kernel side. Every reason has a value from the start.
 fn decisions(engine: &DecisionEngine, registry: &Registry) {
-    let about = "Connections that were opened, by what was decided about their congestion control, and the one that \
+    let about = "Connections that were opened, by the decision about their congestion control, and the one that \
                  was chosen.";
     let options = Opts::new("thalweg_tune_decisions_total", about);
     let decisions = registered(registry, IntCounterVec::new(options, &["reason", "cc"]));
@@ -77,7 +77,7 @@ fn decisions(engine: &DecisionEngine, registry: &Registry) {
 
 /// Gain of chosen connections of the agent's own network namespace over held-out ones.
 fn differences(engine: &DecisionEngine, registry: &Registry) {
-    let about = "What chosen connections got beyond those held out, as a difference of logarithms: 0.1 is a tenth of \
+    let about = "Gain of chosen connections over those held out, as a difference of logarithms: 0.1 is a tenth of \
                  the time or the rate.";
     let options = Opts::new("thalweg_tune_reward_difference", about);
     let gauge = registered(registry, GaugeVec::new(options, &["ip_version", "value"]));

@@ -374,7 +374,7 @@ fn ab(config: &Config, place: &str, arms: &Arms) -> Result<Chosen, Problem> {
         (None, [_]) => None,
         (None, _) => {
             let names: Vec<&str> = others.iter().map(|(_, arm)| arm.name.as_str()).collect();
-            let found = format!("several arms beside the default: {}", names.join(", "));
+            let found = format!("several arms in addition to the default: {}", names.join(", "));
             let hint = format!("--arms {},{}", arms.arm(arms.default()).name, names[0]);
             let expected = "one arm to compare with the default";
             return Err(Problem::refused("no-treatment", "--policy ab", found, expected, &hint));
@@ -439,7 +439,7 @@ fn rules(
     };
     let attributes = Attributes { tree: guard.tree.clone(), host, places };
     Rules::from_value(arms.clone(), value, Arc::new(attributes)).map_err(|error| {
-        let expected = "a policy that this agent can obey with what it knows";
+        let expected = "a policy that this agent can apply";
         let hint = "columns of a table of networks (as, country ...): --prefixes FILE; values of this server (pop \
                     ...): [host] in the file of --config";
         Problem::refused("bad-policy", &place, error, expected, hint)

@@ -92,7 +92,7 @@ impl State {
     pub fn open(path: &Path) -> Result<(State, Learned), Problem> {
         let place = path.display().to_string();
         let failed = |error: io::Error| {
-            let (expected, hint) = ("a place where root may make a file", "--state FILE names another one");
+            let (expected, hint) = ("a path where root may create a file", "--state FILE names another one");
             Problem::failed("state", &place, error, expected, hint)
         };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -182,7 +182,7 @@ impl State {
         }
         write(&self.path, &self.boot, namespaces(engine)).map(drop).map_err(|error| {
             let place = self.path.display().to_string();
-            let hint = "what was learned since it was last written is lost; df -h shows whether the disk is full";
+            let hint = "the learned state since the last write is lost; df -h shows whether the disk is full";
             Problem::failed("state", &place, error, "a file that can be written", hint)
         })
     }
@@ -199,7 +199,7 @@ impl State {
 
     fn note(&mut self, result: Result<u64, String>) {
         if let (Err(error), Ok(_)) = (&result, &self.last) {
-            log::error(&format!("{}: what was learned cannot be written: {error}", self.path.display()));
+            log::error(&format!("{}: the learned state cannot be written: {error}", self.path.display()));
         }
         self.last = result.map(Some);
     }
@@ -248,8 +248,8 @@ fn read(text: &str, boot: &str) -> Result<Learned, String> {
 }
 
 fn damaged(place: &str, found: &str) -> Problem {
-    let expected = format!("what an agent of this version has learned (format {FORMAT})");
-    let hint = format!("nothing was changed; to begin afresh: sudo mv {place} {place}.old");
+    let expected = format!("the learned state of an agent of this version (format {FORMAT})");
+    let hint = format!("nothing was changed; to start over: sudo mv {place} {place}.old");
     Problem::refused("bad-state", place, found, &expected, &hint)
 }
 

@@ -57,7 +57,7 @@ impl WatchdogStatus {
             None => "for how long the kernel still chooses is unknown".to_owned(),
         };
         let head = format!(
-            "the agent was killed: {chooses}\n  watchdog      process {} holds its programs, and ends then\n",
+            "the agent was killed: {chooses}\n  watchdog      process {} holds its programs, and exits then\n",
             self.pid
         );
         match &self.decided {

@@ -37,7 +37,7 @@ const MAX_GAIN: u64 = 256 * 19 / 10;
 /// The parameters of the rule. The defaults are those that the search of studies/better-bbr found.
 pub(crate) const PARAMS: [Param; 5] = [
     param("auto_max_gain", "probing gain on a path without losses and queueing", 1.109, 1.0, 1.9),
-    param("auto_min_gain", "least probing gain, of what the path's random losses leave of it", 1.02, 1.0, 1.9),
+    param("auto_min_gain", "minimum probing gain after the path's random losses", 1.02, 1.0, 1.9),
     param("auto_loss_response", "by how much the gain falls per share of packets that a probe loses", 6.554, 0.0, 20.0),
     param("auto_queue_response", "by how much the gain falls per minimum RTT of queueing delay", 0.656, 0.0, 2.0),
     param("auto_weight", "weight of the latest probe in the gain", 0.2444, 0.01, 1.0),

@@ -37,7 +37,7 @@ pub(crate) const PARAMS: &[Param] = &[
     ),
     whole(
         "probe_clock",
-        "what counts the time between probes: 0 round trips (cruise_phases; Linux), 1 time (probe_interval_ms)",
+        "clock of the time between probes: 0 round trips (cruise_phases; Linux), 1 time (probe_interval_ms)",
         0.0,
         0.0,
         1.0,
@@ -115,7 +115,7 @@ pub(crate) const PARAMS: &[Param] = &[
     ),
     whole(
         "policer_detection",
-        "whether to look for a policer, and hold its rate for 48 rounds (1 or 0; Linux: 1)",
+        "whether to detect a policer, and hold its rate for 48 rounds (1 or 0; Linux: 1)",
         1.0,
         0.0,
         1.0,

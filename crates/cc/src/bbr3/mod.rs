@@ -95,7 +95,7 @@ use thalweg_units::{Packets, Span};
 pub(crate) const PARAMS: &[Param] = &[
     Param {
         name: "variant",
-        about: "whose version 3: 0 that of Google's Linux branch, 1 that of draft-ietf-ccwg-bbr-06",
+        about: "variant of version 3: 0 Google's Linux branch, 1 draft-ietf-ccwg-bbr-06",
         default: 0.0,
         min: 0.0,
         max: 1.0,
@@ -103,7 +103,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "ecn_low",
-        about: "whether marks come from a shallow queue and are answered (1 or 0); below 5 ms of round-trip time only",
+        about: "whether BBR responds to marks as those of a shallow queue (1 or 0); only below 5 ms of round-trip time",
         default: 0.0,
         min: 0.0,
         max: 1.0,
@@ -111,7 +111,7 @@ pub(crate) const PARAMS: &[Param] = &[
     },
     Param {
         name: "cpu_rule",
-        about: "what is done about a CPU that is shared: 0 nothing, 1 as in the 2BRobust paper, 2 what was missed is \
+        about: "response to a shared CPU: 0 none, 1 as in the 2BRobust paper, 2 data that pacing missed is \
                 sent afterwards",
         default: 0.0,
         min: 0.0,

@@ -24,7 +24,7 @@ pub fn install() {
 ///
 /// After a panic, values that `action` borrows must not be used, unless they are designed for that.
 pub fn catch<T>(action: impl FnOnce() -> T) -> Result<T, String> {
-    SAID.set(Some("a panic that said nothing".to_owned()));
+    SAID.set(Some("a panic without a message".to_owned()));
     let outcome = panic::catch_unwind(AssertUnwindSafe(action));
     let message = SAID.take().unwrap_or_default();
     outcome.map_err(|_| message)

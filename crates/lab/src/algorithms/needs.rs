@@ -99,7 +99,7 @@ pub(crate) fn algorithm_of(flow: &Flow) -> Result<Algorithm, Error> {
 
 fn read(flow: &Flow, file: &CcFile) -> Result<Vec<u8>, Error> {
     let bad = |found: String| {
-        Error::new("bad-cc", format!("flows.{}.cc: {}: {found}", flow.name, file.path), "give the same command again")
+        Error::new("bad-cc", format!("flows.{}.cc: {}: {found}", flow.name, file.path), "run the same command again")
     };
     let bytes = fs::read(&file.path).map_err(|error| bad(error.to_string()))?;
     let mut hasher = Sha256::new();

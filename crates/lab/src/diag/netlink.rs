@@ -135,7 +135,7 @@ pub(super) fn read_datagram(
 ) -> Result<Progress, Malformed> {
     while !bytes.is_empty() {
         let (message, rest) = split(bytes, u32_at(bytes, 0).map(|length| length as usize), NLMSG_HEADER)
-            .ok_or("a message is cut short, or says a length that it cannot have")?;
+            .ok_or("a message is truncated, or has an impossible length")?;
         bytes = rest;
         if u32_at(message, 8) != Some(sequence) {
             continue;
@@ -152,7 +152,7 @@ pub(super) fn read_datagram(
                 return match code.checked_neg() {
                     Some(errno @ 1..=MAX_ERRNO) => Ok(Progress::Refused(Errno::from_raw_os_error(errno))),
                     Some(..=0) => Ok(Progress::Done),
-                    _ => Err("an end whose number is that of no error"),
+                    _ => Err("an end with an unknown error number"),
                 };
             }
             NLMSG_MIN_TYPE.. => each(body)?,
@@ -171,7 +171,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Result<(u16, 
         let parts = split(bytes, u16_at(bytes, 0).map(usize::from), ATTRIBUTE_HEADER);
         let Some((attribute, rest)) = parts else {
             bytes = &[];
-            return Some(Err("an attribute is cut short, or says a length that it cannot have"));
+            return Some(Err("an attribute is truncated, or has an impossible length"));
         };
         bytes = rest;
         let kind = u16_at(attribute, 2).unwrap_or_default() & ATTRIBUTE_TYPE;

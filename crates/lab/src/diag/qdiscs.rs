@@ -187,7 +187,7 @@ impl Counters {
 fn refused(errno: Errno) -> Error {
     Error::new(
         "no-qdisc-counters",
-        format!("the kernel does not tell of queue disciplines: {errno}"),
+        format!("the kernel does not list queue disciplines: {errno}"),
         "see whether `tc -s qdisc` works here; close other programs, then try again",
     )
 }

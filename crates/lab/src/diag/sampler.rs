@@ -105,7 +105,7 @@ pub(super) fn refused(errno: Errno) -> Error {
         }
         _ => "see whether `ss -ti` works here; close other programs, then try again",
     };
-    Error::new("no-inet-diag", format!("the kernel does not tell of TCP connections: {errno}"), hint)
+    Error::new("no-inet-diag", format!("the kernel does not list TCP connections: {errno}"), hint)
 }
 
 impl Socket {

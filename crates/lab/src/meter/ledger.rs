@@ -12,7 +12,7 @@ const MAX_ON_PATH: Span = Span::from_secs(10);
 /// Counters of one flow in one direction. Times count from the start of the meter's clock.
 #[derive(Clone, Debug)]
 pub struct FlowCount {
-    /// Which flow.
+    /// Key of the flow.
     pub key: FlowKey,
     /// Time at which its first packet entered the path.
     pub first: Time,
@@ -41,9 +41,9 @@ pub struct FlowCount {
 /// A flow at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowSample {
-    /// Which flow.
+    /// Key of the flow.
     pub key: FlowKey,
-    /// When.
+    /// Time of the sample.
     pub at: Time,
     /// Counters since the start, as in [`FlowCount`].
     pub delivered_bytes: u64,

@@ -18,7 +18,7 @@ pub fn choose_link(experiment: &Experiment, traces: &Traces) -> Result<(LinkKind
         return match experiment.engine.link {
             Emulator::Relay => Err(Error::new(
                 "not-on-relay",
-                "engine.link = \"relay\" asks for our own emulator, which does not have the queue discipline `cake`",
+                "engine.link = \"relay\" requests the built-in emulator, which lacks the queue discipline `cake`",
                 "leave engine.link out, or use fq_codel",
             )),
             Emulator::Auto | Emulator::Netem => {
@@ -37,7 +37,7 @@ pub fn choose_link_in_virtual_time(experiment: &Experiment, traces: &Traces) -> 
     match experiment.engine.link {
         Emulator::Relay => Err(Error::new(
             "not-in-virtual-time",
-            "engine.link = \"relay\" asks for our own emulator, which looks at the clock until a packet is due: in \
+            "engine.link = \"relay\" requests the built-in emulator, which polls the clock until a packet is due: in \
              virtual time no time passes while a program runs",
             "leave engine.link out, or use --engine kernel",
         )),

@@ -142,7 +142,7 @@ impl Network {
             Error::new(
                 "no-namespaces",
                 format!("the namespaces that were just made cannot be found: {error}"),
-                "look whether /proc is mounted without hidepid: findmnt /proc",
+                "check whether /proc is mounted without hidepid: findmnt /proc",
             )
         })
     }

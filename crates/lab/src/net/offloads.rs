@@ -50,7 +50,7 @@ pub(crate) fn turn_off(shell: &mut Shell, interfaces: &[(&str, &str)]) -> Result
                     "{feature} stays on at {interface} in the namespace {namespace}, so that packets there are of any \
                      size"
                 ),
-                "if that is fine, say so in the scenario: [engine] offloads = true",
+                "if that is acceptable, set in the scenario: [engine] offloads = true",
             ));
         }
     }

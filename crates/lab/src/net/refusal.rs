@@ -46,7 +46,7 @@ fn explain_with(reason: &str, setting: impl Fn(&str) -> Option<String>) -> Error
         ),
         None => Error::new(
             "no-namespaces",
-            format!("this machine refuses network namespaces ({reason}), and no setting says so"),
+            format!("this machine refuses network namespaces ({reason}), without a known setting"),
             "in a container, its security profile forbids them: start it with --security-opt seccomp=unconfined \
              --cap-add SYS_ADMIN; elsewhere run thalweg as root; or simulate: thalweg run FILE --engine sim",
         ),

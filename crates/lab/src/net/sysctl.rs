@@ -45,7 +45,7 @@ pub fn apply(settings: &BTreeMap<String, String>) -> Result<BTreeMap<String, Str
             Error::new(
                 "no-sysctl",
                 format!("the kernel setting {name} cannot be made \"{value}\": {error}"),
-                format!("look whether this kernel has it: cat {}", file.display()),
+                format!("check whether this kernel has it: cat {}", file.display()),
             )
         };
         fs::write(&file, value).map_err(refused)?;

@@ -71,10 +71,14 @@ fn check_processor(name: &str, host: &Host, is_guest: bool) -> Result<(), Error>
         return Err(invalid(&place, "a share as well", "one way to make a processor scarce"));
     }
     if host.second_cpu && host.co_tenants > 0 {
-        return Err(invalid(&place, "two processors as well", "one processor, shared with the processes beside it"));
+        return Err(invalid(
+            &place,
+            "two processors as well",
+            "one processor, shared with the processes of `co_tenants`",
+        ));
     }
     if !is_guest {
-        let message = format!("{place}: only a guest's processor can be taken away; here, hosts share the machine's");
+        let message = format!("{place}: only a guest's processor can be restricted; here, hosts share the machine's");
         return Err(Error::new("not-honoured", message, "use --engine vm"));
     }
     contention::check(host)

@@ -131,5 +131,5 @@ fn compare(processes: &mut HostProcesses<'_>, number: usize) -> Result<Compariso
             None => return Err(processes.timeout_error(&[number], "clock", PATIENCE).into()),
         }
     }
-    Comparison::of(asked).ok_or_else(|| Error::new("bad-host", "no clock was told", "please report it").into())
+    Comparison::of(asked).ok_or_else(|| Error::new("bad-host", "no clock was reported", "please report it").into())
 }

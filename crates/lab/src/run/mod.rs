@@ -68,5 +68,5 @@ pub fn perform(job: &Job<'_>, setup: HostSetup<'_>, take: &mut Take<'_>) -> Resu
 
 fn unreadable(capture: &Path, error: &io::Error) -> Error {
     let message = format!("the packets recorded in {} cannot be read: {error}", capture.display());
-    Error::new("no-packets", message, "look whether the disk is full: df -h")
+    Error::new("no-packets", message, "check whether the disk is full: df -h")
 }

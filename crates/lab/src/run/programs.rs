@@ -28,7 +28,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Error> {
         for copy in 0..flow.count {
             let port = u32::from(program.port) + copy;
             if !(1..=u32::from(u16::MAX)).contains(&port) || !taken.insert(port) {
-                let message = format!("found {port}, expected a port of its own for every copy");
+                let message = format!("found {port}, expected a separate port for every copy");
                 return invalid(format!("flows.{}.program.port", flow.name), message);
             }
         }

@@ -17,7 +17,7 @@ pub fn section(title: &str, link: LinkKind, why: &str, network: &Network) -> Str
     let mut text = String::new();
     let commands = network.commands();
     let _ = writeln!(text, "# {title}");
-    let _ = writeln!(text, "# What plays the path: {link}, because {why}");
+    let _ = writeln!(text, "# Link of the path: {link}, because {why}");
     let _ =
         writeln!(text, "# This part alone: sed -n '/^# {title}$/,/^{END}$/{{p;/^{END}$/q}}' commands.log > network.sh");
     let _ = write!(text, "{commands}");

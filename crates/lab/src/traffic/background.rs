@@ -65,7 +65,7 @@ impl Background {
             Error::new(
                 "no-background",
                 format!("UDP to {receiver} cannot be sent: {error}"),
-                "look at the network's commands in commands.log",
+                "check the network's commands in commands.log",
             )
         };
         let socket = open(receiver).map_err(|error| failed(error.into()))?;

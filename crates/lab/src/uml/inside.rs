@@ -39,7 +39,7 @@ impl Mouth {
 /// The folder cannot be read or written. The guest's kernel then ends because its first process does.
 pub fn begin() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
-        return Err(io::Error::other("this is what a guest's kernel starts, as the first process there"));
+        return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
     }
     let folder = fs::canonicalize(FOLDER)?;
     let task: Task = serde_json::from_slice(&fs::read(folder.join(files::TASK))?)?;
@@ -104,7 +104,7 @@ fn act(task: Task, folder: &Path, pulse: &File, mouth: &Mouth) -> Result<Word, E
         }
     };
     let broken = |error: io::Error| {
-        let message = format!("the guest cannot read its own path, or write what it has to say: {error}");
+        let message = format!("the guest cannot read its own path, or write its messages: {error}");
         Error::new("bad-guest", message, "see whether the disk is full: df -h")
     };
     // Only now: before the guest had a /proc of its own, the machine's showed through, and there we are the kernel.

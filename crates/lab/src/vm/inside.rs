@@ -45,7 +45,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// It is not the first process of a guest.
 pub fn boot() -> io::Result<()> {
     if !rustix::process::getpid().is_init() {
-        return Err(io::Error::other("this is what a guest's kernel starts, as the first process there"));
+        return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
     }
     if let Err(error) = settle().and_then(|modules| find_port(PORT).and_then(|port| obey(modules, &port))) {
         // Printed to the console, whose last lines the engine reports.
@@ -99,7 +99,7 @@ fn insert(place: &str) -> io::Result<()> {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => {
             let kernel_log = last_of_kernel_log().map(|line| format!(" ({line})")).unwrap_or_default();
-            Err(io::Error::other(format!("the kernel does not take the module {place}: {error}{kernel_log}")))
+            Err(io::Error::other(format!("the kernel rejects the module {place}: {error}{kernel_log}")))
         }
     }
 }
@@ -185,7 +185,7 @@ fn traits(modules: &mut Modules) -> Traits {
 fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Error> {
     let name = algorithm.name();
     let failed = |why: String| {
-        let hint = "look whether it was made for this kernel: thalweg kernel list";
+        let hint = "check whether it was built for this kernel: thalweg kernel list";
         Error::new("unknown-cc", format!("in the guest, the congestion control `{name}` cannot be had: {why}"), hint)
     };
     match algorithm {
@@ -201,7 +201,7 @@ fn load_algorithm(modules: &mut Modules, algorithm: &Algorithm) -> Result<(), Er
     if there.iter().any(|known| known == name) {
         return Ok(());
     }
-    Err(failed(format!("what was loaded registers none of that name; there are {}", there.join(", "))))
+    Err(failed(format!("the loaded module does not register this name; available are {}", there.join(", "))))
 }
 
 /// Has the agent load an algorithm for the lifetime of the guest.
@@ -226,7 +226,7 @@ fn connect(commands: &[String]) -> Result<(), Error> {
     }
     let failed = |said: &str| {
         let message = format!("in the guest, the network cannot be made ({}): {said}", commands.join("; "));
-        Error::new("command-failed", message, "look whether the kernel has virtio-net: CONFIG_VIRTIO_NET")
+        Error::new("command-failed", message, "check whether the kernel has virtio-net: CONFIG_VIRTIO_NET")
     };
     // In one process: starting a program takes longer than its work.
     let lines: String = commands.iter().map(|line| format!("{}\n", line.trim_start_matches("ip "))).collect();
@@ -251,7 +251,7 @@ fn set_qdisc(modules: &mut Modules, qdisc: Qdisc) -> Result<(), Error> {
     let Qdisc { host, name, module, modules: come, others } = qdisc;
     let failed = |said: String| {
         let has = if others.is_empty() { "none as a module".to_owned() } else { others.join(", ") };
-        let has = format!("besides what is built in, the guests' kernel has {has}");
+        let has = format!("in addition to built-in ones, the guests' kernel has {has}");
         let hint =
             "take one that is there; thalweg kernel fetch linux-image-amd64 gets a kernel that has every one of Linux";
         net::qdisc::refused(&host, &name, &format!("in the guest, {said}"), &has, hint)

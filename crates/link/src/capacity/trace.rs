@@ -56,7 +56,7 @@ impl Trace {
                 Err(LinkError::new("trace-empty", place, "no opportunity", "at least one", hint))
             }
             Some(0) => {
-                let hint = "the last number is how long the trace lasts; give one that is greater than 0";
+                let hint = "the last number is the length of the trace, which must be above 0";
                 let place = place(trace_ms.len() - 1);
                 Err(LinkError::new("trace-without-length", place, "0 as the last number", "more than 0 ms", hint))
             }

@@ -274,7 +274,7 @@ impl Guard {
         if is_withdrawn {
             let remaining = self.withdrawn_until(prefix, now).map_or(Span::ZERO, |until| until.since(now));
             return format!(
-                "{} is back for another {:.1} h, because connections that the policy chose for were worse than those \
+                "{} is restored for another {:.1} h, because chosen connections were worse than those \
                  held out. Otherwise: {policys}",
                 self.arms.arm(self.arms.default()).name,
                 remaining.as_secs_f64() / 3600.0,

@@ -45,8 +45,10 @@ impl Policy for Static {
     fn explain(&self, prefix: Prefix, _now: Time) -> Explanation {
         let most = self.weights.most();
         let share = percent(self.weights.probability(most));
-        let sentence =
-            format!("{} gets {share} of new connections because the policy says so.", self.arms.arm(most).name);
+        let sentence = format!(
+            "{} gets {share} of new connections because the policy has fixed shares.",
+            self.arms.arm(most).name
+        );
         Explanation { prefix, sentence, arms: bare_views(&self.arms, &self.weights) }
     }
 }

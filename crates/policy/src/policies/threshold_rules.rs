@@ -115,7 +115,7 @@ pub enum RulesError {
     /// It names an algorithm that is not among the arms.
     #[error("{place}: found `{name}`, expected one of the arms {arms}; allow it, or change the rule")]
     NoArm {
-        /// Where.
+        /// Place in the policy.
         place: String,
         /// The algorithm.
         name: String,
@@ -125,7 +125,7 @@ pub enum RulesError {
     /// An invalid condition: its value.
     #[error("{place}: {why}; expected {expected}")]
     Condition {
-        /// Where.
+        /// Place in the policy.
         place: String,
         /// The error.
         why: String,
@@ -138,7 +138,7 @@ pub enum RulesError {
          networks, or a name that is set for this host; add what is missing, or remove the rule"
     )]
     Unknowable {
-        /// Where.
+        /// Place in the policy.
         place: String,
         /// Available names.
         known: String,
@@ -270,10 +270,7 @@ impl Attributes {
             "prefix" => {
                 let network = |name: String| match name.parse::<Prefix>() {
                     Ok(network) if self.tree.leaf_of(network) != network => Err(error(
-                        format!(
-                            "{network} is smaller than destinations are told apart, {}",
-                            self.tree.leaf_of(network)
-                        ),
+                        format!("{network} is smaller than a destination, {}", self.tree.leaf_of(network)),
                         "a network of that size or larger",
                     )),
                     Ok(network) => Ok(network),

@@ -60,7 +60,7 @@ fn an_incompatible_snapshot_is_rejected() {
     assert!(matches!(refusal(&text[..text.len() / 2]), RestoreError::Form(_)));
     let other = refusal(&text.replacen("\"format\":1", "\"format\":2", 1));
     assert_eq!(other, RestoreError::Format(2));
-    assert!(other.to_string().ends_with("move the file away to begin afresh"));
+    assert!(other.to_string().ends_with("move the file away to start over"));
 }
 
 #[test]

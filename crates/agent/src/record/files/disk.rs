@@ -192,6 +192,6 @@ fn refused(folder: &Path, error: Error) -> Problem {
 
 fn unusable(folder: &Path, error: io::Error) -> Problem {
     let place = folder.display().to_string();
-    let hint = format!("look at ls -ld '{place}' and df -h '{place}', or choose another folder with --out");
+    let hint = format!("check ls -ld '{place}' and df -h '{place}', or choose another folder with --out");
     Problem::failed("not-accessible", &place, error, "a folder in which files can be made", &hint)
 }

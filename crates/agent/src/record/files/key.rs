@@ -58,7 +58,7 @@ impl Key {
         if mode & 0o077 != 0 {
             let found = format!("that others than its owner have rights on it (mode {:04o})", mode & 0o7777);
             let place = path.display();
-            let hint = format!("chmod 600 '{place}'; if others may have read it, let a new one be made: rm '{place}'");
+            let hint = format!("chmod 600 '{place}'; if others may have read it, have a new one created: rm '{place}'");
             return Err(Problem::refused("key", &path.display().to_string(), found, "mode 0600", &hint));
         }
         let mut text = Vec::new();

@@ -53,8 +53,8 @@ impl Settings {
         if self.max_bytes / 2 < self.rotate_bytes {
             let (max, rotate) = (self.max_bytes, self.rotate_bytes);
             let found = format!("{max} bytes, less than two files of --rotate-size ({rotate} bytes)");
-            let hint = format!("give room, or make files smaller: --max-size {max} --rotate-size {}", max / 4);
-            return refused("--max-size", found, "room for two files of --rotate-size", &hint);
+            let hint = format!("free space, or make files smaller: --max-size {max} --rotate-size {}", max / 4);
+            return refused("--max-size", found, "space for two files of --rotate-size", &hint);
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ impl Writer {
         waiting.files(disk.health());
         let theirs = Arc::clone(&waiting);
         let worker = Builder::new().name("records".to_owned()).spawn(move || work(disk, &theirs)).map_err(|error| {
-            Problem::failed("threads", "this process", error, "to be allowed another thread", "look at ulimit -u")
+            Problem::failed("threads", "this process", error, "to be allowed another thread", "check ulimit -u")
         })?;
         let next = Instant::now() + flush;
         Ok(Writer { folder, piles: Default::default(), waiting, worker: Some(worker), flush, next })
@@ -106,8 +106,8 @@ impl Writer {
             "rows-lost",
             &self.folder.display().to_string(),
             format!("{rows_waiting} rows that could not be written: {why}"),
-            "a folder that takes the last rows",
-            &format!("make room (df -h '{}'); rows of earlier flushes are complete", self.folder.display()),
+            "a writable folder for the last rows",
+            &format!("free space (df -h '{}'); rows of earlier flushes are complete", self.folder.display()),
         ))
     }
 

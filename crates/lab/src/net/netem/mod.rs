@@ -397,7 +397,7 @@ impl Shaping {
             _ => return,
         };
         self.lines.push(Line::Note(format!(
-            "the buffer is {has}, but a queue of the kernel needs room for a packet: it has {gets}"
+            "the buffer is {has}, but a queue of the kernel must hold a packet: it has {gets}"
         )));
     }
 }

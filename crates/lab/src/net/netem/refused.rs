@@ -58,7 +58,7 @@ fn conditions(link: &Link, key: &str, traces: &Traces, end: Option<Span>) -> Res
 
 fn of_link(link: &Link, conditions: &Conditions, key: &str) -> Result<(), Error> {
     if link.ack_thinning.is_some_and(|one_in| one_in > 1) {
-        return cannot(&format!("{key}.ack_thinning"), "does not tell acknowledgements apart");
+        return cannot(&format!("{key}.ack_thinning"), "does not distinguish acknowledgements");
     }
     let loses = !matches!(link.loss, Loss::Bernoulli { ratio: Probability::NEVER }) || !conditions.losses.is_empty();
     if loses && link.duplicate > Probability::NEVER {

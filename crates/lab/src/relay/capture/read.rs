@@ -25,7 +25,7 @@ pub(crate) fn read_from(mut file: impl Read, take: &mut dyn FnMut(Captured)) -> 
     let mut is_first = true;
     while let Some(kind) = next_block(&mut file, &mut block)? {
         if is_first && (kind != SECTION_HEADER || number(&block, 0) != Some(BYTE_ORDER)) {
-            return Err(damaged("it does not begin with a section of this machine's byte order"));
+            return Err(damaged("it does not start with a section in this machine's byte order"));
         }
         is_first = false;
         match kind {

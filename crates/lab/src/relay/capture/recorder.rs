@@ -118,7 +118,7 @@ fn not_written(path: &Path, error: &io::Error) -> Error {
     Error::new(
         "capture-not-written",
         format!("cannot write the capture {}: {error}", path.display()),
-        "make room on the disk, or take `record = true` out of the scenario's [engine]",
+        "free space on the disk, or remove `record = true` from the scenario's [engine]",
     )
 }
 

@@ -245,7 +245,7 @@ impl<'a> HostProcesses<'a> {
     /// Returns the error for a host that sends an invalid event.
     fn invalid_event_error(&self, number: usize, line: &str) -> Error {
         let name = self.name(number);
-        let hint = "thalweg-engine was replaced while it ran? Give the same command again; else, please report it";
+        let hint = "thalweg-engine was replaced while it ran? Run the same command again; else, please report it";
         Error::new("bad-host", format!("the host `{name}` sent an invalid event: {line}"), hint)
     }
 
@@ -259,15 +259,15 @@ impl<'a> HostProcesses<'a> {
             return Error::new(
                 "guest-died",
                 message,
-                "give the same command again; if it happens again, please report it",
+                "run the same command again; if it happens again, please report it",
             );
         }
         let words: Vec<String> = host.errors.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect();
         let words = if words.is_empty() { "nothing".to_owned() } else { words.join(" | ") };
         let status = host.child.as_mut().and_then(|child| wait_for(child, EXIT_TIMEOUT));
         let end = status.map_or_else(|| "no exit code yet".to_owned(), |status| status.to_string());
-        let hint = "look for messages of the kernel (dmesg) that fit, then give the same command again";
-        Error::new("host-died", format!("the host `{}` died ({end}); its last words: {words}", host.name), hint)
+        let hint = "check the kernel's messages (dmesg), then run the same command again";
+        Error::new("host-died", format!("the host `{}` died ({end}); its last output: {words}", host.name), hint)
     }
 }
 
@@ -294,7 +294,7 @@ pub fn unexpected(processes: &HostProcesses<'_>, number: usize, event: &HostEven
 
 /// The same for the host of this name.
 pub fn unexpected_of(name: &str, event: &HostEvent) -> Error {
-    Error::new("bad-host", format!("the host `{name}` said at the wrong time: {event:?}"), "please report it")
+    Error::new("bad-host", format!("the host `{name}` reported at the wrong time: {event:?}"), "please report it")
 }
 
 fn start_thread(host: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Error> {

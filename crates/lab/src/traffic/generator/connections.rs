@@ -445,7 +445,7 @@ fn hopeless(error: Errno, receiver: SocketAddr) -> Option<Error> {
         Errno::NETUNREACH | Errno::NETDOWN | Errno::ACCESS | Errno::PERM | Errno::INVAL => Some(Error::new(
             "cannot-connect",
             format!("{receiver} cannot be reached: {error}"),
-            "look at the network's commands in commands.log",
+            "check the network's commands in commands.log",
         )),
         _ => None,
     }

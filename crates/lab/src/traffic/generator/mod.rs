@@ -116,7 +116,7 @@ impl Generator<'_> {
             match epoll::wait(&self.connections.epoll, spare_capacity(&mut events), None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    return Err(Error::new("no-events", format!("epoll fails: {error}"), "see what dmesg says"));
+                    return Err(Error::new("no-events", format!("epoll fails: {error}"), "check the output of dmesg"));
                 }
             }
             let mut has_commands = false;

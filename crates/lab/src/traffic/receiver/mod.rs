@@ -108,7 +108,7 @@ fn prepare(experiment: &Experiment, part: &Part, wakeup: BorrowedFd<'_>) -> Resu
         Error::new(
             "cannot-listen",
             format!("port {} cannot be listened on: {error}", part.port),
-            "end what else listens there; `ss -lntup` names it",
+            "stop the program that listens there; `ss -lntup` names it",
         )
     })
 }
@@ -198,7 +198,7 @@ impl Sink {
             match epoll::wait(&self.epoll, spare_capacity(&mut events), None) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => {
-                    return Err(Error::new("no-events", format!("epoll fails: {error}"), "see what dmesg says"));
+                    return Err(Error::new("no-events", format!("epoll fails: {error}"), "check the output of dmesg"));
                 }
             }
             for event in &events {

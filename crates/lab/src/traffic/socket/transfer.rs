@@ -23,7 +23,7 @@ pub(in crate::traffic) struct Transfer {
 /// End of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::traffic) struct End {
-    /// When.
+    /// Time of the end.
     pub(in crate::traffic) at: Time,
     /// Bytes of the stream acknowledged by then.
     pub(in crate::traffic) acked: u64,

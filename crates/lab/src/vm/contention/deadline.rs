@@ -180,7 +180,7 @@ fn ranges(list: &str) -> usize {
 /// Which setting it is that refuses.
 fn refusal(error: &io::Error, cpu: &Cpu, settings: &Settings) -> Error {
     let runtime_and_period = format!("{} out of every {}", cpu.slice_ns, cpu.period_ns);
-    let what = format!("a guest's processor cannot be given {runtime_and_period} (SCHED_DEADLINE)");
+    let what = format!("a guest's processor cannot get {runtime_and_period} (SCHED_DEADLINE)");
     let (why, hint) = match error.raw_os_error() {
         Some(libc::EPERM) if !settings.may_set_priorities => (
             "that needs the right CAP_SYS_NICE, which root has".to_owned(),

@@ -152,7 +152,7 @@ fn processor_to_share() -> usize {
 
 fn refused(error: &dyn std::fmt::Display) -> Error {
     let message = format!("a guest cannot be put on a processor with others: {error}");
-    Error::new("no-contention", message, "look how many processes are allowed (ulimit -u), and whether QEMU still runs")
+    Error::new("no-contention", message, "check the limit of processes (ulimit -u), and whether QEMU still runs")
 }
 
 #[cfg(test)]

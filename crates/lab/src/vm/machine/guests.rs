@@ -204,7 +204,7 @@ impl Machine {
             return Err(Error::new(
                 "no-guest",
                 message,
-                "look whether /proc is mounted without hidepid: findmnt /proc",
+                "check whether /proc is mounted without hidepid: findmnt /proc",
             ));
         }
         Ok(found)

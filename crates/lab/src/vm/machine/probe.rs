@@ -122,7 +122,7 @@ fn boot_on(accelerator: Accelerator, patience: Duration, kernel: &VmKernel, base
     match answer {
         Ok(Some(traits)) => traits,
         silence => {
-            let how = if silence.is_ok() { "ended" } else { "said nothing for too long" };
+            let how = if silence.is_ok() { "ended" } else { "gave no output for too long" };
             let console = console.join().unwrap_or_default();
             Err(not_booted(&kernel.release, how, &console))
         }

@@ -212,7 +212,7 @@ impl Cell {
             return None;
         };
         self.restart(arm);
-        Some(format!("connections have become {way} than what had been learned can explain"))
+        Some(format!("connections have become {way} than the learned state can explain"))
     }
 
     /// Forgets everything.

@@ -319,9 +319,9 @@ fn sentence(arms: &Arms, prefix: Prefix, views: &[ArmView], most: ArmId) -> Stri
     let share = percent(views[most.index()].weight);
     let all: f64 = views.iter().map(|view| view.connections).sum();
     let basis = if all < 1.0 {
-        format!("no connection to {prefix} has closed yet, and its neighbours say")
+        format!("no connection to {prefix} has closed yet, and its neighbours show")
     } else {
-        format!("{all:.0} recent connections and its neighbours say")
+        format!("{all:.0} recent connections and its neighbours show")
     };
     let gain = |view: &ArmView| {
         let gain = view.gain.unwrap_or(Interval { mean: 0.0, low: 0.0, high: 0.0 });
