@@ -102,7 +102,7 @@ def loaded(algorithm: str, options: Sequence[str]) -> Iterator[None]:
     with ended(loader):
         assert loader.stdout is not None
         if "registered" not in loader.stdout.readline():
-            raise SystemExit(f"bench: {algorithm} does not load; what it said is above")
+            raise SystemExit(f"bench: {algorithm} does not load; its output is above")
         yield
         loader.terminate()
         loader.wait()

@@ -102,7 +102,7 @@ def crate_violations(metadata: Mapping[str, Any]) -> Iterator[str]:
     for package in metadata["packages"]:
         crate = package["name"].removeprefix("thalweg-")
         if crate not in RUST:
-            yield f"crates/{crate}: not in the table RUST of tools/check_layers.py; say there what it may use"
+            yield f"crates/{crate}: not in the table RUST of tools/check_layers.py; add it with its dependencies"
             continue
         for dependency in package["dependencies"]:
             if dependency["kind"] == "dev":

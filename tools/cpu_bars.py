@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--engine", default="sim", help="engine to use (default: sim)")
     parser.add_argument("--only", action="append", metavar="SLICE/PERIOD", help="only this; `whole`: a whole CPU")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="give a key another value")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for what was measured")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="JSON file for the measurements")
     chosen = parser.parse_args()
     wanted = chosen.only or [*CELLS, "whole"]
     results: dict[str, Any] = {}
@@ -93,7 +93,7 @@ class Runner:
         for key_value in [*(f"{key}={value}" for key, value in keys.items()), *self.given]:
             command += ["--set", key_value]
         if subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode != 0:
-            sys.exit(f"cpu_bars: {scenario} did not run to its end; what it said is above")
+            sys.exit(f"cpu_bars: {scenario} did not complete; its output is above")
         plan = json.loads((out / "run.json").read_text(encoding="utf-8"))["plan"]
         points = {
             (entry["experiment"], entry["repetition"]): entry["sweep"]["flow.main.cc"] for entry in plan["experiments"]
@@ -151,7 +151,7 @@ def loaded() -> Iterator[None]:
     assert loader.stdout
     try:
         if not loader.stdout.readline():
-            sys.exit("cpu_bars: bbr_cpu is not in this machine's kernel; what its loader said is above")
+            sys.exit("cpu_bars: bbr_cpu is not in this machine's kernel; the loader's output is above")
         yield
     finally:
         loader.terminate()

@@ -223,7 +223,7 @@ def check(population: Mapping[str, Any]) -> int:
                 stale.append(kind["name"])
     for name in stale:
         print(
-            f"outcomes.json: `{name}` is not what the simulator gives now; python tools/policy_outcomes.py",
+            f"outcomes.json: `{name}` differs from the simulator's present result; python tools/policy_outcomes.py",
             file=sys.stderr,
         )
     return 1 if stale else 0

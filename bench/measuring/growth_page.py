@@ -88,14 +88,14 @@ def _rows(values: Sequence[tuple[Measured, float]]) -> pl.DataFrame:
 
 
 def _page(series: Series, files: dict[str, str], folder: str, command: str) -> Iterator[str]:
-    yield "<!-- Written by bench/scaling.py: change nothing here. -->"
+    yield "<!-- Written by bench/scaling.py: do not edit. -->"
     yield ""
     yield "# How costs grow"
     yield ""
     yield f"Written by `{command}`."
     yield "CPU seconds are those of whole processes, their start included; memory is the largest resident set."
     yield "Growth is the largest factor by which a number exceeds that of a smaller size."
-    yield f"Above {LIMIT:g} the page says why."
+    yield f"Above {LIMIT:g} the page gives the reason."
     for curve in dict.fromkeys(name for name, _ in series):
         yield ""
         yield f"## {CURVES[curve].title}"

@@ -83,7 +83,7 @@ class Engine:
         """Split the binary's message: the reason, then the remedy, on separate lines or after semicolons."""
         if self.available:
             return "", ""
-        answer = (self.why_not or "it does not say why").strip()
+        answer = (self.why_not or "without a reason").strip()
         first, *others = answer.splitlines() if "\n" in answer else answer.split("; ")
         steps = (line.strip().removeprefix("hint:").strip() for line in others)
         return first.strip().rstrip("."), "\n".join(step for step in steps if step)
@@ -209,7 +209,7 @@ def choose(name: str, capabilities: Capabilities) -> Engine:
             place="--engine",
             found=name,
             expected=f"one of {listed}" if len(capabilities.engines) > 1 else listed,
-            hint="`thalweg doctor` says what each engine needs",
+            hint="`thalweg doctor` lists the requirements of each engine",
         )
     if not engine.available:
         raise ThalwegError(
@@ -217,7 +217,7 @@ def choose(name: str, capabilities: Capabilities) -> Engine:
             f"the engine `{name}` cannot run here: {engine.reason}",
             place="--engine",
             found=name,
-            hint=engine.remedy or "`thalweg doctor` says what to do",
+            hint=engine.remedy or "`thalweg doctor` shows what to do",
             exit_code=Exit.MISSING,
         )
     return engine

@@ -27,7 +27,7 @@ def read_regular(file: Path, limit: int) -> bytes:
                 f"`{file}` is a pipe, a device or a socket",
                 place=str(file),
                 expected="a regular file",
-                hint="save what it writes to a file, and name that file" if stat.S_ISFIFO(mode) else None,
+                hint="save its output to a file, and name that file" if stat.S_ISFIFO(mode) else None,
             )
         content = opened.read(limit + 1)
     if len(content) > limit:

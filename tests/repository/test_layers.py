@@ -41,7 +41,7 @@ def test_a_pure_crate_may_not_depend_on_one_that_does_io() -> None:
 
 def test_a_new_crate_must_be_assigned_a_layer() -> None:
     (violation,) = check_layers.crate_violations(cargo("sctp"))
-    assert "say there what it may use" in violation
+    assert "add it with its dependencies" in violation
 
 
 @pytest.mark.parametrize(

@@ -340,9 +340,9 @@ def _portions(large: pl.DataFrame) -> list[pl.DataFrame]:
 
 def _nothing(question: Question, overview: looking.Overview) -> ThalwegError:
     hints = {
-        "ab": "thalweg records says what the files hold",
-        "before-after": "look whether --at lies within the records",
-        "switchback": "look whether --every is the length of the turns",
+        "ab": "thalweg records shows the content of the files",
+        "before-after": "check that --at is within the records",
+        "switchback": "check that --every is the length of the turns",
     }
     return ThalwegError(
         "nothing-to-compare",

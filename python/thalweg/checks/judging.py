@@ -149,7 +149,7 @@ def _quantile(n: int, comparisons: int) -> float:
 def _advice(n: int, distance: float, half: float) -> str:
     """Return how many repetitions are likely to settle it: an interval narrows with their square root."""
     if distance * sqrt(MAX_REPETITIONS / n) <= half:
-        return "the two sides are too close to tell apart"
+        return "the two sides are too close to decide"
     return f"too few repetitions; about {max(n + 1, ceil(1.2 * n * (half / distance) ** 2))} would settle it"
 
 

@@ -34,7 +34,7 @@ COMMANDS = (
     Lazy("shell", "thalweg.cli.commands.shell", "Run a shell or a command on the path of a scenario."),
     Lazy("results", "thalweg.cli.commands.results", "Print the numbers of a run."),
     Lazy("report", "thalweg.cli.commands.report", "Write the report of existing runs."),
-    Lazy("compare", "thalweg.cli.commands.compare", "Say which differences are real."),
+    Lazy("compare", "thalweg.cli.commands.compare", "Show which differences are real."),
     Lazy("optimise", "thalweg.cli.commands.optimise", "Search for the best parameters of a scenario."),
     Lazy("fuzz", "thalweg.cli.commands.fuzz", "Search for conditions under which an algorithm fails."),
     Lazy("studies", "thalweg.cli.commands.studies", "List the papers whose experiments can be repeated here."),
@@ -55,7 +55,7 @@ COMMANDS = (
 
 top = typer.Typer(
     name="thalweg",
-    help="Measure TCP congestion control, and explain what was measured.",
+    help="Measure TCP congestion control, and explain the results.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -158,9 +158,9 @@ def _from_system(error: OSError) -> ThalwegError:
     target = f"`{error.filename}`" if error.filename else "standard output"
     why = (error.strerror or str(error)).lower()
     hints = {
-        errno.ENOSPC: "free some space, or name another place with --out",
-        errno.EACCES: "name a place of your own with --out",
-        errno.EROFS: "name a place that can be written with --out",
+        errno.ENOSPC: "free some space, or choose another path with --out",
+        errno.EACCES: "choose a path of your own with --out",
+        errno.EROFS: "choose a writable path with --out",
     }
     return ThalwegError(
         "system",

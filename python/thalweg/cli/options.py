@@ -19,5 +19,7 @@ Executor = Annotated[str, option("--executor", "NAME", "Where to run: local, das
 Overrides = Annotated[list[str] | None, option("--set", "KEY=VALUE", "Override a key, as in path.buffer=2bdp.")]
 CheckTexts = Annotated[
     list[str] | None,
-    option("--check", "BOUND", "What has to hold, as in 'goodput(ours) > 0.9 * goodput(base)'. Can be repeated."),
+    option(
+        "--check", "BOUND", "Condition that has to hold, as in 'goodput(ours) > 0.9 * goodput(base)'. Can be repeated."
+    ),
 ]

@@ -184,9 +184,9 @@ def _results(
         if waiting and alone_since is not None and time.monotonic() - alone_since > NO_WORKER_S:
             raise ThalwegError(
                 "no-workers",
-                f"all workers of the Dask scheduler at `{address}` are gone",
+                f"all workers of the Dask scheduler at `{address}` have disconnected",
                 place="--executor",
-                hint=f"dask worker {address}; then the same command goes on",
+                hint=f"dask worker {address}; then the same command resumes",
                 exit_code=Exit.TEMPORARY,
             )
 
@@ -202,7 +202,7 @@ def _result(future: "Future[worker.Returned]", number: int, address: str) -> wor
         raise ThalwegError(
             "worker-died",
             f"{error.allowed_failures + 1} workers died while they ran shard {number}",
-            hint="was memory short? --shards with a larger number makes shards smaller; the same command goes on",
+            hint="was memory short? --shards with a larger number makes shards smaller; the same command resumes",
             exit_code=Exit.FAILED,
         ) from None
     except (CancelledError, OSError):
@@ -210,7 +210,7 @@ def _result(future: "Future[worker.Returned]", number: int, address: str) -> wor
             "no-scheduler",
             f"the Dask scheduler at `{address}` is gone",
             place="--executor",
-            hint="the same command goes on from what was merged",
+            hint="the same command resumes from the merged experiments",
             exit_code=Exit.TEMPORARY,
         ) from None
     return returned

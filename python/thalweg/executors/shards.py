@@ -145,6 +145,6 @@ def _merge(binary: Path, out: Path, folder: Path) -> None:
             "engine-died",
             f"the engine could not merge a shard (exit code {process.returncode})",
             found=process.stderr.strip() or None,
-            hint="the same command goes on from what was merged before",
+            hint="the same command resumes from the merged experiments",
             exit_code=Exit.FAILED,
         )

@@ -150,7 +150,7 @@ class _Job:
                     "worker-died",
                     f"task {number} of the job {self.ids[-1]} ended {MAX_ATTEMPTS} times without a result",
                     found=_errors(self.folder, number),
-                    hint="was its time or memory short? SBATCH_TIMELIMIT sets the time; the same command goes on",
+                    hint="was its time or memory short? SBATCH_TIMELIMIT sets the time; the same command resumes",
                     exit_code=Exit.FAILED,
                 )
         if lost:
@@ -184,7 +184,7 @@ def _slurm(command: Sequence[str]) -> str:
             f"{command[0]} ended with exit code {process.returncode}",
             place="--executor",
             found=process.stderr.strip() or None,
-            hint="sinfo     (says whether the cluster answers, and which partitions it has)",
+            hint="sinfo     (shows whether the cluster answers, and its partitions)",
             exit_code=Exit.MISSING,
         )
     return process.stdout
@@ -203,7 +203,7 @@ def _add(joined: Joined, folder: Path, number: int) -> None:
             "engine-died",
             f"a node could not run shard {number}: {why}",
             found=_errors(folder, number),
-            hint="all nodes need the folder of thalweg, on a shared file system; the same command goes on",
+            hint="all nodes need the folder of thalweg, on a shared file system; the same command resumes",
             exit_code=Exit.MISSING if code == NO_PROGRAM else Exit.FAILED,
         )
     joined.add(folder / str(number), events)

@@ -222,7 +222,7 @@ def _too_small(tree: Path, registers_bytes: int) -> ThalwegError:
         "small-registers",
         f"this machine's programs have {registers_bytes} bytes of registers, `{tree}` saves {registers.USUAL_BYTES}",
         place="--source",
-        expected="a newer Linux, which asks the machine",
+        expected="a newer Linux, which queries the machine",
         hint=f"in {tree / registers.PLACE}, make HOST_FP_SIZE {registers_bytes} instead of {registers.USUAL_BYTES}",
     )
 

@@ -71,7 +71,7 @@ class Log:
         why = f"signal {-code}" if code < 0 else f"exit code {code}"
         return ThalwegError(
             "build-failed",
-            f"{action} failed ({why}); it said last:{lines}",
+            f"{action} failed ({why}); its last output:{lines}",
             hint=f"the whole log: less {self.file}",
             exit_code=Exit.FAILED,
         )

@@ -150,13 +150,13 @@ def _why(option: str, requested: str, holds: str | None, described: str | None) 
     """Describe the state of an option."""
     if described is None:
         return f"{option} does not exist in this kernel"
-    text = f"{option}={requested} does not hold: it is {holds or OFF}"
+    text = f"{option}={requested} has no effect: it is {holds or OFF}"
     return f"{text}; it depends on {described}" if described else text
 
 
 def _lost(option: str, why: str, source: Source | None) -> ThalwegError:
     if source:
-        hint = "correct its name, or turn on in the same file what it depends on; or leave the line out"
+        hint = "correct its name, or turn on its dependencies in the same file; or remove the line"
     else:
         hint = "the engine needs it: thalweg is made for Linux 6.1 and later with user-mode Linux"
     return ThalwegError("config-lost", why, place=option, source=source, hint=hint)

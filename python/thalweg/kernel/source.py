@@ -161,7 +161,7 @@ class SourceTree:
                 "changed-tree",
                 f"`{self.folder}` changed while it was built",
                 place="--source",
-                hint="type the same command again",
+                hint="run the same command again",
                 exit_code=Exit.FAILED,
             )
 

@@ -218,8 +218,8 @@ def _is_kept(folder: Path) -> bool:
 def _busy(process: str) -> ThalwegError:
     return ThalwegError(
         "build-goes-on",
-        f"another build goes on in `{place()}`" + (f" (process {process})" if process else ""),
+        f"another build is running in `{place()}`" + (f" (process {process})" if process else ""),
         place=str(place()),
-        hint="wait until it has ended, and type the same command again",
+        hint="wait until it has ended, and run the same command again",
         exit_code=Exit.FAILED,
     )

@@ -70,7 +70,7 @@ def apt_options(folder: Path, suite: str, listener: SuiteListener, log: Log) -> 
             place="--suite",
             found=suite,
             expected="such as bookworm-backports",
-            hint=f"what apt said: less {log.file}",
+            hint=f"apt's output: less {log.file}",
             exit_code=Exit.FAILED,
         ) from error
     return options

@@ -59,7 +59,7 @@ def check(folder: Path, *, needs_source: bool) -> None:
         packages = " ".join(dict.fromkeys(missing.values()))
         raise ThalwegError(
             "no-toolchain",
-            f"building a kernel takes what is not installed here: {', '.join(missing)}",
+            f"building a kernel requires programs that are not installed: {', '.join(missing)}",
             hint=f"sudo apt-get install {packages}",
             exit_code=Exit.MISSING,
         )

@@ -155,7 +155,7 @@ def _forbidden(path: Path) -> ThalwegError:
         place=str(path),
         expected="records that this user may read",
         hint=f'take a copy of your own: sudo cp -rT {quoted} my-records && sudo chown -R "$USER" my-records\n'
-        "or let a group of yours read them: docs/reference/records.md says how",
+        "or let a group of yours read them: docs/reference/records.md describes how",
         exit_code=Exit.FAILED,
     )
 
@@ -195,6 +195,6 @@ def _schema(file: Path) -> pl.Schema | str:
         return "it is damaged, or no Parquet file" if is_readable else FORBIDDEN
     if unfit := unfit_column(schema, SCHEMA, ALWAYS):
         if unfit.actual is None:
-            return f"it holds no records: it has no column {unfit.name}"
-        return f"it holds no records: its column {unfit.name} is {unfit.actual}, not {unfit.expected}"
+            return f"it contains no records: it has no column {unfit.name}"
+        return f"it contains no records: its column {unfit.name} is {unfit.actual}, not {unfit.expected}"
     return schema

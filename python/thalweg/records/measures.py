@@ -40,7 +40,7 @@ MEASURES: dict[str, Measure] = {
     ),
     "completion_time": Measure(
         "Completion time of transfers", "s", "transfers", _seconds("fct_us"), ("fct_us",),
-        "From the first byte queued to the last byte acknowledged, of transfers that ended.",
+        "From the first byte queued to the last byte acknowledged, of completed transfers.",
     ),
     "serving_time": Measure(
         "Time that the server took", "s", "transfers",

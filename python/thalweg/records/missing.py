@@ -15,13 +15,13 @@ NEVER_MISSED = ("sampled_one_in",)
 """Columns that are empty by design: every connection was recorded."""
 
 WITHOUT = {
-    "machine": "Machines cannot be told apart.",
+    "machine": "Machines cannot be distinguished.",
     "start_us": "When it began is not known.",
     "duration_us": "How long it took is not known.",
     "direction": "It is not known who opened the connection.",
     "cc": "It is counted as `unknown`, and compared with nothing.",
     "close": "It is not known how it ended.",
-    "sent_bytes": "Retransmissions are not known as a share of what was sent.",
+    "sent_bytes": "The retransmit ratio is unknown.",
     "acked_bytes": "It has no goodput and no class of size.",
     "segments": "Retransmissions are not known as a share of segments.",
     "retransmits": "Its losses are not known.",
@@ -29,10 +29,10 @@ WITHOUT = {
     "rtt_min_us": "It is not among the smallest RTTs.",
     "rtt_smoothed_us": "It is not among the smoothed RTTs.",
     "rtt_p95_us": "It is not among the 95th percentiles of the RTT.",
-    "rtt_max_us": "It tells nothing of queues.",
+    "rtt_max_us": "It shows nothing about queues.",
     "busy_us": "It has no goodput while sending.",
     "busy_goodput_bps": "It is not among the goodputs while sending.",
-    "buffer_bdp": "It tells nothing of queues.",
+    "buffer_bdp": "It shows nothing about queues.",
     "fct_us": "It has no completion time.",
     "goodput_bps": "It is not among the goodputs of transfers.",
 }

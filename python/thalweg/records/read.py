@@ -100,7 +100,7 @@ class Records:
             f"{f'the file `{bad}` is' if bad else 'records are'} damaged: {why}",
             place=str(bad) if bad else None,
             expected="whole Parquet files, as thalweg-agent record and thalweg import wrote them",
-            hint=f"move {bad} away, and type the command again" if bad else None,
+            hint=f"move {bad} away, and run the command again" if bad else None,
             exit_code=Exit.FAILED,
         )
 

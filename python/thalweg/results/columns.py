@@ -182,7 +182,7 @@ TABLES: dict[str, Table] = {
             Column("flow", "string", False, True, "Name of the flow."),
             Column("copy", "u64", False, True, "Number of the parallel copy, from 0."),
             Column("connection", "u64", False, True, "Number of the connection within the copy, from 0."),
-            Column("t_us", "u64", False, True, "When."),
+            Column("t_us", "u64", False, True, "Time of the sample."),
             Column(
                 "cwnd_packets",
                 "u64",
@@ -254,7 +254,7 @@ TABLES: dict[str, Table] = {
             Column("flow", "string", False, True, "Name of the flow."),
             Column("copy", "u64", False, True, "Number of the parallel copy, from 0."),
             Column("connection", "u64", False, True, "Number of the connection within the copy, from 0."),
-            Column("t_us", "u64", False, True, "When."),
+            Column("t_us", "u64", False, True, "Time of the sample."),
             Column("key", "string", False, True, "Name of the value, such as pacing_gain."),
             Column("value", "f64", False, False, "The value."),
         ),
@@ -273,7 +273,7 @@ TABLES: dict[str, Table] = {
                 "Link: forward (path, which data of flows that go down takes) or reverse (path.reverse, data of "
                 "flows that go up).",
             ),
-            Column("t_us", "u64", False, True, "When."),
+            Column("t_us", "u64", False, True, "Time of the sample."),
             Column("backlog_bytes", "u64", False, False, "Bytes in the queue, the packet being sent not counted."),
             Column("backlog_packets", "u64", False, False, "Packets in the queue, the packet being sent not counted."),
             Column("dropped_packets", "u64", False, False, "Packets dropped so far by the queue, for any reason."),

@@ -249,8 +249,7 @@ def open_run(path: str | PathLike[str]) -> Run:
             "empty-run",
             f"nothing in `{directory}` is complete yet: 0 of {len(run.expected_ids)} experiments",
             place=str(directory),
-            hint="the same `thalweg run` command goes on where it stopped"
-            + (f": {shlex.join(run.command)}" if run.command else ""),
+            hint="the same `thalweg run` command resumes it" + (f": {shlex.join(run.command)}" if run.command else ""),
             exit_code=Exit.NO_EVIDENCE,
         )
     return run

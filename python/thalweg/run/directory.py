@@ -15,7 +15,7 @@ DIGITS = 8
 def default_directory(plan: Plan, folder: Path = RUNS, kernel: str = "") -> Path:
     """Name a run directory after its plan, and after the kernel that the user chose, if any.
 
-    The same command goes on where it stopped; an edited scenario gets a directory of its own.
+    The same command resumes it; an edited scenario gets a directory of its own.
     """
     digest = hashlib.sha256(f"{plan.model_dump_json()}{kernel}".encode()).hexdigest()
     return folder / f"{plan.name}-{plan.engine}-{digest[:DIGITS]}"

@@ -195,7 +195,7 @@ def refused(event: EngineEvent, code: int) -> ThalwegError:
 
 def _died(code: int, words: str, out: Path) -> ThalwegError:
     why = f"signal {-code}" if code < 0 else f"exit code {code}"
-    hint = f"what was finished is in `{out}`; the same command goes on from there"
+    hint = f"what was finished is in `{out}`; the same command resumes"
     words = words.partition("stack backtrace:")[0].strip()
     has_no_memory = "memory allocation" in words
     if code == -9 or has_no_memory:

@@ -83,7 +83,7 @@ class Progress:
         if event["event"] == "untrustworthy":
             self._list("untrustworthy", f"experiment {_name(event)} is not to be trusted: {event['reason']}")
         if event["event"] == "stopping":
-            self._print("stopping; what is finished is kept (once more: at once)")
+            self._print("stopping; finished experiments are kept (press again to stop at once)")
 
     def _begin(self, event: EngineEvent) -> None:
         experiments = event["experiments"]

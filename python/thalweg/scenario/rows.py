@@ -94,7 +94,7 @@ def _file(file: Path) -> tuple[tuple[str, ...], list[Row]]:
             "cannot-read",
             f"the file of rows `{file}` cannot be read: {why}",
             place=str(file),
-            expected="a CSV file beside the scenario",
+            expected="a CSV file in the scenario's folder",
             hint=f"ls -l '{file.parent}'",
         ) from None
     reader = csv.reader(text.splitlines(), skipinitialspace=True)

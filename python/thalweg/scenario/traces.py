@@ -213,9 +213,9 @@ def _opportunities(file: Path, lines: Sequence[tuple[int, str]]) -> Opportunitie
             raise _bad(file, number, f"a line is later than {MAX_MS}, which is the latest", word)
         times.append(int(word))
         if len(times) > 1 and times[-1] < times[-2]:
-            raise _bad(file, number, f"a line goes back in time, after {times[-2]}", word)
+            raise _bad(file, number, f"a line is earlier than the previous one, {times[-2]}", word)
     if times[-1] == 0:
-        raise _bad(file, lines[-1][0], "the last line must be above 0: it says when the trace repeats", "0")
+        raise _bad(file, lines[-1][0], "the last line must be above 0: it is the period of the trace", "0")
     return Opportunities(tuple(times))
 
 

@@ -46,7 +46,7 @@ def write(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], f
         ThalwegError: The engine cannot run, or the page cannot be written.
     """
     page = as_page(fuzzing, findings, names, command)
-    put(file, html(page), "the page of what was found", "free some space; then type the same command again")
+    put(file, html(page), "the page of the findings", "free some space; then run the same command again")
 
 
 def as_page(fuzzing: Fuzzing, findings: Sequence[Finding], names: Sequence[str], command: str) -> SearchPage:

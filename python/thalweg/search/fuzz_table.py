@@ -114,7 +114,7 @@ def _failures(document: Document, table: FuzzTable, errors: list[ThalwegError]) 
         except TermError as error:
             errors.append(_error(document, ("fails", name), error.message, error.expected, error.hint))
     if any(failure.window_s or failure.after_s for failure in failures) and document.raw.get("sample_interval") == "0s":
-        expected = "a sample_interval above 0, for what is measured within a time"
+        expected = "a sample_interval above 0, for measures within a window"
         errors.append(_error(document, ("fails",), "nothing is sampled", expected, 'sample_interval = "50ms"'))
     return failures
 

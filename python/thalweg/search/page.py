@@ -40,7 +40,7 @@ def write(outcome: Outcome, file: Path, command: str) -> None:
 
     Raises `ThalwegError` if it cannot be written.
     """
-    put(file, html(as_page(outcome, command)), "the search's page", "free some space; then type the same command again")
+    put(file, html(as_page(outcome, command)), "the search's page", "free some space; then run the same command again")
 
 
 def as_page(outcome: Outcome, command: str) -> SearchPage:
@@ -222,7 +222,7 @@ def _parallel(outcome: Outcome) -> Figure:
     texts_of = dict.fromkeys(("line", "text", "end"), pl.String())
     schema = pl.Schema({"x": pl.Enum(axes), "y": pl.Float64(), **texts_of, "series": ORDER})
     frame = pl.DataFrame(rows, schema, orient="row").sort("x", "series", maintain_order=True)
-    caption = "A line is a candidate: its parameters, then what they came to."
+    caption = "A line is a candidate: its parameters, then its results."
     return Figure("parallel", "All candidates, axis by axis", "parallel", frame, about=caption)
 
 

@@ -134,14 +134,14 @@ def claim_directory(directory: Path, name: str) -> None:
             "cannot-write",
             f"`{directory}` cannot be written: {(error.strerror or str(error)).lower()}",
             place=str(directory),
-            hint="name another place with --out",
+            hint="choose another path with --out",
             exit_code=Exit.CANNOT_WRITE,
         ) from None
     if present not in (None, name):
         raise ThalwegError(
             "other-search",
-            f"`{directory}` holds something else than this search",
+            f"`{directory}` does not belong to this search",
             place=str(directory),
             expected="an empty directory, or that of the same scenario, seed and engine; the budget may differ",
-            hint="name another directory with --out, or leave --out away",
+            hint="choose another directory with --out, or omit --out",
         )

@@ -290,6 +290,6 @@ def _explained(folder: Path) -> Iterator[None]:
             "cannot-write",
             f"`{folder / FILE}`: {original}",
             place=str(folder / FILE),
-            hint="free some space, or name another place with --out; then type the same command again",
+            hint="free some space, or choose another path with --out; then run the same command again",
             exit_code=Exit.CANNOT_WRITE,
         ) from None

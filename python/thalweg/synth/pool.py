@@ -132,6 +132,6 @@ def _incomplete(run: Run, kind: PathClass) -> ThalwegError:
         f"the run of the class `{kind.name}` lacks connections",
         place=str(run.path),
         expected="every connection of its scenario, complete",
-        hint=f"rm -r {run.path}, and type the command again",
+        hint=f"rm -r {run.path}, and run the command again",
         exit_code=Exit.FAILED,
     )

@@ -57,7 +57,7 @@ def check(settings: Settings) -> None:
     if truth is not None and truth.is_about_arms and settings.design != AB:
         raise ThalwegError(
             "bad-usage",
-            f"the truth `{settings.truth}` says who gets which algorithm, and so does --design {settings.design}",
+            f"both the truth `{settings.truth}` and --design {settings.design} determine the assignment of algorithms",
             place="--design",
             expected=f"--design {AB}",
             hint=f"leave --design out, or choose another truth: {', '.join(_free())}",

@@ -88,7 +88,7 @@ def test_the_report_shows_flow_directions(two_way: results.Run, tmp_path: Path) 
     report.write([two_way.path], page)
     text = page.read_text()
     assert "goes up, on the reverse path" in text
-    assert "its queue has room for 30 packets" in text
+    assert "its queue holds 30 packets" in text
     assert "Utilisation, up" in text
     assert "Queue of path.reverse" in text
 

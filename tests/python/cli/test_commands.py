@@ -246,7 +246,7 @@ def test_a_deleted_working_directory_is_reported(
     (tmp_path / "gone").rmdir()
     done = thalweg("doctor")
     assert done.returncode == 0
-    assert "the current directory is gone" in done.stdout
+    assert "the current directory was removed" in done.stdout
     monkeypatch.chdir(tmp_path)
 
 

@@ -227,7 +227,7 @@ def test_concurrent_builds_do_not_interfere(thalweg: Thalweg, slow: Path, cache:
     try:
         second = thalweg("kernel", "build", "--source", str(slow))
         assert second.returncode == Exit.FAILED
-        assert f"another build goes on in `{cache}` (process {build.pid})" in second.stderr
+        assert f"another build is running in `{cache}` (process {build.pid})" in second.stderr
         assert is_running(part)
     finally:
         build.send_signal(signal.SIGINT)

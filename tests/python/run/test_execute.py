@@ -75,7 +75,7 @@ def test_an_engine_crash_is_an_error_with_its_last_output(behave: Any) -> None:
     with pytest.raises(ThalwegError, match=r"the engine died \(signal 9\)") as caught:
         behave("die")
     assert caught.value.found == "it all went wrong"
-    assert "the same command goes on" in str(caught.value.hint)
+    assert "the same command resumes" in str(caught.value.hint)
 
 
 def test_non_event_output_is_shown_and_skipped(behave: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ CASES = {
     "buffer of no packet behind a slow trace": (
         "path.buffer",
         'name = "x"\n' + PATH.replace('rate = "10Mbps"', 'trace = "slow.trace"') + FLOW + 'size = "1kB"\n',
-        "has no room for a packet: the trace's mean rate is 24bps, and it repeats every 500s",
+        "is too small for a packet: the trace's mean rate is 24bps, and it repeats every 500s",
     ),
     "at one point of a sweep": (
         "path.reverse.loss",

@@ -115,7 +115,7 @@ def test_an_interrupted_or_killed_search_yields_the_same_result(folder: Path, wh
     arguments = (folder / "small.toml", "--out", run)
     done = interrupt(start(*arguments), run, 2, signal.SIGINT)
     assert done.returncode == Exit.INTERRUPTED
-    assert "of 12 candidates are evaluated; to go on: thalweg optimise" in done.stderr
+    assert "of 12 candidates are evaluated; to resume: thalweg optimise" in done.stderr
     interrupt(start(*arguments), run, 4, signal.SIGKILL)
     assert finished(start(*arguments)).returncode == 0
     assert files(run) == files(whole)
@@ -143,7 +143,7 @@ def test_a_foreign_directory_is_refused(whole: Path, thalweg: Thalweg, tmp_path:
     (tmp_path / "other.toml").write_text(SMALL.replace('high = "8Mbps"', 'high = "9Mbps"'))
     done = thalweg("optimise", "other.toml", "--out", str(whole))
     assert done.returncode == Exit.USAGE
-    assert "holds something else than this search" in done.stderr
+    assert "does not belong to this search" in done.stderr
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("x")
     assert thalweg("optimise", "other.toml", "--out", "full").returncode == Exit.USAGE

@@ -341,7 +341,7 @@ def test_a_figure_that_omits_a_key_is_refused(thalweg: Callable[..., Any], study
     study(QUEUE, FIGURE.replace('series = ["flow.bulk.cc"]', ""))
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
-    assert "the figure `queue` does not say what becomes of `flow.bulk.cc`" in done.stderr
+    assert "the figure `queue` does not set the reduction of `flow.bulk.cc`" in done.stderr
 
 
 def test_scenario_overrides_are_checked_at_their_own_position(thalweg: Callable[..., Any], study: Study) -> None:

@@ -18,7 +18,7 @@ def headline(answer: Answer) -> str:
         (question.treatment, f"{question.treatment} is better in"),
         (question.control, f"{question.control} in"),
         (NO_DIFFERENCE, "it makes no difference in"),
-        (NOT_ENOUGH, "the records cannot tell in"),
+        (NOT_ENOUGH, "the records are inconclusive in"),
         (NOT_COMPARABLE, "the two cannot be compared in"),
     ):
         if n := verdicts.count(verdict):

@@ -98,7 +98,7 @@ def _no_moments(n: int) -> ThalwegError:
         "nothing-to-compare",
         f"none of {n:,} rows is of a closed connection or a transfer whose end is known",
         expected="kind `close` or `transfer`, and end_us, a UNIX time in microseconds",
-        hint="thalweg records counts what the files hold",
+        hint="thalweg records counts the rows of the files",
         exit_code=Exit.FAILED,
     )
 

@@ -194,7 +194,7 @@ def _csv(file: Path, first: str, text: IO[str]) -> Iterator[tuple[tuple[str, ...
     taken = [column for column, name in enumerate(named) if column != at and name and named.index(name) == column]
     columns = tuple(named[column] for column in taken)
     if not columns:
-        raise _wrong(file, 1, "it says nothing of its networks")
+        raise _wrong(file, 1, "it has no attributes of its networks")
     reader = csv.reader(text)
     for fields in reader:
         if not fields:

@@ -155,9 +155,9 @@ def _dimension(name: str, columns: set[str], of_table: set[str]) -> Dimension:
     if dimension:
         raise ThalwegError(
             "no-table",
-            f"`{name}` is not in the records: a table of prefixes tells it",
+            f"`{name}` is not in the records: a table of prefixes has it",
             place="--by",
-            expected="a table of prefixes, or a segment that the records tell",
+            expected="a table of prefixes, or a segment that the records contain",
             hint=f"--by {name} --prefixes FILE, of RouteViews (pfx2as) or in MaxMind's form",
         )
     raise ThalwegError(

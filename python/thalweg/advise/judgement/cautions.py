@@ -165,7 +165,7 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
         yield Caution(
             "no-turns",
             f"{alone:.0%} of the samples are of a {design.unit} that had one algorithm all the time, and are left out:"
-            " what is peculiar to it cannot be told from the algorithm.",
+            " what is peculiar to it cannot be separated from the algorithm.",
         )
     hour = pl.col("stratum") % TURNS * design.every_us // HOUR_US % DAY_HOURS
     if design.every_us < DAY_HOURS * HOUR_US and _one_arm_share(turns.with_columns(stratum=hour), STRAY) > 1 - OFTEN:
@@ -178,7 +178,7 @@ def _of_turns(turns: pl.DataFrame, question: Question) -> Iterable[Caution]:
         yield Caution(
             "mixed-turns",
             f"{mixed:.0%} of the samples are from turns that had both algorithms: they did not take turns as --every"
-            " says. If connections were assigned by lot, judge with --design ab.",
+            " states. If connections were assigned at random, use --design ab.",
         )
 
 
@@ -225,7 +225,7 @@ def _paradox(metric: str, parts: Sequence[Part], overall: Part, question: Questi
     if is_paradox(metric, parts, overall):
         yield Caution(
             "paradox",
-            f"taken together, the {metric.replace('_', ' ')} says the opposite of what it says within the parts:"
+            f"taken together, the {metric.replace('_', ' ')} contradicts its values within the parts:"
             f" {question.treatment} and {question.control} served different mixtures of them (Simpson's paradox). The"
             " parts are right, the total is not.",
         )

@@ -32,8 +32,8 @@ def _few(parts: Sequence[Part], question: Question) -> Iterable[Caution]:
     largest = f": {_share(worst.networks.heavy[0])}" if worst.networks.heavy else ""
     yield Caution(
         "few-networks",
-        f"in {title} few networks have most of the samples{largest}. They tell as much as {effective:.3g} networks of"
-        f" equal weight; {MIN_NETWORKS:.0f} are needed. Hours of one network say nothing of other networks, so the"
+        f"in {title} few networks have most of the samples{largest}. They are equivalent to {effective:.3g} networks of"
+        f" equal weight; {MIN_NETWORKS:.0f} are needed. Hours of one network are not evidence about others, so the"
         " class gets no verdict and no rule. --by prefix judges each network alone.",
         _titles(title for _, title, _ in with_few),
     )
@@ -79,8 +79,8 @@ def _receiver_limited(parts: Sequence[Part], question: Question) -> Iterable[Cau
             "receiver-limited",
             f"in {title} the receiver's window was in the way for half of the time or longer in {treatment} of"
             f" {question.treatment}'s samples and in {control} of {question.control}'s. No algorithm makes these"
-            " faster, so a difference looks smaller than it is on the network. --without-receiver-limited leaves them"
-            " out; if the two shares differ, what is left is no longer alike.",
+            " faster, so a difference appears smaller than it is on the network. --without-receiver-limited leaves them"
+            " out; if the two shares differ, the rest is no longer comparable.",
             _titles(title for _, title, _ in limited),
         )
 

@@ -77,7 +77,7 @@ def _judged(compared: Comparison, p_adjusted: float | None, question: Question) 
         if max(abs(benefit.low), abs(benefit.high)) < NEGLIGIBLE:
             return NO_DIFFERENCE, f"a difference, but a small one: {summary}"
         if compared.networks and (carrier := compared.networks.carrier(effect)):
-            return NOT_ENOUGH, f"{summary}, but {_of_network(carrier)}, and without it most of that is gone"
+            return NOT_ENOUGH, f"{summary}, but {_of_network(carrier)}, and without it most of that disappears"
         winner = question.treatment if benefit.value > 0 else question.control
         return winner, summary + _of_the_mean(metric, difference, question)
     if -question.margin < benefit.low and benefit.high < question.margin:
@@ -106,7 +106,7 @@ def _lacking(compared: Comparison, question: Question) -> str:
                 f"the {samples} with {name} come from too few independent places and times:"
                 f" {arm.groups} groups of them, {MIN_GROUPS} are needed"
             )
-    return "" if difference.median else "there is nothing that could tell how sure it is"
+    return "" if difference.median else "its uncertainty cannot be estimated"
 
 
 def _of_network(heavy: Heavy) -> str:
@@ -160,5 +160,5 @@ def _more(effect: Effect, question: Question) -> str:
     half = math.log(effect.high / effect.low) / 2
     times = (half / math.log1p(question.margin)) ** 2
     if times <= 1.5:
-        return "somewhat more records would tell"
-    return f"about {times:.0f} times as many records would tell a difference of {_per_cent(question.margin)} %"
+        return "slightly more records would decide"
+    return f"about {times:.0f} times as many records would show a difference of {_per_cent(question.margin)} %"

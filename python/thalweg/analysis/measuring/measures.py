@@ -91,7 +91,7 @@ MEASURES: dict[str, Measure] = {
             "Interquartile range of the completion times, over their median; of at least four.",
         ),
         Measure("transfers", "Transfers", "count", "flow", "Transfers that the flow began."),
-        Measure("completed", "Transfers completed", "count", "flow", "Transfers of which every byte was acknowledged."),
+        Measure("completed", "Transfers completed", "count", "flow", "Transfers whose bytes were all acknowledged."),
         Measure("connections", "Connections", "count", "flow", "Connections that the flow opened."),
         Measure(
             "starved",

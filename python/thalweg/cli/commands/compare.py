@@ -41,7 +41,7 @@ def command(
     ] = None,
     kernels: Annotated[
         list[str] | None,
-        option("--kernel", "IMAGE", "Give it twice: run the scenario A in guests with both kernels, and compare."),
+        option("--kernel", "IMAGE", "Specify it twice: run the scenario A in guests with both kernels, and compare."),
     ] = None,
     modules: Annotated[
         list[Path] | None, option("--modules", "DIR", "Folder with the modules of an image, in the same order.")
@@ -55,7 +55,7 @@ def command(
     every: Annotated[bool, typer.Option("--all", help="Print every row, not the largest real ones only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every row as JSON.")] = False,
 ) -> None:
-    """Say which differences are real.
+    """Show which differences are real.
 
     Compares two runs point by point: the same scenario on two engines, two kernels or two versions, or with a key
     changed. With --by, one run is compared with itself. Each change has its 95 % interval, and "real" is corrected for
@@ -77,7 +77,7 @@ def command(
     if (second is None) == (by is None):
         raise ThalwegError(
             "bad-usage",
-            "there is nothing to compare with" if by is None else "B and --by ask for two different comparisons",
+            "there is nothing to compare with" if by is None else "B and --by request two different comparisons",
             expected="two run directories, or one and --by KEY",
             hint=f"thalweg compare {first} OTHER" if by is None else f"thalweg compare {first} --by {by}",
         )

@@ -88,7 +88,7 @@ def _findings() -> Iterator[Finding]:
     try:
         yield _disk(Path.cwd())
     except FileNotFoundError:
-        yield Finding("disk", "warning", "the current directory is gone", "go to one that is there: cd")
+        yield Finding("disk", "warning", "the current directory was removed", "go to one that is there: cd")
 
 
 def _python() -> Finding:
@@ -171,8 +171,10 @@ def _disk(folder: Path) -> Finding:
     available = f"{free / 1e9:.1f} GB free in {folder}"
     if not os.access(folder, os.W_OK):
         return Finding(
-            "disk", "warning", f"{folder} cannot be written", "name another place: thalweg run FILE --out DIR"
+            "disk", "warning", f"{folder} cannot be written", "choose another directory: thalweg run FILE --out DIR"
         )
     if free < DISK_BYTES:
-        return Finding("disk", "warning", available, "free some, or name another place: thalweg run FILE --out DIR")
+        return Finding(
+            "disk", "warning", available, "free some, or choose another directory: thalweg run FILE --out DIR"
+        )
     return Finding("disk", "ok", available)

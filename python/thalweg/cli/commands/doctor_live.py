@@ -68,7 +68,7 @@ def _machine(machine: LiveMachine, lasted_s: float) -> Iterator[str]:
     cpus = machine["cpus"]
     stalled = f"{machine['stalled_percent']:.1f} % of the time, for {machine['longest_stall_us'] / 1000:.1f} ms at most"
     yield f"looked for {lasted_s:.1f} s at {cpus} CPU{'s' if cpus > 1 else ''}"
-    yield f"  taken by the hypervisor, as it says  {_percent(machine['steal_percent'], missing='it says nothing')}"
+    yield f"  taken by the hypervisor, as reported  {_percent(machine['steal_percent'], missing='not reported')}"
     yield f"  not run although there was work      {stalled}"
     yield f"  some task waited for another         {_percent(machine['pressure_percent'], missing='unknown')}"
     if not machine["is_realtime"]:
@@ -127,11 +127,11 @@ def _conclusion(sample: Live) -> Iterator[str]:
     short = len(_short(sample))
     if not short:
         established = sample["established"]
-        yield f"no BBR connection looks short of CPU ({established} established, {len(sample['connections'])} sending)"
+        yield f"no BBR connection is short of CPU ({established} established, {len(sample['connections'])} sending)"
         return
-    subject = "connections look" if short > 1 else "connection looks"
-    yield f"{short} BBR {subject} short of CPU: BBR does not make up for what it could not send while this machine was"
-    yield "off CPU; bbr_cpu does. Connections that are open keep what they have, new ones get it."
+    subject = "connections are" if short > 1 else "connection is"
+    yield f"{short} BBR {subject} short of CPU: BBR does not compensate for the data that it could not send while this"
+    yield "machine was off CPU; bbr_cpu does. Open connections keep their algorithm, new ones get it."
     yield "  do: sudo thalweg-agent cc load bbr_cpu"
     yield "  do: sudo sysctl net.ipv4.tcp_congestion_control=bbr_cpu"
     yield "  or give this machine more CPU"

@@ -39,7 +39,7 @@ def command(
     file: File,
     engine_name: EngineName = engine.DEFAULT,
     confirm: Annotated[
-        str, option("--confirm", "ENGINE", "Engine that confirms what is found, or none. [default: uml]")
+        str, option("--confirm", "ENGINE", "Engine that confirms findings, or none. [default: uml]")
     ] = CONFIRM,
     budget: Annotated[
         int | None, option("--budget", "N", "Number of candidates per failure, instead of the scenario's.", min=1)
@@ -105,11 +105,11 @@ def _fuzz(
             if confirm != NOT_CONFIRMED and findings:
                 findings = _confirmed(fuzzing, findings, confirm, progress.say)
             files = _write(fuzz, findings, directory)
-            progress.say("drawing what was found")
+            progress.say("drawing the findings")
             fuzz_page.write(fuzzing, findings, [file.stem for file in files], directory / PAGE, typed.again())
         except (Interrupted, KeyboardInterrupt):
             progress.end()
-            output.talk(f"interrupted: what was tried is kept; to go on: {typed.again()}")
+            output.talk(f"interrupted: evaluated candidates are kept; to resume: {typed.again()}")
             return Exit.INTERRUPTED
     if as_json:
         document = _as_json(fuzz, findings, files)

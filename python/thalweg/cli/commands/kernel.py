@@ -63,7 +63,7 @@ def build(
         with KernelProgress(output.console()) as progress:
             result = build_kernel(Order(source, suite, config, jobs, force), progress)
     except KeyboardInterrupt:
-        output.talk("interrupted: nothing is left of the build; the same command begins it again")
+        output.talk("interrupted: the build was removed; the same command starts it again")
         raise typer.Exit(Exit.INTERRUPTED) from None
     for note in result.notes:
         output.talk(f"note: {note}")
@@ -96,7 +96,7 @@ def fetch(
         with KernelProgress(output.console()) as progress:
             result = fetch_kernel(package or PACKAGE, suite, progress, is_forced=force)
     except KeyboardInterrupt:
-        output.talk("interrupted: nothing is left of it; the same command begins it again")
+        output.talk("interrupted: the download was removed; the same command starts it again")
         raise typer.Exit(Exit.INTERRUPTED) from None
     _show(result.kernel, "fetched" if result.is_new else "there already", as_json=as_json)
 

@@ -108,7 +108,7 @@ def _search(planners: "list[Planner]", directory: Path, threads: int | None, exe
             evaluated = len(store.evaluated())
             progress.end()
             budget = planner.search.budget
-            output.talk(f"interrupted: {evaluated} of {budget} candidates are evaluated; to go on: {typed.again()}")
+            output.talk(f"interrupted: {evaluated} of {budget} candidates are evaluated; to resume: {typed.again()}")
             return Exit.INTERRUPTED
     with store.exclusive():
         problem = _write(outcome, directory)

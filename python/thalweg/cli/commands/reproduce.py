@@ -37,17 +37,17 @@ def command(
     engine_name: Annotated[str, option("--engine", "NAME|all", "Engine to use. [default: sim]")] = engine.DEFAULT,
     kernel: guest_kernel.Kernel = None,
     modules: guest_kernel.Modules = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and repetitions: a first look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer points and repetitions, for a quick overview.")] = False,
     out: Annotated[Path | None, option("--out", "DIR", "Folder of runs and pages. [default: runs/studies]")] = None,
     threads: Annotated[
-        int | None, option("--threads", "N", "Experiments at a time. [default: what suits the engine]", min=1)
+        int | None, option("--threads", "N", "Experiments at a time. [default: depends on the engine]", min=1)
     ] = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Fail, with exit code 1, if a claim no longer holds that held when recorded."),
     ] = False,
     record: Annotated[
-        bool, typer.Option("--record", help="Keep what was found in the study's found.json, for --check.")
+        bool, typer.Option("--record", help="Store the results in the study's found.json, for --check.")
     ] = False,
     retry_untrustworthy: Retry = False,
     policy: Annotated[Path | None, option("--policy", "FILE", "Write the policy for servers that follows.")] = None,
@@ -112,7 +112,7 @@ def command(
     if as_json:
         output.data_json({"studies": results, "interrupted": ended is Exit.INTERRUPTED, "command": typed.words()})
     if ended is Exit.INTERRUPTED:
-        output.talk(f"interrupted: what is finished was judged; to go on: {typed.again()}")
+        output.talk(f"interrupted: finished experiments were evaluated; to resume: {typed.again()}")
     raise typer.Exit(_exit_code([item for planned in plans for item in planned], ended))
 
 
@@ -212,7 +212,7 @@ def _check_recordable(studies: "Sequence[Study]") -> None:
         if not os.access(study.folder, os.W_OK):
             raise ThalwegError(
                 "cannot-write",
-                f"what is found cannot be kept: `{study.folder}` cannot be written",
+                f"the results cannot be stored: `{study.folder}` cannot be written",
                 place="--record",
                 hint="--record is for a checkout of the sources, or a study of your own",
                 exit_code=Exit.CANNOT_WRITE,

@@ -33,7 +33,7 @@ def command(
     if as_json and as_csv:
         raise ThalwegError("bad-usage", "--json and --csv are two different forms", expected="one of them")
     if as_csv and bounds:
-        raise ThalwegError("bad-usage", "a CSV table has no place for checks", place="--check", hint="use --json")
+        raise ThalwegError("bad-usage", "a CSV table cannot contain checks", place="--check", hint="use --json")
     from thalweg import analysis
     from thalweg.results import open_run
 

@@ -54,13 +54,13 @@ def command(
     bounds: CheckTexts = None,
     with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
     retry_untrustworthy: Retry = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print what came out as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Run a scenario, and write a report.
 
     Ends with the table that `thalweg results` prints, and the paths of the run directory and the report.
 
-    The same command goes on where it was interrupted; what is finished is not run again.
+    The same command resumes an interrupted run; finished experiments are not repeated.
 
     With --check, each bound is judged by its 95 % interval over the repetitions: exit code 0 if all hold, 7 if one does
     not, 8 if one is not settled, as with too few repetitions.
@@ -222,7 +222,7 @@ def _print(
     if outcome.exit_code is Exit.INTERRUPTED:
         finished = outcome.present + outcome.finished
         output.talk(
-            f"interrupted: {finished} of {outcome.experiments} experiments are finished; to go on: {typed_again}"
+            f"interrupted: {finished} of {outcome.experiments} experiments are finished; to resume: {typed_again}"
         )
     else:
         output.data(f"again   {typed_again}")

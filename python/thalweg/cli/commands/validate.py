@@ -40,7 +40,7 @@ def command(
     ] = None,
     out: Annotated[Path | None, option("--out", "DIR", f"Folder of the run directories. [default: {RUNS}]")] = None,
     threads: Annotated[
-        int | None, option("--threads", "N", "Experiments at a time. [default: what suits the engine]", min=1)
+        int | None, option("--threads", "N", "Experiments at a time. [default: depends on the engine]", min=1)
     ] = None,
     retry_untrustworthy: Retry = False,
     check: Annotated[bool, typer.Option("--check", help="Fail, with exit code 1, if a goal is missed.")] = False,
@@ -81,7 +81,7 @@ def command(
     if any(side.status and side.status.untrustworthy for part in parts for side in part.sides):
         output.talk(f"some experiments are untrustworthy; to run them again: {retry.command()}")
     if ended is Exit.INTERRUPTED:
-        output.talk(f"interrupted: what is finished is compared; to go on: {typed.again()}")
+        output.talk(f"interrupted: finished experiments are compared; to resume: {typed.again()}")
     elif page:
         _write(page, comparison, _command(first, second, grids or [], repetitions, quick=quick))
     if check and ended is Exit.FINE:

@@ -156,7 +156,7 @@ def _write(answer: "Answer", file: Path) -> None:
     from thalweg.advise.answers import policy_rules
     from thalweg.report.files import put
 
-    put(file, policy_rules.text(answer), "the policy", "name another place with `--policy FILE`", makes_folders=False)
+    put(file, policy_rules.text(answer), "the policy", "choose another path with `--policy FILE`", makes_folders=False)
 
 
 def _design(

@@ -41,7 +41,7 @@ def simulate(
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Worlds to play.", min=1, max=10_000)] = 100,
     policies: Annotated[
         list[str] | None,
-        typer.Option("--policy", metavar="NAME", help="Play only this one; may be given several times."),
+        typer.Option("--policy", metavar="NAME", help="Simulate only this policy; can be repeated."),
     ] = None,
     retransmit_price: Annotated[
         float,

@@ -38,7 +38,7 @@ def command(
             f"the files hold no rows{f' but {others}, which this version does not know' if others else ''}",
             place=str(places[0]),
             expected="connections that have closed, or have been open for a minute",
-            hint="use a newer thalweg" if others else "thalweg-agent status says how many it has seen",
+            hint="use a newer thalweg" if others else "thalweg-agent status shows how many it has recorded",
         )
     if out is not None:
         from thalweg.report.pages import records as page

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MAX_ROLLOUT_STEPS = 5
 METHOD = (
     "gain: of the treatment's median, with its 95 % interval; less time or more throughput is a gain."
-    " docs/concepts/advice.md says how it is judged."
+    " docs/concepts/advice.md describes the method."
 )
 
 

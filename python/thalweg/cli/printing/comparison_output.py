@@ -93,7 +93,7 @@ def _sentence(comparison: "Comparison", by: str | None, tolerance: float) -> str
     aside = [
         *([f"{small} smaller than the tolerance of {tolerance * 100:g} %"] if small else []),
         *([f"{copies} of repetitions that are copies of one another, so without a verdict"] if copies else []),
-        *([f"{undecided} with too few repetitions to say"] if undecided else []),
+        *([f"{undecided} with too few repetitions to decide"] if undecided else []),
     ]
     rest = f" ({', '.join(aside)})" if aside else ""
     if not comparison.has_verdicts:

@@ -18,7 +18,7 @@ def only_with_figures(form: str | None, command: str) -> None:
     if form is not None:
         raise ThalwegError(
             "no-figures",
-            "`--format` is about figures, and none were asked for",
+            "`--format` applies to figures, and none were requested",
             place="--format",
             hint=f"{command} --figures DIR --format {form}",
             exit_code=Exit.USAGE,

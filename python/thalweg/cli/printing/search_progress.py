@@ -90,7 +90,7 @@ class SearchProgress:
     def event(self, event: EngineEvent) -> None:
         """Show reports of an engine that a reader should see at once."""
         if event["event"] == "stopping":
-            self.say("stopping; what is finished is kept (once more: at once)")
+            self.say("stopping; finished experiments are kept (press again to stop at once)")
         if event["event"] == "untrustworthy":
             self.say(f"an experiment is not to be trusted, and left out: {event['reason']}")
 

@@ -25,7 +25,7 @@ def show(comparison: "EngineComparison") -> None:
     first, second = comparison.engines
     output.data(f"errors of {first}, with {second} as the reference")
     if any(compared.within_noise for cell in comparison.cells for compared in cell.measures.values()):
-        output.data(f"{words.NOISE} marks errors no larger than what repetitions leave uncertain")
+        output.data(f"{words.NOISE} marks errors within the uncertainty of the repetitions")
     for part in comparison.parts:
         cells = [cell for cell in comparison.cells if cell.scenario == part.name]
         output.data(f"\n{part.name}: {part.about}" if part.about else f"\n{part.name}")

@@ -45,10 +45,10 @@ class LineForm:
             if isinstance(part, FormField) and isinstance(following, FormField):
                 raise ThalwegError(
                     "bad-format",
-                    f"in the format `{form}` nothing stands between `{part.name}` and `{following.name}`",
+                    f"in the format `{form}` there is no text between `{part.name}` and `{following.name}`",
                     place="--format-string",
                     expected="a space, or another text, between two fields",
-                    hint="change the log's format, and import what is logged from then on",
+                    hint="change the log's format, and import lines written from then on",
                 )
         fields = [part for part in parts if isinstance(part, FormField)]
         self.names = {name for part in fields for name in (part.name, part.port) if name}

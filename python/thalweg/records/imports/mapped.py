@@ -186,7 +186,7 @@ def with_time(mapped: Sequence[Mapped]) -> Sequence[Mapped]:
     if "end_us" not in columns and not {"start_us", "duration_us"} <= columns:
         raise ThalwegError(
             "no-time",
-            "the map does not say when a row ended",
+            "the map has no end time of rows",
             place="--map",
             expected="end_us, or start_us and duration_us",
             hint="--map end_us=HEADING:s for UNIX time in seconds; a date needs no unit",

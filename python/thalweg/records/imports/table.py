@@ -167,7 +167,7 @@ class CsvTable:
                     place=str(file),
                     found=_short(", ".join(f"`{name}`" for name in heading) or "an empty file"),
                     expected=f"the column that becomes {column.column}",
-                    hint="give each a heading of its own" if is_there else f"--map {column.column}=HEADING",
+                    hint="give each a different heading" if is_there else f"--map {column.column}=HEADING",
                     source=Source(str(file), 1),
                 )
 

@@ -160,9 +160,7 @@ def _quantiles(answer: Answer) -> Iterator[Figure]:
         for quantile_gain in [gain(metric, effect)]
     ]
     if rows:
-        yield _gains(
-            "quantiles", "Gain at each quantile", rows, "quantile", "Whom the gain goes to: the fast or the slow."
-        )
+        yield _gains("quantiles", "Gain at each quantile", rows, "quantile", "Gain of fast and slow transfers.")
 
 
 def _ages(answer: Answer) -> Iterator[Figure]:

@@ -109,7 +109,7 @@ def _cautions(summary: Summary) -> Iterator[str]:
     if summary.largest_weight > 1:
         yield (
             f"Of {summary.largest_weight} connections one was recorded. Rows are counted as they are; shares, quantiles"
-            " and figures give each row the weight of the connections for which it stands."
+            " and figures weight each row by the connections that it represents."
         )
     if len([name for name in summary.algorithms if name != "unknown"]) > 1:
         yield (
@@ -122,7 +122,7 @@ def _cautions(summary: Summary) -> Iterator[str]:
         if algorithm.count.connections + algorithm.count.transfers < SURE
     ]
     if scarce:
-        yield f"Fewer than {SURE} rows: {', '.join(scarce)}. Their quantiles say little."
+        yield f"Fewer than {SURE} rows: {', '.join(scarce)}. Their quantiles are unreliable."
     if "unknown" in summary.algorithms:
         yield "Of some rows the congestion control is not known: they are counted as unknown."
     hidden = list(summary.algorithms)[MAX_LINES:]

@@ -113,7 +113,7 @@ def write(page: StudyPage, output: Path) -> None:
 
     Raises `ThalwegError` if `output` cannot be written.
     """
-    put(output, html(page), "the study's page", "name another place with `thalweg reproduce NAME --out DIR`")
+    put(output, html(page), "the study's page", "choose another path with `thalweg reproduce NAME --out DIR`")
 
 
 def html(page: StudyPage) -> str:

@@ -68,7 +68,7 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution
         listed.append(RunCaution(text, [], "Points have different numbers of repetitions (n)."))
     if status.missing:
         text = f"{prefix}{status.missing} of {status.expected} experiments {are(status.missing)} not there (yet)."
-        listed.append(RunCaution(text, [], "The same command goes on where it stopped.", command))
+        listed.append(RunCaution(text, [], "The same command resumes.", command))
     if status.untrustworthy:
         items = [
             f"{_place(sweep, number, mark.experiment, mark.repetition)}: {mark.reason}" for mark in status.untrustworthy
@@ -77,7 +77,7 @@ def _of_run(labelled: LabelledRun, number: int, sweep: Sweep) -> list[RunCaution
         count = f"{len(marked)} of {status.expected} experiments {are(len(marked))}"
         text = f"{prefix}{count} untrustworthy and left out of the numbers."
         repeat = f"{command} {RETRY}" if command and RETRY not in run.command else command
-        advice = "On a machine with less to do they may come out well; to run them again:" if command else ""
+        advice = "On a less busy machine they may succeed; to run them again:" if command else ""
         listed.append(RunCaution(text, _shortened(items), advice, repeat))
     if starved := analysis.starved_cautions(run, labelled.summary):
         text = f"{prefix}Some connections never delivered a byte. A mean over all of them hides that."

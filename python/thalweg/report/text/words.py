@@ -40,7 +40,7 @@ def path_sentences(plan: PlanDocument, command: Sequence[str]) -> list[str]:
         f"The bottleneck carries {_capacities(points, 'forward', names)}"
         f" and the round-trip time of the empty path is {amounts([e['rtt_ns'] for e in points], _time)}.",
         f"Its queue is {texts(_discipline(e['forward']) for e in points)}"
-        f" and has room for {texts(_room(e, 'forward') for e in points)}.",
+        f" and holds {texts(_room(e, 'forward') for e in points)}.",
         *_impairments(points, "forward", "On the forward path"),
         _way_back(points, names),
         *_impairments(points, "reverse", "On the reverse path"),
@@ -132,7 +132,7 @@ def _way_back(points: Sequence[ExperimentDocument], names: Mapping[str, str]) ->
     if all(point["reverse"]["capacity"]["kind"] == "unlimited" for point in points):
         return "The reverse path has no rate limit."
     has_up = any(traffic.get("up") for point in points for traffic in (*point["flows"], *point["background"]))
-    room = f", and its queue has room for {texts(_room(e, 'reverse') for e in points)}" if has_up else ""
+    room = f", and its queue holds {texts(_room(e, 'reverse') for e in points)}" if has_up else ""
     return f"The reverse path carries {_capacities(points, 'reverse', names)}{room}."
 
 

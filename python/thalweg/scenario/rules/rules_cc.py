@@ -63,7 +63,7 @@ def _check(table: Raw, key_path: KeyPath, name: str, folder: Path, mistakes: Mis
             "no-cc-file",
             (*key_path, file_keys[0]),
             f"there is no file `{file}`",
-            expected="a file, looked up beside the scenario",
+            expected="a file, looked up in the scenario's folder",
             hint=f"did you mean `{near}`?" if near else None,
         )
     if not NAME.fullmatch(name_of(table)):

@@ -94,7 +94,7 @@ def _names(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
                 ("flow", index, "name"),
                 f"two flows are named `{name}`",
                 found=f"[[flow]] number {indices[name] + 1} and number {index + 1}",
-                expected="a name of its own for every flow",
+                expected="a unique name for every flow",
                 hint="for parallel copies of one flow there is `count`",
             )
         elif isinstance(name, str):

@@ -115,7 +115,7 @@ def _combinations(host: Raw, name: str, mistakes: Mistakes) -> None:
             "conflict",
             ("host", name, "co_tenants"),
             f"[host.{name}] has `cpu_share` and `co_tenants`",
-            expected="one way to make the CPU scarce: a fixed share, or processes beside the host",
+            expected="one restriction of the CPU: a fixed share, or co-tenant processes",
             hint="remove one of cpu_share, co_tenants",
         )
     if host.get("cpus") == TWO_CPUS and host.get("co_tenants"):
@@ -123,14 +123,14 @@ def _combinations(host: Raw, name: str, mistakes: Mistakes) -> None:
             "conflict",
             ("host", name, "co_tenants"),
             f"[host.{name}] has `cpus = 2` and `co_tenants`",
-            expected="one CPU, which the host and the processes beside it share",
+            expected="one CPU, which the host and its co-tenants share",
             hint="remove cpus, or use cpu_share instead of co_tenants",
         )
     if "cpu_share" not in host:
         for key in (key for key in WITH_SHARE if key in host):
             mistakes.add_missing(
                 ("host", name, key),
-                f"`host.{name}.{key}` says nothing without a `cpu_share`",
+                f"`host.{name}.{key}` has no effect without a `cpu_share`",
                 expected="a cpu_share beside it",
                 hint=f"add cpu_share = 0.5 to [host.{name}], or remove {key}",
                 instead=(f"host.{name}.cpu_share",),
@@ -167,7 +167,7 @@ def _amounts(host: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -> Non
         mistakes.add(
             "out-of-range",
             (*key_path, "cpu_share"),
-            f"`{name}` would be away from its CPU for more than a minute at a time",
+            f"`{name}` would be off CPU for more than a minute at a time",
             found=f"cpu_slice / cpu_share = {period_ns(share, slice_ns) / 1e9:.6g} s",
             expected="60 s at most",
             hint="raise cpu_share, or choose a shorter cpu_slice",

@@ -67,7 +67,7 @@ def _capacity(link: Raw, key_path: KeyPath, folder: Path, mistakes: Mistakes, *,
             "missing-key",
             (*key_path, "steps"),
             f"no step of `{name}.steps` sets a rate, and [{name}] has none",
-            expected="a rate in the first step, or beside the steps",
+            expected="a rate in the first step, or in addition to the steps",
             hint=f'add rate = "40Mbps" to [{name}]',
         )
     if len(capacities) > 1:
@@ -140,7 +140,7 @@ def _steps(steps: list[Raw], key_path: KeyPath, mistakes: Mistakes) -> None:
     for index, step in enumerate(steps):
         if isinstance(step, dict) and not {"rate", "rtt", "loss"} & step.keys():
             message = f"step {index + 1} of `{name}` changes nothing"
-            mistakes.add("missing-key", (*key_path, index), message, expected="rate, rtt or loss beside at")
+            mistakes.add("missing-key", (*key_path, index), message, expected="rate, rtt or loss in addition to at")
         if "reverse" in key_path and isinstance(step, dict) and "rtt" in step:
             message = f"step {index + 1} of `{name}` sets rtt, which is of both directions"
             mistakes.add("no-effect", (*key_path, index, "rtt"), message, expected="rtt in path.steps")
@@ -216,7 +216,7 @@ def _trace(file: Path, key_path: KeyPath, mistakes: Mistakes) -> None:
             "no-trace",
             key_path,
             error.message,
-            expected="a trace file, looked up beside the scenario",
+            expected="a trace file, looked up in the scenario's folder",
             hint=f"did you mean `{near}`?" if near else None,
         )
 
@@ -237,7 +237,7 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
     if isinstance(buffer, PacketCount):
         if buffer.packets == 0:
             mistakes.add(
-                "out-of-range", (*key_path, "buffer"), f"`{name}` has no room for a packet", expected="1packet or more"
+                "out-of-range", (*key_path, "buffer"), f"`{name}` is too small for a packet", expected="1packet or more"
             )
         return
     if buffer is None:
@@ -252,7 +252,7 @@ def _room(link: Raw, key_path: KeyPath, path: Raw, folder: Path, mistakes: Mista
         mistakes.add(
             "out-of-range",
             (*key_path, "buffer"),
-            f"`{name}` is {room} B, which has no room for a packet{why}",
+            f"`{name}` is {room} B, which is too small for a packet{why}",
             found=f"{link.get('buffer', '1bdp')}, which is {room} B",
             expected=f"{MTU_BYTES} B or more",
             hint="\n".join([*([traces.HINT] if why and "trace" in link else []), 'buffer = "1packet" is the least']),

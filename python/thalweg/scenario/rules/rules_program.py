@@ -107,14 +107,14 @@ def _combinations(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -
                 (*key_path, key),
                 f"the flow `{name}` has `program` and `{key}`",
                 expected=f"programs, which know nothing of `{key}`, or a flow of the engine's own",
-                hint=f"remove `{key}`, or give the program an option of its own for it",
+                hint=f"remove `{key}`, or add a separate option to the program",
             )
     if isinstance(flow.get("cc"), dict):
         mistakes.add(
             "conflict",
             (*key_path, "cc"),
             f"the flow `{name}` has `program` and loads its congestion control from a file",
-            expected="the name that the program is to use, which `{cc}` stands for in its command",
+            expected="the name for the program, which replaces `{cc}` in its command",
             hint='cc = "cubic"',
         )
     if "arrivals" in values.table(flow, "repeat"):
@@ -122,7 +122,7 @@ def _combinations(flow: Raw, key_path: KeyPath, name: str, mistakes: Mistakes) -
             "conflict",
             (*key_path, "repeat", "arrivals"),
             f"the flow `{name}` has `program` and random arrivals",
-            expected="clients one after another: their packets could not be told apart otherwise",
+            expected="clients one after another: their packets could not be distinguished otherwise",
             hint='repeat = {gap = "1s", count = 10}',
         )
 
@@ -234,7 +234,7 @@ def _ports(flows: Sequence[tuple[int, Raw]], mistakes: Mistakes) -> None:
                 "conflict",
                 key_path,
                 f"`flow.{name}.program.port` and `flow.{owners[twice]}.program.port` share the port {twice}",
-                expected="ports of its own for every copy: packets are told apart by them",
+                expected="separate ports for every copy: they distinguish packets",
                 hint="leave `port` out: then every flow gets free ones",
             )
         owners.update(dict.fromkeys(range(port, port + count), name))

@@ -24,7 +24,7 @@ def check(flow: Raw, repeat: Raw, key_path: KeyPath, name: str, mistakes: Mistak
     if "gap" not in repeat and not at_random:
         mistakes.add_missing(
             key_path,
-            f"`{name}` does not say when connections open",
+            f"`{name}` does not set when connections open",
             expected=f"either {forms}",
             hint='add gap = "0.1s"',
             instead=(name,),

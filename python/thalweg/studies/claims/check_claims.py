@@ -128,7 +128,7 @@ def _partners(
             study.mistakes.add(
                 "several-partners",
                 (*key_path, "against"),
-                f"`{dotted(key_path)}.against` leaves open which {key} a point is held against",
+                f"`{dotted(key_path)}.against` leaves open with which {key} a point is compared",
                 expected=f"one value of {key}: {', '.join(str(choice) for choice in other.sweep[key] or ())}",
                 hint=f'add "{key}" = ... to `against.where`, or leave it open in `value.where`, too',
             )
@@ -224,7 +224,7 @@ def _judge(judge: Judge, key_path: KeyPath, claim: Claim, shape: Shape, mistakes
             hint="add `level = NUMBER`" if judge.level is None else "remove `level`",
         )
     if judge.at_least is None and judge.at_most is None:
-        problem = f"`{dotted(key_path)}` says nothing that could be wrong"
+        problem = f"`{dotted(key_path)}` has no testable condition"
         mistakes.add("missing-key", key_path, problem, expected="at_least, at_most, or both")
     elif judge.at_least is not None and judge.at_most is not None and judge.at_least > judge.at_most:
         problem = f"`{dotted(key_path)}`: `at_least` is above `at_most`"
@@ -298,7 +298,7 @@ def _open_keys(figure: PaperFigure, key_path: KeyPath, shape: Shape, mistakes: M
         if (values is None or len(values) > 1) and key not in distinguished and not is_fixed and not is_derived:
             hint = f'put "{key}" into `series` or `panels`, or give it a value in `where`'
             mistakes.add(
-                "open-key", key_path, f"the figure `{figure.id}` does not say what becomes of `{key}`", hint=hint
+                "open-key", key_path, f"the figure `{figure.id}` does not set the reduction of `{key}`", hint=hint
             )
 
 

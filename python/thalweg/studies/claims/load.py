@@ -80,7 +80,7 @@ def find(name: str) -> Path:
             "no-study",
             f"`{name}` is not a study: it has no {CLAIMS}",
             place=name,
-            hint="docs/reference/studies.md says what a study consists of",
+            hint="docs/reference/studies.md describes the parts of a study",
         )
     raise ThalwegError(
         "unknown-study",

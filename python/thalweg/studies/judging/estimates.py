@@ -260,7 +260,7 @@ def _partners(picked: Picked, other: Picked, *, is_same: bool) -> tuple[pl.DataF
     if is_same and picked.part == other.part:
         points = points.filter(pl.col("experiment") != pl.col("_partner"))
     if not points.height:
-        raise NotRun("no point has a partner to be held against")
+        raise NotRun("no point has a partner for a comparison")
     if points["experiment"].n_unique() < points.height:
         open_keys = [key for key in other.open_keys if key not in keys]
         raise SeveralPartners(f"each point has several partners: `against` leaves open {', '.join(open_keys)}")

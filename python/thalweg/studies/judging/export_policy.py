@@ -47,7 +47,7 @@ def write(content: str, file: Path) -> None:
 
     Raises `ThalwegError` if it cannot be written.
     """
-    put(file, content, "the policy", "name another place with `--policy FILE`", makes_folders=False)
+    put(file, content, "the policy", "choose another path with `--policy FILE`", makes_folders=False)
 
 
 def _written(decided: Decided) -> policy_file.Rule | policy_file.LeftOutRule:

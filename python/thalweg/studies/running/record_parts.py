@@ -84,7 +84,7 @@ def judged(
             {"repetition": repetition, "parts": advice_measures.as_json(answer_)}
             for repetition, answer_ in enumerate(part_answers)
         ]
-        hint = "name another place with --out DIR"
+        hint = "choose another path with --out DIR"
         put(directory / part / ANSWERS, json.dumps(content, indent=1) + "\n", "the answers", hint)
     return {part: _data(parts[part], part_answers) for part, part_answers in answers.items()}
 

@@ -139,7 +139,7 @@ def test_a_comparison_without_repetitions_is_not_evidence(thalweg: Thalweg, tmp_
     done = thalweg("compare", *paths)
     assert done.returncode == Exit.NO_EVIDENCE, done.stderr
     assert done.stdout.startswith("No verdict on any of ")
-    assert "with too few repetitions to say" in done.stdout
+    assert "with too few repetitions to decide" in done.stdout
 
 
 @pytest.mark.parametrize(("first", "second", "code"), [(0, 1, Exit.FAILED), (1, 0, Exit.FINE)])

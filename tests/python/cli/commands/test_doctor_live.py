@@ -73,9 +73,9 @@ def test_a_cpu_limited_connection_is_listed_with_a_remedy(
     row += " docker 3f2a9b0c1d2e"
     assert lines.index(f"short of CPU {row}") < lines.index(f"ok {row}"), "what matters comes first"
     assert "connections of this network namespace and 1 other: docker 3f2a9b0c1d2e (2 established)" in lines
-    assert "taken by the hypervisor, as it says 31.3 %" in lines
+    assert "taken by the hypervisor, as reported 31.3 %" in lines
     assert "not run although there was work 48.0 % of the time, for 10.2 ms at most" in lines
-    assert "1 BBR connection looks short of CPU" in done.stdout
+    assert "1 BBR connection is short of CPU" in done.stdout
     assert "do: sudo thalweg-agent cc load bbr_cpu" in lines
 
 
@@ -84,8 +84,8 @@ def test_without_a_shortage_no_remedy_is_printed(thalweg: Thalweg, seen: Callabl
     seen(see(CONNECTION | cubic, steal_percent=None, pressure_percent=None, is_realtime=False))
     done = thalweg("doctor", "--live")
     assert done.returncode == 0
-    assert "no BBR connection looks short of CPU (3 established, 1 sending)" in done.stdout
-    assert "it says nothing" in done.stdout
+    assert "no BBR connection is short of CPU (3 established, 1 sending)" in done.stdout
+    assert "not reported" in done.stdout
     assert "without root" in done.stdout
     assert "do:" not in done.stdout
 
@@ -95,7 +95,7 @@ def test_only_the_first_of_many_connections_are_shown(thalweg: Thalweg, seen: Ca
     done = thalweg("doctor", "--live")
     assert done.stdout.count("192.0.2.1:443") == 20
     assert "... and 10 more (--json shows all)" in done.stdout
-    assert "30 BBR connections look short of CPU" in done.stdout
+    assert "30 BBR connections are short of CPU" in done.stdout
 
 
 def test_inaccessible_network_namespaces_are_counted_and_named(
@@ -119,11 +119,11 @@ def test_json_contains_all_observations(thalweg: Thalweg, seen: Callable[[dict[s
 
 def test_an_engine_that_cannot_inspect_is_an_error_with_its_reason(thalweg: Thalweg, tmp_path: Path) -> None:
     engine = tmp_path / "engine"
-    engine.write_text("#!/bin/sh\necho 'the kernel does not tell of TCP connections: ENOENT' >&2\nexit 1\n")
+    engine.write_text("#!/bin/sh\necho 'the kernel does not list TCP connections: ENOENT' >&2\nexit 1\n")
     engine.chmod(0o755)
     done = thalweg("doctor", "--live", THALWEG_ENGINE=str(engine))
     assert done.returncode == 4
-    assert "the kernel does not tell of TCP connections" in done.stderr
+    assert "the kernel does not list TCP connections" in done.stderr
 
 
 def test_this_machine_can_be_inspected(thalweg: Thalweg) -> None:

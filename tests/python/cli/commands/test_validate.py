@@ -132,7 +132,7 @@ def test_after_ctrl_c_finished_cells_are_compared_and_the_command_can_resume(tha
     stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == Exit.INTERRUPTED, stderr
     assert "Traceback" not in stderr
-    assert f"to go on: thalweg {' '.join(words)}" in stderr
+    assert f"to resume: thalweg {' '.join(words)}" in stderr
     assert "sim: not run yet" in stdout
     done = thalweg(*words)
     assert done.returncode == 0, done.stderr

@@ -91,7 +91,7 @@ def test_the_round_trip_time_has_the_unit_of_its_field(tmp_path: Path, field: st
 
 @pytest.mark.parametrize(
     ("form", "message"),
-    [("plain", "has no field"), ("%{+X}ci %t", "hexadecimal"), ("%ci%cp", "nothing stands between")],
+    [("plain", "has no field"), ("%{+X}ci %t", "hexadecimal"), ("%ci%cp", "there is no text between")],
 )
 def test_unsupported_formats_are_refused(form: str, message: str) -> None:
     with pytest.raises(ThalwegError, match=message):

@@ -69,7 +69,7 @@ def test_arbitrary_request_text_is_parsed_correctly_and_in_linear_time(tmp_path:
 
 
 def test_a_format_that_cannot_be_parsed_is_refused() -> None:
-    with pytest.raises(ThalwegError, match="nothing stands between"):
+    with pytest.raises(ThalwegError, match="there is no text between"):
         Nginx("$bytes_sent$request_time $msec")
     with pytest.raises(ThalwegError, match="has no variable"):
         Nginx("combined")
