@@ -96,7 +96,7 @@ impl Netlink {
                 received => received.map_err(|error| refused(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?,
             };
             for (buffer, length) in self.buffers.iter().zip(lengths) {
-                let datagram = buffer.get(..length).ok_or("longer than the kernel makes them");
+                let datagram = buffer.get(..length).ok_or("a datagram is longer than the buffer");
                 let progress = datagram.and_then(|bytes| read_datagram(bytes, self.sequence, &mut consistency, each));
                 match progress {
                     Ok(Progress::More) => {}

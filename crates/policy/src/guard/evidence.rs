@@ -39,7 +39,7 @@ const TIGHTEST: f64 = 10.0;
 /// Result of a test.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Standing {
-    /// The treated were worse: the default is back until then.
+    /// Treated connections were worse: the default is used until this time.
     Worse { until: Time },
     /// The time of the withdrawal is over.
     Resumed,

@@ -1,4 +1,4 @@
-//! Taking back a reduction of cwnd that was a mistake: nothing was lost after all.
+//! Undoing a reduction of cwnd that was a mistake: no segment was lost.
 //!
 //! Two proofs count. Timestamps (Eifel, RFC 3522): the ACK that covers a retransmitted segment echoes a time before the
 //! retransmission, so it was the original that arrived. D-SACKs (RFC 3708): every retransmission was reported as a

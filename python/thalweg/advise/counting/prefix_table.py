@@ -74,9 +74,9 @@ class PrefixTable:
             self.lines.append(line)
 
     def frame(self) -> pl.DataFrame:
-        """Return a row per key: `key`, and what is known of the longest network that it is a part of.
+        """Return a row per key: `key`, and the columns of the longest network that contains it.
 
-        Of networks that are there twice the one that was read last counts.
+        If a network is listed twice, the last one counts.
         """
         rows = pl.DataFrame({"key": self.keys, "length": self.lengths, "line": self.lines})
         longest = rows.sort("length", maintain_order=True).unique("key", keep="last").drop("length")

@@ -38,7 +38,9 @@ def _group() -> None:
 
 @commands.command("simulate", epilog=EPILOG)
 def simulate(
-    seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Worlds to play.", min=1, max=10_000)] = 100,
+    seeds: Annotated[
+        int, typer.Option("--seeds", metavar="N", help="Number of simulated populations.", min=1, max=10_000)
+    ] = 100,
     policies: Annotated[
         list[str] | None,
         typer.Option("--policy", metavar="NAME", help="Simulate only this policy; can be repeated."),
@@ -48,7 +50,8 @@ def simulate(
         typer.Option(
             "--retransmit-price",
             metavar="PRICE",
-            help="What is wanted: with 1, sending a tenth of all segments again is as bad as taking a tenth longer.",
+            help="Cost of retransmissions: with 1, sending a tenth of all segments again is as bad as"
+            " taking a tenth longer.",
             min=0,
             max=1000,
         ),

@@ -23,7 +23,7 @@ const INTERPRETER: u32 = 3;
 pub(super) struct Loaded {
     /// The file.
     pub bytes: Vec<u8>,
-    /// The program that loads it and its libraries; nothing: it needs none.
+    /// Path of the dynamic loader; `None`: the program needs none.
     pub loader: Option<String>,
 }
 
