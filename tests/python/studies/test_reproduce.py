@@ -307,7 +307,7 @@ def test_an_ambiguous_side_is_refused_before_anything_runs(thalweg: Callable[...
     )
     done = thalweg("reproduce", "./mine")
     assert done.returncode == 2
-    assert "`claims.0.against` leaves open which path.buffer a point is held against" in done.stderr
+    assert "`claims.0.against` leaves open with which path.buffer a point is compared" in done.stderr
     assert "mine/claims.toml:14" in done.stderr
     assert 'add "path.buffer" = ... to `against.where`' in done.stderr
     assert not Path("runs").exists()
