@@ -147,14 +147,14 @@ def _error(
     code: str, setting: str, address: str, supporting: list[str], engine: Engine, hint: str | None
 ) -> ThalwegError:
     if supporting:
-        message = f"the engine `{engine.name}` does not honour {setting}"
+        message = f"the engine `{engine.name}` does not support {setting}"
         return ThalwegError(
             code,
             message,
             place=address,
             hint=f"--engine {supporting[0]} does" if len(supporting) == 1 else f"these do: {', '.join(supporting)}",
         )
-    return ThalwegError(code, f"no engine honours {setting} yet", place=address, hint=hint)
+    return ThalwegError(code, f"no engine supports {setting} yet", place=address, hint=hint)
 
 
 def _algorithm(

@@ -103,7 +103,7 @@ def test_a_scenario_is_explained_or_planned(tmp_path_factory: Any, raw: dict[str
         assert error.text().startswith(f"error[{error.code}]: ")
     if errors:
         return
-    with suppress(ThalwegError):  # what no engine honours
+    with suppress(ThalwegError):  # what no engine supports
         planned = plan.make(document, SIM, {"sim": SIM, "kernel": KERNEL})
         assert planned.model_dump_json()
         assert len(planned.experiments) >= len(list(sweep.points(document.axes)))

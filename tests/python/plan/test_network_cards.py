@@ -60,4 +60,4 @@ def test_an_unrealistic_interval_is_refused(tmp_path: Path) -> None:
 def test_an_engine_with_real_network_cards_refuses_the_keys(tmp_path: Path) -> None:
     with pytest.raises(ThalwegErrors) as caught:
         experiments(tmp_path, "[host.sender]\noffloads = true\n", engine=KERNEL)
-    assert "does not honour `host.sender.offloads`" in caught.value.text()
+    assert "does not support `host.sender.offloads`" in caught.value.text()

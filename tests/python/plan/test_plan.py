@@ -227,7 +227,7 @@ def test_a_bdp_is_exact_for_all_values(
 
 def test_a_key_that_no_engine_supports_is_an_error(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + "[host.sender]\ncpu_share = 0.5\n")
-    assert error.message == "no engine honours `host.sender.cpu_share` yet"
+    assert error.message == "no engine supports `host.sender.cpu_share` yet"
     assert error.source.line == 10
 
 
@@ -292,7 +292,7 @@ def test_a_host_queue_discipline_is_in_the_plan_of_that_host_only(tmp_path: Path
 
 def test_a_key_supported_by_another_engine_names_it(tmp_path: Path) -> None:
     (error,) = refused(tmp_path, HEAD + FLOW + '[engine]\nlink = "relay"\n')
-    assert error.message == "the engine `sim` does not honour `engine.link`"
+    assert error.message == "the engine `sim` does not support `engine.link`"
     assert error.hint == "--engine kernel does"
 
 
@@ -301,7 +301,7 @@ def test_a_value_supported_by_another_engine_names_it(tmp_path: Path) -> None:
     assert error.hint == "--engine kernel does"
     assert error.expected == "fifo"
     (error,) = refused(tmp_path, HEAD + 'queue = {name = "red"}\n' + FLOW)
-    assert error.message == 'no engine honours `path.queue.name = "red"` yet'
+    assert error.message == 'no engine supports `path.queue.name = "red"` yet'
 
 
 def test_an_unknown_algorithm_suggests_a_similar_one(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_an_engine_without_a_key_lacks_all_cells_of_the_scenario(tmp_path: Path)
     ran(tmp_path, part.sides[0], lambda run: run.transfer(0, 0, "short"))
     (cell,) = compare(part)
     assert (part.sides[1].plan, cell.state) == (None, "lacking")
-    assert cell.notes == ["the engine `kernel` does not honour `path.loss`"]
+    assert cell.notes == ["the engine `kernel` does not support `path.loss`"]
 
 
 def test_a_simulated_host_uses_the_kernel_generation_of_the_other_engine(tmp_path: Path) -> None:
