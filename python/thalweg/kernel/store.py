@@ -217,7 +217,7 @@ def _is_kept(folder: Path) -> bool:
 
 def _busy(process: str) -> ThalwegError:
     return ThalwegError(
-        "build-goes-on",
+        "build-running",
         f"another build is running in `{place()}`" + (f" (process {process})" if process else ""),
         place=str(place()),
         hint="wait until it has ended, and run the same command again",
