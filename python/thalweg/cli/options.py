@@ -14,12 +14,14 @@ def option(flag: str, metavar: str, text: str, *, min: float | None = None, max:
 
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Scenario.", show_default=False)]
-EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine to use.")]
-Executor = Annotated[str, option("--executor", "NAME", "Where to run: local, dask://HOST:PORT or slurm.")]
+EngineName = Annotated[str, typer.Option("--engine", metavar="NAME", help="Engine: sim, kernel, uml or vm.")]
+Executor = Annotated[
+    str, option("--executor", "NAME", "Where to run: local, dask://HOST:PORT or slurm. [default: local]")
+]
 Overrides = Annotated[list[str] | None, option("--set", "KEY=VALUE", "Override a key, as in path.buffer=2bdp.")]
 CheckTexts = Annotated[
     list[str] | None,
     option(
-        "--check", "BOUND", "Condition that has to hold, as in 'goodput(ours) > 0.9 * goodput(base)'. Can be repeated."
+        "--check", "BOUND", "Condition that must hold, as in 'goodput(ours) > 0.9 * goodput(base)'. Can be repeated."
     ),
 ]

@@ -55,7 +55,7 @@ def command(
     every: Annotated[bool, typer.Option("--all", help="Print every row, not the largest real ones only.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print every row as JSON.")] = False,
 ) -> None:
-    """Show which differences are real.
+    """Report which differences are real.
 
     Compares two runs point by point: the same scenario on two engines, two kernels or two versions, or with a key
     changed. With --by, one run is compared with itself. Each change has its 95 % interval, and "real" is corrected for

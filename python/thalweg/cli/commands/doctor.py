@@ -56,11 +56,10 @@ def command(
 ) -> None:
     """Check what this machine lacks.
 
-    Runs need Python, thalweg-engine, memory and disk. Writing reports needs no browser to be written.
+    Runs need Python, thalweg-engine, memory and disk. Writing reports needs no browser.
 
-    With --live it looks at the machine at work instead: whether it gets its CPUs, and which BBR connections are slower
-    because it does not, in every network namespace that this user may enter: root may enter all. The exit code is 1
-    then.
+    With --live it checks the machine under load instead: whether it gets its CPUs, and which BBR connections are slower
+    because it does not, in every network namespace that this user may enter (root: all). The exit code is then 1.
     """
     if live:
         raise typer.Exit(doctor_live.monitor(seconds, as_json=as_json))

@@ -55,9 +55,9 @@ def command(
 ) -> None:
     """Search for conditions under which an algorithm fails.
 
-    The table [fuzz] of the scenario names failures, and the conditions that may cause them. What is found is shrunk
-    while it still fails, run on another engine, and written as a scenario with a sentence that says what happens.
-    A page shows each failing run over time beside one without these conditions.
+    The table [fuzz] of the scenario names failures, and the conditions that may cause them. Each failing
+    scenario is reduced while it still fails, confirmed on another engine, and written with a sentence that describes
+    the failure. A page shows each failing run over time beside one without these conditions.
 
     The same command resumes an interrupted search; started in several terminals at once, the processes share the work.
     """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EPILOG = "Example: thalweg kernel build"
 
 commands = typer.Typer(
-    help="Build, fetch and select Linux kernels: built ones run in virtual time, fetched ones in guests.",
+    help="Build, fetch and select Linux kernels for uml and vm.",
     epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode=None,

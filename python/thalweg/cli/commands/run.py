@@ -37,30 +37,32 @@ MAX_EXPERIMENTS = 2000
 def command(
     file: File,
     engine_name: EngineName = engine.DEFAULT,
-    kernel: guest_kernel.Kernel = None,
-    modules: guest_kernel.Modules = None,
+    overrides: Overrides = None,
     out: Annotated[Path | None, option("--out", "DIR", "Run directory. [default: runs/NAME-ENGINE-HASH]")] = None,
+    repetitions: Annotated[
+        int | None, option("--repetitions", "N", "Repetitions, instead of the scenario's.", min=1)
+    ] = None,
+    seed: Annotated[int | None, option("--seed", "N", "Random seed, instead of the scenario's.", min=0)] = None,
+    bounds: CheckTexts = None,
     threads: Annotated[
         int | None,
         option("--threads", "N", "Experiments at a time; of a cluster, per shard. [default: one per core]", min=1),
     ] = None,
+    retry_untrustworthy: Retry = False,
+    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
+    kernel: guest_kernel.Kernel = None,
+    modules: guest_kernel.Modules = None,
     executor: Executor = executors.DEFAULT,
     shards: Annotated[
-        int | None, option("--shards", "N", "Parts that a cluster runs the plan in. [default: as it suits]", min=1)
+        int | None, option("--shards", "N", "Parts that a cluster runs the plan in. [default: automatic]", min=1)
     ] = None,
-    seed: Annotated[int | None, option("--seed", "N", "Another seed.", min=0)] = None,
-    repetitions: Annotated[int | None, option("--repetitions", "N", "Another number of repetitions.", min=1)] = None,
-    overrides: Overrides = None,
-    bounds: CheckTexts = None,
-    with_report: Annotated[bool, typer.Option("--report/--no-report", help="Whether to write the report.")] = True,
-    retry_untrustworthy: Retry = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Run a scenario, and write a report.
 
     Ends with the table that `thalweg results` prints, and the paths of the run directory and the report.
 
-    The same command resumes an interrupted run; finished experiments are not repeated.
+    The same command resumes an interrupted run; finished experiments are not run again.
 
     With --check, each bound is judged by its 95 % interval over the repetitions: exit code 0 if all hold, 7 if one does
     not, 8 if one is not settled, as with too few repetitions.

@@ -51,8 +51,7 @@ def command(
 
     Prints the error of the first engine against the second, cell by cell and overall: goodput, retransmits, mean RTT,
     share and completion time, each the median over repetitions; where they disagree most; and whether the goals of
-    this project are met. Which scenarios, how the errors are defined, and the goals are told in
-    docs/reference/validation.md.
+    this project are met. docs/reference/validation.md defines the scenarios, the errors and the goals.
 
     The same command resumes an interrupted run; finished experiments are not run again.
     """

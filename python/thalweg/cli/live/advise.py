@@ -25,24 +25,6 @@ def command(
     places: Annotated[
         list[Path], typer.Argument(metavar="FILE|DIR", help="Files of records, or folders.", show_default=False)
     ],
-    treatment: Annotated[str, typer.Option("--treatment", metavar="CC", help="Algorithm that may be better.")] = "bbr",
-    control: Annotated[
-        str, typer.Option("--control", metavar="CC", help="Algorithm that it is compared with.")
-    ] = "cubic",
-    design: Annotated[
-        Literal["ab", "before-after", "switchback"],
-        typer.Option(
-            "--design", help="How connections were assigned: at random, one period after the other, or alternating."
-        ),
-    ] = "ab",
-    at: Annotated[
-        str | None, option("--at", "TIME", "Activation of the treatment (before-after), UTC: 2026-01-31T12:00.")
-    ] = None,
-    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Length of a switchback period.")] = "1h",
-    turns_of: Annotated[
-        str | None,
-        option("--turns-of", "NAME", "Column of the units that switch, such as pop or machine (switchback)."),
-    ] = None,
     by: Annotated[
         list[str] | None,
         option(
@@ -54,6 +36,28 @@ def command(
     ] = None,
     prefixes: Annotated[
         Path | None, option("--prefixes", "FILE", "Table of networks with their AS and country: pfx2as, or CSV.")
+    ] = None,
+    out: Annotated[Path | None, option("--out", "PAGE", "Also write a page with figures.")] = None,
+    policy: Annotated[Path | None, option("--policy", "FILE", "Write the resulting policy file for servers.")] = None,
+    treatment: Annotated[str, typer.Option("--treatment", metavar="CC", help="Algorithm that may be better.")] = "bbr",
+    control: Annotated[
+        str, typer.Option("--control", metavar="CC", help="Algorithm that it is compared with.")
+    ] = "cubic",
+    design: Annotated[
+        Literal["ab", "before-after", "switchback"],
+        typer.Option(
+            "--design",
+            metavar="NAME",
+            help="How connections were assigned: ab (at random), before-after, or switchback (alternating).",
+        ),
+    ] = "ab",
+    at: Annotated[
+        str | None, option("--at", "TIME", "Activation of the treatment (before-after), UTC: 2026-01-31T12:00.")
+    ] = None,
+    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Length of a switchback period.")] = "1h",
+    turns_of: Annotated[
+        str | None,
+        option("--turns-of", "NAME", "Column of the units that switch, such as pop or machine (switchback)."),
     ] = None,
     size_limit: Annotated[
         str,
@@ -97,8 +101,6 @@ def command(
     memory: Annotated[
         str, typer.Option("--memory", metavar="SIZE", help="Memory limit of DuckDB, beyond which it uses the disk.")
     ] = "2.7GB",
-    policy: Annotated[Path | None, option("--policy", "FILE", "Write the resulting policy file for servers.")] = None,
-    out: Annotated[Path | None, option("--out", "PAGE", "Also write a page with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Find where an algorithm helps and where it hurts.

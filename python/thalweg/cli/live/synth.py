@@ -36,18 +36,18 @@ def _group() -> None:
 def cdn(
     rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows of records.", min=1)] = 1_000_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.", min=0)] = 1,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for all of it; it is made.")] = Path(
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder; created if missing.")] = Path(
         "synth-cdn"
     ),
-    days: Annotated[int, typer.Option("--days", metavar="N", help="Days that they span.", min=1, max=366)] = 7,
+    days: Annotated[int, typer.Option("--days", metavar="N", help="Days that the records span.", min=1, max=366)] = 7,
     truth: Annotated[
         str,
         typer.Option(
-            "--truth", metavar="NAME", help="simulated, or a planted one: none, tiny, reversed, paradox, correlated."
+            "--truth", metavar="NAME", help="True effect: simulated, none, tiny, reversed, paradox or correlated."
         ),
     ] = "simulated",
     design: Annotated[
-        str, typer.Option("--design", metavar="NAME", help="Who gets BBR: ab, before-after or switchback.")
+        str, typer.Option("--design", metavar="NAME", help="Assignment of BBR: ab, before-after or switchback.")
     ] = "ab",
     quick: Annotated[bool, typer.Option("--quick", help="Simulate fewer connections to draw from.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
@@ -56,8 +56,8 @@ def cdn(
 
     Clients of a wireless and of a wireline provider, of two networks far away, and the CDN's own traffic between and
     within its points of presence, with CUBIC and with BBR. The simulator runs their connections, and any number of rows
-    is drawn from these. truth.json says what the algorithms really differ by, so that whatever reads the records can be
-    held to it; prefixes.csv says whose address is whose. Everything is told in docs/reference/synth.md.
+    is drawn from these. truth.json has the true differences of the algorithms, to compare estimates with; prefixes.csv
+    maps networks to their AS. docs/reference/synth.md has the details.
     """
     from thalweg import synth
 
