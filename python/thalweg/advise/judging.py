@@ -93,7 +93,7 @@ def judge(engine: QueryEngine, files: FoundFiles, question: Question, table: Pat
     if unit is not None and unit not in columns:
         raise ThalwegError(
             "no-unit",
-            f"nothing in these records is called `{unit}`",
+            f"the records have no column `{unit}`",
             place="--turns-of",
             expected="a column of the records, or a part KEY=VALUE of their folders, such as pop or machine",
         )

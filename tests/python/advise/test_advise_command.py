@@ -81,7 +81,7 @@ def test_networks_become_rule_conditions_but_sizes_do_not(thalweg: Thalweg, tmp_
         (["--every", "soon"], "`soon` does not fit"),
         (["--size-limit", "3"], "the unit is missing"),
         (["--margin", "200%"], "`200%` is not a percentage between 0 and 100"),
-        (["--by", "colour"], "nothing in these records is called `colour`"),
+        (["--by", "colour"], "the records have no column `colour`"),
         (["--by", "rtt", "--by", "rtt"], "a segment is named twice"),
         (["--memory", "soon"], "DuckDB did not start"),
         (["--treatment", "cubic"], "`cubic` cannot be compared with itself"),

@@ -60,7 +60,7 @@ def test_a_wide_interval_is_inconclusive_with_the_required_sample_size(tmp_path:
     result = answer(tmp_path, Traffic(rows=2400, spread=1.5).frame(), Question(segments=()))
     (part,) = result.parts
     assert part.verdict == NOT_ENOUGH
-    assert "times as many records would tell" in part.reason
+    assert "times as many records would detect" in part.reason
 
 
 def test_samples_of_a_few_network_hours_are_inconclusive(tmp_path: Path) -> None:

@@ -211,9 +211,9 @@ def test_segments_with_few_samples_are_counted(tmp_path: Path) -> None:
 
 
 def test_an_unknown_segment_column_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ThalwegError, match="nothing in these records is called `colour`"):
+    with pytest.raises(ThalwegError, match="the records have no column `colour`"):
         answer(tmp_path, Traffic(rows=100).frame(), Question(segments=("colour",)))
-    with pytest.raises(ThalwegError, match="a table of prefixes tells it"):
+    with pytest.raises(ThalwegError, match="it comes from a table of networks"):
         answer(tmp_path, Traffic(rows=100).frame(), Question(segments=("as",)))
 
 

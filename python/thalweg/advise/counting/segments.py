@@ -155,14 +155,14 @@ def _dimension(name: str, columns: set[str], of_table: set[str]) -> Dimension:
     if dimension:
         raise ThalwegError(
             "no-table",
-            f"`{name}` is not in the records: a table of prefixes has it",
+            f"`{name}` is not a column of the records: it comes from a table of networks",
             place="--by",
-            expected="a table of prefixes, or a segment that the records contain",
-            hint=f"--by {name} --prefixes FILE, of RouteViews (pfx2as) or in MaxMind's form",
+            expected="--prefixes, or a name that needs no table, such as prefix or pop",
+            hint=f"--by {name} --prefixes FILE, a pfx2as file of RouteViews or a CSV such as MaxMind's",
         )
     raise ThalwegError(
         "no-segment",
-        f"nothing in these records is called `{name}`",
+        f"the records have no column `{name}` to split the traffic by",
         place="--by",
         expected=", ".join([*KNOWN, "or a column of the records or of --prefixes, such as cgroup or machine"]),
     )

@@ -160,5 +160,5 @@ def _more(effect: Effect, question: Question) -> str:
     half = math.log(effect.high / effect.low) / 2
     times = (half / math.log1p(question.margin)) ** 2
     if times <= 1.5:
-        return "slightly more records would decide"
-    return f"about {times:.0f} times as many records would show a difference of {_per_cent(question.margin)} %"
+        return "slightly more records would be enough to judge it"
+    return f"about {times:.0f} times as many records would detect a difference of {_per_cent(question.margin)} %"
