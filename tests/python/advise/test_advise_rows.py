@@ -220,7 +220,7 @@ def test_an_unknown_segment_column_is_refused(tmp_path: Path) -> None:
 def test_an_absent_algorithm_is_refused_with_the_available_ones(tmp_path: Path) -> None:
     with pytest.raises(ThalwegError, match="`bbr3`") as error:
         answer(tmp_path, Traffic(rows=1000).frame(), Question(treatment="bbr3"))
-    assert "cubic (" in (error.value.hint or "")
+    assert "cubic (" in (error.value.found or "")
 
 
 def test_ages_compare_intervals_of_a_connections_lifetime(tmp_path: Path) -> None:
