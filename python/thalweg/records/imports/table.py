@@ -27,7 +27,7 @@ from thalweg.records.imports.items import (
     item,
     rows_of_csv,
 )
-from thalweg.records.imports.mapped import Mapped, Notation, mapped_row, with_time
+from thalweg.records.imports.mapped import Mapped, Notation, mapped_row, units, with_time
 from thalweg.records.imports.mapped_columns import conversion, has_unread_constants, with_mapped
 from thalweg.records.imports.vectorized import CERTAIN, Values
 from thalweg.records.schema import CLOSE, INTERIM, TRANSFER
@@ -167,7 +167,7 @@ class CsvTable:
                     place=str(file),
                     found=_short(", ".join(f"`{name}`" for name in heading) or "an empty file"),
                     expected=f"the column that becomes {column.column}",
-                    hint="give each a different heading" if is_there else f"--map {column.column}=HEADING",
+                    hint="give each a different heading" if is_there else _how_to_map(column.column),
                     source=Source(str(file), 1),
                 )
 
@@ -215,6 +215,12 @@ def _heading(reader: Iterator[list[str]], source: SourceFile) -> list[str]:
         source=Source(str(source.path), 1),
         exit_code=Exit.FAILED,
     )
+
+
+def _how_to_map(column: str) -> str:
+    """Return what to type to fill a column of the records."""
+    known = ", ".join(sorted(units(column)))
+    return f"--map {column}=HEADING" + (f", or HEADING:UNIT; units: {known}" if known else "")
 
 
 def _short(text: str) -> str:
