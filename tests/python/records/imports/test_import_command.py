@@ -119,7 +119,7 @@ def test_a_folder_that_cannot_be_created_is_reported(thalweg: Thalweg, tmp_path:
         (["ss", ".", "--out", "r"], "is a folder"),
         (["ss", "x", "--out", "r", "--addresses", "none"], "there is no form of addresses `none`"),
         (["ss", "x", "--out", "r", "--key", "k"], "--key is for hashed addresses"),
-        (["csv", "x", "--out", "r"], "does not say when a row ended"),
+        (["csv", "x", "--out", "r"], "has no end time of rows"),
     ],
 )
 def test_usage_errors_suggest_the_correct_usage(

@@ -78,7 +78,7 @@ def test_truncated_or_hashed_addresses_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["acked_bytes=size_kB"], "does not say when"),
+        (["acked_bytes=size_kB"], "has no end time of rows"),
         ([TIME, "goodput=x"], "no column `goodput`"),
         ([TIME, "source=x"], "no column `source`"),
         ([TIME, "cc"], "names no field"),

@@ -105,5 +105,5 @@ def test_a_json_fraction_has_no_thousands_separator(tmp_path: Path) -> None:
 
 
 def test_a_map_without_a_time_is_refused() -> None:
-    with pytest.raises(ThalwegError, match="does not say when"):
+    with pytest.raises(ThalwegError, match="has no end time of rows"):
         JsonLines(mapping(["cc=cc"], None))
