@@ -16,15 +16,15 @@ def engine_of(name: str) -> str:
     return next(iter(recorded_results.read(study)))
 
 
-LIMITS_S = {"quick": 5 * 60, "full": 60 * 60}
+LIMITS_S = {"quick": 4 * 60, "full": 60 * 60}
 """Maximum time of all studies together on the simulator, on two cores: the quick sets run with every change, the full
 ones during a break.
 """
 
 
-EARLIER = {("sim", "full"): "3", ("uml", "full"): "4"}
+EARLIER = {("sim", "full"): "3"}
 """Earlier result versions whose recordings still exist beside those of the current one. Each study's page shows the
-version of each set. The full sets of cdn-pop, imc19-when-to-use-bbr and quic-beside-tcp are to be recorded again:
+version of each set. The full sets of cdn-pop and imc19-when-to-use-bbr are to be recorded again:
 `thalweg reproduce NAME --record`.
 """
 
