@@ -1,7 +1,7 @@
 //! Parameters of queue disciplines as `tc` reads them.
 
 use thalweg_plan::plan::{Aggregation, Link, Loss, Policer};
-use thalweg_units::{Bytes, MTU, Probability, Rate, Span};
+use thalweg_units::{MTU, Probability, Rate, Span};
 
 /// Packets that netem takes at least: more than any buffer or delay of ours holds at common rates. The kernel's default
 /// of 1000 is 60 ms at 200 Mbit/s, and would be a second bottleneck.
