@@ -175,8 +175,8 @@ fn order(options: &arguments::Shell, experiment: &Experiment, run: &Path) -> Ord
 fn detach(order: &mut Order) {
     let folder = std::env::current_dir().unwrap_or_else(|_| "/".into());
     order.detached = Some(Detached { folder, output: Default::default() });
-    let ours = std::mem::take(&mut order.environment);
-    order.environment = std::env::vars_os().chain(ours).collect();
+    let variables = std::mem::take(&mut order.environment);
+    order.environment = std::env::vars_os().chain(variables).collect();
 }
 
 fn exit_code(outcome: &Outcome) -> Option<f64> {

@@ -55,7 +55,7 @@ pub fn names() -> BTreeMap<u64, String> {
             add(number, rank, format!("ip netns {name}"));
         }
     }
-    let ours = group(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default());
+    let own_group = group(&fs::read_to_string("/proc/self/cgroup").unwrap_or_default());
     for (pid, path) in processes() {
         let Ok(number) = number(&path.join("ns/net")) else { continue };
         let command = fs::read_to_string(path.join("comm")).unwrap_or_default();
@@ -63,8 +63,8 @@ pub fn names() -> BTreeMap<u64, String> {
         if add(number, Rank::Process, format!("process {} (pid {pid})", command.trim_end())) <= Rank::Container {
             continue;
         }
-        let theirs = group(&fs::read_to_string(path.join("cgroup")).unwrap_or_default());
-        if let Some((rank, name)) = theirs.filter(|theirs| Some(theirs) != ours.as_ref()) {
+        let other_group = group(&fs::read_to_string(path.join("cgroup")).unwrap_or_default());
+        if let Some((rank, name)) = other_group.filter(|other_group| Some(other_group) != own_group.as_ref()) {
             add(number, rank, name);
         }
     }

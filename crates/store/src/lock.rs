@@ -46,7 +46,7 @@ impl Lock {
     /// Whether it is still the lock of `directory`, which may have been moved away or recreated.
     pub fn is_of(&self, directory: &Path) -> bool {
         let number = |file: std::io::Result<std::fs::Metadata>| file.map(|file| (file.dev(), file.ino())).ok();
-        let ours = number(self.file.metadata());
-        ours.is_some() && ours == number(std::fs::metadata(directory.join(FILE)))
+        let locked = number(self.file.metadata());
+        locked.is_some() && locked == number(std::fs::metadata(directory.join(FILE)))
     }
 }

@@ -74,8 +74,8 @@ impl Agenda {
 
     /// Returns when each series opens its first connection, and the index of the series.
     pub fn first_opens(&mut self) -> Vec<(Time, usize)> {
-        let ours = self.series.iter_mut().enumerate().filter(|(_, series)| self.is_ours[series.flow]);
-        ours.map(|(index, series)| (series.first_open(&self.flows[series.flow]), index)).collect()
+        let own_series = self.series.iter_mut().enumerate().filter(|(_, series)| self.is_ours[series.flow]);
+        own_series.map(|(index, series)| (series.first_open(&self.flows[series.flow]), index)).collect()
     }
 
     /// Opens the next connection of a series, which was due at `due`; `None` if the series is closed.

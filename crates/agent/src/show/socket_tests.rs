@@ -81,9 +81,9 @@ fn a_missing_agent_is_reported_with_a_hint() {
 }
 
 /// Records the requested number of connections.
-struct Asked(Mutex<Vec<usize>>);
+struct RequestedLimits(Mutex<Vec<usize>>);
 
-impl Observable for Asked {
+impl Observable for RequestedLimits {
     fn status(&self) -> Snapshot {
         Snapshot::default()
     }
@@ -98,7 +98,7 @@ impl Observable for Asked {
 fn the_requested_number_of_connections_is_capped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("agent.sock");
-    let counts = Arc::new(Asked(Mutex::default()));
+    let counts = Arc::new(RequestedLimits(Mutex::default()));
     let _server = Server::start(&path, Arc::clone(&counts) as Arc<dyn Observable>).unwrap();
     for limit in [20, usize::MAX] {
         ask(&path, &Request::Open { sort: SortBy::Srtt, limit }).unwrap();

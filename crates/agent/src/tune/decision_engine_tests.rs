@@ -133,8 +133,8 @@ fn namespaces_learn_separately_and_keep_their_own_default() {
         engine.observe(8, &outcome("192.0.2.0/24", arm, group, ms), at(f64::from(number)));
     }
     engine.tick(at(40.0), None, &mut kernel);
-    let theirs = &kernel.rows[&RowKey { netns: 8, prefix: prefix("192.0.2.0/24") }].incoming;
-    assert!(theirs.probability(CUBIC) > 0.9, "{theirs:?}");
+    let incoming = &kernel.rows[&RowKey { netns: 8, prefix: prefix("192.0.2.0/24") }].incoming;
+    assert!(incoming.probability(CUBIC) > 0.9, "{incoming:?}");
     assert!(row(&kernel, "192.0.2.0/24").unwrap().incoming.probability(BBR) > 0.9);
 }
 
@@ -276,9 +276,9 @@ fn an_unknown_namespace_has_no_selection_and_a_new_one_uses_its_own_default() {
     assert!(!kernel.netns_rows.contains_key(&8));
     engine.scan_namespaces([8, 9].map(|netns| (netns, format!("unit {netns}.service"))).into(), at(1.0));
     engine.tick(at(1.0), None, &mut kernel);
-    let theirs = &kernel.netns_rows[&8].incoming;
+    let incoming = &kernel.netns_rows[&8].incoming;
     assert_eq!(
-        (theirs.holdout(), theirs.probability(BBR)),
+        (incoming.holdout(), incoming.probability(BBR)),
         (0.05, 1.0),
         "before it has learned, bpftune keeps the default"
     );

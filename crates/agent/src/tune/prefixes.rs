@@ -138,11 +138,12 @@ impl Heading {
             if names.iter().any(|name| name == GEONAME) { countries_beside(file)? } else { BTreeMap::new() };
         let mut heading = Heading { fields: names.len(), network, columns: Vec::new(), at: Vec::new(), countries };
         for (at, name) in names.iter().enumerate() {
-            let ours = NAMES.iter().find(|(theirs, _)| theirs == name).map_or(name.as_str(), |(_, ours)| ours);
-            let ours = if name == GEONAME && !heading.countries.is_empty() { "country" } else { ours };
+            let column =
+                NAMES.iter().find(|(heading_name, _)| heading_name == name).map_or(name.as_str(), |(_, column)| column);
+            let column = if name == GEONAME && !heading.countries.is_empty() { "country" } else { column };
             // Of two columns with the same name, the first is used.
-            if at != network && wanted.contains(ours) && !heading.columns.iter().any(|column| column == ours) {
-                heading.columns.push(ours.to_owned());
+            if at != network && wanted.contains(column) && !heading.columns.iter().any(|other| other == column) {
+                heading.columns.push(column.to_owned());
                 heading.at.push(at);
             }
         }

@@ -137,12 +137,12 @@ impl Setup {
 
     /// The settings are valid, but for other arms than those that the running agent has.
     fn other_arms(&self, place: &str, names: &[&str]) -> Problem {
-        let ours: Vec<&str> = self.arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
+        let arms: Vec<&str> = self.arms.iter().map(|(_, arm)| arm.name.as_str()).collect();
         Problem::refused(
             "needs-restart",
             place,
             format!("arms {}", names.join(", ")),
-            &format!("the arms of the running agent: {}", ours.join(", ")),
+            &format!("the arms of the running agent: {}", arms.join(", ")),
             "restart the agent to change its arms",
         )
     }

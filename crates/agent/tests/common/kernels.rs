@@ -136,12 +136,12 @@ fn initramfs(folder: &Path, kernel: &Path, tools: &[&str], tests: &Tests<'_>) ->
     for directory in ["bin", "busybox", "modules", "proc", "sys/fs/cgroup", "dev", "tmp", "run", "etc"] {
         fs::create_dir_all(root.join(directory)).expect("a folder");
     }
-    let ours = std::env::current_exe().expect("this program");
+    let programs = std::env::current_exe().expect("this program");
     let tools = tools.iter().map(|tool| (find(tool).expect("it is there"), Path::new("/bin").join(tool)));
-    let ours = [(ours, PathBuf::from("/bin/tests")), (PathBuf::from(AGENT), PathBuf::from(AGENT))];
+    let programs = [(programs, PathBuf::from("/bin/tests")), (PathBuf::from(AGENT), PathBuf::from(AGENT))];
     let files = tests.files.iter().map(|file| (PathBuf::from(file), PathBuf::from(file)));
     let mut libraries = BTreeSet::new();
-    for (from, to) in tools.chain(ours).chain(files) {
+    for (from, to) in tools.chain(programs).chain(files) {
         libraries.extend(libraries_of(&from));
         copy(&from, &inside(&root, &to));
     }

@@ -123,9 +123,9 @@ fn a_reconnected_socket_is_a_new_connection() {
     pair.close_by_client();
     agent.wait_for_closed(4);
     let rows = agent.end();
-    let ours: Vec<&Row> =
+    let closed: Vec<&Row> =
         rows.iter().filter(|row| row.text("kind") == "close" && row.text("direction") == "out").collect();
-    let [first, second] = ours[..] else { panic!("{rows:#?}") };
+    let [first, second] = closed[..] else { panic!("{rows:#?}") };
     assert_eq!((first.number("sent_bytes"), second.number("sent_bytes")), (700, 30));
     assert_eq!((first.text("close"), second.text("close")), ("local_reset", "local_fin"));
     assert_eq!(first.number("connection"), second.number("connection"), "one socket");

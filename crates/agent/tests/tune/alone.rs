@@ -26,11 +26,11 @@ fn attached(stage: &Stage) -> usize {
 
 /// Returns the watchdog processes that run the test's own copy of the agent.
 fn watchdog_pids(stage: &Stage) -> Vec<u32> {
-    let ours = stage.agent_file();
+    let agent = stage.agent_file();
     let is_keeper = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let has_word = line.split(|byte| *byte == 0).any(|word| word == b"tune-keeper");
-        has_word && fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == ours)
+        has_word && fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|path| path == agent)
     };
     let processes = fs::read_dir("/proc").expect("processes").flatten();
     processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_keeper).collect()

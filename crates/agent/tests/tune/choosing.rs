@@ -202,9 +202,9 @@ fn the_bpftune_rule_moves_lossy_connections_to_bbr() {
     // The default of a namespace is asked for when the first of its connections has closed.
     wait_until("the namespace is known", || {
         let pair = connect(&hosts, "10.9.8.1");
-        let known = ccs(&pair) == ["reno", "reno"];
+        let is_known = ccs(&pair) == ["reno", "reno"];
         pair.close_by_client();
-        known
+        is_known
     });
     let mut clean = connect(&hosts, "10.9.8.1");
     clean.download(500_000);

@@ -177,9 +177,9 @@ const SCARCE_CPU: &str = "host.*.cpu";
 /// Keys that the simulator honours, except `not_honoured` and scarce CPUs, those of every engine with a real kernel,
 /// and those of this engine alone. Of the kernel generations, only its own `releases`.
 pub(super) fn honours(not_honoured: &[&str], own: &[&'static str], releases: &[&str]) -> Vec<&'static str> {
-    let ours: Vec<&str> =
+    let generations: Vec<&str> =
         releases.iter().filter_map(|it| plan::Kernel::of_release(it)).map(plan::Kernel::name).collect();
-    let is_ours = |key: &str| key.strip_prefix("host.*.kernel=").is_none_or(|name| ours.contains(&name));
+    let is_ours = |key: &str| key.strip_prefix("host.*.kernel=").is_none_or(|name| generations.contains(&name));
     let shared = thalweg_sim::HONOURS.iter().filter(|key| {
         !SIM_ONLY.contains(key) && !not_honoured.contains(key) && !key.starts_with(SCARCE_CPU) && is_ours(key)
     });

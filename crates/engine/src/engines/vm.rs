@@ -76,9 +76,9 @@ impl Engine for VmEngine {
 
     fn result_version(&self) -> String {
         // The receiver's and the path's kernel is the machine's.
-        let ours = rustix::system::uname();
+        let host = rustix::system::uname();
         let guests = FOUND.as_ref().map_or_else(|_| "no kernel".to_owned(), Guests::version);
-        format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", ours.release().to_string_lossy())
+        format!("{RESULT_VERSION} on Linux {guests}, to Linux {}", host.release().to_string_lossy())
     }
 
     fn why_not(&self) -> Option<String> {

@@ -34,12 +34,12 @@ use crate::error::Error;
 
 /// Reads any bytes as a datagram of the kernel, and each part that may be in one.
 pub(crate) fn fuzz(bytes: &[u8]) {
-    let mut each = |body: &[u8]| {
+    let mut parse = |body: &[u8]| {
         let _ = (sampler::Socket::parse(body), survey::Connection::parse(body), qdiscs::QdiscMessage::parse(body));
         Ok(())
     };
-    let _ = netlink::read_datagram(bytes, FUZZED_SEQUENCE, &mut netlink::Consistency::Whole, &mut each);
-    let _ = (each(bytes), tcp_info::TcpInfo::parse(bytes), netlink::attributes(bytes).count());
+    let _ = netlink::read_datagram(bytes, FUZZED_SEQUENCE, &mut netlink::Consistency::Whole, &mut parse);
+    let _ = (parse(bytes), tcp_info::TcpInfo::parse(bytes), netlink::attributes(bytes).count());
 }
 
 /// Sequence number of the request that a fuzzed datagram answers.

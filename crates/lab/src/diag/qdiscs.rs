@@ -332,8 +332,8 @@ impl Own {
 /// Returns the packets that cake has marked, in all tins; 0 for other disciplines, which use this attribute
 /// differently.
 fn cake_marks(statistics: &[u8]) -> u32 {
-    let each = |nested, wanted| attributes(nested).flatten().filter(move |(kind, _)| *kind == wanted);
-    let tins = each(statistics, TCA_CAKE_STATS_TIN_STATS).flat_map(|(_, tins)| attributes(tins).flatten());
-    let marks = tins.flat_map(|(_, tin)| each(tin, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS));
+    let of_kind = |nested, wanted| attributes(nested).flatten().filter(move |(kind, _)| *kind == wanted);
+    let tins = of_kind(statistics, TCA_CAKE_STATS_TIN_STATS).flat_map(|(_, tins)| attributes(tins).flatten());
+    let marks = tins.flat_map(|(_, tin)| of_kind(tin, TCA_CAKE_TIN_STATS_ECN_MARKED_PACKETS));
     marks.filter_map(|(_, bytes)| u32_at(bytes, 0)).fold(0, u32::wrapping_add)
 }

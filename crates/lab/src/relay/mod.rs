@@ -82,11 +82,11 @@ pub fn carry(
         batch: Vec::with_capacity(BATCH),
         dues: Vec::with_capacity(BATCH),
     };
-    let ours = pump.senders.interfaces.iter().chain(&pump.receiver.interfaces);
-    let ours: Vec<String> = ours.map(|interface| interface.name().to_owned()).collect();
+    let names = pump.senders.interfaces.iter().chain(&pump.receiver.interfaces);
+    let names: Vec<String> = names.map(|interface| interface.name().to_owned()).collect();
     let dropped = || -> u64 {
-        let all = counters::dropped();
-        ours.iter().filter_map(|name| all.get(name)).sum()
+        let counts = counters::dropped();
+        names.iter().filter_map(|name| counts.get(name)).sum()
     };
     let (dropped_before, cpu_before) = (dropped(), thread::cpu_time());
     for side in [&mut pump.senders, &mut pump.receiver] {

@@ -40,12 +40,12 @@ pub fn check(job: &Job<'_>, setup: HostSetup<'_>) -> Result<(), Error> {
 }
 
 fn check_form(experiment: &Experiment, is_session: bool) -> Result<(), Error> {
-    let known = |host: &str| experiment.hosts.contains_key(host);
+    let exists = |host: &str| experiment.hosts.contains_key(host);
     if experiment.flows.is_empty() && experiment.duration_ns.is_none() && !is_session {
         return Err(invalid("duration_ns", "null", "a duration, since no flow ends the experiment"));
     }
     for host in ["sender", "receiver"] {
-        if !known(host) {
+        if !exists(host) {
             return Err(invalid("hosts", &format!("no {host}"), "a host of that name"));
         }
     }
@@ -114,8 +114,8 @@ fn check_kernel(name: &str, host: &Host, guests: Option<&Guests>) -> Result<(), 
 fn check_flow(flow: &Flow, experiment: &Experiment) -> Result<(), Error> {
     let place = |key: &str| format!("flows.{}.{key}", flow.name);
     if !experiment.hosts.contains_key(&flow.host) {
-        let known: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
-        return Err(invalid(&place("host"), &flow.host, &format!("one of {}", known.join(", "))));
+        let names: Vec<&str> = experiment.hosts.keys().map(String::as_str).collect();
+        return Err(invalid(&place("host"), &flow.host, &format!("one of {}", names.join(", "))));
     }
     if let Some(until) = thalweg_traffic::until(flow) {
         if until == flow.name || !experiment.flows.iter().any(|other| other.name == until) {

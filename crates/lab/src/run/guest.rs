@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::protocol::{Command, HostEvent, ProgramRun};
 use crate::stage::HostReport;
 use crate::vm::contention::{self, Contention};
-use crate::vm::{Asked, CLOCK_QUESTIONS, Comparison, Machine};
+use crate::vm::{CLOCK_QUESTIONS, ClockReading, Comparison, Machine};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use thalweg_plan::plan::Host;
@@ -119,17 +119,17 @@ impl Guest {
 }
 
 fn compare(processes: &mut HostProcesses<'_>, number: usize) -> Result<Comparison, Failure> {
-    let mut asked = Vec::new();
+    let mut readings = Vec::new();
     for _ in 0..CLOCK_QUESTIONS {
         let from_ns = monotonic_ns();
         processes.send(number, &Command::Clock);
         match processes.receive_within(PATIENCE)? {
             Some((who, HostEvent::Clock { monotonic_ns: guest_ns })) if who == number => {
-                asked.push(Asked { from_ns, until_ns: monotonic_ns(), guest_ns });
+                readings.push(ClockReading { from_ns, until_ns: monotonic_ns(), guest_ns });
             }
             Some((who, event)) => return Err(unexpected(processes, who, &event).into()),
             None => return Err(processes.timeout_error(&[number], "clock", PATIENCE).into()),
         }
     }
-    Comparison::of(asked).ok_or_else(|| Error::new("bad-host", "no clock was reported", "please report it").into())
+    Comparison::of(readings).ok_or_else(|| Error::new("bad-host", "no clock was reported", "please report it").into())
 }

@@ -47,7 +47,7 @@ impl Metrics {
 
 /// Reads the files of all flows with `qlog`. `runs` are in the order of their numbers.
 pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) -> BTreeMap<Connection, Vec<Metrics>> {
-    let mut found = BTreeMap::new();
+    let mut metrics = BTreeMap::new();
     for (index, flow) in experiment.flows.iter().enumerate() {
         let Some(program) = flow.program.as_ref().filter(|program| program.qlog) else { continue };
         let folder = folder.join(&flow.name);
@@ -57,14 +57,14 @@ pub(super) fn read(experiment: &Experiment, folder: &Path, runs: &[ProgramRun]) 
             if program.client_sends {
                 for run in runs {
                     let files = files(&folder.join(format!("client-{copy}-{}", run.of.connection)));
-                    attribute(&files, &[run], &mut found);
+                    attribute(&files, &[run], &mut metrics);
                 }
             } else {
-                attribute(&files(&folder.join(format!("server-{copy}"))), &runs, &mut found);
+                attribute(&files(&folder.join(format!("server-{copy}"))), &runs, &mut metrics);
             }
         }
     }
-    found
+    metrics
 }
 
 /// Gives each file to the run that was the latest to start at its first event; without a common clock, to one after
@@ -89,14 +89,14 @@ fn attribute(files: &[PathBuf], runs: &[&ProgramRun], found: &mut BTreeMap<Conne
 /// The qlog files below a folder, in the order of their times of change.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut found: Vec<_> = entries
+    let mut dated_files: Vec<_> = entries
         .filter(|entry| entry.path().extension().is_some_and(|it| it == "qlog" || it == "sqlog"))
         .filter_map(|entry| {
             Some((entry.metadata().ok().filter(|about| about.len() <= MAX_BYTES)?.modified().ok()?, entry.path()))
         })
         .collect();
-    found.sort();
-    found.into_iter().map(|(_, path)| path).collect()
+    dated_files.sort();
+    dated_files.into_iter().map(|(_, path)| path).collect()
 }
 
 /// The metrics of a file, in order of time; `None` if it is not qlog or has no metrics.
@@ -130,7 +130,7 @@ fn times(trace: &Value, events: impl Iterator<Item = Value>) -> Vec<Metrics> {
     let mut now_ms = common["reference_time"].as_f64().unwrap_or(0.0);
     let reference_ms = now_ms;
     let is_absolute = common["time_format"].as_str() == Some("absolute");
-    let mut found = Vec::new();
+    let mut metrics = Vec::new();
     for event in events {
         let Some(time_ms) = event["time"].as_f64() else { continue };
         now_ms = match (is_delta, is_absolute) {
@@ -141,7 +141,7 @@ fn times(trace: &Value, events: impl Iterator<Item = Value>) -> Vec<Metrics> {
         let name = event["name"].as_str().unwrap_or_default();
         if name.ends_with("metrics_updated") {
             let number = |key: &str| event["data"][key].as_f64();
-            found.push(Metrics {
+            metrics.push(Metrics {
                 t_us: now_ms * 1e3,
                 cwnd_bytes: number("congestion_window"),
                 inflight_bytes: number("bytes_in_flight"),
@@ -151,7 +151,7 @@ fn times(trace: &Value, events: impl Iterator<Item = Value>) -> Vec<Metrics> {
             });
         }
     }
-    found
+    metrics
 }
 
 #[cfg(test)]

@@ -117,12 +117,12 @@ fn carried(job: &Job<'_>, setup: HostSetup<'_>, link: LinkKind, length: Length) 
     static KNOWN: Mutex<BTreeMap<(bool, bool), Rate>> = Mutex::new(BTreeMap::new());
     let key = (link == LinkKind::Relay, job.experiment.engine.offloads);
     // Locked during the test: two tests at once would slow each other down.
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(rate) = known.get(&key) {
+    let mut rates = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(rate) = rates.get(&key) {
         return Ok(*rate);
     }
     let rate = measure(job, setup, link, length)?;
-    known.insert(key, rate);
+    rates.insert(key, rate);
     Ok(rate)
 }
 

@@ -21,8 +21,8 @@ impl Seat {
     pub(super) fn take(kind: &str) -> Option<Seat> {
         let allowed = sched_getaffinity(None).ok()?;
         // The system has just chosen ours, which will be one with little to do.
-        let ours = sched_getcpu();
-        let others = (0..CpuSet::MAX_CPU).filter(|cpu| *cpu != ours);
+        let current = sched_getcpu();
+        let others = (0..CpuSet::MAX_CPU).filter(|cpu| *cpu != current);
         let take = |cpu: usize| {
             let name = SocketAddr::from_abstract_name(format!("{kind}-on-cpu-{cpu}")).ok()?;
             let name = UnixDatagram::bind_addr(&name).ok()?;
@@ -31,7 +31,7 @@ impl Seat {
             sched_setaffinity(None, &only).ok()?;
             Some(Seat { _name: name })
         };
-        [ours].into_iter().chain(others).filter(|cpu| *cpu < CpuSet::MAX_CPU && allowed.is_set(*cpu)).find_map(take)
+        [current].into_iter().chain(others).filter(|cpu| *cpu < CpuSet::MAX_CPU && allowed.is_set(*cpu)).find_map(take)
     }
 }
 

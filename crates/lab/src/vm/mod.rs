@@ -26,4 +26,4 @@ mod sys;
 
 pub use image::VmKernel;
 pub use machine::{Accelerator, Guests, Machine};
-pub(crate) use machine::{Asked, CLOCK_QUESTIONS, Comparison, last_lines};
+pub(crate) use machine::{CLOCK_QUESTIONS, ClockReading, Comparison, last_lines};

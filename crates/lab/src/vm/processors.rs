@@ -39,9 +39,9 @@ pub(super) fn separate() -> Result<(), Error> {
     let table = fs::read_to_string("/proc/interrupts").map_err(|error| failed(error.to_string()))?;
     for number in of_card(&table) {
         let place = format!("/proc/irq/{number}/smp_affinity_list");
-        let found = fs::read_to_string(&place).unwrap_or_default();
-        if found.trim() != INTERRUPTS.to_string() {
-            return Err(failed(format!("{place} is {}, expected {INTERRUPTS}", found.trim())));
+        let affinity = fs::read_to_string(&place).unwrap_or_default();
+        if affinity.trim() != INTERRUPTS.to_string() {
+            return Err(failed(format!("{place} is {}, expected {INTERRUPTS}", affinity.trim())));
         }
     }
     Ok(())

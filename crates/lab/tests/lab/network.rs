@@ -118,10 +118,10 @@ fn the_log_shows_processes_and_notes_without_running_them() {
 fn an_unprivileged_user_gets_the_same_network() {
     let network = Network::build(&experiment(), LinkKind::Relay).expect("a network");
     let commands = network.commands().to_owned();
-    let ours = dump::live(network);
+    let dump_as_root = dump::live(network);
     let answer = as_unprivileged(&json!({ "role": "network" }));
     assert_eq!(answer["commands"], json!(commands));
-    assert_eq!(answer["dump"], json!(ours));
+    assert_eq!(answer["dump"], json!(dump_as_root));
 }
 
 #[test]
@@ -190,11 +190,12 @@ fn a_process_killed_while_it_holds_a_network_leaves_no_process_and_no_namespace(
     let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     assert_eq!(roles::wait_for_report(&mut holder), json!("holding"));
 
-    let ours = fs::metadata("/proc/self/ns/net").expect("a namespace").ino();
-    let all = fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    let children: Vec<String> = all.filter(|pid| parent(pid) == Some(holder.id())).collect();
+    let own_namespace = fs::metadata("/proc/self/ns/net").expect("a namespace").ino();
+    let pids = fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    let children: Vec<String> = pids.filter(|pid| parent(pid) == Some(holder.id())).collect();
     let identity = |pid: &String| Some(fs::metadata(format!("/proc/{pid}/ns/net")).ok()?.ino());
-    let identities: BTreeSet<u64> = children.iter().filter_map(identity).filter(|inode| *inode != ours).collect();
+    let identities: BTreeSet<u64> =
+        children.iter().filter_map(identity).filter(|inode| *inode != own_namespace).collect();
     assert_eq!(identities.len(), 2, "the holder's own namespace and the host's: {children:?}");
 
     holder.kill().expect("it lives");

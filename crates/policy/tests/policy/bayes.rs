@@ -122,8 +122,8 @@ fn transfers_that_fit_into_the_initial_window_are_ignored() {
 fn algorithms_chosen_elsewhere_are_ignored() {
     let mut policy = bayes();
     let before = probability(&policy, HERE, BBR);
-    let theirs = Outcome { group: Group::Untouched, ..outcome(prefix(HERE), BBR, 10.0) };
-    (0..50).for_each(|_| drop(policy.observe(&theirs, at(1_700_000_000))));
+    let untouched = Outcome { group: Group::Untouched, ..outcome(prefix(HERE), BBR, 10.0) };
+    (0..50).for_each(|_| drop(policy.observe(&untouched, at(1_700_000_000))));
     assert_eq!(probability(&policy, HERE, BBR), before);
 }
 

@@ -29,8 +29,8 @@ fn the_default_beats_its_peers_at_their_best() {
     for peer in
         ["ucb", "epsilon-greedy", "rules", "bpftune", "bpftune by destination", "static cubic", "static bbr", "ab"]
     {
-        let theirs = at_best(&simulation, peer, SEEDS);
-        assert!(bayes < theirs, "{peer}: {theirs}, bayes: {bayes}");
+        let peer_score = at_best(&simulation, peer, SEEDS);
+        assert!(bayes < peer_score, "{peer}: {peer_score}, bayes: {bayes}");
     }
 }
 
@@ -41,8 +41,8 @@ fn with_equal_guard_and_hold_out_the_default_still_beats_its_peers() {
     for peer in ["ucb, guarded", "epsilon-greedy, guarded"] {
         let score = simulation.play(&Contender::candidates(peer, &simulation).unwrap()[0], 3);
         assert!(score.regret_with_holdout > score.regret, "{peer} holds out: {score:?}");
-        let theirs = at_best(&simulation, peer, SEEDS);
-        assert!(bayes < theirs, "{peer}: {theirs}, bayes: {bayes}");
+        let peer_score = at_best(&simulation, peer, SEEDS);
+        assert!(bayes < peer_score, "{peer}: {peer_score}, bayes: {bayes}");
     }
 }
 
@@ -53,8 +53,8 @@ fn the_default_beats_the_best_peers_whatever_retransmissions_cost() {
         let simulation = Simulation::new(POPULATION, OUTCOMES, objective).unwrap();
         let bayes = at_best(&simulation, "bayes", SEEDS);
         for peer in ["ucb", "epsilon-greedy"] {
-            let theirs = at_best(&simulation, peer, SEEDS);
-            assert!(bayes < theirs, "at a price of {retransmit_price}: {peer}: {theirs}, bayes: {bayes}");
+            let peer_score = at_best(&simulation, peer, SEEDS);
+            assert!(bayes < peer_score, "at a price of {retransmit_price}: {peer}: {peer_score}, bayes: {bayes}");
         }
     }
 }

@@ -159,12 +159,13 @@ fn keys_of_any_size_sort_a_row_group() {
     let rows = times.iter().flat_map(|t_us| names.map(|name| (*t_us, name)));
     let mut expected: Vec<(u64, &str)> = rows.clone().collect();
     expected.sort_unstable();
-    let (_directory, found, _) =
+    let (_directory, rows_written, _) =
         written(|sink| rows.for_each(|(t_us, name)| sink.state(state(0, t_us, name))), "state");
-    let found: Vec<(Field, Field)> = found.iter().map(|row| (field(row, "t_us"), field(row, "key"))).collect();
+    let rows_written: Vec<(Field, Field)> =
+        rows_written.iter().map(|row| (field(row, "t_us"), field(row, "key"))).collect();
     let expected: Vec<(Field, Field)> =
         expected.into_iter().map(|(t_us, name)| (Field::ULong(t_us), Field::Str(name.to_owned()))).collect();
-    assert_eq!(found, expected);
+    assert_eq!(rows_written, expected);
 }
 
 #[test]

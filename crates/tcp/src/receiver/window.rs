@@ -298,9 +298,9 @@ mod tests {
         assert_eq!(buffer_after(KernelGeneration::Linux6_12, 80), BUFFER_INITIAL);
         assert!(buffer_after(KernelGeneration::Linux6_12, 20) > BUFFER_INITIAL, "80 less 20 are");
         // MAX_SKB_FRAGS: 16 segments fit into the socket buffer of the one before them, and nothing waits.
-        let whole = buffer_after(KernelGeneration::Linux6_12, 0);
-        assert_eq!(buffer_after(KernelGeneration::Linux6_12, 16), whole);
-        assert!(buffer_after(KernelGeneration::Linux6_12, 17) < whole);
+        let full_buffer = buffer_after(KernelGeneration::Linux6_12, 0);
+        assert_eq!(buffer_after(KernelGeneration::Linux6_12, 16), full_buffer);
+        assert!(buffer_after(KernelGeneration::Linux6_12, 17) < full_buffer);
         assert_eq!(
             buffer_after(KernelGeneration::Linux6_1, 80),
             buffer_after(KernelGeneration::Linux6_1, 0),

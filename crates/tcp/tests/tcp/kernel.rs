@@ -161,12 +161,12 @@ fn a_cubic_sender_under_random_loss_matches_the_packets_and_times_of_linux() {
     let events = events(include_str!("kernel/cubic-loss.sender"));
     let linux: Vec<(Time, u64)> =
         events.iter().filter(|event| event.kind == 'O').map(|event| (event.at, event.numbers[0])).collect();
-    let ours = sends(&events, "cubic");
-    let count = linux.len().min(ours.len());
-    assert!(count > 500 && linux.len() - count <= 10, "{} of {}", ours.len(), linux.len());
-    let other = (0..count).find(|place| ours[*place].1 != linux[*place].1);
+    let simulated = sends(&events, "cubic");
+    let count = linux.len().min(simulated.len());
+    assert!(count > 500 && linux.len() - count <= 10, "{} of {}", simulated.len(), linux.len());
+    let other = (0..count).find(|place| simulated[*place].1 != linux[*place].1);
     assert_eq!(other, None, "the same segments in the same order");
-    let late = (0..count).filter(|place| !is_near(ours[*place].0, linux[*place].0)).count();
+    let late = (0..count).filter(|place| !is_near(simulated[*place].0, linux[*place].0)).count();
     assert!(late <= count / 100, "{late} of {count} left at another time");
 }
 
@@ -174,14 +174,14 @@ fn a_cubic_sender_under_random_loss_matches_the_packets_and_times_of_linux() {
 fn a_receiver_under_random_loss_matches_the_acks_and_times_of_linux() {
     let events = events(include_str!("kernel/cubic-loss.receiver"));
     let linux: Vec<&RecordedEvent> = events.iter().filter(|event| event.kind == 'O').collect();
-    let ours = acknowledges(&events);
+    let simulated = acknowledges(&events);
     let is_there = |event: &&RecordedEvent| {
         let same = |(at, ack): &(Time, AckPacket)| {
             is_near(*at, event.at) && ack.next.0 == event.numbers[0] && ack.sack == event.blocks()
         };
-        ours.iter().any(same)
+        simulated.iter().any(same)
     };
     let matches = linux.iter().filter(|event| is_there(event)).count();
-    assert!(linux.len() > 300 && ours.len().abs_diff(linux.len()) <= 5, "{} of {}", ours.len(), linux.len());
+    assert!(linux.len() > 300 && simulated.len().abs_diff(linux.len()) <= 5, "{} of {}", simulated.len(), linux.len());
     assert!(matches + linux.len() / 100 >= linux.len(), "{matches} of {}", linux.len());
 }

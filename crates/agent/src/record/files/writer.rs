@@ -38,8 +38,8 @@ impl Writer {
         let disk = Disk::open(settings)?;
         let waiting = Arc::new(Waiting::default());
         waiting.files(disk.health());
-        let theirs = Arc::clone(&waiting);
-        let worker = Builder::new().name("records".to_owned()).spawn(move || work(disk, &theirs)).map_err(|error| {
+        let shared = Arc::clone(&waiting);
+        let worker = Builder::new().name("records".to_owned()).spawn(move || work(disk, &shared)).map_err(|error| {
             Problem::failed("threads", "this process", error, "to be allowed another thread", "check ulimit -u")
         })?;
         let next = Instant::now() + flush;

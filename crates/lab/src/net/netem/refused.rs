@@ -167,19 +167,19 @@ fn kernel_has(
 
 /// The error for a discipline or action that a scenario names and the kernel lacks.
 fn lacks_discipline(who: &str, name: &str, module: &str) -> Error {
-    let ours = match name {
+    let alternative = match name {
         "cake" => "",
         _ => "; or engine.link = \"relay\" in the scenario, or --engine sim: our own emulator has it",
     };
     let hint = if name == "dualpi2" {
         format!(
             "Linux 6.17 and later have it, with iproute2 6.17 or later: sudo modprobe {module}; for --engine uml: \
-             thalweg kernel build --suite sid{ours}"
+             thalweg kernel build --suite sid{alternative}"
         )
     } else {
         format!(
             "thalweg kernel build makes a kernel that has it, for --engine uml; as root, if it is a module: sudo \
-             modprobe {module}{ours}"
+             modprobe {module}{alternative}"
         )
     };
     Error::new("no-qdisc", format!("{who} `{name}`, and the kernel or `tc` does not know it"), hint)

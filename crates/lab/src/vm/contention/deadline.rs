@@ -50,8 +50,8 @@ static FOUND: Mutex<BTreeMap<(u64, u64), Slices>> = Mutex::new(BTreeMap::new());
 /// `no-contention`: the system refuses them.
 pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
     let key = (cpu.slice_ns.0, cpu.period_ns.0);
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(slices) = found.get(&key) {
+    let mut measured = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(slices) = measured.get(&key) {
         return Ok(*slices);
     }
     let settings = *cpu;
@@ -62,7 +62,7 @@ pub(super) fn slices(cpu: &Cpu) -> Result<Slices, Error> {
     let mut lengths = trial.join().unwrap_or_else(|_| Ok(Vec::new()))?;
     lengths.sort_unstable();
     let median = lengths.get(lengths.len() / 2).map_or(cpu.slice_ns, |length| Span(length.as_nanos() as u64));
-    found.insert(key, Slices { median });
+    measured.insert(key, Slices { median });
     Ok(Slices { median })
 }
 
@@ -81,19 +81,19 @@ fn check_settings(count: u32, cpu: Option<&Cpu>, settings: &Settings) -> Result<
             format!("a guest with {count} processors needs {count} here, and this machine has {}", settings.processors);
         return Err(Error::new("no-contention", message, "leave host.NAME.cpus out, or use --engine sim"));
     }
-    let asked = f64::from(count) * cpu.map_or(0.0, Cpu::share);
+    let requested = f64::from(count) * cpu.map_or(0.0, Cpu::share);
     let runtime_us = settings.rt_runtime_us.filter(|us| *us >= 0);
     let (Some(runtime_us), Some(period_us), true) = (runtime_us, settings.rt_period_us, count > 1) else {
         return Ok(());
     };
-    let most = settings.processors as f64 * runtime_us as f64 / period_us as f64;
-    if asked <= most {
+    let available = settings.processors as f64 * runtime_us as f64 / period_us as f64;
+    if requested <= available {
         return Ok(());
     }
     let message = format!(
-        "{count} processors of a guest with a share of {:.3} each are {asked:.3} processors, and deadline threads may \
-         have {most:.3} here (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us)",
-        asked / f64::from(count)
+        "{count} processors of a guest with a share of {:.3} each are {requested:.3} processors, and deadline threads \
+         may have {available:.3} here (kernel.sched_rt_runtime_us, kernel.sched_rt_period_us)",
+        requested / f64::from(count)
     );
     Err(Error::new("no-contention", message, "choose a smaller cpu_share, or cpus = 1"))
 }
@@ -246,8 +246,8 @@ mod tests {
             let paused = if within > 70 { 3_000 } else { 0 };
             began + Duration::from_micros(80_000 * slice + 100 * within + paused)
         };
-        let found = lengths(clock, Duration::from_millis(30), 5, Duration::from_secs(1));
-        assert_eq!(found, [Duration::from_micros(19_900); 5]);
+        let measured = lengths(clock, Duration::from_millis(30), 5, Duration::from_secs(1));
+        assert_eq!(measured, [Duration::from_micros(19_900); 5]);
     }
 
     fn told(errno: i32, settings: &Settings) -> String {

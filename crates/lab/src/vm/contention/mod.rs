@@ -77,8 +77,8 @@ pub fn apply(processors: Vec<u32>, host: &Host) -> Result<Contention, Error> {
             commands.push(format!("taskset --cpu-list --pid {processor} {thread}"));
         }
         tenants = Some(CoTenants::start(host.co_tenants, processor).map_err(|error| refused(&error))?);
-        let each = format!("taskset --cpu-list {processor} sh -c 'while :; do :; done' &");
-        commands.extend((0..host.co_tenants).map(|_| each.clone()));
+        let command = format!("taskset --cpu-list {processor} sh -c 'while :; do :; done' &");
+        commands.extend((0..host.co_tenants).map(|_| command.clone()));
     }
     let had_ns = running_ns(&processors);
     let share = host.cpu.map(|cpu| cpu.share());

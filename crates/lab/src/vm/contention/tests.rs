@@ -95,9 +95,9 @@ fn measured_shares_of_several_hosts_are_suffixed_with_the_host_name() {
 
 #[test]
 fn a_full_processor_needs_no_commands() {
-    let whole = began(me(), host(Some(cpu(10, 10)), 0)).unwrap();
-    assert_eq!(whole.commands(), &[] as &[String]);
-    assert!((whole.measure(None)["cpu_share_asked"] - 1.0).abs() < 1e-9);
+    let contention = began(me(), host(Some(cpu(10, 10)), 0)).unwrap();
+    assert_eq!(contention.commands(), &[] as &[String]);
+    assert!((contention.measure(None)["cpu_share_asked"] - 1.0).abs() < 1e-9);
 }
 
 #[test]

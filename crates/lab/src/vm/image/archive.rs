@@ -98,7 +98,7 @@ mod tests {
 
     /// Name, mode and content of every entry, as a reader of the format finds them.
     fn entries(mut bytes: &[u8]) -> Vec<(String, u32, Vec<u8>)> {
-        let mut found = Vec::new();
+        let mut entries = Vec::new();
         while !bytes.is_empty() {
             assert_eq!(&bytes[..6], b"070701");
             let number = |place: usize| {
@@ -108,10 +108,10 @@ mod tests {
             let (mode, size, name_size) = (number(1), number(6), number(11));
             let content_at = (110 + name_size).next_multiple_of(4);
             let name = String::from_utf8(bytes[110..110 + name_size - 1].to_vec()).unwrap();
-            found.push((name, mode as u32, bytes[content_at..content_at + size].to_vec()));
+            entries.push((name, mode as u32, bytes[content_at..content_at + size].to_vec()));
             bytes = &bytes[(content_at + size).next_multiple_of(4)..];
         }
-        found
+        entries
     }
 
     #[test]

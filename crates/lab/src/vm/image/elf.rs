@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_program_stripped_to_its_loaded_segments_still_runs() {
-        let ours = std::env::current_exe().unwrap();
-        let loaded = read(&ours).unwrap();
-        assert!(loaded.bytes.len() < std::fs::metadata(&ours).unwrap().len() as usize);
+        let program = std::env::current_exe().unwrap();
+        let loaded = read(&program).unwrap();
+        assert!(loaded.bytes.len() < std::fs::metadata(&program).unwrap().len() as usize);
         let folder = tempfile::tempdir().unwrap();
         let copy = folder.path().join("copy");
         std::fs::write(&copy, &loaded.bytes).unwrap();
@@ -112,7 +112,7 @@ mod tests {
             String::from_utf8_lossy(&answer.stdout).contains("a_program_stripped_to_its_loaded_segments_still_runs")
         );
         if let Some(loader) = loaded.loader {
-            let libraries = libraries(&loader, &ours).unwrap();
+            let libraries = libraries(&loader, &program).unwrap();
             assert!(libraries.iter().any(|place| place.contains("libc.so")), "{libraries:?}");
         }
     }

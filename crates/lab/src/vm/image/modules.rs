@@ -180,8 +180,9 @@ mod tests {
         let wanted: Vec<&str> = modules.wanted().map(|(name, _)| name).collect();
         assert_eq!(wanted, ["tcp_mine", "virtio_net"]);
         let read = modules.read(wanted).unwrap();
-        let found: Vec<(&str, usize)> = read.iter().map(|(it, _)| (it.name.as_str(), it.needs.len())).collect();
-        assert_eq!(found, [("net_failover", 1), ("tcp_mine", 0), ("virtio_net", 2)]);
+        let names_and_needs: Vec<(&str, usize)> =
+            read.iter().map(|(it, _)| (it.name.as_str(), it.needs.len())).collect();
+        assert_eq!(names_and_needs, [("net_failover", 1), ("tcp_mine", 0), ("virtio_net", 2)]);
     }
 
     #[test]

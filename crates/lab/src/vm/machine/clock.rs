@@ -10,7 +10,7 @@ pub(crate) const QUESTIONS: usize = 20;
 
 /// A question and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct ClockReading {
     /// Our clock when the question was sent, and when the answer came.
     pub from_ns: u64,
     pub until_ns: u64,
@@ -21,13 +21,13 @@ pub(crate) struct Asked {
 /// A comparison with a guest's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Comparison {
-    best: Asked,
+    best: ClockReading,
 }
 
 impl Comparison {
     /// From several questions; `None` without any.
-    pub fn of(asked: impl IntoIterator<Item = Asked>) -> Option<Comparison> {
-        asked.into_iter().min_by_key(|asked| asked.until_ns - asked.from_ns).map(|best| Comparison { best })
+    pub fn of(readings: impl IntoIterator<Item = ClockReading>) -> Option<Comparison> {
+        readings.into_iter().min_by_key(|reading| reading.until_ns - reading.from_ns).map(|best| Comparison { best })
     }
 
     /// Converts a time of this machine's clock to the guest's clock.
@@ -42,9 +42,9 @@ impl Comparison {
 
     /// Drift of the guest's clock between this comparison and a later one, in parts per million.
     pub fn drift_ppm(&self, later: &Comparison) -> f64 {
-        let ours = (later.middle_ns() - self.middle_ns()) as f64;
-        let guests = (later.best.guest_ns as f64) - (self.best.guest_ns as f64);
-        (guests - ours) / ours * 1e6
+        let elapsed_ns = (later.middle_ns() - self.middle_ns()) as f64;
+        let guest_elapsed_ns = (later.best.guest_ns as f64) - (self.best.guest_ns as f64);
+        (guest_elapsed_ns - elapsed_ns) / elapsed_ns * 1e6
     }
 
     fn middle_ns(&self) -> u64 {
@@ -56,14 +56,14 @@ impl Comparison {
 mod tests {
     use super::*;
 
-    fn asked(from_ns: u64, until_ns: u64, guest_ns: u64) -> Asked {
-        Asked { from_ns, until_ns, guest_ns }
+    fn reading(from_ns: u64, until_ns: u64, guest_ns: u64) -> ClockReading {
+        ClockReading { from_ns, until_ns, guest_ns }
     }
 
     #[test]
     fn the_clock_offset_is_the_midpoint_of_the_fastest_round_trip() {
-        let slow = asked(1_000_000, 9_000_000, 77);
-        let comparison = Comparison::of([slow, asked(10_000_000, 10_400_000, 200_000), slow]).unwrap();
+        let slow = reading(1_000_000, 9_000_000, 77);
+        let comparison = Comparison::of([slow, reading(10_000_000, 10_400_000, 200_000), slow]).unwrap();
         assert_eq!(comparison.guest_ns(10_200_000), 200_000);
         assert_eq!(comparison.guest_ns(11_200_000), 1_200_000);
         assert_eq!(comparison.uncertainty(), Span(200_000));
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_runs_too_fast_is_detected() {
-        let before = Comparison::of([asked(1_000, 3_000, 500)]).unwrap();
-        let after = Comparison::of([asked(1_000_001_000, 1_000_003_000, 1_000_100_500)]).unwrap();
+        let before = Comparison::of([reading(1_000, 3_000, 500)]).unwrap();
+        let after = Comparison::of([reading(1_000_001_000, 1_000_003_000, 1_000_100_500)]).unwrap();
         assert!((before.drift_ppm(&after) - 100.0).abs() < 0.01, "{}", before.drift_ppm(&after));
     }
 }

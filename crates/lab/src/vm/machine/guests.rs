@@ -27,7 +27,7 @@ pub struct Guests {
     engine: PathBuf,
     kernel: VmKernel,
     base: Base,
-    found: probe::Found,
+    probe_result: probe::ProbeResult,
 }
 
 impl Guests {
@@ -40,8 +40,13 @@ impl Guests {
         probe::machine()?;
         let kernel = VmKernel::find()?;
         let base = initramfs::base(&kernel, engine)?;
-        let found = probe::ask(&kernel, &base).inspect_err(|_| base.discard())?;
-        Ok(Guests { engine: std::path::absolute(engine).unwrap_or_else(|_| engine.to_owned()), kernel, base, found })
+        let probe_result = probe::ask(&kernel, &base).inspect_err(|_| base.discard())?;
+        Ok(Guests {
+            engine: std::path::absolute(engine).unwrap_or_else(|_| engine.to_owned()),
+            kernel,
+            base,
+            probe_result,
+        })
     }
 
     /// Identifies results with these guests: the kernel, and the accelerator.
@@ -56,12 +61,12 @@ impl Guests {
 
     /// Returns the accelerator.
     pub fn accelerator(&self) -> Accelerator {
-        self.found.accelerator
+        self.probe_result.accelerator
     }
 
     /// Congestion controls that they have.
     pub fn algorithms(&self) -> &[String] {
-        &self.found.traits.algorithms
+        &self.probe_result.traits.algorithms
     }
 
     /// Returns the reason why they lack the algorithm `name` that the agent carries; `None`: they have it.
@@ -72,7 +77,7 @@ impl Guests {
         if !self.base.has_agent {
             return Some(algorithms::no_agent());
         }
-        let failure = self.found.traits.agent_fails.get(name)?;
+        let failure = self.probe_result.traits.agent_fails.get(name)?;
         // The agent's hint applies to a machine, not to a guest.
         let why = failure.split(" hint: ").next().unwrap_or(failure).trim_start_matches("thalweg-agent: ");
         Some(Error::new("unknown-cc", why, "thalweg kernel fetch gets a kernel that can have it"))
@@ -170,10 +175,10 @@ impl Guests {
 
     /// Files with which a guest runs programs in the same environment as hosts on the machine.
     fn host_files(&self, modules: Vec<Module>, output: &Path) -> HostFiles {
-        let ours =
+        let variables =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let hosts = [("PATH", search_path()), ("LC_ALL", "C".to_owned())].map(|(name, value)| (name.to_owned(), value));
-        let environment = ours.chain(hosts).collect();
+        let environment = variables.chain(hosts).collect();
         HostFiles { modules, engine: self.engine.clone(), output: output.to_owned(), environment }
     }
 }
@@ -193,13 +198,13 @@ impl Machine {
     /// # Errors
     /// `no-guest`: not all of them are found.
     pub fn processors(&self) -> Result<Vec<u32>, Error> {
-        let found = qemu::processors(self.pid);
-        if found.len() != self.processors {
+        let ids = qemu::processors(self.pid);
+        if ids.len() != self.processors {
             let message = format!(
                 "expected {} threads of QEMU (process {}) that are a guest's processors, found {}",
                 self.processors,
                 self.pid,
-                found.len()
+                ids.len()
             );
             return Err(Error::new(
                 "no-guest",
@@ -207,7 +212,7 @@ impl Machine {
                 "check whether /proc is mounted without hidepid: findmnt /proc",
             ));
         }
-        Ok(found)
+        Ok(ids)
     }
 
     /// Since it was started.

@@ -6,7 +6,7 @@ mod probe;
 mod qemu;
 mod sys;
 
-pub(crate) use clock::{Asked, Comparison, QUESTIONS as CLOCK_QUESTIONS};
+pub(crate) use clock::{ClockReading, Comparison, QUESTIONS as CLOCK_QUESTIONS};
 pub use guests::{Guests, Machine};
 pub(crate) use probe::last_lines;
 pub use qemu::Accelerator;

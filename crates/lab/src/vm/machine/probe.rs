@@ -29,7 +29,7 @@ const FORMAT: u64 = 1;
 
 /// Results of the probe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct ProbeResult {
     format: u64,
     /// The machine, since it was started: in its next life, another may be under it.
     boot_id: String,
@@ -59,21 +59,21 @@ pub(super) fn machine() -> Result<(), Error> {
 ///
 /// # Errors
 /// `bad-kernel`: it does not boot, or cannot be a guest; with the last lines of its console.
-pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<Found, Error> {
+pub(super) fn ask(kernel: &VmKernel, base: &Base) -> Result<ProbeResult, Error> {
     let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
     let place = cache::folder().map(|cache| cache.join(format!("vm/traits/{}.json", base.key)));
-    let kept = place.as_ref().and_then(|place| serde_json::from_slice::<Found>(&fs::read(place).ok()?).ok());
-    let is_current = |found: &Found| found.format == FORMAT && found.boot_id == boot_id;
-    if let Some(found) = kept.filter(is_current) {
-        return Ok(found);
+    let kept = place.as_ref().and_then(|place| serde_json::from_slice::<ProbeResult>(&fs::read(place).ok()?).ok());
+    let is_current = |result: &ProbeResult| result.format == FORMAT && result.boot_id == boot_id;
+    if let Some(result) = kept.filter(is_current) {
+        return Ok(result);
     }
     let (accelerator, traits) = boot(kernel, base)?;
-    let found = Found { format: FORMAT, boot_id, traits, accelerator };
+    let result = ProbeResult { format: FORMAT, boot_id, traits, accelerator };
     if let Some(place) = place {
         // If the result cannot be cached, the kernel is probed again next time.
-        let _ = serde_json::to_vec(&found).map_err(io::Error::from).and_then(|bytes| cache::keep(&place, &bytes));
+        let _ = serde_json::to_vec(&result).map_err(io::Error::from).and_then(|bytes| cache::keep(&place, &bytes));
     }
-    Ok(found)
+    Ok(result)
 }
 
 /// On the processor itself if a guest runs there.

@@ -119,11 +119,11 @@ pub(super) fn processors(pid: u32) -> Vec<u32> {
     let is_processor = |thread: &fs::DirEntry| {
         fs::read_to_string(thread.path().join("comm")).is_ok_and(|name| name.starts_with("CPU "))
     };
-    let mut found: Vec<u32> = threads
+    let mut ids: Vec<u32> = threads
         .flatten()
         .filter(is_processor)
         .filter_map(|thread| thread.file_name().to_str().and_then(|name| name.parse().ok()))
         .collect();
-    found.sort_unstable();
-    found
+    ids.sort_unstable();
+    ids
 }

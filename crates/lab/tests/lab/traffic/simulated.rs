@@ -21,7 +21,7 @@ fn run_and_compare(plan: &Experiment) -> Option<Outcome> {
     let mut simulated = Memory::default();
     thalweg_sim::run(plan, &Traces::default(), &mut simulated, &|| false).expect("the simulator takes it");
 
-    let ours: Transfers = outcome
+    let real_transfers: Transfers = outcome
         .flows
         .iter()
         .map(|row| {
@@ -29,12 +29,12 @@ fn run_and_compare(plan: &Experiment) -> Option<Outcome> {
             ((name, row.of.copy, row.of.connection, row.transfer), (row.size_bytes, row.completed))
         })
         .collect();
-    let theirs: Transfers = simulated
+    let simulated_transfers: Transfers = simulated
         .flows
         .iter()
         .map(|row| ((row.flow.to_string(), row.copy, row.connection, row.transfer), (row.size_bytes, row.completed)))
         .collect();
-    assert_eq!(ours, theirs);
+    assert_eq!(real_transfers, simulated_transfers);
 
     let mut starts: Vec<(u64, u64)> = Vec::new();
     for row in &outcome.flows {
