@@ -150,7 +150,7 @@ def test_an_incomplete_generation_leaves_no_files(tmp_path: Path, monkeypatch: p
     [
         (["--truth", "tinny"], "did you mean `tiny`?"),
         (["--design", "abc", "--truth", "none"], "did you mean `ab`?"),
-        (["--truth", "paradox", "--design", "switchback"], "says who gets which algorithm"),
+        (["--truth", "paradox", "--design", "switchback"], "determine the assignment of algorithms"),
         (["--truth", "none", "--design", "before-after", "--days", "1"], "--days 2"),
         (["--truth", "none", "--quick"], "--quick is about the simulator"),
     ],

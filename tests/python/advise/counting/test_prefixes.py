@@ -143,7 +143,7 @@ def test_a_maxmind_folder_is_parsed(duckdb_lookup: Duck, tmp_path: Path) -> None
         ("network,asn\n192.0.2.1/24,5\n", "bits set beyond its length"),
         ("network,asn\n2001:db8::1/32,5\n", "`2001:db8::1/32` is not a network"),
         ("network,asn\n192.0.2.0/24\n", "1 fields, and the heading has 2"),
-        ("network\n192.0.2.0/24\n", "says nothing of its networks"),
+        ("network\n192.0.2.0/24\n", "has no attributes of its networks"),
         ("192.0.2.0\t24\n", "is not a network"),
         ("network,asn\n", "names no network"),
         ("", "its heading names no `network`"),

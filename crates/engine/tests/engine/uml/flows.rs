@@ -76,7 +76,7 @@ fn several_experiments_run_concurrently() {
     assert_eq!(names(&events).iter().filter(|name| **name == "finished").count(), 3, "{events:#?}");
     assert_eq!(crate::stage::rows(&bench.path("run"), "flows").len(), 3);
     let log = std::fs::read_to_string(bench.path("run/commands.log")).unwrap();
-    assert_eq!(log.matches("htb rate 10000000bit burst 1 ").count(), 3, "{log}");
+    assert_eq!(log.matches("htb rate 10000000bit burst 2 ").count(), 3, "{log}");
 }
 
 #[test]

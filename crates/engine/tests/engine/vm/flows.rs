@@ -120,7 +120,7 @@ fn a_custom_module_is_loaded_and_one_that_registers_another_name_is_reported() {
     let events = crate::common::events(&output);
     let failed = events.iter().find(|event| event["event"] == "failed").unwrap();
     let message = failed["message"].as_str().unwrap();
-    assert!(message.contains("`mine`") && message.contains("registers none of that name"), "{message}");
+    assert!(message.contains("`mine`") && message.contains("does not register this name"), "{message}");
     assert!(message.contains("westwood"), "{message}");
 }
 
