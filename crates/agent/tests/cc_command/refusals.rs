@@ -11,7 +11,7 @@ fn an_unprivileged_user_is_advised_to_use_sudo() {
     }
     let list = stage.agent_as_unprivileged(&["cc", "list"]);
     assert_eq!(list.code, Some(0));
-    assert!(list.out.contains("reno") && list.out.contains("told to root only"), "{}", list.out);
+    assert!(list.out.contains("reno") && list.out.contains("only root can see"), "{}", list.out);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_file_that_is_not_regular_is_rejected_immediately() {
 fn a_verifier_rejection_is_shown_with_the_verifier_log() {
     let Some(stage) = Stage::new() else { return };
     let done = stage.agent(&["cc", "load", &stage.object("rejected"), "--keep"]);
-    assert_refused(&done, 1, "kernel-refuses", "the last that was said");
+    assert_refused(&done, 1, "kernel-refuses", "the last message");
     assert!(done.error.contains("write"), "the verifier's own reason: {}", done.error);
     assert_eq!(stage.listed("rejected"), None);
 }
