@@ -47,7 +47,7 @@ def test_search_works_without_a_server(site: Path, browser: Browser) -> None:
     page.goto((site / "index.html").as_uri())
     page.get_by_role("textbox", name="Search").fill("bufferbloat")
     result = page.locator(".md-search-result__link").first
-    result.wait_for()
+    result.wait_for(timeout=120_000)  # a busy machine needs long to build the index
     assert "studies/bufferbloat.html" in (result.get_attribute("href") or "")
     assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
 

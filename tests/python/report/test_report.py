@@ -272,7 +272,7 @@ def test_the_scenario_is_reported_in_words_with_what_the_sweep_varies() -> None:
     }  # fmt: skip
     text = " ".join(path_sentences(plan, [])).replace("\u202f", " ")
     assert "carries 40 Mbit/s and the round-trip time of the empty path is 45 ms" in text
-    assert "room for 112.5 kB (0.5 BDP) or 225 kB (1 BDP)" in text
+    assert "holds 112.5 kB (0.5 BDP) or 225 kB (1 BDP)" in text
     assert "On the forward path, 1 % of the packets are lost at random." in text
     assert "The reverse path has no rate limit." in text
     flows_text = {name: text.replace("\u202f", " ") for name, text in flow_sentences(plan)}
