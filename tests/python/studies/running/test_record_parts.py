@@ -127,7 +127,7 @@ def test_ctrl_c_during_the_simulation_exits_cleanly(
     study(tmp_path, HEAD, WRONG)
     done = thalweg("reproduce", "mine")
     assert done.returncode == 130
-    assert "to go on" in done.stderr
+    assert "to resume" in done.stderr
 
 
 @pytest.mark.usefixtures("planted")
