@@ -15,6 +15,7 @@ use crate::protocol::HostEvent;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use rustix::system::{RebootCommand, finit_module, reboot};
+use rustix::termios::tcdrain;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
@@ -48,8 +49,9 @@ pub fn boot() -> io::Result<()> {
         return Err(io::Error::other("this is the first process of a guest, started by its kernel"));
     }
     if let Err(error) = settle().and_then(|modules| find_port(PORT).and_then(|port| obey(modules, &port))) {
-        // Printed to the console, whose last lines the engine reports.
+        // Printed to the console, whose last lines the engine reports: a restart would lose what is not yet sent.
         eprintln!("thalweg: {error}");
+        let _ = tcdrain(io::stderr());
     }
     // Makes QEMU exit, which also works if the kernel cannot power the machine off.
     reboot(RebootCommand::Restart).map_err(io::Error::from)
