@@ -1,15 +1,11 @@
 """The default run directory."""
 
-import hashlib
 from pathlib import Path
 
-from thalweg.plan import Plan
+from thalweg.plan import Plan, digest
 
 RUNS = Path("runs")
 """Folder of run directories, in the current directory."""
-
-DIGITS = 8
-"""Hexadecimal digits of the plan's hash in the name: enough to tell one's own runs apart."""
 
 
 def default_directory(plan: Plan, folder: Path = RUNS, kernel: str = "") -> Path:
@@ -17,5 +13,4 @@ def default_directory(plan: Plan, folder: Path = RUNS, kernel: str = "") -> Path
 
     The same command resumes it; an edited scenario gets a directory of its own.
     """
-    digest = hashlib.sha256(f"{plan.model_dump_json()}{kernel}".encode()).hexdigest()
-    return folder / f"{plan.name}-{plan.engine}-{digest[:DIGITS]}"
+    return folder / f"{plan.name}-{plan.engine}-{digest(f'{plan.model_dump_json()}{kernel}')}"

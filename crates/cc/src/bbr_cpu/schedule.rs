@@ -80,7 +80,7 @@ pub(in crate::bbr_cpu) struct Schedule {
     /// Stalls of at most 1/N of the time are left to BBR.
     missed_ratio: u64,
     /// A silence counts as a stall if it missed more than this of the schedule.
-    least_missed_us: u64,
+    min_missed_us: u64,
 
     /// The previous ACK, and what was set then; 0: there was none.
     seen_us: u64,
@@ -132,8 +132,8 @@ pub(in crate::bbr_cpu) struct Schedule {
 }
 
 impl Schedule {
-    pub fn new(missed_ratio: u64, least_missed_us: u64) -> Schedule {
-        Schedule { missed_ratio, least_missed_us, ..Schedule::default() }
+    pub fn new(missed_ratio: u64, min_missed_us: u64) -> Schedule {
+        Schedule { missed_ratio, min_missed_us, ..Schedule::default() }
     }
 
     /// The interval of a rate sample of `delivered` packets in `interval_us`.
@@ -241,7 +241,7 @@ impl Schedule {
             // Packets that left at a raised rate took less of the schedule's time.
             let paced = if self.set_rate > self.rate { sent * self.rate / self.set_rate } else { sent };
             let missed = scheduled.saturating_sub(paced * US_PER_S);
-            if missed > self.rate * self.least_missed_us {
+            if missed > self.rate * self.min_missed_us {
                 self.missed_us += missed / self.rate;
                 self.last_stall_us = away_us;
                 self.has_stalled = true;
