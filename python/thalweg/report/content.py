@@ -118,12 +118,26 @@ class Sweep:
             for flow in entry["flows"]
         }
 
+    @cached_property
+    def ccs_of_flow(self) -> dict[str, set[str]]:
+        """The congestion controls that each flow has at any point of any run."""
+        ccs: dict[str, set[str]] = {}
+        for (_, _, flow), cc in self.ccs.items():
+            ccs.setdefault(flow, set()).add(cc)
+        return ccs
+
+    @cached_property
+    def _copies(self) -> dict[tuple[int, int], dict[str, int]]:
+        """Number of parallel copies of each flow, by run and experiment, as planned."""
+        return {
+            (number, entry["experiment"]): {flow["name"]: flow.get("count", 1) for flow in entry["flows"]}
+            for number, run in enumerate(self._runs)
+            for entry in run.plan["experiments"]
+        }
+
     def even_share(self, point: Point, flow: str, other: str) -> float:
         """Return the share of a flow among two if each of their parallel copies had the same."""
-        entry = next(
-            entry for entry in self._runs[point.run].plan["experiments"] if entry["experiment"] == point.experiment
-        )
-        copies = {planned_flow["name"]: planned_flow.get("count", 1) for planned_flow in entry["flows"]}
+        copies = self._copies[point.run, point.experiment]
         return copies.get(flow, 1) / (copies.get(flow, 1) + copies.get(other, 1))
 
     def text(self, point: Point) -> str:
@@ -155,11 +169,14 @@ class Measurements:
     @cached_property
     def scales(self) -> dict[str, Scale]:
         """Unit and digits per measure."""
+        by_measure: dict[str, list[Cell]] = {name: [] for name in MEASURES}
+        for (_, _, _, name), cell in self.cells.items():
+            if name in by_measure:
+                by_measure[name].append(cell)
         scales = {}
-        for name, measure in MEASURES.items():
-            cells = [cell for key, cell in self.cells.items() if key[3] == name]
+        for name, cells in by_measure.items():
             halves = [(cell.high - cell.low) / 2 for cell in cells if cell.high is not None and cell.low is not None]
-            scales[name] = scale_for(measure.unit, [cell.mean for cell in cells], halves)
+            scales[name] = scale_for(MEASURES[name].unit, [cell.mean for cell in cells], halves)
         return scales
 
     @cached_property
@@ -173,7 +190,11 @@ class Measurements:
 
     def has(self, measure: str) -> bool:
         """Return whether any point has the measure."""
-        return any(key[3] == measure for key in self.cells)
+        return measure in self._measured
+
+    @cached_property
+    def _measured(self) -> set[str]:
+        return {measure for _, _, _, measure in self.cells}
 
     def is_cut_off(self, point: Point, flow: str) -> bool:
         """Return whether too few transfers of a flow were completed for its completion times to be meaningful."""

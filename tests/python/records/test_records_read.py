@@ -218,16 +218,17 @@ def test_impossible_numbers_are_handled(thalweg: Callable[..., Any], tmp_path: P
     assert summarise(read([tmp_path / "r"])).algorithms["cubic"].acked_bytes == pytest.approx(3 * maximum)
 
 
-def test_a_thousand_files_are_read_despite_the_open_file_limit(tmp_path: Path) -> None:
-    for number in range(1000):
+def test_more_files_are_read_than_may_be_open(tmp_path: Path) -> None:
+    open_files = len(os.listdir("/proc/self/fd"))
+    for number in range(200):
         synthetic.flushed(tmp_path, number, number, [synthetic.closed(number), synthetic.transfer(number)])
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, limits[0]), limits[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_files + 100, limits[1]))
     try:
         summary = summarise(read([tmp_path]))
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert (summary.files, summary.rows, summary.superseded) == (1000, 2000, 0)
+    assert (summary.files, summary.rows, summary.superseded) == (200, 400, 0)
 
 
 @contextlib.contextmanager

@@ -87,8 +87,8 @@ def competitors(sweep: Sweep, measurements: Measurements) -> tuple[str, str] | N
 
 def flow_name(sweep: Sweep, flow: str) -> str:
     """Name a flow with its algorithm, unless the sweep sets that or the name has it already."""
-    ccs = {cc for (_, _, name), cc in sweep.ccs.items() if name == flow}
-    cc = ccs.pop() if len(ccs) == 1 else ""
+    ccs = sweep.ccs_of_flow.get(flow, set())
+    cc = next(iter(ccs)) if len(ccs) == 1 else ""
     return f"{flow} ({cc})" if cc and cc.lower() not in flow.lower() else flow
 
 
