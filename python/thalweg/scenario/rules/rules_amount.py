@@ -60,9 +60,8 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
 
 def _samples(raw: Raw, interval_ns: int, mistakes: Mistakes) -> None:
     flows = list(values.tables(raw, "flow"))
-    sampled_flows = [
-        flow for _, flow in flows if rules_repeat.is_endless({k: v for k, v in flow.items() if k != "stop"}, flows)
-    ]
+    endings = rules_repeat.Endings(flows)
+    sampled_flows = [flow for _, flow in flows if endings.is_endless({k: v for k, v in flow.items() if k != "stop"})]
     active_ns = sum(_active_ns(flow, raw) * _copies(flow) for flow in sampled_flows)
     samples = active_ns // interval_ns
     if samples > MAX_SAMPLES:

@@ -22,6 +22,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
             hint="add a [[flow]] with a name, a cc and a size",
         )
     _names(flows, mistakes)
+    endings = rules_repeat.Endings(flows)
     duration = values.quantity(raw, "duration", quantities.time)
     if duration == 0:
         mistakes.add("out-of-range", ("duration",), "`duration` is zero", expected="a time above zero")
@@ -31,7 +32,7 @@ def check(raw: Raw, _folder: Path, mistakes: Mistakes) -> None:
         _load(flow, key_path, name, mistakes)
         rules_app.check(flow, key_path, name, mistakes)
         _times(flow, key_path, f"flow.{name}", duration, mistakes)
-        if "duration" not in raw and rules_repeat.is_endless(flow, flows):
+        if "duration" not in raw and endings.is_endless(flow):
             mistakes.add_missing(
                 (*key_path, "size"),
                 f"`duration` is missing and the flow `{name}` never ends",

@@ -1,5 +1,7 @@
 """Rules of [flow.repeat]: the connections after the first, and whether they ever end."""
 
+from collections import Counter
+
 from thalweg.scenario import values
 from thalweg.scenario.document import Raw
 from thalweg.scenario.mistakes import Mistakes
@@ -72,21 +74,22 @@ def check(flow: Raw, repeat: Raw, key_path: KeyPath, name: str, mistakes: Mistak
 
 def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
     """Check that every `until` names another flow, and that no flows wait for each other."""
-    circles: list[set[str]] = []
-    names = [name for _, flow in flows if isinstance(name := flow.get("name"), str)]
+    counts = Counter(name for _, flow in flows if isinstance(name := flow.get("name"), str))
     predecessors = {
         name: until
         for _, flow in flows
         if isinstance(name := flow.get("name"), str)
         and isinstance(until := values.table(flow, "repeat").get("until"), str)
     }
+    circular = _on_circles(predecessors)
+    reported: set[str] = set()
     for index, flow in flows:
         until = values.table(flow, "repeat").get("until")
         if not isinstance(until, str):
             continue
         name, key_path = str(flow.get("name", index)), ("flow", index, "repeat", "until")
-        others = [other_name for other_name in names if other_name != name]
-        if until not in names:
+        if until not in counts:
+            others = [other_name for other_name in counts if other_name != name]
             mistakes.add(
                 "unknown-flow",
                 key_path,
@@ -94,37 +97,57 @@ def check_until(flows: list[tuple[int, Raw]], mistakes: Mistakes) -> None:
                 expected=words.one_of(others) if others else "the name of another flow",
                 hint=words.did_you_mean(until, others),
             )
-        elif name in (chain := _chain(until, predecessors)) and names.count(name) == 1 and set(chain) not in circles:
-            circles.append(set(chain))
-            circle = " waits for ".join(f"`{waiting}`" for waiting in [name, *chain[: chain.index(name) + 1]])
+        elif name in circular and counts[name] == 1 and name not in reported:
+            circle = [name]
+            while (following := predecessors[circle[-1]]) != name:
+                circle.append(following)
+            reported.update(circle)
             mistakes.add(
                 "circular-until",
                 key_path,
-                f"flows wait for each other: {circle}",
+                f"flows wait for each other: {' waits for '.join(f'`{waiting}`' for waiting in [*circle, name])}",
                 expected="until of a flow that ends",
             )
 
 
-def _chain(name: str, predecessors: dict[str, str]) -> list[str]:
-    """Follow `until` from flow to flow."""
-    chain = [name]
-    while chain[-1] in predecessors and predecessors[chain[-1]] not in chain:
-        chain.append(predecessors[chain[-1]])
-    return chain
+def _on_circles(predecessors: dict[str, str]) -> set[str]:
+    """Return the flows that wait for themselves, directly or through others."""
+    circular: set[str] = set()
+    followed: set[str] = set()
+    for start in predecessors:
+        path: dict[str, int] = {}
+        name = start
+        while name in predecessors and name not in followed and name not in path:
+            path[name] = len(path)
+            name = predecessors[name]
+        if name in path:
+            circular.update(list(path)[path[name] :])
+        followed.update(path)
+    return circular
 
 
-def is_endless(flow: Raw, flows: list[tuple[int, Raw]]) -> bool:
-    """Return whether a flow never ends; malformed and circular flows count as finite."""
-    by_name = {str(other.get("name")): other for _, other in reversed(flows)}
-    visited: set[str] = set()
-    while True:
+class Endings:
+    """Finds the flows of a scenario that never end; malformed and circular flows count as finite."""
+
+    def __init__(self, flows: list[tuple[int, Raw]]) -> None:
+        """Initialise with the flows and their indices in the scenario."""
+        self._flows = {str(flow.get("name")): flow for _, flow in reversed(flows)}
+        self._is_endless: dict[str, bool] = {}
+
+    def is_endless(self, flow: Raw) -> bool:
+        """Return whether a flow never ends, which depends on the flow that its `until` names, if any."""
+        path: dict[str, None] = {}
         answer = _goes_on(flow)
-        if isinstance(answer, bool):
-            return answer
-        if answer in visited or answer not in by_name:
-            return False
-        visited.add(answer)
-        flow = by_name[answer]
+        while isinstance(answer, str):
+            if answer in self._is_endless:
+                answer = self._is_endless[answer]
+            elif answer in path or answer not in self._flows:
+                answer = False
+            else:
+                path[answer] = None
+                answer = _goes_on(self._flows[answer])
+        self._is_endless.update(dict.fromkeys(path, answer))
+        return answer
 
 
 def _goes_on(flow: Raw) -> bool | str:
