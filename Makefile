@@ -19,7 +19,7 @@ RELEASE := --release --workspace
 FUZZ_SECONDS ?= 60
 
 # Scenario of the demo: four mixes of large and medium flows from the ITC'18 study. A finished run is not run again.
-DEMO := $(THALWEG) run studies/itc18-mixed-workload/mixes.toml --out runs/demo
+DEMO := $(THALWEG) run studies/itc18-mixed-workload/mixes.toml
 
 .PHONY: help
 help: ## list the targets

@@ -171,8 +171,9 @@ class Scenario:
             KeyboardInterrupt: It was interrupted; finished experiments stay, and running it again resumes.
         """
         capabilities = engines.capabilities(engine)
-        planned = plan.make(self.document, engines.choose(engine, capabilities), capabilities.engines)
-        directory = Path(out) if out else default_directory(planned)
+        chosen = engines.choose(engine, capabilities)
+        planned = plan.make(self.document, chosen, capabilities.engines)
+        directory = Path(out) if out else default_directory(planned, chosen)
         outcome = execute(
             planned, directory, binary=capabilities.binary, threads=threads, command=self._command(engine)
         )

@@ -12,10 +12,5 @@ DIGITS = 8
 
 def folder_of(parent: Path, name: str, engine: Engine, planned: Plan) -> Path:
     """Return the run directory of a plan: an edited scenario, or another version of the engine, has its own."""
-    key = digest(f"{engine.version}\n{planned.model_dump_json()}")
-    return parent / f"{name}-{key}"
-
-
-def digest(text: str) -> str:
-    """Return the part of a directory's name that identifies what is run."""
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+    key = hashlib.sha256(f"{engine.version}\n{planned.model_dump_json()}".encode()).hexdigest()
+    return parent / f"{name}-{key[:DIGITS]}"

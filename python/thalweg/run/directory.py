@@ -2,15 +2,16 @@
 
 from pathlib import Path
 
-from thalweg.plan import Plan, digest
+from thalweg.engine import Engine
+from thalweg.plan import Plan, folder_of
 
 RUNS = Path("runs")
 """Folder of run directories, in the current directory."""
 
 
-def default_directory(plan: Plan, folder: Path = RUNS, kernel: str = "") -> Path:
-    """Name a run directory after its plan, and after the kernel that the user chose, if any.
+def default_directory(plan: Plan, engine: Engine, folder: Path = RUNS) -> Path:
+    """Name a run directory after the plan and the version of the engine's results, which includes any kernel.
 
-    The same command resumes it; an edited scenario gets a directory of its own.
+    The same command resumes it; an edited scenario or another version gets a directory of its own.
     """
-    return folder / f"{plan.name}-{plan.engine}-{digest(f'{plan.model_dump_json()}{kernel}')}"
+    return folder_of(folder, f"{plan.name}-{plan.engine}", engine, plan)

@@ -49,7 +49,7 @@ class EngineSide:
     def place(self, folder: Path) -> Path:
         """Return where its run directory is, under `folder`."""
         assert self.plan
-        return default_directory(self.plan, folder)
+        return default_directory(self.plan, self.engine, folder)
 
     def ran(self, directory: Path, outcome: Outcome) -> None:
         """Store the outcome of a run."""

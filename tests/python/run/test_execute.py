@@ -132,12 +132,14 @@ def test_signal_handlers_are_restored(behave: Any) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_the_same_plan_has_the_same_directory_and_another_plan_another(a_plan: plan.Plan) -> None:
-    directory = default_directory(a_plan)
-    assert directory == default_directory(a_plan.model_copy())
+def test_a_plan_on_a_version_of_an_engine_has_one_directory(a_plan: plan.Plan) -> None:
+    sim = engine.capabilities().engines["sim"]
+    directory = default_directory(a_plan, sim)
+    assert directory == default_directory(a_plan.model_copy(), sim)
     assert directory.parent == Path("runs")
     assert directory.name.startswith("x-sim-")
-    assert directory != default_directory(a_plan.model_copy(update={"about": "edited"}))
+    assert directory != default_directory(a_plan.model_copy(update={"about": "edited"}), sim)
+    assert directory != default_directory(a_plan, replace(sim, version="99")), "results of other versions are kept"
 
 
 def shown(events: list[dict[str, Any]], *, terminal: bool, clock: Any = lambda: 0.0, **options: Any) -> str:

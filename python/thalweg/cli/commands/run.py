@@ -71,7 +71,7 @@ def command(
     guest_kernel.choose(kernel, modules, engine_name)
     plan, capabilities = prepare(file, engine_name, overrides or [], seed, repetitions)
     wanted_checks = _checks(plan, bounds)
-    directory = out or default_directory(plan, kernel=capabilities.engines[plan.engine].version if kernel else "")
+    directory = out or default_directory(plan, capabilities.engines[plan.engine])
     if retry_untrustworthy:
         forget_untrustworthy(directory)
     with Progress(output.console(), real_time_s=real_time_s(plan, capabilities.engines[plan.engine])) as progress:

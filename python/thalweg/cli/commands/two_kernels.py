@@ -43,7 +43,7 @@ def _run(scenario: Path, kernel: str, modules: Path | None) -> Path:
     guest_kernel.choose(kernel, modules, ENGINE)
     plan, capabilities = prepare(scenario, ENGINE, [])
     engine = capabilities.engines[ENGINE]
-    directory = default_directory(plan, kernel=engine.version)
+    directory = default_directory(plan, engine)
     seconds = real_time_s(plan, engine)
     with Progress(output.console(), title=f"{plan.name} on {kernel}", real_time_s=seconds) as progress:
         outcome = execute(plan, directory, binary=capabilities.binary, command=typed.words(), listener=progress.event)
