@@ -219,7 +219,7 @@ def test_impossible_numbers_are_handled(thalweg: Callable[..., Any], tmp_path: P
 
 
 def test_more_files_are_read_than_may_be_open(tmp_path: Path) -> None:
-    open_files = len(os.listdir("/proc/self/fd"))
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
     for number in range(200):
         synthetic.flushed(tmp_path, number, number, [synthetic.closed(number), synthetic.transfer(number)])
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
