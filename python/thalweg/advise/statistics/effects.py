@@ -179,9 +179,8 @@ class _Table:
 
     def statistics(self, edges: Numbers, draws: Numbers, at: Sequence[float]) -> Numbers:
         """Return the logarithms of the quantiles and of the mean of each replicate."""
-        weights = draws @ self.weights
-        means = np.log((draws @ self.totals) / weights.sum(axis=1))
-        return np.column_stack([quantiles(weights, edges, at), means])
+        means = np.log((draws @ self.totals) / (draws @ self.weights.sum(axis=1)))
+        return np.column_stack([quantiles(self.weights, edges, at, draws), means])
 
     def summary(self, edges: Numbers) -> Arm:
         weights = self.weights.sum(axis=0)
@@ -198,22 +197,47 @@ class _Table:
         )
 
 
-def quantiles(weights: Numbers, edges: Numbers, at: Sequence[float] = QUANTILES) -> Numbers:
-    """Return logarithms of quantiles: a row per row of weights, a column per quantile; within a class by
-    interpolation.
+def quantiles(
+    weights: Numbers, edges: Numbers, at: Sequence[float] = QUANTILES, draws: Numbers | None = None
+) -> Numbers:
+    """Return logarithms of quantiles, within a class by interpolation.
+
+    Each quantile's class is found by bisection, so that replicates need the sums of a few classes instead of all.
+
+    Args:
+        weights: A row per group, a column per class.
+        edges: Logarithms of the ends of each class.
+        at: Shares below the quantiles.
+        draws: A row per replicate: the number of times that each group is drawn. None: each group is a replicate.
+
+    Returns:
+        A row per replicate, a column per quantile.
     """
-    sums = weights.cumsum(axis=1)
-    totals = sums[:, -1:]
-    rows = np.arange(len(weights))
+    draws = np.eye(len(weights)) if draws is None else draws
+    # Sums of whole numbers are exact in any order.
+    sums = np.ascontiguousarray(weights.cumsum(axis=1).T)
+    totals = draws @ sums[-1]
     columns = []
     for share in at:
         wanted = share * totals
-        place = np.minimum((sums < wanted).sum(axis=1), weights.shape[1] - 1)
-        inside = weights[rows, place]
+        low, high = np.zeros(len(draws), dtype=np.int64), np.full(len(draws), len(sums) - 1)
+        while (is_open := low < high).any():
+            middle = (low + high) // 2
+            is_below = _drawn(draws, sums, middle) < wanted
+            low = np.where(is_open & is_below, middle + 1, low)
+            high = np.where(is_open & ~is_below, middle, high)
+        reached = _drawn(draws, sums, low)
+        inside = reached - np.where(low > 0, _drawn(draws, sums, low - 1), 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            part = 1 - (sums[rows, place] - wanted[:, 0]) / inside
-            columns.append(edges[place, 0] + np.clip(part, 0, 1) * (edges[place, 1] - edges[place, 0]))
+            part = 1 - (reached - wanted) / inside
+            columns.append(edges[low, 0] + np.clip(part, 0, 1) * (edges[low, 1] - edges[low, 0]))
     return np.column_stack(columns)
+
+
+def _drawn(draws: Numbers, sums: Numbers, places: NDArray[np.int64]) -> Numbers:
+    """Return the sum of each replicate's draws up to its class."""
+    drawn: Numbers = np.einsum("rg,rg->r", draws, sums[places])
+    return drawn
 
 
 def _table(cells: pl.DataFrame, numbers: NDArray[np.int64]) -> _Table:
