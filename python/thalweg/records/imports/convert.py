@@ -35,8 +35,7 @@ from thalweg.records.imports.items import (
 )
 from thalweg.records.imports.values import LARGEST
 from thalweg.records.imports.vectorized import CERTAIN, LINE, WHY
-from thalweg.records.imports.write import SCHEMA as RECORDS
-from thalweg.records.imports.write import RecordFile, table_of
+from thalweg.records.imports.write import RecordFile, table_of, with_all_columns
 from thalweg.records.schema import COLUMNS
 
 ROUND_TRIPS = [name for name in COLUMNS if name.startswith("rtt_")]
@@ -238,11 +237,12 @@ class _Conversion:
             table = sure_rows.drop(CERTAIN)
             if rows:
                 others = pl.DataFrame(pl.from_arrow(table_of(rows))).with_columns(pl.Series(LINE, lines, pl.UInt64))
-                table = pl.concat([table, others.select(table.columns)]).sort(LINE, maintain_order=True)
+                table = pl.concat([table, others], how="diagonal").sort(LINE, maintain_order=True)
             self.done.rows += len(sure_rows)
-            self.done.filled |= {name for name in COLUMNS if sure_rows[name].null_count() < len(sure_rows)}
+            names = (name for name in sure_rows.columns if name in COLUMNS)
+            self.done.filled |= {name for name in names if sure_rows[name].null_count() < len(sure_rows)}
             if len(table):
-                yield table.drop(LINE).to_arrow().cast(RECORDS)
+                yield with_all_columns(table.drop(LINE).to_arrow())
 
     def _completed(self, block: Block) -> pl.DataFrame:
         return completed(block.columns(self.addresses), self.constants, self.addresses)

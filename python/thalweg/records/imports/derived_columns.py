@@ -16,6 +16,11 @@ from thalweg.records.schema import COLUMNS, LATEST_US, SCHEMA, TRANSFER
 
 LONGEST_RTT_US = 3_600_000_000
 """Longer round-trip times are mistakes of units: TCP gives up within a quarter of an hour."""
+READ = (
+    "kind", "source", "direction", "start_us", "end_us", "duration_us", "acked_bytes", "rtt_min_us", "rtt_max_us",
+    "busy_us", "fct_us", "busy_goodput_bps", "goodput_bps", "buffer_bdp",
+)  # fmt: skip
+"""Columns that every record has, or that others follow from."""
 MAX_EXACT = 2**53
 """Below it, every whole number is a float."""
 
@@ -30,26 +35,28 @@ def completed(frame: pl.DataFrame, constants: Mapping[str, str], addresses: Addr
         addresses: Conversion of addresses.
 
     Returns:
-        The same, with all columns of records; those of uncertain rows are undefined.
+        The same, with the columns of records that may have values; those of uncertain rows are undefined.
     """
     if not frame.width:
         frame = pl.DataFrame(schema={LINE: pl.UInt64, CERTAIN: pl.Boolean})
-    frame = frame.with_columns(pl.lit(None, SCHEMA[name]).alias(name) for name in COLUMNS if name not in frame.columns)
+    needed = dict.fromkeys([*READ, *constants])
+    frame = frame.with_columns(pl.lit(None, SCHEMA[name]).alias(name) for name in needed if name not in frame.columns)
     versions = [f"{side}_address_version" for side in ("remote", "local")]
     frame = frame.with_columns(
         *(_text(name).fill_null(pl.lit(value)).alias(name) for name, value in constants.items()),
         ip_version=pl.coalesce(*(name for name in versions if name in frame.columns), pl.lit(None, pl.Int64)),
     )
-    if addresses.form != "whole":
+    if addresses.form != "whole" and "remote_port" in frame.columns:
         is_ours = (pl.col("direction") == "out").fill_null(False)
         frame = frame.with_columns(remote_port=pl.when(is_ours).then("remote_port"))
     frame = _with_times(frame)
     frame = _with_rates(frame)
-    checks = [_is_in_range(name) for name in COLUMNS]
+    present = [name for name in SCHEMA if name in frame.columns]
+    checks = [check for name in present if (check := _is_in_range(name)) is not None]
     frame = frame.with_columns((pl.col(CERTAIN) & reduce(and_, checks)).fill_null(False).alias(CERTAIN))
     why_columns = [name for name in frame.columns if name.removesuffix(WHY) in COLUMNS and name.endswith(WHY)]
     return frame.select(
-        LINE, CERTAIN, *why_columns, *(pl.col(name).cast(kind, strict=False) for name, kind in SCHEMA.items())
+        LINE, CERTAIN, *why_columns, *(pl.col(name).cast(SCHEMA[name], strict=False) for name in present)
     )
 
 
@@ -99,13 +106,13 @@ def _with_rates(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _is_in_range(name: str) -> pl.Expr:
-    """Return which rows have a value in a column that needs no note and no error."""
+def _is_in_range(name: str) -> pl.Expr | None:
+    """Return which rows have a value in a column that needs no note and no error; None: all."""
     kind = COLUMNS[name].kind
     if name == "connection" or kind == "bool":
-        return pl.lit(True)
+        return None
     if kind == "string":
-        return pl.lit(True) if COLUMNS[name].is_optional else pl.col(name).is_not_null()
+        return None if COLUMNS[name].is_optional else pl.col(name).is_not_null()
     largest = LONGEST_RTT_US if name.startswith("rtt_") else MAX_EXACT if kind == "f64" else 2**63 - 1
     return (
         pl.col(name)

@@ -14,6 +14,7 @@ from thalweg.records.imports.log_lines import FormField, LineForm
 from thalweg.records.imports.prefixes import MAY_BE_WRAPPED, LogLines
 from thalweg.records.imports.vectorized import CERTAIN, LINE, Conversion, Values
 
+LINE_FEED = ord("\n")
 CHARACTERS_OF_NUMBERS = frozenset("0123456789.-")
 
 Columns = Callable[[Addresses, pl.Series, pl.Series], pl.DataFrame]
@@ -95,11 +96,11 @@ class LineColumns:
 def _lines(text: str) -> pl.Series:
     """Return the lines of a text with their ends, which share its memory."""
     encoded = text.encode(errors="replace")
-    sizes = np.fromiter(map(len, encoded.split(b"\n")), np.int64) + 1
+    ends = np.flatnonzero(np.frombuffer(encoded, np.uint8) == LINE_FEED) + 1
     # The text after the last line end is a line only if it is not empty.
-    sizes = sizes[:-1] if sizes[-1] == 1 else np.append(sizes[:-1], sizes[-1] - 1)
-    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
-    return pl.Series(pa.LargeStringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(encoded)))
+    last = [] if encoded.endswith(b"\n") or not encoded else [len(encoded)]
+    offsets = np.concatenate(([0], ends, last)).astype(np.int64)
+    return pl.Series(pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(encoded)))
 
 
 class LogBlock:

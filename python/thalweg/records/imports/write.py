@@ -38,6 +38,16 @@ def table_of(rows: Sequence[RecordRow]) -> pa.Table:
     return pa.table({name: [row.get(name) for row in rows] for name in COLUMNS}, schema=SCHEMA)
 
 
+def with_all_columns(table: pa.Table) -> pa.Table:
+    """Return a table with all columns of records, in order; those that it lacks are empty."""
+    present = set(table.column_names)
+    columns = [
+        table[field.name].cast(field.type) if field.name in present else pa.nulls(len(table), field.type)
+        for field in SCHEMA
+    ]
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
 class RecordFile:
     """A file of records under construction, as a context: an unfinished one is removed at the end, with its folders."""
 
