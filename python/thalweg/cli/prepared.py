@@ -7,6 +7,7 @@ from thalweg import __version__, collector, engine, plan, scenario
 from thalweg.cli import settings
 from thalweg.cli.printing import output
 from thalweg.errors import ThalwegError, ThalwegErrors
+from thalweg.scenario.mistakes import by_line
 
 
 def prepare(
@@ -17,16 +18,34 @@ def prepare(
     Its own mistakes are reported before those of the machine: a missing engine does not hide them.
     """
     with collector.paused():
-        return plan_for(load(file, overrides, seed, repetitions), engine_name)
+        return plan_for(load(file, engine_name, overrides, seed, repetitions), engine_name)
 
 
 def load(
-    file: Path, overrides: Sequence[str], seed: int | None = None, repetitions: int | None = None
+    file: Path, engine_name: str, overrides: Sequence[str], seed: int | None = None, repetitions: int | None = None
 ) -> scenario.Document:
-    """Read and check a scenario, with the overrides of the command line."""
+    """Read and check a scenario, with the overrides of the command line.
+
+    Raises `ThalwegErrors` with every mistake, among them the congestion controls that the engine does not have.
+    """
     values = settings.parse(overrides)
     values |= {key: value for key, value in (("seed", seed), ("repetitions", repetitions)) if value is not None}
-    return scenario.load(file, values)
+    document = scenario.unchecked(file, values)
+    if mistakes := scenario.find(document):
+        raise ThalwegErrors(by_line([*mistakes, *_wrong_algorithms(document, engine_name)]))
+    return document
+
+
+def _wrong_algorithms(document: scenario.Document, engine_name: str) -> list[ThalwegError]:
+    """Find congestion controls that the engine does not have; none if the engine cannot be queried."""
+    try:
+        available = engine.capabilities(engine_name)
+        if not plan.wrong_algorithms(document, engine.choose(engine_name, available), available.engines):
+            return []
+        available = engine.capabilities()  # the hints name engines that have an algorithm
+        return plan.wrong_algorithms(document, engine.choose(engine_name, available), available.engines)
+    except ThalwegError:
+        return []
 
 
 def plan_for(document: scenario.Document, engine_name: str) -> tuple[plan.Plan, engine.Capabilities]:

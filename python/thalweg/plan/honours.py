@@ -47,19 +47,42 @@ def check(
     for address, values in swept.items():
         key_path = sweep.locate(address, document.raw)
         note(_honoured(key_path, _honoured_value(key_path, value, folder), base, engine, others) for value in values)
-    for index, flow in tables(base, "flow"):
-        address = name_of(("flow", index, "cc"), base)
-        names = swept.get(address, [flow.get("cc")])
-        params = {
-            *table(flow, "cc_params"),
-            *(key.removeprefix(f"{address}_params.") for key in swept if key.startswith(f"{address}_params.")),
-        }
-        for name in names:
-            if isinstance(name, str) and "program" not in flow:
-                note(_algorithm(name, sorted(params), address, engine, others))
     for error in mistakes.values():
         error.source = document.source(_place_in_file(error, document))
+    note(_algorithms(document, base, swept, engine, others))
     return list(mistakes.values())
+
+
+def wrong_algorithms(document: Document, engine: Engine, others: Mapping[str, Engine]) -> list[ThalwegError]:
+    """Find congestion controls, and parameters of these, that `engine` does not have.
+
+    The document need not be valid: its malformed flows and sweeps are skipped.
+    """
+    swept = {address: values for address, values in table(document.raw, "sweep").items() if isinstance(values, list)}
+    errors = _algorithms(document, document.raw, swept, engine, others)
+    return list({(error.place, error.message): error for error in errors}.values())
+
+
+def _algorithms(
+    document: Document,
+    base: Raw,
+    swept: Mapping[str, Sequence[TomlValue]],
+    engine: Engine,
+    others: Mapping[str, Engine],
+) -> Iterator[ThalwegError]:
+    """Check the congestion controls of flows without programs, with the position of each mistake."""
+    for index, flow in tables(base, "flow"):
+        if "program" in flow:
+            continue
+        address = name_of(("flow", index, "cc"), base)
+        of_sweep = [key.removeprefix(f"{address}_params.") for key in swept if key.startswith(f"{address}_params.")]
+        params = sorted({*table(flow, "cc_params"), *of_sweep})
+        for name in swept.get(address, [flow.get("cc")]):
+            for error in _algorithm(name, params, address, engine, others) if isinstance(name, str) else ():
+                place = str(error.place)
+                key_path: KeyPath = ("flow", index, *place.removeprefix(address.removesuffix("cc")).split("."))
+                error.source = document.source(("sweep", place) if place in swept else key_path)
+                yield error
 
 
 def pattern(key_path: KeyPath) -> str:

@@ -9,11 +9,11 @@ from os import PathLike
 from pathlib import Path
 
 from thalweg.scenario.check import check as _check
-from thalweg.scenario.check import overridden
+from thalweg.scenario.check import find, overridden
 from thalweg.scenario.departures import departures
 from thalweg.scenario.document import Document, Replacements, read, set_searches_aside
 
-__all__ = ["Document", "checked", "departures", "load", "overridden"]
+__all__ = ["Document", "checked", "departures", "find", "load", "overridden", "unchecked"]
 
 
 def load(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
@@ -21,7 +21,15 @@ def load(file: str | PathLike[str], settings: Replacements | None = None) -> Doc
 
     Raises `ThalwegError`, or `ThalwegErrors` with every mistake of the file.
     """
-    return checked(overridden(set_searches_aside(read(Path(file))), settings or {}))
+    return checked(unchecked(file, settings))
+
+
+def unchecked(file: str | PathLike[str], settings: Replacements | None = None) -> Document:
+    """Read a scenario as `load` does, without checking it.
+
+    Raises `ThalwegError` if the file is not TOML or a setting names an unknown key.
+    """
+    return overridden(set_searches_aside(read(Path(file))), settings or {})
 
 
 def checked(document: Document) -> Document:

@@ -27,7 +27,7 @@ def test_check_prints_a_line_per_point(thalweg: Thalweg, snapshot: SnapshotAsser
     done = thalweg("check", "race.toml")
     assert done.returncode == 0
     assert done.stdout == snapshot
-    assert done.stderr == "race.toml is right: 4 experiments (4 points, 1 repetition each) for the engine sim\n"
+    assert done.stderr == "race.toml is valid: 4 experiments (4 points, 1 repetition each) for the engine sim\n"
 
 
 def test_check_prints_the_plan_as_json(thalweg: Thalweg) -> None:
@@ -48,6 +48,27 @@ def test_check_reports_every_mistake_as_text_and_json(thalweg: Thalweg, tmp_path
     ]
     assert text.stderr.count("error[") == 2
     assert "Traceback" not in text.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "run", "optimise", "fuzz"])
+def test_a_misspelt_congestion_control_is_reported_with_the_other_mistakes(
+    thalweg: Thalweg, tmp_path: Path, command: str
+) -> None:
+    text = (tmp_path / "race.toml").read_text().replace("40Mbps", "40").replace('cc = "cubic"', 'cc = "cubbic"')
+    (tmp_path / "race.toml").write_text(text.replace('medium.cc" = ["bbr", "cubic"]', 'medium.cc" = ["bbbr"]'))
+    errors = json.loads(thalweg(command, "race.toml", "--json").stdout)["errors"]
+    assert [(error["code"], error["place"], error["line"], error["hint"]) for error in errors] == [
+        ("bad-quantity", "path.rate", 3, errors[0]["hint"]),
+        ("unknown-cc", "flow.large.cc", 7, "did you mean `cubic`?"),
+        ("unknown-cc", "flow.medium.cc", 17, "did you mean `bbr`?"),
+    ]
+
+
+def test_malformed_flows_are_reported_without_their_congestion_controls(thalweg: Thalweg, tmp_path: Path) -> None:
+    text = 'name = "x"\nflow = [3, {cc = 4}, {cc = {bpf = 1}}, {name = 5, cc = "cubbic", cc_params = 1}]\nsweep = 1\n'
+    (tmp_path / "race.toml").write_text(text)
+    errors = json.loads(thalweg("check", "race.toml", "--json").stdout)["errors"]
+    assert [error["found"] for error in errors if error["code"] == "unknown-cc"] == ["cubbic"]
 
 
 def test_a_missing_engine_does_not_hide_the_mistakes_of_a_scenario(thalweg: Thalweg, tmp_path: Path) -> None:
@@ -181,7 +202,7 @@ def test_a_closed_standard_output_is_not_an_error(thalweg: Thalweg) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(["bash", "-c", command], env=environment, capture_output=True, text=True)
     assert done.returncode == 0
-    assert "race.toml is right" in done.stderr
+    assert "race.toml is valid" in done.stderr
 
 
 def test_unprintable_characters_are_escaped(thalweg: Thalweg, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def command(
 
 
 def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: bool) -> None:
-    document = load(file, overrides)
+    document = load(file, engine_name, overrides)
     plan, capabilities = plan_for(document, engine_name)
     if warning := copies_warning(plan, capabilities.engines[plan.engine]):
         output.talk(f"warning: {warning}")
@@ -44,7 +44,7 @@ def _check(file: Path, engine_name: str, overrides: Sequence[str], *, as_json: b
     output.data(experiments_output.table([repetitions[0] for repetitions in points], document))
     count, repeats = len(plan.experiments), len(points[0])
     output.talk(
-        f"{file} is right: {_count(count, 'experiment')} ({_count(len(points), 'point')}, "
+        f"{file} is valid: {_count(count, 'experiment')} ({_count(len(points), 'point')}, "
         f"{_count(repeats, 'repetition')} each) for the engine {plan.engine}"
     )
     for search in searches:

@@ -66,7 +66,7 @@ def command(
     from thalweg.search.planning import claim_directory
 
     executors.check(executor)
-    document = prepared.load(file, overrides or [], seed)
+    document = prepared.load(file, engine_name, overrides or [], seed)
     fuzz = Fuzz.of(document)
     fuzz = replace(fuzz, budget=budget or fuzz.budget)
     if confirm != NOT_CONFIRMED and confirm not in (every := engine.capabilities()).engines:

@@ -59,7 +59,7 @@ def command(
     from thalweg.search.table import Search
 
     executors.check(executor)
-    document = prepared.load(file, overrides or [], seed, repetitions)
+    document = prepared.load(file, engine_name, overrides or [], seed, repetitions)
     search = Search.of(document)
     search = replace(search, budget=budget or search.budget)
     plan, capabilities = prepared.plan_for(document, engine_name)

@@ -57,7 +57,7 @@ def command(
     if on not in ENDS:
         raise ThalwegError("bad-end", "--on", found=on, expected="sender or receiver", exit_code=Exit.USAGE)
     services = [_service(text) for text in reach or []]
-    document = load(file, overrides or [], repetitions=1)
+    document = load(file, engine_name, overrides or [], repetitions=1)
     _refuse_sweep(document)
     plan, capabilities = plan_for(document, engine_name)
     if words and shutil.which(words[0]) is None:

@@ -1,6 +1,8 @@
 """The experiments of a plan as a table: a line per point, after the values that are the same at all points."""
 
-from collections.abc import Callable, Collection, Sequence
+import shutil
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,6 +55,9 @@ IN_FLOW_ROWS = {
 SWEPT_ROWS = {"rate": "path.rate", "rtt": "path.rtt", "ends": "duration"}
 """Rows that only repeat a key where the sweep sets it."""
 
+MIN_WIDTH = 30
+"""Minimum columns of a value that is wrapped."""
+
 T = TypeVar("T")
 
 
@@ -64,7 +69,7 @@ def table(points: Sequence[Experiment], document: Document) -> str:
     others = _others(next(scenario for _, scenario in sweep.scenarios(document.raw, document.axes)), swept, document)
     if len(points) == 1:
         values = [[key, _value(value)] for key, value in points[0].sweep.items()]
-        return output.table(["key", "value"], [*values, *rows[0].items(), *others])
+        return output.table(["key", "value"], _wrapped([*values, *rows[0].items(), *others]))
     same = [key for key in rows[0] if all(row[key] == rows[0][key] for row in rows)]
     changing = [key for key in rows[0] if key not in same]
     above = [*([key, rows[0][key]] for key in same), *others]
@@ -73,7 +78,21 @@ def table(points: Sequence[Experiment], document: Document) -> str:
         for point, row in zip(points, rows, strict=True)
     ]
     below = output.table(["point", *keys, *changing], lines, numbers=[0])
-    return "\n\n".join([*([output.table(["at every point", ""], above)] if above else []), below])
+    return "\n\n".join([*([output.table(["at every point", ""], _wrapped(above))] if above else []), below])
+
+
+def _wrapped(rows: Iterable[Sequence[str]]) -> list[list[str]]:
+    """Split the values of rows of two columns into lines that fit the terminal, or 80 columns in a pipe."""
+    rows = list(rows)
+    columns = shutil.get_terminal_size().columns
+    width = max(MIN_WIDTH, columns - len(output.GAP) - max(len(key) for key, _ in rows))
+    return [
+        [key if number == 0 else "", line]
+        for key, value in rows
+        for number, line in enumerate(
+            textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False) or [""]
+        )
+    ]
 
 
 def _others(scenario: Raw, swept: Collection[str], document: Document) -> list[list[str]]:

@@ -78,3 +78,11 @@ def test_a_swept_key_is_a_column_and_has_no_row(thalweg: Thalweg, tmp_path: Path
     text = thalweg("check", "x.toml").stdout
     assert "path.loss" not in rows(text)
     assert text.splitlines()[-2:] == ["    0  0.2", "    1  0.3"]
+
+
+def test_long_values_are_wrapped_to_the_width_of_the_terminal(thalweg: Thalweg, tmp_path: Path) -> None:
+    text = HEAD.replace('rate = "10Mbps"\nrtt = "45ms"', 'preset = "lte"')
+    (tmp_path / "x.toml").write_text(text + FLOW + '[sweep]\n"flow.a.cc" = ["bbr", "cubic"]\n')
+    narrow, wide = (thalweg("check", "x.toml", COLUMNS=columns).stdout for columns in ("80", "120"))
+    assert 70 < max(map(len, narrow.splitlines())) <= 80 < max(map(len, wide.splitlines())) <= 120
+    assert narrow.split() == wide.split(), "nothing is cut off"
