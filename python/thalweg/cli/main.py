@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from thalweg import __version__
-from thalweg.cli import interrupt
+from thalweg.cli import helped, interrupt
 from thalweg.cli.lazy import Lazy
 from thalweg.cli.printing import output
 from thalweg.errors import Exit, ThalwegError, shortage, shortage_behind
@@ -32,7 +32,7 @@ COMMANDS = (
     Lazy("check", "thalweg.cli.commands.check", "Check a scenario and list its experiments."),
     Lazy("run", "thalweg.cli.commands.run", "Run a scenario, and write a report."),
     Lazy("shell", "thalweg.cli.commands.shell", "Run a shell or a command on the path of a scenario."),
-    Lazy("results", "thalweg.cli.commands.results", "Print the numbers of a run."),
+    Lazy("results", "thalweg.cli.commands.results", "Print the numbers of runs."),
     Lazy("report", "thalweg.cli.commands.report", "Write the report of existing runs."),
     Lazy("compare", "thalweg.cli.commands.compare", "Report which differences are real."),
     Lazy("optimise", "thalweg.cli.commands.optimise", "Search for the best parameters of a scenario."),
@@ -60,7 +60,7 @@ top = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": helped.MAX_COLUMNS},
 )
 
 

@@ -3,9 +3,7 @@
 import shlex
 from typing import TYPE_CHECKING
 
-from typer.core import TyperCommand
-
-from thalweg.cli import typed
+from thalweg.cli import helped, typed
 from thalweg.errors import ThalwegError
 
 if TYPE_CHECKING:
@@ -15,7 +13,7 @@ RENAMED = {"--html": "--out", "--output": "--out"}
 """Earlier names of options, and their present names."""
 
 
-class Command(TyperCommand):
+class Command(helped.Command):
     """A subcommand that refuses earlier names of its options, and returns the command to type instead."""
 
     def parse_args(self, ctx: "Context", args: list[str]) -> list[str]:

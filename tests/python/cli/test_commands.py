@@ -300,6 +300,24 @@ def test_results_list_untrustworthy_experiments_with_reasons(thalweg: Thalweg, t
     ]
 
 
+def test_results_of_several_runs_are_printed_one_after_another(thalweg: Thalweg, tmp_path: Path) -> None:
+    for name in ("before", "after"):
+        run = SyntheticRun(tmp_path / name, [experiment()])
+        run.transfer(0, 0)
+        run.write()
+    first, second = (thalweg("results", name).stdout for name in ("before", "after"))
+    done = thalweg("results", "before", "after")
+    assert (done.returncode, done.stdout) == (Exit.FINE, f"before\n{first}\nafter\n{second}")
+    documents = json.loads(thalweg("results", "before", "after", "--json").stdout)
+    assert documents == [json.loads(thalweg("results", name, "--json").stdout) for name in ("before", "after")]
+    heading, *lines = thalweg("results", "before", "after", "--csv").stdout.splitlines()
+    assert heading.startswith("run,")
+    assert [line.partition(",")[0] for line in lines] == sorted(
+        (line.partition(",")[0] for line in lines), reverse=True
+    )
+    assert {line.partition(",")[0] for line in lines} == {"before", "after"}
+
+
 def test_results_with_only_untrustworthy_experiments_fail(thalweg: Thalweg, tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run", [experiment()])
     run.transfer(0, 0, untrustworthy="late")

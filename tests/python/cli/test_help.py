@@ -55,6 +55,13 @@ def test_the_help_of_playing_policies_has_an_example(thalweg: Thalweg, snapshot:
     assert done.stdout == snapshot
 
 
+@pytest.mark.parametrize("command", [*COMMANDS, "studies", "reproduce", "shell"])
+def test_the_help_of_a_command_fits_one_screen(thalweg: Thalweg, command: str) -> None:
+    lines = thalweg(command, "--help", COLUMNS="100").stdout.splitlines()
+    assert len(lines) <= 40
+    assert not [line for line in lines if re.search(r"<(\w+|list\[\w+\])>", line)], "names of Python's types"
+
+
 def test_without_a_command_help_is_printed(thalweg: Thalweg) -> None:
     done = thalweg()
     assert "Usage: thalweg" in done.stdout + done.stderr

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from thalweg.cli import helped
 from thalweg.cli.options import option
 from thalweg.cli.printing import output
 from thalweg.errors import Exit, ThalwegError
@@ -29,7 +30,7 @@ Name = Annotated[
 ]
 
 
-@commands.command("build", epilog="Example: thalweg kernel build --source ~/src/linux")
+@commands.command("build", cls=helped.Command, epilog="Example: thalweg kernel build --source ~/src/linux")
 def build(
     source: Annotated[
         Path | None, option("--source", "DIR", "A kernel's source tree. [default: the distribution's source package]")
@@ -70,7 +71,7 @@ def build(
     _show(result.kernel, "built" if result.is_new else "there already", as_json=as_json)
 
 
-@commands.command("fetch", epilog="Example: thalweg kernel fetch linux-image-amd64")
+@commands.command("fetch", cls=helped.Command, epilog="Example: thalweg kernel fetch linux-image-amd64")
 def fetch(
     package: Annotated[
         str | None,
@@ -101,7 +102,7 @@ def fetch(
     _show(result.kernel, "fetched" if result.is_new else "there already", as_json=as_json)
 
 
-@commands.command("list", epilog="Example: thalweg kernel list")
+@commands.command("list", cls=helped.Command, epilog="Example: thalweg kernel list")
 def list_(as_json: Json = False) -> None:
     """List the kernels that were built or fetched, the newest first."""
     from thalweg.kernel import current, guests, kernels
@@ -123,7 +124,7 @@ def list_(as_json: Json = False) -> None:
     _warn_of_variable()
 
 
-@commands.command("use", epilog="Example: thalweg kernel use 6.1.192-0a1b2c3d4e5f")
+@commands.command("use", cls=helped.Command, epilog="Example: thalweg kernel use 6.1.192-0a1b2c3d4e5f")
 def use(name: Name) -> None:
     """Use another kernel from now on."""
     kernel = _named(name)
@@ -132,7 +133,7 @@ def use(name: Name) -> None:
     _warn_of_variable()
 
 
-@commands.command("remove", epilog="Example: thalweg kernel remove 6.1.192-0a1b2c3d4e5f")
+@commands.command("remove", cls=helped.Command, epilog="Example: thalweg kernel remove 6.1.192-0a1b2c3d4e5f")
 def remove(name: Name) -> None:
     """Remove a kernel."""
     from thalweg.kernel import GuestKernel, current, guests

@@ -23,15 +23,16 @@ HOUR = re.compile(r"([0-9]+)\s*h")
 
 def command(
     places: Annotated[
-        list[Path], typer.Argument(metavar="FILE|DIR", help="Files of records, or folders.", show_default=False)
+        list[Path],
+        typer.Argument(metavar="FILE|DIR", help="Files of records, or folders with such files.", show_default=False),
     ],
     by: Annotated[
         list[str] | None,
         option(
             "--by",
             "NAME",
-            "What to split the traffic by: prefix, rtt, retransmits, size, hour, as, country, or any"
-            " column of the records, such as pop, cgroup or machine. [default: rtt and retransmits]",
+            "Split by prefix, rtt, retransmits, size, hour, as, country or other columns, separated by"
+            " commas. [default: rtt,retransmits]",
         ),
     ] = None,
     prefixes: Annotated[
@@ -39,32 +40,30 @@ def command(
     ] = None,
     out: Annotated[Path | None, option("--out", "PAGE", "Also write a page with figures.")] = None,
     policy: Annotated[Path | None, option("--policy", "FILE", "Write the resulting policy file for servers.")] = None,
-    treatment: Annotated[str, typer.Option("--treatment", metavar="CC", help="Algorithm that may be better.")] = "bbr",
-    control: Annotated[
-        str, typer.Option("--control", metavar="CC", help="Algorithm that it is compared with.")
-    ] = "cubic",
+    treatment: Annotated[str, typer.Option("--treatment", metavar="CC", help="Algorithm to evaluate.")] = "bbr",
+    control: Annotated[str, typer.Option("--control", metavar="CC", help="Algorithm to compare it with.")] = "cubic",
     design: Annotated[
         Literal["ab", "before-after", "switchback"],
         typer.Option(
             "--design",
             metavar="NAME",
-            help="How connections were assigned: ab (at random), before-after, or switchback (alternating).",
+            help="Assignment: ab (random), before-after or switchback.",
         ),
     ] = "ab",
     at: Annotated[
-        str | None, option("--at", "TIME", "Activation of the treatment (before-after), UTC: 2026-01-31T12:00.")
+        str | None, option("--at", "TIME", "before-after: start of the treatment in UTC, as 2026-01-31T12:00.")
     ] = None,
-    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Length of a switchback period.")] = "1h",
+    every: Annotated[str, typer.Option("--every", metavar="TIME", help="switchback: length of a period.")] = "1h",
     turns_of: Annotated[
         str | None,
-        option("--turns-of", "NAME", "Column of the units that switch, such as pop or machine (switchback)."),
+        option("--turns-of", "NAME", "switchback: column of the units that switch, as pop or machine."),
     ] = None,
     size_limit: Annotated[
         str,
         typer.Option(
             "--size-limit",
             metavar="SIZE",
-            help="Transfers of this size and more are judged by throughput, smaller ones by completion time.",
+            help="Transfers of at least this size are judged by throughput, smaller ones by completion time.",
         ),
     ] = "3MB",
     least: Annotated[int, typer.Option("--least", metavar="N", min=2, help="Minimum samples per algorithm.")] = 500,
@@ -87,7 +86,7 @@ def command(
         bool,
         typer.Option(
             "--without-receiver-limited",
-            help="Leave out samples that the receiver's window limited for at least half of their busy time.",
+            help="Exclude samples that the receiver's window limited for at least half of their busy time.",
         ),
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of the bootstrap.")] = 1,
@@ -96,18 +95,17 @@ def command(
     ] = 1000,
     spark: Annotated[
         str | None,
-        option("--spark", "MASTER", "Count on a Spark cluster, such as spark://host:7077, instead of locally."),
+        option("--spark", "MASTER", "Count on a Spark cluster, such as spark://host:7077."),
     ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory limit of DuckDB, beyond which it uses the disk.")
+        str, typer.Option("--memory", metavar="SIZE", help="Memory of DuckDB before it uses the disk.")
     ] = "2.7GB",
     as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
 ) -> None:
     """Find where an algorithm helps and where it hurts.
 
-    Compares connections and transfers of two algorithms in records of live servers, part by part: which one is
-    better, by how much, how certain that is, and where data are missing. Reads what `thalweg-agent record` and
-    `thalweg import` wrote, from any number of machines. docs/concepts/advice.md explains the method.
+    Compares two algorithms in the records of `thalweg-agent record` and `thalweg import`, part by part: which one is
+    better, by how much, how certain that is, and where data are missing. docs/concepts/advice.md explains the method.
     """
     from thalweg.advise import Question, advise
     from thalweg.advise.question import DEFAULT_SEGMENTS

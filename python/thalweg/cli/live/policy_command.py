@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from thalweg.cli import helped
 from thalweg.cli.printing import output
 from thalweg.engine_output import PolicySpread, PolicySummary
 
@@ -36,7 +37,7 @@ def _group() -> None:
     pass
 
 
-@commands.command("simulate", epilog=EPILOG)
+@commands.command("simulate", cls=helped.Command, epilog=EPILOG)
 def simulate(
     seeds: Annotated[
         int, typer.Option("--seeds", metavar="N", help="Number of simulated populations.", min=1, max=10_000)

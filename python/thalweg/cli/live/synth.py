@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from thalweg.cli import typed
+from thalweg.cli import helped, typed
 from thalweg.cli.printing import output
 from thalweg.errors import ThalwegError
 
@@ -32,7 +32,7 @@ def _group() -> None:
     pass
 
 
-@commands.command("cdn", epilog=EPILOG)
+@commands.command("cdn", cls=helped.Command, epilog=EPILOG)
 def cdn(
     rows: Annotated[int, typer.Option("--rows", metavar="N", help="Rows of records.", min=1)] = 1_000_000,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Random seed.", min=0)] = 1,

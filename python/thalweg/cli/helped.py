@@ -1,0 +1,33 @@
+"""The form of help texts: arguments without the names of Python's types."""
+
+from typing import TYPE_CHECKING
+
+from typer.core import TyperArgument, TyperCommand
+
+if TYPE_CHECKING:
+    from typer._click import Context, HelpFormatter  # typer has a copy of click
+
+MAX_COLUMNS = 100
+"""Maximum width of help texts; narrower terminals wrap them."""
+
+
+class Command(TyperCommand):
+    """A command whose help names arguments as its usage line does: `FILE...`, not `FILE <list[Path]>`."""
+
+    def format_options(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Write the sections of arguments and options."""
+        parameters = self.get_params(ctx)
+        arguments = [_argument(each, ctx) for each in parameters if isinstance(each, TyperArgument) and not each.hidden]
+        options = [each.get_help_record(ctx) for each in parameters if not isinstance(each, TyperArgument)]
+        for heading, records in (("Arguments", arguments), ("Options", options)):
+            if shown := [record for record in records if record is not None]:
+                with formatter.section(heading):
+                    formatter.write_dl(shown)
+
+
+def _argument(argument: "TyperArgument", ctx: "Context") -> tuple[str, str] | None:
+    record = argument.get_help_record(ctx)
+    if record is None:
+        return None
+    name = record[0].partition(" <")[0]
+    return (name if argument.nargs == 1 or name.endswith("]") else f"{name}..."), record[1]
