@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Chooses the algorithm of a new connection: a random number selects an entry of the row of its destination.
- * The daemon writes the rows; nothing is learned here.
+ * Chooses the algorithm of a new connection: a random number selects an entry in the row of its destination.
+ * The daemon computes the rows. The first of these rules that applies decides:
  *
- *     chosen by someone else? ──► override of the prefix? ──► private? ──► that of its client's other connections?
- *     ──► row of the prefix, of the namespace
+ *     set by an application or a route ──► override of the prefix ──► private address ──► choice of the client's other
+ *     connections ──► row of the prefix ──► row of the network namespace
  *
- * Each decision has a reason (enum record_reason), which is counted, and stored with the connection.
+ * Each decision has a reason (enum record_reason), which is counted and stored with the connection.
  *
- * For `record`, which does not choose, `tune.is_on` is a constant 0, and the verifier removes all of this from the
- * program.
+ * In the command `record`, `tune.is_on` is a constant 0, and the verifier removes this code from the program.
  *
  * Included by record.bpf.c.
  */
@@ -19,7 +18,7 @@
 #include "flow.h"
 #include "tune_choice.h"
 
-/* In its own section, like the settings. */
+/* In a section of its own, like the settings. */
 const volatile struct tune_settings tune SEC(".rodata.tune") = {};
 
 ARRAY(heart, 1, struct tune_heart);
@@ -32,7 +31,7 @@ struct {
 	__type(value, struct tune_row);
 } rows SEC(".maps");
 
-/* Rows of namespaces. In a namespace without a row, nothing is chosen. */
+/* Rows of network namespaces. In a namespace without a row, no algorithm is chosen. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -52,26 +51,25 @@ struct {
 PERCPU_ARRAY(decisions, 1, struct tune_decisions);
 
 /*
- * A peer's connections that are open at the same time share one choice: they share a bottleneck, and one that keeps the
- * default beside one that does not is not comparable. The table has no lists: of two peers with the same slot, one is
- * not tracked.
+ * A peer's simultaneous connections share one choice: they share a bottleneck, so treated and held-out ones would
+ * affect each other. The table has no collision lists: of two peers with the same slot, one is not tracked.
  */
 struct client {
 	u64 tag;
-	u64 drawn; /* the time in microseconds, and in the lowest 8 bits what was drawn */
+	u64 drawn; /* time of the draw in microseconds, with the result in the lowest 8 bits */
 	s32 open;
 	u32 unused[3];
 };
 
 ARRAY(clients, 1, struct client);
 
-/* Result of a draw: RECORD_TREATED, RECORD_HELD_OUT or RECORD_NO_CHANCES, and an arm or none. */
+/* Result of a draw: RECORD_TREATED, RECORD_HELD_OUT or RECORD_NO_CHANCES, and an arm or NO_ARM. */
 #define DRAWN(reason, arm) ((reason) | (arm) << 2)
 #define REASON_OF(drawn) ((drawn) & 3)
 #define ARM_OF(drawn) ((drawn) >> 2 & 15)
 #define NO_ARM 15
 
-/* Was it drawn for a connection that has not been established yet? Then it waits for that, but not for long. */
+/* The draw was made for a connection that is not yet established (ECN); it is valid for AHEAD_US. */
 #define IS_AHEAD (1 << 6)
 #define AHEAD_US 3000000
 
@@ -94,7 +92,7 @@ static __always_inline bool is_ipv4(const struct tune_key *peer)
  */
 static __always_inline u64 two_words(u32 first, u32 second)
 {
-	/* Read one by one: the kernel refuses a program that reads eight bytes of its context at once. */
+	/* Two reads: the kernel rejects programs that read eight bytes of their context at once. */
 	barrier_var(first);
 	return (u64)second << 32 | first;
 }
@@ -111,7 +109,7 @@ static __always_inline void set_ipv4(struct tune_key *peer, u32 netns, u32 addre
 	peer->scope = TUNE_SCOPE(netns, 4, 0);
 }
 
-/* ::ffff:192.0.2.7 is 192.0.2.7. */
+/* IPv4-mapped addresses, such as ::ffff:192.0.2.7, are stored as IPv4. */
 static __always_inline void set_ipv6(struct tune_key *peer, u32 netns, u64 high, u64 low)
 {
 	u64 bits = __builtin_bswap64(low);
@@ -138,7 +136,7 @@ static __always_inline void peer_of(struct tune_key *peer, struct tcp_sock *tp)
 		 eight_at(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr8[8]));
 }
 
-/* Reason why a peer's address is left alone without --private; 0: it is not. */
+/* Returns why a peer's address is left alone without --private; 0: it is not left alone. */
 static __always_inline u32 reason_of_address(const struct tune_key *peer)
 {
 	u64 high = __builtin_bswap64(peer->address[0]), low;
@@ -161,7 +159,7 @@ static __always_inline u32 reason_of_address(const struct tune_key *peer)
 	return 0;
 }
 
-/* The first bits of eight bytes in network order. */
+/* Keeps the first `length` bits of eight bytes in network order. */
 static __always_inline u64 first_bits(u64 word, s32 bits)
 {
 	if (bits <= 0)
@@ -192,7 +190,7 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 	for (int at = 0; at < TUNE_LENGTHS; at++) {
 		u32 length = is_ipv4(peer) ? tune.lengths_v4[at] : tune.lengths_v6[at];
 
-		/* Constants, so that the verifier removes the code behind them. */
+		/* Constants after loading, so that the verifier removes unused branches. */
 		if (!tune.lengths_v4[at] && !tune.lengths_v6[at])
 			break;
 		if (!length)
@@ -208,7 +206,8 @@ static __always_inline struct tune_row *row_of(const struct tune_key *peer)
 }
 
 /*
- * Returns who else chose the algorithm; 0 if it is the default. A lock of a route takes precedence over an application.
+ * Returns the reason if an application or a route chose the algorithm; 0 if it is the default. `congctl lock` of a
+ * route takes precedence over an application.
  * An algorithm that differs from the namespace's default and was not set by setsockopt comes from a route.
  */
 static __always_inline u32 chosen_already(struct tcp_sock *tp)
@@ -224,24 +223,24 @@ static __always_inline u32 chosen_already(struct tcp_sock *tp)
 	return 0;
 }
 
-/* Draws from a row: this number decides. Without ECN, the arms that need none share all among them. */
+/* Draws an arm from a row with a random number. For connections without ECN, only arms that need no ECN are drawn. */
 static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u32 number)
 {
-	const struct tune_draw *chances;
+	const struct tune_draw *thresholds;
 	u32 holdout, plain = tune.plain_arms;
 	struct tune_row *row;
 
 	row = row_of(peer);
 	if (!row)
 		return DRAWN(RECORD_NO_CHANCES, NO_ARM);
-	chances = is_outgoing ? &row->outgoing : &row->incoming;
-	holdout = chances->holdout;
+	thresholds = is_outgoing ? &row->outgoing : &row->incoming;
+	holdout = thresholds->holdout;
 	if (holdout == ~0U || number < holdout)
 		return DRAWN(RECORD_HELD_OUT, NO_ARM);
 	if (!has_ecn && plain < tune.arms) {
-		u32 below = plain ? chances->below[(plain - 1) & (TUNE_ARMS - 1)] : 0;
+		u32 below = plain ? thresholds->below[(plain - 1) & (TUNE_ARMS - 1)] : 0;
 
-		/* None of them can be drawn: it keeps the default. */
+		/* All of these have probability 0: the connection keeps the default. */
 		if (below <= holdout)
 			return DRAWN(RECORD_TREATED, NO_ARM);
 		number = holdout + (u64)(number - holdout) * (below - holdout) / ((1ULL << 32) - holdout);
@@ -250,24 +249,24 @@ static __always_inline u32 draw(const struct tune_key *peer, bool is_outgoing, b
 	for (u32 arm = 0; arm < TUNE_ARMS; arm++) {
 		if (arm >= tune.arms)
 			break;
-		if (number < chances->below[arm])
+		if (number < thresholds->below[arm])
 			return DRAWN(RECORD_TREATED, arm);
 	}
-	return DRAWN(RECORD_TREATED, chances->last & (TUNE_ARMS - 1));
+	return DRAWN(RECORD_TREATED, thresholds->last & (TUNE_ARMS - 1));
 }
 
-/* Peers as numbers. */
+/* Hash of a peer. */
 static __always_inline u64 tag_of(const struct tune_key *peer)
 {
 	return mixed(mixed(peer->address[0] ^ peer->scope << 32) ^ (peer->address[1] + (peer->scope >> 32)));
 }
 
-/* Kinds of draws: for a connection whose close will be reported, for one whose close will not, or for a future one. */
+/* Draws are for a connection whose close will be reported, for one whose close will not, or for a future one. */
 enum drawing { FOR_COUNTED, FOR_OTHERS, AHEAD };
 
 /*
- * Returns the draw of the peer's other connections, with RECORD_SHARED; or else a new one. If the connection is among
- * those with which the next one shares, the result has FLOW_IS_COUNTED and the slot.
+ * Returns the draw of the peer's other open connections, with RECORD_SHARED, or a new draw. If later connections share
+ * it while this one is open, the result has FLOW_IS_COUNTED and the client's slot.
  */
 static __always_inline u32 draw_together(const struct tune_key *peer, bool is_outgoing, bool has_ecn, u64 now_us,
 					 enum drawing drawing)
@@ -279,7 +278,7 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 	bool lasts;
 
 	tag = tag_of(peer);
-	/* A peer and a microsecond, mixed, are as good as the kernel's random numbers, which take fifteen times as long. */
+	/* A hash of the peer and the time: bpf_get_prandom_u32 would take fifteen times as long. */
 	number = mixed(tag ^ now_us);
 	place = tag & tune.client_mask;
 	counted = FLOW_IS_COUNTED | place << FLOW_CLIENT_SHIFT;
@@ -291,7 +290,7 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 	/* Another CPU's clock may be slightly ahead. */
 	age_us = now_us - (before >> 8);
 	lasts = age_us < (s64)tune.together_us && (client->open > 0 || (was & IS_AHEAD && age_us < AHEAD_US));
-	/* An earlier draw may turn out to be impossible. */
+	/* An earlier draw cannot be used if its arm needs ECN and this connection has none. */
 	if (lasts && client->tag == tag && (has_ecn || REASON_OF(was) != RECORD_TREATED || ARM_OF(was) == NO_ARM ||
 					    ARM_OF(was) < tune.plain_arms)) {
 		is_shared = client->open > 0 ? RECORD_SHARED : 0;
@@ -311,7 +310,7 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 		client->open = drawing == AHEAD ? 0 : 1;
 		return drawn | (drawing == AHEAD ? 0 : counted);
 	}
-	/* Another CPU has drawn just now, perhaps for the same peer. */
+	/* Another CPU has made a draw meanwhile, perhaps for the same peer. */
 	if (client->tag != tag)
 		return drawn;
 	drawn = (client->drawn & 0xff & ~IS_AHEAD) | RECORD_SHARED;
@@ -322,8 +321,8 @@ static __always_inline u32 draw_together(const struct tune_key *peer, bool is_ou
 }
 
 /*
- * One of its client's connections has closed, or has sent its FIN with nothing before it unacknowledged. Draws since it
- * opened, for the same client or for another one that now has its slot, have not counted it.
+ * Removes a connection from the count of its client, when it has closed or all data before its FIN is acknowledged.
+ * A draw that is newer than the connection restarted the count, for this client or for another one with the same slot.
  */
 static __always_inline void leave_client(struct flow *flow)
 {
@@ -333,7 +332,7 @@ static __always_inline void leave_client(struct flow *flow)
 	number = flow->flags >> FLOW_CLIENT_SHIFT;
 	flow->flags &= ~FLOW_IS_COUNTED;
 	client = bpf_map_lookup_elem(&clients, &number);
-	/* It may have been drawn slightly later, for a simultaneous connection. */
+	/* The draw may be slightly later, for a simultaneous connection. */
 	if (client && flow->opened_us + AT_ONCE_US >= client->drawn >> 8)
 		__sync_fetch_and_add(&client->open, -1);
 }
@@ -343,7 +342,7 @@ static __always_inline bool is_alive(const struct tune_heart *heart, u64 now_us)
 	return now_us < heart->beat_us + heart->grace_us;
 }
 
-/* Whether the connection's algorithm differs from this arm. */
+/* Returns whether the connection's algorithm differs from an arm. */
 static __always_inline bool differs_from(struct tcp_sock *tp, u32 arm)
 {
 	u64 name[2];
@@ -365,7 +364,7 @@ static __always_inline bool set_arm(struct bpf_sock_ops *ctx, struct tcp_sock *t
 	return !bpf_setsockopt(ctx, SOL_TCP, TCP_CONGESTION, name, sizeof(name));
 }
 
-/* As flags of a flow. */
+/* Encodes a decision as flags of a flow. */
 static __always_inline u32 as_flags(u32 reason, u32 arm)
 {
 	return reason << RECORD_REASON_SHIFT | arm << RECORD_ARM_SHIFT;
@@ -401,7 +400,7 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 
 	now_us = tp->tcp_mstamp;
 	beats = bpf_map_lookup_elem(&heart, &only);
-	/* The daemon is dead: behave as without it. */
+	/* Without heartbeats of the daemon, no algorithm is chosen. */
 	if (!beats || !is_alive(beats, now_us))
 		return 0;
 	reason = chosen_already(tp);
@@ -418,7 +417,7 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 			return as_flags(reason, NO_ARM);
 	}
 	if (word >= TUNE_ARM && word != ~0U) {
-		/* The operator's choice is not part of the comparison. */
+		/* Overrides of the operator are not compared. */
 		drawn = DRAWN(0, (word - TUNE_ARM) & (TUNE_ARMS - 1));
 		reason = RECORD_OVERRIDE;
 	} else {
@@ -434,9 +433,8 @@ static __always_inline u32 choose(struct bpf_sock_ops *ctx, struct tcp_sock *tp,
 }
 
 /*
- * Whether to request or accept ECN: only in a data centre. The side that is about to open a connection draws now, and
- * stores the result; the other side accepts whatever the peer requests: there is no connection yet, and no row is
- * looked up.
+ * Returns whether to request or accept ECN, which is only used for overrides `data_center`. The active side draws the
+ * algorithm before its SYN, and stores the result. The passive side accepts what the peer requests.
  */
 static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 {
@@ -452,7 +450,7 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 		return 0;
 	tp = sk ? bpf_skc_to_tcp_sock(sk) : NULL;
 	if (!tp) {
-		/* Nothing is known about its namespace, and nothing is requested. */
+		/* The passive side, before there is a connection: no algorithm is drawn. */
 		if (ctx->family == AF_INET)
 			set_ipv4(&peer, 0, ctx->remote_ip4);
 		else
@@ -468,8 +466,8 @@ static __noinline int answer_ecn(struct bpf_sock_ops *ctx, struct bpf_sock *sk)
 }
 
 /*
- * bpftune's rule: a connection with many losses is switched to another algorithm at once. Only connections that were
- * drawn for, not held-out ones.
+ * The rule of bpftune: a connection with many losses is switched to another algorithm at once. It applies to treated
+ * connections, not to held-out ones.
  */
 static __always_inline void on_retransmit(struct bpf_sock_ops *ctx, struct tcp_sock *tp, struct flow *flow)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Filling in events and passing them on.
+ * Fills in events and writes them to the event queue.
  *
  * Included by record.bpf.c.
  */
@@ -10,8 +10,8 @@
 #include "flow.h"
 
 /*
- * The event queue, in memory shared with the agent: see record_slot. The kernel's own ring buffer takes two functions,
- * a lock and disabled interrupts per event, a quarter of the total work for a short connection.
+ * The event queue, in memory shared with the agent: see record_slot. The kernel's own ring buffer needs two function
+ * calls, a lock and disabled interrupts per event: a quarter of the total work for a short connection.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -29,7 +29,7 @@ struct {
 	__type(value, struct record_progress);
 } progress SEC(".maps");
 
-/* Wakes the reader; its content is irrelevant. The kernel's minimum size is a page. */
+/* Used only to wake the reader; a page is the minimum size. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -44,7 +44,7 @@ static __always_inline struct record_counters *counters_here(void)
 	return bpf_map_lookup_elem(&counters, &only);
 }
 
-/* A call in a system call may be interrupted by one in an interrupt, on the same CPU. */
+/* Atomic, because an interrupt may run the program while the same CPU runs it in a system call. */
 #define COUNT(member)                                                                                                  \
 	({                                                                                                             \
 		struct record_counters *here = counters_here();                                                        \
@@ -53,12 +53,12 @@ static __always_inline struct record_counters *counters_here(void)
 			__sync_fetch_and_add(&here->member, 1);                                                        \
 	})
 
-/* Between two attempts another program has taken a number. */
+/* Maximum attempts to reserve a slot; one fails when another CPU takes the number first. */
 #define TRIES 16
 
 /*
- * A slot that is the caller's until it is submitted; the number of its event, counted from 0; and how many are to be
- * read before it.
+ * A slot that its owner fills in and then submits; the number of its event, counted from 0; and the number of unread
+ * events before it.
  */
 struct reserved {
 	struct record_slot *slot;
@@ -80,7 +80,7 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 	for (int tries = 0; tries < TRIES; tries++) {
 		number = *(volatile u64 *)&so_far->taken;
 		/*
-		 * Negative if this program was interrupted in between, and others continued: then the number is taken.
+		 * Negative if this program was interrupted between the two reads: then the number is taken already.
 		 */
 		reserved->unread = number - *(volatile u64 *)&so_far->read;
 		if (reserved->unread >= RECORD_SLOTS)
@@ -103,20 +103,20 @@ static __always_inline struct record_event *reserve(struct reserved *reserved, u
 
 /*
  * Publishes the slot: a reader that sees its number also sees the event. The reader polls several times a second. It is
- * woken only when a quarter of the queue is full, because a wakeup costs more than everything else here.
+ * woken only when a quarter of the queue is full, because a wakeup costs more than the rest of the program.
  */
 static __always_inline void submit(const struct reserved *reserved)
 {
 	u64 number = reserved->number;
 
 #ifdef __TARGET_ARCH_x86
-	/* On these architectures, stores become visible in order. */
+	/* On x86, stores become visible in order. */
 	barrier();
 	*(volatile u64 *)&reserved->slot->number = number + 1;
 #else
 	__sync_lock_test_and_set(&reserved->slot->number, number + 1);
 #endif
-	/* If it does not fit, the reader has not handled the previous one yet. */
+	/* If the ring buffer is full, the previous wakeup is still pending. */
 	if (number % SELDOM == 0 && reserved->unread > RECORD_SLOTS / 4)
 		bpf_ringbuf_output(&waker, &number, sizeof(number), BPF_RB_FORCE_WAKEUP);
 }
@@ -143,7 +143,7 @@ static __always_inline void fill_endpoints(struct record_event *event, struct tc
 	event->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
 }
 
-/* Members common to connections and transfers. */
+/* Fills in members common to connections and transfers. */
 static __always_inline void fill_span(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
 				      const struct sums *end)
 {
@@ -158,7 +158,7 @@ static __always_inline void fill_span(struct record_event *event, struct tcp_soc
 	event->cc_at_open[1] = flow->cc_at_open[1];
 }
 
-/* The stored state of a connection, and its sums at a moment. */
+/* Fills in the stored state of a connection, and its counters at one time. */
 static __always_inline void fill_kept(struct record_event *event, const struct flow *flow, const struct sums *now)
 {
 	event->flags = flow->flags & (RECORD_OUTGOING | RECORD_JOINED | RECORD_BLIND | RECORD_CHOICE);
@@ -186,7 +186,7 @@ static __always_inline void fill_kept(struct record_event *event, const struct f
 	event->bbr_short_looks = flow->bbr_short_looks;
 }
 
-/* Whether an event of the connection has buckets: with few RTTs it has none. */
+/* Returns whether events of the connection have an RTT histogram. */
 static __always_inline bool has_histogram(const struct flow *flow)
 {
 	return settings.has_histograms && flow->samples >= RECORD_RTT_FEW;
@@ -203,7 +203,7 @@ static __always_inline void fill_histogram(struct record_event *event, const str
 		event->rtt_histogram[word] = ((const u64 *)flow->rtt_histogram)[word];
 }
 
-/* All members of a connection except its single RTTs. */
+/* Fills in all members of a connection except its histogram. */
 static __always_inline void fill_connection(struct record_event *event, struct tcp_sock *tp, const struct flow *flow,
 					    const struct sums *now, u32 state)
 {
@@ -231,7 +231,7 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 	event->bbr_min_rtt_us = bbr ? bbr->min_rtt_us : 0;
 }
 
-/* The differences from a transfer's beginning to its end, as the members of an event with the prefix `prefix`. */
+/* Fills in the differences of counters between start and end of a transfer: members that begin with `prefix`. */
 #define FILL_TRANSFER(event, prefix, flow, end)                                                                       \
 	do {                                                                                                          \
 		const struct sums *begin = &(flow)->begin;                                                            \
@@ -250,7 +250,7 @@ static __always_inline void fill_connection(struct record_event *event, struct t
 		(event)->prefix##app_limited_samples = (flow)->transfer_app_limited;                                  \
 	} while (0)
 
-/* The last transfer, which ends at `end`. */
+/* Fills in the last transfer, which ends at `end`. */
 static __always_inline void fill_last_transfer(struct record_event *event, const struct flow *flow,
 					       const struct sums *end)
 {
@@ -260,7 +260,7 @@ static __always_inline void fill_last_transfer(struct record_event *event, const
 	FILL_TRANSFER(event, last_, flow, end);
 }
 
-/* A connection that has closed. */
+/* Reports a connection that has closed. */
 static __always_inline void emit_close(struct tcp_sock *tp, struct flow *flow, const struct sums *now, u32 state)
 {
 	bool is_short = !has_histogram(flow);

@@ -2,13 +2,13 @@
 /*
  * The state of an open connection, and its update once per round trip.
  *
- * The kernel calls the program at a round trip's first ACK of data that was sent after the last call. So data that was
- * acknowledged without a call was sent before the last one, which `covered_bytes` relies on. The first ACK after an
- * idle time always causes a call, unless it is for a packet that was retransmitted and the peers use no timestamps.
+ * The kernel calls the program at the first ACK of data that was sent after the last call, so once per round trip. Data
+ * that is acknowledged without a call was sent before the last one: `covered_bytes` relies on that. The first ACK after
+ * an idle time always causes a call, unless it is for a retransmitted packet and the peers use no timestamps.
  *
- * Calls for one connection are far apart: their cost is mostly cache misses of code and data. So rare code is in
- * functions that are not inlined, which most calls do not fetch; and data for long connections is touched only by them.
- * Frequent code is inlined: with mitigations of speculative execution, each return is expensive.
+ * Calls for one connection are far apart in time, so their cost is mostly cache misses of code and data. Rare code is
+ * therefore in functions that are not inlined, so that most calls do not fetch it, and data about long connections is
+ * not accessed for short ones. Frequent code is inlined: with mitigations of speculative execution, returns are slow.
  *
  * Included by record.bpf.c.
  */
@@ -20,7 +20,7 @@
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 
-/* Declares a map of `count` entries, which are found by their number: one for all processors, or one for each. */
+/* Declares an array map of `count` entries: shared by all CPUs, or with a copy for each. */
 #define ARRAY_OF_TYPE(kind, map, count, entry)                                                                        \
 	struct {                                                                                                      \
 		__uint(type, kind);                                                                                   \
@@ -31,12 +31,10 @@
 #define ARRAY(map, count, entry) ARRAY_OF_TYPE(BPF_MAP_TYPE_ARRAY, map, count, entry)
 #define PERCPU_ARRAY(map, count, entry) ARRAY_OF_TYPE(BPF_MAP_TYPE_PERCPU_ARRAY, map, count, entry)
 
-/* In its own section, so that the loader needs no offset. */
+/* In a section of its own, so that the loader needs no offset. */
 const volatile struct record_settings settings SEC(".rodata.settings") = {};
 
-/*
- * A connection's sums at one moment. `busy`, `rwnd_limited` and `sndbuf_limited` are in jiffies, as `jiffies` itself.
- */
+/* Counters of a connection at one time. `busy`, `rwnd_limited` and `sndbuf_limited` are in jiffies. */
 struct sums {
 	u64 at_us;
 	u64 acked_bytes;
@@ -56,33 +54,33 @@ enum flow_flag {
 	FLOW_BLIND = RECORD_BLIND,
 	FLOW_IN_TRANSFER = 16, /* the transfer that `begin` starts has sent data */
 	FLOW_IS_OVER = 32,     /* the last transfer has ended, at `look` */
-	FLOW_IS_COMPLETE = 64, /* and was all of it acknowledged? */
-	FLOW_IS_NEW = 128,     /* nothing has been acknowledged since it was opened */
-	/* The algorithm that was chosen for it: RECORD_CHOICE. */
-	FLOW_IS_COUNTED = 1 << 17, /* is it among its client's open connections? */
+	FLOW_IS_COMPLETE = 64, /* all bytes of that transfer were acknowledged */
+	FLOW_IS_NEW = 128,     /* no data has been acknowledged since the opening */
+	/* Bits 8 to 16 hold the decision about its algorithm: RECORD_CHOICE. */
+	FLOW_IS_COUNTED = 1 << 17, /* it is counted in `open` of its client */
 };
 
-/* The client's slot, if it is counted there. */
+/* Slot of its client, if FLOW_IS_COUNTED is set. */
 #define FLOW_CLIENT_SHIFT 18
 #define FLOW_CLIENT (~0U << FLOW_CLIENT_SHIFT)
 
-/* Number of first RTTs that are kept individually; a power of two. */
+/* Number of RTTs that are stored before the histogram is used; a power of two. */
 #define FIRST_RTTS 4
 
-/* Zero at the start, except for the first members. The loader sets the number of entries: each byte counts. */
+/* State of an open connection, initially zero except for the first members. There may be many: each byte matters. */
 struct flow {
-	u64 opened_us; /* 0: it has a slot, but has not begun */
+	u64 opened_us; /* 0: the slot is taken, but the connection is not yet initialised */
 	u64 cc_at_open[2];
 	u32 flags;
 	u32 netns;
 	u32 handshake_rtt_us;
-	u32 walk; /* the last scan that found it; 0: none, nor a search */
+	u32 walk; /* number of the last scan that found it; 0: none */
 
-	/* Sums at the last call, and the bytes that will be acknowledged without another. */
+	/* Counters at the last call, and the number of bytes up to which ACKs cause no call. */
 	struct sums look;
 	u64 covered_bytes;
 
-	/* Sums at the start of the transfer. `at_us`: 0 if unknown. */
+	/* Counters at the start of the transfer. `at_us`: 0 if unknown. */
 	struct sums begin;
 	u32 transfer;
 	u32 transfer_rtt_min_us;
@@ -94,20 +92,20 @@ struct flow {
 	u64 acked_after_bytes[RECORD_MARKS];
 
 	u64 row_us; /* time of its last row */
-	u32 rtt_min_us; /* at the last scan; 0: no scan yet */
+	u32 rtt_min_us; /* minimum up to the last scan; 0: no scan yet */
 	u32 rtt_max_us;
 	u32 samples;
 	u32 app_limited;
 	u32 rate_max_packets;
 	u32 rate_max_interval_us;
-	u32 bbr_inflight_bytes; /* smoothed; 0: no sample */
+	u32 bbr_inflight_bytes; /* bytes in flight, smoothed; 0: no sample */
 	u32 bbr_looks;
 	u32 bbr_short_looks;
 	u32 unused;
 
 	/*
-	 * The first RTTs, one by one; with the next one they are moved into the histogram. Unused slots are not zeroed:
-	 * most connections have only the first and never touch the rest.
+	 * The first RTTs; when they are full, they are moved into the histogram. The rest is not zeroed: most
+	 * connections never access it.
 	 */
 	union {
 		u32 first_rtts_us[FIRST_RTTS];
@@ -117,7 +115,7 @@ struct flow {
 
 _Static_assert(sizeof(struct flow) == 408, "agent-record.md and capacity.rs state what an open connection costs");
 
-/* MurmurHash3's finalizer: each bit of the result depends on all bits of the number. */
+/* Finalizer of MurmurHash3: each bit of the result depends on all bits of the number. */
 static __always_inline u64 mixed(u64 number)
 {
 	number = (number ^ number >> 33) * 0xff51afd7ed558ccdULL;
@@ -125,10 +123,10 @@ static __always_inline u64 mixed(u64 number)
 	return number ^ number >> 33;
 }
 
-/* Linux 6.2 and newer: it only changes the type for the verifier; no code runs. */
+/* Linux 6.2 and newer: a cast for the verifier, which generates no code. */
 extern void *bpf_rdonly_cast(const void *object, u32 type) __ksym __weak;
 
-/* A full socket of TCP's, as all are that the kernel calls for. */
+/* Returns the TCP socket; sock_ops programs are only called for full TCP sockets. */
 static __always_inline struct tcp_sock *tcp_sock_of(struct bpf_sock *sk)
 {
 	if (bpf_ksym_exists(bpf_rdonly_cast))
@@ -142,8 +140,8 @@ static __always_inline struct sock *sock_of(struct tcp_sock *tp)
 }
 
 /*
- * Eight of the kernel's bytes at once. The compiler sees bytes, and would load them one by one: each with a check of
- * its address.
+ * Reads eight bytes of kernel memory at once. Without the barrier the compiler would load single bytes, each with a
+ * check of its address.
  */
 static __always_inline u64 eight_at(const void *bytes)
 {
@@ -159,13 +157,13 @@ static __always_inline void cc_name(struct tcp_sock *tp, u64 *name)
 	name[1] = eight_at(&ops->name[8]);
 }
 
-/* Whether a connection in this state has sent its FIN. */
+/* Returns whether a connection in this state has sent its FIN. */
 static __always_inline bool has_sent_fin(u32 state)
 {
 	return state == TCP_FIN_WAIT1 || state == TCP_FIN_WAIT2 || state == TCP_CLOSING || state == TCP_LAST_ACK;
 }
 
-/* The kernel counts the sequence numbers of SYN, where this side sent it first, and of FIN as acknowledged bytes. */
+/* Returns the acknowledged payload: `bytes_acked` also counts the SYN of an outgoing connection, and the FIN. */
 static __always_inline u64 acked_bytes(struct tcp_sock *tp, u32 flags, u32 state)
 {
 	u64 others = (flags & FLOW_OUTGOING ? 1 : 0) + (has_sent_fin(state) && tp->snd_una == tp->write_seq ? 1 : 0);
@@ -174,7 +172,7 @@ static __always_inline u64 acked_bytes(struct tcp_sock *tp, u32 flags, u32 state
 	return acked > others ? acked - others : 0;
 }
 
-/* It also counts the peer's FIN as a received byte. */
+/* Returns the received payload: `bytes_received` also counts the peer's FIN. */
 static __always_inline u64 received_bytes(struct tcp_sock *tp)
 {
 	u64 received = tp->bytes_received;
@@ -203,14 +201,14 @@ static __always_inline void sum_up(struct sums *sums, struct tcp_sock *tp, u32 f
 	sums->jiffies = jiffies;
 }
 
-/* From now on, data that is not sent yet will not be acknowledged without a call. */
+/* Stores the counters of a call. The next ACK of data that is sent after it causes the next call. */
 static __always_inline void look(struct flow *flow, struct tcp_sock *tp, const struct sums *now)
 {
 	flow->look = *now;
 	flow->covered_bytes = now->acked_bytes + (u32)(tp->snd_nxt - tp->snd_una);
 }
 
-/* Time with an empty send queue since the last sample: all time that was not busy, in whole jiffies. */
+/* Returns how long the send queue was empty since the last sample: the time that was not busy, in whole jiffies. */
 static __always_inline u64 idle_us(const struct flow *flow, const struct sums *now)
 {
 	u32 passed = now->jiffies - flow->look.jiffies;
@@ -220,8 +218,8 @@ static __always_inline u64 idle_us(const struct flow *flow, const struct sums *n
 }
 
 /*
- * The time between the last sample and now, if the queue was empty for a while: when it became empty, until when, and
- * the bytes acknowledged by then.
+ * An idle period since the last sample: how long the send queue was empty, when it became empty and when that ended,
+ * and the bytes acknowledged by then.
  */
 struct pause {
 	u64 idle_us;
@@ -236,7 +234,7 @@ static __always_inline void find_pause(struct pause *pause, const struct flow *f
 
 	pause->idle_us = idle_us(flow, now);
 	pause->to_us = to_us < before ? before : to_us > now->at_us ? now->at_us : to_us;
-	/* All data was acknowledged at the last sample: that moment is known exactly. */
+	/* All data was acknowledged at the last sample, so the idle period begins there. */
 	if (flow->look.acked_bytes == flow->covered_bytes || pause->to_us - before < pause->idle_us)
 		pause->from_us = before;
 	else
@@ -244,7 +242,7 @@ static __always_inline void find_pause(struct pause *pause, const struct flow *f
 	pause->acked_bytes = flow->covered_bytes < now->acked_bytes ? flow->covered_bytes : now->acked_bytes;
 }
 
-/* A value at a time between two times. The values differ by less than 2^39: 3 Tbit/s for a second. */
+/* Interpolates linearly. The values differ by less than 2^39 (3 Tbit/s for a second), so the product fits 64 bits. */
 static __always_inline u64 between(u64 at, u64 from_us, u64 from, u64 to_us, u64 to)
 {
 	if (at <= from_us || to <= from)
@@ -279,7 +277,7 @@ static __noinline int note_marks(struct flow *flow, const struct sums *now, cons
 	return 0;
 }
 
-/* Whether a mark has passed since the last sample. */
+/* Returns whether a mark has passed since the last sample. */
 static __always_inline bool is_mark_due(const struct flow *flow, const struct sums *now)
 {
 	return flow->marks < RECORD_MARKS && now->at_us >= flow->opened_us + mark_us(flow->marks);
@@ -292,7 +290,7 @@ static __always_inline void pass_marks(struct flow *flow, const struct sums *now
 		note_marks(flow, now, pause);
 }
 
-/* Counts an RTT. A bucket that is full halves all: what counts is their proportion. */
+/* Adds an RTT to the histogram. If its bucket is full, all are halved: only their ratios matter. */
 static __noinline int count_rtt(struct flow *flow, u32 rtt_us)
 {
 	u32 octave = 0, rest, bucket;
@@ -334,7 +332,7 @@ static __noinline int count_rtt(struct flow *flow, u32 rtt_us)
 	return 0;
 }
 
-/* Starts counting RTTs: first those that were stored one by one. */
+/* Starts the histogram with the RTTs that were stored individually. */
 static __noinline int begin_counting(struct flow *flow)
 {
 	u32 first_us[FIRST_RTTS];
@@ -356,7 +354,7 @@ static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32
 	if (rtt_us > flow->rtt_max_us)
 		flow->rtt_max_us = rtt_us;
 	if (number < FIRST_RTTS) {
-		/* The verifier does not keep the comparison's result. */
+		/* The verifier does not propagate the result of the comparison. */
 		barrier_var(number);
 		flow->first_rtts_us[number & (FIRST_RTTS - 1)] = rtt_us;
 		return;
@@ -368,7 +366,7 @@ static __always_inline void note_rtt(struct flow *flow, struct tcp_sock *tp, u32
 	count_rtt(flow, rtt_us);
 }
 
-/* The kernel's minimum is that of the last minutes: to be called now and then. */
+/* Returns the minimum RTT so far. The kernel's covers only the last minutes, so scans call this repeatedly. */
 static __always_inline u32 smallest_rtt_us(const struct flow *flow, struct tcp_sock *tp)
 {
 	u32 min_us = tp->rtt_min.s[0].v;
@@ -378,7 +376,7 @@ static __always_inline u32 smallest_rtt_us(const struct flow *flow, struct tcp_s
 
 static __always_inline void note_rtt_of_transfer(struct flow *flow, struct tcp_sock *tp, u32 rtt_us)
 {
-	/* The first round of a transfer is always app-limited: its application has had nothing to send before. */
+	/* The first round of a transfer is always app-limited, because the queue was empty before. */
 	if (flow->transfer_samples++)
 		flow->transfer_app_limited += tp->app_limited != 0;
 	if (rtt_us > flow->transfer_rtt_max_us)
@@ -387,7 +385,7 @@ static __always_inline void note_rtt_of_transfer(struct flow *flow, struct tcp_s
 		flow->transfer_rtt_min_us = rtt_us;
 }
 
-/* Rates are compared without a division. */
+/* Updates the maximum delivery rate; rates are compared without a division. */
 static __always_inline void note_rate(struct flow *flow, struct tcp_sock *tp)
 {
 	u64 packets = tp->rate_delivered, interval_us = tp->rate_interval_us;
@@ -400,7 +398,7 @@ static __always_inline void note_rate(struct flow *flow, struct tcp_sock *tp)
 	flow->rate_max_interval_us = interval_us;
 }
 
-/* The kernel's BBR, or bbr_cpu, which keeps BBR's state: its name as a number. */
+/* Names of the kernel's BBR and of bbr_cpu, which has the same state, as integers. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define NAME_BBR 0x0000000000726262ULL
 #define NAME_BBR_CPU 0x007570635f726262ULL
@@ -409,7 +407,7 @@ static __always_inline void note_rate(struct flow *flow, struct tcp_sock *tp)
 #define NAME_BBR_CPU 0x6262725f63707500ULL
 #endif
 
-/* BBR's own state; NULL for another algorithm, or another version of BBR. */
+/* Returns BBR's state; NULL for another algorithm, or another version of BBR. */
 static __always_inline struct bbr *bbr_of(struct tcp_sock *tp)
 {
 	u64 name[2];
@@ -427,21 +425,21 @@ static __always_inline u64 bbr_bw(const struct bbr *bbr)
 	return BPF_CORE_READ_BITFIELD(bbr, lt_use_bw) ? bbr->lt_bw : bbr->bw.s[0].v;
 }
 
-/* BBR's mode in which its model is complete. */
+/* BBR's steady mode. */
 #define BBR_PROBE_BW 2
 
-/* BBR's bandwidth is in packets per microsecond times two to this. */
+/* BBR's bandwidth is in packets per microsecond, times 2^24. */
 #define BBR_BW_SHIFT 24
 
-/* Pacing releases the data of 2^-10 s at once. */
+/* Pacing sends the data of 2^-10 s at once. */
 #define BURST_US 1000
 
 /*
- * Whether less is in flight than a sender on CPU keeps there. The paper's rule (bpf/cc/cpu_rules/paper.h) requires one
- * BDP, and checks each ACK. But packets leave in bursts, and are acknowledged in bursts: if a round trip is not much
- * longer than a burst, every sender has less than one BDP in flight when the last burst is acknowledged. So the
- * threshold is a burst lower. User space (off_cpu.rs) knows whether the machine was off CPU: this check alone proves
- * nothing.
+ * Counts a sample of BBR, and whether less is in flight than a sender that is never off-CPU keeps there. The rule of
+ * the paper (bpf/cc/cpu_rules/paper.h) requires one BDP, and checks each ACK. But packets are sent and acknowledged in
+ * bursts: if a round trip is not much longer than a burst, every sender has less than one BDP in flight when the last
+ * burst is acknowledged. So the threshold is one burst lower. User space (off_cpu.rs) also checks whether the
+ * machine was off-CPU.
  */
 static __noinline int look_at_bbr(struct flow *flow, struct tcp_sock *tp)
 {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The recorder of every connection of a cgroup, and of each transfer in it. flow.h has the state of a connection and
- * its update, emit.h passes it on, record_event.h defines the events.
+ * Records the TCP connections of a cgroup, and their transfers. flow.h has the state of a connection and its update,
+ * emit.h writes events, record_event.h defines them.
  *
- * Hooks: sock_ops on a cgroup, the iterator over TCP's sockets, and a program that the loader runs to scan the table of
- * connections. Kernel: 6.1 or newer with BTF. Work: memory for the connection when it opens, some 30 loads and stores
+ * Hooks: sock_ops on a cgroup, the iterator over TCP sockets, and a program that the loader runs to scan the table of
+ * connections. Kernel: 6.1 or newer, with BTF. Work: a slot for the connection when it opens, some 30 loads and stores
  * per round trip, an event when it closes. The calls are far apart in time, so their cost is cache misses of code and
- * data (docs/reference/agent-record.md). The programs change nothing but the connection's callback flags for round
- * trips and its close, which other programs may set too. Connections that are not recorded cost one call when they
- * open.
+ * data (docs/reference/agent-record.md). The programs change only the connection's callback flags for round trips and
+ * its close, which other programs may also set. A connection that is not recorded costs one call when it opens.
  *
- * With `tune`, the algorithm of a new connection is chosen as well (choose.h), before it is noted.
+ * With `tune`, the programs also choose the algorithm of a new connection (choose.h).
  */
 #include "flow.h"
 #include "emit.h"
@@ -26,7 +25,7 @@ static __always_inline u64 cookie_of(struct tcp_sock *tp)
 
 #define CALLS (BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG)
 
-/* Cookies are consecutive: they are hashed, so that the sampled ones are like the others. */
+/* Cookies are consecutive, and are hashed so that the sample is not biased. */
 static __always_inline bool is_sampled(u64 cookie)
 {
 	u32 one_in = settings.sample_one_in;
@@ -60,7 +59,7 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 
 	if (!tp)
 		return;
-	/* A packet has just arrived. So far only a SYN may have carried data, which belongs to the first transfer. */
+	/* tcp_mstamp is the time of the packet that has just arrived. Data in a SYN belongs to the first transfer. */
 	if (is_sampled(cookie))
 		flow = begin(tp, cookie, flags | FLOW_IS_NEW, tp->tcp_mstamp);
 	else
@@ -76,7 +75,7 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 	flow->flags |= choice;
 	flow->look.at_us = flow->opened_us;
 	flow->look.jiffies = bpf_jiffies64();
-	/* Of the handshake. */
+	/* Retransmissions of the handshake do not belong to a transfer. */
 	flow->look.retransmits = flow->begin.retransmits = tp->total_retrans;
 	cc_name(tp, flow->cc_at_open);
 	flow->handshake_rtt_us = tp->srtt_us >> 3;
@@ -84,7 +83,7 @@ static __always_inline void on_opening(struct bpf_sock_ops *ctx, struct bpf_sock
 	COUNT(opened);
 }
 
-/* The transfer before a pause ends with it, and the next begins. */
+/* Ends the transfer before an idle period, and begins the next. */
 static __always_inline void divide(struct flow *flow, struct tcp_sock *tp, const struct sums *now,
 				   const struct pause *pause)
 {
@@ -93,7 +92,7 @@ static __always_inline void divide(struct flow *flow, struct tcp_sock *tp, const
 	u64 since = (now->at_us - pause->to_us) / settings.jiffy_us;
 	struct sums edge = flow->look;
 
-	/* Retransmissions meanwhile belong to the end of the former; new data belongs to the latter. */
+	/* Retransmissions since the last sample belong to the transfer that ends, new data to the next one. */
 	edge.at_us = pause->from_us;
 	edge.acked_bytes = pause->acked_bytes;
 	edge.sent_bytes += now->retransmitted_bytes - flow->look.retransmitted_bytes;
@@ -109,7 +108,7 @@ static __always_inline void divide(struct flow *flow, struct tcp_sock *tp, const
 	flow->flags |= FLOW_IN_TRANSFER;
 }
 
-/* Updates the state up to now: whether the data sent since still belongs to the same transfer. */
+/* Updates marks and transfers: an idle period since the last sample may have ended a transfer. */
 static __noinline int look_back(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u64 resumed_us)
 {
 	struct pause pause;
@@ -121,7 +120,7 @@ static __noinline int look_back(struct flow *flow, struct tcp_sock *tp, const st
 	return 0;
 }
 
-/* Usually the queue was never empty since the last sample, or this is the first sample. */
+/* Updates marks and transfers. Usually the queue was not empty since the last sample, or this is the first sample. */
 static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u64 resumed_us)
 {
 	u32 flags = flow->flags;
@@ -137,13 +136,13 @@ static __always_inline void advance(struct flow *flow, struct tcp_sock *tp, cons
 	flow->flags &= ~FLOW_IS_NEW;
 }
 
-/* The first ACK of this round trip has arrived. */
+/* Handles the first ACK of a round trip. */
 static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp, const struct sums *now,
-					  u32 told_rtt_us)
+					  u32 reported_rtt_us)
 {
 	/* Linux 6.10 and newer pass the sample. */
-	u32 rtt_us = told_rtt_us ? told_rtt_us : tp->rack.rtt_us;
-	/* After an idle time this is still when the first packet was sent. */
+	u32 rtt_us = reported_rtt_us ? reported_rtt_us : tp->rack.rtt_us;
+	/* After an idle period, this is still the time at which the first packet was sent. */
 	u64 resumed_us = tp->delivered_mstamp;
 
 	if (rtt_us && resumed_us > now->at_us - rtt_us)
@@ -156,7 +155,7 @@ static __always_inline void on_round_trip(struct flow *flow, struct tcp_sock *tp
 	look(flow, tp, now);
 }
 
-/* The marks that a connection has passed in its final idle time. */
+/* Stores the marks that a connection has passed in its final idle period. */
 static __noinline int pass_last_marks(struct flow *flow, const struct sums *now, u64 end_us)
 {
 	struct pause pause = { .idle_us = 1, .from_us = end_us, .acked_bytes = now->acked_bytes };
@@ -165,19 +164,19 @@ static __noinline int pass_last_marks(struct flow *flow, const struct sums *now,
 	return 0;
 }
 
-/* The last transfer has ended, if there was one: its end is stored until the connection has closed. */
+/* Stores the end of the last transfer, until the connection has closed. */
 static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const struct sums *now, bool is_all_acked)
 {
 	u64 end_us = now->at_us;
 
 	if (is_all_acked) {
-		/* The last ACK, to the microsecond: nothing was sent since. */
+		/* Time of the last ACK: nothing was sent since. */
 		end_us = tp->delivered_mstamp > flow->look.at_us ? tp->delivered_mstamp : flow->look.at_us;
 		if (is_mark_due(flow, now))
 			pass_last_marks(flow, now, end_us);
 		flow->flags |= FLOW_IS_COMPLETE;
 	} else {
-		/* The first packet since an idle time may not have been acknowledged. */
+		/* The first packet after an idle period may not be acknowledged yet. */
 		advance(flow, tp, now, tp->delivered_mstamp);
 	}
 	flow->look = *now;
@@ -185,7 +184,7 @@ static __always_inline void finish(struct flow *flow, struct tcp_sock *tp, const
 	flow->flags |= FLOW_IS_OVER;
 }
 
-/* The kernel forgets it. */
+/* Reports a connection that the kernel closes. */
 static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, const struct sums *now, u32 state)
 {
 	/* All bytes acknowledged since the last sample were acknowledged at that time. */
@@ -195,8 +194,8 @@ static __always_inline void on_close(struct flow *flow, struct tcp_sock *tp, con
 }
 
 /*
- * A connection can be closed by a user or a timer, long after its last packet. If that packet arrived in this jiffy,
- * its time is used: reading the clock costs as much as a round trip.
+ * Returns the time of the close. An application or a timer may close a connection long after its last packet. If that
+ * packet arrived in this jiffy, its time is used, because reading the clock costs as much as an update.
  */
 static __always_inline u64 closed_us(struct tcp_sock *tp)
 {
@@ -204,8 +203,8 @@ static __always_inline u64 closed_us(struct tcp_sock *tp)
 }
 
 /*
- * Events of a connection between its opening and its close: a round trip, or a change of state. Of the latter, only two
- * kinds count: those that send a FIN, which show the end of the last transfer, and the last one.
+ * Handles an event of an open connection: a round trip, or a change of state. Only two kinds of changes matter: those
+ * that send a FIN, because they show the end of the last transfer, and the close.
  */
 static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *sk, bool is_round_trip)
 {
@@ -221,18 +220,18 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	if (!tp)
 		return;
 	is_all_acked = tp->snd_una == tp->write_seq;
-	/* A FIN behind data that is still in flight: the transfer ends when that is acknowledged. */
+	/* Data before the FIN is still in flight: the transfer ends when it is acknowledged. */
 	if (!is_round_trip && !is_close && !is_all_acked)
 		return;
 	cookie = cookie_of(tp);
 	if (!find(&place, cookie))
 		return;
 	flow = place.flow;
-	/* Only the FIN is in flight when the last transfer is over. */
+	/* After the last transfer, only the FIN is in flight. */
 	if (!is_close && flow->flags & FLOW_IS_OVER)
 		return;
 	now_us = is_close ? closed_us(tp) : tp->tcp_mstamp;
-	/* Still the previous state. */
+	/* The kernel has not changed the state yet. */
 	state = sock_of(tp)->__sk_common.skc_state;
 	sum_up(&now, tp, flow->flags, state, now_us);
 	if (is_round_trip)
@@ -247,13 +246,13 @@ static __always_inline void on_event(struct bpf_sock_ops *ctx, struct bpf_sock *
 	}
 }
 
-/* Other changes of state are the peer's, or coincide with one of these. */
+/* Returns whether a change of state matters; others are caused by the peer or coincide with one of these. */
 static __always_inline bool is_of_interest(u32 old, u32 new)
 {
 	return new == TCP_FIN_WAIT1 || new == TCP_LAST_ACK || (new == TCP_CLOSE && old != TCP_CLOSE);
 }
 
-/* Callbacks that matter only to a program that chooses: whether ECN is wanted, and the response to retransmissions. */
+/* Handles the callbacks that only `tune` uses: whether to negotiate ECN, and retransmissions. */
 static __always_inline void on_question(struct bpf_sock_ops *ctx, u32 op)
 {
 	struct bpf_sock *sk = ctx->sk;
@@ -291,19 +290,19 @@ int record_flows(struct bpf_sock_ops *ctx)
 		if (tune.is_on)
 			on_question(ctx, op);
 	}
-	/* Another program's result stays. */
+	/* 1 keeps the result of other programs. */
 	return 1;
 }
 
-/* Purposes of a scan of all connections, as bits. A scan that shows all connections returns samples and no rows. */
+/* Purposes of a scan, as bits. A scan that shows all connections writes samples, and no interim rows. */
 enum { WALK_SHOWS_ALL = 1 };
 
 struct walk {
 	u32 purpose;
 	u32 number; /* from 1 on */
-	u32 is_complete; /* has it been in all network namespaces? */
+	u32 is_complete; /* whether it has covered all network namespaces */
 	u32 unused;
-	u64 cgroup; /* the recorded cgroup: another one after it was removed and created again */
+	u64 cgroup; /* id of the recorded cgroup, which changes if it is removed and created again */
 };
 
 ARRAY(walk, 1, struct walk);
@@ -311,7 +310,7 @@ ARRAY(walk, 1, struct walk);
 /* Buffer for an event of a scan, which is too large for the stack. One scan runs at a time. */
 PERCPU_ARRAY(scratch, 1, struct record_event);
 
-/* Whether the connection's cgroup is the recorded one, or within it. */
+/* Returns whether the connection's cgroup is the recorded one, or below it. */
 static __always_inline bool is_in_cgroup(struct tcp_sock *tp, u64 recorded)
 {
 	u32 level = settings.cgroup_level;
@@ -326,7 +325,7 @@ static __always_inline bool is_in_cgroup(struct tcp_sock *tp, u64 recorded)
 	return BPF_CORE_READ(ancestor, kn, id) == recorded;
 }
 
-/* Linux 6.1 and others do not allow setting it here. */
+/* Enables the callbacks from an iterator, which some kernels (such as 6.1) do not permit. */
 static __always_inline bool ask_for_calls(struct tcp_sock *tp)
 {
 	int calls = tp->bpf_sock_ops_cb_flags | CALLS;
@@ -334,7 +333,7 @@ static __always_inline bool ask_for_calls(struct tcp_sock *tp)
 	return !bpf_setsockopt(tp, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, &calls, sizeof(calls));
 }
 
-/* A connection that was open before recording began. */
+/* Starts to record a connection that was open before recording began. */
 static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 state, u64 now_us)
 {
 	struct flow *flow;
@@ -356,11 +355,11 @@ static __always_inline struct flow *join(struct tcp_sock *tp, u64 recorded, u32 
 	sum_up(&now, tp, flags, state, now_us);
 	look(flow, tp, &now);
 	flow->begin = now;
-	/* In the middle of a transfer, whose start is unknown. */
+	/* A transfer may be in progress; its start is unknown. */
 	flow->begin.at_us = 0;
 	if (flow->covered_bytes > now.acked_bytes)
 		flow->flags |= FLOW_IN_TRANSFER;
-	/* The time of its opening is unknown. */
+	/* The time of the opening is unknown, so there are no marks. */
 	flow->marks = RECORD_MARKS;
 	COUNT(joined);
 	return flow;
@@ -395,7 +394,7 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	if (!this_walk || !event)
 		return 0;
 	flow = find(&place, cookie_of(tp)) ? place.flow : join(tp, this_walk->cgroup, state, now_us);
-	/* Or one that another CPU is opening at this moment. */
+	/* `opened_us` is 0 while another CPU initialises the connection. */
 	if (!flow || !flow->opened_us)
 		return 0;
 	flow->walk = this_walk->number;
@@ -414,7 +413,7 @@ int record_walk(struct bpf_iter__tcp *ctx)
 	event->kind = is_due ? RECORD_INTERIM : RECORD_LOOK;
 	fill_connection(event, tp, flow, &now, state);
 	fill_histogram(event, flow);
-	/* If the buffer is full, the kernel calls once more for the same connection. */
+	/* If the buffer is full, the kernel repeats the call for the same connection. */
 	if (!bpf_seq_write(ctx->meta->seq, event, sizeof(*event)) && is_due)
 		flow->row_us = now_us;
 	return 0;
@@ -429,22 +428,22 @@ struct {
 	__type(value, u32);
 } namespaces SEC(".maps");
 
-/* A connection that two consecutive scans do not see is closed. */
+/* A connection that this number of consecutive scans does not find is closed. */
 #define WALKS_MISSED 2
 
-/* Whether a tracked connection has closed, according to the last scan. */
+/* Returns whether a tracked connection has closed, according to the last scan. */
 static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 {
 	u32 *visited, netns;
 
-	/* It may have been opened during that scan: the scan after the next decides. */
+	/* The connection may have opened during that scan: the scan after the next decides. */
 	if (!flow->walk) {
 		flow->walk = last->number;
 		return false;
 	}
 	if (last->number - flow->walk < WALKS_MISSED)
 		return false;
-	/* Every scan that could see it samples it; its namespace may be gone, too. */
+	/* Complete scans find it if it is open; its namespace may not exist any more. */
 	if (flow->flags & FLOW_BLIND && last->is_complete)
 		return true;
 	netns = flow->netns;
@@ -453,11 +452,11 @@ static __always_inline bool is_gone(struct flow *flow, const struct walk *last)
 }
 
 /*
- * Reports a closed connection. Closes are missed if another program cleared the callbacks, and the connection closed
- * before a scan set them again. Of its endpoints only the network namespace is known. Returns whether the event fitted
- * into the queue.
+ * Reports a closed connection whose close the kernel did not report: another program had cleared the callbacks, and
+ * the connection closed before a scan set them again. Of its endpoints, only the network namespace is known. Returns
+ * false if the queue is full.
  */
-static __always_inline bool tell_gone(const struct flow *flow, u64 cookie)
+static __always_inline bool report_gone(const struct flow *flow, u64 cookie)
 {
 	struct reserved reserved;
 	struct record_event *event = reserve(&reserved, sizeof(*event));
@@ -478,21 +477,21 @@ static __always_inline bool tell_gone(const struct flow *flow, u64 cookie)
 	return true;
 }
 
-/* State of a search, passed from slot to slot. */
+/* State of a search for closed connections. */
 struct search {
 	struct walk last;
-	u32 untold; /* those that did not fit in the queue */
+	u32 unreported; /* number of closed connections that did not fit into the queue */
 };
 
-/* One slot. The slot of a closed connection is free afterwards. */
+/* Checks one slot; reports and frees it if its connection has closed. */
 static __always_inline void visit(struct search *search, const struct place *place, u64 cookie)
 {
 	if (!cookie || !is_gone(place->flow, &search->last))
 		return;
-	if (tell_gone(place->flow, cookie))
+	if (report_gone(place->flow, cookie))
 		leave(place, cookie);
 	else
-		search->untold++;
+		search->unreported++;
 }
 
 static long visit_in_sets(struct bpf_map *map, u32 *number, struct flow *flow, struct search *search)
@@ -517,8 +516,8 @@ static long visit_more(struct bpf_map *map, u64 *cookie, struct flow *flow, stru
 }
 
 /*
- * Scans all slots, and returns the number of closed connections that it could not report. Run by the loader. It is not
- * a map iterator, because some kernels reject these for all users (EPERM).
+ * Searches all slots for closed connections, and returns the number of those that it could not report. The loader runs
+ * it. It is not a map iterator, because some kernels reject these for all users (EPERM).
  */
 SEC("syscall")
 int record_search(void *unused)
@@ -532,5 +531,5 @@ int record_search(void *unused)
 	search.last = *last;
 	bpf_for_each_map_elem(&flows, visit_in_sets, &search, 0);
 	bpf_for_each_map_elem(&more_flows, visit_more, &search, 0);
-	return search.untold;
+	return search.unreported;
 }

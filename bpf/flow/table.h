@@ -2,18 +2,18 @@
 /*
  * The table of connections, by their sockets' cookies.
  *
- *     cookie / 8 ──► a set: 8 cookies in a cache line ──► the slot of each, if it is taken, in one large array
- *                    one of the near ones, or, if that is full, one of all
+ *     cookie / 8 ──► a set: 8 cookies in a cache line ──► a slot for each in one large array
+ *                    first one of the near sets; if that is full, one of all sets; if that is full, a hash table
  *
- * For a short connection, the kernel's own tables cost more than all other work: inserting into and deleting from a
- * hash table takes 250 to 400 ns, creating a socket's own storage 1400. An array takes an inlined bounds check. Cookies
- * are consecutive, so connections that open together are neighbours. Successive short connections would touch the whole
- * array, most of which is not cached, so each is first assigned a slot in a few sets, which are cached. In a set the
- * first free slot is taken: if few connections are open at a time, it is the one that was freed last. A set that is
- * full, because many connections that stay open share it, sends the next to its set among all, and that one to a hash
- * table of the kernel.
+ * For a short connection, the kernel's own maps cost more than all other work: inserting into and deleting from a hash
+ * table takes 250 to 400 ns, creating socket storage 1400. An array takes an inlined bounds check. Cookies are
+ * consecutive, so connections that open together have adjacent slots. If slots were taken in turn, successive short
+ * connections would access the whole array, most of which is not cached. So a connection first gets a slot in one of a
+ * few "near" sets, which stay cached. Within a set the first free slot is taken, which is often the one that was freed
+ * last. If many long connections fill a near set, the next gets a slot in its set among all sets; if that is full, too,
+ * an entry of the kernel's hash table.
  *
- * All memory is there from the start; the loader sets how much: a power of two of sets, and as many entries of the hash
+ * All memory is allocated at the start. The loader sets the number of sets, a power of two, and the size of the hash
  * table.
  *
  * Included by record.bpf.c.
@@ -25,18 +25,15 @@
 
 #define WAYS 8
 
-/*
- * With the state of the connections that have a slot in them, 0.2 MB: part of a CPU's second-level cache. A power of
- * two.
- */
+/* A power of two. With the state of their connections, near sets take 0.2 MB: part of a CPU's second-level cache. */
 #define NEAR_SETS 64
 
-/* A cookie of 0 is a free slot. */
+/* Cookies of the connections in a set; 0: the slot is free. */
 struct set {
 	u64 cookies[WAYS];
 };
 
-/* On separate pages, so that a set does not span two cache lines. */
+/* Mappable, which aligns it to a page, so that no set spans two cache lines. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -54,10 +51,10 @@ struct {
 	__type(value, struct flow);
 } more_flows SEC(".maps");
 
-/* Initial state of a connection in the hash table: the kernel copies it. It is too large for the stack. */
+/* Initial state of a connection in the hash table, from which the kernel copies it: it is too large for the stack. */
 ARRAY(blank, 1, struct flow);
 
-/* A connection, and where its cookie is; nowhere in the hash table. */
+/* A connection, and the slot of its cookie; NULL if it is in the hash table. */
 struct place {
 	struct flow *flow;
 	u64 *cookie;
@@ -121,7 +118,7 @@ static __always_inline bool find(struct place *place, u64 cookie)
 
 	place->flow = NULL;
 	place->cookie = NULL;
-	/* The socket has no cookie yet. */
+	/* Cookie 0: the socket has none yet. */
 	if (!set || !cookie)
 		return false;
 	way = way_of(set, cookie);
@@ -144,7 +141,7 @@ static __always_inline u32 take_way(u32 set_number, u64 cookie)
 #pragma clang loop unroll(disable)
 	for (way = 0; way < WAYS; way++) {
 		taken = __sync_val_compare_and_swap(&set->cookies[way], 0, cookie);
-		/* The slot of a socket that was connected again, and whose first close was not reported. */
+		/* It is already here if a socket reconnects whose first close was not reported. */
 		if (!taken || taken == cookie)
 			break;
 	}
@@ -164,7 +161,7 @@ static __noinline int add_more(u64 cookie)
 	return nothing ? bpf_map_update_elem(&more_flows, &cookie, nothing, BPF_ANY) : -1;
 }
 
-/* A new flow, all zero except for its RTTs, which are marked as empty. */
+/* Takes a slot for a new connection, and zeroes it except for its RTTs. */
 static __always_inline struct flow *take_place(u64 cookie)
 {
 	u32 number = near_set_of(cookie), way;
@@ -184,8 +181,9 @@ static __always_inline struct flow *take_place(u64 cookie)
 }
 
 /*
- * The next owner of the slot is not marked as scanned, so a search must not take it for closed. A scan that reaches it
- * before it has begun must not report its previous owner. */
+ * Frees a slot. `walk` is reset so that a search does not take the slot's next connection for closed; `opened_us` is
+ * reset so that a scan skips the slot until that connection is initialised.
+ */
 static __always_inline void leave(const struct place *place, u64 cookie)
 {
 	if (!place->cookie) {

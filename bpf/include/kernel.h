@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The kernel's structures, as far as our programs look into them. The offsets here mean nothing: the loader finds each
- * member by its name in the running kernel (CO-RE), so that the programs are built without that kernel's headers.
+ * The members of the kernel's structures that the programs read. The offsets here are irrelevant: the loader finds each
+ * member by its name in the running kernel (CO-RE), so the programs are built without that kernel's headers.
  */
 #ifndef THALWEG_KERNEL_H
 #define THALWEG_KERNEL_H
@@ -13,7 +13,7 @@ typedef unsigned long long u64;
 typedef int s32;
 typedef long long s64;
 
-/* What bpf_helpers.h expects to be there. */
+/* Types that bpf_helpers.h requires. */
 typedef u8 __u8;
 typedef u16 __u16;
 typedef u32 __u32;
@@ -50,13 +50,13 @@ enum { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
 
 enum tcp_ca_event { CA_EVENT_TX_START };
 
-/* Anyone may choose the algorithm, as anyone may choose the kernel's BBR. */
+/* Flag of an algorithm that sockets without privileges may use. */
 #define TCP_CONG_NON_RESTRICTED 1
 
-/* The slow start threshold of a connection that has not left slow start. */
+/* Slow start threshold of a connection that has not left slow start. */
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 
-/* When programs of type sock_ops are called, as far as they want to be. */
+/* Callbacks of sock_ops programs, and the flags that enable them. */
 enum {
 	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
@@ -71,7 +71,7 @@ enum {
 
 enum { SOL_TCP = 6, TCP_CONGESTION = 13, TCP_BPF_SOCK_OPS_CB_FLAGS = 1008 };
 
-/* Both ends have agreed on ECN. */
+/* The peers have negotiated ECN. */
 #define TCP_ECN_OK 1
 
 enum {
@@ -88,10 +88,10 @@ enum {
 
 enum { AF_INET = 2 };
 
-/* What a send queue that is not empty waits for. */
+/* Reasons why a send queue is not empty. */
 enum { TCP_CHRONO_UNSPEC, TCP_CHRONO_BUSY, TCP_CHRONO_RWND_LIMITED, TCP_CHRONO_SNDBUF_LIMITED };
 
-/* What a program of type sock_ops is given: the kernel promises these offsets to users. */
+/* Context of a sock_ops program; its offsets are part of the kernel's user interface. */
 struct bpf_sock_ops {
 	u32 op;
 	union {
@@ -168,7 +168,7 @@ struct sock_common {
 
 enum sock_flags { SOCK_DONE = 1 };
 
-/* Who paces: nobody; TCP itself. */
+/* Pacing: none, or by TCP itself. */
 enum { SK_PACING_NONE, SK_PACING_NEEDED };
 
 struct sock {
@@ -204,7 +204,7 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
-/* The latest packet that was delivered, for finding losses by time. */
+/* RACK's state: the most recently sent packet that was delivered. */
 struct tcp_rack {
 	u32 rtt_us;
 };
@@ -279,7 +279,7 @@ struct ack_sample {
 	s32 rtt_us;
 };
 
-/* What BBR, version 1, keeps in icsk_ca_priv. */
+/* State of BBR, version 1, in icsk_ca_priv. */
 struct bbr {
 	u32 min_rtt_us;
 	u32 min_rtt_stamp;
@@ -306,14 +306,14 @@ struct bbr {
 	u16 extra_acked[2];
 };
 
-/* An algorithm as it is in the kernel; `tcp_congestion_ops` below is what our own are made of. */
+/* The kernel's struct of an algorithm; `tcp_congestion_ops` below declares the algorithms of this project. */
 struct tcp_congestion_ops___kernels {
 	char name[16];
 };
 
 struct seq_file;
 
-/* What an iterator is given. */
+/* Context of an iterator. */
 struct bpf_iter_meta {
 	struct seq_file *seq;
 };

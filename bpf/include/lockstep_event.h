@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One call of a congestion controller by the kernel: what it was given and what came out.
+ * One call of a congestion controller by the kernel: its inputs and its results.
  * crates/lockstep/src/lockstep_event.rs mirrors this file; a test there compares the two. Every member is 64 bits wide,
- * so that there is nothing to align; signed values are sign-extended.
+ * so that there is no padding; signed values are sign-extended.
  */
 #ifndef THALWEG_LOCKSTEP_EVENT_H
 #define THALWEG_LOCKSTEP_EVENT_H
@@ -22,19 +22,19 @@ enum lockstep_call {
 };
 
 struct lockstep_event {
-	/* Which call, of which connection, and its number in that connection. */
+	/* The callback, the connection, and the number of the call in that connection. */
 	u64 call;
 	u64 flow;
 	u64 number;
 
-	/* Clocks: jiffies before and after the call, the connection's in nanoseconds, the earliest departure. */
+	/* Clocks: jiffies before and after the call; the connection's clock, earliest departure and last transmission. */
 	u64 jiffies;
 	u64 jiffies_after;
 	u64 clock_ns;
 	u64 wstamp_ns;
 	u64 lsndtime;
 
-	/* The connection. */
+	/* State of the connection before the call. */
 	u64 ca_state;
 	u64 mss;
 	u64 srtt_us_8;
@@ -52,13 +52,13 @@ struct lockstep_event {
 	u64 pacing_shift;
 	u64 pacing_status;
 
-	/* The window, before. */
+	/* Window and pacing rate before the call. */
 	u64 cwnd;
 	u64 ssthresh;
 	u64 pacing_rate;
 	u64 cwnd_cnt;
 
-	/* The arguments of the call; which of them are set depends on it. `arg`: the next state, the event. */
+	/* Arguments of the call; the callback determines which are set. `arg`: the next state, or the event. */
 	u64 arg;
 	u64 acked;
 	u64 rtt_us;
@@ -70,7 +70,7 @@ struct lockstep_event {
 	u64 rs_is_app_limited;
 	u64 rs_is_ack_delayed;
 
-	/* What came out. `result`: what the call returned. */
+	/* State after the call. `result`: return value of the callback. */
 	u64 result;
 	u64 min_tso_segs;
 	u64 app_limited_after;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The daemon's data for the programs that choose algorithms. crates/agent/src/tune/wire.rs mirrors this file; a test
- * there compares the two. Members of 64 bits stand before those of 32, and nothing is filled up.
+ * Data that the daemon shares with the programs that choose algorithms ("arms"). crates/agent/src/tune/wire.rs mirrors
+ * this file; a test there compares the two. Members of 64 bits precede those of 32, so that there is no padding.
  */
 #ifndef THALWEG_TUNE_CHOICE_H
 #define THALWEG_TUNE_CHOICE_H
@@ -10,43 +10,43 @@
 #define TUNE_ARMS 8
 #define TUNE_LENGTHS 3
 
-/* What the loader sets before the programs are loaded. */
+/* Settings, which the loader writes before it loads the programs. */
 struct tune_settings {
-	u64 names[2 * TUNE_ARMS]; /* the algorithms, filled up with NUL; those that need ECN are the last */
-	u64 together_us;          /* for so long at most a client's connections share one choice */
-	u32 is_on;                /* 0: nothing is chosen */
-	u32 sets;                 /* 0: a dry run, which decides and does not set */
-	u32 takes_private;        /* are private addresses not left alone? */
-	u32 arms;                 /* how many there are */
-	u32 plain_arms;           /* how many of them need no ECN */
-	u32 loss_shift;           /* who retransmits more than 2^-loss_shift of its segments gets loss_arm at once; 0: nobody */
+	u64 names[2 * TUNE_ARMS]; /* of the algorithms, padded with NUL; those that need ECN come last */
+	u64 together_us;          /* how long a client's connections share one choice */
+	u32 is_on;                /* 0: no algorithm is chosen */
+	u32 sets;                 /* 0: dry run: decisions are counted, but no algorithm is set */
+	u32 takes_private;        /* 0: peers with private addresses are left alone */
+	u32 arms;                 /* number of algorithms */
+	u32 plain_arms;           /* number of algorithms that need no ECN */
+	u32 loss_shift;           /* retransmissions above 2^-loss_shift of the segments switch to loss_arm; 0: never */
 	u32 loss_arm;
-	u32 client_mask;          /* maximum number of clients, less 1 */
-	u32 lengths_v4[TUNE_LENGTHS]; /* the longest first; 0: no more */
+	u32 client_mask;          /* maximum number of clients, minus 1 */
+	u32 lengths_v4[TUNE_LENGTHS]; /* prefix lengths with rows, the longest first; 0: unused entry */
 	u32 lengths_v6[TUNE_LENGTHS];
 };
 
-/* Whether anybody is there who learns, and what else can change. */
+/* The daemon's heartbeat, and data that can change while the programs run. */
 struct tune_heart {
-	u64 beat_us;   /* CLOCK_MONOTONIC */
-	u64 grace_us;  /* for so long after a beat is chosen */
-	u64 overrides; /* how many there are */
+	u64 beat_us;   /* time of the last heartbeat, CLOCK_MONOTONIC */
+	u64 grace_us;  /* without a heartbeat for this time, no algorithm is chosen */
+	u64 overrides; /* number of overrides */
 };
 
-/* An address in network order, or a prefix of one; an IPv4 address is in the first four bytes, also that of an IPv6 socket. */
+/* An address or a prefix in network byte order; an IPv4 address, also of an IPv6 socket, is in the first four bytes. */
 struct tune_key {
 	u64 address[2];
-	u64 scope; /* TUNE_SCOPE: in one piece, as it is read */
+	u64 scope; /* TUNE_SCOPE: one word, because it is read as one */
 };
 
-/* A network namespace, 4 or 6, and how many bits the prefix has. */
+/* A network namespace, the IP version (4 or 6) and the length of the prefix in bits. */
 #define TUNE_SCOPE(netns, family, length) ((u64)(netns) | (u64)(family) << 32 | (u64)(length) << 48)
 
-/* The chances of those that one side opens. */
+/* Probabilities for the connections of one direction, as thresholds of a random number of 32 bits. */
 struct tune_draw {
-	u32 holdout;          /* held out is who draws a number below it; the largest: everybody */
-	u32 last;             /* the last arm that has a chance */
-	u32 below[TUNE_ARMS]; /* else the first arm is taken whose entry is above it; all are above those that are held out */
+	u32 holdout;          /* a number below it holds the connection out; ~0: all are held out */
+	u32 last;             /* the last arm whose probability is not 0 */
+	u32 below[TUNE_ARMS]; /* otherwise the first arm with a larger entry is drawn; cumulative, from `holdout` up */
 };
 
 struct tune_row {
@@ -55,8 +55,8 @@ struct tune_row {
 };
 
 /*
- * Peers that are left alone without --private, as RANGE(first address, prefix length, reason): of IPv6 the first and
- * the last 64 bits of the address. No two ranges overlap.
+ * Peers that are left alone without --private, as RANGE(first address, prefix length, reason); an IPv6 address is given
+ * as its first and its last 64 bits. No two ranges overlap.
  */
 #define TUNE_RANGES_V4(RANGE)                      \
 	RANGE(0x00000000, 8, RECORD_LOOPBACK)      \
@@ -73,8 +73,8 @@ struct tune_row {
 	RANGE(0xfe80000000000000, 0, 10, RECORD_LINK_LOCAL)
 
 /*
- * Decisions about connections that were opened, per CPU: by the reason (the lower four bits of the index) and the
- * algorithm (the upper four), as in an event's flags. Of RECORD_REFUSED the algorithm is the one that was to be set.
+ * Number of decisions about new connections, per CPU. The index is the reason (lower four bits) and the algorithm
+ * (upper four), as in the flags of an event. For RECORD_REFUSED, the algorithm is the one that was drawn.
  */
 #define TUNE_DECISIONS 256
 
@@ -86,12 +86,12 @@ struct tune_decisions {
 enum tune_override {
 	TUNE_KEEP,
 	TUNE_DATA_CENTER,
-	TUNE_ARM, /* and the arm's number more */
+	TUNE_ARM, /* plus the number of the arm */
 };
 
-/* A prefix of IPv4 begins with a byte of 4, one of IPv6 with a byte of 6. */
+/* A prefix, as the key of a trie: its first byte is the IP version, 4 or 6. */
 struct tune_prefix {
-	u32 bits; /* with those of the first byte */
+	u32 bits; /* length in bits, including `family` */
 	u8 family;
 	u8 address[16];
 	u8 unused[3];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Aggregation: how many more packets ACKs acknowledge at times than the bandwidth lets expect (section
+ * Aggregation: the number of packets that ACKs acknowledge beyond what the bandwidth explains (section
  * "BBR.extra_acked"). The largest excess of the last 5 to 10 round trips counts, in STARTUP that of the last 1 to 2.
  * Included by bbr3.h.
  */

@@ -296,7 +296,7 @@ static __always_inline void before_ack(const struct flow *flow, struct bbr3_ack 
 }
 
 /*
- * One ACK. Without state, for want of memory, the window stays unchanged until it can be allocated. The ACK that opens
+ * One ACK. Without state, if memory is short, the window stays unchanged until it can be allocated. The ACK that opens
  * a connection precedes its start.
  */
 static __always_inline void on_ack(struct sock *sk, const struct rate_sample *rs)

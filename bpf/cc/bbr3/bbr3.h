@@ -173,7 +173,7 @@ BBR3_INLINE uint32_t bbr3_is_in_probe_bw(const struct bbr3 *it)
 	return it->state >= BBR3_PROBE_BW_DOWN && it->state <= BBR3_PROBE_BW_UP;
 }
 
-/* Does the flow try to find more bandwidth? (draft: IsProbingBW) */
+/* Returns whether the flow probes for more bandwidth (draft: IsProbingBW). */
 BBR3_INLINE uint32_t bbr3_is_probing_bw(const struct bbr3 *it)
 {
 	return it->state == BBR3_STARTUP || it->state == BBR3_PROBE_BW_REFILL || it->state == BBR3_PROBE_BW_UP;

@@ -52,7 +52,7 @@ BBR3_INLINE void bbr3_update_ecn(struct bbr3 *it, const struct bbr3_ack *ack)
 	it->ce_seen = ack->delivered_ce;
 }
 
-/* Does the share of marks or losses show that too much was in flight when the acknowledged packets were sent? */
+/* Returns whether marks or losses show that too much was in flight when the acknowledged packets were sent. */
 BBR3_INLINE uint32_t bbr3_is_too_high(const struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	return bbr3_is_loss_too_high(ack->lost - ack->tx_lost, ack->tx_in_flight) ||
@@ -65,7 +65,7 @@ BBR3_INLINE uint32_t bbr3_ecn_bound(const struct bbr3 *it)
 	return bbr3_scale(it->inflight_shortterm, BBR3_UNIT - (it->ecn_alpha * BBR3_ECN_FACTOR >> BBR3_GAIN_SHIFT));
 }
 
-/* Marks without losses have bounded the flow: does it probe at once? */
+/* Returns whether the flow probes at once because marks without losses have bounded it. */
 BBR3_INLINE uint32_t bbr3_is_time_to_reprobe(const struct bbr3 *it, const struct bbr3_ack *ack)
 {
 	return it->is_ecn_eligible && it->has_ecn_in_cycle && !it->has_loss_in_cycle && ack->ca_state == BBR3_CA_OPEN;

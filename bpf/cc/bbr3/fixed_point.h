@@ -137,7 +137,7 @@ BBR3_INLINE uint32_t bbr3_burst(uint64_t pacing_rate, uint32_t pacing_shift, uin
 	return bbr3_max(mss ? bytes / mss : 0, BBR3_TSO_MIN_SEGMENTS);
 }
 
-/* Does the loss rate show that too much was in flight? 0 in flight: unknown (draft: IsInflightTooHigh). */
+/* Returns whether the loss rate shows that too much was in flight; 0 in flight: unknown (draft: IsInflightTooHigh). */
 BBR3_INLINE uint32_t bbr3_is_loss_too_high(uint32_t lost, uint32_t tx_in_flight)
 {
 	return tx_in_flight && lost > bbr3_scale(tx_in_flight, BBR3_LOSS_THRESHOLD);

@@ -58,13 +58,13 @@ BBR3_INLINE struct bbr3_moment *bbr3_ring_at(struct bbr3_ring *ring, uint32_t nu
 	return &ring->entries[number % BBR3_RING_ENTRIES];
 }
 
-/* Is the last entry too recent for one at `at`? */
+/* Returns whether the last entry is too recent for a new one at `at`. */
 BBR3_INLINE uint32_t bbr3_ring_is_early(const struct bbr3_call *call, uint32_t at, uint32_t srtt_us)
 {
 	return call->last && at - (uint32_t)call->last < srtt_us >> BBR3_RING_SPACING_SHIFT;
 }
 
-/* `sent` packets were sent since the start: were some of them sent after the pending call? */
+/* Returns whether packets were sent after the pending call; `sent` counts packets since the start. */
 BBR3_INLINE uint32_t bbr3_ring_is_due(const struct bbr3_call *call, uint32_t sent)
 {
 	return call->is_pending && call->sent != sent;

@@ -7,7 +7,7 @@
 #ifndef THALWEG_BBR3_LIMITED_H
 #define THALWEG_BBR3_LIMITED_H
 
-/* Was, or is, a packet marked that is sent when so much is delivered? */
+/* Returns whether a packet is marked that was sent when `delivered` packets had been delivered. */
 BBR3_INLINE uint32_t bbr3_is_marked(const struct bbr3 *it, uint32_t delivered)
 {
 	return it->has_marked && delivered - it->marked_from <= it->marked_until - it->marked_from;

@@ -21,7 +21,7 @@ char LICENSE[] SEC("license") = "GPL";
 /* Settings of the loader (crates/agent/src/cc/settable.rs). PROBE_RTT's times are in microseconds. */
 struct settings {
 	struct tuned_params params;
-	u32 is_changed; /* does any parameter differ from its default? */
+	u32 is_changed; /* whether any parameter differs from its default */
 };
 
 /* In its own section, so that the loader needs no offset. */
@@ -159,7 +159,7 @@ static __always_inline u32 probe_rtt_stamp(const struct tuned_state *it, u64 clo
 	return (tuned_is_probe_rtt_due(it, clock) ? jiffies - 2 : jiffies + FAR_JIFFIES) | 1;
 }
 
-/* Will this ACK begin a round, as the kernel's BBR counts them? */
+/* Returns whether this ACK begins a round, as the kernel's BBR counts them. */
 static __always_inline u32 begins_round(struct bbr *bbr, const struct rate_sample *rs)
 {
 	long interval_us = rs->interval_us;

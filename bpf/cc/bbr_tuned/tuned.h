@@ -80,7 +80,7 @@ enum tuned_phase { TUNED_PHASE_PROBE, TUNED_PHASE_DRAIN, TUNED_PHASE_CRUISE };
 struct tuned_model {
 	uint32_t mode;
 	uint32_t min_rtt_us; /* TUNED_NO_RTT: unknown */
-	uint32_t is_policed; /* is the rate of a policer in use? */
+	uint32_t is_policed; /* whether the rate of a policer is in use */
 	uint32_t prior_ca_state;
 	uint32_t has_seen_rtt;
 };
@@ -121,7 +121,7 @@ struct tuned_ack {
 	uint32_t is_conserving; /* whether one packet is sent per delivered packet */
 	uint32_t extra_acked;   /* the largest bunch of ACKs */
 	uint32_t prior_cwnd;    /* before recovery or PROBE_RTT */
-	uint32_t is_min_rtt_fresh; /* has this ACK measured the smallest round-trip time, or confirmed it? */
+	uint32_t is_min_rtt_fresh; /* whether this ACK has measured or confirmed the smallest round-trip time */
 };
 
 /* Values to set. */

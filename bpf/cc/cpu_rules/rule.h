@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The rules of bbr_cpu and bbr3: after each ACK that BBR has handled, is the sender short of CPU, and what should it do
- * about that?
+ * The rules of bbr_cpu and bbr3 for senders that are short of CPU: after each ACK that BBR has handled, a rule may
+ * change its decision.
  *
  * Plain integer C without the kernel's types and helpers, so that a test compiles it as an ordinary program. The same
- * rule in Rust is in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json holds the two together. No loops, no signed
- * division: the program is loaded by kernels from 6.1 on.
+ * rule in Rust is in crates/cc/src/bbr_cpu; tests/vectors/bbr_cpu.json verifies that they agree. There are no loops
+ * and no signed divisions, so that the verifier of Linux 6.1 accepts the program.
  *
  * schedule.h and paper.h are the rules; the first is the default.
  */
@@ -81,7 +81,7 @@ struct rule_input {
 	uint32_t lost;           /* packets, since the start */
 	uint32_t ca_state;       /* of loss recovery: 0 open, 1 disorder, 2 window reduced, 3 recovery, 4 loss */
 	uint32_t is_held_back;   /* whether the application or the receiver limits the sender */
-	uint32_t rate_app_limited; /* was the rate that the connection last measured bounded by its application? */
+	uint32_t rate_app_limited; /* whether the latest rate sample was limited by the application */
 	uint64_t pacing_rate_bytes_per_s; /* as BBR has set it */
 	uint64_t max_pacing_rate_bytes_per_s;
 
@@ -99,7 +99,7 @@ struct rule_input {
 struct rule_paper {
 	uint32_t smoothed_inflight_packets;
 	uint32_t has_smoothed;      /* whether there is a smoothed value yet */
-	uint32_t has_probed_rtt;    /* has the connection been in PROBE_RTT? */
+	uint32_t has_probed_rtt;    /* whether the connection has been in PROBE_RTT */
 	uint64_t probe_rtt_seen_us; /* time of its last change */
 };
 
