@@ -43,6 +43,27 @@ def commands(guide: str) -> list[str]:
     return [line.removeprefix("$ ") for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 
 
+def outputs(guide: str) -> dict[str, list[str]]:
+    """Return the lines that a guide shows below a block of commands, by the last command of the block."""
+    blocks = re.findall(
+        r"^```console\n((?:(?!```).*\n)*)```\n\n```text\n(.*?)^```", (GUIDES / guide).read_text(), flags=re.M | re.S
+    )
+    return {typed.splitlines()[-1].removeprefix("$ "): shown.splitlines() for typed, shown in blocks}
+
+
+def assert_prints(printed: list[str], shown: list[str]) -> None:
+    """Fail unless the lines are printed as shown; a line `...` stands for any number of lines."""
+    lines = iter(printed)
+    is_gap = False
+    for line in shown:
+        if line == "...":
+            is_gap = True
+            continue
+        found = next((other for other in lines if other == line), None) if is_gap else next(lines, None)
+        assert found == line, "the guide shows another output"
+        is_gap = False
+
+
 def scenarios(guide: str) -> list[str]:
     blocks = re.findall(r"^```toml\n(.*?)^```", (GUIDES / guide).read_text(), flags=re.M | re.S)
     return [block for block in blocks if block.startswith("name = ")]
@@ -59,10 +80,13 @@ def follow(
     folder: Path,
     changes: Mapping[str, tuple[str, str]] = MappingProxyType({}),
     others: Mapping[str, str] = MappingProxyType({}),
+    *,
+    with_outputs: bool = False,
 ) -> None:
     """Run the commands of a guide, in order, in a folder with the ready-made scenarios.
 
-    `changes` replace texts of scenarios, to shorten long runs. `others` replace texts of commands.
+    `changes` replace texts of scenarios, to shorten long runs. `others` replace texts of commands. `with_outputs`
+    compares what the commands print with what the guide shows.
     """
     shutil.copytree(ROOT / "scenarios", folder / "scenarios")
     for name, (text, other) in changes.items():
@@ -87,6 +111,8 @@ def follow(
                 break
         expected = EXPECTED_TO_FAIL.get(command, 0)
         assert done.returncode == expected, f"{command}\n{done.stdout}\n{done.stderr}"
+        if with_outputs and command in outputs(guide):
+            assert_prints(done.stdout.splitlines(), outputs(guide)[command])
 
 
 def test_first_experiment_commands_work_in_order(tmp_path: Path) -> None:
@@ -109,7 +135,7 @@ def test_single_machine_cluster_commands_work_in_order(tmp_path: Path) -> None:
 
 
 def test_comparison_commands_work_in_order(tmp_path: Path) -> None:
-    follow("compare.md", tmp_path)
+    follow("compare.md", tmp_path, with_outputs=True)
 
 
 def test_application_commands_work_in_order(tmp_path: Path) -> None:
@@ -125,7 +151,7 @@ def test_records_commands_work_in_order(tmp_path: Path) -> None:
 
 
 def test_advice_commands_work_in_order(tmp_path: Path) -> None:
-    follow("where-does-bbr-help.md", tmp_path)
+    follow("where-does-bbr-help.md", tmp_path, with_outputs=True)
     assert (tmp_path / "advice.html").exists()
     assert "[[rules]]" in (tmp_path / "policy.toml").read_text()
 
