@@ -10,7 +10,7 @@ pub struct RowLabels {
     pub experiment: u64,
     /// Number of the repetition.
     pub repetition: u64,
-    /// Of each flow, in the order of the plan.
+    /// Labels of each flow, in the order of the plan.
     pub flows: Vec<FlowLabels>,
 }
 
@@ -19,15 +19,15 @@ pub struct RowLabels {
 pub struct FlowLabels {
     /// Name of the flow.
     pub flow: Arc<str>,
-    /// Its congestion control.
+    /// Congestion control.
     pub cc: Arc<str>,
-    /// Its host.
+    /// Host.
     pub host: Arc<str>,
-    /// Its direction; `None` if no flow of the experiment goes up.
+    /// Direction; `None` if no flow of the experiment goes up.
     pub direction: Option<&'static str>,
 }
 
-/// Optional columns of `flows` and `samples` that no flow of an experiment has values for.
+/// Returns the optional columns of `flows` and `samples` for which no flow of an experiment has values.
 pub fn unused_columns(experiment: &Experiment) -> Vec<&'static str> {
     let mut unused = Vec::new();
     if !experiment.has_up_flows() {
@@ -43,7 +43,7 @@ pub fn unused_columns(experiment: &Experiment) -> Vec<&'static str> {
 }
 
 impl RowLabels {
-    /// The labels of this experiment.
+    /// Returns the labels of an experiment.
     pub fn of(experiment: &Experiment) -> RowLabels {
         let has_up = experiment.has_up_flows();
         let flows = experiment.flows.iter().map(|flow| FlowLabels {

@@ -23,7 +23,7 @@ pub struct Plan {
     pub engine: String,
     /// Name of the scenario.
     pub name: String,
-    /// Purpose of the scenario.
+    /// Description of the scenario.
     pub about: String,
     /// Source of the scenario.
     pub source: String,
@@ -35,7 +35,7 @@ pub struct Plan {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(extend("x-left-out" = true, "default" = {}))]
     pub profiles: BTreeMap<String, Profile>,
-    /// Every point of the sweep times every repetition.
+    /// One experiment for each repetition of each point of the sweep.
     pub experiments: Vec<Experiment>,
 }
 
@@ -49,7 +49,7 @@ pub struct Traces {
 }
 
 impl Plan {
-    /// Traces and profiles of the plan, as engines pass them on.
+    /// Returns the traces and profiles of the plan.
     pub fn named_traces(&self) -> Traces {
         Traces { opportunities: self.traces.clone(), profiles: self.profiles.clone() }
     }
@@ -67,11 +67,11 @@ pub struct Experiment {
     pub sweep: BTreeMap<String, SweepValue>,
     /// Seed of everything random in this experiment.
     pub seed: u64,
-    /// Latest end; null: once every flow has finished.
+    /// Time limit; null: the experiment ends when every flow has finished.
     pub duration_ns: Option<Span>,
     /// Time between two samples; 0: no samples.
     pub sample_interval_ns: Span,
-    /// Every start of a connection moves by a random time between 0 and this.
+    /// Each start of a connection is delayed by a random time between 0 and this.
     pub start_jitter_ns: Span,
     /// Round-trip time of the empty path.
     pub rtt_ns: Span,
@@ -83,13 +83,13 @@ pub struct Experiment {
     pub forward: Link,
     /// From receiver to sender.
     pub reverse: Link,
-    /// Hosts by name; `sender` and `receiver` are always there.
+    /// Hosts by name; `sender` and `receiver` always exist.
     pub hosts: BTreeMap<String, Host>,
     /// TCP flows.
     pub flows: Vec<Flow>,
     /// UDP traffic.
     pub background: Vec<Background>,
-    /// Choices for the engines that use a real kernel; the simulator has none of them to make.
+    /// Choices for the engines that use a real kernel; the simulator ignores them.
     pub engine: Choices,
 }
 
@@ -111,7 +111,7 @@ pub struct Choices {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Emulator {
-    /// The best one that the machine supports.
+    /// The relay if the machine permits packet sockets, else the kernel's queue disciplines (always in virtual time).
     #[default]
     Auto,
     /// The built-in emulator in user space.
@@ -129,7 +129,7 @@ pub enum Generator {
     Builtin,
 }
 
-/// A value that a sweep gave to a key; all values of one key are of one kind.
+/// A value that the sweep sets; all values of a key have the same type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum SweepValue {
@@ -141,19 +141,19 @@ pub enum SweepValue {
     Text(String),
 }
 
-/// Rate at which packets leave the queue.
+/// One direction of the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Capacity of the queue, without the packet being sent.
+    /// Rate at which packets leave the queue.
     pub capacity: Capacity,
-    /// Room in the queue, the packet being sent not counted.
+    /// Capacity of the queue, without the packet being sent.
     pub buffer: Buffer,
     /// Queue discipline.
     pub queue: Queue,
     /// Random loss.
     pub loss: Loss,
-    /// Probability that a packet is doubled.
+    /// Probability that a packet is duplicated.
     pub duplicate: Probability,
     /// Propagation delay of this direction.
     pub delay_ns: Span,
@@ -167,7 +167,7 @@ pub struct Link {
     pub reorder: Probability,
     /// Time for which a packet is held back.
     pub reorder_delay_ns: Span,
-    /// Token bucket that drops; absent or null: none.
+    /// Token bucket that drops packets beyond its rate; absent or null: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub policer: Option<Policer>,
@@ -183,7 +183,7 @@ pub struct Link {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub offloads: bool,
-    /// Name in [`Plan::profiles`] of how delay and loss change; absent or null: they do not.
+    /// Name in [`Plan::profiles`] of the profile of delay and loss; absent or null: they are constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub profile: Option<String>,
@@ -222,11 +222,11 @@ pub struct Profile {
     pub points: Vec<ProfilePoint>,
 }
 
-/// Conditions from a time on; null: as before.
+/// Conditions from a time on; null: unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfilePoint {
-    /// Since when.
+    /// Time from which the step applies.
     pub at_ns: Time,
     /// The rate, for links whose capacity is the profile; 0 stops the link.
     pub rate_bps: Option<Rate>,
@@ -242,17 +242,17 @@ pub struct ProfilePoint {
 pub enum Capacity {
     /// Unlimited: nothing ever queues.
     Unlimited,
-    /// At a rate that may change.
+    /// A rate that may change.
     Steps {
         /// The first is at 0; later ones follow in time.
         steps: Vec<Step>,
     },
-    /// At the opportunities of a trace, repeated forever.
+    /// The opportunities of a trace, repeated forever.
     Trace {
-        /// Its name in [`Plan::traces`].
+        /// Name in [`Plan::traces`].
         trace: String,
     },
-    /// At the rates of the link's profile.
+    /// The rates of the link's profile.
     Profile {},
 }
 
@@ -260,7 +260,7 @@ pub enum Capacity {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Since when.
+    /// Time from which the step applies.
     pub at_ns: Time,
     /// The rate from then on; 0 stops the link.
     pub rate_bps: Rate,
@@ -291,11 +291,11 @@ pub enum Loss {
         /// Probability of loss.
         ratio: Probability,
     },
-    /// Two states with a loss each; the state may change before each packet.
+    /// Two states with different loss ratios; the state may change before each packet.
     GilbertElliott {
-        /// Probability of going from good to bad.
+        /// Probability of a transition from good to bad.
         p: Probability,
-        /// Probability of going from bad to good.
+        /// Probability of a transition from bad to good.
         r: Probability,
         /// Probability of loss in the bad state.
         loss_bad: Probability,
@@ -323,7 +323,7 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub second_cpu: bool,
-    /// Processes that compute without end on the same CPU.
+    /// Number of compute-bound processes on the same CPU.
     #[serde(default, skip_serializing_if = "is_zero")]
     #[schemars(extend("x-left-out" = true, "default" = 0))]
     pub co_tenants: u32,
@@ -371,7 +371,7 @@ impl Kernel {
     /// Every generation, the oldest first.
     pub const ALL: [Kernel; 3] = [Kernel::Linux6_1, Kernel::Linux6_12, Kernel::Linux6_18];
 
-    /// Its name, such as `6.18`.
+    /// Name, such as `6.18`.
     pub fn name(self) -> &'static str {
         match self {
             Kernel::Linux6_1 => "6.1",
@@ -407,7 +407,7 @@ fn is_false(value: &bool) -> bool {
 pub struct Cpu {
     /// Length of a slice, in which the host is on CPU.
     pub slice_ns: Span,
-    /// From the start of a slice to the start of the next; no shorter than a slice.
+    /// Time from the start of a slice to the start of the next; at least the length of a slice.
     pub period_ns: Span,
     /// CPU time to send a packet, where the engine models that.
     pub per_packet_ns: Span,
@@ -433,17 +433,17 @@ pub struct Credit {
     pub max_ns: Span,
     /// Share of the time that is earned, in millionths.
     pub baseline_ppm: u32,
-    /// Share of the host's time on CPU that its other load takes, in millionths.
+    /// Share of its time on CPU that the host's other load uses, in millionths.
     pub load_ppm: u32,
 }
 
 impl Cpu {
-    /// The share of the CPU's time.
+    /// Returns the share of the CPU's time.
     pub fn share(&self) -> f64 {
         self.slice_ns.0 as f64 / self.period_ns.0 as f64
     }
 
-    /// Whether the host is on CPU all the time.
+    /// Returns whether the host is always on CPU.
     pub fn is_whole(&self) -> bool {
         self.slice_ns >= self.period_ns
     }
@@ -477,7 +477,7 @@ pub struct Flow {
     pub stop_ns: Option<Time>,
     /// Load of a connection.
     pub load: Load,
-    /// Which connections follow the first.
+    /// Connections that follow the first one.
     pub repeat: Repeat,
     /// Parallel copies, each with its own series of connections.
     pub count: u32,
@@ -490,19 +490,19 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "is_false")]
     #[schemars(extend("x-left-out" = true, "default" = false))]
     pub up: bool,
-    /// Programs that make the flow; absent or null: the built-in traffic.
+    /// Programs that generate the flow; absent or null: the built-in traffic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-left-out" = true))]
     pub program: Option<Program>,
 }
 
-/// Two programs that make a flow.
+/// Two programs that generate a flow.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
     /// Words of the server's command, including placeholders.
     pub server: Vec<String>,
-    /// The same of the client's.
+    /// Words of the client's command, including placeholders.
     pub client: Vec<String>,
     /// Condition for a server to be ready.
     pub ready: Ready,
@@ -520,14 +520,14 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Ready {
-    /// A socket is bound to its port.
+    /// A socket is bound to the server's port.
     Listening,
-    /// It has printed a text.
+    /// The server has printed a text.
     Output {
         /// The text.
         text: String,
     },
-    /// Some time has passed.
+    /// A fixed time has passed.
     After {
         /// The time.
         after_ns: Span,
@@ -555,14 +555,14 @@ impl Experiment {
         self.flows.iter().any(|flow| flow.program.is_some())
     }
 
-    /// Whether the data of any flow, or background traffic, does.
+    /// Returns whether the data of any flow, or background traffic, goes through the reverse link.
     pub fn has_up_traffic(&self) -> bool {
         self.has_up_flows() || self.background.iter().any(|source| source.up)
     }
 }
 
 impl Flow {
-    /// A flow of one connection from the host `sender`, from the start on, with nothing special about it.
+    /// Returns a flow of one connection from the host `sender`, which starts at once, with default settings.
     pub fn new(name: &str, cc: &str, load: Load) -> Flow {
         Flow {
             name: name.to_owned(),
@@ -583,13 +583,13 @@ impl Flow {
         }
     }
 
-    /// Its direction as scenarios and tables write it: `"down"` or `"up"`.
+    /// Returns the direction as scenarios and tables write it: `"down"` or `"up"`.
     pub fn direction(&self) -> &'static str {
         if self.up { "up" } else { "down" }
     }
 }
 
-/// A file with the user's own congestion control.
+/// A file with a user-supplied congestion control.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CcFile {
@@ -617,12 +617,12 @@ pub enum CcFileKind {
 pub enum Load {
     /// One unlimited transfer.
     Unlimited,
-    /// One transfer of a size drawn from these, each as likely as the others.
+    /// One transfer, whose size is drawn from these with equal probability.
     Sizes {
         /// At least one.
         sizes_bytes: Vec<Bytes>,
     },
-    /// Transfers one after another.
+    /// Consecutive transfers on one connection.
     Requests {
         /// Size of each.
         size_bytes: Bytes,
@@ -659,33 +659,33 @@ impl Load {
     }
 }
 
-/// Which connections follow the first.
+/// Connections that follow the first one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Repeat {
-    /// None.
+    /// No further connections.
     Once,
-    /// The next opens a while after the one before has finished.
+    /// Each connection opens a fixed time after the previous one has finished.
     Gap {
-        /// That while.
+        /// Time between the end of a connection and the start of the next.
         gap_ns: Span,
-        /// Open no more once the flow with this name has finished.
+        /// No more connections open once the flow with this name has finished.
         until: Option<String>,
-        /// Connections in all.
+        /// Total number of connections.
         count: Option<u32>,
     },
     /// Random arrivals, also before the first one, whether or not earlier connections have finished.
     Poisson {
         /// Mean of the exponentially distributed gap between arrivals.
         mean_gap_ns: Span,
-        /// Open no more once the flow with this name has finished.
+        /// No more connections open once the flow with this name has finished.
         until: Option<String>,
-        /// Connections in all.
+        /// Total number of connections.
         count: Option<u32>,
     },
 }
 
-/// UDP packets of 1500 bytes at a constant rate, each at a random moment of its interval.
+/// UDP packets of 1500 bytes at a constant rate, each at a random time within its interval.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Background {

@@ -196,7 +196,7 @@ pub struct Reverse {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Since when.
+    /// Time from which the step applies.
     #[schemars(extend("format" = "time"))]
     pub at: String,
     /// The rate from then on. If any step has one, the first must.
@@ -429,8 +429,8 @@ pub struct Flow {
     /// Name of the flow, unique in the scenario: letters, digits, dashes and underscores.
     #[schemars(regex(pattern = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"))]
     pub name: String,
-    /// Congestion control: a name, or a table that says where to load it from. Of a flow that programs make, a name
-    /// that is filled in for `{cc}` and labels its rows; only such a flow may leave it out.
+    /// Congestion control: a name, or a table that says where to load it from. For a flow with `program`, the name
+    /// that replaces `{cc}` in commands and labels its rows; only such flows may omit it.
     pub cc: Option<Cc>,
     /// Parameters of the algorithm, where the engine can set them.
     #[serde(default)]
@@ -466,7 +466,7 @@ pub struct Flow {
     /// down flows, and receives the data of up flows.
     #[serde(default = "sender")]
     pub host: String,
-    /// Which way the data goes. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to
+    /// Direction of the data. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to
     /// the flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the
     /// connection.
     #[serde(default)]
@@ -667,9 +667,9 @@ pub struct Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CpuModel {
-    /// In slices of one length.
+    /// On CPU in slices of one length.
     Slices,
-    /// Whenever it needs a CPU, until its credit is used up; then in slices.
+    /// On CPU whenever the host needs one, until its credit is used up; then in slices.
     Credit,
 }
 
@@ -677,7 +677,7 @@ pub enum CpuModel {
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineLink {
-    /// The best one that the machine supports.
+    /// The relay if the machine permits packet sockets, else the kernel's queue disciplines (always in virtual time).
     Auto,
     /// The relay of thalweg, in user space.
     Relay,

@@ -27,7 +27,7 @@ table! {
         : machine: Option<Rc<str>>,
         /// Start of the span: UNIX time.
         : start_us: Option<u64>,
-        /// end_us - start_us, by a clock that is never set: a step of the wall clock in between does not change it.
+        /// end_us - start_us by a monotonic clock, so that steps of the wall clock do not change it.
         : duration_us: Option<u64>,
         /// Whether it was open before recording began. Times and round-trip times then count from the start of
         /// recording, the kernel's own counters from the opening.
@@ -36,9 +36,10 @@ table! {
         : sampled_one_in: Option<u64>,
         /// 4 or 6; IPv4 on an IPv6 socket (v4-mapped) is 4.
         : ip_version: Option<u64>,
-        /// Our address: whole (192.0.2.7), truncated (192.0.2.0/24, 2001:db8:1::/48) or hashed (h: and 16 hex digits).
+        /// The local address: whole (192.0.2.7), truncated (192.0.2.0/24, 2001:db8:1::/48) or hashed (h: and 16 hex
+        /// digits).
         : local_address: Option<Rc<str>>,
-        /// Our port.
+        /// The local port.
         : local_port: Option<u64>,
         /// The peer's address, in the form of local_address.
         : remote_address: Option<Rc<str>>,
@@ -114,21 +115,21 @@ table! {
         : delivery_rate_max_bps: Option<u64>,
         /// Time with unacknowledged or unsent data. The kernel counts it in jiffies: in steps of 1 to 10 ms.
         : busy_us: Option<u64>,
-        /// Part of busy_us in which the peer's receive window was in the way; in jiffies, too.
+        /// Part of busy_us in which the peer's receive window limited sending; in jiffies, too.
         : rwnd_limited_us: Option<u64>,
-        /// Part of busy_us in which our send buffer was in the way; in jiffies, too.
+        /// Part of busy_us in which the local send buffer limited sending; in jiffies, too.
         : sndbuf_limited_us: Option<u64>,
         /// Share of the round-trip samples that the application limited, from 0 to 1.
         : app_limited_share: Option<f64>,
         /// 8 acked_bytes / busy_us, in bits per second; empty: it was busy for less than two jiffies.
         : busy_goodput_bps: Option<f64>,
-        /// Payload bytes acknowledged 1 s after the opening; empty: it was not open for as long.
+        /// Payload bytes acknowledged within 1 s of the opening; empty: it was open for less than that.
         : acked_1s_bytes: Option<u64>,
-        /// Payload bytes acknowledged 3 s after the opening; empty: it was not open for as long.
+        /// Payload bytes acknowledged within 3 s of the opening; empty: it was open for less than that.
         : acked_3s_bytes: Option<u64>,
-        /// Payload bytes acknowledged 10 s after the opening; empty: it was not open for as long.
+        /// Payload bytes acknowledged within 10 s of the opening; empty: it was open for less than that.
         : acked_10s_bytes: Option<u64>,
-        /// Payload bytes acknowledged 30 s after the opening; empty: it was not open for as long.
+        /// Payload bytes acknowledged within 30 s of the opening; empty: it was open for less than that.
         : acked_30s_bytes: Option<u64>,
         /// BBR's estimate of the bandwidth; empty: another congestion control.
         : bbr_bw_bps: Option<u64>,

@@ -43,11 +43,11 @@ pub struct Column {
 /// A table of the run directory, or of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name; of a run directory's table its folder, too.
+    /// Name; of a run directory's table its folder, too.
     pub name: &'static str,
     /// Description of a row.
     pub about: &'static str,
-    /// Its columns, in order.
+    /// Columns, in order.
     pub columns: &'static [Column],
 }
 

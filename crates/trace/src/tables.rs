@@ -211,14 +211,14 @@ table! {
         key: t_us: u64,
         /// Number of the packet in its direction, from 0.
         key: number: u64,
-        /// Its fate: queued, dropped (by the queue), lost (at random) or policed.
+        /// Outcome: queued, dropped (by the queue), lost (at random) or policed.
         : fate: &'static str,
-        /// Its size, IP header included.
+        /// Size, IP header included.
         : size_bytes: u64,
         /// Bytes in the queue after it, the packet being sent not counted.
         : backlog_bytes: u64,
         /// Reason for its drop: random, policed, full (the queue's limit was reached) or early (the queue discipline
-        /// chose to, before that); empty: it was not dropped, or the engine cannot determine it.
+        /// dropped it below the limit); empty: it was not dropped, or the engine cannot determine it.
         : cause: Option<&'static str>,
         /// Time in the queue; empty: it has not left the queue, or the engine cannot measure it.
         : sojourn_us: Option<u64>,

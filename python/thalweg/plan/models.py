@@ -21,10 +21,10 @@ Probability = float
 
 
 class ProfilePoint(Table):
-    """Conditions from a time on; null: as before."""
+    """Conditions from a time on; null: unchanged."""
 
     at_ns: Time
-    """Since when."""
+    """Time from which the step applies."""
     rate_bps: Rate | None = None
     """The rate, for links whose capacity is the profile; 0 stops the link."""
     delay_ns: Span | None = None
@@ -43,14 +43,14 @@ class Profile(Table):
 
 
 SweepValue = bool | int | float | str
-"""A value that a sweep gave to a key; all values of one key are of one kind."""
+"""A value that the sweep sets; all values of a key have the same type."""
 
 
 class Step(Table):
     """A rate from a time on."""
 
     at_ns: Time
-    """Since when."""
+    """Time from which the step applies."""
     rate_bps: Rate
     """The rate from then on; 0 stops the link."""
 
@@ -62,7 +62,7 @@ class CapacityUnlimited(Table):
 
 
 class CapacitySteps(Table):
-    """At a rate that may change."""
+    """A rate that may change."""
 
     kind: Literal["steps"] = "steps"
     steps: list[Step]
@@ -70,15 +70,15 @@ class CapacitySteps(Table):
 
 
 class CapacityTrace(Table):
-    """At the opportunities of a trace, repeated forever."""
+    """The opportunities of a trace, repeated forever."""
 
     kind: Literal["trace"] = "trace"
     trace: str
-    """Its name in `Plan::traces`."""
+    """Name in `Plan::traces`."""
 
 
 class CapacityProfile(Table):
-    """At the rates of the link's profile."""
+    """The rates of the link's profile."""
 
     kind: Literal["profile"] = "profile"
 
@@ -200,13 +200,13 @@ class QueueRed(Table):
 
     kind: Literal["red"] = "red"
     min_bytes: Bytes
-    """Average queue from which on packets are marked or dropped."""
+    """Average queue length from which on packets may be marked or dropped."""
     max_bytes: Bytes
-    """Average queue from which on every packet is."""
+    """Average queue length from which on every packet is marked or dropped."""
     avpkt_bytes: Bytes
     """Average size of a packet."""
     burst: Annotated[int, Field(ge=0, le=4294967295)]
-    """Number of packets that a burst may have; it sets the weight of the average."""
+    """Number of packets of a tolerated burst; it sets the weight of the average."""
     probability: Probability
     """Probability at `max`."""
     bandwidth_bps: Rate
@@ -273,13 +273,13 @@ class LossBernoulli(Table):
 
 
 class LossGilbertElliott(Table):
-    """Two states with a loss each; the state may change before each packet."""
+    """Two states with different loss ratios; the state may change before each packet."""
 
     kind: Literal["gilbert_elliott"] = "gilbert_elliott"
     p: Probability
-    """Probability of going from good to bad."""
+    """Probability of a transition from good to bad."""
     r: Probability
-    """Probability of going from bad to good."""
+    """Probability of a transition from bad to good."""
     loss_bad: Probability
     """Probability of loss in the bad state."""
     loss_good: Probability
@@ -313,18 +313,18 @@ class Aggregation(Table):
 
 
 class Link(Table):
-    """Rate at which packets leave the queue."""
+    """One direction of the path."""
 
     capacity: Capacity
-    """Capacity of the queue, without the packet being sent."""
+    """Rate at which packets leave the queue."""
     buffer: Buffer
-    """Room in the queue, the packet being sent not counted."""
+    """Capacity of the queue, without the packet being sent."""
     queue: Queue
     """Queue discipline."""
     loss: Loss
     """Random loss."""
     duplicate: Probability
-    """Probability that a packet is doubled."""
+    """Probability that a packet is duplicated."""
     delay_ns: Span
     """Propagation delay of this direction."""
     jitter_ns: Span
@@ -336,7 +336,7 @@ class Link(Table):
     allow_reordering: bool = Field(default=False, exclude_if=not_)
     """Whether packets whose delay varies may overtake one another."""
     policer: Policer | None = Field(default=None, exclude_if=not_)
-    """Token bucket that drops; absent or null: none."""
+    """Token bucket that drops packets beyond its rate; absent or null: none."""
     aggregation: Aggregation | None = Field(default=None, exclude_if=not_)
     """Packets leave together; absent or null: each packet leaves alone."""
     ack_thinning: Annotated[int, Field(ge=0, le=4294967295)] | None = Field(default=None, exclude_if=not_)
@@ -344,7 +344,7 @@ class Link(Table):
     offloads: bool = Field(default=False, exclude_if=not_)
     """Whether segments that reach the link back to back are merged: queued, dropped and sent as one packet."""
     profile: str | None = Field(default=None, exclude_if=not_)
-    """Name in `Plan::profiles` of how delay and loss change; absent or null: they do not."""
+    """Name in `Plan::profiles` of the profile of delay and loss; absent or null: they are constant."""
 
 
 class Credit(Table):
@@ -357,7 +357,7 @@ class Credit(Table):
     baseline_ppm: Annotated[int, Field(ge=0, le=4294967295)]
     """Share of the time that is earned, in millionths."""
     load_ppm: Annotated[int, Field(ge=0, le=4294967295)]
-    """Share of the host's time on CPU that its other load takes, in millionths."""
+    """Share of its time on CPU that the host's other load uses, in millionths."""
 
 
 class Cpu(Table):
@@ -366,7 +366,7 @@ class Cpu(Table):
     slice_ns: Span
     """Length of a slice, in which the host is on CPU."""
     period_ns: Span
-    """From the start of a slice to the start of the next; no shorter than a slice."""
+    """Time from the start of a slice to the start of the next; at least the length of a slice."""
     per_packet_ns: Span
     """CPU time to send a packet, where the engine models that."""
     per_ack_ns: Span
@@ -397,7 +397,7 @@ class Host(Table):
     slices.
     """
     co_tenants: Annotated[int, Field(ge=0, le=4294967295)] = Field(default=0, exclude_if=not_)
-    """Processes that compute without end on the same CPU."""
+    """Number of compute-bound processes on the same CPU."""
     kernel: Kernel | None = Field(default=None, exclude_if=not_)
     """Generation of its kernel; absent or null: the newest that the simulator models, or the one that a real engine
     has.
@@ -416,7 +416,7 @@ CcFileKind = Literal["bpf", "module"]
 
 
 class CcFile(Table):
-    """A file with the user's own congestion control."""
+    """A file with a user-supplied congestion control."""
 
     kind: CcFileKind
     """Kind of the file."""
@@ -431,7 +431,7 @@ class AppVideo(Table):
 
     kind: Literal["video"] = "video"
     bitrates_bps: list[Rate]
-    """The bitrates on offer, in ascending order; at least one."""
+    """Available bitrates, in ascending order; at least one."""
     segment_ns: Span
     """Playing time of a segment."""
     buffer_ns: Span
@@ -447,7 +447,7 @@ class AppWeb(Table):
     depth: Annotated[int, Field(ge=0, le=4294967295)]
     """Length of the longest chain of objects, each of which is found in the previous one."""
     sizes_bytes: list[Bytes]
-    """Sizes of the objects, all equally likely."""
+    """Sizes of the objects, with equal probability."""
     connections: Annotated[int, Field(ge=0, le=4294967295)]
     """Maximum number of connections, which carry one object at a time each."""
     pages: Annotated[int, Field(ge=0, le=4294967295)]
@@ -465,8 +465,8 @@ class AppCall(Table):
     interval_ns: Span
     """Time between frames."""
     freeze_ns: Span
-    """A gap between the arrivals of two frames is a freeze if it is longer than the interval by this, and than three
-    intervals.
+    """A gap between the arrivals of two frames is a freeze if it exceeds three intervals, and one interval by more than
+    this.
     """
 
 
@@ -477,7 +477,7 @@ class AppRpc(Table):
     mean_gap_ns: Span
     """Mean of the exponentially distributed gap between arrivals."""
     sizes_bytes: list[Bytes]
-    """Sizes of the messages, all equally likely."""
+    """Sizes of the messages, with equal probability."""
     connections: Annotated[int, Field(ge=0, le=4294967295)]
     """Number of connections, which carry messages in rotation."""
 
@@ -503,7 +503,7 @@ class LoadUnlimited(Table):
 
 
 class LoadSizes(Table):
-    """One transfer of a size drawn from these, each as likely as the others."""
+    """One transfer, whose size is drawn from these with equal probability."""
 
     kind: Literal["sizes"] = "sizes"
     sizes_bytes: list[Bytes]
@@ -511,7 +511,7 @@ class LoadSizes(Table):
 
 
 class LoadRequests(Table):
-    """Transfers one after another."""
+    """Consecutive transfers on one connection."""
 
     kind: Literal["requests"] = "requests"
     size_bytes: Bytes
@@ -535,21 +535,21 @@ Load = Annotated[LoadUnlimited | LoadSizes | LoadRequests | LoadApp, Field(discr
 
 
 class RepeatOnce(Table):
-    """None."""
+    """No further connections."""
 
     kind: Literal["once"] = "once"
 
 
 class RepeatGap(Table):
-    """The next opens a while after the one before has finished."""
+    """Each connection opens a fixed time after the previous one has finished."""
 
     kind: Literal["gap"] = "gap"
     gap_ns: Span
-    """That while."""
+    """Time between the end of a connection and the start of the next."""
     until: str | None = None
-    """Open no more once the flow with this name has finished."""
+    """No more connections open once the flow with this name has finished."""
     count: Annotated[int, Field(ge=0, le=4294967295)] | None = None
-    """Connections in all."""
+    """Total number of connections."""
 
 
 class RepeatPoisson(Table):
@@ -559,23 +559,23 @@ class RepeatPoisson(Table):
     mean_gap_ns: Span
     """Mean of the exponentially distributed gap between arrivals."""
     until: str | None = None
-    """Open no more once the flow with this name has finished."""
+    """No more connections open once the flow with this name has finished."""
     count: Annotated[int, Field(ge=0, le=4294967295)] | None = None
-    """Connections in all."""
+    """Total number of connections."""
 
 
 Repeat = Annotated[RepeatOnce | RepeatGap | RepeatPoisson, Field(discriminator="kind")]
-"""Which connections follow the first."""
+"""Connections that follow the first one."""
 
 
 class ReadyListening(Table):
-    """A socket is bound to its port."""
+    """A socket is bound to the server's port."""
 
     kind: Literal["listening"] = "listening"
 
 
 class ReadyOutput(Table):
-    """It has printed a text."""
+    """The server has printed a text."""
 
     kind: Literal["output"] = "output"
     text: str
@@ -583,7 +583,7 @@ class ReadyOutput(Table):
 
 
 class ReadyAfter(Table):
-    """Some time has passed."""
+    """A fixed time has passed."""
 
     kind: Literal["after"] = "after"
     after_ns: Span
@@ -595,12 +595,12 @@ Ready = Annotated[ReadyListening | ReadyOutput | ReadyAfter, Field(discriminator
 
 
 class Program(Table):
-    """Two programs that make a flow."""
+    """Two programs that generate a flow."""
 
     server: list[str]
     """Words of the server's command, including placeholders."""
     client: list[str]
-    """The same of the client's."""
+    """Words of the client's command, including placeholders."""
     ready: Ready
     """Condition for a server to be ready."""
     port: Annotated[int, Field(ge=0, le=65535)]
@@ -627,7 +627,7 @@ class Flow(Table):
     load: Load
     """Load of a connection."""
     repeat: Repeat
-    """Which connections follow the first."""
+    """Connections that follow the first one."""
     count: Annotated[int, Field(ge=0, le=4294967295)]
     """Parallel copies, each with its own series of connections."""
     extra_rtt_ns: Span
@@ -648,11 +648,11 @@ class Flow(Table):
     one.
     """
     program: Program | None = Field(default=None, exclude_if=not_)
-    """Programs that make the flow; absent or null: the built-in traffic."""
+    """Programs that generate the flow; absent or null: the built-in traffic."""
 
 
 class Background(Table):
-    """UDP packets of 1500 bytes at a constant rate, each at a random moment of its interval."""
+    """UDP packets of 1500 bytes at a constant rate, each at a random time within its interval."""
 
     rate_bps: Rate
     """Rate, headers included."""
@@ -698,7 +698,7 @@ class Experiment(Table):
     sample_interval_ns: Span
     """Time between two samples; 0: no samples."""
     start_jitter_ns: Span
-    """Every start of a connection moves by a random time between 0 and this."""
+    """Each start of a connection is delayed by a random time between 0 and this."""
     rtt_ns: Span
     """Round-trip time of the empty path."""
     forward: Link
@@ -706,15 +706,15 @@ class Experiment(Table):
     reverse: Link
     """From receiver to sender."""
     hosts: dict[str, Host]
-    """Hosts by name; `sender` and `receiver` are always there."""
+    """Hosts by name; `sender` and `receiver` always exist."""
     flows: list[Flow]
     """TCP flows."""
     background: list[Background]
     """UDP traffic."""
     engine: Choices
-    """Choices for the engines that use a real kernel; the simulator has none of them to make."""
+    """Choices for the engines that use a real kernel; the simulator ignores them."""
     duration_ns: Span | None = None
-    """Latest end; null: once every flow has finished."""
+    """Time limit; null: the experiment ends when every flow has finished."""
     ipv6: bool = Field(default=False, exclude_if=not_)
     """Whether packets are IPv6: their headers are 20 bytes larger than those of IPv4."""
 
@@ -729,7 +729,7 @@ class Plan(Table):
     name: str
     """Name of the scenario."""
     about: str
-    """Purpose of the scenario."""
+    """Description of the scenario."""
     source: str
     """Source of the scenario."""
     scenario_toml: str
@@ -737,6 +737,6 @@ class Plan(Table):
     traces: dict[str, list[Annotated[int, Field(ge=0, le=18446744073709551615)]]]
     """Capacity traces by the names that links use: milliseconds at which a 1500-byte packet may leave, in order."""
     experiments: list[Experiment]
-    """Every point of the sweep times every repetition."""
+    """One experiment for each repetition of each point of the sweep."""
     profiles: dict[str, Profile] = Field(default={}, exclude_if=not_)
     """Conditions that change over time, by the names that links use."""

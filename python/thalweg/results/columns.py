@@ -330,9 +330,9 @@ TABLES: dict[str, Table] = {
             Column("t_us", "u64", False, True, "Time at which it was offered."),
             Column("number", "u64", False, True, "Number of the packet in its direction, from 0."),
             Column(
-                "fate", "string", False, False, "Its fate: queued, dropped (by the queue), lost (at random) or policed."
+                "fate", "string", False, False, "Outcome: queued, dropped (by the queue), lost (at random) or policed."
             ),
-            Column("size_bytes", "u64", False, False, "Its size, IP header included."),
+            Column("size_bytes", "u64", False, False, "Size, IP header included."),
             Column(
                 "backlog_bytes", "u64", False, False, "Bytes in the queue after it, the packet being sent not counted."
             ),
@@ -342,7 +342,8 @@ TABLES: dict[str, Table] = {
                 True,
                 False,
                 "Reason for its drop: random, policed, full (the queue's limit was reached) or early (the queue "
-                "discipline chose to, before that); empty: it was not dropped, or the engine cannot determine it.",
+                "discipline dropped it below the limit); empty: it was not dropped, or the engine cannot "
+                "determine it.",
             ),
             Column(
                 "sojourn_us",
@@ -407,8 +408,7 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "end_us - start_us, by a clock that is never set: a step of the wall clock in between does not "
-                "change it.",
+                "end_us - start_us by a monotonic clock, so that steps of the wall clock do not change it.",
             ),
             Column(
                 "joined",
@@ -431,10 +431,10 @@ RECORDS: dict[str, Table] = {
                 "string",
                 True,
                 False,
-                "Our address: whole (192.0.2.7), truncated (192.0.2.0/24, 2001:db8:1::/48) or hashed (h: and 16 "
-                "hex digits).",
+                "The local address: whole (192.0.2.7), truncated (192.0.2.0/24, 2001:db8:1::/48) or hashed (h: "
+                "and 16 hex digits).",
             ),
-            Column("local_port", "u64", True, False, "Our port."),
+            Column("local_port", "u64", True, False, "The local port."),
             Column("remote_address", "string", True, False, "The peer's address, in the form of local_address."),
             Column(
                 "remote_port",
@@ -555,14 +555,14 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Part of busy_us in which the peer's receive window was in the way; in jiffies, too.",
+                "Part of busy_us in which the peer's receive window limited sending; in jiffies, too.",
             ),
             Column(
                 "sndbuf_limited_us",
                 "u64",
                 True,
                 False,
-                "Part of busy_us in which our send buffer was in the way; in jiffies, too.",
+                "Part of busy_us in which the local send buffer limited sending; in jiffies, too.",
             ),
             Column(
                 "app_limited_share",
@@ -583,28 +583,28 @@ RECORDS: dict[str, Table] = {
                 "u64",
                 True,
                 False,
-                "Payload bytes acknowledged 1 s after the opening; empty: it was not open for as long.",
+                "Payload bytes acknowledged within 1 s of the opening; empty: it was open for less than that.",
             ),
             Column(
                 "acked_3s_bytes",
                 "u64",
                 True,
                 False,
-                "Payload bytes acknowledged 3 s after the opening; empty: it was not open for as long.",
+                "Payload bytes acknowledged within 3 s of the opening; empty: it was open for less than that.",
             ),
             Column(
                 "acked_10s_bytes",
                 "u64",
                 True,
                 False,
-                "Payload bytes acknowledged 10 s after the opening; empty: it was not open for as long.",
+                "Payload bytes acknowledged within 10 s of the opening; empty: it was open for less than that.",
             ),
             Column(
                 "acked_30s_bytes",
                 "u64",
                 True,
                 False,
-                "Payload bytes acknowledged 30 s after the opening; empty: it was not open for as long.",
+                "Payload bytes acknowledged within 30 s of the opening; empty: it was open for less than that.",
             ),
             Column(
                 "bbr_bw_bps", "u64", True, False, "BBR's estimate of the bandwidth; empty: another congestion control."

@@ -12,7 +12,7 @@ class Step(Table):
     """Conditions from a time on; unset ones stay unchanged."""
 
     at: Time
-    """Since when."""
+    """Time from which the step applies."""
     rate: Rate | None = None
     """The rate from then on. If any step has one, the first must."""
     rtt: Time | None = None
@@ -64,13 +64,13 @@ class QueueTable(Table):
     ecn_prob: Annotated[int, Field(ge=0, le=100)] | None = None
     """Drop probability up to which packets are marked, in percent: 10 (fq_pie)."""
     min: Size | None = None
-    """Average queue from which on packets are marked or dropped: a third of max (red)."""
+    """Average queue length from which on packets may be marked or dropped: a third of max (red)."""
     max: Size | None = None
-    """Average queue from which on every packet is: a quarter of the limit (red)."""
+    """Average queue length from which on every packet is marked or dropped: a quarter of the limit (red)."""
     avpkt: Size | None = None
     """Average size of a packet: 1000 bytes (red)."""
     burst: Annotated[int, Field(ge=1, le=4294967295)] | None = None
-    """Number of packets that a burst may have: (2 min + max) / (3 avpkt) (red)."""
+    """Number of packets of a tolerated burst: (2 min + max) / (3 avpkt) (red)."""
     probability: Annotated[float, Field(ge=0.0, le=1.0)] | None = None
     """Probability at max: 0.02 (red)."""
     tupdate: Time | None = None
@@ -395,7 +395,7 @@ class AppTable(Table):
     name: AppName
     """The application."""
     bitrates: list[Rate] | None = None
-    """Bitrates on offer, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s (video).
+    """Available bitrates, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s (video).
     """
     segment: Time | None = None
     """Playing time of a segment: 4 s (video)."""
@@ -420,8 +420,8 @@ class AppTable(Table):
     fps: Annotated[int, Field(ge=1, le=1000)] | None = None
     """Frames per second: 30 (call)."""
     freeze: Time | None = None
-    """The picture freezes where the gap between the arrivals of two frames is longer by this than that of their
-    capture, and than three frames: 150 ms (call).
+    """The picture freezes if the gap between the arrivals of two frames exceeds three frame intervals, and one frame
+    interval by more than this time: 150 ms (call).
     """
     rate: ArrivalRate | None = None
     """Arrivals per second, or the load that they offer: 100/s (rpc)."""
@@ -486,8 +486,8 @@ class Flow(Table):
     name: Annotated[str, Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$")]
     """Name of the flow, unique in the scenario: letters, digits, dashes and underscores."""
     cc: Cc | None = None
-    """Congestion control: a name, or a table that says where to load it from. Of a flow that programs make, a name that
-    is filled in for `{cc}` and labels its rows; only such a flow may leave it out.
+    """Congestion control: a name, or a table that says where to load it from. For a flow with `program`, the name that
+    replaces `{cc}` in commands and labels its rows; only such flows may omit it.
     """
     cc_params: dict[str, float] = Field(default_factory=dict)
     """Parameters of the algorithm, where the engine can set them."""
@@ -514,8 +514,8 @@ class Flow(Table):
     down flows, and receives the data of up flows.
     """
     direction: Direction = "down"
-    """Which way the data goes. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to
-    the flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the
+    """Direction of the data. `"down"`: from the flow's host to `receiver`, through path. `"up"`: from `receiver` to the
+    flow's host, through path.reverse, with acknowledgements through path. The side that sends data opens the
     connection.
     """
     requests: Requests | None = None

@@ -10,7 +10,7 @@ use thalweg_units::{Bytes, Rate, Span};
 pub enum App {
     /// Adaptive video over one connection: segments at bitrates that follow from the playback buffer.
     Video {
-        /// The bitrates on offer, in ascending order; at least one.
+        /// Available bitrates, in ascending order; at least one.
         bitrates_bps: Vec<Rate>,
         /// Playing time of a segment.
         segment_ns: Span,
@@ -23,7 +23,7 @@ pub enum App {
         objects: u32,
         /// Length of the longest chain of objects, each of which is found in the previous one.
         depth: u32,
-        /// Sizes of the objects, all equally likely.
+        /// Sizes of the objects, with equal probability.
         sizes_bytes: Vec<Bytes>,
         /// Maximum number of connections, which carry one object at a time each.
         connections: u32,
@@ -38,15 +38,15 @@ pub enum App {
         frame_bytes: Bytes,
         /// Time between frames.
         interval_ns: Span,
-        /// A gap between the arrivals of two frames is a freeze if it is longer than the interval by this, and than
-        /// three intervals.
+        /// A gap between the arrivals of two frames is a freeze if it exceeds three intervals, and one interval by more
+        /// than this.
         freeze_ns: Span,
     },
     /// Remote procedure calls that arrive at random, whether or not earlier ones have finished.
     Rpc {
         /// Mean of the exponentially distributed gap between arrivals.
         mean_gap_ns: Span,
-        /// Sizes of the messages, all equally likely.
+        /// Sizes of the messages, with equal probability.
         sizes_bytes: Vec<Bytes>,
         /// Number of connections, which carry messages in rotation.
         connections: u32,
@@ -61,7 +61,7 @@ pub enum App {
 }
 
 impl App {
-    /// Its name, as in scenarios.
+    /// Name, as in scenarios.
     pub fn name(&self) -> &'static str {
         match self {
             App::Video { .. } => "video",

@@ -76,13 +76,13 @@ pub enum Queue {
     },
     /// Random early detection (Floyd and Jacobson, 1993).
     Red {
-        /// Average queue from which on packets are marked or dropped.
+        /// Average queue length from which on packets may be marked or dropped.
         min_bytes: Bytes,
-        /// Average queue from which on every packet is.
+        /// Average queue length from which on every packet is marked or dropped.
         max_bytes: Bytes,
         /// Average size of a packet.
         avpkt_bytes: Bytes,
-        /// Number of packets that a burst may have; it sets the weight of the average.
+        /// Number of packets of a tolerated burst; it sets the weight of the average.
         burst: u32,
         /// Probability at `max`.
         probability: Probability,
@@ -127,7 +127,7 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// Its name as tc(8) and scenarios write it.
+    /// Name as tc(8) and scenarios write it.
     pub fn name(&self) -> &'static str {
         match self {
             Queue::Fifo {} => "fifo",

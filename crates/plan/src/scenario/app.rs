@@ -35,7 +35,8 @@ pub enum AppName {
 pub struct AppTable {
     /// The application.
     pub name: AppName,
-    /// Bitrates on offer, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s (video).
+    /// Available bitrates, in ascending order: 235, 375, 560, 750, 1050, 1750, 2350, 3000, 4300 and 5800 kbit/s
+    /// (video).
     #[schemars(extend("items" = serde_json::json!({ "type": "string", "format": "rate" })))]
     pub bitrates: Option<Vec<String>>,
     /// Playing time of a segment: 4 s (video).
@@ -69,8 +70,8 @@ pub struct AppTable {
     /// Frames per second: 30 (call).
     #[schemars(range(min = 1, max = 1000))]
     pub fps: Option<u32>,
-    /// The picture freezes where the gap between the arrivals of two frames is longer by this than that of their
-    /// capture, and than three frames: 150 ms (call).
+    /// The picture freezes if the gap between the arrivals of two frames exceeds three frame intervals, and one frame
+    /// interval by more than this time: 150 ms (call).
     #[schemars(extend("format" = "time"))]
     pub freeze: Option<String>,
     /// Arrivals per second, or the load that they offer: 100/s (rpc).

@@ -87,16 +87,16 @@ pub struct QueueTable {
     /// Drop probability up to which packets are marked, in percent: 10 (fq_pie).
     #[schemars(range(max = 100))]
     pub ecn_prob: Option<u32>,
-    /// Average queue from which on packets are marked or dropped: a third of max (red).
+    /// Average queue length from which on packets may be marked or dropped: a third of max (red).
     #[schemars(extend("format" = "size"))]
     pub min: Option<String>,
-    /// Average queue from which on every packet is: a quarter of the limit (red).
+    /// Average queue length from which on every packet is marked or dropped: a quarter of the limit (red).
     #[schemars(extend("format" = "size"))]
     pub max: Option<String>,
     /// Average size of a packet: 1000 bytes (red).
     #[schemars(extend("format" = "size"))]
     pub avpkt: Option<String>,
-    /// Number of packets that a burst may have: (2 min + max) / (3 avpkt) (red).
+    /// Number of packets of a tolerated burst: (2 min + max) / (3 avpkt) (red).
     #[schemars(range(min = 1))]
     pub burst: Option<u32>,
     /// Probability at max: 0.02 (red).
